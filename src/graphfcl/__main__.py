@@ -1,0 +1,3 @@
+from graphfcl.cli import main
+
+main()

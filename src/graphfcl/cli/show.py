@@ -1,0 +1,23 @@
+"""Printing tables."""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+
+def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, numbers: Sequence[str] = ()) -> None:
+    """A plain table; the columns named in ``numbers`` are aligned to the right."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for column in columns:
+        right = column in numbers
+        table.add_column(column, justify="right" if right else "left", no_wrap=right, overflow="fold")
+    for row in rows:
+        table.add_row(*(str(cell) for cell in row))
+    console = Console()
+    # Into a file or a pipe a table keeps its full width: nothing there is as narrow as a terminal.
+    if not console.is_terminal:
+        console = Console(width=160)
+    console.print(table)

@@ -1,0 +1,90 @@
+"""Names to graphs. A dataset is added by one entry in a file of its own and one line in ``DATASETS``."""
+
+from pathlib import Path
+
+from graphfcl.datasets.dataset import DATA_VARIABLE, Dataset, data_folder, nearest, settings_from
+from graphfcl.datasets.embedded import DEBIAN, WORDNET
+from graphfcl.datasets.gpn import AMAZON_CLOTHING, AMAZON_CLOTHING_20, DBLP
+from graphfcl.datasets.reddit import REDDIT, REDDIT_DGL
+from graphfcl.datasets.research import AMAZON_COMPUTERS, COAUTHOR_CS, CORA_ML, CORA_TOPICS
+from graphfcl.datasets.synthetic import SYNTHETIC, SYNTHETIC_REDDIT
+from graphfcl.errors import InputError
+from graphfcl.graph import Graph, TableColumns, read_npz, read_tables
+from graphfcl.graph.tables import is_table_folder
+from graphfcl.stream import Protocol
+
+DATASETS: tuple[Dataset, ...] = (
+    DEBIAN,
+    WORDNET,
+    AMAZON_CLOTHING,
+    AMAZON_CLOTHING_20,
+    DBLP,
+    REDDIT,
+    REDDIT_DGL,
+    CORA_TOPICS,
+    COAUTHOR_CS,
+    AMAZON_COMPUTERS,
+    CORA_ML,
+    SYNTHETIC,
+    SYNTHETIC_REDDIT,
+)
+
+
+def find_dataset(name: str) -> tuple[Dataset, dict[str, str]]:
+    """The dataset of a name or a path, and its options: ``synthetic:nodes=2000,classes=8``."""
+    stem, options = _split_options(name)
+    known = {dataset.name: dataset for dataset in DATASETS}
+    if stem in known:
+        dataset = known[stem]
+    elif stem.endswith(".npz") or is_table_folder(stem) or Path(stem).is_dir():
+        dataset = _of_path(Path(stem))
+    else:
+        raise InputError(f"there is no dataset or file {stem!r}: {nearest(stem, list(known))}")
+    unknown = [key for key in options if key not in dataset.options]
+    if unknown:
+        hint = nearest(unknown[0], dataset.options) if dataset.options else "it has none."
+        raise InputError(f"{dataset.name} has no option {unknown[0]!r}: {hint}")
+    return dataset, options
+
+
+def load_dataset(name: str, *, data_dir: str | Path | None = None) -> tuple[Graph, Protocol | None]:
+    """The graph of a name, of an ``.npz`` file or of a folder of tables, and its default rules.
+
+    The rules are None where the dataset has none: :func:`graphfcl.stream.make_stream` then suggests some.
+    """
+    dataset, options = find_dataset(name)
+    return dataset.load(data_folder(data_dir), options), dataset.protocol
+
+
+def _split_options(name: str) -> tuple[str, dict[str, str]]:
+    stem, colon, listed = name.rpartition(":")
+    if not colon or "=" not in listed:
+        return name, {}
+    pairs = [pair.partition("=") for pair in listed.split(",")]
+    wrong = [pair for pair in pairs if not (pair[0] and pair[2])]
+    if wrong:
+        raise InputError(f"{name!r}: options are written as NAME:key=value,key=value.")
+    return stem, {key.strip(): value.strip() for key, _, value in pairs}
+
+
+def _of_path(path: Path) -> Dataset:
+    """A dataset of the user's own."""
+    if path.suffix == ".npz":
+        return Dataset(path.stem, "a graph file", lambda _, __: read_npz(path), str(path))
+    return Dataset(
+        path.resolve().name,
+        "a folder of tables",
+        lambda _, options: read_tables(path, settings_from(TableColumns, options, str(path))),
+        str(path),
+        options=tuple(TableColumns.__dataclass_fields__),
+    )
+
+
+__all__ = [
+    "DATASETS",
+    "DATA_VARIABLE",
+    "Dataset",
+    "data_folder",
+    "find_dataset",
+    "load_dataset",
+]

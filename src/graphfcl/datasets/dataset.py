@@ -1,0 +1,86 @@
+"""What a dataset is, and the small things all of them need."""
+
+import difflib
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any, TypeVar, get_type_hints
+
+from graphfcl.errors import InputError
+from graphfcl.graph import Graph
+from graphfcl.stream import Protocol
+
+DATA_VARIABLE = "GRAPHFCL_DATA"
+Settings = TypeVar("Settings")
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """One named graph.
+
+    load: called with the folder of data files (or None) and the options of the name; returns the graph.
+    protocol: the default rules; None suggests them from the graph.
+    files: what must lie in the data folder; none if the graph is shipped or made.
+    source: where the files come from.
+    note: anything a reader of its figures must know.
+    """
+
+    name: str
+    title: str
+    load: Callable[[Path | None, dict[str, str]], Graph]
+    source: str
+    protocol: Protocol | None = None
+    files: tuple[str, ...] = ()
+    note: str = ""
+    options: tuple[str, ...] = field(default=())
+
+    def missing_files(self, folder: Path | None) -> tuple[str, ...]:
+        """Those of ``files`` that are not in the folder."""
+        return tuple(name for name in self.files if folder is None or not (folder / name).exists())
+
+
+def data_folder(given: str | Path | None) -> Path | None:
+    """The folder of data files: the one given, or that of the environment."""
+    value = given or os.environ.get(DATA_VARIABLE)
+    if not value:
+        return None
+    folder = Path(value).expanduser()
+    if not folder.is_dir():
+        raise InputError(f"the data folder {folder} does not exist: check --data-dir or ${DATA_VARIABLE}.")
+    return folder
+
+
+def require_files(dataset: Dataset, folder: Path | None) -> Path:
+    """The folder, if all files are in it."""
+    missing = dataset.missing_files(folder)
+    if folder is not None and not missing:
+        return folder
+    place = "no data folder is set" if folder is None else f"{folder} lacks {', '.join(missing)}"
+    hint = f" {dataset.note}" if dataset.note else ""
+    raise InputError(
+        f"{dataset.name} needs the files {', '.join(dataset.files)}, but {place}: get them from {dataset.source}, and "
+        f"name their folder with --data-dir or ${DATA_VARIABLE}.{hint}"
+    )
+
+
+def settings_from(kind: type[Settings], options: dict[str, str], where: str) -> Settings:
+    """A settings dataclass from ``key=value`` options, each turned into the type of its field."""
+    known = [item.name for item in fields(kind)]  # type: ignore[arg-type]
+    hints = get_type_hints(kind)
+    values: dict[str, Any] = {}
+    for key, text in options.items():
+        if key not in known:
+            raise InputError(f"{where} has no option {key!r}: {nearest(key, known)}")
+        convert = next((t for t in (int, float) if hints[key] is t), str)
+        try:
+            values[key] = convert(text.replace("_", "")) if convert is not str else text
+        except ValueError as error:
+            raise InputError(f"{where}: {key} is {text!r}, it must be a number.") from error
+    return kind(**values)
+
+
+def nearest(word: str, known: Sequence[str]) -> str:
+    """A hint for a word that is not known."""
+    near = difflib.get_close_matches(word, known, n=1, cutoff=0.5)
+    return f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}."

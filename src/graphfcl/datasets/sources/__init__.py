@@ -1,0 +1,1 @@
+"""Builders of the embedded graphs from what Debian installs."""

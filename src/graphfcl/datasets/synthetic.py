@@ -1,0 +1,172 @@
+"""Graphs made to measure: a degree-corrected block model with planted features.
+
+An edge picks its first end with probability proportional to a node's propensity θ, stays inside the class with
+probability ``homophily`` or else goes to any node, and picks its second end there by θ again. Propensities follow a
+Pareto law, class sizes fall off geometrically. Features are either ``words`` (each class prefers words of its own, the
+rest of a text is common) or ``dense`` (a mean vector a class, plus noise).
+"""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+from scipy import sparse
+
+from graphfcl.datasets.dataset import Dataset, settings_from
+from graphfcl.errors import InputError
+from graphfcl.graph import Graph, build_graph
+from graphfcl.graph.build import adjacency_from_edges
+from graphfcl.stream import Protocol
+
+
+@dataclass(frozen=True)
+class SyntheticSettings:
+    """Sizes of a synthetic graph.
+
+    homophily: share of edges drawn inside a class. skew: class k has about skew^(k/classes) of the largest's size.
+    words: words a node; signal: the share of them that come from the class's own words (for ``dense`` features, the
+    length of a class mean against noise of length 1).
+    """
+
+    nodes: int = 5_000
+    edges: int = 25_000
+    features: int = 1_000
+    classes: int = 20
+    homophily: float = 0.7
+    skew: float = 0.2
+    words: int = 12
+    signal: float = 0.4
+    kind: str = "words"
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        if self.kind not in ("words", "dense"):
+            raise InputError(f"synthetic: kind is {self.kind!r}; it must be words or dense.")
+        if not 1 <= self.classes <= self.nodes:
+            raise InputError(f"synthetic: {self.classes} classes do not fit {self.nodes} nodes.")
+        if self.edges < 0 or self.features < 1 or self.words < 0 or self.seed < 0:
+            raise InputError("synthetic: edges, words and seed must not be negative, features at least 1.")
+        if self.edges > self.nodes * (self.nodes - 1) // 8:
+            raise InputError(f"synthetic: {self.edges} edges are too dense for {self.nodes} nodes: ask for fewer.")
+        if not (0 <= self.homophily <= 1 and 0 < self.skew <= 1 and self.signal >= 0):
+            raise InputError("synthetic: homophily must be in [0, 1], skew in (0, 1], signal not negative.")
+
+
+REDDIT_SIZE = SyntheticSettings(
+    nodes=232_965,
+    edges=11_606_919,
+    features=602,
+    classes=41,
+    kind="dense",
+    homophily=0.75,
+    skew=0.1,
+    signal=0.5,
+)
+
+
+def make_synthetic(settings: SyntheticSettings, name: str = "synthetic") -> Graph:
+    """Draw the graph; the same settings give the same graph."""
+    random = np.random.default_rng(settings.seed)
+    labels = _draw_labels(settings, random)
+    low, high = _draw_edges(settings, labels, random)
+    adjacency, _ = adjacency_from_edges(np.append(low, high), np.append(high, low), None, settings.nodes, name)
+    draw = _draw_words if settings.kind == "words" else _draw_dense
+    features = draw(settings, labels, random)
+    return build_graph(
+        adjacency,
+        features,
+        labels,
+        class_names=[f"class-{number:02d}" for number in range(settings.classes)],
+        name=name,
+        where=name,
+    )
+
+
+def _draw_labels(settings: SyntheticSettings, random: np.random.Generator) -> np.ndarray:
+    share = settings.skew ** (np.arange(settings.classes) / max(1, settings.classes - 1))
+    ends = np.round(np.cumsum(share) / share.sum() * settings.nodes).astype(np.int64)
+    return random.permutation(np.searchsorted(ends, np.arange(settings.nodes), side="right"))
+
+
+def _draw_edges(
+    settings: SyntheticSettings, labels: np.ndarray, random: np.random.Generator
+) -> tuple[np.ndarray, np.ndarray]:
+    """Exactly ``edges`` different pairs, unless the model leaves fewer."""
+    order = np.argsort(labels, kind="stable")
+    propensity = random.pareto(2.5, settings.nodes) + 0.3
+    heights = np.concatenate([[0.0], np.cumsum(propensity[order])])
+    first_of_class = np.searchsorted(labels[order], np.arange(settings.classes + 1))
+    lower, upper = heights[first_of_class[:-1]], heights[first_of_class[1:]]
+
+    def pick(low: np.ndarray | float, high: np.ndarray | float, size: int) -> np.ndarray:
+        """Nodes by propensity, between two heights."""
+        drawn = low + random.random(size) * (np.asarray(high) - low)
+        return order[(np.searchsorted(heights, drawn, side="right") - 1).clip(0, settings.nodes - 1)]
+
+    keys = np.zeros(0, dtype=np.int64)
+    for _ in range(20):
+        wanted = int((settings.edges - keys.size) * 1.1) + 16
+        first = pick(0.0, heights[-1], wanted)
+        inside = random.random(wanted) < settings.homophily
+        home = labels[first]
+        second = pick(np.where(inside, lower[home], 0.0), np.where(inside, upper[home], heights[-1]), wanted)
+        different = first != second
+        low, high = np.minimum(first, second)[different], np.maximum(first, second)[different]
+        keys = np.union1d(keys, low * settings.nodes + high)
+        if keys.size >= settings.edges:
+            break
+    keys = np.sort(random.permutation(keys)[: settings.edges])
+    return keys // settings.nodes, keys % settings.nodes
+
+
+def _draw_words(settings: SyntheticSettings, labels: np.ndarray, random: np.random.Generator) -> sparse.csr_array:
+    """(nodes, features) 0/1: of ``words`` draws a node, the share ``signal`` comes from its class's own words."""
+    own = max(1, settings.features // (2 * settings.classes))
+    topics = random.integers(0, settings.features, (settings.classes, own))
+    common = (settings.features * random.power(0.5, (settings.nodes, settings.words))).astype(np.int64)
+    special = topics[labels[:, None], random.integers(0, own, (settings.nodes, settings.words))]
+    words = np.where(random.random(common.shape) < settings.signal, special, common)
+    rows = np.repeat(np.arange(settings.nodes), settings.words)
+    matrix = sparse.csr_array(
+        (np.ones(words.size, dtype=np.float32), (rows, words.ravel())),
+        shape=(settings.nodes, settings.features),
+    )
+    matrix.data[:] = 1
+    return matrix
+
+
+def _draw_dense(settings: SyntheticSettings, labels: np.ndarray, random: np.random.Generator) -> np.ndarray:
+    """(nodes, features) float32: the mean of the class, of length ``signal``, plus noise of expected length 1."""
+    means = random.standard_normal((settings.classes, settings.features))
+    means *= settings.signal / np.linalg.norm(means, axis=1, keepdims=True)
+    features = random.standard_normal((settings.nodes, settings.features), dtype=np.float32)
+    features *= settings.features**-0.5
+    features += means.astype(np.float32)[labels]
+    return features
+
+
+def _load(_: Path | None, options: dict[str, str]) -> Graph:
+    return make_synthetic(settings_from(SyntheticSettings, options, "synthetic"))
+
+
+def _load_reddit_size(_: Path | None, options: dict[str, str]) -> Graph:
+    given = settings_from(SyntheticSettings, options, "synthetic-reddit")
+    return make_synthetic(replace(REDDIT_SIZE, **{key: getattr(given, key) for key in options}), "synthetic-reddit")
+
+
+OPTIONS = tuple(SyntheticSettings.__dataclass_fields__)
+SYNTHETIC = Dataset(
+    "synthetic",
+    "a block model with planted words; sizes as options, e.g. synthetic:nodes=2000,classes=8",
+    _load,
+    "made on the spot",
+    options=OPTIONS,
+)
+SYNTHETIC_REDDIT = Dataset(
+    "synthetic-reddit",
+    "the same at Reddit's size: 232,965 nodes, 11.6 million edges, 602 dense features, 41 classes",
+    _load_reddit_size,
+    "made on the spot",
+    Protocol(base=11, pseudo_novel=10, novel=20, way=2, shot=3),
+    options=OPTIONS,
+)

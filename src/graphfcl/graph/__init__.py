@@ -1,0 +1,31 @@
+"""Graphs: what they are, what of them is visible, how they are read and written."""
+
+from graphfcl.graph.build import build_graph
+from graphfcl.graph.convert import from_networkx, from_pyg, from_scipy, to_networkx, to_pyg, to_scipy
+from graphfcl.graph.graph import UNKNOWN, Features, Graph, TextSettings
+from graphfcl.graph.npz import read_npz, write_npz
+from graphfcl.graph.tables import TableColumns, read_tables, write_tables
+from graphfcl.graph.text import TextWeights
+from graphfcl.graph.visible import VisibleGraph, cut_visible
+
+__all__ = [
+    "UNKNOWN",
+    "Features",
+    "Graph",
+    "TableColumns",
+    "TextSettings",
+    "TextWeights",
+    "VisibleGraph",
+    "build_graph",
+    "cut_visible",
+    "from_networkx",
+    "from_pyg",
+    "from_scipy",
+    "read_npz",
+    "read_tables",
+    "to_networkx",
+    "to_pyg",
+    "to_scipy",
+    "write_npz",
+    "write_tables",
+]

@@ -1,0 +1,162 @@
+"""From and to the graph types of other libraries."""
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from graphfcl.errors import InputError
+from graphfcl.graph.build import adjacency_from_edges, build_graph
+from graphfcl.graph.graph import Graph, TextSettings
+from graphfcl.graph.text import count_words
+
+
+def from_scipy(adjacency: Any, features: Any, labels: Any, **options: Any) -> Graph:
+    """A graph from scipy matrices or arrays; ``options`` are those of :func:`graphfcl.graph.build_graph`."""
+    return build_graph(adjacency, features, labels, **options)
+
+
+def to_scipy(graph: Graph) -> tuple[sparse.csr_array, Any, np.ndarray]:
+    """Copies of the adjacency, the features (sparse or dense) and the labels."""
+    return graph.adjacency.copy(), graph.features.copy(), graph.labels.copy()
+
+
+def from_pyg(data: Any, *, name: str = "graph") -> Graph:
+    """A graph from ``torch_geometric.data.Data`` with ``edge_index``, ``x`` (dense or sparse) and ``y``."""
+    import torch
+
+    where = "the PyG data"
+    if hasattr(data, "node_types") and len(data.node_types) != 1:
+        raise InputError(f"{where} is heterogeneous ({len(data.node_types)} node types); take out one type.")
+    if hasattr(data, "edge_types"):
+        raise InputError(f"{where} is heterogeneous (HeteroData); call .to_homogeneous() on it first.")
+    for key in ("edge_index", "y"):
+        if data.get(key) is None:
+            raise InputError(f"{where} has no {key!r}; it needs edge_index, x and y.")
+    edges = data.edge_index.cpu().numpy()
+    weights = data.get("edge_weight")
+    if weights is None and data.get("edge_attr") is not None and data.edge_attr.dim() == 1:
+        weights = data.edge_attr
+    adjacency, notes = adjacency_from_edges(
+        edges[0], edges[1], None if weights is None else weights.cpu().numpy(), int(data.num_nodes), where
+    )
+    features: Any = data.get("x")
+    if features is not None and features.layout != torch.strided:
+        rows = features.detach().cpu().to_sparse_csr()
+        parts = (rows.values().numpy(), rows.col_indices().numpy(), rows.crow_indices().numpy())
+        features = sparse.csr_array(parts, shape=tuple(features.shape))
+    elif features is not None:
+        features = features.detach().cpu().numpy()
+    return build_graph(
+        adjacency,
+        features,
+        data.y.cpu().numpy(),
+        class_names=data.get("class_names"),
+        node_ids=data.get("node_ids"),
+        name=name,
+        where=where,
+        notes=notes,
+    )
+
+
+def to_pyg(graph: Graph) -> Any:
+    """``torch_geometric.data.Data``; sparse features become a sparse CSR tensor. Unknown labels are -1."""
+    import torch
+    from torch_geometric.data import Data
+
+    coo = graph.adjacency.tocoo()
+    if sparse.issparse(graph.features):
+        parts = (graph.features.indptr, graph.features.indices, graph.features.data)
+        crow, columns, values = (torch.from_numpy(part.copy()) for part in parts)
+        features = torch.sparse_csr_tensor(crow, columns, values, size=graph.features.shape)
+    else:
+        features = torch.from_numpy(graph.features.copy())
+    data = Data(
+        x=features,
+        edge_index=torch.from_numpy(np.stack([coo.row, coo.col]).astype(np.int64)),
+        y=torch.from_numpy(graph.labels.copy()),
+        num_nodes=graph.node_count,
+    )
+    if graph.weighted:
+        data.edge_weight = torch.from_numpy(coo.data.copy())
+    data.class_names = list(graph.class_names)
+    data.node_ids = graph.node_ids.tolist()
+    return data
+
+
+def from_networkx(
+    network: Any,
+    *,
+    label: str = "label",
+    features: str = "features",
+    text: str | None = None,
+    weight: str = "weight",
+    name: str = "graph",
+) -> Graph:
+    """A graph from networkx. Node attributes hold the label and either a feature vector or a text.
+
+    A node without the label attribute has an unknown class; without features all nodes have none.
+    """
+    where = "the networkx graph"
+    ids = list(network.nodes)
+    position = {node: number for number, node in enumerate(ids)}
+    attributes = dict(network.nodes(data=True))
+    pairs = [(position[a], position[b], value.get(weight)) for a, b, value in network.edges(data=True)]
+    ends = np.array([pair[:2] for pair in pairs], dtype=np.int64).reshape(-1, 2)
+    given = [pair[2] for pair in pairs]
+    weights = None if all(value is None for value in given) else np.array([1 if v is None else v for v in given])
+    if not network.is_directed():
+        ends = np.concatenate([ends, ends[ends[:, 0] != ends[:, 1]][:, ::-1]])
+        if weights is not None:
+            weights = np.concatenate([weights, weights[[pair[0] != pair[1] for pair in pairs]]])
+    adjacency, notes = adjacency_from_edges(ends[:, 0], ends[:, 1], weights, len(ids), where)
+    names = None
+    matrix: Any = None
+    if text is not None:
+        matrix, names = count_words([str(attributes[node].get(text) or "") for node in ids])
+    elif any(features in attributes[node] for node in ids):
+        missing = [node for node in ids if features not in attributes[node]]
+        if missing:
+            raise InputError(f"{where}: node {missing[0]!r} has no attribute {features!r}, others have it; add it.")
+        rows = [_row(attributes[node][features]) for node in ids]
+        wrong = next((node for node, row in zip(ids, rows, strict=True) if row.shape != rows[0].shape), None)
+        if wrong is not None:
+            raise InputError(f"{where}: node {wrong!r} has another number of features than the first node.")
+        matrix = sparse.vstack(rows, format="csr") if sparse.issparse(rows[0]) else np.concatenate(rows)
+    labels = np.empty(len(ids), dtype=object)
+    labels[:] = [attributes[node].get(label) for node in ids]
+    return build_graph(
+        adjacency,
+        matrix,
+        labels,
+        node_ids=ids if all(isinstance(node, int) for node in ids) else [str(node) for node in ids],
+        feature_names=names,
+        text=None if text is None else TextSettings(),
+        name=name,
+        where=where,
+        notes=notes,
+    )
+
+
+def _row(features: Any) -> Any:
+    """One node's features as (1, d), sparse or dense as they came."""
+    if sparse.issparse(features):
+        return sparse.csr_array(features.reshape(1, -1), dtype=np.float32)
+    return np.asarray(features, dtype=np.float32).reshape(1, -1)
+
+
+def to_networkx(graph: Graph) -> Any:
+    """``networkx.Graph`` with the user's own ids; a node's ``features`` are one row (1, d), sparse or dense."""
+    import networkx
+
+    network = networkx.Graph(name=graph.name)
+    for number, (node, label) in enumerate(zip(graph.node_ids.tolist(), graph.labels.tolist(), strict=True)):
+        known = {"label": graph.class_names[label]} if label >= 0 else {}
+        network.add_node(node, features=graph.features[[number]], **known)
+    upper = sparse.triu(graph.adjacency, k=1, format="coo")
+    ends = graph.node_ids[upper.row].tolist(), graph.node_ids[upper.col].tolist()
+    if graph.weighted:
+        network.add_weighted_edges_from(zip(*ends, upper.data.tolist(), strict=True))
+    else:
+        network.add_edges_from(zip(*ends, strict=True))
+    return network

@@ -1,0 +1,158 @@
+"""The graph every other part stands on."""
+
+import hashlib
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, TypeAlias
+
+import numpy as np
+from scipy import sparse
+
+Features: TypeAlias = Any  # scipy.sparse.csr_array | numpy.ndarray, (n, d) float32
+UNKNOWN = -1
+
+
+@dataclass(frozen=True)
+class TextSettings:
+    """The feature columns are counts of words; TF-IDF is fitted when the nodes of session 0 are known.
+
+    ``min_nodes``: a word enters the vocabulary if it occurs in at least so many of those nodes.
+    """
+
+    min_nodes: int = 2
+
+
+@dataclass(frozen=True, eq=False)
+class Graph:
+    """An undirected graph with node features and one class a node. Immutable.
+
+    Use :func:`graphfcl.graph.build_graph` or one of the readers to make one: they check and clean what they get.
+
+    adjacency: (n, n) CSR, float32, symmetric, no self loops, sorted column indices; values are edge weights (1 if
+        the graph has none).
+    features: (n, d) float32, CSR or dense, as it came.
+    labels: (n,) int64, positions in ``class_names``; ``UNKNOWN`` (-1) where the class is not known.
+    node_ids: (n,) the user's own ids, int64 or text.
+    text: set if the features are word counts, see :class:`TextSettings`.
+    notes: what the builder changed (directions dropped, duplicates merged, …), a sentence each.
+    """
+
+    adjacency: sparse.csr_array
+    features: Features
+    labels: np.ndarray
+    class_names: tuple[str, ...]
+    node_ids: np.ndarray
+    feature_names: np.ndarray | None = None
+    text: TextSettings | None = None
+    name: str = "graph"
+    notes: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for array in self._arrays():
+            array.flags.writeable = False
+
+    def __repr__(self) -> str:
+        return (
+            f"Graph({self.name!r}, {self.node_count:,} nodes, {self.edge_count:,} edges, "
+            f"{self.features.shape[1]:,} features, {len(self.class_names)} classes)"
+        )
+
+    @property
+    def node_count(self) -> int:
+        return int(self.adjacency.shape[0])
+
+    @property
+    def edge_count(self) -> int:
+        """Undirected edges: each pair of nodes counts once."""
+        return int(self.adjacency.nnz) // 2
+
+    @cached_property
+    def weighted(self) -> bool:
+        return bool((self.adjacency.data != 1).any())
+
+    @cached_property
+    def class_sizes(self) -> np.ndarray:
+        """(classes,) number of nodes of each class."""
+        return np.bincount(self.labels[self.labels >= 0], minlength=len(self.class_names))
+
+    @property
+    def byte_count(self) -> int:
+        """Bytes of all arrays."""
+        return sum(array.nbytes for array in self._arrays())
+
+    @cached_property
+    def same_class_share(self) -> float | None:
+        """Share of edges, among those with both labels known, whose ends are of one class."""
+        rows = np.repeat(np.arange(self.node_count), np.diff(self.adjacency.indptr))
+        first, second = self.labels[rows], self.labels[self.adjacency.indices]
+        known = (first >= 0) & (second >= 0)
+        return float((first[known] == second[known]).mean()) if known.any() else None
+
+    @cached_property
+    def sha256(self) -> str:
+        """A fingerprint of the content, the same on every machine; names and notes do not count."""
+        digest = hashlib.sha256(b"graphfcl graph 1")
+
+        def add(tag: str, array: np.ndarray, kind: str) -> None:
+            digest.update(f"{tag}:{array.shape}".encode())
+            digest.update(np.ascontiguousarray(array, dtype=kind).data)
+
+        add("adjacency.indptr", self.adjacency.indptr, "<i8")
+        add("adjacency.indices", self.adjacency.indices, "<i4")
+        if self.weighted:
+            add("adjacency.data", self.adjacency.data, "<f4")
+        if sparse.issparse(self.features):
+            add("features.indptr", self.features.indptr, "<i8")
+            add("features.indices", self.features.indices, "<i4")
+            add("features.data", self.features.data, "<f4")
+        add("features", np.array(self.features.shape), "<i8")
+        if isinstance(self.features, np.ndarray):
+            add("features.dense", self.features, "<f4")
+        add("labels", self.labels, "<i8")
+        if self.node_ids.dtype.kind == "i":
+            add("ids", self.node_ids, "<i8")
+        else:
+            digest.update("\0".join(self.node_ids.tolist()).encode())
+        digest.update("\0".join(self.class_names).encode())
+        digest.update(repr(self.text).encode())
+        return digest.hexdigest()
+
+    def class_number(self, name: str) -> int | None:
+        """The position of a class name, or None."""
+        return self._class_numbers.get(name)
+
+    def nodes_of(self, ids: "list[str] | list[int] | np.ndarray") -> np.ndarray:
+        """Node numbers of the user's own ids; -1 for an id the graph does not have."""
+        order = self._id_order
+        wanted = np.asarray(ids)
+        if wanted.size == 0 or self.node_count == 0:
+            return np.full(wanted.shape, -1, dtype=np.int64)
+        if (wanted.dtype.kind in "iu") != (self.node_ids.dtype.kind == "i"):
+            return np.full(wanted.shape, -1, dtype=np.int64)
+        place = np.searchsorted(self.node_ids, wanted, sorter=order).clip(max=self.node_count - 1)
+        nodes = order[place]
+        return np.where(self.node_ids[nodes] == wanted, nodes, -1)
+
+    @cached_property
+    def _class_numbers(self) -> dict[str, int]:
+        return {name: number for number, name in enumerate(self.class_names)}
+
+    @cached_property
+    def _id_order(self) -> np.ndarray:
+        return np.argsort(self.node_ids, kind="stable")
+
+    def _arrays(self) -> list[np.ndarray]:
+        arrays = [
+            self.adjacency.indptr,
+            self.adjacency.indices,
+            self.adjacency.data,
+            self.labels,
+            self.node_ids,
+        ]
+        if sparse.issparse(self.features):
+            arrays += [self.features.indptr, self.features.indices, self.features.data]
+        else:
+            arrays.append(self.features)
+        if self.feature_names is not None:
+            arrays.append(self.feature_names)
+        return arrays

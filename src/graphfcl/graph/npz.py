@@ -1,0 +1,147 @@
+"""The "sparse graph npz" layout: two CSR matrices in parts (``adj_*``, ``attr_*``), labels, names.
+
+A dense feature matrix stands whole under ``attr_matrix``. Nothing is ever unpickled.
+"""
+
+import zipfile
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from graphfcl.errors import InputError
+from graphfcl.files import write_durably
+from graphfcl.graph.build import build_graph
+from graphfcl.graph.graph import Graph, TextSettings
+
+
+def read_arrays(path: str | Path) -> dict[str, np.ndarray]:
+    """All arrays of an ``.npz`` file; refuses pickles and damaged files."""
+    try:
+        with np.load(path, allow_pickle=False) as archive:
+            if not isinstance(archive, np.lib.npyio.NpzFile):
+                raise InputError(f"{path} is a single array, not an .npz archive: save it with numpy.savez.")
+            return {name: _read_array(path, archive, name) for name in archive.files}
+    except FileNotFoundError as error:
+        raise InputError(f"{path} does not exist: check the path, or `graphfcl data list` for known names.") from error
+    except (zipfile.BadZipFile, EOFError) as error:
+        raise InputError(f"{path} is truncated or damaged: copy or download it again.") from error
+    except InputError:
+        raise
+    except ValueError as error:  # numpy takes an unknown format for a pickle
+        raise InputError(
+            f"{path} is not an .npz archive or is a pickle, which is never loaded: save it anew."
+        ) from error
+    except OSError as error:
+        raise InputError(
+            f"{path} cannot be read ({error.strerror or error}): check the file and its rights."
+        ) from error
+
+
+def _read_array(path: str | Path, archive: Any, name: str) -> np.ndarray:
+    try:
+        return archive[name]
+    except (zipfile.BadZipFile, zlib.error, EOFError) as error:
+        raise InputError(f"{path} is truncated or damaged at {name!r}: copy or download it again.") from error
+    except ValueError as error:
+        if "pickle" in str(error).lower():
+            raise InputError(
+                f"{path} holds {name!r} as a pickled object, which is never loaded: save it as a plain array."
+            ) from error
+        raise InputError(f"{path} is truncated or damaged at {name!r}: copy or download it again.") from error
+
+
+def read_npz(path: str | Path, *, name: str | None = None) -> Graph:
+    """A graph from an ``.npz`` file in the sparse graph layout."""
+    arrays = read_arrays(path)
+    if "labels" not in arrays:
+        if "labels_data" in arrays:
+            raise InputError(f"{path}: the labels are a matrix (multi-label); choose one class a node.")
+        raise InputError(f"{path} has no array 'labels': it is not in the sparse graph layout (adj_*, attr_*, labels).")
+    text = arrays.get("text_min_nodes")
+    return build_graph(
+        read_csr(arrays, "adj", path),
+        arrays["attr_matrix"] if "attr_matrix" in arrays else read_csr(arrays, "attr", path),
+        arrays["labels"],
+        class_names=_names(arrays, "class_names"),
+        node_ids=arrays.get("node_names"),
+        feature_names=arrays.get("attr_names"),
+        text=None if text is None else TextSettings(int(text)),
+        name=name or Path(path).stem,
+        where=str(path),
+    )
+
+
+def _names(arrays: dict[str, np.ndarray], key: str) -> list[str] | None:
+    return [str(name) for name in arrays[key]] if key in arrays else None
+
+
+def read_csr(arrays: dict[str, np.ndarray], prefix: str, path: str | Path) -> sparse.csr_array:
+    """A CSR matrix from its parts, checked before scipy sees it."""
+    missing = [part for part in ("indices", "indptr", "shape") if f"{prefix}_{part}" not in arrays]
+    if missing:
+        raise InputError(f"{path} has no array '{prefix}_{missing[0]}': it is not in the sparse graph layout.")
+    indices, indptr = arrays[f"{prefix}_indices"], arrays[f"{prefix}_indptr"]
+    shape = tuple(int(size) for size in arrays[f"{prefix}_shape"].ravel())
+    data = arrays.get(f"{prefix}_data")
+    if data is None:
+        data = np.ones(indices.size, dtype=np.float32)
+    fits = (
+        len(shape) == 2
+        and indptr.dtype.kind in "iu"
+        and indices.dtype.kind in "iu"
+        and indptr.shape == (shape[0] + 1,)
+        and indptr[0] == 0
+        and indptr[-1] == indices.size == data.size
+        and bool((np.diff(indptr.astype(np.int64)) >= 0).all())
+    )
+    if not fits:
+        raise InputError(f"{path}: the parts '{prefix}_*' do not fit together as a CSR matrix: save the file anew.")
+    if indices.size and not 0 <= int(indices.min()) <= int(indices.max()) < shape[1]:
+        bad = int(indices.max()) if int(indices.max()) >= shape[1] else int(indices.min())
+        what = "an edge leads to node" if prefix == "adj" else "a feature has column"
+        raise InputError(f"{path}: {what} {bad}, but '{prefix}_shape' says there are {shape[1]}: save the file anew.")
+    return sparse.csr_array((data, indices, indptr), shape=shape)
+
+
+def write_npz(graph: Graph, path: str | Path) -> None:
+    """Write the graph in the sparse graph layout; each edge once, from the smaller node to the larger."""
+    upper = sparse.triu(graph.adjacency, k=1, format="csr")
+    arrays: dict[str, np.ndarray] = {
+        "adj_indices": upper.indices,
+        "adj_indptr": upper.indptr,
+        "adj_shape": np.array(upper.shape),
+        "labels": graph.labels,
+        "class_names": np.array(graph.class_names, dtype=str),
+        "node_names": graph.node_ids,
+    }
+    if graph.weighted:
+        arrays["adj_data"] = upper.data
+    if sparse.issparse(graph.features):
+        features = graph.features
+        arrays |= {
+            "attr_indices": features.indices,
+            "attr_indptr": features.indptr,
+            "attr_shape": np.array(features.shape),
+        }
+        if (features.data != 1).any():
+            arrays["attr_data"] = features.data
+    else:
+        arrays["attr_matrix"] = graph.features
+    if graph.feature_names is not None:
+        arrays["attr_names"] = graph.feature_names
+    if graph.text is not None:
+        arrays["text_min_nodes"] = np.array(graph.text.min_nodes)
+    write_durably(
+        path,
+        lambda file: np.savez_compressed(file, allow_pickle=False, **{k: _slim(v) for k, v in arrays.items()}),
+    )
+
+
+def _slim(array: np.ndarray) -> np.ndarray:
+    """Whole numbers in the smallest type that holds them."""
+    if array.dtype.kind not in "iu" or not array.size:
+        return array
+    return array.astype(np.promote_types(np.min_scalar_type(int(array.min())), np.min_scalar_type(int(array.max()))))

@@ -1,0 +1,287 @@
+"""A folder of tables: ``nodes.csv|parquet`` and ``edges.csv|parquet``.
+
+``nodes``: a column of ids, a column of labels (empty where unknown), and either numeric feature columns or one
+column of text, whose words become TF-IDF features. ``edges``: the ids of both ends, and optionally a weight.
+"""
+
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from graphfcl.errors import InputError
+from graphfcl.files import write_durably
+from graphfcl.graph.build import adjacency_from_edges, build_graph
+from graphfcl.graph.graph import Graph, TextSettings
+from graphfcl.graph.text import count_words
+
+ID_NAMES = ("id", "node", "node_id")
+LABEL_NAMES = ("label", "class")
+TEXT_NAMES = ("text",)
+SOURCE_NAMES = ("source", "src", "from")
+TARGET_NAMES = ("target", "dst", "to")
+WEIGHT_NAMES = ("weight",)
+
+
+@dataclass(frozen=True)
+class TableColumns:
+    """The names of the columns; None means the first of the usual names that is there.
+
+    ``min_nodes`` is that of :class:`graphfcl.graph.TextSettings`.
+    """
+
+    id: str | None = None
+    label: str | None = None
+    text: str | None = None
+    source: str | None = None
+    target: str | None = None
+    weight: str | None = None
+    min_nodes: int = 2
+
+
+def is_table_folder(path: str | Path) -> bool:
+    """Whether ``path`` is a folder with a table of nodes."""
+    return any((Path(path) / f"nodes.{suffix}").exists() for suffix in ("csv", "parquet"))
+
+
+def read_tables(folder: str | Path, columns: TableColumns | None = None, *, name: str | None = None) -> Graph:
+    """A graph from a folder of tables."""
+    columns = columns or TableColumns()
+    nodes, edges = _Table(Path(folder), "nodes"), _Table(Path(folder), "edges")
+
+    id_column = nodes.choose(columns.id, ID_NAMES, "node ids")
+    label_column = nodes.choose(columns.label, LABEL_NAMES, "labels")
+    text_column = nodes.find(columns.text, TEXT_NAMES, "text")
+    nodes.read([column for column in (id_column, label_column, text_column) if column is not None])
+    ids = nodes.texts(id_column, "a node id")
+    features: Any
+    names: Any
+    if text_column is None:
+        names = [column for column in nodes.columns if column not in (id_column, label_column)]
+        features, text = nodes.numbers(names), None
+    else:
+        features, names = count_words(nodes.texts(text_column, None).tolist())
+        text = TextSettings(columns.min_nodes)
+
+    source_column = edges.choose(columns.source, SOURCE_NAMES, "edge sources")
+    target_column = edges.choose(columns.target, TARGET_NAMES, "edge targets")
+    weight_column = edges.find(columns.weight, WEIGHT_NAMES, "weights")
+    edges.read([column for column in edges.columns if column != weight_column])
+    other = [c for c in edges.columns if c not in (source_column, target_column, weight_column)]
+    notes = _refuse_edge_types(edges, other)
+    order = _refuse_duplicates(ids, nodes.path)
+    adjacency, edge_notes = adjacency_from_edges(
+        _find_nodes(edges, source_column, ids, order),
+        _find_nodes(edges, target_column, ids, order),
+        None if weight_column is None else edges.numbers([weight_column])[:, 0],
+        ids.size,
+        str(edges.path),
+    )
+    return build_graph(
+        adjacency,
+        features,
+        nodes.labels(label_column),
+        node_ids=_whole_numbers_if_all_are(ids),
+        feature_names=names,
+        text=text,
+        name=name or Path(folder).resolve().name,
+        where=str(nodes.path),
+        notes=[*notes, *edge_notes],
+    )
+
+
+class _Table:
+    """One table, CSV or Parquet, read so that ids and labels stay the text they are ("007" is not 7)."""
+
+    def __init__(self, folder: Path, stem: str) -> None:
+        import pyarrow as pa
+        from pyarrow import csv, parquet
+
+        self._failures = (pa.ArrowException, OSError, UnicodeDecodeError)
+        for suffix in ("parquet", "csv"):
+            self.path = folder / f"{stem}.{suffix}"
+            if self.path.exists():
+                break
+        else:
+            raise InputError(f"{folder} has no {stem}.csv or {stem}.parquet: a graph folder needs nodes and edges.")
+        self._csv = self.path.suffix == ".csv"
+        try:
+            self.columns: list[str] = (
+                csv.open_csv(self.path).schema.names if self._csv else parquet.read_schema(self.path).names
+            )
+        except self._failures as error:
+            raise self._unreadable(error) from error
+
+    def read(self, as_text: list[str]) -> None:
+        import pyarrow as pa
+        from pyarrow import csv, parquet
+
+        try:
+            if not self._csv:
+                self._table = parquet.read_table(self.path)
+                return
+            self._table = csv.read_csv(
+                self.path,
+                parse_options=csv.ParseOptions(newlines_in_values=True),
+                convert_options=csv.ConvertOptions(
+                    column_types={column: pa.string() for column in as_text},
+                    strings_can_be_null=True,
+                    quoted_strings_can_be_null=True,
+                ),
+            )
+        except self._failures as error:
+            raise self._unreadable(error) from error
+
+    def _unreadable(self, error: Exception) -> InputError:
+        reason = str(error).splitlines()[0].rstrip(".")
+        return InputError(f"{self.path} cannot be read as a table ({reason}): write it anew.")
+
+    def find(self, wanted: str | None, usual: tuple[str, ...], what: str) -> str | None:
+        """The wanted column, or the first usual one, or None."""
+        if wanted is not None and wanted not in self.columns:
+            raise InputError(f"{self.path} has no column {wanted!r} for the {what}; it has {', '.join(self.columns)}.")
+        return wanted or next((column for column in usual if column in self.columns), None)
+
+    def choose(self, wanted: str | None, usual: tuple[str, ...], what: str) -> str:
+        column = self.find(wanted, usual, what)
+        if column is None:
+            listed = " or ".join(repr(column) for column in usual)
+            raise InputError(
+                f"{self.path} has no column for the {what}: call it {listed}, or say which one it is; it has "
+                f"{', '.join(self.columns)}."
+            )
+        return column
+
+    def line(self, row: int) -> str:
+        return f"line {row + 2}" if self._csv else f"row {row}"
+
+    def texts(self, column: str, what: str | None) -> np.ndarray:
+        """A column as text; an empty place is an error if ``what`` says what is missing there."""
+        import pyarrow as pa
+
+        values = self._table[column]
+        if pa.types.is_nested(values.type):
+            raise InputError(f"{self.path}: column {column!r} holds lists; it must hold one value a row.")
+        if what is not None and values.null_count:
+            row = int(np.flatnonzero(values.is_null().to_numpy(zero_copy_only=False))[0])
+            raise InputError(f"{self.path}, {self.line(row)}: {what} is missing in column {column!r}.")
+        return np.array(values.cast(pa.string()).fill_null("").to_numpy(zero_copy_only=False), dtype=str)
+
+    def labels(self, column: str) -> np.ndarray:
+        import pyarrow as pa
+
+        values = self._table[column]
+        if pa.types.is_nested(values.type):
+            raise InputError(f"{self.path}: column {column!r} holds several labels a node (multi-label); choose one.")
+        if pa.types.is_floating(values.type):
+            return np.array(values.fill_null(np.nan).to_numpy())
+        return self.texts(column, None)
+
+    def numbers(self, columns: list[str]) -> np.ndarray:
+        """(rows, columns) float32; a word or an empty place among them is an error."""
+        import pyarrow as pa
+
+        result = np.empty((self._table.num_rows, len(columns)), dtype=np.float32)
+        for position, column in enumerate(columns):
+            values = self._table[column]
+            numeric = pa.types.is_integer(values.type) or pa.types.is_floating(values.type)
+            if not (numeric or pa.types.is_boolean(values.type)) and values.null_count < len(values):
+                raise InputError(
+                    f"{self.path}: column {column!r} does not hold numbers: name it as the text column, or take it out."
+                )
+            if values.null_count:
+                row = int(np.flatnonzero(values.is_null().to_numpy(zero_copy_only=False))[0])
+                raise InputError(f"{self.path}, {self.line(row)}: column {column!r} is empty; fill it in.")
+            result[:, position] = values.cast(pa.float32(), safe=False).to_numpy()
+        return result
+
+
+def _refuse_edge_types(edges: _Table, other: list[str]) -> list[str]:
+    for column in other:
+        if column.lower() in ("type", "relation", "edge_type") and len(set(edges.texts(column, None).tolist())) > 1:
+            raise InputError(
+                f"{edges.path}: column {column!r} names several types of edges; heterogeneous graphs are not "
+                "supported: keep one type, or drop the column to treat all alike."
+            )
+    return [f"{edges.path.name}: the columns {', '.join(other)} were not used."] if other else []
+
+
+def _refuse_duplicates(ids: np.ndarray, path: Path) -> np.ndarray:
+    """The order that sorts the ids, which must all differ."""
+    order = np.argsort(ids, kind="stable")
+    twice = np.flatnonzero(ids[order][1:] == ids[order][:-1])
+    if twice.size:
+        first, second = order[twice[0]], order[twice[0] + 1]
+        raise InputError(
+            f"{path}: node id {str(ids[first])!r} stands in rows {first} and {second} (counted from 0, without the "
+            "header); a node has one row and one label."
+        )
+    return order
+
+
+def _find_nodes(edges: _Table, column: str, ids: np.ndarray, order: np.ndarray) -> np.ndarray:
+    wanted = edges.texts(column, "a node id")
+    if not ids.size:
+        place = np.zeros(wanted.size, dtype=np.int64)
+        found = np.zeros(wanted.size, dtype=bool)
+    else:
+        place = order[np.searchsorted(ids, wanted, sorter=order).clip(max=ids.size - 1)]
+        found = ids[place] == wanted
+    if not found.all():
+        row = int(np.flatnonzero(~found)[0])
+        raise InputError(
+            f"{edges.path}, {edges.line(row)}: the edge leads to node {str(wanted[row])!r}, which is not among the "
+            "nodes: add the node or drop the edge."
+        )
+    return place
+
+
+def _whole_numbers_if_all_are(ids: np.ndarray) -> np.ndarray:
+    """int64 ids where that loses nothing ("7" but not "007")."""
+    try:
+        numbers = ids.astype(np.int64)
+    except (ValueError, OverflowError):
+        return ids
+    return numbers if np.array_equal(numbers.astype(str), ids) else ids
+
+
+def write_tables(graph: Graph, folder: str | Path, *, suffix: str = "parquet") -> None:
+    """Write ``nodes`` and ``edges`` tables that :func:`read_tables` reads back.
+
+    Sparse features would have to be written dense, and word counts no longer have their text: such graphs are
+    refused; write them with :func:`graphfcl.graph.write_npz`.
+    """
+    import pyarrow as pa
+    from pyarrow import csv, parquet
+    from scipy import sparse
+
+    if sparse.issparse(graph.features):
+        raise InputError(f"{graph.name} has sparse features, which a table would make dense: write it as .npz.")
+    if suffix not in ("csv", "parquet"):
+        raise InputError(f"tables are written as csv or parquet, not {suffix!r}.")
+    feature_names = (
+        [f"feature_{column}" for column in range(graph.features.shape[1])]
+        if graph.feature_names is None
+        else graph.feature_names.tolist()
+    )
+    names = np.array([*graph.class_names, None], dtype=object)
+    nodes = pa.table(
+        [
+            pa.array(graph.node_ids),
+            pa.array(names[graph.labels], pa.string()),
+            *map(pa.array, graph.features.T),
+        ],
+        names=["id", "label", *feature_names],
+    )
+    upper = sparse.triu(graph.adjacency, k=1, format="coo")
+    edge_columns = {
+        "source": pa.array(graph.node_ids[upper.row]),
+        "target": pa.array(graph.node_ids[upper.col]),
+    }
+    if graph.weighted:
+        edge_columns["weight"] = pa.array(upper.data)
+    write = csv.write_csv if suffix == "csv" else parquet.write_table
+    for stem, table in (("nodes", nodes), ("edges", pa.table(edge_columns))):
+        write_durably(Path(folder) / f"{stem}.{suffix}", partial(write, table))

@@ -1,0 +1,53 @@
+"""TF-IDF whose vocabulary and weights come from the nodes known at one moment and hold for all later ones."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+
+TOKEN_PATTERN = r"(?u)\b\w\w+\b"
+
+
+def count_words(texts: Sequence[str]) -> tuple[sparse.csr_array, np.ndarray]:
+    """Word counts (n, words) float32 of every word that occurs, and the words in alphabetical order."""
+    from sklearn.feature_extraction.text import CountVectorizer
+
+    vectorizer = CountVectorizer(token_pattern=TOKEN_PATTERN, dtype=np.float32)
+    if not any(texts):
+        return sparse.csr_array((len(texts), 0), dtype=np.float32), np.zeros(0, dtype=str)
+    try:
+        counts = sparse.csr_array(vectorizer.fit_transform(texts))
+    except ValueError:  # no text has a word of two letters
+        return sparse.csr_array((len(texts), 0), dtype=np.float32), np.zeros(0, dtype=str)
+    return counts, vectorizer.get_feature_names_out().astype(str)
+
+
+@dataclass(frozen=True, eq=False)
+class TextWeights:
+    """A fitted TF-IDF.
+
+    columns: (v,) the columns of the word counts that make the vocabulary, ascending.
+    inverse_document_frequency: (v,) float64, ln((1 + n) / (1 + n_w)) + 1 over the n nodes it was fitted on.
+    """
+
+    columns: np.ndarray
+    inverse_document_frequency: np.ndarray
+
+    @classmethod
+    def fit(cls, counts: sparse.csr_array, min_nodes: int) -> "TextWeights":
+        """Fit on the word counts of the nodes known now."""
+        nodes_with_word = np.bincount(counts.indices, minlength=counts.shape[1])
+        columns = np.flatnonzero(nodes_with_word >= max(1, min_nodes))
+        frequency = np.log((1 + counts.shape[0]) / (1 + nodes_with_word[columns])) + 1
+        return cls(columns=columns, inverse_document_frequency=frequency)
+
+    def apply(self, counts: sparse.csr_array) -> sparse.csr_array:
+        """(n, v) float32: count × inverse document frequency, each row of length 1 (or 0 if no word is known)."""
+        known = counts[:, self.columns]
+        values = known.data.astype(np.float64) * self.inverse_document_frequency[known.indices]
+        rows = np.repeat(np.arange(known.shape[0]), np.diff(known.indptr))
+        # bincount adds in order, so the result is the same on every machine.
+        length = np.sqrt(np.bincount(rows, weights=values**2, minlength=known.shape[0]))
+        weighted = (values / length[rows]).astype(np.float32)
+        return sparse.csr_array((weighted, known.indices, known.indptr), shape=known.shape)

@@ -1,0 +1,99 @@
+"""What of a graph exists for a learner at one moment."""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from scipy import sparse
+
+from graphfcl.errors import InputError
+from graphfcl.graph.graph import Features, Graph
+from graphfcl.graph.text import TextWeights
+
+
+@dataclass(frozen=True, eq=False)
+class VisibleGraph:
+    """A graph of its own, cut out of a larger one of which it knows nothing: no labels, no other nodes or edges.
+
+    nodes: (n,) int64, ascending. A node keeps its number in every visible graph of a stream; learners and
+        evaluators speak of nodes by these numbers, and :meth:`rows` finds their rows here.
+    adjacency: (n, n) CSR float32, rows in the order of ``nodes``.
+    features: (n, d) float32, CSR or dense.
+    """
+
+    nodes: np.ndarray
+    adjacency: sparse.csr_array
+    features: Features
+
+    def __repr__(self) -> str:
+        return f"VisibleGraph({self.nodes.size:,} nodes, {self.edge_count:,} edges)"
+
+    @property
+    def node_count(self) -> int:
+        return int(self.nodes.size)
+
+    @property
+    def edge_count(self) -> int:
+        return int(self.adjacency.nnz) // 2
+
+    @cached_property
+    def degrees(self) -> np.ndarray:
+        """(n,) float32: number of neighbours, or the sum of edge weights; the self loop is not in it."""
+        counts = np.diff(self.adjacency.indptr)
+        if (self.adjacency.data == 1).all():
+            return counts.astype(np.float32)
+        rows = np.repeat(np.arange(self.node_count, dtype=np.int32), counts)
+        return np.bincount(rows, weights=self.adjacency.data, minlength=self.node_count).astype(np.float32)
+
+    @cached_property
+    def normalised(self) -> sparse.csr_array:
+        """Â = D̃^{-1/2} (A + I) D̃^{-1/2} with D̃ the degrees of A + I, all of this visible graph."""
+        scale = 1 / np.sqrt(self.degrees + 1)
+        matrix = self.adjacency + sparse.eye_array(self.node_count, dtype=np.float32, format="csr")
+        matrix.data *= np.repeat(scale, np.diff(matrix.indptr))
+        matrix.data *= scale[matrix.indices]
+        return matrix
+
+    def rows(self, nodes: np.ndarray) -> np.ndarray:
+        """Rows of node numbers; a node that is not visible is an error."""
+        nodes = np.asarray(nodes)
+        rows = np.searchsorted(self.nodes, nodes)
+        if nodes.size and (rows.max() >= self.node_count or not np.array_equal(self.nodes[rows], nodes)):
+            hidden = nodes[~np.isin(nodes, self.nodes)]
+            raise InputError(f"node {hidden[0]} is not in the visible graph: ask only for nodes that exist now.")
+        return rows
+
+    def contains(self, nodes: np.ndarray) -> np.ndarray:
+        """Whether each node number is visible."""
+        return np.isin(nodes, self.nodes)
+
+
+def cut_visible(
+    graph: Graph,
+    nodes: np.ndarray,
+    *,
+    text_weights: TextWeights | None = None,
+    parts: np.ndarray | None = None,
+) -> VisibleGraph:
+    """The subgraph of some nodes.
+
+    nodes: (m,) node numbers, ascending, each once.
+    text_weights: what turns the word counts of a text graph into features.
+    parts: (n,) optional; an edge stays only if both its ends are of the same part (the track ``isolated``).
+    """
+    adjacency = _cut_adjacency(graph.adjacency, nodes, parts)
+    features = graph.features[nodes]
+    if text_weights is not None:
+        features = text_weights.apply(features)
+    return VisibleGraph(nodes=nodes, adjacency=adjacency, features=features)
+
+
+def _cut_adjacency(adjacency: sparse.csr_array, nodes: np.ndarray, parts: np.ndarray | None) -> sparse.csr_array:
+    cut = adjacency[nodes][:, nodes]
+    if parts is None:
+        return cut
+    part = parts[nodes]
+    kept = np.repeat(part, np.diff(cut.indptr)) == part[cut.indices]
+    ends = np.zeros(kept.size + 1, dtype=cut.indptr.dtype)
+    np.cumsum(kept, out=ends[1:])
+    return sparse.csr_array((cut.data[kept], cut.indices[kept], ends[cut.indptr]), shape=cut.shape)

@@ -1,0 +1,5 @@
+"""Learners."""
+
+from graphfcl.methods.learner import Learner
+
+__all__ = ["Learner"]

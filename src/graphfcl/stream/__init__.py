@@ -1,0 +1,21 @@
+"""From a graph to sessions that show a learner no query label and no future node."""
+
+from graphfcl.stream.classes import adapt_protocol, suggest_protocol
+from graphfcl.stream.protocol import Protocol
+from graphfcl.stream.saved import load_stream, save_stream
+from graphfcl.stream.sessions import BaseSession, PaperSession, Session
+from graphfcl.stream.stream import Queries, Stream, make_stream
+
+__all__ = [
+    "BaseSession",
+    "PaperSession",
+    "Protocol",
+    "Queries",
+    "Session",
+    "Stream",
+    "adapt_protocol",
+    "load_stream",
+    "make_stream",
+    "save_stream",
+    "suggest_protocol",
+]

@@ -1,0 +1,177 @@
+"""Which class plays which part: base, pseudo-novel, novel, or none."""
+
+import difflib
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from graphfcl.errors import InputError
+from graphfcl.graph import Graph
+from graphfcl.stream.protocol import Classes, Protocol
+
+BASE_TRAIN_NODES = 2  # an episode needs a support and a query of every base class
+
+
+@dataclass(frozen=True)
+class ClassRoles:
+    """Class numbers by part; ``novel`` in the order in which the classes arrive. ``left_out``: name → reason."""
+
+    base: tuple[int, ...]
+    pseudo_novel: tuple[int, ...]
+    novel: tuple[int, ...]
+    left_out: dict[str, str]
+
+
+def node_split_sizes(size: int, protocol: Protocol) -> tuple[int, int, int]:
+    """Train, validation and test nodes of a base or pseudo-novel class; each at least 1 if ``size`` is 3 or more."""
+    validation = max(1, round(size * protocol.validation_share))
+    test = max(1, round(size * (1 - protocol.train_share - protocol.validation_share)))
+    return size - validation - test, validation, test
+
+
+def smallest_sizes(protocol: Protocol) -> tuple[int, int, int]:
+    """The fewest nodes a base, a pseudo-novel and a novel class can have."""
+
+    def with_train(nodes: int) -> int:
+        size = 3
+        while node_split_sizes(size, protocol)[0] < nodes:
+            size += 1
+        return size
+
+    needs = (with_train(BASE_TRAIN_NODES), with_train(protocol.shot + 1), protocol.shot + 1)
+    return tuple(max(need, protocol.min_class_size) for need in needs)  # type: ignore[return-value]
+
+
+def choose_classes(graph: Graph, protocol: Protocol, random: np.random.Generator) -> ClassRoles:
+    """Give the classes their parts.
+
+    Named classes go where they are named. Of the others the largest (or a draw) are base; the rest, in an order drawn
+    by the seed, become pseudo-novel and novel. A class too small for a part is passed over; if it fits none it is left
+    out.
+    """
+    needs = dict(zip(("base", "pseudo_novel", "novel"), smallest_sizes(protocol), strict=True))
+    sizes = graph.class_sizes
+    named = {part: _named_classes(graph, protocol, part, needs[part]) for part in needs}
+    taken = [number for numbers in named.values() for number in numbers]
+    if len(set(taken)) != len(taken):
+        twice = next(number for number in taken if taken.count(number) > 1)
+        raise InputError(f"class {graph.class_names[twice]!r} is named for two parts; name it for one.")
+    free = [number for number in range(len(sizes)) if number not in set(taken)]
+    by_size = sorted(free, key=lambda number: (-sizes[number], number))
+    order = by_size if protocol.class_order == "size" else random.permutation(np.array(free, dtype=np.int64)).tolist()
+    chosen: dict[str, list[int]] = {}
+
+    def take(part: str, wanted: Classes | None, candidates: list[int]) -> None:
+        if isinstance(wanted, tuple):
+            chosen[part] = named[part]
+            return
+        fitting = [number for number in candidates if sizes[number] >= needs[part]]
+        if wanted is not None and len(fitting) < wanted:
+            raise _too_few_classes(graph, protocol, needs)
+        chosen[part] = fitting[:wanted]
+
+    take("base", protocol.base, order)
+    rest = [number for number in free if number not in set(chosen["base"])]
+    drawn = random.permutation(np.array(rest, dtype=np.int64)).tolist()
+    take("pseudo_novel", protocol.pseudo_novel, drawn)
+    take("novel", protocol.novel, [number for number in drawn if number not in set(chosen["pseudo_novel"])])
+    _check_sessions(graph, protocol, len(chosen["novel"]), needs)
+    if protocol.sessions is not None:
+        chosen["novel"] = chosen["novel"][: protocol.sessions * protocol.way]
+    least = min(needs.values())
+    left_out = {
+        graph.class_names[number]: f"{sizes[number]} nodes, fewer than {least}"
+        for number in rest
+        if sizes[number] < least
+    }
+    return ClassRoles(
+        base=tuple(sorted(chosen["base"])),
+        pseudo_novel=tuple(sorted(chosen["pseudo_novel"])),
+        novel=tuple(chosen["novel"]),
+        left_out=left_out,
+    )
+
+
+def _named_classes(graph: Graph, protocol: Protocol, part: str, need: int) -> list[int]:
+    names: Any = getattr(protocol, part)
+    if not isinstance(names, tuple):
+        return []
+    numbers = []
+    for name in names:
+        number = graph.class_number(name)
+        if number is None:
+            near = difflib.get_close_matches(name, graph.class_names, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"see `graphfcl data show {graph.name}`."
+            raise InputError(f"{graph.name} has no class {name!r}: {hint}")
+        if graph.class_sizes[number] < need:
+            raise InputError(
+                f"class {name!r} of {graph.name} has {graph.class_sizes[number]} nodes, but a {part.replace('_', '-')} "
+                f"class needs {need} with {protocol.shot} shots: take fewer shots or another class."
+            )
+        numbers.append(number)
+    return numbers
+
+
+def _too_few_classes(graph: Graph, protocol: Protocol, needs: dict[str, int]) -> InputError:
+    asked = " + ".join(
+        f"{len(part) if isinstance(part, tuple) else part} {title}"
+        for part, title in (
+            (protocol.base, "base"),
+            (protocol.pseudo_novel, "pseudo-novel"),
+            (protocol.novel, "novel"),
+        )
+        if part is not None
+    )
+    enough = int((graph.class_sizes >= min(needs.values())).sum())
+    return InputError(
+        f"{asked} classes are asked for, but only {enough} of the {len(graph.class_names)} classes of {graph.name} "
+        f"have enough nodes (base {needs['base']}, pseudo-novel {needs['pseudo_novel']}, novel {needs['novel']}): "
+        "ask for fewer classes or fewer shots."
+    )
+
+
+def _check_sessions(graph: Graph, protocol: Protocol, novel: int, needs: dict[str, int]) -> None:
+    possible = -(-novel // protocol.way)
+    if novel == 0:
+        raise InputError(
+            f"{graph.name} leaves no novel class with {needs['novel']} nodes or more: ask for fewer base and "
+            "pseudo-novel classes or fewer shots."
+        )
+    if protocol.sessions is not None and protocol.sessions > possible:
+        raise InputError(
+            f"{protocol.sessions} sessions are asked for, but {novel} novel classes of {graph.name} make {possible} "
+            f"sessions of {protocol.way}: ask for fewer sessions or fewer classes a session."
+        )
+
+
+def suggest_protocol(graph: Graph, *, shot: int = 5) -> Protocol:
+    """For a graph without defaults: about 30/25/45 % of the usable classes, N for about ten sessions."""
+    usable = int((graph.class_sizes >= shot + 1).sum())
+    if usable < 2:
+        raise InputError(
+            f"{graph.name} has {usable} classes with {shot + 1} nodes or more; a stream with {shot} shots needs two."
+        )
+    base = max(1, round(usable * 0.30))
+    pseudo_novel = min(round(usable * 0.25), usable - base - 1)
+    way = _way_for_ten_sessions(usable - base - pseudo_novel)
+    protocol = Protocol(base=base, pseudo_novel=pseudo_novel, way=way, shot=shot)
+    # A class may do as a novel but not as a pseudo-novel class; then there are fewer of those.
+    fit = int((graph.class_sizes >= smallest_sizes(protocol)[1]).sum())
+    return replace(protocol, base=min(base, max(1, fit)), pseudo_novel=max(0, min(pseudo_novel, fit - base)))
+
+
+def adapt_protocol(graph: Graph, default: Protocol | None, changes: dict[str, Any]) -> Protocol:
+    """The default of a dataset (or a suggestion) with the user's changes; None means not changed."""
+    given = {key: value for key, value in changes.items() if value is not None}
+    if default is not None:
+        return replace(default, **given)
+    suggested = suggest_protocol(graph, shot=given.get("shot", 5))
+    novel = given.get("novel")
+    if novel is not None and "way" not in given:
+        given["way"] = _way_for_ten_sessions(novel if isinstance(novel, int) else len(novel))
+    return replace(suggested, **given)
+
+
+def _way_for_ten_sessions(novel: int) -> int:
+    return max(1, round(novel / 10))

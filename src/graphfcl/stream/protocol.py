@@ -1,0 +1,86 @@
+"""The rules of a stream: how classes and nodes are split, what is visible when, what is evaluated."""
+
+import hashlib
+import json
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Literal, get_args
+
+from graphfcl.errors import InputError
+
+ProtocolName = Literal["strict", "paper"]
+Track = Literal["transductive", "isolated", "open"]
+ClassOrder = Literal["size", "random"]
+Classes = int | tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """Everything that two results must share to be compared, except the graph and the seed.
+
+    base, pseudo_novel, novel: how many classes play each part, or their names. ``novel=None`` takes all that are left.
+    way, shot: N new classes a session with K supports each; the last session may be smaller.
+    sessions: at most so many novel sessions; None runs all that the classes allow.
+    name: ``strict``, or ``paper``, whose sessions carry query labels.
+    track: what of the graph is visible: ``transductive``, ``isolated`` or ``open``.
+    class_order: ``size`` makes the largest classes base, ``random`` draws them.
+    min_class_size: classes with fewer nodes play no part.
+    train_share, validation_share: node split of base and pseudo-novel classes; the others are test nodes.
+    pool_share: share of a novel class, supports aside, whose labels only the upper reference ``joint`` may see.
+    queries: under ``paper``, the sampled queries a class (None: K). ``strict`` asks about all test nodes.
+    """
+
+    base: Classes
+    pseudo_novel: Classes
+    novel: Classes | None = None
+    way: int = 2
+    shot: int = 5
+    sessions: int | None = None
+    name: ProtocolName = "strict"
+    track: Track = "transductive"
+    class_order: ClassOrder = "size"
+    min_class_size: int = 0
+    train_share: float = 0.6
+    validation_share: float = 0.2
+    pool_share: float = 0.3
+    queries: int | None = None
+
+    def __post_init__(self) -> None:
+        for field, allowed in (("name", ProtocolName), ("track", Track), ("class_order", ClassOrder)):
+            if getattr(self, field) not in get_args(allowed):
+                listed = ", ".join(get_args(allowed))
+                raise InputError(f"{field} is {getattr(self, field)!r}; it must be one of {listed}.")
+        for field, least in (("base", 1), ("pseudo_novel", 0), ("novel", 1), ("way", 1), ("shot", 1)):
+            _at_least(field, getattr(self, field), least)
+        for field in ("sessions", "queries"):
+            _at_least(field, getattr(self, field), 1)
+        if self.train_share <= 0 or self.validation_share < 0 or self.train_share + self.validation_share >= 1:
+            raise InputError("train_share and validation_share must be shares that leave some nodes for the test.")
+        if not 0 <= self.pool_share < 1:
+            raise InputError(f"pool_share is {self.pool_share}; it must be at least 0 and below 1.")
+        if self.queries is not None and self.name == "strict":
+            raise InputError("queries cannot be set under 'strict', which asks about all test nodes: use 'paper'.")
+
+    @property
+    def hash(self) -> str:
+        """Twelve hex digits that differ whenever any rule differs."""
+        return hashlib.sha256(json.dumps(self.as_json(), sort_keys=True).encode()).hexdigest()[:12]
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain values for a JSON file."""
+        return {key: list(value) if isinstance(value, tuple) else value for key, value in asdict(self).items()}
+
+    @classmethod
+    def from_json(cls, values: dict[str, Any]) -> "Protocol":
+        unknown = set(values) - {field.name for field in fields(cls)}
+        if unknown:
+            raise InputError(f"the protocol has an unknown rule {sorted(unknown)[0]!r}: a newer version wrote it.")
+        rules: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in values.items()}
+        return cls(**rules)
+
+
+def _at_least(field: str, value: Classes | None, least: int) -> None:
+    size = len(value) if isinstance(value, tuple) else value
+    if size is not None and size < least:
+        raise InputError(f"{field} is {size}; it must be at least {least}.")
+    if isinstance(value, tuple) and len(set(value)) != len(value):
+        raise InputError(f"{field} names a class twice; name each once.")

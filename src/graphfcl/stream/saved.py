@@ -1,0 +1,124 @@
+"""Streams as files: JSON with the user's own node ids, so that a stream is the same on every machine."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from graphfcl.errors import InputError
+from graphfcl.files import read_bytes, sha256_of, write_durably
+from graphfcl.graph import Graph, TextWeights
+from graphfcl.stream.protocol import Protocol
+from graphfcl.stream.split import Role, Split
+from graphfcl.stream.stream import Stream
+
+FORMAT = "graphfcl stream"
+VERSION = 1
+
+
+def save_stream(stream: Stream, path: str | Path) -> None:
+    """Write the stream: protocol, seed, classes, the part of every node, and the SHA-256 of the graph."""
+    content = stream_as_json(stream)
+    text = json.dumps({**content, "sha256": sha256_of(_canonical(content))}, ensure_ascii=False, indent=1)
+    write_durably(path, lambda file: file.write(text.encode()))
+
+
+def stream_as_json(stream: Stream) -> dict[str, Any]:
+    graph, split = stream.graph, stream.split
+    columns = split.columns_of_nodes(graph)
+    classes = []
+    for column, name in enumerate(stream.classes):
+        role = "base" if column in split.base_columns else "novel"
+        nodes = {
+            part.name.lower(): graph.node_ids[(columns == column) & (split.roles == part)].tolist()
+            for part in Role
+            if part is not Role.NONE
+        }
+        classes.append(
+            {
+                "name": name,
+                "role": "pseudo-novel" if column in split.pseudo_novel_columns else role,
+                "session": int(split.session_of_column[column]),
+                "nodes": {part: ids for part, ids in nodes.items() if ids},
+            }
+        )
+    text = None
+    if stream.text_weights is not None:
+        text = {
+            "columns": stream.text_weights.columns.tolist(),
+            "inverse_document_frequency": stream.text_weights.inverse_document_frequency.tolist(),
+        }
+    return {
+        "format": FORMAT,
+        "version": VERSION,
+        "graph": {"name": graph.name, "nodes": graph.node_count, "sha256": graph.sha256},
+        "seed": stream.seed,
+        "protocol": stream.protocol.as_json(),
+        "protocol_hash": stream.protocol.hash,
+        "classes": classes,
+        "validation_columns": list(split.validation_columns),
+        "pseudo_novel_tasks": [list(task) for task in split.pseudo_novel_tasks],
+        "queries": [graph.node_ids[nodes].tolist() for nodes in split.queries],
+        "text": text,
+        "left_out": split.left_out,
+    }
+
+
+def load_stream(path: str | Path, graph: Graph) -> Stream:
+    """Read a stream back; it is refused if it is damaged or was made for another graph."""
+    content = _read_checked(path)
+    made_for = content["graph"]
+    if made_for["sha256"] != graph.sha256:
+        raise InputError(
+            f"{path} was made for another graph ({made_for['name']!r}, {made_for['nodes']:,} nodes, SHA-256 "
+            f"{made_for['sha256'][:12]}…) than this one ({graph.name!r}, {graph.node_count:,} nodes, "
+            f"{graph.sha256[:12]}…): load that graph, or make a new stream."
+        )
+    classes = content["classes"]
+    roles = np.zeros(graph.node_count, dtype=np.int8)
+    for entry in classes:
+        for part, ids in entry["nodes"].items():
+            roles[graph.nodes_of(ids)] = Role[part.upper()]
+    split = Split(
+        classes=tuple(graph.class_names.index(entry["name"]) for entry in classes),
+        base_count=sum(entry["role"] == "base" for entry in classes),
+        pseudo_novel_count=sum(entry["role"] == "pseudo-novel" for entry in classes),
+        session_of_column=np.array([entry["session"] for entry in classes], dtype=np.int64),
+        validation_columns=tuple(content["validation_columns"]),
+        pseudo_novel_tasks=tuple(tuple(task) for task in content["pseudo_novel_tasks"]),
+        roles=roles,
+        queries=tuple(graph.nodes_of(ids) for ids in content["queries"]),
+        left_out=content["left_out"],
+    )
+    text = content["text"]
+    weights = None
+    if text is not None:
+        weights = TextWeights(
+            columns=np.array(text["columns"], dtype=np.int64),
+            inverse_document_frequency=np.array(text["inverse_document_frequency"], dtype=np.float64),
+        )
+    return Stream(graph, Protocol.from_json(content["protocol"]), content["seed"], split, weights)
+
+
+def _read_checked(path: str | Path) -> dict[str, Any]:
+    try:
+        content = json.loads(read_bytes(path, "the stream"))
+    except ValueError as error:
+        raise InputError(
+            f"{path} is not a saved stream or is cut short: make it again with `graphfcl stream`."
+        ) from error
+    if not isinstance(content, dict) or content.get("format") != FORMAT:
+        raise InputError(f"{path} is not a saved stream: make one with `graphfcl stream NAME --out FILE`.")
+    if content.get("version") != VERSION:
+        raise InputError(
+            f"{path} has stream format {content.get('version')}, this graphfcl reads {VERSION}: update it."
+        )
+    checksum = content.pop("sha256", None)
+    if checksum != sha256_of(_canonical(content)):
+        raise InputError(f"{path} was changed or damaged (its checksum does not fit): make it again from its seed.")
+    return content
+
+
+def _canonical(content: dict[str, Any]) -> bytes:
+    return json.dumps(content, sort_keys=True, ensure_ascii=False, separators=(",", ":")).encode()

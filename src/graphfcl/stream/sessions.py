@@ -1,0 +1,66 @@
+"""What a learner is handed. None of these types has a place for a query label, except :class:`PaperSession`."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from graphfcl.graph import VisibleGraph
+from graphfcl.stream.protocol import Track
+
+
+@dataclass(frozen=True, eq=False)
+class BaseSession:
+    """Session 0: the classes with many labels.
+
+    Labels are columns: positions in ``classes``, which holds ``base_classes`` and then ``pseudo_novel_classes``.
+
+    train, validation: node numbers; ``train_labels``, ``validation_labels``: their columns.
+    validation_columns: pseudo-novel classes to hold out of meta-training and validate on.
+    pseudo_novel_tasks: the pseudo-novel columns in tasks of N.
+    way, shot: the N and K of the sessions to come, which pseudo-incremental training rehearses.
+    """
+
+    base_classes: tuple[str, ...]
+    pseudo_novel_classes: tuple[str, ...]
+    train: np.ndarray
+    train_labels: np.ndarray
+    validation: np.ndarray
+    validation_labels: np.ndarray
+    validation_columns: tuple[int, ...]
+    pseudo_novel_tasks: tuple[tuple[int, ...], ...]
+    visible_graph: VisibleGraph
+    way: int
+    shot: int
+    track: Track
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        return self.base_classes + self.pseudo_novel_classes
+
+
+@dataclass(frozen=True, eq=False)
+class Session:
+    """Session t ≥ 1: new classes with K supports each.
+
+    new_classes: names, whose columns follow those of all classes before.
+    supports: node numbers; ``support_labels``: their columns.
+    visible_graph: what exists now. Under the track ``isolated`` these are the nodes of this session alone.
+    """
+
+    number: int
+    new_classes: tuple[str, ...]
+    supports: np.ndarray
+    support_labels: np.ndarray
+    visible_graph: VisibleGraph
+    track: Track
+
+
+@dataclass(frozen=True, eq=False)
+class PaperSession(Session):
+    """A session of the protocol ``paper``, which carries sampled queries *with their labels*, as Algorithm 2 prints.
+
+    Results learned from one are marked "trained on query labels" wherever they are shown.
+    """
+
+    queries: np.ndarray
+    query_labels: np.ndarray

@@ -1,0 +1,169 @@
+"""Which node plays which part, drawn once for a graph, a protocol and a seed."""
+
+from dataclasses import dataclass
+from enum import IntEnum
+from functools import cached_property
+
+import numpy as np
+
+from graphfcl.graph import Graph
+from graphfcl.stream.classes import ClassRoles, choose_classes, node_split_sizes
+from graphfcl.stream.protocol import Protocol
+
+NEVER = np.iinfo(np.int32).max  # the session of a node whose class plays no part
+
+
+class Role(IntEnum):
+    """The part of a node: base and pseudo-novel classes have the first three, novel ones TEST, SUPPORT and POOL."""
+
+    NONE = 0
+    TRAIN = 1
+    VALIDATION = 2
+    TEST = 3
+    SUPPORT = 4
+    POOL = 5
+
+
+class _Draw(IntEnum):
+    """Each purpose draws from a generator of its own, so that one draw never shifts another."""
+
+    CLASSES = 0
+    NODES = 1
+    VALIDATION_CLASSES = 2
+    TASKS = 3
+    QUERIES = 4
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """The whole draw.
+
+    A class is known to learners by its column: base classes first, then pseudo-novel ones, both in the order of their
+    numbers in the graph, then the novel ones as they arrive. Columns are never reused or moved.
+
+    classes: class number in the graph of each column.
+    session_of_column: (columns,) the session in which a class arrives; 0 for base and pseudo-novel classes.
+    validation_columns: pseudo-novel classes held out of meta-training.
+    pseudo_novel_tasks: the pseudo-novel classes, partitioned into tasks of N.
+    roles: (nodes,) int8 of :class:`Role`.
+    queries: under ``paper`` the sampled query nodes of sessions 0..T, else empty.
+    left_out: names of classes too small for any part, and why.
+    """
+
+    classes: tuple[int, ...]
+    base_count: int
+    pseudo_novel_count: int
+    session_of_column: np.ndarray
+    validation_columns: tuple[int, ...]
+    pseudo_novel_tasks: tuple[tuple[int, ...], ...]
+    roles: np.ndarray
+    queries: tuple[np.ndarray, ...]
+    left_out: dict[str, str]
+
+    @property
+    def session_count(self) -> int:
+        """Number of novel sessions T."""
+        return int(self.session_of_column.max())
+
+    @cached_property
+    def base_columns(self) -> range:
+        return range(self.base_count)
+
+    @cached_property
+    def pseudo_novel_columns(self) -> range:
+        return range(self.base_count, self.base_count + self.pseudo_novel_count)
+
+    def columns_of_nodes(self, graph: Graph) -> np.ndarray:
+        """(nodes,) int64 column of each node's class; -1 if its class plays no part or is unknown."""
+        column_of_class = np.full(len(graph.class_names) + 1, -1, dtype=np.int64)
+        column_of_class[list(self.classes)] = np.arange(len(self.classes))
+        return column_of_class[graph.labels]  # an unknown label, -1, reads the last place
+
+    def sessions_of_nodes(self, graph: Graph) -> np.ndarray:
+        """(nodes,) int32 session in which each node's class arrives, or NEVER."""
+        sessions = np.append(self.session_of_column, NEVER).astype(np.int32)
+        return sessions[self.columns_of_nodes(graph)]
+
+
+def draw_split(graph: Graph, protocol: Protocol, seed: int) -> Split:
+    """Draw classes, nodes, validation classes, tasks and (under ``paper``) queries."""
+    chosen = choose_classes(graph, protocol, _generator(seed, _Draw.CLASSES))
+    classes = (*chosen.base, *chosen.pseudo_novel, *chosen.novel)
+    arrival = 1 + np.arange(len(chosen.novel)) // protocol.way
+    first = len(chosen.base) + len(chosen.pseudo_novel)
+    session_of_column = np.concatenate([np.zeros(first, dtype=np.int64), arrival])
+    pseudo_novel = np.arange(len(chosen.base), first)
+    roles = _draw_roles(graph, protocol, chosen, seed)
+    return Split(
+        classes=classes,
+        base_count=len(chosen.base),
+        pseudo_novel_count=len(chosen.pseudo_novel),
+        session_of_column=session_of_column,
+        validation_columns=_draw_validation_columns(pseudo_novel, protocol.way, seed),
+        pseudo_novel_tasks=_draw_tasks(pseudo_novel, protocol.way, seed),
+        roles=roles,
+        queries=_draw_queries(graph, protocol, classes, session_of_column, roles, seed),
+        left_out=chosen.left_out,
+    )
+
+
+def _generator(seed: int, purpose: _Draw, *further: int) -> np.random.Generator:
+    return np.random.default_rng([seed, int(purpose), *further])
+
+
+def _draw_roles(graph: Graph, protocol: Protocol, chosen: ClassRoles, seed: int) -> np.ndarray:
+    roles = np.zeros(graph.node_count, dtype=np.int8)
+    by_class = np.argsort(graph.labels, kind="stable")
+    ends = np.searchsorted(graph.labels[by_class], np.arange(len(graph.class_names) + 1))
+    for number in (*chosen.base, *chosen.pseudo_novel, *chosen.novel):
+        members = by_class[ends[number] : ends[number + 1]]
+        drawn = _generator(seed, _Draw.NODES, number).permutation(members)
+        if number in chosen.novel:
+            others = drawn.size - protocol.shot
+            parts = (Role.SUPPORT, protocol.shot), (Role.POOL, int(others * protocol.pool_share))
+        else:
+            train, validation, _ = node_split_sizes(drawn.size, protocol)
+            parts = (Role.TRAIN, train), (Role.VALIDATION, validation)
+        roles[drawn] = Role.TEST
+        start = 0
+        for role, size in parts:
+            roles[drawn[start : start + size]] = role
+            start += size
+    return roles
+
+
+def _draw_validation_columns(pseudo_novel: np.ndarray, way: int, seed: int) -> tuple[int, ...]:
+    """A fifth of the pseudo-novel classes, at least N, but never so many that fewer than N are left to train on."""
+    wanted = max(way, round(pseudo_novel.size / 5))
+    count = max(0, min(wanted, pseudo_novel.size - way))
+    drawn = _generator(seed, _Draw.VALIDATION_CLASSES).permutation(pseudo_novel)
+    return tuple(sorted(drawn[:count].tolist()))
+
+
+def _draw_tasks(pseudo_novel: np.ndarray, way: int, seed: int) -> tuple[tuple[int, ...], ...]:
+    drawn = _generator(seed, _Draw.TASKS).permutation(pseudo_novel).tolist()
+    return tuple(tuple(drawn[start : start + way]) for start in range(0, len(drawn), way))
+
+
+def _draw_queries(
+    graph: Graph,
+    protocol: Protocol,
+    classes: tuple[int, ...],
+    session_of_column: np.ndarray,
+    roles: np.ndarray,
+    seed: int,
+) -> tuple[np.ndarray, ...]:
+    """Under ``paper``: for every session m test nodes of each class seen by then (all of a class that has fewer)."""
+    if protocol.name != "paper":
+        return ()
+    wanted = protocol.queries or protocol.shot
+    test = np.flatnonzero(roles == Role.TEST)
+    by_class = {number: test[graph.labels[test] == number] for number in classes}
+    queries = []
+    for session in range(int(session_of_column.max()) + 1):
+        seen = [number for number, arrival in zip(classes, session_of_column, strict=True) if arrival <= session]
+        drawn = [
+            _generator(seed, _Draw.QUERIES, session, number).permutation(by_class[number])[:wanted] for number in seen
+        ]
+        queries.append(np.sort(np.concatenate(drawn)))
+    return tuple(queries)

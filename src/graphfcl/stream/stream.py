@@ -1,0 +1,160 @@
+"""A graph cut into sessions."""
+
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from graphfcl.errors import GraphfclWarning, InputError
+from graphfcl.graph import Graph, TextWeights, VisibleGraph, cut_visible
+from graphfcl.stream.classes import adapt_protocol
+from graphfcl.stream.protocol import Protocol
+from graphfcl.stream.sessions import BaseSession, PaperSession, Session
+from graphfcl.stream.split import Role, Split, draw_split
+
+
+@dataclass(frozen=True, eq=False)
+class Queries:
+    """The nodes asked about after a session, and their columns. For evaluators only, never for a learner."""
+
+    nodes: np.ndarray
+    labels: np.ndarray
+
+
+class Stream:
+    """``base`` is session 0; ``for session in stream`` walks through the novel sessions 1..T.
+
+    A learner is handed the sessions, never the stream: the stream knows the whole graph and the query labels.
+    """
+
+    def __init__(
+        self, graph: Graph, protocol: Protocol, seed: int, split: Split, text_weights: TextWeights | None
+    ) -> None:
+        self.graph = graph
+        self.protocol = protocol
+        self.seed = seed
+        self.split = split
+        self.text_weights = text_weights
+        self._columns = split.columns_of_nodes(graph)
+        self._sessions = split.sessions_of_nodes(graph)
+
+    def __repr__(self) -> str:
+        return (
+            f"Stream({self.graph.name!r}, seed {self.seed}, {self.protocol.name}/{self.protocol.track}, "
+            f"{self.split.base_count} base + {self.split.pseudo_novel_count} pseudo-novel classes, "
+            f"{len(self)} sessions of {self.protocol.way}-way {self.protocol.shot}-shot)"
+        )
+
+    def __len__(self) -> int:
+        """Number of novel sessions T."""
+        return self.split.session_count
+
+    def __iter__(self) -> Iterator[Session]:
+        return (self.session(number) for number in range(1, len(self) + 1))
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """Class names in the order of their columns."""
+        return tuple(self.graph.class_names[number] for number in self.split.classes)
+
+    @property
+    def session_of_class(self) -> np.ndarray:
+        """(classes,) the session in which each column arrives; 0 for base and pseudo-novel classes."""
+        return self.split.session_of_column
+
+    def classes_seen(self, session: int) -> int:
+        """Number of classes known after a session."""
+        return int((self.split.session_of_column <= session).sum())
+
+    @cached_property
+    def base(self) -> BaseSession:
+        split, names = self.split, self.classes
+        train, validation = (np.flatnonzero(split.roles == role) for role in (Role.TRAIN, Role.VALIDATION))
+        return BaseSession(
+            base_classes=names[: split.base_count],
+            pseudo_novel_classes=tuple(names[column] for column in split.pseudo_novel_columns),
+            train=train,
+            train_labels=self._columns[train],
+            validation=validation,
+            validation_labels=self._columns[validation],
+            validation_columns=split.validation_columns,
+            pseudo_novel_tasks=split.pseudo_novel_tasks,
+            visible_graph=self.visible_graph(0),
+            way=self.protocol.way,
+            shot=self.protocol.shot,
+            track=self.protocol.track,
+        )
+
+    def session(self, number: int) -> Session:
+        """Session 1..T; under the protocol ``paper`` a :class:`PaperSession`."""
+        if not 1 <= number <= len(self):
+            raise InputError(f"session {number} does not exist: the stream has sessions 1 to {len(self)}.")
+        supports = np.flatnonzero((self.split.roles == Role.SUPPORT) & (self._sessions == number))
+        names = self.classes
+        arguments: dict[str, Any] = {
+            "number": number,
+            "new_classes": tuple(names[c] for c in np.flatnonzero(self.session_of_class == number)),
+            "supports": supports,
+            "support_labels": self._columns[supports],
+            "visible_graph": self.visible_graph(number),
+            "track": self.protocol.track,
+        }
+        if self.protocol.name == "strict":
+            return Session(**arguments)
+        queries = self.queries(number)
+        return PaperSession(**arguments, queries=queries.nodes, query_labels=queries.labels)
+
+    def visible_graph(self, session: int) -> VisibleGraph:
+        """What a learner sees while it learns a session."""
+        if self.protocol.track == "isolated":
+            return self._cut(np.flatnonzero(self._sessions == session))
+        return self.evaluation_graph(session)
+
+    def evaluation_graph(self, session: int) -> VisibleGraph:
+        """What a learner sees when it is asked after a session.
+
+        ``transductive``: the nodes of all classes seen. ``isolated``: the same nodes, without the edges between
+        sessions. ``open``: everything.
+        """
+        if self.protocol.track == "open":
+            return self._cut(np.arange(self.graph.node_count))
+        parts = self._sessions if self.protocol.track == "isolated" else None
+        return self._cut(np.flatnonzero(self._sessions <= session), parts)
+
+    def queries(self, session: int) -> Queries:
+        """All test nodes of the classes seen (``strict``), or the sampled ones (``paper``). For evaluators only."""
+        if self.protocol.name == "paper":
+            nodes = self.split.queries[session]
+        else:
+            nodes = np.flatnonzero((self.split.roles == Role.TEST) & (self._sessions <= session))
+        return Queries(nodes=nodes, labels=self._columns[nodes])
+
+    def _cut(self, nodes: np.ndarray, parts: np.ndarray | None = None) -> VisibleGraph:
+        return cut_visible(self.graph, nodes, text_weights=self.text_weights, parts=parts)
+
+
+def make_stream(graph: Graph, protocol: Protocol | None = None, *, seed: int = 0, **changes: Any) -> Stream:
+    """Cut a graph into sessions.
+
+    protocol: the rules; without them a suggestion for the graph (about 30/25/45 % of the classes, ten sessions).
+    changes: rules to change, for instance ``way=1, track="open"``.
+    """
+    rules = adapt_protocol(graph, protocol, changes)
+    split = draw_split(graph, rules, seed)
+    if split.left_out:
+        listed = "; ".join(f"{name} ({reason})" for name, reason in split.left_out.items())
+        warnings.warn(f"{graph.name}: classes too small for any part were left out: {listed}.", GraphfclWarning, 2)
+    return Stream(graph, rules, seed, split, _fit_text(graph, rules, split))
+
+
+def _fit_text(graph: Graph, protocol: Protocol, split: Split) -> TextWeights | None:
+    """TF-IDF of the nodes that are known at session 0."""
+    if graph.text is None:
+        return None
+    known = graph.features
+    if protocol.track != "open":
+        known = known[np.flatnonzero(split.sessions_of_nodes(graph) == 0)]
+    return TextWeights.fit(known, graph.text.min_nodes)
