@@ -64,8 +64,9 @@ def _numbers_of_links(links: bytes, path: Path) -> np.ndarray:
 
 
 def _json(path: Path, content: bytes | None = None) -> Any:
+    raw = read_bytes(path, "the file") if content is None else content
     try:
-        return json.loads(read_bytes(path, "the file") if content is None else content)
+        return json.loads(raw)
     except ValueError as error:
         raise InputError(f"{path} is not JSON or is cut short: download it again.") from error
 

@@ -79,11 +79,11 @@ def choose_classes(graph: Graph, protocol: Protocol, random: np.random.Generator
     _check_sessions(graph, protocol, len(chosen["novel"]), needs)
     if protocol.sessions is not None:
         chosen["novel"] = chosen["novel"][: protocol.sessions * protocol.way]
-    least = min(needs.values())
+    used = {number for part in chosen.values() for number in part}
     left_out = {
-        graph.class_names[number]: f"{sizes[number]} nodes, fewer than {least}"
+        graph.class_names[number]: f"{sizes[number]} nodes, fewer than {needs['novel']}"
         for number in rest
-        if sizes[number] < least
+        if number not in used and sizes[number] < needs["novel"]
     }
     return ClassRoles(
         base=tuple(sorted(chosen["base"])),

@@ -102,8 +102,9 @@ def load_stream(path: str | Path, graph: Graph) -> Stream:
 
 
 def _read_checked(path: str | Path) -> dict[str, Any]:
+    raw = read_bytes(path, "the stream")
     try:
-        content = json.loads(read_bytes(path, "the stream"))
+        content = json.loads(raw)
     except ValueError as error:
         raise InputError(
             f"{path} is not a saved stream or is cut short: make it again with `graphfcl stream`."

@@ -1,0 +1,78 @@
+"""Walking a learner through a stream."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from graphfcl.datasets import load_dataset
+from graphfcl.errors import InputError
+from graphfcl.evaluation import evaluate
+from graphfcl.graph import VisibleGraph
+from graphfcl.stream import BaseSession, Protocol, Session, Stream, make_stream
+from tests.graphs import random_graph
+
+
+class NearestMean:
+    """Cosine to the class means of once propagated features; keeps the labelled nodes."""
+
+    def __init__(self) -> None:
+        self.nodes = np.zeros(0, dtype=np.int64)
+        self.labels = np.zeros(0, dtype=np.int64)
+
+    def fit(self, base: BaseSession) -> None:
+        self.nodes, self.labels = base.train, base.train_labels
+
+    def learn(self, session: Session) -> None:
+        self.nodes = np.concatenate([self.nodes, session.supports])
+        self.labels = np.concatenate([self.labels, session.support_labels])
+
+    def scores(self, visible: VisibleGraph, nodes: np.ndarray) -> np.ndarray:
+        spread = (visible.normalised @ visible.features).toarray()
+        spread /= np.linalg.norm(spread, axis=1, keepdims=True) + 1e-9
+        known = visible.contains(self.nodes)
+        rows, labels = visible.rows(self.nodes[known]), self.labels[known]
+        means = np.stack([spread[rows[labels == c]].mean(axis=0) for c in range(self.labels.max() + 1)])
+        return spread[visible.rows(nodes)] @ means.T
+
+
+@pytest.fixture(scope="module")
+def stream() -> Stream:
+    graph, _ = load_dataset("synthetic:nodes=1200,edges=5000,classes=10,features=400")
+    return make_stream(graph, Protocol(base=4, pseudo_novel=2, way=2, shot=5), seed=0)
+
+
+@pytest.mark.parametrize("track", ["transductive", "isolated", "open"])
+def test_a_simple_learner_beats_chance_in_every_session(stream: Stream, track: Any) -> None:
+    seen: list[int] = []
+    other = make_stream(stream.graph, stream.protocol, seed=1, track=track)
+    evaluation = evaluate(NearestMean(), other, on_session=lambda measures: seen.append(measures.classes))
+    assert seen == [6, 8, 10]
+    assert len(evaluation.confusions) == len(evaluation.seconds) == 3
+    for session in evaluation.measures.sessions:
+        assert session.balanced_accuracy > 3 / session.classes
+    asked = evaluation.confusions[-1].sum()
+    assert asked == other.queries(2).nodes.size
+
+
+def test_confusion_matrix_counts_every_query_of_every_class(stream: Stream) -> None:
+    evaluation = evaluate(NearestMean(), stream)
+    for number, confusion in enumerate(evaluation.confusions):
+        np.testing.assert_array_equal(confusion.sum(axis=1), np.bincount(stream.queries(number).labels))
+
+
+class Broken(NearestMean):
+    def __init__(self, answer: float, columns: int) -> None:
+        super().__init__()
+        self.answer, self.columns = answer, columns
+
+    def scores(self, visible: VisibleGraph, nodes: np.ndarray) -> np.ndarray:  # noqa: ARG002
+        return np.full((nodes.size, self.columns), self.answer)
+
+
+def test_scores_of_the_wrong_shape_or_nan_are_refused() -> None:
+    stream = make_stream(random_graph(0, [20] * 4), Protocol(base=2, pseudo_novel=0, way=1))
+    with pytest.raises(InputError, match="shape"):
+        evaluate(Broken(0.0, 5), stream)
+    with pytest.raises(InputError, match=r"after session 0 .*NaN"):
+        evaluate(Broken(float("nan"), 2), stream)
