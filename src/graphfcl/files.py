@@ -3,6 +3,7 @@
 import hashlib
 import os
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
@@ -27,7 +28,8 @@ def write_durably(path: str | Path, write: Callable[[BinaryIO], object]) -> None
             "write to; what stood there before is unchanged."
         ) from error
     finally:
-        temporary.unlink(missing_ok=True)
+        with suppress(OSError):
+            temporary.unlink(missing_ok=True)
 
 
 def flush_folder(folder: Path) -> None:

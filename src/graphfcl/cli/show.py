@@ -16,8 +16,9 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, number
         table.add_column(column, justify="right" if right else "left", no_wrap=right, overflow="fold")
     for row in rows:
         table.add_row(*(str(cell) for cell in row))
-    console = Console()
+    # A cell is printed as it is: a class may be called "[draft]".
+    console = Console(markup=False, emoji=False, highlight=False)
     # Into a file or a pipe a table keeps its full width: nothing there is as narrow as a terminal.
     if not console.is_terminal:
-        console = Console(width=160)
+        console.width = 160
     console.print(table)

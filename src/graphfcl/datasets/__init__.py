@@ -53,7 +53,8 @@ def load_dataset(name: str, *, data_dir: str | Path | None = None) -> tuple[Grap
     The rules are None where the dataset has none: :func:`graphfcl.stream.make_stream` then suggests some.
     """
     dataset, options = find_dataset(name)
-    return dataset.load(data_folder(data_dir), options), dataset.protocol
+    folder = data_folder(data_dir) if dataset.files else None
+    return dataset.load(folder, options), dataset.protocol
 
 
 def _split_options(name: str) -> tuple[str, dict[str, str]]:

@@ -55,7 +55,7 @@ def read_mat(path: Path) -> tuple[np.ndarray, np.ndarray, sparse.csr_array]:
         MatReadError,
         ValueError,
         TypeError,
-        KeyError,
+        LookupError,
         EOFError,
         OSError,
         zlib.error,
@@ -66,14 +66,25 @@ def read_mat(path: Path) -> tuple[np.ndarray, np.ndarray, sparse.csr_array]:
     if missing:
         found = ", ".join(sorted(key for key in content if not key.startswith("__"))) or "nothing"
         raise InputError(f"{path} has no variable {missing[0]!r} (it has {found}): it needs Index, Label, Attributes.")
-    index = np.asarray(content["Index"]).ravel().astype(np.int64)
-    labels = np.asarray(content["Label"])
-    attributes = sparse.csr_array(content["Attributes"], dtype=np.float32)
+    try:
+        numbers = np.asarray(content["Index"]).ravel()
+        index = numbers.astype(np.int64)
+        whole = np.array_equal(index, numbers)
+        labels = np.asarray(content["Label"]).astype(np.float64)
+        if sparse.issparse(content["Attributes"]):
+            content["Attributes"].check_format()  # scipy would follow damaged indices out of the array
+        attributes = sparse.csr_array(content["Attributes"], dtype=np.float32)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{path}: Index, Label and Attributes do not all hold numbers: download it again.") from error
+    if not whole:
+        raise InputError(f"{path}: a node number in Index is not whole: download it again.")
     if labels.size != index.size or attributes.shape[0] != index.size:
         raise InputError(
             f"{path}: Index has {index.size} nodes, Label {labels.size} and Attributes {attributes.shape[0]} rows; all "
             "three must agree: download it again."
         )
+    if not np.isfinite(attributes.data).all():
+        raise InputError(f"{path}: Attributes hold a NaN or infinite number: download it again.")
     return index, labels.ravel(), attributes
 
 
@@ -102,7 +113,8 @@ def read_gpn(network: Path, matrices: list[Path], name: str, *, only_labelled: b
     if only_labelled:
         ids = index[order]
         adjacency, features, labels = adjacency[ids][:, ids], features[ids], labels[ids]
-    return build_graph(adjacency, features, labels, node_ids=ids, name=name, where=str(matrices[0]), notes=notes)
+    where = " and ".join(str(path) for path in matrices)
+    return build_graph(adjacency, features, labels, node_ids=ids, name=name, where=where, notes=notes)
 
 
 def _dataset(name: str, title: str, stem: str, protocol: Protocol, note: str = "") -> Dataset:

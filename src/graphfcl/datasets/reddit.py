@@ -53,10 +53,14 @@ def read_links(path: Path) -> tuple[np.ndarray, bytes]:
 
 
 def _numbers_of_links(links: bytes, path: Path) -> np.ndarray:
+    if not links.strip():  # the rest after the last link, of which numpy would make the number -1
+        return np.zeros(0, dtype=np.int64)
     keys = set(re.findall(rb'"([^"]*)"', links[:100_000]))
     if not keys <= LINK_KEYS:
         strange = sorted(keys - LINK_KEYS)[0].decode(errors="replace")
         raise InputError(f"{path}: a link has {strange!r}; GraphSAGE's form has source and target as whole numbers.")
+    if b"-" in links or b"." in links:
+        raise InputError(f"{path}: a link leads to a node that is not a position in the list: download it again.")
     numbers = np.fromstring(links.translate(ONLY_DIGITS).decode("ascii"), dtype=np.int64, sep=" ")
     if numbers.size != 2 * links.count(b"{"):
         raise InputError(f"{path}: a link has no source or no target: download it again.")
@@ -71,26 +75,44 @@ def _json(path: Path, content: bytes | None = None) -> Any:
         raise InputError(f"{path} is not JSON or is cut short: download it again.") from error
 
 
+def _whole_numbers(path: Path) -> dict[str, int]:
+    """A JSON object whose values are whole numbers."""
+    content = _json(path)
+    if not isinstance(content, dict):
+        raise InputError(f"{path} is not a JSON object of node ids: download it again.")
+    strange = [value for value in content.values() if not isinstance(value, int)]
+    if strange and isinstance(strange[0], list):
+        raise InputError(f"{path} has lists of classes (multi-label); choose one class a node.")
+    if strange:
+        raise InputError(f"{path}: the value {strange[0]!r} is not a whole number: download it again.")
+    return content
+
+
 def read_graphsage(folder: Path, stem: str, name: str) -> Graph:
     """The graph of GraphSAGE's four files. A node that is in the features but not in the graph has no edges."""
     graph_file, feature_file = folder / f"{stem}-G.json", folder / f"{stem}-feats.npy"
     map_file, class_file = folder / f"{stem}-id_map.json", folder / f"{stem}-class_map.json"
-    id_map, class_map = _json(map_file), _json(class_file)
+    id_map, class_map = _whole_numbers(map_file), _whole_numbers(class_file)
     try:
         features = np.load(feature_file, allow_pickle=False)
     except (ValueError, EOFError, OSError) as error:
         raise InputError(f"{feature_file} is truncated, pickled or not a .npy file: download it again.") from error
+    if features.ndim != 2:
+        raise InputError(f"{feature_file} has shape {features.shape}; it must have one row a node.")
     links, rest = read_links(graph_file)
-    positions = [str(node["id"]) for node in _json(graph_file, rest)["nodes"]]
+    try:
+        positions = [str(node["id"]) for node in _json(graph_file, rest)["nodes"]]
+    except (KeyError, TypeError) as error:
+        raise InputError(f"{graph_file} has no list 'nodes' with an 'id' each: download it again.") from error
     if links.size and links.max() >= len(positions):
         raise InputError(f"{graph_file}: a link leads to node {links.max()}, but there are {len(positions)} nodes.")
     count = features.shape[0]
     rows = np.fromiter(id_map.values(), dtype=np.int64, count=len(id_map))
     if rows.size and not 0 <= rows.min() <= rows.max() < count:
         raise InputError(f"{map_file}: a node has row {rows.max()}, but {feature_file.name} has {count} rows.")
+    if np.unique(rows).size != rows.size:
+        raise InputError(f"{map_file}: two nodes have the same row: download it again.")
     classes = [class_map.get(node, UNKNOWN) for node in id_map]
-    if any(isinstance(label, list) for label in classes):
-        raise InputError(f"{class_file} has lists of classes (multi-label); choose one class a node.")
     ids = np.array([f"row-{row}" for row in range(count)], dtype=object)
     labels = np.full(count, UNKNOWN, dtype=np.int64)
     ids[rows], labels[rows] = list(id_map), classes
@@ -115,8 +137,11 @@ def _load_dgl(folder: Path | None, _: dict[str, str]) -> Graph:
         missing = [key for key in keys if key not in arrays]
         if missing:
             raise InputError(f"{path} has no array {missing[0]!r}; it needs {', '.join(keys)}: download it again.")
-    count = int(links["shape"][0])
-    adjacency = adjacency_from_edges(links["row"], links["col"], None, count, str(graph_file))[0]
+    row, column, shape = links["row"], links["col"], links["shape"]
+    if any(part.ndim != 1 or part.dtype.kind not in "iu" for part in (row, column, shape)) or row.size != column.size:
+        raise InputError(f"{graph_file}: 'row', 'col' and 'shape' do not fit together: download it again.")
+    count = int(shape[0])
+    adjacency = adjacency_from_edges(row, column, None, count, str(graph_file))[0]
     return build_graph(
         adjacency,
         data["feature"],

@@ -85,13 +85,17 @@ def make_synthetic(settings: SyntheticSettings, name: str = "synthetic") -> Grap
 def _draw_labels(settings: SyntheticSettings, random: np.random.Generator) -> np.ndarray:
     share = settings.skew ** (np.arange(settings.classes) / max(1, settings.classes - 1))
     ends = np.round(np.cumsum(share) / share.sum() * settings.nodes).astype(np.int64)
+    # Rounding may leave a class without a node: push its end up, but leave room for the classes behind it.
+    steps = np.arange(settings.classes)
+    ends = np.maximum.accumulate(np.maximum(ends, 1) - steps) + steps
+    ends = np.minimum(ends, settings.nodes - steps[::-1])
     return random.permutation(np.searchsorted(ends, np.arange(settings.nodes), side="right"))
 
 
 def _draw_edges(
     settings: SyntheticSettings, labels: np.ndarray, random: np.random.Generator
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Exactly ``edges`` different pairs, unless the model leaves fewer."""
+    """Exactly ``edges`` different pairs."""
     order = np.argsort(labels, kind="stable")
     propensity = random.pareto(2.5, settings.nodes) + 0.3
     heights = np.concatenate([[0.0], np.cumsum(propensity[order])])
@@ -115,6 +119,11 @@ def _draw_edges(
         keys = np.union1d(keys, low * settings.nodes + high)
         if keys.size >= settings.edges:
             break
+    else:
+        raise InputError(
+            f"synthetic: only {keys.size} of {settings.edges} edges were found among {settings.nodes} nodes in "
+            f"{settings.classes} classes: ask for fewer edges, fewer classes or less homophily."
+        )
     keys = np.sort(random.permutation(keys)[: settings.edges])
     return keys // settings.nodes, keys % settings.nodes
 

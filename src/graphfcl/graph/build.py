@@ -1,6 +1,7 @@
 """From raw parts to a clean :class:`Graph`: checks, symmetry, duplicates, self loops, labels."""
 
 from collections.abc import Iterable, Sequence
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -55,6 +56,8 @@ def clean_adjacency(adjacency: Any, where: str) -> tuple[sparse.csr_array, list[
         adjacency = np.asarray(adjacency)
     if adjacency.ndim != 2 or adjacency.shape[0] != adjacency.shape[1]:
         raise InputError(f"{where}: the adjacency has shape {adjacency.shape}, it must be square (nodes × nodes).")
+    if adjacency.dtype.kind not in "biuf":
+        raise InputError(f"{where}: the adjacency holds {adjacency.dtype}, not numbers; give edge weights or 0 and 1.")
     coo = sparse.coo_array(adjacency)
     return adjacency_from_edges(coo.row, coo.col, coo.data, coo.shape[0], where)
 
@@ -70,7 +73,12 @@ def adjacency_from_edges(
             f"{where}: edge {first} joins nodes {source[first]} and {target[first]}, but nodes are numbered 0 to "
             f"{count - 1}: add the missing nodes or drop the edge."
         )
-    values = np.ones(source.size, dtype=np.float32) if weights is None else np.asarray(weights, dtype=np.float32)
+    try:
+        values = np.ones(source.size, dtype=np.float32) if weights is None else np.asarray(weights, dtype=np.float32)
+    except (TypeError, ValueError) as error:
+        raise InputError(
+            f"{where}: an edge weight is not a number; weights must be finite and not negative."
+        ) from error
     if weights is not None and not (np.isfinite(values).all() and (values >= 0).all()):
         first = int(np.flatnonzero(~np.isfinite(values) | (values < 0))[0])
         raise InputError(f"{where}: edge {first} has weight {values[first]}; weights must be finite and not negative.")
@@ -125,7 +133,7 @@ def clean_features(features: Any, count: int, where: str) -> Features:
     if features is None:
         return np.zeros((count, 0), dtype=np.float32)
     if sparse.issparse(features):
-        checked: Features = sparse.csr_array(features, dtype=np.float32)
+        checked: Features = sparse.csr_array(features, dtype=np.float32, copy=True)
         checked.sum_duplicates()
         checked.eliminate_zeros()
         values = checked.data
@@ -157,9 +165,11 @@ def clean_labels(
     """Class numbers 0..C-1 (-1: unknown) and the names they stand for."""
     if sparse.issparse(labels):
         raise InputError(f"{where}: the labels are a matrix, that is several a node; choose one class a node.")
-    labels = np.asarray(labels)
+    labels = _label_array(labels, where)
     if labels.ndim == 2 and labels.shape[1] == 1:
         labels = labels[:, 0]
+    if labels.ndim == 0:
+        raise InputError(f"{where}: there is no list of labels; give one label a node (-1 where unknown).")
     if labels.ndim != 1:
         raise InputError(
             f"{where}: the labels have shape {labels.shape}, that is several a node (multi-label); choose one class "
@@ -167,19 +177,40 @@ def clean_labels(
         )
     if labels.size != count:
         raise InputError(f"{where}: {labels.size} labels for {count} nodes; give one a node (-1 where unknown).")
-    if labels.dtype.kind in "OUS":
-        return _labels_from_names(labels, class_names, where)
+    names = None if class_names is None else tuple(str(name) for name in class_names)
+    if names is not None and len(set(names)) != len(names):
+        raise InputError(f"{where}: a class name stands twice among the class names; give each class one name.")
+    if labels.dtype.kind in "OU":
+        return _labels_from_names(labels, names, where)
     numbers = _whole_numbers(labels, where)
-    if class_names is None:
+    if names is None:
         present = np.unique(numbers[numbers >= 0])
         dense = np.searchsorted(present, numbers).astype(np.int64)
         return np.where(numbers < 0, UNKNOWN, dense), tuple(str(number) for number in present.tolist())
-    names = tuple(str(name) for name in class_names)
-    if len(set(names)) != len(names):
-        raise InputError(f"{where}: a class name stands twice among the class names; give each class one name.")
     if numbers.size and numbers.max() >= len(names):
         raise InputError(f"{where}: label {numbers.max()} has no name, there are {len(names)} class names.")
     return np.where(numbers < 0, UNKNOWN, numbers), names
+
+
+def _label_array(labels: Any, where: str) -> np.ndarray:
+    """Numbers, or texts among which None and NaN may stand (numpy alone would make the text "nan" of a NaN)."""
+    named = isinstance(labels, list | tuple) and any(isinstance(label, str) for label in labels)
+    try:
+        array = np.asarray(labels, dtype=object if named else None)
+    except ValueError as error:
+        raise InputError(f"{where}: the nodes differ in their number of labels; choose one class a node.") from error
+    if array.dtype.kind == "S":
+        return as_text(array)
+    if array.dtype.kind == "O" and array.ndim == 1:
+        known = [label for label in array.tolist() if label is not None]
+        if known and all(isinstance(label, Real) for label in known):
+            return np.array([UNKNOWN if label is None or label != label else label for label in array.tolist()])
+    return array
+
+
+def as_text(array: np.ndarray) -> np.ndarray:
+    """Text of anything; bytes are read as UTF-8."""
+    return np.char.decode(array, "utf-8", "replace") if array.dtype.kind == "S" else array.astype(str)
 
 
 def _whole_numbers(labels: np.ndarray, where: str) -> np.ndarray:
@@ -193,23 +224,22 @@ def _whole_numbers(labels: np.ndarray, where: str) -> np.ndarray:
 
 
 def _labels_from_names(
-    labels: np.ndarray, class_names: Sequence[str] | None, where: str
+    labels: np.ndarray, class_names: tuple[str, ...] | None, where: str
 ) -> tuple[np.ndarray, tuple[str, ...]]:
     listed = labels.tolist()
     if any(isinstance(label, list | tuple | set | dict | np.ndarray) for label in listed):
         raise InputError(f"{where}: a node has several labels (multi-label); choose one class a node.")
     texts = np.array(["" if label is None or label != label else str(label) for label in listed])
     present, numbers = np.unique(texts, return_inverse=True)
-    if class_names is None:
-        names = sorted((str(name) for name in present if name), key=natural_order)
-    else:
-        names = [str(name) for name in class_names]
+    names = class_names
+    if names is None:
+        names = tuple(sorted((str(name) for name in present if name), key=natural_order))
     position = {name: number for number, name in enumerate(names)}
     strange = [str(name) for name in present if name and name not in position]
     if strange:
         raise InputError(f"{where}: label {strange[0]!r} is not among the class names; add it there.")
     table = np.array([position.get(str(name), UNKNOWN) for name in present], dtype=np.int64)
-    return table[numbers] if texts.size else np.zeros(0, dtype=np.int64), tuple(names)
+    return table[numbers] if texts.size else np.zeros(0, dtype=np.int64), names
 
 
 def natural_order(name: str) -> tuple[int, int, str]:
@@ -224,11 +254,13 @@ def clean_ids(node_ids: Any, count: int, where: str) -> np.ndarray:
     ids = np.asarray(node_ids)
     if ids.shape != (count,):
         raise InputError(f"{where}: {ids.size} node ids for {count} nodes; give one a node.")
-    ids = ids.astype(np.int64) if ids.dtype.kind in "iu" else np.array(ids, dtype=str)
+    ids = ids.astype(np.int64) if ids.dtype.kind in "iu" else as_text(ids)
     ordered = np.sort(ids)
     twice = np.flatnonzero(ordered[1:] == ordered[:-1])
     if twice.size:
-        raise InputError(f"{where}: node id {ordered[twice[0]]!r} stands twice; each node needs an id of its own.")
+        raise InputError(
+            f"{where}: node id {ordered[twice[0]].item()!r} stands twice; each node needs an id of its own."
+        )
     return ids
 
 

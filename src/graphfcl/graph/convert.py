@@ -38,7 +38,7 @@ def from_pyg(data: Any, *, name: str = "graph") -> Graph:
     if weights is None and data.get("edge_attr") is not None and data.edge_attr.dim() == 1:
         weights = data.edge_attr
     adjacency, notes = adjacency_from_edges(
-        edges[0], edges[1], None if weights is None else weights.cpu().numpy(), int(data.num_nodes), where
+        edges[0], edges[1], None if weights is None else weights.detach().cpu().numpy(), int(data.num_nodes), where
     )
     features: Any = data.get("x")
     if features is not None and features.layout != torch.strided:
@@ -46,7 +46,7 @@ def from_pyg(data: Any, *, name: str = "graph") -> Graph:
         parts = (rows.values().numpy(), rows.col_indices().numpy(), rows.crow_indices().numpy())
         features = sparse.csr_array(parts, shape=tuple(features.shape))
     elif features is not None:
-        features = features.detach().cpu().numpy()
+        features = features.detach().cpu().float().numpy()
     return build_graph(
         adjacency,
         features,
@@ -118,7 +118,7 @@ def from_networkx(
         missing = [node for node in ids if features not in attributes[node]]
         if missing:
             raise InputError(f"{where}: node {missing[0]!r} has no attribute {features!r}, others have it; add it.")
-        rows = [_row(attributes[node][features]) for node in ids]
+        rows = [_row(attributes[node][features], f"{where}: node {node!r}") for node in ids]
         wrong = next((node for node, row in zip(ids, rows, strict=True) if row.shape != rows[0].shape), None)
         if wrong is not None:
             raise InputError(f"{where}: node {wrong!r} has another number of features than the first node.")
@@ -129,7 +129,7 @@ def from_networkx(
         adjacency,
         matrix,
         labels,
-        node_ids=ids if all(isinstance(node, int) for node in ids) else [str(node) for node in ids],
+        node_ids=ids if all(isinstance(node, int | np.integer) for node in ids) else [str(node) for node in ids],
         feature_names=names,
         text=None if text is None else TextSettings(),
         name=name,
@@ -138,11 +138,14 @@ def from_networkx(
     )
 
 
-def _row(features: Any) -> Any:
+def _row(features: Any, where: str) -> Any:
     """One node's features as (1, d), sparse or dense as they came."""
     if sparse.issparse(features):
         return sparse.csr_array(features.reshape(1, -1), dtype=np.float32)
-    return np.asarray(features, dtype=np.float32).reshape(1, -1)
+    try:
+        return np.asarray(features, dtype=np.float32).reshape(1, -1)
+    except (TypeError, ValueError) as error:
+        raise InputError(f"{where} has features that are not numbers; give a vector of numbers.") from error
 
 
 def to_networkx(graph: Graph) -> Any:

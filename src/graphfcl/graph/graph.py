@@ -1,6 +1,7 @@
 """The graph every other part stands on."""
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeAlias
@@ -97,6 +98,11 @@ class Graph:
             digest.update(f"{tag}:{array.shape}".encode())
             digest.update(np.ascontiguousarray(array, dtype=kind).data)
 
+        def add_texts(tag: str, texts: Sequence[str]) -> None:
+            joined = "\0".join(texts).encode()
+            digest.update(f"{tag}:{len(joined)}:".encode())
+            digest.update(joined)
+
         add("adjacency.indptr", self.adjacency.indptr, "<i8")
         add("adjacency.indices", self.adjacency.indices, "<i4")
         if self.weighted:
@@ -112,8 +118,8 @@ class Graph:
         if self.node_ids.dtype.kind == "i":
             add("ids", self.node_ids, "<i8")
         else:
-            digest.update("\0".join(self.node_ids.tolist()).encode())
-        digest.update("\0".join(self.class_names).encode())
+            add_texts("ids", self.node_ids.tolist())
+        add_texts("classes", self.class_names)
         digest.update(repr(self.text).encode())
         return digest.hexdigest()
 

@@ -13,20 +13,21 @@ from scipy import sparse
 
 from graphfcl.errors import InputError
 from graphfcl.files import write_durably
-from graphfcl.graph.build import build_graph
+from graphfcl.graph.build import as_text, build_graph
 from graphfcl.graph.graph import Graph, TextSettings
 
 
 def read_arrays(path: str | Path) -> dict[str, np.ndarray]:
     """All arrays of an ``.npz`` file; refuses pickles and damaged files."""
     try:
-        with np.load(path, allow_pickle=False) as archive:
-            if not isinstance(archive, np.lib.npyio.NpzFile):
-                raise InputError(f"{path} is a single array, not an .npz archive: save it with numpy.savez.")
+        archive = np.load(path, allow_pickle=False)
+        if isinstance(archive, np.ndarray):
+            raise InputError(f"{path} is a single array, not an .npz archive: save it with numpy.savez.")
+        with archive:
             return {name: _read_array(path, archive, name) for name in archive.files}
     except FileNotFoundError as error:
         raise InputError(f"{path} does not exist: check the path, or `graphfcl data list` for known names.") from error
-    except (zipfile.BadZipFile, EOFError) as error:
+    except (zipfile.BadZipFile, EOFError, NotImplementedError) as error:
         raise InputError(f"{path} is truncated or damaged: copy or download it again.") from error
     except InputError:
         raise
@@ -42,8 +43,8 @@ def read_arrays(path: str | Path) -> dict[str, np.ndarray]:
 
 def _read_array(path: str | Path, archive: Any, name: str) -> np.ndarray:
     try:
-        return archive[name]
-    except (zipfile.BadZipFile, zlib.error, EOFError) as error:
+        array = archive[name]
+    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError) as error:
         raise InputError(f"{path} is truncated or damaged at {name!r}: copy or download it again.") from error
     except ValueError as error:
         if "pickle" in str(error).lower():
@@ -51,6 +52,9 @@ def _read_array(path: str | Path, archive: Any, name: str) -> np.ndarray:
                 f"{path} holds {name!r} as a pickled object, which is never loaded: save it as a plain array."
             ) from error
         raise InputError(f"{path} is truncated or damaged at {name!r}: copy or download it again.") from error
+    if not isinstance(array, np.ndarray):
+        raise InputError(f"{path} holds {name!r}, which is not an array: save it anew with numpy.savez.")
+    return array
 
 
 def read_npz(path: str | Path, *, name: str | None = None) -> Graph:
@@ -61,8 +65,13 @@ def read_npz(path: str | Path, *, name: str | None = None) -> Graph:
             raise InputError(f"{path}: the labels are a matrix (multi-label); choose one class a node.")
         raise InputError(f"{path} has no array 'labels': it is not in the sparse graph layout (adj_*, attr_*, labels).")
     text = arrays.get("text_min_nodes")
+    if text is not None and (text.shape != () or text.dtype.kind not in "iu"):
+        raise InputError(f"{path}: 'text_min_nodes' is not one whole number: save the file anew.")
+    adjacency = read_csr(arrays, "adj", path)
+    if "adj_undirected" in arrays:  # each edge stands once, as write_npz writes it
+        adjacency = adjacency + adjacency.T
     return build_graph(
-        read_csr(arrays, "adj", path),
+        adjacency,
         arrays["attr_matrix"] if "attr_matrix" in arrays else read_csr(arrays, "attr", path),
         arrays["labels"],
         class_names=_names(arrays, "class_names"),
@@ -75,7 +84,7 @@ def read_npz(path: str | Path, *, name: str | None = None) -> Graph:
 
 
 def _names(arrays: dict[str, np.ndarray], key: str) -> list[str] | None:
-    return [str(name) for name in arrays[key]] if key in arrays else None
+    return as_text(arrays[key]).ravel().tolist() if key in arrays else None
 
 
 def read_csr(arrays: dict[str, np.ndarray], prefix: str, path: str | Path) -> sparse.csr_array:
@@ -84,17 +93,19 @@ def read_csr(arrays: dict[str, np.ndarray], prefix: str, path: str | Path) -> sp
     if missing:
         raise InputError(f"{path} has no array '{prefix}_{missing[0]}': it is not in the sparse graph layout.")
     indices, indptr = arrays[f"{prefix}_indices"], arrays[f"{prefix}_indptr"]
-    shape = tuple(int(size) for size in arrays[f"{prefix}_shape"].ravel())
+    shape = tuple(arrays[f"{prefix}_shape"].ravel().tolist())
     data = arrays.get(f"{prefix}_data")
     if data is None:
         data = np.ones(indices.size, dtype=np.float32)
     fits = (
         len(shape) == 2
+        and all(isinstance(size, int) and size >= 0 for size in shape)
         and indptr.dtype.kind in "iu"
         and indices.dtype.kind in "iu"
+        and data.dtype.kind in "biuf"
         and indptr.shape == (shape[0] + 1,)
         and indptr[0] == 0
-        and indptr[-1] == indices.size == data.size
+        and indices.shape == data.shape == (indptr[-1],)
         and bool((np.diff(indptr.astype(np.int64)) >= 0).all())
     )
     if not fits:
@@ -113,6 +124,7 @@ def write_npz(graph: Graph, path: str | Path) -> None:
         "adj_indices": upper.indices,
         "adj_indptr": upper.indptr,
         "adj_shape": np.array(upper.shape),
+        "adj_undirected": np.array(True),
         "labels": graph.labels,
         "class_names": np.array(graph.class_names, dtype=str),
         "node_names": graph.node_ids,
@@ -144,4 +156,6 @@ def _slim(array: np.ndarray) -> np.ndarray:
     """Whole numbers in the smallest type that holds them."""
     if array.dtype.kind not in "iu" or not array.size:
         return array
-    return array.astype(np.promote_types(np.min_scalar_type(int(array.min())), np.min_scalar_type(int(array.max()))))
+    kind = np.promote_types(np.min_scalar_type(int(array.min())), np.min_scalar_type(int(array.max())))
+    # No type of whole numbers is common to int8 and uint64: numpy then offers a float.
+    return array if kind.kind == "f" else array.astype(kind)

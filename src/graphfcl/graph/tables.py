@@ -4,6 +4,7 @@
 column of text, whose words become TF-IDF features. ``edges``: the ids of both ends, and optionally a weight.
 """
 
+from collections import Counter
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -62,7 +63,7 @@ def read_tables(folder: str | Path, columns: TableColumns | None = None, *, name
         names = [column for column in nodes.columns if column not in (id_column, label_column)]
         features, text = nodes.numbers(names), None
     else:
-        features, names = count_words(nodes.texts(text_column, None).tolist())
+        features, names = count_words(nodes.text(text_column, None).to_pylist())
         text = TextSettings(columns.min_nodes)
 
     source_column = edges.choose(columns.source, SOURCE_NAMES, "edge sources")
@@ -83,7 +84,7 @@ def read_tables(folder: str | Path, columns: TableColumns | None = None, *, name
         adjacency,
         features,
         nodes.labels(label_column),
-        node_ids=_whole_numbers_if_all_are(ids),
+        node_ids=ids if nodes.says_text(id_column) else _whole_numbers_if_all_are(ids),
         feature_names=names,
         text=text,
         name=name or Path(folder).resolve().name,
@@ -113,6 +114,9 @@ class _Table:
             )
         except self._failures as error:
             raise self._unreadable(error) from error
+        twice = [column for column, count in Counter(self.columns).items() if count > 1]
+        if twice:
+            raise InputError(f"{self.path} has two columns {twice[0]!r}: give each column a name of its own.")
 
     def read(self, as_text: list[str]) -> None:
         import pyarrow as pa
@@ -127,6 +131,7 @@ class _Table:
                 parse_options=csv.ParseOptions(newlines_in_values=True),
                 convert_options=csv.ConvertOptions(
                     column_types={column: pa.string() for column in as_text},
+                    null_values=[""],  # "NA" and "null" are words
                     strings_can_be_null=True,
                     quoted_strings_can_be_null=True,
                 ),
@@ -158,6 +163,10 @@ class _Table:
         return f"line {row + 2}" if self._csv else f"row {row}"
 
     def texts(self, column: str, what: str | None) -> np.ndarray:
+        """A column of short texts as an array, in which each takes the room of the longest."""
+        return np.array(self.text(column, what).to_numpy(zero_copy_only=False), dtype=str)
+
+    def text(self, column: str, what: str | None) -> Any:
         """A column as text; an empty place is an error if ``what`` says what is missing there."""
         import pyarrow as pa
 
@@ -167,7 +176,18 @@ class _Table:
         if what is not None and values.null_count:
             row = int(np.flatnonzero(values.is_null().to_numpy(zero_copy_only=False))[0])
             raise InputError(f"{self.path}, {self.line(row)}: {what} is missing in column {column!r}.")
-        return np.array(values.cast(pa.string()).fill_null("").to_numpy(zero_copy_only=False), dtype=str)
+        try:
+            return values.cast(pa.string()).fill_null("")
+        except pa.ArrowException as error:
+            raise InputError(f"{self.path}: column {column!r} cannot be read as text: write it as UTF-8.") from error
+
+    def says_text(self, column: str) -> bool:
+        """Whether the column was written as text and not as numbers; CSV does not say."""
+        import pyarrow as pa
+
+        kind = self._table[column].type
+        kind = kind.value_type if pa.types.is_dictionary(kind) else kind
+        return not self._csv and not pa.types.is_integer(kind) and not pa.types.is_floating(kind)
 
     def labels(self, column: str) -> np.ndarray:
         import pyarrow as pa
@@ -177,7 +197,8 @@ class _Table:
             raise InputError(f"{self.path}: column {column!r} holds several labels a node (multi-label); choose one.")
         if pa.types.is_floating(values.type):
             return np.array(values.fill_null(np.nan).to_numpy())
-        return self.texts(column, None)
+        texts = self.texts(column, None)
+        return np.where(texts == "-1", "", texts)  # the field's usual number for an unknown class
 
     def numbers(self, columns: list[str]) -> np.ndarray:
         """(rows, columns) float32; a word or an empty place among them is an error."""

@@ -10,6 +10,7 @@ from graphfcl.errors import InputError
 from graphfcl.graph import Graph
 from graphfcl.stream.protocol import Classes, Protocol
 
+PARTS = ("base", "pseudo_novel", "novel")
 BASE_TRAIN_NODES = 2  # an episode needs a support and a query of every base class
 
 
@@ -50,7 +51,7 @@ def choose_classes(graph: Graph, protocol: Protocol, random: np.random.Generator
     by the seed, become pseudo-novel and novel. A class too small for a part is passed over; if it fits none it is left
     out.
     """
-    needs = dict(zip(("base", "pseudo_novel", "novel"), smallest_sizes(protocol), strict=True))
+    needs = dict(zip(PARTS, smallest_sizes(protocol), strict=True))
     sizes = graph.class_sizes
     named = {part: _named_classes(graph, protocol, part, needs[part]) for part in needs}
     taken = [number for numbers in named.values() for number in numbers]
@@ -102,7 +103,7 @@ def _named_classes(graph: Graph, protocol: Protocol, part: str, need: int) -> li
         number = graph.class_number(name)
         if number is None:
             near = difflib.get_close_matches(name, graph.class_names, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"see `graphfcl data show {graph.name}`."
+            hint = f"did you mean {near[0]!r}?" if near else "`graphfcl data show` lists the classes."
             raise InputError(f"{graph.name} has no class {name!r}: {hint}")
         if graph.class_sizes[number] < need:
             raise InputError(
@@ -166,6 +167,11 @@ def adapt_protocol(graph: Graph, default: Protocol | None, changes: dict[str, An
     given = {key: value for key, value in changes.items() if value is not None}
     if default is not None:
         return replace(default, **given)
+    # A named class that is too small is said by its name, not by a suggestion that fails first.
+    for part in PARTS:
+        if isinstance(given.get(part), tuple):
+            named = Protocol(**{"base": 1, "pseudo_novel": 0, "shot": given.get("shot", 5), part: given[part]})
+            _named_classes(graph, named, part, dict(zip(PARTS, smallest_sizes(named), strict=True))[part])
     suggested = suggest_protocol(graph, shot=given.get("shot", 5))
     novel = given.get("novel")
     if novel is not None and "way" not in given:

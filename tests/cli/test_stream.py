@@ -1,0 +1,141 @@
+"""``graphfcl stream``."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from graphfcl.datasets import load_dataset
+from graphfcl.graph import build_graph, write_npz
+from graphfcl.stream import Stream, make_stream, save_stream
+from tests.cli.command import Result, assert_one_sentence, graphfcl, run_all
+
+NAME = "synthetic:nodes=400,classes=8,edges=1200"
+
+
+def rows_of(stream: Stream) -> list[list[str]]:
+    """What the schedule must say of each session, counted anew."""
+    rows = []
+    for number in range(len(stream) + 1):
+        visible = stream.evaluation_graph(number)
+        known = np.flatnonzero(stream.session_of_class == number)
+        labels = stream.session(number).supports if number else [*stream.base.train, *stream.base.validation]
+        rows.append(
+            [
+                str(number),
+                *(", ".join(stream.classes[column] for column in known) if number else "base and pseudo-novel").split(),
+                str(len(labels)),
+                str(stream.queries(number).nodes.size),
+                str(int((stream.session_of_class <= number).sum())),
+                str(visible.node_count),
+                str(visible.edge_count),
+            ]
+        )
+    return rows
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Saved streams, whole and damaged, and a graph with a class that is too small."""
+    folder = tmp_path_factory.mktemp("streams")
+    graph, _ = load_dataset(NAME)
+    save_stream(make_stream(graph, seed=3), folder / "whole.json")
+    content = (folder / "whole.json").read_text()
+    (folder / "cut.json").write_text(content[: len(content) // 2])
+    (folder / "changed.json").write_text(content.replace('"seed": 3', '"seed": 4'))
+    (folder / "other.json").write_text(json.dumps({"format": "something else"}))
+    random = np.random.default_rng(0)
+    labels = [["a", "b", "c"][node % 3] for node in range(60)] + ["tiny"] * 2
+    write_npz(build_graph(random.random((62, 62)) < 0.1, np.eye(62), labels), folder / "small.npz")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def results(folder: Path) -> dict[str, Result]:
+    saved = folder / "saved.json"
+    made = {"made": graphfcl("stream", NAME, "--seed", 0, "--out", saved)}
+    from_file = ["stream", NAME, "--from"]
+    return made | run_all(
+        {
+            "read": [*from_file, saved],
+            "strange graph": ["stream", "synthetic:nodes=400,classes=8,edges=1201", "--from", saved],
+            "cut": [*from_file, folder / "cut.json"],
+            "changed": [*from_file, folder / "changed.json"],
+            "other": [*from_file, folder / "other.json"],
+            "none": [*from_file, folder / "none.json"],
+            "rules": [*from_file, saved, "--shot", 3],
+            "shots": ["stream", "debian", "--novel", "games,", "--shot", 99999],
+            "classes": ["stream", NAME, "--base", 50],
+            "class": ["stream", "debian", "--novel", "gmaes,"],
+            "track": ["stream", NAME, "--track", "closed"],
+            "unwritable": ["stream", NAME, "--out", folder / "whole.json" / "inside.json"],
+            "small": ["stream", folder / "small.npz", "--seed", 1],
+        },
+        {"read", "strange graph", "changed", "shots", "classes", "small"},
+    )
+
+
+def test_the_schedule_is_that_of_the_stream(results: dict[str, Result]) -> None:
+    graph, _ = load_dataset(NAME)
+    stream = make_stream(graph, seed=0)
+    result = results["made"]
+    assert (result.code, result.err) == (0, "")
+    printed = [line.replace(",", "").split() for line in result.out.splitlines() if line.strip()[:1].isdigit()]
+    expected = [[word.replace(",", "") for word in row] for row in rows_of(stream)]
+    assert printed[-len(expected) :] == expected
+    assert f"base ({stream.split.base_count}): {', '.join(stream.base.base_classes)}" in result.out
+    assert stream.protocol.hash in result.out
+
+
+def test_a_saved_stream_prints_the_same_schedule(folder: Path, results: dict[str, Result]) -> None:
+    assert results["read"].code == 0
+    assert results["made"].out == results["read"].out + f"Saved to {folder / 'saved.json'}.\n"
+
+
+def test_the_saved_file_holds_the_seed_and_the_graph(folder: Path, results: dict[str, Result]) -> None:
+    assert results["made"].code == 0
+    content = json.loads((folder / "saved.json").read_text())
+    graph, _ = load_dataset(NAME)
+    assert content["seed"] == 0
+    assert content["graph"]["sha256"] == graph.sha256
+
+
+def test_a_stream_of_another_graph_is_refused(folder: Path, results: dict[str, Result]) -> None:
+    assert_one_sentence(results["strange graph"], str(folder / "saved.json"), "was made for another graph")
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("cut", "cut short"),
+        ("changed", "was changed or damaged"),
+        ("other", "is not a saved stream"),
+        ("none", "does not exist"),
+    ],
+)
+def test_a_damaged_stream_is_refused(folder: Path, results: dict[str, Result], name: str, words: str) -> None:
+    assert_one_sentence(results[name], str(folder / f"{name}.json"), words)
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("rules", ("--from",)),
+        ("shots", ("class 'games' of debian has 1092 nodes", "99999 shots")),
+        ("classes", ("50 base", "of the 8 classes of synthetic")),
+        ("class", ("debian has no class 'gmaes'", "did you mean 'games'?")),
+        ("track", ("'closed'", "transductive, isolated, open")),
+        ("unwritable", ("inside.json cannot be written",)),
+    ],
+)
+def test_rules_that_cannot_be_are_refused(results: dict[str, Result], name: str, words: tuple[str, ...]) -> None:
+    assert_one_sentence(results[name], *words)
+
+
+def test_what_is_left_out_is_told_in_a_note(results: dict[str, Result]) -> None:
+    result = results["small"]
+    assert result.code == 0
+    (note,) = result.err.splitlines()
+    assert note.startswith("note: small: ")
+    assert "tiny (2 nodes" in note

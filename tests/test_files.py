@@ -1,0 +1,53 @@
+"""Files are replaced as a whole or not at all."""
+
+from pathlib import Path
+from typing import BinaryIO
+
+import pytest
+
+from graphfcl.errors import InputError
+from graphfcl.files import read_bytes, sha256_of, write_durably
+
+
+def test_a_reader_keeps_the_old_content_while_the_new_one_arrives(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "result.json"
+    write_durably(path, lambda file: file.write(b"old"))
+    with path.open("rb") as reader:
+        write_durably(path, lambda file: file.write(b"new and longer"))
+        assert reader.read() == b"old"
+    assert path.read_bytes() == b"new and longer"
+    assert [each.name for each in path.parent.iterdir()] == ["result.json"]
+
+
+@pytest.mark.parametrize(("failure", "raised"), [(OSError(28, "No space left"), InputError), (KeyError(), KeyError)])
+def test_a_failed_write_leaves_the_old_content(tmp_path: Path, failure: Exception, raised: type[Exception]) -> None:
+    path = tmp_path / "result.json"
+    path.write_bytes(b"old")
+
+    def write_half(file: BinaryIO) -> None:
+        file.write(b"ne")
+        raise failure
+
+    with pytest.raises(raised):
+        write_durably(path, write_half)
+    assert path.read_bytes() == b"old"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_a_place_that_cannot_be_written_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    for path in (tmp_path / "file" / "inside", tmp_path / ("x" * 300), tmp_path):
+        with pytest.raises(InputError, match="cannot be written") as caught:
+            write_durably(path, lambda file: file.write(b"new"))
+        assert str(path) in str(caught.value)
+
+
+def test_what_cannot_be_read_is_named(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"the stream .*none\.json does not exist"):
+        read_bytes(tmp_path / "none.json", "the stream")
+    with pytest.raises(InputError, match=r"the stream .* cannot be read"):
+        read_bytes(tmp_path, "the stream")
+
+
+def test_the_fingerprint_of_bytes() -> None:
+    assert sha256_of(b"abc") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
