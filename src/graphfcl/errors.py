@@ -1,12 +1,19 @@
 """What the package raises on purpose."""
 
 
-class InputError(ValueError):
-    """A file, an option or an argument that cannot be used.
+class GraphfclError(Exception):
+    """Base of the errors below; the command line prints the message without a traceback."""
 
-    The message is one sentence that says what is wrong, where, and how to mend it. The command line prints it
-    and ends with exit code 2.
+
+class InputError(GraphfclError, ValueError):
+    """A file, an option or an argument that cannot be used (exit code 2).
+
+    The message is one sentence that says what is wrong, where, and how to mend it.
     """
+
+
+class DivergenceError(GraphfclError):
+    """Training went wrong (exit code 1). The message says when, and what to try."""
 
 
 class GraphfclWarning(UserWarning):

@@ -4,23 +4,25 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
 from graphfcl.datasets import load_dataset
-from graphfcl.errors import InputError
+from graphfcl.errors import DivergenceError, InputError
 from graphfcl.evaluation import evaluate
 from graphfcl.graph import VisibleGraph
+from graphfcl.methods.learner import SILENT, Learner, LearnerState, Progress
 from graphfcl.stream import BaseSession, Protocol, Session, Stream, make_stream
 from tests.graphs import random_graph
 
 
-class NearestMean:
+class NearestMean(Learner):
     """Cosine to the class means of once propagated features; keeps the labelled nodes."""
 
     def __init__(self) -> None:
         self.nodes = np.zeros(0, dtype=np.int64)
         self.labels = np.zeros(0, dtype=np.int64)
 
-    def fit(self, base: BaseSession) -> None:
+    def fit(self, base: BaseSession, progress: Progress = SILENT) -> None:  # noqa: ARG002
         self.nodes, self.labels = base.train, base.train_labels
 
     def learn(self, session: Session) -> None:
@@ -35,6 +37,16 @@ class NearestMean:
         means = np.stack([spread[rows[labels == c]].mean(axis=0) for c in range(self.labels.max() + 1)])
         return spread[visible.rows(nodes)] @ means.T
 
+    def state(self) -> LearnerState:
+        return LearnerState({"nodes": torch.from_numpy(self.nodes), "labels": torch.from_numpy(self.labels)})
+
+    def load_state(self, state: LearnerState) -> None:
+        self.nodes, self.labels = state.tensors["nodes"].numpy(), state.tensors["labels"].numpy()
+
+    @property
+    def stored_bytes(self) -> int:
+        return self.nodes.nbytes + self.labels.nbytes
+
 
 @pytest.fixture(scope="module")
 def stream() -> Stream:
@@ -46,7 +58,9 @@ def stream() -> Stream:
 def test_a_simple_learner_beats_chance_in_every_session(stream: Stream, track: Any) -> None:
     seen: list[int] = []
     other = make_stream(stream.graph, stream.protocol, seed=1, track=track)
-    evaluation = evaluate(NearestMean(), other, on_session=lambda measures: seen.append(measures.classes))
+    evaluation = evaluate(
+        NearestMean(), other, on_session=lambda so_far: seen.append(so_far.measures.sessions[-1].classes)
+    )
     assert seen == [6, 8, 10]
     assert len(evaluation.confusions) == len(evaluation.seconds) == 3
     for session in evaluation.measures.sessions:
@@ -74,5 +88,5 @@ def test_scores_of_the_wrong_shape_or_nan_are_refused() -> None:
     stream = make_stream(random_graph(0, [20] * 4), Protocol(base=2, pseudo_novel=0, way=1))
     with pytest.raises(InputError, match="shape"):
         evaluate(Broken(0.0, 5), stream)
-    with pytest.raises(InputError, match=r"after session 0 .*NaN"):
+    with pytest.raises(DivergenceError, match=r"after session 0 .*NaN"):
         evaluate(Broken(float("nan"), 2), stream)

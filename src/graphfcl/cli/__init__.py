@@ -6,8 +6,9 @@ import warnings
 import typer
 
 from graphfcl.cli.data import data
+from graphfcl.cli.run import list_methods, run_method
 from graphfcl.cli.stream import show_stream
-from graphfcl.errors import GraphfclWarning, InputError
+from graphfcl.errors import GraphfclError, GraphfclWarning, InputError
 
 app = typer.Typer(
     name="graphfcl",
@@ -18,6 +19,8 @@ app = typer.Typer(
 )
 app.add_typer(data, name="data")
 app.command(name="stream")(show_stream)
+app.command(name="run")(run_method)
+app.command(name="methods")(list_methods)
 
 
 @app.callback(invoke_without_command=True)
@@ -40,11 +43,11 @@ def main(arguments: list[str] | None = None) -> None:
     warnings.simplefilter("always", GraphfclWarning)
     try:
         app([word for word in words if word != "--debug"], prog_name="graphfcl")
-    except InputError as error:
+    except GraphfclError as error:
         if debug:
             raise
         print(f"error: {error}", file=sys.stderr)
-        sys.exit(2)
+        sys.exit(2 if isinstance(error, InputError) else 1)
     except BrokenPipeError:
         sys.stderr.close()  # the reader of our output has gone; there is nobody to tell
         sys.exit(0)

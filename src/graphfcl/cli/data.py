@@ -45,7 +45,7 @@ def show_dataset(
     from graphfcl.datasets import data_folder, find_dataset
 
     dataset, options = find_dataset(name)
-    folder = data_folder(data_dir)
+    folder = data_folder(data_dir) if dataset.files else None
     if dataset.missing_files(folder) and not as_json:
         print(f"{dataset.name}: {dataset.title}\n")
     graph = dataset.load(folder, options)

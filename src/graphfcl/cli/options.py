@@ -36,6 +36,33 @@ QueriesOption = Annotated[
 ]
 
 
+def protocol_changes(
+    way: int | None,
+    shot: int | None,
+    sessions: int | None,
+    protocol: str | None,
+    track: str | None,
+    base: str | None,
+    pseudo_novel: str | None,
+    novel: str | None,
+    class_order: str | None,
+    queries: int | None,
+) -> dict[str, Any]:
+    """The rules that options change; None where an option was not given."""
+    return {
+        "way": way,
+        "shot": shot,
+        "sessions": sessions,
+        "name": protocol,
+        "track": track,
+        "base": classes_from(base),
+        "pseudo_novel": classes_from(pseudo_novel),
+        "novel": classes_from(novel),
+        "class_order": class_order,
+        "queries": queries,
+    }
+
+
 def classes_from(text: str | None) -> Any:
     """A count, or a tuple of names."""
     if text is None:

@@ -1,7 +1,7 @@
 """``graphfcl stream``."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
@@ -18,7 +18,7 @@ from graphfcl.cli.options import (
     Shot,
     TrackOption,
     Way,
-    classes_from,
+    protocol_changes,
 )
 from graphfcl.errors import InputError
 
@@ -47,18 +47,7 @@ def show_stream(
     from graphfcl.datasets import load_dataset
     from graphfcl.stream import load_stream, make_stream, save_stream
 
-    changes: dict[str, Any] = {
-        "way": way,
-        "shot": shot,
-        "sessions": sessions,
-        "name": protocol,
-        "track": track,
-        "base": classes_from(base),
-        "pseudo_novel": classes_from(pseudo_novel),
-        "novel": classes_from(novel),
-        "class_order": class_order,
-        "queries": queries,
-    }
+    changes = protocol_changes(way, shot, sessions, protocol, track, base, pseudo_novel, novel, class_order, queries)
     if saved is not None and (seed or any(value is not None for value in changes.values())):
         raise InputError("a stream read with --from has its own seed and rules: leave the other options out.")
     graph, default = load_dataset(name, data_dir=data_dir)

@@ -7,23 +7,17 @@ from functools import cached_property, partial
 
 import numpy as np
 
-from graphfcl.errors import InputError
-from graphfcl.measures import (
-    SessionMeasures,
-    StreamMeasures,
-    confusion_matrix,
-    measure_session,
-    measure_stream,
-)
-from graphfcl.methods.learner import Learner
+from graphfcl.errors import DivergenceError, InputError
+from graphfcl.measures import StreamMeasures, confusion_matrix, measure_stream
+from graphfcl.methods.learner import SILENT, Learner, Progress
 from graphfcl.stream import Stream
 
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """What a stream says of a learner.
+    """What a stream says of a learner, after all of its sessions or after the first few.
 
-    confusions: for each session 0..T one (classes seen, classes seen) matrix.
+    confusions: for each session 0..t one (classes seen, classes seen) matrix.
     seconds: time to learn each session.
     """
 
@@ -37,22 +31,36 @@ class Evaluation:
 
 
 def evaluate(
-    learner: Learner, stream: Stream, on_session: Callable[[SessionMeasures], object] | None = None
+    learner: Learner,
+    stream: Stream,
+    *,
+    progress: Progress = SILENT,
+    done: Evaluation | None = None,
+    on_session: Callable[[Evaluation], object] | None = None,
 ) -> Evaluation:
     """Fit on session 0, learn the others one by one, and ask about all queries after each.
 
-    on_session: called with the measures of each session as soon as they are known.
+    done: what an earlier, interrupted walk of the same learner has found; the walk goes on after it.
+    on_session: called with the evaluation so far after each session.
     """
-    confusions, seconds = [], []
-    for number in range(len(stream) + 1):
-        learn = partial(learner.fit, stream.base) if number == 0 else partial(learner.learn, stream.session(number))
+    evaluation = done or Evaluation((), (), stream.session_of_class)
+    for number in range(len(evaluation.confusions), len(stream) + 1):
+        learn = (
+            partial(learner.fit, stream.base, progress)
+            if number == 0
+            else partial(learner.learn, stream.session(number))
+        )
         start = time.perf_counter()
         learn()
-        seconds.append(time.perf_counter() - start)
-        confusions.append(ask(learner, stream, number))
+        seconds = time.perf_counter() - start
+        evaluation = Evaluation(
+            (*evaluation.confusions, ask(learner, stream, number)),
+            (*evaluation.seconds, seconds),
+            stream.session_of_class,
+        )
         if on_session is not None:
-            on_session(measure_session(confusions[-1], stream.session_of_class, number))
-    return Evaluation(tuple(confusions), tuple(seconds), stream.session_of_class)
+            on_session(evaluation)
+    return evaluation
 
 
 def ask(learner: Learner, stream: Stream, session: int) -> np.ndarray:
@@ -65,7 +73,7 @@ def ask(learner: Learner, stream: Stream, session: int) -> np.ndarray:
             f"{classes} classes need {(queries.nodes.size, classes)}."
         )
     if np.isnan(scores).any():
-        raise InputError(
+        raise DivergenceError(
             f"after session {session} the learner's scores are NaN: it has diverged; try a smaller learning rate."
         )
     return confusion_matrix(queries.labels, scores.argmax(axis=1), classes)

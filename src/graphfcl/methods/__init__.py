@@ -1,5 +1,90 @@
-"""Learners."""
+"""Learners. A method is added by one file with its learner and one line in ``METHODS``."""
 
-from graphfcl.methods.learner import Learner
+import difflib
+import types
+from dataclasses import dataclass, fields, is_dataclass, replace
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
-__all__ = ["Learner"]
+from graphfcl.errors import InputError
+from graphfcl.methods.hag_meta import HagMeta, HagMetaSettings
+from graphfcl.methods.learner import Learner, LearnerState, Progress
+
+
+@dataclass(frozen=True)
+class Method:
+    """A name for a learner class and its settings class."""
+
+    name: str
+    title: str
+    reference: str
+    learner: Any
+    settings: Any
+
+    def make(self, changes: dict[str, Any] | None = None, *, seed: int = 0, device: str = "cpu") -> Learner:
+        """The learner with changed settings; texts are turned into the types of their fields."""
+        return self.learner(self.settings_with(changes or {}), seed=seed, device=device)
+
+    def settings_with(self, changes: dict[str, Any]) -> Any:
+        settings = self.settings()
+        for key, value in changes.items():
+            settings = _changed(settings, key.split("."), value, self.name)
+        return settings
+
+
+def _changed(settings: Any, path: list[str], value: Any, where: str) -> Any:
+    known = [field.name for field in fields(settings)]
+    if path[0] not in known:
+        near = difflib.get_close_matches(path[0], known, n=1, cutoff=0.5)
+        hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}."
+        raise InputError(f"{where} has no setting {path[0]!r}: {hint}")
+    inner = getattr(settings, path[0])
+    if len(path) > 1 and is_dataclass(inner):
+        return replace(settings, **{path[0]: _changed(inner, path[1:], value, f"{where}.{path[0]}")})
+    hint = get_type_hints(type(settings))[path[0]]
+    return replace(settings, **{path[0]: _converted(value, hint, f"{where}.{path[0]}")})
+
+
+def _converted(value: Any, hint: Any, where: str) -> Any:
+    """A text as the type of its field: bool, int, float, one of some words, or none."""
+    if not isinstance(value, str):
+        return value
+    options = get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
+    for option in options:
+        if option is type(None) and value.lower() == "none":
+            return None
+        if option is bool and value.lower() in ("true", "false"):
+            return value.lower() == "true"
+        if get_origin(option) is Literal and value in get_args(option):
+            return value
+        if option in (int, float):
+            try:
+                return option(value)
+            except ValueError:
+                continue
+        if option is str:
+            return value
+    words = [str(word) for option in options for word in (get_args(option) or [getattr(option, "__name__", option)])]
+    raise InputError(f"{where} is {value!r}; it must be {' or '.join(words)}.")
+
+
+METHODS: tuple[Method, ...] = (
+    Method(
+        "hag-meta",
+        "pseudo-incremental meta-training with node-level and task-level attention",
+        "Tan, Ding, Guo, Liu: Graph Few-shot Class-incremental Learning. WSDM 2022",
+        HagMeta,
+        HagMetaSettings,
+    ),
+)
+
+
+def find_method(name: str) -> Method:
+    known = {method.name: method for method in METHODS}
+    if name not in known:
+        near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
+        hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}."
+        raise InputError(f"there is no method {name!r}: {hint}")
+    return known[name]
+
+
+__all__ = ["METHODS", "HagMeta", "HagMetaSettings", "Learner", "LearnerState", "Method", "Progress", "find_method"]

@@ -1,25 +1,72 @@
 """The contract between a method and everything that runs it."""
 
-from typing import Protocol
+from abc import ABC, abstractmethod
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
 
 import numpy as np
+import torch
 
 from graphfcl.graph import VisibleGraph
 from graphfcl.stream import BaseSession, Session
 
 
-class Learner(Protocol):
+@dataclass(frozen=True, eq=False)
+class LearnerState:
+    """Everything a learner knows: plain tensors, and values that JSON can hold."""
+
+    tensors: dict[str, torch.Tensor] = field(default_factory=dict)
+    values: dict[str, Any] = field(default_factory=dict)
+
+
+class Progress:
+    """What a learner tells while it works. This one listens to nothing; a run shows it and saves checkpoints."""
+
+    def step(self, stage: str, step: int, total: int, *, loss: float | None = None, score: float | None = None) -> None:
+        """``step`` of at most ``total`` of a stage is done; ``score`` is a validation accuracy."""
+
+    def checkpoint(self, learner: "Learner") -> None:
+        """The learner's state is complete now: saved and loaded, ``fit`` would go on from here."""
+
+
+SILENT = Progress()
+
+
+class Learner(ABC):
     """A classifier that learns classes session by session.
 
-    Scores are a function of the learner's own state and of the graph visible now: a node's scores do not depend on
-    which other nodes are asked about, and asking changes nothing.
+    Scores are a function of the learner's state and of the graph visible now: a node's scores do not depend on which
+    other nodes are asked about, and asking changes nothing. Classes are append-only: a class keeps its column.
     """
 
-    def fit(self, base: BaseSession) -> None:
-        """Learn session 0."""
+    trains_on_query_labels: ClassVar[bool] = False  # under the protocol `paper`
+    classes_: tuple[str, ...] = ()
 
+    @abstractmethod
+    def fit(self, base: BaseSession, progress: Progress = SILENT) -> None:
+        """Learn session 0. If a state from the middle of a fit was loaded, go on from there."""
+
+    @abstractmethod
     def learn(self, session: Session) -> None:
-        """Learn the new classes of a session from their supports."""
+        """Learn from the supports of a session: new classes, or more supports for known ones."""
 
+    @abstractmethod
     def scores(self, visible: VisibleGraph, nodes: np.ndarray) -> np.ndarray:
-        """(nodes, classes seen): higher is likelier. ``nodes`` are node numbers of the visible graph."""
+        """(nodes, classes seen) float: higher is likelier. ``nodes`` are node numbers of the visible graph."""
+
+    @abstractmethod
+    def state(self) -> LearnerState:
+        """All that :meth:`load_state` needs to make an equal learner in another process."""
+
+    @abstractmethod
+    def load_state(self, state: LearnerState) -> None:
+        """Become the learner that ``state`` was taken from; its settings must be those of this one."""
+
+    def chosen(self) -> dict[str, Any]:
+        """Settings that validation sessions chose, as plain values."""
+        return {}
+
+    @property
+    @abstractmethod
+    def stored_bytes(self) -> int:
+        """Bytes of what is kept of the data between sessions (node numbers, labels, embeddings), without weights."""

@@ -1,0 +1,94 @@
+"""What a run shows while it works and when it is done."""
+
+import sys
+import time
+from typing import Any
+
+from graphfcl.cli.show import print_table
+from graphfcl.methods import Progress
+
+
+class RunDisplay(Progress):
+    """One live line on a terminal: stage, step, loss, validation accuracy, time left. Elsewhere a line a stage."""
+
+    def __init__(self) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+        from rich.progress import Progress as Bars
+
+        self.terminal = sys.stderr.isatty()
+        self.bars = Bars(
+            TextColumn("{task.description:<22}"),
+            BarColumn(bar_width=24),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[figures]}"),
+            TimeElapsedColumn(),
+            TextColumn("left at most"),
+            TimeRemainingColumn(),
+            console=Console(stderr=True),
+            disable=not self.terminal,
+        )
+        self.stage = ""
+        self.task: Any = None
+        self.begun = time.perf_counter()
+        self.last = ""
+
+    def __enter__(self) -> "RunDisplay":
+        self.bars.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._end_stage()
+        self.bars.stop()
+
+    def step(self, stage: str, step: int, total: int, *, loss: float | None = None, score: float | None = None) -> None:
+        if stage != self.stage:
+            self._end_stage()
+            self.stage, self.begun = stage, time.perf_counter()
+            self.task = self.bars.add_task(stage, total=total, figures="")
+        figures = " ".join(
+            part
+            for part in (
+                f"loss {loss:.3f}" if loss is not None else "",
+                f"{'accuracy' if stage == 'sessions' else 'validation'} {100 * score:.1f} %"
+                if score is not None
+                else "",
+            )
+            if part
+        )
+        self.last = f"{step} of at most {total}, {figures}"
+        self.bars.update(self.task, completed=step, figures=figures)
+
+    def _end_stage(self) -> None:
+        if self.stage and not self.terminal:
+            seconds = time.perf_counter() - self.begun
+            print(f"{self.stage}: {self.last}, {seconds:.1f} s", file=sys.stderr, flush=True)
+        if self.task is not None:
+            self.bars.stop_task(self.task)
+
+
+def print_result(result: dict[str, Any]) -> None:
+    """The table of sessions and what it comes to."""
+
+    def percent(value: float | None) -> str:
+        return "" if value is None else f"{100 * value:.2f}"
+
+    if result["trained_on_query_labels"]:
+        print("\nTRAINED ON QUERY LABELS (protocol 'paper'): compare only with results under the same mark.")
+    columns = ("session", "classes", "balanced", "plain", "base", "novel", "harmonic", "seconds")
+    keys = ("balanced_accuracy", "accuracy", "base", "novel", "harmonic_mean")
+    rows = [
+        (s["session"], s["classes"], *(percent(s[key]) for key in keys), f"{s['seconds']:.2f}")
+        for s in result["sessions"]
+    ]
+    print_table(columns, rows, numbers=columns)
+    print(
+        f"PD {percent(result['pd'])}  RPD {percent(result['rpd'])}  average {percent(result['average'])}  "
+        f"forgetting {percent(result['forgetting'])}  (balanced accuracy, %)"
+    )
+    chosen = ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in result["chosen"].items())
+    print(f"Chosen on validation sessions: {chosen or 'nothing'}.")
+    print(
+        f"{result['total_seconds']:.1f} s in all, peak memory {result['peak_memory_mb']:.0f} MB, "
+        f"{result['stored_bytes']:,} bytes of data kept between sessions."
+    )

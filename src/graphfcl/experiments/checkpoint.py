@@ -1,0 +1,55 @@
+"""Learner states as files: safetensors with JSON and a checksum in the header, written whole or not at all."""
+
+import hashlib
+import json
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from graphfcl.errors import InputError
+from graphfcl.files import read_bytes, write_durably
+from graphfcl.methods.learner import LearnerState
+
+FORMAT = "graphfcl checkpoint 1"
+
+
+def save_checkpoint(path: str | Path, state: LearnerState, run: dict[str, Any]) -> None:
+    """One file with the learner's tensors and values, and the values of the run it belongs to."""
+    from safetensors.torch import save
+
+    tensors = {name: tensor.contiguous() for name, tensor in state.tensors.items()}
+    values = json.dumps({"learner": state.values, "run": run})
+    header = {"format": FORMAT, "values": values, "sha256": _checksum(tensors, values)}
+    content = save(tensors, header)
+    write_durably(path, lambda file: file.write(content))
+
+
+def load_checkpoint(path: str | Path) -> tuple[LearnerState, dict[str, Any]]:
+    """The reverse; a damaged file or one of another format is refused."""
+    from safetensors import SafetensorError
+    from safetensors.torch import load
+
+    content = read_bytes(path, "the checkpoint")
+    try:
+        size = int.from_bytes(content[:8], "little")
+        header = json.loads(content[8 : 8 + size])["__metadata__"]
+        tensors = load(content)
+    except (SafetensorError, ValueError, KeyError, TypeError) as error:
+        raise InputError(f"{path} is damaged or no checkpoint: start the run anew without --resume.") from error
+    if header.get("format") != FORMAT:
+        raise InputError(
+            f"{path} has format {header.get('format')!r}, this graphfcl reads {FORMAT!r}: update graphfcl."
+        )
+    if header.get("sha256") != _checksum(tensors, header["values"]):
+        raise InputError(f"{path} is damaged (its checksum does not fit): start the run anew without --resume.")
+    values = json.loads(header["values"])
+    return LearnerState(tensors, values["learner"]), values["run"]
+
+
+def _checksum(tensors: dict[str, torch.Tensor], values: str) -> str:
+    digest = hashlib.sha256(values.encode())
+    for name in sorted(tensors):
+        digest.update(f"{name}:{tuple(tensors[name].shape)}:{tensors[name].dtype}".encode())
+        digest.update(tensors[name].numpy().tobytes())
+    return digest.hexdigest()

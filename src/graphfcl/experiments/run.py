@@ -1,0 +1,227 @@
+"""One run: a learner walked through a stream, with checkpoints on the way and a result at the end."""
+
+import hashlib
+import json
+import platform
+import resource
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from graphfcl.errors import InputError
+from graphfcl.evaluation import Evaluation, evaluate
+from graphfcl.experiments.checkpoint import load_checkpoint, save_checkpoint
+from graphfcl.files import read_bytes, write_durably
+from graphfcl.methods import Learner, Progress, find_method
+from graphfcl.stream import Stream, save_stream
+
+RESULT_FILE, CHECKPOINT_FILE, STREAM_FILE = "result.json", "checkpoint.safetensors", "stream.json"
+SECONDS_BETWEEN_CHECKPOINTS = 2.0
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """What to run: a method with its settings on a stream. ``changes`` are settings that differ from the defaults."""
+
+    stream: Stream
+    method: str
+    changes: dict[str, Any]
+    device: str = "cpu"
+
+    @property
+    def seed(self) -> int:
+        """The stream's seed is the learner's too: one number repeats the run."""
+        return self.stream.seed
+
+    def identity(self) -> dict[str, Any]:
+        """What two runs must share to be the same run; the device is not part of it."""
+        settings = find_method(self.method).settings_with(self.changes)
+        return {
+            "dataset": self.stream.graph.name,
+            "graph_sha256": self.stream.graph.sha256,
+            "method": self.method,
+            "settings": settings.as_json(),
+            "seed": self.seed,
+            "protocol": self.stream.protocol.as_json(),
+            "protocol_hash": self.stream.protocol.hash,
+        }
+
+    def short_name(self) -> str:
+        """A folder name that differs whenever the identity does."""
+        digest = hashlib.sha256(json.dumps(self.identity(), sort_keys=True).encode()).hexdigest()
+        return f"{self.stream.graph.name}-{self.method}-seed{self.seed}-{digest[:8]}"
+
+
+def run(
+    job: Run, folder: str | Path | None = None, *, resume: bool = False, progress: Progress | None = None
+) -> dict[str, Any]:
+    """Run it; the result as plain values, also in ``folder/result.json`` beside the stream and the checkpoint.
+
+    resume: go on from the folder's checkpoint; the numbers are those of an unbroken run.
+    """
+    method = find_method(job.method)
+    learner = method.make(job.changes, seed=job.seed, device=job.device)
+    identity = job.identity()
+    recorder = _Recorder(progress or Progress(), None if folder is None else Path(folder), identity)
+    if folder is not None:
+        _refuse_another_run(Path(folder), identity)
+        if resume and (Path(folder) / CHECKPOINT_FILE).exists():
+            recorder.restore(learner, job.stream)
+        save_stream(job.stream, Path(folder) / STREAM_FILE)
+    evaluation = evaluate(
+        learner,
+        job.stream,
+        progress=recorder,
+        done=recorder.evaluation,
+        on_session=lambda so_far: recorder.session(learner, so_far),
+    )
+    result = {**identity, **result_values(evaluation, job, learner), "versions": versions(job.device)}
+    result["total_seconds"] = recorder.elapsed()
+    if folder is not None:
+        text = json.dumps(result, indent=1)
+        write_durably(Path(folder) / RESULT_FILE, lambda file: file.write(text.encode()))
+    return result
+
+
+class _Recorder(Progress):
+    """Passes progress on, and saves the learner with all that is known so far."""
+
+    def __init__(self, outer: Progress, folder: Path | None, identity: dict[str, Any]) -> None:
+        self.outer, self.folder, self.identity = outer, folder, identity
+        self.evaluation: Evaluation | None = None
+        self.begun = time.perf_counter()
+        self.earlier = 0.0
+        self.saved = -SECONDS_BETWEEN_CHECKPOINTS
+
+    def elapsed(self) -> float:
+        return self.earlier + time.perf_counter() - self.begun
+
+    def step(self, stage: str, step: int, total: int, *, loss: float | None = None, score: float | None = None) -> None:
+        self.outer.step(stage, step, total, loss=loss, score=score)
+
+    def checkpoint(self, learner: Learner) -> None:
+        if time.perf_counter() - self.saved >= SECONDS_BETWEEN_CHECKPOINTS:
+            self._save(learner)
+        self.outer.checkpoint(learner)
+
+    def session(self, learner: Learner, so_far: Evaluation) -> None:
+        if self.evaluation is None and self.earlier:
+            # The fit was interrupted: its time is that of all its parts.
+            so_far = Evaluation(so_far.confusions, (self.earlier + so_far.seconds[0],), so_far.session_of_class)
+        self.evaluation = so_far
+        self._save(learner)
+        last = so_far.measures.sessions[-1]
+        count = int(so_far.session_of_class.max())
+        self.outer.step("sessions", last.session, count, score=last.balanced_accuracy)
+
+    def _save(self, learner: Learner) -> None:
+        if self.folder is None:
+            return
+        done = self.evaluation
+        values = {
+            "identity": self.identity,
+            "elapsed": self.elapsed(),
+            "confusions": [] if done is None else [matrix.tolist() for matrix in done.confusions],
+            "seconds": [] if done is None else list(done.seconds),
+        }
+        save_checkpoint(self.folder / CHECKPOINT_FILE, learner.state(), values)
+        self.saved = time.perf_counter()
+
+    def restore(self, learner: Learner, stream: Stream) -> None:
+        assert self.folder is not None
+        path = self.folder / CHECKPOINT_FILE
+        state, values = load_checkpoint(path)
+        if values["identity"] != self.identity:
+            raise InputError(f"{path} belongs to another run: repeat its options, or choose another --out.")
+        learner.load_state(state)
+        self.earlier = values["elapsed"]
+        if values["confusions"]:
+            matrices = tuple(np.array(matrix, dtype=np.int64) for matrix in values["confusions"])
+            self.evaluation = Evaluation(matrices, tuple(values["seconds"]), stream.session_of_class)
+
+
+def _refuse_another_run(folder: Path, identity: dict[str, Any]) -> None:
+    path = folder / RESULT_FILE
+    if not path.exists():
+        return
+    try:
+        there = json.loads(read_bytes(path, "the result"))
+    except ValueError:
+        there = {}
+    if any(there.get(key) != value for key, value in identity.items()):
+        raise InputError(f"{folder} holds the result of another run: choose another --out.")
+
+
+def result_values(evaluation: Evaluation, job: Run, learner: Learner) -> dict[str, Any]:
+    """Measures, matrices and costs as plain values."""
+    measures = evaluation.measures
+    sessions = [
+        {
+            "session": session.session,
+            "classes": session.classes,
+            "balanced_accuracy": session.balanced_accuracy,
+            "accuracy": session.accuracy,
+            "base": session.base,
+            "novel": session.novel,
+            "harmonic_mean": session.harmonic_mean,
+            "macro_f1": session.macro_f1,
+            "seconds": seconds,
+        }
+        for session, seconds in zip(measures.sessions, evaluation.seconds, strict=True)
+    ]
+    return {
+        "sessions": sessions,
+        "pd": measures.pd,
+        "rpd": measures.rpd,
+        "average": measures.average,
+        "forgetting": measures.forgetting,
+        "plain_pd": measures.plain_pd,
+        "plain_rpd": measures.plain_rpd,
+        "plain_average": measures.plain_average,
+        "plain_forgetting": measures.plain_forgetting,
+        "matrix": _plain(measures.matrix),
+        "plain_matrix": _plain(measures.plain_matrix),
+        "confusion_matrices": [matrix.tolist() for matrix in evaluation.confusions],
+        "classes": list(job.stream.classes),
+        "session_of_class": job.stream.session_of_class.tolist(),
+        "trained_on_query_labels": job.stream.protocol.name == "paper" and learner.trains_on_query_labels,
+        "chosen": learner.chosen(),
+        "stored_bytes": learner.stored_bytes,
+        "peak_memory_mb": peak_memory_mb(),
+        "device": job.device,
+    }
+
+
+def _plain(matrix: np.ndarray) -> list[list[float | None]]:
+    return [[None if np.isnan(value) else float(value) for value in row] for row in matrix]
+
+
+def peak_memory_mb() -> float:
+    """The most memory this process has held."""
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak / 2**20 if sys.platform == "darwin" else peak / 2**10
+
+
+def versions(device: str) -> dict[str, str]:
+    """What the numbers were computed with."""
+    import scipy
+    import torch
+
+    import graphfcl
+
+    found = {
+        "graphfcl": graphfcl.__version__,
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "numpy": np.__version__,
+        "scipy": scipy.__version__,
+        "machine": platform.machine(),
+        "threads": str(torch.get_num_threads()),
+    }
+    if device.startswith("cuda"):
+        found["gpu"] = torch.cuda.get_device_name()
+    return found

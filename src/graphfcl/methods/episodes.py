@@ -1,0 +1,208 @@
+"""Sampling: rows of a class, and the episodes of Graph Pseudo Incremental Learning (Section 4.1 of the paper)."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+
+class NodePools:
+    """The labelled nodes of each class, ready to be drawn from."""
+
+    def __init__(self, nodes: np.ndarray, labels: np.ndarray, classes: int) -> None:
+        self._nodes = nodes[np.argsort(labels, kind="stable")]
+        self.sizes = np.bincount(labels, minlength=classes)
+        self._starts = np.concatenate([[0], np.cumsum(self.sizes)])[:-1]
+
+    def draw(self, columns: np.ndarray, counts: np.ndarray, random: np.random.Generator) -> np.ndarray:
+        """(columns, max count) different nodes of each class in random order; -1 fills up.
+
+        A class with fewer nodes than asked for gives all it has. Floyd's algorithm, all classes side by side: step i
+        draws from the first n − k + i + 1 nodes and takes the last of these if the draw was taken before.
+        """
+        sizes = self.sizes[columns]
+        counts = np.minimum(counts, sizes)
+        width = int(counts.max(initial=0))
+        chosen = np.full((columns.size, width), -1, dtype=np.int64)
+        for step in range(width):
+            last = sizes - counts + step
+            drawn = (random.random(columns.size) * (last + 1)).astype(np.int64)
+            taken = (chosen == drawn[:, None]).any(axis=1)
+            chosen[:, step] = np.where(step < counts, np.where(taken, last, drawn), -1)
+        # The set is uniform, its order is not yet; empty places sort last.
+        keys = np.where(chosen < 0, 2.0, random.random(chosen.shape))
+        chosen = np.take_along_axis(chosen, np.argsort(keys, axis=1), axis=1)
+        return np.where(chosen < 0, -1, self._nodes[(self._starts[columns][:, None] + chosen).clip(min=0)])
+
+
+@dataclass(frozen=True, eq=False)
+class Episode:
+    """One task: supports and queries as node numbers, classes as positions 0..class_count−1, the base classes first.
+
+    supports: (s,) those of classes known by few supports come first, ``few_shot`` of them.
+    own: (q,) where a query stands among the supports (it is then left out of its own prototype), or -1.
+    tasks: (t, N) classes of each task after the base task, -1 where a task has fewer; the last is the current one.
+    """
+
+    class_count: int
+    base_count: int
+    supports: np.ndarray
+    support_classes: np.ndarray
+    few_shot: int
+    queries: np.ndarray
+    query_classes: np.ndarray
+    own: np.ndarray
+    tasks: np.ndarray
+
+    @property
+    def task_of_class(self) -> np.ndarray:
+        """(class_count,) 0 for the base task, j for the j-th task after it."""
+        result = np.zeros(self.class_count, dtype=np.int64)
+        task, place = np.nonzero(self.tasks >= 0)
+        result[self.tasks[task, place]] = task + 1
+        return result
+
+
+def tasks_matrix(tasks: list[list[int]], way: int) -> np.ndarray:
+    """(tasks, N) with -1 where a task has fewer than N classes; a task with more is split."""
+    pieces = [task[start : start + way] for task in tasks for start in range(0, len(task), way)]
+    matrix = np.full((len(pieces), way), -1, dtype=np.int64)
+    for row, piece in zip(matrix, pieces, strict=True):
+        row[: len(piece)] = piece
+    return matrix
+
+
+def split_draw(drawn: np.ndarray, queries: int) -> tuple[np.ndarray, np.ndarray]:
+    """The drawn nodes of each class as supports and queries; a class with few keeps at least one of each.
+
+    A class with n < width nodes gives a third of them, at most ``queries``, as queries.
+    """
+    count = (drawn >= 0).sum(axis=1)
+    asked = np.minimum(queries, np.maximum(1, count // 3))
+    position = np.arange(drawn.shape[1])[None]
+    return np.where(position < asked[:, None], -1, drawn), np.where(position < asked[:, None], drawn, -1)
+
+
+def flatten(drawn: np.ndarray, classes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Nodes and classes of a (classes, width) draw, empty places left out."""
+    present = drawn >= 0
+    return drawn[present], np.repeat(classes, present.sum(axis=1))
+
+
+@dataclass
+class PseudoIncrementalSampler:
+    """Graph Pseudo Incremental Learning: an endless row of sessions over the pseudo-novel classes.
+
+    Each session takes N pseudo-novel classes that are not known yet, with K supports that stay cached while the class
+    counts among the known ones. When fewer than N are left all return, and the cache is emptied.
+    """
+
+    pools: NodePools
+    base_columns: np.ndarray
+    pseudo_novel_columns: np.ndarray
+    way: int
+    shot: int
+    base_supports: int
+    queries: int
+    known: np.ndarray  # (known,) columns in the order of learning
+    cached: np.ndarray  # (known, K) their supports
+
+    def __post_init__(self) -> None:
+        if self.known.size == 0:
+            self.cached = np.zeros((0, self.shot), dtype=np.int64)
+
+    def sample(self, random: np.random.Generator) -> Episode:
+        """The next session. The newly learned classes are known from now on."""
+        left = np.setdiff1d(self.pseudo_novel_columns, self.known)
+        if left.size < self.way:
+            self.known, self.cached = self.known[:0], self.cached[:0]
+            left = self.pseudo_novel_columns
+        new = random.permutation(left)[: self.way]
+        supports = self.pools.draw(new, np.full(new.size, self.shot), random)
+        self.known, self.cached = np.concatenate([self.known, new]), np.concatenate([self.cached, supports])
+
+        base = self.base_columns
+        wanted = np.full(base.size, self.base_supports + self.queries)
+        base_supports, base_queries = split_draw(self.pools.draw(base, wanted, random), self.queries)
+        drawn = self.pools.draw(self.known, np.full(self.known.size, self.shot + self.queries), random)
+        novel_queries = self._without_supports(drawn)
+        places = np.arange(base.size + self.known.size)
+        few, few_classes = flatten(self.cached, places[base.size :])
+        many, many_classes = flatten(base_supports, places[: base.size])
+        first, first_classes = flatten(base_queries, places[: base.size])
+        second, second_classes = flatten(novel_queries, places[base.size :])
+        tasks = [list(places[base.size + i : base.size + i + self.way]) for i in range(0, self.known.size, self.way)]
+        return Episode(
+            class_count=places.size,
+            base_count=base.size,
+            supports=np.concatenate([few, many]),
+            support_classes=np.concatenate([few_classes, many_classes]),
+            few_shot=few.size,
+            queries=np.concatenate([first, second]),
+            query_classes=np.concatenate([first_classes, second_classes]),
+            own=np.full(first.size + second.size, -1, dtype=np.int64),
+            tasks=tasks_matrix(tasks, self.way),
+        )
+
+    def _without_supports(self, drawn: np.ndarray) -> np.ndarray:
+        """The first m drawn nodes of each known class that are not among its cached supports."""
+        free = (drawn >= 0) & ~(drawn[:, :, None] == self.cached[:, None, :]).any(axis=2)
+        return np.where(free & (np.cumsum(free, axis=1) <= self.queries), drawn, -1)
+
+
+@dataclass(frozen=True, eq=False)
+class KnownClasses:
+    """All classes known at an incremental session, as fine-tuning sees them. Positions are columns.
+
+    pools: train nodes of the ``many`` first classes (base and pseudo-novel); those after them are known by supports.
+    supports, support_classes: of the latter, in any order.
+    tasks: classes of every task after the base task, oldest first.
+    """
+
+    pools: NodePools
+    base_count: int
+    many: int
+    class_count: int
+    supports: np.ndarray
+    support_classes: np.ndarray
+    tasks: list[list[int]]
+    way: int
+
+    def sample(self, base_supports: int, queries: int, random: np.random.Generator) -> Episode:
+        """Queries are train nodes, left out of their means, and supports, left out of their prototypes."""
+        columns = np.arange(self.many)
+        drawn = self.pools.draw(columns, np.full(self.many, base_supports + queries), random)
+        kept, asked = split_draw(drawn, queries)
+        many, many_classes = flatten(kept, columns)
+        first, first_classes = flatten(asked, columns)
+        shots = np.bincount(self.support_classes, minlength=self.class_count)
+        alone = shots[self.support_classes] < 2  # a single support cannot be left out
+        own = np.flatnonzero(~alone)
+        return Episode(
+            class_count=self.class_count,
+            base_count=self.base_count,
+            supports=np.concatenate([self.supports, many]),
+            support_classes=np.concatenate([self.support_classes, many_classes]),
+            few_shot=self.supports.size,
+            queries=np.concatenate([first, self.supports[own]]),
+            query_classes=np.concatenate([first_classes, self.support_classes[own]]),
+            own=np.concatenate([np.full(first.size, -1, dtype=np.int64), own]),
+            tasks=tasks_matrix(self.tasks, self.way),
+        )
+
+    def with_queries(
+        self, queries: np.ndarray, labels: np.ndarray, base_supports: int, random: np.random.Generator
+    ) -> Episode:
+        """An episode with given labelled queries, as the protocol ``paper`` has them."""
+        columns = np.arange(self.many)
+        many, many_classes = flatten(self.pools.draw(columns, np.full(self.many, base_supports), random), columns)
+        return Episode(
+            class_count=self.class_count,
+            base_count=self.base_count,
+            supports=np.concatenate([self.supports, many]),
+            support_classes=np.concatenate([self.support_classes, many_classes]),
+            few_shot=self.supports.size,
+            queries=queries,
+            query_classes=labels,
+            own=np.full(queries.size, -1, dtype=np.int64),
+            tasks=tasks_matrix(self.tasks, self.way),
+        )

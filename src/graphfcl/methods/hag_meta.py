@@ -1,0 +1,484 @@
+"""HAG-Meta: Hierarchical-Attention Graph Meta-learning.
+
+Zhen Tan, Kaize Ding, Ruocheng Guo, Huan Liu: Graph Few-shot Class-incremental Learning. WSDM 2022.
+
+A prototypical network on a graph encoder g_θ, trained in three stages:
+
+1. pre-training of g_θ on the base classes (:mod:`graphfcl.methods.pretraining`);
+2. Graph Pseudo Incremental Learning: episodes that rehearse incremental sessions with the pseudo-novel classes
+   (:class:`graphfcl.methods.episodes.PseudoIncrementalSampler`), validated on held-out classes, then repeated on all
+   pseudo-novel classes for the number of episodes that was best (``refit``);
+3. incremental sessions, each with as many fine-tuning steps as validation sessions found useful, possibly none.
+
+Prototype of a class known by few supports: p_k = Σ_{j∈S_k} λ_j z_j with node-level attention λ (NLA, g_ψ); of a class
+with many labels: the mean of its train nodes. p(y = k | q) = softmax_k(−‖z_q − p_k‖²).
+Loss: −(1/|Q|) Σ_q (1 + w_{y_q}) log p(y_q | q), with w from task-level attention (TLA, g_φ).
+
+Where this departs from the paper or the authors' code:
+
+- an episode's base prototypes are means over 20 sampled supports a class, disjoint from the queries; at validation
+  and evaluation they are complete;
+- fine-tuning in a strict session sees no query label: its queries are train nodes and the supports themselves, each
+  left out of its own prototype;
+- under the track ``isolated`` prototypes are kept as they were computed and the encoder is not fine-tuned, since
+  nothing old could be encoded again.
+"""
+
+import json
+from dataclasses import asdict, dataclass, field
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import torch
+
+from graphfcl.errors import DivergenceError, InputError
+from graphfcl.graph import VisibleGraph
+from graphfcl.measures import balanced_accuracy, confusion_matrix
+from graphfcl.methods.episodes import Episode, KnownClasses, NodePools, PseudoIncrementalSampler
+from graphfcl.methods.learner import SILENT, Learner, LearnerState, Progress
+from graphfcl.methods.losses import LOSSES
+from graphfcl.methods.pretraining import Pretraining, PretrainingSettings, linear_head
+from graphfcl.methods.prototype_network import Embedding, PrototypeNetwork
+from graphfcl.methods.training import (
+    EarlyStopping,
+    adam_tensors,
+    check_finite,
+    copy_weights,
+    generator_from,
+    generator_state,
+    load_adam,
+    make_adam,
+    with_prefix,
+    without_prefix,
+)
+from graphfcl.methods.validation import Labelled, ValidationSessions
+from graphfcl.nn import ENCODERS, TASK_ATTENTIONS, GraphInputs, NodeLevelAttention
+from graphfcl.stream import BaseSession, PaperSession, Session
+
+
+@dataclass(frozen=True)
+class HagMetaSettings:
+    """All settings; the defaults are the paper's where it names them.
+
+    gpil, nla: whether to meta-train, and to weight supports. tla: the form of task-level attention, or none.
+    task_weighting: ``printed``, or ``hard``, which teaches the attention the tasks with the larger loss.
+    loss: ``softmax``, or the ``binary`` form as printed.
+    last_relu: ReLU on the last encoder layer, which the authors' code does not have.
+    episodes, validate_every, patience: of meta-training; refit: repeat it on all pseudo-novel classes.
+    base_supports, queries: nodes a class in an episode.
+    fine_tuning: (steps, rate) candidates of an incremental session, besides (0, 0); validation sessions choose.
+    """
+
+    gpil: bool = True
+    nla: bool = True
+    tla: Literal["printed", "invariant"] | None = "printed"
+    task_weighting: Literal["printed", "hard"] = "printed"
+    loss: Literal["softmax", "binary"] = "softmax"
+    encoder: str = "gcn"
+    hidden: int = 32
+    size: int = 16
+    last_relu: bool = True
+    dropout: float = 0.5
+    learning_rate: float = 0.005
+    weight_decay: float = 0.0005
+    pretraining: PretrainingSettings = field(default_factory=PretrainingSettings)
+    episodes: int = 1000
+    validate_every: int = 20
+    patience: int = 10
+    refit: bool = True
+    base_supports: int = 20
+    queries: int = 10
+    fine_tuning: tuple[tuple[int, float], ...] = ((5, 0.001), (20, 0.001), (5, 0.005), (20, 0.005))
+
+    def __post_init__(self) -> None:
+        if self.encoder not in ENCODERS:
+            raise InputError(f"encoder is {self.encoder!r}; there are {', '.join(ENCODERS)}.")
+        if self.loss not in LOSSES:
+            raise InputError(f"loss is {self.loss!r}; there are {', '.join(LOSSES)}.")
+        if self.tla is not None and self.tla not in TASK_ATTENTIONS:
+            raise InputError(f"tla is {self.tla!r}; there are {', '.join(TASK_ATTENTIONS)}.")
+        if self.task_weighting not in ("printed", "hard"):
+            raise InputError(f"task_weighting is {self.task_weighting!r}; there are printed, hard.")
+
+    def as_json(self) -> dict[str, Any]:
+        """Plain values, the same whether or not they have been through a file."""
+        return json.loads(json.dumps(asdict(self)))
+
+
+class HagMeta(Learner):
+    """The learner. Same settings, seed and machine: the same numbers."""
+
+    trains_on_query_labels: ClassVar[bool] = True
+
+    def __init__(
+        self, settings: HagMetaSettings | None = None, *, seed: int = 0, device: str | torch.device = "cpu"
+    ) -> None:
+        self.settings = settings or HagMetaSettings()
+        self.seed = seed
+        self.device = torch.device(device)
+        self.stage = "new"
+        self.random = np.random.default_rng([seed, 1])
+        self.generator = torch.Generator(self.device).manual_seed(seed)
+        self.episode = 0
+        self.meta_episodes_ = 0  # as many as validation found best
+        self.fine_tuning_ = (0, 0.0)  # steps and rate that validation found best
+        self.sizes = {"features": 0, "base": 0, "many": 0, "way": 1}
+        self.track = "transductive"
+        self.train: Labelled = _nothing()
+        self.supports: Labelled = _nothing()
+        self.tasks: list[list[int]] = []
+        self.kept_prototypes: torch.Tensor | None = None
+        self.kept_counts = np.zeros(0, dtype=np.int64)
+        self._embedding: Embedding | None = None
+
+    def _build(self) -> None:
+        """The networks, with weights drawn from the seed, and what trains them."""
+        chosen, sizes = self.settings, self.sizes
+        start = torch.Generator().manual_seed(self.seed)
+        encoder = ENCODERS[chosen.encoder](
+            sizes["features"], chosen.hidden, chosen.size, start, dropout=chosen.dropout, last_relu=chosen.last_relu
+        ).to(self.device)
+        head = linear_head(chosen.size, sizes["base"], start).to(self.device)
+        nla = NodeLevelAttention(sizes["features"], 32, 16, start) if chosen.nla else None
+        tla = None
+        if chosen.tla is not None:
+            tla = TASK_ATTENTIONS[chosen.tla](sizes["base"], sizes["way"], chosen.size, start)
+        hard = chosen.task_weighting == "hard"
+        self.network = PrototypeNetwork(encoder, nla, tla, LOSSES[chosen.loss], hard=hard).to(self.device)
+        self.pretraining = Pretraining(encoder, head, chosen.pretraining)
+        self.stopping = EarlyStopping(chosen.patience)
+        self.pretrained: dict[str, torch.Tensor] = {}
+        self.sampler: PseudoIncrementalSampler | None = None
+        self._known_and_cached: Labelled = _nothing()  # of a sampler in the middle of a stage
+        self.optimiser: torch.optim.Adam | None = None
+
+    # Session 0
+
+    def fit(self, base: BaseSession, progress: Progress = SILENT) -> None:
+        inputs = GraphInputs(base.visible_graph, self.device)
+        if self.stage == "new":
+            self._start(base, inputs)
+        validation = ValidationSessions.draw(base, self.seed)
+        if self.stage == "pre-training":
+            self.pretraining.run(base, inputs, self.generator, progress, self)
+            self.pretrained = copy_weights(self.network)
+            self._enter("meta-training" if self._can_meta_train(base) else "choosing", progress)
+        if self.stage == "meta-training":
+            self._meta_train(base, inputs, validation, progress)
+        if self.stage == "choosing":
+            self._choose_fine_tuning(base, inputs, validation, progress)
+        if self.stage == "refit":
+            self._refit(base, inputs, progress)
+        self._refuse_chance(base, inputs)
+        if self.track == "isolated" and self.kept_prototypes is None:
+            self.kept_prototypes = self._prototypes(self.network.embed(inputs))
+            self.kept_counts = np.bincount(self.train[1], minlength=len(self.classes_))
+            self.train = _nothing()
+
+    def _start(self, base: BaseSession, inputs: GraphInputs) -> None:
+        self.classes_ = base.classes
+        self.sizes = {
+            "features": inputs.feature_count,
+            "base": len(base.base_classes),
+            "many": len(base.classes),
+            "way": base.way,
+        }
+        self.track = base.track
+        self.train = (base.train, base.train_labels)
+        self.tasks = [list(task) for task in base.pseudo_novel_tasks]
+        self._build()
+        self.stage = "pre-training"
+
+    def _enter(self, stage: str, progress: Progress) -> None:
+        """Start a stage; a checkpoint taken here begins it."""
+        self.stage, self.episode, self.sampler, self.optimiser = stage, 0, None, None
+        self._known_and_cached = _nothing()
+        progress.checkpoint(self)
+
+    def _can_meta_train(self, base: BaseSession) -> bool:
+        return self.settings.gpil and len(base.pseudo_novel_classes) > 0
+
+    # Meta-training
+
+    def _meta_train(
+        self, base: BaseSession, inputs: GraphInputs, validation: ValidationSessions, progress: Progress
+    ) -> None:
+        """Episodes until validation sessions no longer improve; the pre-trained encoder counts as episode 0."""
+        pseudo_novel = np.arange(self.sizes["base"], self.sizes["many"])
+        self._prepare_episodes(base, np.setdiff1d(pseudo_novel, base.validation_columns))
+        total = self.settings.episodes
+        if self.episode == 0:
+            self.stopping.check(self._validate(inputs, validation), 0, self.network)
+        stop = self.stopping.exhausted or self.episode >= total
+        while not stop:
+            loss = self._train_episodes(inputs, total, "meta-training")
+            score = self._validate(inputs, validation)
+            stop = self.stopping.check(score, self.episode, self.network) or self.episode >= total
+            progress.step("meta-training", self.episode, total, loss=loss, score=score)
+            progress.checkpoint(self)
+        self.meta_episodes_ = self.stopping.step
+        self._load_weights(self.stopping.weights)
+        self._enter("choosing", progress)
+
+    def _refit(self, base: BaseSession, inputs: GraphInputs, progress: Progress) -> None:
+        """Meta-training once more from the pre-trained encoder, on all pseudo-novel classes."""
+        if self.episode == 0:
+            self._load_weights(self.pretrained)
+        self._prepare_episodes(base, np.arange(self.sizes["base"], self.sizes["many"]))
+        while self.episode < self.meta_episodes_:
+            loss = self._train_episodes(inputs, self.meta_episodes_, "refit")
+            progress.step("refit", self.episode, self.meta_episodes_, loss=loss)
+            progress.checkpoint(self)
+        self._enter("ready", progress)
+
+    def _prepare_episodes(self, base: BaseSession, pseudo_novel: np.ndarray) -> None:
+        """Sampler and optimiser of a stage; a loaded state may have brought their contents."""
+        arguments: dict[str, Any] = {
+            "pools": NodePools(base.train, base.train_labels, len(base.classes)),
+            "base_columns": np.arange(self.sizes["base"]),
+            "pseudo_novel_columns": pseudo_novel,
+            "way": min(base.way, pseudo_novel.size),
+            "shot": base.shot,
+            "base_supports": self.settings.base_supports,
+            "queries": self.settings.queries,
+        }
+        known, cached = self._known_and_cached
+        self.sampler = PseudoIncrementalSampler(**arguments, known=known, cached=cached)
+        if self.optimiser is None:
+            self.optimiser = self._new_optimiser(self.settings.learning_rate)
+
+    def _new_optimiser(self, rate: float) -> torch.optim.Adam:
+        return make_adam(self.network.parameters(), rate, self.settings.weight_decay)
+
+    def _train_episodes(self, inputs: GraphInputs, total: int, stage: str) -> float:
+        """The episodes up to the next validation, an optimiser step each; their mean loss."""
+        assert self.sampler is not None
+        assert self.optimiser is not None
+        count = min(self.settings.validate_every, total - self.episode)
+        losses = torch.zeros((), device=self.device)
+        for _ in range(count):
+            losses += self._step(inputs, self.sampler.sample(self.random), self.optimiser)
+        self.episode += count
+        return check_finite(losses / count, stage, self.episode)
+
+    def _step(
+        self, inputs: GraphInputs, episode: Episode, optimiser: torch.optim.Adam, *, by_class: bool = False
+    ) -> torch.Tensor:
+        optimiser.zero_grad(set_to_none=True)
+        loss = self.network.episode_loss(inputs, episode, self.generator, by_class=by_class)
+        loss.backward()
+        optimiser.step()
+        return loss.detach()
+
+    # Validation and choices
+
+    def _validate(self, inputs: GraphInputs, validation: ValidationSessions) -> float:
+        embedding = self.network.embed(inputs)
+
+        def predict(many: Labelled, few: Labelled, count: int, nodes: np.ndarray) -> np.ndarray:
+            prototypes = self.network.prototypes(embedding, many, few, count)
+            return self.network.scores(embedding, nodes, prototypes).argmax(dim=1).cpu().numpy()
+
+        return validation.score(predict)
+
+    def _choose_fine_tuning(
+        self, base: BaseSession, inputs: GraphInputs, validation: ValidationSessions, progress: Progress
+    ) -> None:
+        """Run the validation sessions with each candidate; no step at all comes first and wins a draw."""
+        candidates = ((0, 0.0), *self.settings.fine_tuning)
+        if self.track != "isolated" and validation.has_new_classes:
+            start, best = copy_weights(self.network), -np.inf
+            for number, (steps, rate) in enumerate(candidates):
+                scores = []
+                for draw in range(3):
+                    self._load_weights(start)
+                    alone = validation.only(draw)
+                    for known in alone.sessions():
+                        self._fine_tune(inputs, known, steps, rate)
+                    scores.append(self._validate(inputs, alone))
+                if np.mean(scores) > best:
+                    best, self.fine_tuning_ = float(np.mean(scores)), (steps, rate)
+                progress.step("choosing fine-tuning", number + 1, len(candidates), score=best)
+            self._load_weights(start)
+        repeat = self._can_meta_train(base) and self.settings.refit and self.meta_episodes_ > 0
+        self._enter("refit" if repeat else "ready", progress)
+
+    def _refuse_chance(self, base: BaseSession, inputs: GraphInputs) -> None:
+        """A collapsed encoder puts every node in one place; its table would look like a result."""
+        embedding, count = self.network.embed(inputs), len(base.classes)
+        prototypes = self.network.prototypes(embedding, (base.train, base.train_labels), _nothing(), count)
+        found = self.network.scores(embedding, base.validation, prototypes).argmax(dim=1).cpu().numpy()
+        accuracy = balanced_accuracy(confusion_matrix(base.validation_labels, found, count))
+        if count > 1 and not accuracy > 1.2 / count:
+            raise DivergenceError(
+                f"after training the balanced accuracy on validation nodes is {accuracy:.3f} with {count} classes, no "
+                "better than chance: the encoder collapsed, or neither features nor edges tell the classes apart; try "
+                "another seed, a smaller learning rate, or last_relu=False."
+            )
+
+    # Incremental sessions
+
+    def learn(self, session: Session) -> None:
+        self._embedding = None
+        new = list(range(len(self.classes_), len(self.classes_) + len(session.new_classes)))
+        self.classes_ = self.classes_ + session.new_classes
+        if new:
+            self.tasks.append(new)
+        inputs = GraphInputs(session.visible_graph, self.device)
+        if self.track == "isolated":
+            self._keep_prototypes(inputs, session)
+            return
+        # More labels for a class of session 0 join its train nodes, all others are supports.
+        many = session.support_labels < self.sizes["many"]
+        self.train = _joined(self.train, session.supports[many], session.support_labels[many])
+        self.supports = _joined(self.supports, session.supports[~many], session.support_labels[~many])
+        if isinstance(session, PaperSession):
+            episode = self._known_classes().with_queries(
+                session.queries, session.query_labels, self.settings.base_supports, self.random
+            )
+            loss = self._step(inputs, episode, self._new_optimiser(self.settings.learning_rate))
+            check_finite(loss, "the gradient step of session", session.number)
+        else:
+            self._fine_tune(inputs, self._known_classes(), *self.fine_tuning_)
+
+    def _known_classes(self) -> KnownClasses:
+        return KnownClasses(
+            pools=NodePools(*self.train, self.sizes["many"]),
+            base_count=self.sizes["base"],
+            many=self.sizes["many"],
+            class_count=len(self.classes_),
+            supports=self.supports[0],
+            support_classes=self.supports[1],
+            tasks=self.tasks,
+            way=self.sizes["way"],
+        )
+
+    def _fine_tune(self, inputs: GraphInputs, known: KnownClasses, steps: int, rate: float) -> None:
+        optimiser = self._new_optimiser(rate)
+        for number in range(steps):
+            episode = known.sample(self.settings.base_supports, self.settings.queries, self.random)
+            check_finite(self._step(inputs, episode, optimiser, by_class=True), "fine-tuning", number + 1)
+
+    def _keep_prototypes(self, inputs: GraphInputs, session: Session) -> None:
+        """Track ``isolated``: prototypes of the supports as they are encoded now; a known class's mean moves on."""
+        assert self.kept_prototypes is not None
+        count = len(self.classes_)
+        here = (session.supports, session.support_labels)
+        fresh = self.network.prototypes(self.network.embed(inputs), _nothing(), here, count)
+        added = np.bincount(session.support_labels, minlength=count)
+        kept = np.pad(self.kept_counts, (0, count - self.kept_counts.size))
+        share = torch.from_numpy(added / np.maximum(1, kept + added)).to(fresh)[:, None]
+        old = torch.cat([self.kept_prototypes, fresh[len(self.kept_prototypes) :]])
+        self.kept_prototypes, self.kept_counts = (1 - share) * old + share * fresh, kept + added
+
+    # Scores
+
+    def scores(self, visible: VisibleGraph, nodes: np.ndarray) -> np.ndarray:
+        if self._embedding is None or self._embedding.visible is not visible:
+            self._embedding = self.network.embed(GraphInputs(visible, self.device))
+        prototypes = self._prototypes(self._embedding) if self.kept_prototypes is None else self.kept_prototypes
+        return self.network.scores(self._embedding, nodes, prototypes).cpu().numpy()
+
+    def _prototypes(self, embedding: Embedding) -> torch.Tensor:
+        return self.network.prototypes(embedding, self.train, self.supports, len(self.classes_))
+
+    def chosen(self) -> dict[str, Any]:
+        return {
+            "episodes": self.meta_episodes_,
+            "fine_tuning_steps": self.fine_tuning_[0],
+            "fine_tuning_rate": self.fine_tuning_[1],
+        }
+
+    @property
+    def stored_bytes(self) -> int:
+        kept = 0 if self.kept_prototypes is None else self.kept_prototypes.nbytes + self.kept_counts.nbytes
+        return kept + sum(array.nbytes for array in (*self.train, *self.supports))
+
+    # State
+
+    def _identity(self) -> dict[str, Any]:
+        return {"method": "hag-meta", "settings": self.settings.as_json(), "seed": self.seed}
+
+    def state(self) -> LearnerState:
+        values: dict[str, Any] = {
+            **self._identity(),
+            "stage": self.stage,
+            "classes": list(self.classes_),
+            "sizes": self.sizes,
+            "track": self.track,
+            "tasks": self.tasks,
+            "episode": self.episode,
+            "meta_episodes": self.meta_episodes_,
+            "fine_tuning": list(self.fine_tuning_),
+            "random": generator_state(self.random),
+        }
+        tensors = {
+            "generator": self.generator.get_state(),
+            **_array_tensors("train", self.train),
+            **_array_tensors("supports", self.supports),
+            "kept_counts": torch.from_numpy(self.kept_counts),
+        }
+        if self.kept_prototypes is not None:
+            tensors["kept_prototypes"] = self.kept_prototypes.cpu()
+        if self.stage != "new":
+            tensors |= with_prefix("network", copy_weights(self.network))
+        if self.stage not in ("new", "ready"):
+            tensors |= with_prefix("pretrained", self.pretrained) | self.pretraining.tensors()
+            tensors |= with_prefix("best", self.stopping.weights)
+            values |= {"pretraining": self.pretraining.values(), "stopping": self.stopping.values()}
+            if self.optimiser is not None:
+                tensors |= adam_tensors(self.optimiser, "optimiser")
+            if self.sampler is not None:
+                values["known"], values["cached"] = self.sampler.known.tolist(), self.sampler.cached.tolist()
+        return LearnerState(tensors, values)
+
+    def load_state(self, state: LearnerState) -> None:
+        values, tensors = state.values, state.tensors
+        if any(values.get(key) != value for key, value in self._identity().items()):
+            raise InputError("the saved learner has another method, seed or settings than this one: use the same ones.")
+        self.stage, self.classes_, self.sizes = values["stage"], tuple(values["classes"]), values["sizes"]
+        self.track, self.tasks = values["track"], values["tasks"]
+        self.episode, self.meta_episodes_ = values["episode"], values["meta_episodes"]
+        self.fine_tuning_ = (values["fine_tuning"][0], values["fine_tuning"][1])
+        self.random = generator_from(values["random"])
+        self.generator.set_state(tensors["generator"])
+        self.train, self.supports = _tensor_arrays("train", tensors), _tensor_arrays("supports", tensors)
+        self.kept_counts = tensors["kept_counts"].numpy()
+        kept = tensors.get("kept_prototypes")
+        self.kept_prototypes = None if kept is None else kept.to(self.device)
+        self._embedding = None
+        if self.stage == "new":
+            return
+        self._build()
+        self._load_weights(without_prefix("network", tensors))
+        if self.stage == "ready":
+            return
+        self.pretrained = without_prefix("pretrained", tensors)
+        self.pretraining.load(values["pretraining"], tensors)
+        self.stopping.load(values["stopping"], without_prefix("best", tensors))
+        if any(name.startswith("optimiser.") for name in tensors):
+            self.optimiser = self._new_optimiser(self.settings.learning_rate)
+            load_adam(self.optimiser, tensors, "optimiser")
+        if "known" in values:
+            known = np.array(values["known"], dtype=np.int64)
+            cached = np.array(values["cached"], dtype=np.int64).reshape(known.size, -1)
+            self._known_and_cached = (known, cached)
+
+    def _load_weights(self, weights: dict[str, torch.Tensor]) -> None:
+        self.network.load_state_dict(weights)
+
+
+def _nothing() -> Labelled:
+    return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
+
+
+def _joined(labelled: Labelled, nodes: np.ndarray, labels: np.ndarray) -> Labelled:
+    return np.concatenate([labelled[0], nodes]), np.concatenate([labelled[1], labels])
+
+
+def _array_tensors(name: str, labelled: Labelled) -> dict[str, torch.Tensor]:
+    return {f"{name}.nodes": torch.from_numpy(labelled[0]), f"{name}.labels": torch.from_numpy(labelled[1])}
+
+
+def _tensor_arrays(name: str, tensors: dict[str, torch.Tensor]) -> Labelled:
+    return tensors[f"{name}.nodes"].numpy(), tensors[f"{name}.labels"].numpy()

@@ -1,0 +1,51 @@
+"""Class prototypes and distances to them. Nothing here loops over classes."""
+
+import torch
+
+
+def class_shares(classes: torch.Tensor, count: int, values: torch.Tensor | None = None) -> torch.Tensor:
+    """(s,) weights of supports that add up to 1 in each class: 1/|S_k|, or softmax(values) over S_k.
+
+    ``values`` are those of node-level attention, in (0, 1), so their exponentials need no shift.
+    """
+    raw = torch.exp(values) if values is not None else torch.ones(classes.shape, device=classes.device)
+    total = torch.zeros(count, dtype=raw.dtype, device=raw.device).index_add(0, classes, raw)
+    return raw / total[classes]
+
+
+def weighted_prototypes(
+    embeddings: torch.Tensor, shares: torch.Tensor, classes: torch.Tensor, count: int
+) -> torch.Tensor:
+    """(count, h): p_k = Σ_{j∈S_k} share_j z_j."""
+    start = torch.zeros(count, embeddings.shape[1], dtype=embeddings.dtype, device=embeddings.device)
+    return start.index_add(0, classes, shares.to(embeddings.dtype)[:, None] * embeddings)
+
+
+def squared_distances(first: torch.Tensor, second: torch.Tensor) -> torch.Tensor:
+    """(a, b): ‖x_i − y_j‖²."""
+    cross = first @ second.T
+    return (first**2).sum(dim=1)[:, None] - 2 * cross + (second**2).sum(dim=1)[None]
+
+
+def leave_one_out_distances(
+    distances: torch.Tensor,
+    queries: torch.Tensor,
+    prototypes: torch.Tensor,
+    own: torch.Tensor,
+    embeddings: torch.Tensor,
+    shares: torch.Tensor,
+    classes: torch.Tensor,
+) -> torch.Tensor:
+    """The distances, with each query that is itself a support left out of its own prototype.
+
+    own: (q,) position of a query among the supports, -1 if it is none. For support s of class k with share λ_s the
+    prototype without it is (p_k − λ_s z_s)/(1 − λ_s): the other weights, renormalised.
+    """
+    asked = torch.nonzero(own >= 0).squeeze(1)
+    if asked.numel() == 0:
+        return distances
+    support = own[asked]
+    share, label = shares[support].to(prototypes.dtype)[:, None], classes[support]
+    without = (prototypes[label] - share * embeddings[support]) / (1 - share)
+    replaced = ((queries[asked] - without) ** 2).sum(dim=1)
+    return distances.index_put((asked, label), replaced)

@@ -1,0 +1,102 @@
+"""What every training loop needs so that it can stop anywhere and go on as if it had not."""
+
+import json
+import math
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from graphfcl.errors import DivergenceError
+
+
+def make_adam(parameters: Iterable[nn.Parameter], rate: float, weight_decay: float) -> torch.optim.Adam:
+    """Adam with the paper's betas; fused, because launches are what a small step costs."""
+    return torch.optim.Adam(list(parameters), lr=rate, betas=(0.9, 0.999), weight_decay=weight_decay, fused=True)
+
+
+def adam_tensors(adam: torch.optim.Adam, prefix: str) -> dict[str, torch.Tensor]:
+    """The state of the optimiser as plain tensors."""
+    return {
+        f"{prefix}.{number}.{name}": value.detach().cpu()
+        for number, state in adam.state_dict()["state"].items()
+        for name, value in state.items()
+    }
+
+
+def load_adam(adam: torch.optim.Adam, tensors: dict[str, torch.Tensor], prefix: str) -> None:
+    """The reverse of :func:`adam_tensors`."""
+    state: dict[int, dict[str, torch.Tensor]] = {}
+    for key, value in tensors.items():
+        if key.startswith(f"{prefix}."):
+            number, name = key.removeprefix(f"{prefix}.").split(".")
+            state.setdefault(int(number), {})[name] = value
+    adam.load_state_dict({"state": state, "param_groups": adam.state_dict()["param_groups"]})
+
+
+def copy_weights(module: nn.Module) -> dict[str, torch.Tensor]:
+    return {name: value.detach().clone() for name, value in module.state_dict().items()}
+
+
+def with_prefix(prefix: str, tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    return {f"{prefix}.{name}": value.detach().cpu() for name, value in tensors.items()}
+
+
+def without_prefix(prefix: str, tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
+    start = f"{prefix}."
+    return {name.removeprefix(start): value for name, value in tensors.items() if name.startswith(start)}
+
+
+def generator_state(random: np.random.Generator) -> str:
+    """The state of a numpy generator as JSON text (its numbers are too long for JSON readers of other languages)."""
+    return json.dumps(random.bit_generator.state)
+
+
+def generator_from(state: str) -> np.random.Generator:
+    random = np.random.default_rng()
+    random.bit_generator.state = json.loads(state)
+    return random
+
+
+class EarlyStopping:
+    """Keeps the best weights, and says when ``patience`` checks in a row brought nothing better."""
+
+    def __init__(self, patience: int) -> None:
+        self.patience = patience
+        self.score = -math.inf
+        self.step = 0
+        self.stale = 0
+        self.weights: dict[str, torch.Tensor] = {}
+
+    def check(self, score: float, step: int, module: nn.Module) -> bool:
+        """Note a score; true when it is time to stop."""
+        if score > self.score:
+            self.score, self.step, self.stale, self.weights = score, step, 0, copy_weights(module)
+        else:
+            self.stale += 1
+        return self.exhausted
+
+    @property
+    def exhausted(self) -> bool:
+        return self.stale >= self.patience
+
+    def values(self) -> dict[str, Any]:
+        return {"score": self.score if math.isfinite(self.score) else None, "step": self.step, "stale": self.stale}
+
+    def load(self, values: dict[str, Any], weights: dict[str, torch.Tensor]) -> None:
+        score = values["score"]
+        self.score = -math.inf if score is None else score
+        self.step, self.stale, self.weights = values["step"], values["stale"], weights
+
+
+def check_finite(loss: torch.Tensor, stage: str, step: int) -> float:
+    """The loss as a number; an error if it is none."""
+    value = float(loss.detach())
+    if not math.isfinite(value):
+        raise DivergenceError(
+            f"{stage} diverged at step {step} (the loss is {value}): try a smaller learning rate, or look for extreme "
+            "values among the features."
+        )
+    return value

@@ -1,0 +1,107 @@
+"""Validation sessions: the pseudo-novel classes that were held out arrive as if they were novel."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from graphfcl.measures import balanced_accuracy, confusion_matrix
+from graphfcl.methods.episodes import KnownClasses, NodePools
+from graphfcl.stream import BaseSession
+
+Labelled = tuple[np.ndarray, np.ndarray]
+Predict = Callable[[Labelled, Labelled, int, np.ndarray], np.ndarray]
+DRAWS = 5
+
+
+@dataclass(frozen=True, eq=False)
+class ValidationSessions:
+    """Classes have local positions here: those known from the start first, then the held-out ones.
+
+    many: (nodes, classes) train nodes of the known classes. supports: for each draw (held-out classes, K) train nodes
+    of the held-out ones. asked: (nodes, classes) validation nodes of all.
+    tasks: pseudo-novel tasks among the known classes.
+    """
+
+    base_count: int
+    known_count: int
+    class_count: int
+    many: Labelled
+    supports: tuple[np.ndarray, ...]
+    asked: Labelled
+    tasks: tuple[tuple[int, ...], ...]
+    way: int
+
+    @classmethod
+    def draw(cls, base: BaseSession, seed: int) -> "ValidationSessions":
+        """Draw supports of the held-out classes several times; the draws do not change during a run."""
+        held_out = np.array(base.validation_columns, dtype=np.int64)
+        known = np.setdiff1d(np.arange(len(base.classes)), held_out)
+        place = np.empty(len(base.classes), dtype=np.int64)
+        place[np.concatenate([known, held_out])] = np.arange(len(base.classes))
+        pools = NodePools(base.train, base.train_labels, len(base.classes))
+        random = np.random.default_rng([seed, 2])
+        shots = np.full(held_out.size, base.shot)
+        of_known = np.isin(base.train_labels, known)
+        tasks = [[int(place[c]) for c in task if c not in base.validation_columns] for task in base.pseudo_novel_tasks]
+        return cls(
+            base_count=len(base.base_classes),
+            known_count=known.size,
+            class_count=len(base.classes),
+            many=(base.train[of_known], place[base.train_labels[of_known]]),
+            supports=tuple(pools.draw(held_out, shots, random) for _ in range(DRAWS if held_out.size else 1)),
+            asked=(base.validation, place[base.validation_labels]),
+            tasks=tuple(tuple(task) for task in tasks if task),
+            way=base.way,
+        )
+
+    @property
+    def has_new_classes(self) -> bool:
+        return self.class_count > self.known_count
+
+    def only(self, draw: int) -> "ValidationSessions":
+        """The same with one of the draws."""
+        return replace(self, supports=(self.supports[draw],))
+
+    def score(self, predict: Predict) -> float:
+        """Mean over the draws of (balanced accuracy of known classes + balanced accuracy of held-out ones) / 2.
+
+        Both count the same because about half of the classes of a stream are novel in the end. Without held-out classes
+        it is the balanced accuracy. ``predict(many, few, class_count, nodes)`` answers a class for each node.
+        """
+        scores = []
+        nodes, labels = self.asked
+        new = np.arange(self.class_count) >= self.known_count
+        for supports in self.supports:
+            few = self._flat(supports)
+            confusion = confusion_matrix(labels, predict(self.many, few, self.class_count, nodes), self.class_count)
+            parts = [balanced_accuracy(confusion, ~new)]
+            if self.has_new_classes:
+                parts.append(balanced_accuracy(confusion, new))
+            scores.append(float(np.mean(parts)))
+        return float(np.mean(scores))
+
+    def sessions(self) -> Iterator[KnownClasses]:
+        """The held-out classes of the first draw, N at a time, as an incremental session sees them."""
+        nodes, classes = self._flat(self.supports[0])
+        pools = NodePools(*self.many, self.known_count)
+        tasks = [list(task) for task in self.tasks]
+        for first in range(self.known_count, self.class_count, self.way):
+            end = min(first + self.way, self.class_count)
+            tasks.append(list(range(first, end)))
+            here = classes < end
+            yield KnownClasses(
+                pools=pools,
+                base_count=self.base_count,
+                many=self.known_count,
+                class_count=end,
+                supports=nodes[here],
+                support_classes=classes[here],
+                tasks=list(tasks),
+                way=self.way,
+            )
+
+    def _flat(self, supports: np.ndarray) -> Labelled:
+        present = supports >= 0
+        classes = np.repeat(np.arange(self.known_count, self.class_count), present.sum(axis=1))
+        return supports[present], classes

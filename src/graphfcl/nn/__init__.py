@@ -1,0 +1,24 @@
+"""Layers and operators."""
+
+from graphfcl.nn.attention import TASK_ATTENTIONS, InvariantTaskAttention, NodeLevelAttention, PrintedTaskAttention
+from graphfcl.nn.encoders import ENCODERS, Encoder, GatEncoder, GcnEncoder, GcnLayer, dropout
+from graphfcl.nn.inputs import FeatureRows, GatRows, GcnRows, GraphInputs
+from graphfcl.nn.sparse import SparseMatrix
+
+__all__ = [
+    "ENCODERS",
+    "TASK_ATTENTIONS",
+    "Encoder",
+    "FeatureRows",
+    "GatEncoder",
+    "GatRows",
+    "GcnEncoder",
+    "GcnLayer",
+    "GcnRows",
+    "GraphInputs",
+    "InvariantTaskAttention",
+    "NodeLevelAttention",
+    "PrintedTaskAttention",
+    "SparseMatrix",
+    "dropout",
+]

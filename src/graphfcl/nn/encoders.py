@@ -1,0 +1,144 @@
+"""Graph encoders g_θ: rows of a graph to rows of an embedding."""
+
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+from torch import nn
+
+from graphfcl.nn.inputs import GatRows, GcnRows, GraphInputs
+
+
+class Encoder(Protocol):
+    """What an encoder is: it says what it needs for some rows, and turns that into their embeddings."""
+
+    size: int
+
+    def rows(self, graph: GraphInputs, rows: np.ndarray | None, lead: int = 0) -> Any:
+        """What :meth:`__call__` needs for the rows (None: all of the graph)."""
+
+    def __call__(self, rows: Any, generator: torch.Generator | None = None) -> torch.Tensor:
+        """(r, size) embeddings; dropout is drawn from ``generator`` and off without one."""
+
+    def parameters(self) -> Any: ...
+
+
+def dropout(values: torch.Tensor, share: float, generator: torch.Generator | None) -> torch.Tensor:
+    """Set a share of the values to zero and scale up the others; the identity without a generator."""
+    if generator is None or share == 0:
+        return values
+    kept = torch.rand(values.shape, generator=generator, device=values.device) >= share
+    return values * (kept / (1 - share)).to(values.dtype)
+
+
+class GcnLayer(nn.Module):
+    """Weights (in, out) and a bias of one graph convolution; the aggregation is the caller's."""
+
+    def __init__(self, inputs: int, outputs: int, generator: torch.Generator) -> None:
+        super().__init__()
+        bound = (6 / (inputs + outputs)) ** 0.5  # Glorot
+        self.weight = nn.Parameter((torch.rand(inputs, outputs, generator=generator) * 2 - 1) * bound)
+        self.bias = nn.Parameter(torch.zeros(outputs))
+
+    def forward(self, values: torch.Tensor) -> torch.Tensor:
+        """x W + b, without aggregation."""
+        return values @ self.weight + self.bias
+
+
+class GcnEncoder(nn.Module):
+    """Two graph convolutions (Kipf and Welling, 2017): Z = ReLU(Â · ReLU(Â X W₁ + b₁) W₂ + b₂).
+
+    ``last_relu=False`` leaves out the outer ReLU, as the authors' code does.
+    """
+
+    def __init__(
+        self,
+        features: int,
+        hidden: int,
+        size: int,
+        generator: torch.Generator,
+        *,
+        dropout: float = 0.0,
+        last_relu: bool = True,
+    ) -> None:
+        super().__init__()
+        self.size, self.dropout, self.last_relu = size, dropout, last_relu
+        self.first = GcnLayer(features, hidden, generator)
+        self.second = GcnLayer(hidden, size, generator)
+
+    def rows(self, graph: GraphInputs, rows: np.ndarray | None, lead: int = 0) -> GcnRows:
+        return graph.all_gcn_rows if rows is None else graph.gcn_rows(rows, lead)
+
+    def forward(self, rows: GcnRows, generator: torch.Generator | None = None) -> torch.Tensor:
+        hidden = torch.relu(rows.inputs @ self.first.weight + self.first.bias)
+        hidden = dropout(hidden, self.dropout, generator)
+        output = rows.gather @ (hidden @ self.second.weight) + self.second.bias
+        return torch.relu(output) if self.last_relu else output
+
+
+class GatLayer(nn.Module):
+    """Graph attention (Veličković et al., 2018), heads side by side.
+
+    e_{ij} = LeakyReLU(a·[W h_i ‖ W h_j]), α = softmax over the neighbours j of i, output Σ_j α_{ij} W h_j.
+    """
+
+    def __init__(self, inputs: int, heads: int, outputs: int, generator: torch.Generator) -> None:
+        super().__init__()
+        self.heads, self.outputs = heads, outputs
+        bound = (6 / (inputs + heads * outputs)) ** 0.5
+        self.weight = nn.Parameter((torch.rand(inputs, heads * outputs, generator=generator) * 2 - 1) * bound)
+        bound = (6 / (outputs + 1)) ** 0.5
+        self.target = nn.Parameter((torch.rand(heads, outputs, generator=generator) * 2 - 1) * bound)
+        self.source = nn.Parameter((torch.rand(heads, outputs, generator=generator) * 2 - 1) * bound)
+        self.bias = nn.Parameter(torch.zeros(heads * outputs))
+
+    def forward(
+        self, projected: torch.Tensor, hop: tuple[torch.Tensor, torch.Tensor, int], own: torch.Tensor
+    ) -> torch.Tensor:
+        """projected: (n, heads·outputs) W h of the sources; own: (targets,) where the targets stand among them."""
+        targets, sources, count = hop
+        values = projected.view(-1, self.heads, self.outputs)
+        to_source = (values * self.source).sum(dim=2)
+        to_target = (values * self.target).sum(dim=2)[own]
+        score = nn.functional.leaky_relu(to_target[targets] + to_source[sources], 0.2)
+        highest = torch.full((count, self.heads), -torch.inf, dtype=score.dtype, device=score.device)
+        highest = highest.index_reduce(0, targets, score.detach(), "amax")
+        weight = torch.exp(score - highest[targets])
+        total = torch.zeros_like(highest).index_add(0, targets, weight)
+        share = weight / total[targets]
+        output = torch.zeros(count, self.heads, self.outputs, dtype=values.dtype, device=values.device)
+        output = output.index_add(0, targets, share[:, :, None] * values[sources])
+        return output.flatten(1) + self.bias
+
+
+class GatEncoder(nn.Module):
+    """Two attention layers, 4 heads × 8 and then one head, ReLU on both as in the GCN encoder."""
+
+    def __init__(
+        self,
+        features: int,
+        hidden: int,
+        size: int,
+        generator: torch.Generator,
+        *,
+        dropout: float = 0.0,
+        last_relu: bool = True,
+        heads: int = 4,
+    ) -> None:
+        super().__init__()
+        self.size, self.dropout, self.last_relu = size, dropout, last_relu
+        self.first = GatLayer(features, heads, hidden // heads, generator)
+        self.second = GatLayer(hidden // heads * heads, 1, size, generator)
+
+    def rows(self, graph: GraphInputs, rows: np.ndarray | None, lead: int = 0) -> GatRows:  # noqa: ARG002
+        return graph.all_gat_rows if rows is None else graph.gat_rows(rows)
+
+    def forward(self, rows: GatRows, generator: torch.Generator | None = None) -> torch.Tensor:
+        (outer, own_outer), (inner, own_inner) = rows.hops
+        hidden = torch.relu(self.first(rows.features @ self.first.weight, outer, own_outer))
+        hidden = dropout(hidden, self.dropout, generator)
+        output = self.second(hidden @ self.second.weight, inner, own_inner)
+        return torch.relu(output) if self.last_relu else output
+
+
+ENCODERS: dict[str, type[GcnEncoder] | type[GatEncoder]] = {"gcn": GcnEncoder, "gat": GatEncoder}

@@ -1,0 +1,174 @@
+"""A visible graph on a device, and which rows of it a computation needs.
+
+The operator at the bottom of everything is "rows R of Â·H". It reads only the neighbourhood of R. The first layer's Â·X
+has no parameter in it and is computed once for a graph.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import torch
+from scipy import sparse
+
+from graphfcl.graph import VisibleGraph
+from graphfcl.nn.sparse import SparseMatrix
+
+DENSE_ABOVE = 0.3  # a matrix with a larger share of nonzeros is stored dense
+
+
+class FeatureRows:
+    """Some rows of a constant feature matrix, sparse or dense; ``rows @ weights`` is differentiable in ``weights``."""
+
+    def __init__(self, rows: SparseMatrix | torch.Tensor) -> None:
+        self._rows = rows
+
+    def __matmul__(self, weights: torch.Tensor) -> torch.Tensor:
+        rows = self._rows
+        return rows @ weights if isinstance(rows, SparseMatrix) else rows.to(weights.dtype) @ weights
+
+    def head(self, count: int) -> "FeatureRows":
+        """The first rows; dense ones are shared, not copied."""
+        if isinstance(self._rows, SparseMatrix):
+            return FeatureRows(SparseMatrix(self._rows.host[:count], self._rows.device))
+        return FeatureRows(self._rows[:count])
+
+
+@dataclass(frozen=True, eq=False)
+class GcnRows:
+    """What two GCN layers need for the rows R: Â·X of their neighbours, and the block of Â that gathers them.
+
+    inputs: (s, d) rows of Â·X for the s neighbours of R (R included).
+    gather: (r, s) the block of Â.
+    log_degrees: (r,) log(degree + ε) of R in the visible graph, without the self loop.
+    lead: (rows, neighbours) of a leading part of R whose neighbours come first, see :meth:`head`.
+    """
+
+    inputs: FeatureRows
+    gather: SparseMatrix
+    log_degrees: torch.Tensor
+    lead: tuple[int, int]
+
+    def head(self) -> "GcnRows":
+        """The leading rows alone; they share the inputs, so that two networks read the features once."""
+        rows, neighbours = self.lead
+        block = self.gather.host[:rows, :neighbours]
+        return GcnRows(
+            inputs=self.inputs.head(neighbours),
+            gather=SparseMatrix(block, self.gather.device),
+            log_degrees=self.log_degrees[:rows],
+            lead=self.lead,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class GatRows:
+    """What two GAT layers need for the rows R: raw features two hops around, and the edges of both hops.
+
+    features: (n₀, d) of the outer neighbourhood.
+    hops: outermost first, each ((targets, sources, target count), own): the edges and self loops as positions among the
+        nodes of the next and of the previous set, and where the nodes of the next set stand in the previous one.
+    """
+
+    features: FeatureRows
+    hops: tuple[tuple[tuple[torch.Tensor, torch.Tensor, int], torch.Tensor], ...]
+
+
+class GraphInputs:
+    """A visible graph ready for computation. What no parameter touches is cached here."""
+
+    def __init__(self, visible: VisibleGraph, device: torch.device, epsilon: float = 1e-6) -> None:
+        self.visible = visible
+        self.device = device
+        self.log_degrees = np.log(visible.degrees + np.float32(epsilon))
+        self._place = np.full(visible.node_count, -1, dtype=np.int32)
+
+    @property
+    def feature_count(self) -> int:
+        return int(self.visible.features.shape[1])
+
+    def gcn_rows(self, rows: np.ndarray, lead: int = 0) -> GcnRows:
+        """For some rows; the neighbours of the first ``lead`` rows come first."""
+        block = self.visible.normalised[rows]
+        leading = np.unique(block.indices[: block.indptr[lead]])
+        neighbours = np.concatenate([leading, self._others(block.indices, leading)])
+        self._place[neighbours] = np.arange(neighbours.size, dtype=np.int32)
+        columns = self._place[block.indices]
+        gather = sparse.csr_array((block.data, columns, block.indptr), shape=(rows.size, neighbours.size))
+        return GcnRows(
+            inputs=self._smoothed_rows(neighbours),
+            gather=SparseMatrix(gather, self.device),
+            log_degrees=torch.from_numpy(self.log_degrees[rows]).to(self.device),
+            lead=(lead, leading.size),
+        )
+
+    def _others(self, found: np.ndarray, but: np.ndarray) -> np.ndarray:
+        """The different values of ``found`` that are not in ``but``, ascending."""
+        marked = np.zeros(self.visible.node_count, dtype=bool)
+        marked[found] = True
+        marked[but] = False
+        return np.flatnonzero(marked)
+
+    @cached_property
+    def all_gcn_rows(self) -> GcnRows:
+        """For every row of the graph."""
+        return GcnRows(
+            inputs=FeatureRows(self._smoothed),
+            gather=self.adjacency,
+            log_degrees=torch.from_numpy(self.log_degrees).to(self.device),
+            lead=(0, 0),
+        )
+
+    @cached_property
+    def adjacency(self) -> SparseMatrix:
+        """Â."""
+        return SparseMatrix(self.visible.normalised, self.device)
+
+    def _smoothed_rows(self, rows: np.ndarray) -> FeatureRows:
+        smoothed = self._smoothed
+        if isinstance(smoothed, SparseMatrix):
+            return FeatureRows(SparseMatrix(smoothed.host[rows], self.device))
+        return FeatureRows(smoothed[torch.from_numpy(rows).to(self.device)])
+
+    @cached_property
+    def _smoothed(self) -> SparseMatrix | torch.Tensor:
+        """Â·X, sparse or dense, whichever is smaller."""
+        features = self.visible.features
+        if isinstance(features, np.ndarray):
+            return self.adjacency.tensor @ torch.from_numpy(features).to(self.device)
+        product = sparse.csr_array(self.visible.normalised @ features)
+        if product.nnz > DENSE_ABOVE * product.shape[0] * product.shape[1]:
+            return torch.from_numpy(product.toarray()).to(self.device)
+        product.sort_indices()
+        return SparseMatrix(product, self.device)
+
+    def gat_rows(self, rows: np.ndarray) -> GatRows:
+        """For some rows."""
+        inner, neighbours = self._gat_hop(rows)
+        outer, around = self._gat_hop(neighbours)
+        return GatRows(features=self._raw_rows(around), hops=(outer, inner))
+
+    @cached_property
+    def all_gat_rows(self) -> GatRows:
+        """For every row of the graph."""
+        everything = np.arange(self.visible.node_count)
+        hop, _ = self._gat_hop(everything)
+        return GatRows(features=self._raw_rows(everything), hops=(hop, hop))
+
+    def _gat_hop(
+        self, rows: np.ndarray
+    ) -> tuple[tuple[tuple[torch.Tensor, torch.Tensor, int], torch.Tensor], np.ndarray]:
+        """The edges into some rows, and the nodes they come from."""
+        block = self.visible.normalised[rows]  # its pattern is the edges and the self loops
+        nodes = self._others(block.indices, np.zeros(0, dtype=np.int64))
+        self._place[nodes] = np.arange(nodes.size, dtype=np.int32)
+        targets = np.repeat(np.arange(rows.size), np.diff(block.indptr))
+        ends = (targets, self._place[block.indices], self._place[rows])
+        to, of, own = (torch.from_numpy(end.astype(np.int64)).to(self.device) for end in ends)
+        return ((to, of, rows.size), own), nodes
+
+    def _raw_rows(self, rows: np.ndarray) -> FeatureRows:
+        features = self.visible.features[rows]
+        if isinstance(features, np.ndarray):
+            return FeatureRows(torch.from_numpy(features).to(self.device))
+        return FeatureRows(SparseMatrix(features, self.device))

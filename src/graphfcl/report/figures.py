@@ -1,0 +1,73 @@
+"""Pictures of one run."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from graphfcl.files import write_durably
+
+BASE, NOVEL, ALL = "#2b6cb0", "#dd6b20", "#1a202c"
+
+
+def accuracy_figure(result: dict[str, Any], path: str | Path) -> None:
+    """Balanced accuracy by session: all classes, base classes, novel classes."""
+    figure, axes = _new_figure(6.4, 3.8)
+    sessions = result["sessions"]
+    numbers = [session["session"] for session in sessions]
+    for key, title, colour in (
+        ("balanced_accuracy", "all classes", ALL),
+        ("base", "base and pseudo-novel", BASE),
+        ("novel", "novel", NOVEL),
+    ):
+        points = [(n, 100 * s[key]) for n, s in zip(numbers, sessions, strict=True) if s[key] is not None]
+        axes.plot(*zip(*points, strict=True), marker="o", markersize=4, color=colour, label=title)
+    axes.set_xticks(numbers)
+    axes.set_ylim(0, 100)
+    axes.set_xlabel("session")
+    axes.set_ylabel("balanced accuracy (%)")
+    axes.set_title(_title(result), fontsize=10)
+    axes.grid(axis="y", color="#e2e8f0")
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.legend(frameon=False, fontsize=9)
+    _save(figure, path)
+
+
+def matrix_figure(result: dict[str, Any], path: str | Path) -> None:
+    """a_{t,j}: after session t (down), on the classes of session j (across)."""
+    values = 100 * np.array([[np.nan if v is None else v for v in row] for row in result["matrix"]], dtype=float)
+    count = len(values)
+    figure, axes = _new_figure(1.8 + 0.45 * count, 1.4 + 0.4 * count)
+    image = axes.imshow(values, cmap="viridis", vmin=0, vmax=100, aspect="auto")
+    for t in range(count):
+        for j in range(t + 1):
+            if not np.isnan(values[t, j]):
+                dark = values[t, j] < 60
+                axes.text(j, t, f"{values[t, j]:.0f}", ha="center", va="center", fontsize=8, color="w" if dark else "k")
+    axes.set_xticks(range(count))
+    axes.set_yticks(range(count))
+    axes.set_xlabel("classes of session j")
+    axes.set_ylabel("after session t")
+    axes.set_title(f"balanced accuracy $a_{{t,j}}$ (%)\n{_title(result)}", fontsize=9)
+    figure.colorbar(image, ax=axes, fraction=0.04)
+    _save(figure, path)
+
+
+def _title(result: dict[str, Any]) -> str:
+    rules = result["protocol"]
+    mark = ", trained on query labels" if result["trained_on_query_labels"] else ""
+    return (
+        f"{result['method']} on {result['dataset']}, {rules['way']}-way {rules['shot']}-shot, "
+        f"{rules['name']}/{rules['track']}, seed {result['seed']}{mark}"
+    )
+
+
+def _new_figure(width: float, height: float) -> tuple[Any, Any]:
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), layout="constrained")
+    return figure, figure.add_subplot()
+
+
+def _save(figure: Any, path: str | Path) -> None:
+    write_durably(path, lambda file: figure.savefig(file, format="png", dpi=150))
