@@ -3,7 +3,7 @@
 import importlib
 import sys
 
-BENCHMARKS = ("load", "visible_graph")
+BENCHMARKS = ("load", "visible_graph", "episode")
 
 
 def main(names: list[str]) -> None:

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from graphfcl.graph import VisibleGraph, cut_visible
-from graphfcl.nn import ENCODERS, GatEncoder, GcnEncoder, GraphInputs, SparseMatrix, dropout
+from graphfcl.nn import ENCODERS, DenseRows, DenseTable, GatEncoder, GcnEncoder, GraphInputs, SparseMatrix, dropout
 from tests.graphs import random_graph
 
 pytestmark = pytest.mark.usefixtures("double_precision")
@@ -149,6 +149,27 @@ def test_dropout_is_drawn_from_its_generator_and_keeps_the_mean() -> None:
     assert set(first.unique().tolist()) == {0.0, 2.0}
     assert abs(float(first.mean()) - 1) < 0.02
     assert dropout(values, 0.5, None) is values
+
+
+def test_dense_products_are_gathered_in_chunks_and_differentiable_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("graphfcl.nn.dense.CHUNK_ROWS", 3)
+    table = torch.randn(9, 4, generator=torch.Generator().manual_seed(0))
+    chosen = torch.tensor([8, 0, 3, 3, 5, 1, 2])
+    weights = torch.randn(4, 2, requires_grad=True, generator=torch.Generator().manual_seed(1))
+    rows = DenseRows(DenseTable(table), chosen)
+    torch.testing.assert_close(rows @ weights, table[chosen] @ weights)
+    torch.testing.assert_close(rows.head(3) @ weights, table[chosen[:3]] @ weights)
+    others = DenseRows(rows.table, torch.tensor([4, 6]))
+
+    def interrupted(value: torch.Tensor) -> torch.Tensor:
+        """Other rows are gathered between the forward and the backward pass of the first ones."""
+        found = rows @ value
+        _ = others @ value
+        return found
+
+    assert torch.autograd.gradcheck(interrupted, (weights,))
+    assert torch.autograd.gradcheck(lambda value: rows @ value, (weights,))
+    assert torch.autograd.gradgradcheck(lambda value: (rows @ value) ** 2, (weights,))
 
 
 def test_sparse_products_are_differentiable_twice() -> None:

@@ -16,22 +16,46 @@ class NodePools:
     def draw(self, columns: np.ndarray, counts: np.ndarray, random: np.random.Generator) -> np.ndarray:
         """(columns, max count) different nodes of each class in random order; -1 fills up.
 
-        A class with fewer nodes than asked for gives all it has. Floyd's algorithm, all classes side by side: step i
-        draws from the first n − k + i + 1 nodes and takes the last of these if the draw was taken before.
+        A class with fewer nodes than asked for gives all it has. Large classes draw twice as often as needed and keep
+        the first different ones; small classes (less than four times what is asked for) are shuffled whole.
         """
         sizes = self.sizes[columns]
         counts = np.minimum(counts, sizes)
-        width = int(counts.max(initial=0))
-        chosen = np.full((columns.size, width), -1, dtype=np.int64)
-        for step in range(width):
-            last = sizes - counts + step
-            drawn = (random.random(columns.size) * (last + 1)).astype(np.int64)
-            taken = (chosen == drawn[:, None]).any(axis=1)
-            chosen[:, step] = np.where(step < counts, np.where(taken, last, drawn), -1)
-        # The set is uniform, its order is not yet; empty places sort last.
-        keys = np.where(chosen < 0, 2.0, random.random(chosen.shape))
-        chosen = np.take_along_axis(chosen, np.argsort(keys, axis=1), axis=1)
+        chosen = np.full((columns.size, int(counts.max(initial=0))), -1, dtype=np.int64)
+        small = sizes < 4 * counts
+        if small.any():
+            chosen[small] = _shuffle(sizes[small], counts[small], chosen.shape[1], random)
+        left = np.flatnonzero(~small & (counts > 0))
+        while left.size:
+            drawn = _first_different(sizes[left], counts[left], chosen.shape[1], random)
+            done = (drawn >= 0).sum(axis=1) == counts[left]
+            chosen[left[done]] = drawn[done]
+            left = left[~done]
         return np.where(chosen < 0, -1, self._nodes[(self._starts[columns][:, None] + chosen).clip(min=0)])
+
+
+def _shuffle(sizes: np.ndarray, counts: np.ndarray, width: int, random: np.random.Generator) -> np.ndarray:
+    """(classes, width) a random selection of 0..size−1 in random order, -1 after ``counts``."""
+    longest = max(width, int(sizes.max()))
+    keys = random.random((sizes.size, longest))
+    keys[np.arange(longest)[None] >= sizes[:, None]] = 2.0
+    order = np.argsort(keys, axis=1)[:, :width]
+    return np.where(np.arange(width)[None] < counts[:, None], order, -1)
+
+
+def _first_different(sizes: np.ndarray, counts: np.ndarray, width: int, random: np.random.Generator) -> np.ndarray:
+    """(classes, width) the first ``counts`` different of 2·width draws from 0..size−1; fewer if too many are equal."""
+    drawn = (random.random((sizes.size, 2 * width)) * sizes[:, None]).astype(np.int64)
+    order = np.argsort(drawn, axis=1, kind="stable")
+    in_order = np.take_along_axis(drawn, order, axis=1)
+    repeated = np.zeros(drawn.shape, dtype=bool)
+    np.put_along_axis(repeated, order[:, 1:], in_order[:, 1:] == in_order[:, :-1], axis=1)
+    rank = np.where(repeated, -1, np.cumsum(~repeated, axis=1) - 1)
+    kept = (rank >= 0) & (rank < counts[:, None])
+    result = np.full((sizes.size, width), -1, dtype=np.int64)
+    rows, places = np.nonzero(kept)
+    result[rows, rank[rows, places]] = drawn[rows, places]
+    return result
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,13 +95,13 @@ def tasks_matrix(tasks: list[list[int]], way: int) -> np.ndarray:
     return matrix
 
 
-def split_draw(drawn: np.ndarray, queries: int) -> tuple[np.ndarray, np.ndarray]:
-    """The drawn nodes of each class as supports and queries; a class with few keeps at least one of each.
+def split_draw(drawn: np.ndarray, supports: int, queries: int) -> tuple[np.ndarray, np.ndarray]:
+    """The drawn nodes of each class as supports and queries.
 
-    A class with n < width nodes gives a third of them, at most ``queries``, as queries.
+    A class that has fewer nodes than asked for gives a third of them as queries, at least 1 and at most ``queries``.
     """
     count = (drawn >= 0).sum(axis=1)
-    asked = np.minimum(queries, np.maximum(1, count // 3))
+    asked = np.where(count == supports + queries, queries, np.clip(count // 3, 1, queries))
     position = np.arange(drawn.shape[1])[None]
     return np.where(position < asked[:, None], -1, drawn), np.where(position < asked[:, None], drawn, -1)
 
@@ -122,7 +146,8 @@ class PseudoIncrementalSampler:
 
         base = self.base_columns
         wanted = np.full(base.size, self.base_supports + self.queries)
-        base_supports, base_queries = split_draw(self.pools.draw(base, wanted, random), self.queries)
+        drawn = self.pools.draw(base, wanted, random)
+        base_supports, base_queries = split_draw(drawn, self.base_supports, self.queries)
         drawn = self.pools.draw(self.known, np.full(self.known.size, self.shot + self.queries), random)
         novel_queries = self._without_supports(drawn)
         places = np.arange(base.size + self.known.size)
@@ -171,7 +196,7 @@ class KnownClasses:
         """Queries are train nodes, left out of their means, and supports, left out of their prototypes."""
         columns = np.arange(self.many)
         drawn = self.pools.draw(columns, np.full(self.many, base_supports + queries), random)
-        kept, asked = split_draw(drawn, queries)
+        kept, asked = split_draw(drawn, base_supports, queries)
         many, many_classes = flatten(kept, columns)
         first, first_classes = flatten(asked, columns)
         shots = np.bincount(self.support_classes, minlength=self.class_count)

@@ -1,6 +1,7 @@
 """Layers and operators."""
 
 from graphfcl.nn.attention import TASK_ATTENTIONS, InvariantTaskAttention, NodeLevelAttention, PrintedTaskAttention
+from graphfcl.nn.dense import DenseRows, DenseTable
 from graphfcl.nn.encoders import ENCODERS, Encoder, GatEncoder, GcnEncoder, GcnLayer, dropout
 from graphfcl.nn.inputs import FeatureRows, GatRows, GcnRows, GraphInputs
 from graphfcl.nn.sparse import SparseMatrix
@@ -8,6 +9,8 @@ from graphfcl.nn.sparse import SparseMatrix
 __all__ = [
     "ENCODERS",
     "TASK_ATTENTIONS",
+    "DenseRows",
+    "DenseTable",
     "Encoder",
     "FeatureRows",
     "GatEncoder",

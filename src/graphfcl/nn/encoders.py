@@ -24,11 +24,16 @@ class Encoder(Protocol):
 
 
 def dropout(values: torch.Tensor, share: float, generator: torch.Generator | None) -> torch.Tensor:
-    """Set a share of the values to zero and scale up the others; the identity without a generator."""
+    """Set a share of the values to zero and scale up the others; the identity without a generator.
+
+    Each value takes 16 random bits: four times fewer draws than with a random float each.
+    """
     if generator is None or share == 0:
         return values
-    kept = torch.rand(values.shape, generator=generator, device=values.device) >= share
-    return values * (kept / (1 - share)).to(values.dtype)
+    words = torch.empty((values.numel() + 3) // 4, dtype=torch.int64, device=values.device)
+    bits = words.random_(-(2**63), 2**63 - 1, generator=generator).view(torch.int16)[: values.numel()]
+    kept = bits.view(values.shape) >= round(share * 2**16) - 2**15
+    return values * kept.to(values.dtype).div_(1 - share)
 
 
 class GcnLayer(nn.Module):
@@ -70,7 +75,8 @@ class GcnEncoder(nn.Module):
         return graph.all_gcn_rows if rows is None else graph.gcn_rows(rows, lead)
 
     def forward(self, rows: GcnRows, generator: torch.Generator | None = None) -> torch.Tensor:
-        hidden = torch.relu(rows.inputs @ self.first.weight + self.first.bias)
+        # In place: on large neighbourhoods fresh memory costs more than the arithmetic.
+        hidden = (rows.inputs @ self.first.weight).add_(self.first.bias).relu_()
         hidden = dropout(hidden, self.dropout, generator)
         output = rows.gather @ (hidden @ self.second.weight) + self.second.bias
         return torch.relu(output) if self.last_relu else output

@@ -12,26 +12,15 @@ import torch
 from scipy import sparse
 
 from graphfcl.graph import VisibleGraph
+from graphfcl.nn.dense import DenseRows, DenseTable
 from graphfcl.nn.sparse import SparseMatrix
 
 DENSE_ABOVE = 0.3  # a matrix with a larger share of nonzeros is stored dense
 
 
-class FeatureRows:
-    """Some rows of a constant feature matrix, sparse or dense; ``rows @ weights`` is differentiable in ``weights``."""
-
-    def __init__(self, rows: SparseMatrix | torch.Tensor) -> None:
-        self._rows = rows
-
-    def __matmul__(self, weights: torch.Tensor) -> torch.Tensor:
-        rows = self._rows
-        return rows @ weights if isinstance(rows, SparseMatrix) else rows.to(weights.dtype) @ weights
-
-    def head(self, count: int) -> "FeatureRows":
-        """The first rows; dense ones are shared, not copied."""
-        if isinstance(self._rows, SparseMatrix):
-            return FeatureRows(SparseMatrix(self._rows.host[:count], self._rows.device))
-        return FeatureRows(self._rows[:count])
+FeatureRows = (
+    SparseMatrix | DenseRows
+)  # ``rows @ weights`` is differentiable in ``weights``, ``rows.head(n)`` the first
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,7 +102,7 @@ class GraphInputs:
     def all_gcn_rows(self) -> GcnRows:
         """For every row of the graph."""
         return GcnRows(
-            inputs=FeatureRows(self._smoothed),
+            inputs=self._smoothed,
             gather=self.adjacency,
             log_degrees=torch.from_numpy(self.log_degrees).to(self.device),
             lead=(0, 0),
@@ -122,25 +111,22 @@ class GraphInputs:
     @cached_property
     def adjacency(self) -> SparseMatrix:
         """Â."""
-        return SparseMatrix(self.visible.normalised, self.device)
+        return SparseMatrix(self.visible.normalised, self.device, reused=True)
 
     def _smoothed_rows(self, rows: np.ndarray) -> FeatureRows:
-        smoothed = self._smoothed
-        if isinstance(smoothed, SparseMatrix):
-            return FeatureRows(SparseMatrix(smoothed.host[rows], self.device))
-        return FeatureRows(smoothed[torch.from_numpy(rows).to(self.device)])
+        return _chosen(self._smoothed, rows)
 
     @cached_property
-    def _smoothed(self) -> SparseMatrix | torch.Tensor:
+    def _smoothed(self) -> FeatureRows:
         """Â·X, sparse or dense, whichever is smaller."""
         features = self.visible.features
         if isinstance(features, np.ndarray):
-            return self.adjacency.tensor @ torch.from_numpy(features).to(self.device)
+            return DenseRows(DenseTable(self.adjacency.tensor @ torch.from_numpy(features).to(self.device)))
         product = sparse.csr_array(self.visible.normalised @ features)
         if product.nnz > DENSE_ABOVE * product.shape[0] * product.shape[1]:
-            return torch.from_numpy(product.toarray()).to(self.device)
+            return DenseRows(DenseTable(torch.from_numpy(product.toarray()).to(self.device)))
         product.sort_indices()
-        return SparseMatrix(product, self.device)
+        return SparseMatrix(product, self.device, reused=True)
 
     def gat_rows(self, rows: np.ndarray) -> GatRows:
         """For some rows."""
@@ -168,7 +154,17 @@ class GraphInputs:
         return ((to, of, rows.size), own), nodes
 
     def _raw_rows(self, rows: np.ndarray) -> FeatureRows:
-        features = self.visible.features[rows]
+        return _chosen(self._raw, rows)
+
+    @cached_property
+    def _raw(self) -> FeatureRows:
+        features = self.visible.features
         if isinstance(features, np.ndarray):
-            return FeatureRows(torch.from_numpy(features).to(self.device))
-        return FeatureRows(SparseMatrix(features, self.device))
+            return DenseRows(DenseTable(torch.from_numpy(features).to(self.device)))
+        return SparseMatrix(features, self.device, reused=True)
+
+
+def _chosen(table: FeatureRows, rows: np.ndarray) -> FeatureRows:
+    if isinstance(table, SparseMatrix):
+        return SparseMatrix(table.host[rows], table.device)
+    return DenseRows(table.table, torch.from_numpy(rows).to(table.table.values.device))

@@ -15,13 +15,15 @@ for beta in ("Sparse CSR tensor support is in beta state", r"index_reduce\(\) is
 class SparseMatrix:
     """A constant (n, m) matrix on a device; ``matrix @ dense`` is differentiable in ``dense``, any number of times.
 
-    The transpose for the backward pass is made on the host when it is first needed: a CSR product with an explicit
-    transpose was the fastest of the ways measured (``benchmarks/sparse_products.py``).
+    The backward pass multiplies with the transpose. For a matrix that is used again and again (``reused``), and on a
+    GPU, the transpose is made and kept. A matrix of one episode on a CPU is not worth that: scipy reads it column-wise.
+    Both ways were the fastest of those measured, see ``benchmarks/sparse_products.py``.
     """
 
-    def __init__(self, matrix: sparse.csr_array, device: torch.device) -> None:
+    def __init__(self, matrix: sparse.csr_array, device: torch.device, *, reused: bool = False) -> None:
         self.host = matrix
         self.device = device
+        self.reused = reused
 
     @property
     def shape(self) -> tuple[int, int]:
@@ -36,12 +38,22 @@ class SparseMatrix:
 
     @cached_property
     def transposed(self) -> "SparseMatrix":
-        other = SparseMatrix(self.host.T.tocsr(), self.device)
+        other = SparseMatrix(self.host.T.tocsr(), self.device, reused=self.reused)
         other.__dict__["transposed"] = self
         return other
 
     def __matmul__(self, dense: torch.Tensor) -> torch.Tensor:
         return _Product.apply(self, dense)
+
+    def transposed_product(self, dense: torch.Tensor) -> torch.Tensor:
+        """Mᵀ·dense, not differentiable."""
+        if self.reused or self.device.type != "cpu":
+            return self.transposed.tensor.to(dense.dtype) @ dense
+        return torch.from_numpy(self.host.T @ dense.detach().numpy())
+
+    def head(self, count: int) -> "SparseMatrix":
+        """The first rows."""
+        return SparseMatrix(self.host[:count], self.device)
 
 
 class _Product(torch.autograd.Function):
@@ -54,4 +66,17 @@ class _Product(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, *gradients: torch.Tensor) -> Any:
-        return None, _Product.apply(ctx.matrix.transposed, gradients[0])
+        return None, _TransposedProduct.apply(ctx.matrix, gradients[0])
+
+
+class _TransposedProduct(torch.autograd.Function):
+    """Y = Mᵀ·H, dL/dH = M·dL/dY."""
+
+    @staticmethod
+    def forward(ctx: Any, matrix: SparseMatrix, dense: torch.Tensor) -> torch.Tensor:
+        ctx.matrix = matrix
+        return matrix.transposed_product(dense)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: torch.Tensor) -> Any:
+        return None, _Product.apply(ctx.matrix, gradients[0])
