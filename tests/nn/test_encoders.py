@@ -121,6 +121,21 @@ def test_the_leading_rows_share_the_inputs() -> None:
     assert together.head().gather.shape[1] < together.gather.shape[1]
 
 
+def test_choosing_from_the_whole_graph_gives_the_same_rows() -> None:
+    visible = visible_graph(4)
+    rows = np.array([5, 2, 20, 11])
+    piecewise, whole = GraphInputs(visible, CPU), GraphInputs(visible, CPU)
+    whole.__dict__["whole_is_cheaper"] = True
+    encoder = encoder_of("gcn", 7)
+    for count in (0, 2):
+        left, right = piecewise.gcn_rows(rows, count), whole.gcn_rows(rows, count)
+        torch.testing.assert_close(encoder(left), encoder(right))
+        torch.testing.assert_close(left.log_degrees, right.log_degrees)
+        if count:
+            torch.testing.assert_close(encoder(left.head()), encoder(right.head()))
+            torch.testing.assert_close(left.head().log_degrees, right.head().log_degrees)
+
+
 def test_only_the_neighbourhood_is_read() -> None:
     visible = visible_graph(5, density=0.01)
     rows = np.array([0, 7])

@@ -64,7 +64,8 @@ class HagMetaSettings:
     task_weighting: ``printed``, or ``hard``, which teaches the attention the tasks with the larger loss.
     loss: ``softmax``, or the ``binary`` form as printed.
     last_relu: ReLU on the last encoder layer, which the authors' code does not have.
-    episodes, validate_every, patience: of meta-training; refit: repeat it on all pseudo-novel classes.
+    episodes, validate_every, patience: of meta-training; a validation counts as the mean of the last
+        ``validation_window``. refit: repeat meta-training on all pseudo-novel classes.
     base_supports, queries: nodes a class in an episode.
     fine_tuning: (steps, rate) candidates of an incremental session, besides (0, 0); validation sessions choose.
     """
@@ -85,6 +86,7 @@ class HagMetaSettings:
     episodes: int = 1000
     validate_every: int = 20
     patience: int = 10
+    validation_window: int = 5
     refit: bool = True
     base_supports: int = 20
     queries: int = 10
@@ -146,7 +148,7 @@ class HagMeta(Learner):
         hard = chosen.task_weighting == "hard"
         self.network = PrototypeNetwork(encoder, nla, tla, LOSSES[chosen.loss], hard=hard).to(self.device)
         self.pretraining = Pretraining(encoder, head, chosen.pretraining)
-        self.stopping = EarlyStopping(chosen.patience)
+        self.stopping = EarlyStopping(chosen.patience, window=chosen.validation_window)
         self.pretrained: dict[str, torch.Tensor] = {}
         self.sampler: PseudoIncrementalSampler | None = None
         self._known_and_cached: Labelled = _nothing()  # of a sampler in the middle of a stage

@@ -61,10 +61,15 @@ def generator_from(state: str) -> np.random.Generator:
 
 
 class EarlyStopping:
-    """Keeps the best weights, and says when ``patience`` checks in a row brought nothing better."""
+    """Keeps the best weights, and says when ``patience`` checks in a row brought nothing better.
 
-    def __init__(self, patience: int) -> None:
-        self.patience = patience
+    A score counts as the mean of the last ``window`` ones: where single validations are noisy, the best of many is
+    luck.
+    """
+
+    def __init__(self, patience: int, window: int = 1) -> None:
+        self.patience, self.window = patience, window
+        self.recent: list[float] = []
         self.score = -math.inf
         self.step = 0
         self.stale = 0
@@ -72,8 +77,10 @@ class EarlyStopping:
 
     def check(self, score: float, step: int, module: nn.Module) -> bool:
         """Note a score; true when it is time to stop."""
-        if score > self.score:
-            self.score, self.step, self.stale, self.weights = score, step, 0, copy_weights(module)
+        self.recent = [*self.recent, score][-self.window :]
+        smooth = sum(self.recent) / len(self.recent)
+        if smooth > self.score:
+            self.score, self.step, self.stale, self.weights = smooth, step, 0, copy_weights(module)
         else:
             self.stale += 1
         return self.exhausted
@@ -83,12 +90,14 @@ class EarlyStopping:
         return self.stale >= self.patience
 
     def values(self) -> dict[str, Any]:
-        return {"score": self.score if math.isfinite(self.score) else None, "step": self.step, "stale": self.stale}
+        score = self.score if math.isfinite(self.score) else None
+        return {"score": score, "step": self.step, "stale": self.stale, "recent": self.recent}
 
     def load(self, values: dict[str, Any], weights: dict[str, torch.Tensor]) -> None:
         score = values["score"]
         self.score = -math.inf if score is None else score
         self.step, self.stale, self.weights = values["step"], values["stale"], weights
+        self.recent = list(values["recent"])
 
 
 def check_finite(loss: torch.Tensor, stage: str, step: int) -> float:

@@ -11,7 +11,7 @@ from graphfcl.stream import BaseSession
 
 Labelled = tuple[np.ndarray, np.ndarray]
 Predict = Callable[[Labelled, Labelled, int, np.ndarray], np.ndarray]
-DRAWS = 5
+DRAWS = 10
 
 
 @dataclass(frozen=True, eq=False)

@@ -23,7 +23,7 @@ class NodeLevelAttention(nn.Module):
     def forward(self, rows: GcnRows) -> torch.Tensor:
         """(r,) λ̃ of the rows, each in (0, 1)."""
         hidden = torch.relu(rows.inputs @ self.first.weight + self.first.bias)
-        hidden = torch.relu(rows.gather @ (hidden @ self.second.weight) + self.second.bias)
+        hidden = torch.relu(rows.aggregate(hidden @ self.second.weight) + self.second.bias)
         value = self.last(hidden).squeeze(1)
         return torch.sigmoid(rows.log_degrees.to(value.dtype) * value)
 

@@ -78,7 +78,7 @@ class GcnEncoder(nn.Module):
         # In place: on large neighbourhoods fresh memory costs more than the arithmetic.
         hidden = (rows.inputs @ self.first.weight).add_(self.first.bias).relu_()
         hidden = dropout(hidden, self.dropout, generator)
-        output = rows.gather @ (hidden @ self.second.weight) + self.second.bias
+        output = rows.aggregate(hidden @ self.second.weight) + self.second.bias
         return torch.relu(output) if self.last_relu else output
 
 

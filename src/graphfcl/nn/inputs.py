@@ -4,7 +4,7 @@ The operator at the bottom of everything is "rows R of Â·H". It reads only the
 has no parameter in it and is computed once for a graph.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -16,6 +16,7 @@ from graphfcl.nn.dense import DenseRows, DenseTable
 from graphfcl.nn.sparse import SparseMatrix
 
 DENSE_ABOVE = 0.3  # a matrix with a larger share of nonzeros is stored dense
+WHOLE_BELOW = 4e9  # nodes × features up to which a GPU computes all rows; about 30 times Reddit's
 
 
 FeatureRows = (
@@ -31,16 +32,25 @@ class GcnRows:
     gather: (r, s) the block of Â.
     log_degrees: (r,) log(degree + ε) of R in the visible graph, without the self loop.
     lead: (rows, neighbours) of a leading part of R whose neighbours come first, see :meth:`head`.
+    chosen: (r,) if ``inputs`` and ``gather`` are those of the whole graph, the rows to choose from the result.
     """
 
     inputs: FeatureRows
     gather: SparseMatrix
     log_degrees: torch.Tensor
     lead: tuple[int, int]
+    chosen: torch.Tensor | None = None
+
+    def aggregate(self, values: torch.Tensor) -> torch.Tensor:
+        """(r, h): rows R of Â·H for the (s, h) values of the neighbours."""
+        gathered = self.gather @ values
+        return gathered if self.chosen is None else gathered.index_select(0, self.chosen)
 
     def head(self) -> "GcnRows":
         """The leading rows alone; they share the inputs, so that two networks read the features once."""
         rows, neighbours = self.lead
+        if self.chosen is not None:
+            return replace(self, log_degrees=self.log_degrees[:rows], chosen=self.chosen[:rows])
         block = self.gather.host[:rows, :neighbours]
         return GcnRows(
             inputs=self.inputs.head(neighbours),
@@ -76,8 +86,17 @@ class GraphInputs:
     def feature_count(self) -> int:
         return int(self.visible.features.shape[1])
 
+    @cached_property
+    def whole_is_cheaper(self) -> bool:
+        """On a GPU a graph up to some size is computed whole faster than the host finds the rows of an episode."""
+        return self.device.type == "cuda" and self.visible.node_count * self.feature_count < WHOLE_BELOW
+
     def gcn_rows(self, rows: np.ndarray, lead: int = 0) -> GcnRows:
         """For some rows; the neighbours of the first ``lead`` rows come first."""
+        if self.whole_is_cheaper:
+            chosen = torch.from_numpy(rows).to(self.device)
+            degrees = self.all_gcn_rows.log_degrees[chosen]
+            return replace(self.all_gcn_rows, log_degrees=degrees, lead=(lead, 0), chosen=chosen)
         block = self.visible.normalised[rows]
         leading = np.unique(block.indices[: block.indptr[lead]])
         neighbours = np.concatenate([leading, self._others(block.indices, leading)])
