@@ -131,7 +131,7 @@ class HagMeta(Learner):
         self.tasks: list[list[int]] = []
         self.kept_prototypes: torch.Tensor | None = None
         self.kept_counts = np.zeros(0, dtype=np.int64)
-        self._embedding: Embedding | None = None
+        self._answers: tuple[VisibleGraph, np.ndarray] | None = None  # of the visible graph last asked about
 
     def _build(self) -> None:
         """The networks, with weights drawn from the seed, and what trains them."""
@@ -321,7 +321,7 @@ class HagMeta(Learner):
     # Incremental sessions
 
     def learn(self, session: Session) -> None:
-        self._embedding = None
+        self._answers = None
         new = list(range(len(self.classes_), len(self.classes_) + len(session.new_classes)))
         self.classes_ = self.classes_ + session.new_classes
         if new:
@@ -376,10 +376,13 @@ class HagMeta(Learner):
     # Scores
 
     def scores(self, visible: VisibleGraph, nodes: np.ndarray) -> np.ndarray:
-        if self._embedding is None or self._embedding.visible is not visible:
-            self._embedding = self.network.embed(GraphInputs(visible, self.device))
-        prototypes = self._prototypes(self._embedding) if self.kept_prototypes is None else self.kept_prototypes
-        return self.network.scores(self._embedding, nodes, prototypes).cpu().numpy()
+        # All nodes are scored at once, whatever is asked: products of other shapes differ in their last digits.
+        if self._answers is None or self._answers[0] is not visible:
+            embedding = self.network.embed(GraphInputs(visible, self.device))
+            prototypes = self._prototypes(embedding) if self.kept_prototypes is None else self.kept_prototypes
+            answers = self.network.scores(embedding, visible.nodes, prototypes)
+            self._answers = (visible, answers.cpu().numpy())
+        return self._answers[1][visible.rows(nodes)]
 
     def _prototypes(self, embedding: Embedding) -> torch.Tensor:
         return self.network.prototypes(embedding, self.train, self.supports, len(self.classes_))
@@ -448,7 +451,7 @@ class HagMeta(Learner):
         self.kept_counts = tensors["kept_counts"].numpy()
         kept = tensors.get("kept_prototypes")
         self.kept_prototypes = None if kept is None else kept.to(self.device)
-        self._embedding = None
+        self._answers = None
         if self.stage == "new":
             return
         self._build()

@@ -1,0 +1,175 @@
+"""The contract every learner keeps. A new method is checked as soon as it is in METHODS."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from graphfcl.datasets import load_dataset
+from graphfcl.errors import InputError
+from graphfcl.evaluation import evaluate
+from graphfcl.experiments import load_checkpoint, save_checkpoint
+from graphfcl.methods import METHODS, Learner, find_method
+from graphfcl.stream import Protocol, Session, Stream, make_stream
+
+GRAPH = "synthetic:nodes=700,edges=2800,classes=10,features=300,signal=0.6,skew=0.5"
+QUICK: dict[str, dict[str, Any]] = {
+    "hag-meta": {"pretraining.epochs": 8, "episodes": 60, "fine_tuning": ((2, 0.005),)},
+}
+NAMES = [method.name for method in METHODS]
+
+
+def make(name: str, seed: int = 0, **changes: Any) -> Learner:
+    return find_method(name).make({**QUICK.get(name, {}), **changes}, seed=seed)
+
+
+def stream_of(seed: int = 0, **changes: Any) -> Stream:
+    graph, _ = load_dataset(GRAPH)
+    return make_stream(graph, Protocol(base=4, pseudo_novel=3, way=1, shot=5), seed=seed, **changes)
+
+
+@pytest.fixture(scope="module", params=NAMES)
+def walked(request: pytest.FixtureRequest) -> tuple[str, Learner, Stream]:
+    """A learner after its first novel session."""
+    stream = stream_of()
+    learner = make(request.param)
+    learner.fit(stream.base)
+    learner.learn(stream.session(1))
+    return request.param, learner, stream
+
+
+def test_scores_do_not_depend_on_what_else_is_asked(walked: tuple[str, Learner, Stream]) -> None:
+    _, learner, stream = walked
+    visible, nodes = stream.evaluation_graph(1), stream.queries(1).nodes
+    together = learner.scores(visible, nodes)
+    np.testing.assert_array_equal(learner.scores(visible, nodes[::3]), together[::3])
+    np.testing.assert_array_equal(learner.scores(stream.evaluation_graph(1), nodes[:1]), together[:1])
+    assert together.shape == (nodes.size, stream.classes_seen(1)) == (nodes.size, len(learner.classes_))
+
+
+def test_asking_changes_nothing(walked: tuple[str, Learner, Stream]) -> None:
+    _, learner, stream = walked
+    before = learner.state()
+    learner.scores(stream.evaluation_graph(1), stream.queries(1).nodes)
+    after = learner.state()
+    assert before.values == after.values
+    assert all(torch.equal(before.tensors[name], after.tensors[name]) for name in before.tensors | after.tensors)
+
+
+def test_saved_and_loaded_in_a_fresh_process_it_scores_the_same(
+    walked: tuple[str, Learner, Stream], tmp_path: Path
+) -> None:
+    name, learner, stream = walked
+    save_checkpoint(tmp_path / "learner.safetensors", learner.state(), {})
+    code = f"""
+import numpy as np
+from graphfcl.experiments import load_checkpoint
+from tests.methods.test_checks import make, stream_of
+learner, stream = make({name!r}), stream_of()
+learner.load_state(load_checkpoint({str(tmp_path / "learner.safetensors")!r})[0])
+np.save({str(tmp_path / "scores.npy")!r}, learner.scores(stream.evaluation_graph(1), stream.queries(1).nodes))
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parents[2])
+    expected = learner.scores(stream.evaluation_graph(1), stream.queries(1).nodes)
+    np.testing.assert_array_equal(np.load(tmp_path / "scores.npy"), expected)
+
+
+def test_a_loaded_learner_goes_on_learning(walked: tuple[str, Learner, Stream], tmp_path: Path) -> None:
+    name, learner, stream = walked
+    save_checkpoint(tmp_path / "learner.safetensors", learner.state(), {"note": 1})
+    state, run = load_checkpoint(tmp_path / "learner.safetensors")
+    assert run == {"note": 1}
+    first, second = make(name), make(name)
+    for copy in (first, second):
+        copy.load_state(state)
+        copy.learn(stream.session(2))
+    visible, nodes = stream.evaluation_graph(2), stream.queries(2).nodes
+    np.testing.assert_array_equal(first.scores(visible, nodes), second.scores(visible, nodes))
+    assert first.classes_ == stream.classes[: stream.classes_seen(2)]
+    assert first.classes_[: len(learner.classes_)] == learner.classes_, "classes are append-only"
+
+
+def test_the_state_knows_only_labelled_nodes(walked: tuple[str, Learner, Stream]) -> None:
+    """Which nodes were there before would betray the session of a node."""
+    _, learner, stream = walked
+    labelled = set(stream.base.train) | set(stream.base.validation) | set(stream.session(1).supports)
+    for name, tensor in learner.state().tensors.items():
+        if name.endswith(".nodes"):
+            assert set(tensor.tolist()) <= labelled
+    longest = max(tensor.numel() for name, tensor in learner.state().tensors.items() if tensor.dtype == torch.int64)
+    assert longest <= len(labelled)
+    json.dumps(learner.state().values)
+    assert learner.stored_bytes < 10**6
+
+
+def test_another_learner_s_state_is_refused(walked: tuple[str, Learner, Stream]) -> None:
+    name, learner, _ = walked
+    with pytest.raises(InputError, match="another method, seed or settings"):
+        make(name, seed=5).load_state(learner.state())
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_seed_gives_one_result_and_another_seed_another(name: str) -> None:
+    stream = stream_of()
+    found = []
+    for seed in (0, 0, 1):
+        learner = make(name, seed=seed)
+        learner.fit(stream.base)
+        found.append(learner.scores(stream.evaluation_graph(0), stream.queries(0).nodes))
+    np.testing.assert_array_equal(found[0], found[1])
+    assert not np.array_equal(found[0], found[2])
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"shot": 1},
+        {"way": 2, "base": 3},
+        {"way": 3, "pseudo_novel": 0},
+        {"track": "isolated"},
+        {"track": "open"},
+        {"name": "paper"},
+    ],
+    ids=["one shot", "a smaller last session", "no pseudo-novel classes", "isolated", "open", "paper"],
+)
+def test_every_kind_of_stream_ends_above_chance(name: str, changes: dict[str, Any]) -> None:
+    measures = evaluate(make(name), stream_of(seed=1, **changes)).measures
+    for session in measures.sessions:
+        assert session.balanced_accuracy > 2 / session.classes
+        if session.novel is not None and changes.get("shot") != 1:
+            assert session.novel > 1 / session.classes
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_supports_without_edges_are_finite(name: str) -> None:
+    graph, _ = load_dataset("synthetic:nodes=400,edges=300,classes=8,features=200,signal=0.8,skew=1.0")
+    stream = make_stream(graph, Protocol(base=3, pseudo_novel=3, way=1), seed=0)
+    assert any((s.visible_graph.degrees[s.visible_graph.rows(s.supports)] == 0).any() for s in stream)
+    measures = evaluate(make(name), stream).measures
+    assert measures.sessions[-1].balanced_accuracy > 2 / 8
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("track", ["transductive", "isolated"])
+def test_more_supports_for_known_classes_and_unequal_shots(name: str, track: Any) -> None:
+    stream = stream_of(track=track)
+    learner = make(name)
+    learner.fit(stream.base)
+    session = stream.session(1)
+    uneven = Session(
+        1, session.new_classes, session.supports[:2], session.support_labels[:2], session.visible_graph, track
+    )
+    learner.learn(uneven)
+    more = Session(2, (), session.supports[2:], session.support_labels[2:], session.visible_graph, track)
+    learner.learn(more)
+    visible, queries = stream.evaluation_graph(1), stream.queries(1)
+    scores = learner.scores(visible, queries.nodes)
+    assert scores.shape == (queries.nodes.size, stream.classes_seen(1))
+    assert np.isfinite(scores).all()
+    assert learner.classes_ == stream.classes[: stream.classes_seen(1)]
