@@ -1,0 +1,159 @@
+"""Runs: results, checkpoints, and going on after an interruption."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from graphfcl.errors import InputError
+from graphfcl.experiments import CHECKPOINT_FILE, RESULT_FILE, STREAM_FILE, Run, load_checkpoint, run
+from graphfcl.methods import Learner, Progress
+from graphfcl.stream import load_stream
+from tests.methods.test_checks import QUICK, stream_of
+
+COSTS = {"total_seconds", "peak_memory_mb", "versions"}
+
+
+def job(seed: int = 0, **changes: Any) -> Run:
+    return Run(stream_of(seed=seed), "hag-meta", {**QUICK["hag-meta"], **changes})
+
+
+def numbers(result: dict[str, Any]) -> dict[str, Any]:
+    """A result without what time and memory it took."""
+    kept = {key: value for key, value in result.items() if key not in COSTS}
+    kept["sessions"] = [{k: v for k, v in session.items() if k != "seconds"} for session in result["sessions"]]
+    return json.loads(json.dumps(kept))
+
+
+@pytest.fixture(scope="module")
+def unbroken(tmp_path_factory: pytest.TempPathFactory) -> tuple[dict[str, Any], Path]:
+    folder = tmp_path_factory.mktemp("unbroken")
+    return run(job(), folder), folder
+
+
+def test_the_result_holds_what_was_found(unbroken: tuple[dict[str, Any], Path]) -> None:
+    result, folder = unbroken
+    assert json.loads((folder / RESULT_FILE).read_text()) == json.loads(json.dumps(result))
+    sessions = result["sessions"]
+    assert [session["session"] for session in sessions] == [0, 1, 2, 3]
+    assert [session["classes"] for session in sessions] == [7, 8, 9, 10]
+    keys = {"session", "classes", "balanced_accuracy", "accuracy", "base", "novel", "harmonic_mean", "seconds"}
+    assert keys <= set(sessions[0])
+    assert sessions[0]["novel"] is None
+    assert result["pd"] == pytest.approx(sessions[0]["balanced_accuracy"] - sessions[-1]["balanced_accuracy"])
+    assert result["rpd"] == pytest.approx(result["pd"] / sessions[0]["balanced_accuracy"])
+    assert result["matrix"][0][1] is None
+    for number, matrix in enumerate(result["confusion_matrices"]):
+        recalls = [row[k] / sum(row) for k, row in enumerate(matrix)]
+        assert np.mean(recalls) == pytest.approx(sessions[number]["balanced_accuracy"])
+    assert result["seed"] == 0
+    assert result["settings"]["episodes"] == 60
+    assert {"torch", "numpy", "python", "graphfcl"} <= set(result["versions"])
+    assert result["peak_memory_mb"] > 50
+    assert not result["trained_on_query_labels"]
+    assert result["protocol_hash"] == job().stream.protocol.hash
+    assert load_stream(folder / STREAM_FILE, job().stream.graph).classes == job().stream.classes
+
+
+def test_paper_results_are_marked() -> None:
+    result = run(Run(stream_of(name="paper"), "hag-meta", QUICK["hag-meta"]))
+    assert result["trained_on_query_labels"]
+
+
+class Interrupted(Exception):
+    pass
+
+
+class Interrupt(Progress):
+    """Raises at the n-th checkpoint, after it was saved."""
+
+    def __init__(self, at: int) -> None:
+        self.left = at
+        self.stages: list[str] = []
+
+    def checkpoint(self, learner: Learner) -> None:
+        self.stages.append(getattr(learner, "stage", ""))
+        self.left -= 1
+        if self.left == 0:
+            raise Interrupted
+
+
+@pytest.fixture
+def _every_checkpoint(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("graphfcl.experiments.runs.SECONDS_BETWEEN_CHECKPOINTS", 0.0)
+
+
+@pytest.mark.usefixtures("_every_checkpoint")
+def test_a_run_interrupted_at_any_checkpoint_ends_with_the_same_numbers(
+    tmp_path: Path, unbroken: tuple[dict[str, Any], Path]
+) -> None:
+    watcher = Interrupt(at=10**6)
+    run(job(), progress=watcher)
+    assert {"pre-training", "meta-training", "choosing", "refit", "ready"} <= set(watcher.stages)
+    for at in range(1, len(watcher.stages) + 1):
+        folder = tmp_path / str(at)
+        with pytest.raises(Interrupted):
+            run(job(), folder, progress=Interrupt(at))
+        assert not (folder / RESULT_FILE).exists()
+        assert numbers(run(job(), folder, resume=True)) == numbers(unbroken[0]), watcher.stages[at - 1]
+
+
+@pytest.mark.usefixtures("_every_checkpoint")
+@pytest.mark.parametrize("session", [1, 2, 3])
+def test_a_run_interrupted_between_sessions_ends_with_the_same_numbers(
+    tmp_path: Path, unbroken: tuple[dict[str, Any], Path], session: int
+) -> None:
+    with pytest.raises(Interrupted):
+        run(job(), tmp_path, progress=_AtSession(session))
+    _, values = load_checkpoint(tmp_path / CHECKPOINT_FILE)
+    assert len(values["confusions"]) == session + 1
+    assert numbers(run(job(), tmp_path, resume=True)) == numbers(unbroken[0])
+
+
+class _AtSession(Progress):
+    def __init__(self, session: int) -> None:
+        self.session = session
+
+    def step(self, stage: str, step: int, total: int, **_: float | None) -> None:  # noqa: ARG002
+        if stage == "sessions" and step == self.session:
+            raise Interrupted
+
+
+def test_resuming_a_finished_run_gives_its_result_again(unbroken: tuple[dict[str, Any], Path]) -> None:
+    result, folder = unbroken
+    assert numbers(run(job(), folder, resume=True)) == numbers(result)
+
+
+def test_resume_without_a_checkpoint_starts_anew(tmp_path: Path, unbroken: tuple[dict[str, Any], Path]) -> None:
+    assert numbers(run(job(), tmp_path, resume=True)) == numbers(unbroken[0])
+
+
+def test_a_folder_of_another_run_is_refused(unbroken: tuple[dict[str, Any], Path]) -> None:
+    _, folder = unbroken
+    before = (folder / RESULT_FILE).read_bytes()
+    with pytest.raises(InputError, match="another run"):
+        run(job(seed=1), folder)
+    with pytest.raises(InputError, match="another run"):
+        run(job(nla=False), folder, resume=True)
+    assert (folder / RESULT_FILE).read_bytes() == before
+
+
+@pytest.mark.parametrize("damage", ["cut", "bit", "not a checkpoint"])
+def test_a_damaged_checkpoint_is_refused(tmp_path: Path, unbroken: tuple[dict[str, Any], Path], damage: str) -> None:
+    content = bytearray((unbroken[1] / CHECKPOINT_FILE).read_bytes())
+    if damage == "cut":
+        content = content[: len(content) // 2]
+    elif damage == "bit":
+        content[-100] ^= 4
+    else:
+        content = bytearray(b"hello")
+    (tmp_path / CHECKPOINT_FILE).write_bytes(content)
+    with pytest.raises(InputError, match="damaged"):
+        run(job(), tmp_path, resume=True)
+
+
+def test_names_differ_whenever_runs_do() -> None:
+    names = {job().short_name(), job(seed=1).short_name(), job(nla=False).short_name()}
+    assert len(names) == 3
