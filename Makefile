@@ -12,8 +12,7 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 	touch $@
 
 demo: setup
-	$(BIN)/graphfcl data show debian
-	$(BIN)/graphfcl stream debian --seed 0
+	$(BIN)/graphfcl run --out runs/demo --resume
 
 test: setup
 	$(BIN)/python -m pytest

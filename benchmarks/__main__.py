@@ -3,7 +3,7 @@
 import importlib
 import sys
 
-BENCHMARKS = ("load", "visible_graph", "episode")
+BENCHMARKS = ("load", "visible_graph", "sparse_products", "episode")
 
 
 def main(names: list[str]) -> None:

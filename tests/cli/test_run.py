@@ -123,3 +123,7 @@ def test_methods_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
 
     main_without_exit(main, ["methods"])
     assert "hag-meta" in capsys.readouterr().out
+    main_without_exit(main, ["methods", "hag-meta"])
+    printed = capsys.readouterr().out
+    assert "pretraining.epochs" in printed
+    assert "invariant" in printed

@@ -11,7 +11,7 @@ from graphfcl.errors import DivergenceError, InputError
 from graphfcl.evaluation import evaluate
 from graphfcl.graph import VisibleGraph
 from graphfcl.methods.learner import SILENT, Learner, LearnerState, Progress
-from graphfcl.stream import BaseSession, Protocol, Session, Stream, make_stream
+from graphfcl.stream import BaseSession, PaperSession, Protocol, Session, Stream, make_stream
 from tests.graphs import random_graph
 
 
@@ -73,6 +73,31 @@ def test_confusion_matrix_counts_every_query_of_every_class(stream: Stream) -> N
     evaluation = evaluate(NearestMean(), stream)
     for number, confusion in enumerate(evaluation.confusions):
         np.testing.assert_array_equal(confusion.sum(axis=1), np.bincount(stream.queries(number).labels))
+
+
+class Watching(NearestMean):
+    """Notes what it is handed."""
+
+    def __init__(self, *, takes_labels: bool) -> None:
+        super().__init__()
+        self.trains_on_query_labels = takes_labels  # type: ignore[misc]
+        self.handed: list[type] = []
+
+    def learn(self, session: Session) -> None:
+        self.handed.append(type(session))
+        super().learn(session)
+
+
+def test_query_labels_go_only_to_learners_that_declare_it(stream: Stream) -> None:
+    paper = make_stream(stream.graph, stream.protocol, name="paper")
+    for rules, takes_labels, expected in (
+        (paper, True, PaperSession),
+        (paper, False, Session),
+        (stream, True, Session),
+    ):
+        learner = Watching(takes_labels=takes_labels)
+        evaluate(learner, rules)
+        assert set(learner.handed) == {expected}
 
 
 class Broken(NearestMean):

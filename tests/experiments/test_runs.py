@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from graphfcl.errors import InputError
+from graphfcl.errors import GraphfclWarning, InputError
 from graphfcl.experiments import CHECKPOINT_FILE, RESULT_FILE, STREAM_FILE, Run, load_checkpoint, run
 from graphfcl.methods import Learner, Progress
 from graphfcl.stream import load_stream
@@ -126,8 +126,23 @@ def test_resuming_a_finished_run_gives_its_result_again(unbroken: tuple[dict[str
     assert numbers(run(job(), folder, resume=True)) == numbers(result)
 
 
-def test_resume_without_a_checkpoint_starts_anew(tmp_path: Path, unbroken: tuple[dict[str, Any], Path]) -> None:
-    assert numbers(run(job(), tmp_path, resume=True)) == numbers(unbroken[0])
+def test_resume_without_a_checkpoint_says_so_and_starts_anew(
+    tmp_path: Path, unbroken: tuple[dict[str, Any], Path]
+) -> None:
+    with pytest.warns(GraphfclWarning, match="no checkpoint"):
+        result = run(job(), tmp_path, resume=True)
+    assert numbers(result) == numbers(unbroken[0])
+
+
+def test_an_unfinished_run_is_not_overwritten(tmp_path: Path) -> None:
+    with pytest.raises(Interrupted):
+        run(job(), tmp_path, progress=Interrupt(1))
+    before = (tmp_path / CHECKPOINT_FILE).read_bytes()
+    with pytest.raises(InputError, match="--resume"):
+        run(job(), tmp_path)
+    with pytest.raises(InputError, match="--resume"):
+        run(job(seed=3), tmp_path)
+    assert (tmp_path / CHECKPOINT_FILE).read_bytes() == before
 
 
 def test_a_folder_of_another_run_is_refused(unbroken: tuple[dict[str, Any], Path]) -> None:

@@ -107,6 +107,32 @@ def test_the_state_knows_only_labelled_nodes(walked: tuple[str, Learner, Stream]
     assert learner.stored_bytes < 10**6
 
 
+def test_a_state_stays_what_it_was_while_the_learner_goes_on() -> None:
+    for name in NAMES:
+        stream = stream_of()
+        learner = make(name)
+        learner.fit(stream.base)
+        state = learner.state()
+        expected = learner.scores(stream.evaluation_graph(0), stream.queries(0).nodes)
+        for session in stream:
+            learner.learn(session)
+        copy = make(name)
+        copy.load_state(state)
+        np.testing.assert_array_equal(copy.scores(stream.evaluation_graph(0), stream.queries(0).nodes), expected)
+        copy.learn(stream.session(1))
+        second = make(name)
+        second.load_state(state)
+        second.learn(stream.session(1))
+        visible, nodes = stream.evaluation_graph(1), stream.queries(1).nodes
+        np.testing.assert_array_equal(copy.scores(visible, nodes), second.scores(visible, nodes))
+
+
+def test_a_fitted_learner_is_not_fitted_to_something_else(walked: tuple[str, Learner, Stream]) -> None:
+    _, learner, _ = walked
+    with pytest.raises(InputError, match="make a new one"):
+        learner.fit(stream_of(seed=4).base)
+
+
 def test_another_learner_s_state_is_refused(walked: tuple[str, Learner, Stream]) -> None:
     name, learner, _ = walked
     with pytest.raises(InputError, match="another method, seed or settings"):
@@ -132,11 +158,12 @@ def test_a_seed_gives_one_result_and_another_seed_another(name: str) -> None:
         {"shot": 1},
         {"way": 2, "base": 3},
         {"way": 3, "pseudo_novel": 0},
+        {"way": 3, "pseudo_novel": 1},
         {"track": "isolated"},
         {"track": "open"},
         {"name": "paper"},
     ],
-    ids=["one shot", "a smaller last session", "no pseudo-novel classes", "isolated", "open", "paper"],
+    ids=["one shot", "a smaller last session", "no pseudo-novel classes", "fewer than N", "isolated", "open", "paper"],
 )
 def test_every_kind_of_stream_ends_above_chance(name: str, changes: dict[str, Any]) -> None:
     measures = evaluate(make(name), stream_of(seed=1, **changes)).measures

@@ -11,7 +11,7 @@ from graphfcl.datasets import load_dataset
 from graphfcl.errors import DivergenceError, InputError
 from graphfcl.evaluation import evaluate
 from graphfcl.graph import build_graph
-from graphfcl.methods import HagMeta, find_method
+from graphfcl.methods import HagMeta, HagMetaSettings, find_method
 from graphfcl.methods.episodes import Episode
 from graphfcl.nn import GraphInputs
 from graphfcl.stream import BaseSession, Protocol, Stream, make_stream
@@ -174,8 +174,14 @@ def test_paper_sessions_take_one_step_on_query_labels() -> None:
         return step(inputs, episode, optimiser, **options)
 
     learner._step = watch  # type: ignore[method-assign]
-    learner.learn(paper.session(1))
+    learner.learn(paper.session(1, with_query_labels=True))
     assert asked == [set(paper.queries(1).nodes.tolist())]
+    assert learner.chosen()["fine_tuning_steps"] == 1
+
+
+def test_steps_can_be_fixed_and_a_diverging_candidate_is_passed_over(stream: Stream) -> None:
+    assert fitted(stream, fine_tuning_steps=3, fine_tuning_rate=0.002).fine_tuning_ == (3, 0.002)
+    assert fitted(stream, fine_tuning=((2, 1e30),)).fine_tuning_ == (0, 0.0)
 
 
 def test_isolated_prototypes_stay_as_they_were() -> None:
@@ -228,14 +234,25 @@ def test_chance_level_is_not_a_result() -> None:
     [
         ("tla", "round", "tla"),
         ("nlaa", "true", "did you mean 'nla'"),
-        ("episodes", "many", "int"),
+        ("episodes", "many", "must be whole number"),
         ("pretraining.epoch", "3", "did you mean 'epochs'"),
         ("encoder", "gin", "there are gcn, gat"),
+        ("pretraining.epochs", "0", "pretraining.epochs is 0; it must be at least 1"),
+        ("queries", "0", "queries is 0"),
+        ("dropout", "1.0", "below 1"),
+        ("learning_rate", "0", "above 0"),
+        ("gpil.x", "1", "single setting"),
+        ("fine_tuning", "none", "only be set in Python"),
     ],
 )
 def test_bad_settings_are_one_sentence(key: str, value: str, message: str) -> None:
     with pytest.raises(InputError, match=message):
         find_method("hag-meta").settings_with({key: value})
+
+
+def test_gat_needs_whole_heads() -> None:
+    with pytest.raises(InputError, match="multiple"):
+        HagMetaSettings(encoder="gat", hidden=30)
 
 
 def test_settings_come_as_text() -> None:

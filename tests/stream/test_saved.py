@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings
 
 from graphfcl.errors import InputError
 from graphfcl.graph import TextSettings, build_graph
-from graphfcl.stream import PaperSession, Protocol, Stream, load_stream, make_stream, save_stream
+from graphfcl.stream import Protocol, Stream, load_stream, make_stream, save_stream
 from tests.graphs import random_graph
 from tests.stream.test_stream import assert_same_graph, streams
 
@@ -26,8 +26,6 @@ def assert_same_stream(first: Stream, second: Stream) -> None:
         np.testing.assert_array_equal(left.supports, right.supports)
         np.testing.assert_array_equal(left.support_labels, right.support_labels)
         assert_same_graph(left.visible_graph, right.visible_graph)
-        if isinstance(left, PaperSession) and isinstance(right, PaperSession):
-            np.testing.assert_array_equal(left.queries, right.queries)
         np.testing.assert_array_equal(first.queries(left.number).nodes, second.queries(left.number).nodes)
 
 

@@ -28,7 +28,7 @@ def streams(draw: st.DrawFn, name: str = "strict") -> Stream:
         "way": draw(st.integers(1, 4)),
         "shot": draw(st.integers(1, 5)),
         "name": name,
-        "track": draw(st.sampled_from(TRACKS)),
+        "track": draw(st.sampled_from(TRACKS if name == "strict" else ["transductive", "open"])),
         "class_order": draw(st.sampled_from(["size", "random"])),
     }
     return make_stream(graph, Protocol(base=base, pseudo_novel=pseudo_novel, **rules), seed=draw(st.integers(0, 99)))
@@ -211,7 +211,9 @@ def test_strict_sessions_have_no_place_for_queries_and_paper_sessions_carry_them
     strict = make_stream(graph, Protocol(base=2, pseudo_novel=1, way=1))
     assert all(type(session) is Session and not hasattr(session, "queries") for session in strict)
     paper = make_stream(graph, Protocol(base=2, pseudo_novel=1, way=1, name="paper", shot=4))
-    for session in paper:
+    assert all(type(session) is Session for session in paper), "labels are handed out only when asked for"
+    for number in range(1, len(paper) + 1):
+        session = paper.session(number, with_query_labels=True)
         assert isinstance(session, PaperSession)
         counts = np.bincount(session.query_labels)
         assert counts.tolist() == [4] * paper.classes_seen(session.number)
@@ -219,11 +221,15 @@ def test_strict_sessions_have_no_place_for_queries_and_paper_sessions_carry_them
     assert paper.queries(0).nodes.size == 3 * 4
     with pytest.raises(InputError, match="queries"):
         Protocol(base=2, pseudo_novel=1, queries=3)
+    with pytest.raises(InputError, match="no sessions with query labels"):
+        strict.session(1, with_query_labels=True)
+    with pytest.raises(InputError, match="rules out"):
+        Protocol(base=2, pseudo_novel=1, name="paper", track="isolated")
 
 
 def test_a_class_with_fewer_nodes_than_queries_gives_all_it_has() -> None:
     stream = make_stream(random_graph(4, [40, 30, 8]), Protocol(base=2, pseudo_novel=0, way=1, name="paper", queries=9))
-    session = next(iter(stream))
+    session = stream.session(1, with_query_labels=True)
     assert isinstance(session, PaperSession)
     assert np.bincount(session.query_labels).tolist() == [8, 6, 3]
 
@@ -268,7 +274,10 @@ def test_a_class_too_small_for_pseudo_novel_may_still_be_novel() -> None:
         ({"base": 2, "pseudo_novel": 1, "novel": ("c5",)}, "class 'c5' of graph has 4 nodes.*fewer shots"),
         ({"base": ("c9",), "pseudo_novel": 1}, "no class 'c9'"),
         ({"base": ("c1",), "pseudo_novel": ("c1",)}, "named for two parts"),
-        ({"base": 5, "pseudo_novel": 3}, r"5 base \+ 3 pseudo-novel classes.*fewer"),
+        (
+            {"base": 5, "pseudo_novel": 3},
+            r"5 base \+ 3 pseudo-novel classes.*has 5 classes with the 10 nodes that a pseudo",
+        ),
         ({"base": 2, "pseudo_novel": 1, "novel": 9}, "9 novel"),
         ({"base": 2, "pseudo_novel": 1, "way": 1, "sessions": 7}, "7 sessions are asked for"),
         ({"base": 2, "pseudo_novel": 3}, "no novel class"),
@@ -346,6 +355,19 @@ def test_isolated_nodes_many_components_and_zero_features(track: str) -> None:
     for session in stream:
         assert np.isfinite(session.visible_graph.normalised.data).all()
         assert session.visible_graph.edge_count == 0
+
+
+def test_more_classes_a_session_than_there_are_is_said() -> None:
+    with pytest.warns(GraphfclWarning, match="9 classes a session, but there are only 3"):
+        stream = make_stream(random_graph(15, [20] * 5), Protocol(base=1, pseudo_novel=1, way=9))
+    assert [len(session.new_classes) for session in stream] == [3]
+
+
+def test_learning_and_asking_share_one_cut() -> None:
+    stream = make_stream(random_graph(15, [20] * 5), Protocol(base=1, pseudo_novel=1, way=1))
+    assert stream.session(2).visible_graph is stream.evaluation_graph(2)
+    isolated = make_stream(random_graph(15, [20] * 5), Protocol(base=1, pseudo_novel=1, way=1, track="isolated"))
+    assert isolated.session(1).visible_graph.node_count < isolated.evaluation_graph(1).node_count
 
 
 def test_a_session_that_does_not_exist() -> None:

@@ -107,9 +107,15 @@ def _device(wanted: str) -> str:
     return wanted
 
 
-def list_methods() -> None:
-    """All methods, with their settings' defaults."""
+def list_methods(
+    name: Annotated[str | None, typer.Argument(help="Show the settings of this method.", show_default=False)] = None,
+) -> None:
+    """All methods, or the settings of one with their defaults."""
     from graphfcl.cli.show import print_table
-    from graphfcl.methods import METHODS
+    from graphfcl.methods import METHODS, find_method
 
+    if name is not None:
+        rows = find_method(name).settings_rows()
+        print_table(("setting (--set key=value)", "default", "kind"), rows)
+        return
     print_table(("method", "what", "reference"), [(m.name, m.title, m.reference) for m in METHODS])

@@ -43,13 +43,13 @@ def evaluate(
     done: what an earlier, interrupted walk of the same learner has found; the walk goes on after it.
     on_session: called with the evaluation so far after each session.
     """
+    labelled = stream.protocol.name == "paper" and learner.trains_on_query_labels
     evaluation = done or Evaluation((), (), stream.session_of_class)
     for number in range(len(evaluation.confusions), len(stream) + 1):
-        learn = (
-            partial(learner.fit, stream.base, progress)
-            if number == 0
-            else partial(learner.learn, stream.session(number))
-        )
+        if number == 0:
+            learn = partial(learner.fit, stream.base, progress)
+        else:
+            learn = partial(learner.learn, stream.session(number, with_query_labels=labelled))
         start = time.perf_counter()
         learn()
         seconds = time.perf_counter() - start

@@ -6,13 +6,14 @@ import platform
 import resource
 import sys
 import time
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from graphfcl.errors import InputError
+from graphfcl.errors import GraphfclWarning, InputError
 from graphfcl.evaluation import Evaluation, evaluate
 from graphfcl.experiments.checkpoint import load_checkpoint, save_checkpoint
 from graphfcl.files import read_bytes, write_durably
@@ -69,8 +70,13 @@ def run(
     recorder = _Recorder(progress or Progress(), None if folder is None else Path(folder), identity)
     if folder is not None:
         _refuse_another_run(Path(folder), identity)
-        if resume and (Path(folder) / CHECKPOINT_FILE).exists():
-            recorder.restore(learner, job.stream)
+        if (Path(folder) / CHECKPOINT_FILE).exists():
+            if resume:
+                recorder.restore(learner, job.stream)
+            elif not (Path(folder) / RESULT_FILE).exists():
+                raise InputError(f"{folder} holds an unfinished run: go on with --resume, or choose another --out.")
+        elif resume:
+            warnings.warn(f"{folder} holds no checkpoint: the run starts from the beginning.", GraphfclWarning, 2)
         save_stream(job.stream, Path(folder) / STREAM_FILE)
     evaluation = evaluate(
         learner,

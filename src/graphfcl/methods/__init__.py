@@ -24,11 +24,27 @@ class Method:
         """The learner with changed settings; texts are turned into the types of their fields."""
         return self.learner(self.settings_with(changes or {}), seed=seed, device=device)
 
+    def settings_rows(self) -> list[tuple[str, str, str]]:
+        """Name, default and kind of each setting."""
+        return _rows(self.settings(), "")
+
     def settings_with(self, changes: dict[str, Any]) -> Any:
         settings = self.settings()
         for key, value in changes.items():
             settings = _changed(settings, key.split("."), value, self.name)
         return settings
+
+
+def _rows(settings: Any, prefix: str) -> list[tuple[str, str, str]]:
+    hints = get_type_hints(type(settings))
+    rows = []
+    for field in fields(settings):
+        value = getattr(settings, field.name)
+        if is_dataclass(value):
+            rows += _rows(value, f"{prefix}{field.name}.")
+        else:
+            rows.append((f"{prefix}{field.name}", str(value).lower(), _kind(hints[field.name])))
+    return rows
 
 
 def _changed(settings: Any, path: list[str], value: Any, where: str) -> Any:
@@ -38,7 +54,9 @@ def _changed(settings: Any, path: list[str], value: Any, where: str) -> Any:
         hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}."
         raise InputError(f"{where} has no setting {path[0]!r}: {hint}")
     inner = getattr(settings, path[0])
-    if len(path) > 1 and is_dataclass(inner):
+    if len(path) > 1:
+        if not is_dataclass(inner):
+            raise InputError(f"{where}.{path[0]} is a single setting: write {path[0]}=value.")
         return replace(settings, **{path[0]: _changed(inner, path[1:], value, f"{where}.{path[0]}")})
     hint = get_type_hints(type(settings))[path[0]]
     return replace(settings, **{path[0]: _converted(value, hint, f"{where}.{path[0]}")})
@@ -48,7 +66,7 @@ def _converted(value: Any, hint: Any, where: str) -> Any:
     """A text as the type of its field: bool, int, float, one of some words, or none."""
     if not isinstance(value, str):
         return value
-    options = get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
+    options = _options(hint)
     for option in options:
         if option is type(None) and value.lower() == "none":
             return None
@@ -63,8 +81,28 @@ def _converted(value: Any, hint: Any, where: str) -> Any:
                 continue
         if option is str:
             return value
-    words = [str(word) for option in options for word in (get_args(option) or [getattr(option, "__name__", option)])]
-    raise InputError(f"{where} is {value!r}; it must be {' or '.join(words)}.")
+    if any(get_origin(option) is tuple for option in options):
+        raise InputError(f"{where} is a list, which can only be set in Python.")
+    raise InputError(f"{where} is {value!r}; it must be {_kind(hint)}.")
+
+
+def _options(hint: Any) -> tuple[Any, ...]:
+    return get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
+
+
+def _kind(hint: Any) -> str:
+    """What may be written for a type: words, or the name of a kind of number."""
+    words: list[str] = []
+    for option in _options(hint):
+        if get_origin(option) is Literal:
+            words += [str(word) for word in get_args(option)]
+        elif option is type(None):
+            words.append("none")
+        elif option is bool:
+            words += ["true", "false"]
+        else:
+            words.append({int: "whole number", float: "number", str: "word"}.get(option, "list"))
+    return " or ".join(words)
 
 
 METHODS: tuple[Method, ...] = (

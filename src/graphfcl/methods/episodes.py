@@ -116,8 +116,9 @@ def flatten(drawn: np.ndarray, classes: np.ndarray) -> tuple[np.ndarray, np.ndar
 class PseudoIncrementalSampler:
     """Graph Pseudo Incremental Learning: an endless row of sessions over the pseudo-novel classes.
 
-    Each session takes N pseudo-novel classes that are not known yet, with K supports that stay cached while the class
-    counts among the known ones. When fewer than N are left all return, and the cache is emptied.
+    Each session takes N pseudo-novel classes (all, if there are fewer) that are not known yet, with K supports that
+    stay cached while the class counts among the known ones. When fewer than N are left all return, and the cache is
+    emptied.
     """
 
     pools: NodePools
@@ -136,12 +137,13 @@ class PseudoIncrementalSampler:
 
     def sample(self, random: np.random.Generator) -> Episode:
         """The next session. The newly learned classes are known from now on."""
+        size = min(self.way, self.pseudo_novel_columns.size)
         left = np.setdiff1d(self.pseudo_novel_columns, self.known)
-        if left.size < self.way:
+        if left.size < size:
             self.known, self.cached = self.known[:0], self.cached[:0]
             left = self.pseudo_novel_columns
-        new = random.permutation(left)[: self.way]
-        supports = self.pools.draw(new, np.full(new.size, self.shot), random)
+        new = random.permutation(left)[:size]
+        supports = self.pools.draw(new, np.full(size, self.shot), random)
         self.known, self.cached = np.concatenate([self.known, new]), np.concatenate([self.cached, supports])
 
         base = self.base_columns
@@ -155,7 +157,8 @@ class PseudoIncrementalSampler:
         many, many_classes = flatten(base_supports, places[: base.size])
         first, first_classes = flatten(base_queries, places[: base.size])
         second, second_classes = flatten(novel_queries, places[base.size :])
-        tasks = [list(places[base.size + i : base.size + i + self.way]) for i in range(0, self.known.size, self.way)]
+        tasks = np.full((self.known.size // size, self.way), -1, dtype=np.int64)
+        tasks[:, :size] = places[base.size :].reshape(-1, size)
         return Episode(
             class_count=places.size,
             base_count=base.size,
@@ -165,7 +168,7 @@ class PseudoIncrementalSampler:
             queries=np.concatenate([first, second]),
             query_classes=np.concatenate([first_classes, second_classes]),
             own=np.full(first.size + second.size, -1, dtype=np.int64),
-            tasks=tasks_matrix(tasks, self.way),
+            tasks=tasks,
         )
 
     def _without_supports(self, drawn: np.ndarray) -> np.ndarray:

@@ -16,8 +16,8 @@ Loss: −(1/|Q|) Σ_q (1 + w_{y_q}) log p(y_q | q), with w from task-level atten
 
 Where this departs from the paper or the authors' code:
 
-- an episode's base prototypes are means over 20 sampled supports a class, disjoint from the queries; at validation
-  and evaluation they are complete;
+- in an episode and in a fine-tuning step, base prototypes are means over 20 sampled supports a class, disjoint from
+  the queries; at validation and evaluation they are complete;
 - fine-tuning in a strict session sees no query label: its queries are train nodes and the supports themselves, each
   left out of its own prototype;
 - under the track ``isolated`` prototypes are kept as they were computed and the encoder is not fine-tuned, since
@@ -37,7 +37,7 @@ from graphfcl.measures import balanced_accuracy, confusion_matrix
 from graphfcl.methods.episodes import Episode, KnownClasses, NodePools, PseudoIncrementalSampler
 from graphfcl.methods.learner import SILENT, Learner, LearnerState, Progress
 from graphfcl.methods.losses import LOSSES
-from graphfcl.methods.pretraining import Pretraining, PretrainingSettings, linear_head
+from graphfcl.methods.pretraining import Pretraining, PretrainingSettings
 from graphfcl.methods.prototype_network import Embedding, PrototypeNetwork
 from graphfcl.methods.training import (
     EarlyStopping,
@@ -48,12 +48,15 @@ from graphfcl.methods.training import (
     generator_state,
     load_adam,
     make_adam,
+    require_range,
     with_prefix,
     without_prefix,
 )
 from graphfcl.methods.validation import Labelled, ValidationSessions
-from graphfcl.nn import ENCODERS, TASK_ATTENTIONS, GraphInputs, NodeLevelAttention
+from graphfcl.nn import ENCODERS, TASK_ATTENTIONS, GraphInputs, Linear, NodeLevelAttention
 from graphfcl.stream import BaseSession, PaperSession, Session
+
+FINE_TUNING_DRAWS = 3  # validation draws on which each candidate is tried
 
 
 @dataclass(frozen=True)
@@ -68,6 +71,7 @@ class HagMetaSettings:
         ``validation_window``. refit: repeat meta-training on all pseudo-novel classes.
     base_supports, queries: nodes a class in an episode.
     fine_tuning: (steps, rate) candidates of an incremental session, besides (0, 0); validation sessions choose.
+    fine_tuning_steps, fine_tuning_rate: fix the steps instead of choosing them.
     """
 
     gpil: bool = True
@@ -91,6 +95,8 @@ class HagMetaSettings:
     base_supports: int = 20
     queries: int = 10
     fine_tuning: tuple[tuple[int, float], ...] = ((5, 0.001), (20, 0.001), (5, 0.005), (20, 0.005))
+    fine_tuning_steps: int | None = None
+    fine_tuning_rate: float = 0.005
 
     def __post_init__(self) -> None:
         if self.encoder not in ENCODERS:
@@ -101,6 +107,15 @@ class HagMetaSettings:
             raise InputError(f"tla is {self.tla!r}; there are {', '.join(TASK_ATTENTIONS)}.")
         if self.task_weighting not in ("printed", "hard"):
             raise InputError(f"task_weighting is {self.task_weighting!r}; there are printed, hard.")
+        for name in ("hidden", "size", "validate_every", "patience", "validation_window", "base_supports", "queries"):
+            require_range(name, getattr(self, name), least=1)
+        for name in ("episodes", "weight_decay", "fine_tuning_steps"):
+            require_range(name, getattr(self, name), least=0)
+        require_range("dropout", self.dropout, least=0, below=1)
+        for name in ("learning_rate", "fine_tuning_rate"):
+            require_range(name, getattr(self, name), above=0)
+        if self.encoder == "gat" and self.hidden % 4:
+            raise InputError(f"hidden is {self.hidden}; with the encoder gat it must be a multiple of its 4 heads.")
 
     def as_json(self) -> dict[str, Any]:
         """Plain values, the same whether or not they have been through a file."""
@@ -131,6 +146,7 @@ class HagMeta(Learner):
         self.tasks: list[list[int]] = []
         self.kept_prototypes: torch.Tensor | None = None
         self.kept_counts = np.zeros(0, dtype=np.int64)
+        self._last_inputs: GraphInputs | None = None
         self._answers: tuple[VisibleGraph, np.ndarray] | None = None  # of the visible graph last asked about
 
     def _build(self) -> None:
@@ -140,7 +156,7 @@ class HagMeta(Learner):
         encoder = ENCODERS[chosen.encoder](
             sizes["features"], chosen.hidden, chosen.size, start, dropout=chosen.dropout, last_relu=chosen.last_relu
         ).to(self.device)
-        head = linear_head(chosen.size, sizes["base"], start).to(self.device)
+        head = Linear(chosen.size, sizes["base"], start).to(self.device)
         nla = NodeLevelAttention(sizes["features"], 32, 16, start) if chosen.nla else None
         tla = None
         if chosen.tla is not None:
@@ -157,9 +173,13 @@ class HagMeta(Learner):
     # Session 0
 
     def fit(self, base: BaseSession, progress: Progress = SILENT) -> None:
-        inputs = GraphInputs(base.visible_graph, self.device)
+        inputs = self._inputs(base.visible_graph)
         if self.stage == "new":
             self._start(base, inputs)
+        elif self.classes_ != base.classes or self.track != base.track:
+            raise InputError(
+                "this learner was fitted on other classes or another track: make a new one to fit it anew."
+            )
         validation = ValidationSessions.draw(base, self.seed)
         if self.stage == "pre-training":
             self.pretraining.run(base, inputs, self.generator, progress, self)
@@ -176,6 +196,12 @@ class HagMeta(Learner):
             self.kept_prototypes = self._prototypes(self.network.embed(inputs))
             self.kept_counts = np.bincount(self.train[1], minlength=len(self.classes_))
             self.train = _nothing()
+
+    def _inputs(self, visible: VisibleGraph) -> GraphInputs:
+        """The graph on the device; the last one is kept, with what was computed for it."""
+        if self._last_inputs is None or self._last_inputs.visible is not visible:
+            self._last_inputs = GraphInputs(visible, self.device)
+        return self._last_inputs
 
     def _start(self, base: BaseSession, inputs: GraphInputs) -> None:
         self.classes_ = base.classes
@@ -239,7 +265,7 @@ class HagMeta(Learner):
             "pools": NodePools(base.train, base.train_labels, len(base.classes)),
             "base_columns": np.arange(self.sizes["base"]),
             "pseudo_novel_columns": pseudo_novel,
-            "way": min(base.way, pseudo_novel.size),
+            "way": base.way,
             "shot": base.shot,
             "base_supports": self.settings.base_supports,
             "queries": self.settings.queries,
@@ -288,22 +314,44 @@ class HagMeta(Learner):
     ) -> None:
         """Run the validation sessions with each candidate; no step at all comes first and wins a draw."""
         candidates = ((0, 0.0), *self.settings.fine_tuning)
-        if self.track != "isolated" and validation.has_new_classes:
+        if self.track == "isolated":
+            self.fine_tuning_ = (0, 0.0)
+        elif base.protocol == "paper":
+            self.fine_tuning_ = (1, self.settings.learning_rate)
+        elif self.settings.fine_tuning_steps is not None:
+            self.fine_tuning_ = (self.settings.fine_tuning_steps, self.settings.fine_tuning_rate)
+        elif validation.has_new_classes:
             start, best = copy_weights(self.network), -np.inf
             for number, (steps, rate) in enumerate(candidates):
-                scores = []
-                for draw in range(3):
-                    self._load_weights(start)
-                    alone = validation.only(draw)
-                    for known in alone.sessions():
-                        self._fine_tune(inputs, known, steps, rate)
-                    scores.append(self._validate(inputs, alone))
-                if np.mean(scores) > best:
-                    best, self.fine_tuning_ = float(np.mean(scores)), (steps, rate)
+                score = self._try_fine_tuning(inputs, validation, start, steps, rate)
+                if score > best:
+                    best, self.fine_tuning_ = score, (steps, rate)
                 progress.step("choosing fine-tuning", number + 1, len(candidates), score=best)
             self._load_weights(start)
-        repeat = self._can_meta_train(base) and self.settings.refit and self.meta_episodes_ > 0
+        held_out = len(base.validation_columns) > 0
+        repeat = self._can_meta_train(base) and self.settings.refit and held_out and self.meta_episodes_ > 0
         self._enter("refit" if repeat else "ready", progress)
+
+    def _try_fine_tuning(
+        self,
+        inputs: GraphInputs,
+        validation: ValidationSessions,
+        start: dict[str, torch.Tensor],
+        steps: int,
+        rate: float,
+    ) -> float:
+        """The validation score after sessions with so many steps; −∞ if they diverge."""
+        scores = []
+        for draw in range(FINE_TUNING_DRAWS):
+            self._load_weights(start)
+            alone = validation.only(draw)
+            try:
+                for known in alone.sessions():
+                    self._fine_tune(inputs, known, steps, rate)
+            except DivergenceError:
+                return -np.inf
+            scores.append(self._validate(inputs, alone))
+        return float(np.mean(scores))
 
     def _refuse_chance(self, base: BaseSession, inputs: GraphInputs) -> None:
         """A collapsed encoder puts every node in one place; its table would look like a result."""
@@ -311,7 +359,9 @@ class HagMeta(Learner):
         prototypes = self.network.prototypes(embedding, (base.train, base.train_labels), _nothing(), count)
         found = self.network.scores(embedding, base.validation, prototypes).argmax(dim=1).cpu().numpy()
         accuracy = balanced_accuracy(confusion_matrix(base.validation_labels, found, count))
-        if count > 1 and not accuracy > 1.2 / count:
+        sizes = np.bincount(base.validation_labels, minlength=count).clip(min=1)
+        error = np.sqrt((1 / count) * (1 - 1 / count) * (1 / sizes).sum()) / count  # of a balanced accuracy by chance
+        if count > 1 and not accuracy > 1 / count + 2 * error:
             raise DivergenceError(
                 f"after training the balanced accuracy on validation nodes is {accuracy:.3f} with {count} classes, no "
                 "better than chance: the encoder collapsed, or neither features nor edges tell the classes apart; try "
@@ -326,7 +376,7 @@ class HagMeta(Learner):
         self.classes_ = self.classes_ + session.new_classes
         if new:
             self.tasks.append(new)
-        inputs = GraphInputs(session.visible_graph, self.device)
+        inputs = self._inputs(session.visible_graph)
         if self.track == "isolated":
             self._keep_prototypes(inputs, session)
             return
@@ -338,7 +388,7 @@ class HagMeta(Learner):
             episode = self._known_classes().with_queries(
                 session.queries, session.query_labels, self.settings.base_supports, self.random
             )
-            loss = self._step(inputs, episode, self._new_optimiser(self.settings.learning_rate))
+            loss = self._step(inputs, episode, self._new_optimiser(self.fine_tuning_[1]))
             check_finite(loss, "the gradient step of session", session.number)
         else:
             self._fine_tune(inputs, self._known_classes(), *self.fine_tuning_)
@@ -378,7 +428,7 @@ class HagMeta(Learner):
     def scores(self, visible: VisibleGraph, nodes: np.ndarray) -> np.ndarray:
         # All nodes are scored at once, whatever is asked: products of other shapes differ in their last digits.
         if self._answers is None or self._answers[0] is not visible:
-            embedding = self.network.embed(GraphInputs(visible, self.device))
+            embedding = self.network.embed(self._inputs(visible))
             prototypes = self._prototypes(embedding) if self.kept_prototypes is None else self.kept_prototypes
             answers = self.network.scores(embedding, visible.nodes, prototypes)
             self._answers = (visible, answers.cpu().numpy())
@@ -409,9 +459,10 @@ class HagMeta(Learner):
             **self._identity(),
             "stage": self.stage,
             "classes": list(self.classes_),
-            "sizes": self.sizes,
+            "sizes": dict(self.sizes),
             "track": self.track,
-            "tasks": self.tasks,
+            "tasks": [list(task) for task in self.tasks],
+            "device": self.device.type,
             "episode": self.episode,
             "meta_episodes": self.meta_episodes_,
             "fine_tuning": list(self.fine_tuning_),
@@ -441,12 +492,15 @@ class HagMeta(Learner):
         values, tensors = state.values, state.tensors
         if any(values.get(key) != value for key, value in self._identity().items()):
             raise InputError("the saved learner has another method, seed or settings than this one: use the same ones.")
-        self.stage, self.classes_, self.sizes = values["stage"], tuple(values["classes"]), values["sizes"]
-        self.track, self.tasks = values["track"], values["tasks"]
+        self.stage, self.classes_, self.sizes = values["stage"], tuple(values["classes"]), dict(values["sizes"])
+        self.track, self.tasks = values["track"], [list(task) for task in values["tasks"]]
         self.episode, self.meta_episodes_ = values["episode"], values["meta_episodes"]
         self.fine_tuning_ = (values["fine_tuning"][0], values["fine_tuning"][1])
         self.random = generator_from(values["random"])
-        self.generator.set_state(tensors["generator"])
+        if values["device"] == self.device.type:
+            self.generator.set_state(tensors["generator"])
+        else:  # generators of different devices have nothing in common
+            self.generator.manual_seed(self.seed + 1 + self.episode)
         self.train, self.supports = _tensor_arrays("train", tensors), _tensor_arrays("supports", tensors)
         self.kept_counts = tensors["kept_counts"].numpy()
         kept = tensors.get("kept_prototypes")

@@ -53,7 +53,8 @@ def hard_task_loss(
     task = task_of_class[labels]
     total = torch.zeros_like(task_weights).index_add(0, task, losses)
     count = torch.zeros_like(task_weights).index_add(0, task, torch.ones_like(losses))
-    target = torch.softmax(total / count.clamp(min=1), dim=0)
+    mean = torch.where(count > 0, total / count.clamp(min=1), -torch.inf)  # a task without queries teaches nothing
+    target = torch.softmax(mean, dim=0)
     return -(target * torch.log(task_weights.clamp(min=1e-12))).sum()
 
 

@@ -19,6 +19,7 @@ from graphfcl.methods.training import (
     check_finite,
     load_adam,
     make_adam,
+    require_range,
     with_prefix,
     without_prefix,
 )
@@ -34,15 +35,11 @@ class PretrainingSettings:
     learning_rate: float = 0.005
     weight_decay: float = 0.0005
 
-
-def linear_head(size: int, classes: int, generator: torch.Generator) -> nn.Linear:
-    """A linear classifier with weights drawn from a generator (Glorot) and no bias at first."""
-    head = nn.Linear(size, classes)
-    with torch.no_grad():
-        bound = (6 / (size + classes)) ** 0.5
-        head.weight.copy_((torch.rand(classes, size, generator=generator) * 2 - 1) * bound)
-        head.bias.zero_()
-    return head
+    def __post_init__(self) -> None:
+        for name in ("epochs", "steps_per_epoch", "patience"):
+            require_range(f"pretraining.{name}", getattr(self, name), least=1)
+        require_range("pretraining.learning_rate", self.learning_rate, above=0)
+        require_range("pretraining.weight_decay", self.weight_decay, least=0)
 
 
 class Pretraining:

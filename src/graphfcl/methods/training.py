@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from graphfcl.errors import DivergenceError
+from graphfcl.errors import DivergenceError, InputError
 
 
 def make_adam(parameters: Iterable[nn.Parameter], rate: float, weight_decay: float) -> torch.optim.Adam:
@@ -20,7 +20,7 @@ def make_adam(parameters: Iterable[nn.Parameter], rate: float, weight_decay: flo
 def adam_tensors(adam: torch.optim.Adam, prefix: str) -> dict[str, torch.Tensor]:
     """The state of the optimiser as plain tensors."""
     return {
-        f"{prefix}.{number}.{name}": value.detach().cpu()
+        f"{prefix}.{number}.{name}": value.detach().cpu().clone()
         for number, state in adam.state_dict()["state"].items()
         for name, value in state.items()
     }
@@ -32,7 +32,7 @@ def load_adam(adam: torch.optim.Adam, tensors: dict[str, torch.Tensor], prefix: 
     for key, value in tensors.items():
         if key.startswith(f"{prefix}."):
             number, name = key.removeprefix(f"{prefix}.").split(".")
-            state.setdefault(int(number), {})[name] = value
+            state.setdefault(int(number), {})[name] = value.clone()
     adam.load_state_dict({"state": state, "param_groups": adam.state_dict()["param_groups"]})
 
 
@@ -41,7 +41,7 @@ def copy_weights(module: nn.Module) -> dict[str, torch.Tensor]:
 
 
 def with_prefix(prefix: str, tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
-    return {f"{prefix}.{name}": value.detach().cpu() for name, value in tensors.items()}
+    return {f"{prefix}.{name}": value.detach().cpu().clone() for name, value in tensors.items()}
 
 
 def without_prefix(prefix: str, tensors: dict[str, torch.Tensor]) -> dict[str, torch.Tensor]:
@@ -98,6 +98,25 @@ class EarlyStopping:
         self.score = -math.inf if score is None else score
         self.step, self.stale, self.weights = values["step"], values["stale"], weights
         self.recent = list(values["recent"])
+
+
+def require_range(
+    name: str,
+    value: float | None,
+    *,
+    least: float | None = None,
+    above: float | None = None,
+    below: float | None = None,
+) -> None:
+    """Refuse a setting outside its range; None is always in it."""
+    if value is None:
+        return
+    if least is not None and value < least:
+        raise InputError(f"{name} is {value}; it must be at least {least}.")
+    if above is not None and value <= above:
+        raise InputError(f"{name} is {value}; it must be above {above}.")
+    if below is not None and value >= below:
+        raise InputError(f"{name} is {value}; it must be below {below}.")
 
 
 def check_finite(loss: torch.Tensor, stage: str, step: int) -> float:

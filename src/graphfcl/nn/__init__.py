@@ -2,7 +2,7 @@
 
 from graphfcl.nn.attention import TASK_ATTENTIONS, InvariantTaskAttention, NodeLevelAttention, PrintedTaskAttention
 from graphfcl.nn.dense import DenseRows, DenseTable
-from graphfcl.nn.encoders import ENCODERS, Encoder, GatEncoder, GcnEncoder, GcnLayer, dropout
+from graphfcl.nn.encoders import ENCODERS, Encoder, GatEncoder, GcnEncoder, Linear, dropout
 from graphfcl.nn.inputs import FeatureRows, GatRows, GcnRows, GraphInputs
 from graphfcl.nn.sparse import SparseMatrix
 
@@ -16,10 +16,10 @@ __all__ = [
     "GatEncoder",
     "GatRows",
     "GcnEncoder",
-    "GcnLayer",
     "GcnRows",
     "GraphInputs",
     "InvariantTaskAttention",
+    "Linear",
     "NodeLevelAttention",
     "PrintedTaskAttention",
     "SparseMatrix",

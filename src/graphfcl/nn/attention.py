@@ -3,7 +3,7 @@
 import torch
 from torch import nn
 
-from graphfcl.nn.encoders import GcnLayer
+from graphfcl.nn.encoders import Linear
 from graphfcl.nn.inputs import GcnRows
 
 
@@ -16,9 +16,9 @@ class NodeLevelAttention(nn.Module):
 
     def __init__(self, features: int, hidden: int, size: int, generator: torch.Generator) -> None:
         super().__init__()
-        self.first = GcnLayer(features, hidden, generator)
-        self.second = GcnLayer(hidden, size, generator)
-        self.last = GcnLayer(size, 1, generator)
+        self.first = Linear(features, hidden, generator)
+        self.second = Linear(hidden, size, generator)
+        self.last = Linear(size, 1, generator)
 
     def forward(self, rows: GcnRows) -> torch.Tensor:
         """(r,) λ̃ of the rows, each in (0, 1)."""
@@ -40,9 +40,9 @@ class PrintedTaskAttention(nn.Module):
         self.way = way
         middle = max(base, way)
         self.base_layers = nn.ModuleList(
-            [GcnLayer(base, middle, generator), GcnLayer(middle, middle, generator), GcnLayer(middle, way, generator)]
+            [Linear(base, middle, generator), Linear(middle, middle, generator), Linear(middle, way, generator)]
         )
-        self.shared = GcnLayer(way, 1, generator)
+        self.shared = Linear(way, 1, generator)
 
     def forward(self, prototypes: torch.Tensor, tasks: torch.Tensor, base: int, current: int) -> torch.Tensor:
         """(tasks + 1,) weights of the base task and of the others.
@@ -70,7 +70,7 @@ class InvariantTaskAttention(nn.Module):
     def __init__(self, base: int, way: int, size: int, generator: torch.Generator) -> None:  # noqa: ARG002
         super().__init__()
         self.way = way
-        self.layers = nn.ModuleList([GcnLayer(size, size, generator) for _ in range(3)])
+        self.layers = nn.ModuleList([Linear(size, size, generator) for _ in range(3)])
 
     def forward(self, prototypes: torch.Tensor, tasks: torch.Tensor, base: int, current: int) -> torch.Tensor:
         """As in :class:`PrintedTaskAttention`; ``tasks`` may have any width."""

@@ -36,8 +36,8 @@ def dropout(values: torch.Tensor, share: float, generator: torch.Generator | Non
     return values * kept.to(values.dtype).div_(1 - share)
 
 
-class GcnLayer(nn.Module):
-    """Weights (in, out) and a bias of one graph convolution; the aggregation is the caller's."""
+class Linear(nn.Module):
+    """x W + b with weights (in, out) drawn from a generator; in a graph convolution the caller aggregates."""
 
     def __init__(self, inputs: int, outputs: int, generator: torch.Generator) -> None:
         super().__init__()
@@ -46,7 +46,6 @@ class GcnLayer(nn.Module):
         self.bias = nn.Parameter(torch.zeros(outputs))
 
     def forward(self, values: torch.Tensor) -> torch.Tensor:
-        """x W + b, without aggregation."""
         return values @ self.weight + self.bias
 
 
@@ -68,8 +67,8 @@ class GcnEncoder(nn.Module):
     ) -> None:
         super().__init__()
         self.size, self.dropout, self.last_relu = size, dropout, last_relu
-        self.first = GcnLayer(features, hidden, generator)
-        self.second = GcnLayer(hidden, size, generator)
+        self.first = Linear(features, hidden, generator)
+        self.second = Linear(hidden, size, generator)
 
     def rows(self, graph: GraphInputs, rows: np.ndarray | None, lead: int = 0) -> GcnRows:
         return graph.all_gcn_rows if rows is None else graph.gcn_rows(rows, lead)

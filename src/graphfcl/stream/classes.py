@@ -69,7 +69,7 @@ def choose_classes(graph: Graph, protocol: Protocol, random: np.random.Generator
             return
         fitting = [number for number in candidates if sizes[number] >= needs[part]]
         if wanted is not None and len(fitting) < wanted:
-            raise _too_few_classes(graph, protocol, needs)
+            raise _too_few_classes(graph, protocol, needs, part)
         chosen[part] = fitting[:wanted]
 
     take("base", protocol.base, order)
@@ -114,21 +114,18 @@ def _named_classes(graph: Graph, protocol: Protocol, part: str, need: int) -> li
     return numbers
 
 
-def _too_few_classes(graph: Graph, protocol: Protocol, needs: dict[str, int]) -> InputError:
+def _too_few_classes(graph: Graph, protocol: Protocol, needs: dict[str, int], part: str) -> InputError:
+    titles = {name: name.replace("_", "-") for name in PARTS}
+    wanted = {name: getattr(protocol, name) for name in PARTS}
     asked = " + ".join(
-        f"{len(part) if isinstance(part, tuple) else part} {title}"
-        for part, title in (
-            (protocol.base, "base"),
-            (protocol.pseudo_novel, "pseudo-novel"),
-            (protocol.novel, "novel"),
-        )
-        if part is not None
+        f"{len(size) if isinstance(size, tuple) else size} {titles[name]}"
+        for name, size in wanted.items()
+        if size is not None
     )
-    enough = int((graph.class_sizes >= min(needs.values())).sum())
+    enough = int((graph.class_sizes >= needs[part]).sum())
     return InputError(
-        f"{asked} classes are asked for, but only {enough} of the {len(graph.class_names)} classes of {graph.name} "
-        f"have enough nodes (base {needs['base']}, pseudo-novel {needs['pseudo_novel']}, novel {needs['novel']}): "
-        "ask for fewer classes or fewer shots."
+        f"{asked} classes are asked for, but {graph.name} has {enough} classes with the {needs[part]} nodes that a "
+        f"{titles[part]} class needs (and {len(graph.class_names)} in all): ask for fewer classes or fewer shots."
     )
 
 

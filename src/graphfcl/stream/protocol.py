@@ -57,6 +57,11 @@ class Protocol:
             raise InputError("train_share and validation_share must be shares that leave some nodes for the test.")
         if not 0 <= self.pool_share < 1:
             raise InputError(f"pool_share is {self.pool_share}; it must be at least 0 and below 1.")
+        if self.name == "paper" and self.track == "isolated":
+            raise InputError(
+                "the protocol 'paper' encodes old nodes again in every session, which the track 'isolated' rules out: "
+                "take 'strict', or another track."
+            )
         if self.queries is not None and self.name == "strict":
             raise InputError("queries cannot be set under 'strict', which asks about all test nodes: use 'paper'.")
 

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from graphfcl.graph import VisibleGraph
-from graphfcl.stream.protocol import Track
+from graphfcl.stream.protocol import ProtocolName, Track
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,6 +32,7 @@ class BaseSession:
     way: int
     shot: int
     track: Track
+    protocol: ProtocolName = "strict"
 
     @property
     def classes(self) -> tuple[str, ...]:

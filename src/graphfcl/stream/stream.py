@@ -40,6 +40,7 @@ class Stream:
         self.text_weights = text_weights
         self._columns = split.columns_of_nodes(graph)
         self._sessions = split.sessions_of_nodes(graph)
+        self._last_cut: tuple[VisibleGraph, bool] | None = None
 
     def __repr__(self) -> str:
         return (
@@ -86,10 +87,13 @@ class Stream:
             way=self.protocol.way,
             shot=self.protocol.shot,
             track=self.protocol.track,
+            protocol=self.protocol.name,
         )
 
-    def session(self, number: int) -> Session:
-        """Session 1..T; under the protocol ``paper`` a :class:`PaperSession`."""
+    def session(self, number: int, *, with_query_labels: bool = False) -> Session:
+        """Session 1..T; ``with_query_labels`` a :class:`PaperSession`, which only the protocol ``paper`` has."""
+        if with_query_labels and self.protocol.name != "paper":
+            raise InputError(f"the protocol {self.protocol.name!r} has no sessions with query labels: use 'paper'.")
         if not 1 <= number <= len(self):
             raise InputError(f"session {number} does not exist: the stream has sessions 1 to {len(self)}.")
         supports = np.flatnonzero((self.split.roles == Role.SUPPORT) & (self._sessions == number))
@@ -102,7 +106,7 @@ class Stream:
             "visible_graph": self.visible_graph(number),
             "track": self.protocol.track,
         }
-        if self.protocol.name == "strict":
+        if not with_query_labels:
             return Session(**arguments)
         queries = self.queries(number)
         return PaperSession(**arguments, queries=queries.nodes, query_labels=queries.labels)
@@ -133,7 +137,13 @@ class Stream:
         return Queries(nodes=nodes, labels=self._columns[nodes])
 
     def _cut(self, nodes: np.ndarray, parts: np.ndarray | None = None) -> VisibleGraph:
-        return cut_visible(self.graph, nodes, text_weights=self.text_weights, parts=parts)
+        """Cut the graph; the last one is kept, because a session is learned and asked about on the same graph."""
+        last = self._last_cut
+        same = last is not None and np.array_equal(last[0].nodes, nodes) and last[1] == (parts is not None)
+        if last is None or not same:
+            last = (cut_visible(self.graph, nodes, text_weights=self.text_weights, parts=parts), parts is not None)
+            self._last_cut = last
+        return last[0]
 
 
 def make_stream(graph: Graph, protocol: Protocol | None = None, *, seed: int = 0, **changes: Any) -> Stream:
@@ -147,6 +157,9 @@ def make_stream(graph: Graph, protocol: Protocol | None = None, *, seed: int = 0
     if split.left_out:
         listed = "; ".join(f"{name} ({reason})" for name, reason in split.left_out.items())
         warnings.warn(f"{graph.name}: classes too small for any part were left out: {listed}.", GraphfclWarning, 2)
+    novel = len(split.classes) - split.base_count - split.pseudo_novel_count
+    if rules.way > novel:
+        warnings.warn(f"{graph.name}: {rules.way} classes a session, but there are only {novel}.", GraphfclWarning, 2)
     return Stream(graph, rules, seed, split, _fit_text(graph, rules, split))
 
 
