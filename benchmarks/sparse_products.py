@@ -1,7 +1,7 @@
 """Ways to multiply sparse matrices on this machine, forwards and backwards, for an episode and for the whole graph.
 
-The matrices are those of ``debian``: Â·X of an episode's neighbourhood (used once) and of the whole graph (used again and
-again). Each way is timed for Y = M·W and dL/dW = Mᵀ·G with 32 columns; for the episode its preparation counts too.
+The matrices are those of ``debian``: Â·X of an episode's neighbourhood (used once) and of the whole graph (used again
+and again). Each way is timed for Y = M·W and dL/dW = Mᵀ·G with 32 columns; for the episode its preparation counts too.
 """
 
 from collections.abc import Callable
@@ -33,8 +33,8 @@ def ways(matrix: sparse.csr_array) -> dict[str, Callable[[], Callable[[], object
         return prepare
 
     def torch_csr() -> Callable[[], object]:
-        parts = (matrix.indptr, matrix.indices, matrix.data)
-        held = torch.sparse_csr_tensor(*(torch.from_numpy(part) for part in parts), size=matrix.shape)
+        pointers, columns, values = map(torch.from_numpy, (matrix.indptr, matrix.indices, matrix.data))
+        held = torch.sparse_csr_tensor(pointers, columns, values, size=matrix.shape)
         return lambda: (held @ weights.detach(), held.t() @ gradient)
 
     def torch_coo() -> Callable[[], object]:
