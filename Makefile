@@ -2,7 +2,7 @@ PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
 
-.PHONY: setup demo test slow lint bench
+.PHONY: setup demo test lint bench
 
 setup: $(VENV)/.installed
 
@@ -16,9 +16,6 @@ demo: setup
 
 test: setup
 	$(BIN)/python -m pytest
-
-slow: setup
-	$(BIN)/python -m pytest -m slow
 
 lint: setup
 	$(BIN)/ruff check .

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from graphfcl.evaluation import evaluate
     from graphfcl.graph import Graph, build_graph, from_networkx, from_pyg, from_scipy, read_npz, read_tables
     from graphfcl.measures import measure_stream, summarise_seeds
+    from graphfcl.methods import HagMeta, HagMetaSettings
     from graphfcl.stream import Protocol, Stream, load_stream, make_stream, save_stream
 
 __version__ = "0.1.0"
@@ -38,6 +39,8 @@ _PLACES = {
     "make_stream": "stream",
     "save_stream": "stream",
     "evaluate": "evaluation",
+    "HagMeta": "methods",
+    "HagMetaSettings": "methods",
     "measure_stream": "measures",
     "summarise_seeds": "measures",
 }
@@ -45,6 +48,8 @@ _PLACES = {
 __all__ = [
     "Graph",
     "GraphfclWarning",
+    "HagMeta",
+    "HagMetaSettings",
     "InputError",
     "Protocol",
     "Stream",
