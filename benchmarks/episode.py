@@ -35,14 +35,14 @@ class Bench:
         self.inputs = GraphInputs(self.base.visible_graph, self.learner.device)
         self.learner._start(self.base, self.inputs)
         columns = np.arange(self.learner.sizes["base"], self.learner.sizes["many"])
-        self.learner._prepare_episodes(self.base, columns)
+        self.learner.meta.prepare(self.base, columns)
         self.episode = self.sample()
         for _ in range(columns.size // self.base.way - 1):
             self.episode = self.sample()
 
     def sample(self) -> Episode:
-        assert self.learner.sampler is not None
-        return self.learner.sampler.sample(self.learner.random)
+        assert self.learner.meta.sampler is not None
+        return self.learner.meta.sampler.sample(self.learner.random)
 
     def synchronise(self) -> None:
         if self.learner.device.type == "cuda":
@@ -50,8 +50,8 @@ class Bench:
 
     def run_episode(self) -> None:
         """One of average size: the sampler goes through all sizes in turn."""
-        assert self.learner.optimiser is not None
-        self.learner._step(self.inputs, self.sample(), self.learner.optimiser)
+        assert self.learner.meta.optimiser is not None
+        self.learner._step(self.inputs, self.sample(), self.learner.meta.optimiser)
         self.synchronise()
 
     def run_cycle(self) -> None:
@@ -79,7 +79,7 @@ def dense_episode(bench: Bench, graph: Graph) -> Callable[[], None]:
     encoder: Any = learner.network.encoder
     nla: Any = learner.network.nla
     tla: Any = learner.network.tla
-    optimiser = learner.optimiser
+    optimiser = learner.meta.optimiser
     assert optimiser is not None
 
     def convolve(values: torch.Tensor, layer: Any) -> torch.Tensor:
@@ -125,7 +125,7 @@ def products_alone(bench: Bench) -> Callable[[], None]:
     head = needed.head()
     encoder: Any = learner.network.encoder
     nla: Any = learner.network.nla
-    optimiser = learner._new_optimiser(0.0)
+    optimiser = learner.meta.new_optimiser(0.0)
 
     def run() -> None:
         optimiser.zero_grad(set_to_none=True)
@@ -190,9 +190,9 @@ def main(device: str | None = None) -> None:
 
 def one_of_size(bench: Bench) -> None:
     """The kept episode once more, planned, computed and stepped as any other; sampling is timed with it."""
-    assert bench.learner.optimiser is not None
+    assert bench.learner.meta.optimiser is not None
     bench.sample()
-    bench.learner._step(bench.inputs, bench.episode, bench.learner.optimiser)
+    bench.learner._step(bench.inputs, bench.episode, bench.learner.meta.optimiser)
     bench.synchronise()
 
 

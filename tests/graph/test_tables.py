@@ -239,3 +239,15 @@ def test_graphs_that_a_table_would_spoil_are_not_written(tmp_path: Path) -> None
     with pytest.raises(InputError, match="csv or parquet, not 'xlsx'"):
         write_tables(build_graph(coo([], 2), np.eye(2), [0, 1]), tmp_path, suffix="xlsx")
     assert list(tmp_path.iterdir()) == []
+
+
+def test_minus_one_is_an_unknown_class_and_no_name_for_one(tmp_path: Path) -> None:
+    (tmp_path / "nodes.csv").write_text("id,label,x\na,-1,1\nb,red,2\nc,,3\n")
+    (tmp_path / "edges.csv").write_text("source,target\na,b\n")
+    graph = read_tables(tmp_path)
+    assert graph.labels.tolist() == [-1, 0, -1]
+    assert graph.class_names == ("red",)
+    named = build_graph(np.zeros((1, 1)), np.zeros((1, 1)), ["-1x"], class_names=["-1x"])
+    write_tables(named, tmp_path / "fine")
+    with pytest.raises(InputError, match="rename it"):
+        write_tables(build_graph(np.zeros((1, 1)), np.zeros((1, 1)), [0], class_names=["-1"]), tmp_path / "refused")

@@ -36,10 +36,10 @@ def prepared(stream: Stream) -> tuple[HagMeta, GraphInputs, Episode]:
     assert isinstance(learner, HagMeta)
     inputs = GraphInputs(stream.base.visible_graph, learner.device)
     learner._start(stream.base, inputs)
-    learner._prepare_episodes(stream.base, np.arange(4, 7))
-    assert learner.sampler is not None
-    learner.sampler.sample(learner.random)
-    return learner, inputs, learner.sampler.sample(learner.random)
+    learner.meta.prepare(stream.base, np.arange(4, 7))
+    assert learner.meta.sampler is not None
+    learner.meta.sampler.sample(learner.random)
+    return learner, inputs, learner.meta.sampler.sample(learner.random)
 
 
 def test_prototypes_are_means_of_train_nodes_and_attended_supports(stream: Stream) -> None:
@@ -95,12 +95,12 @@ def test_an_episode_encodes_once_and_its_gradients_are_its_own(stream: Stream) -
     calls = []
     learner.network.encoder.register_forward_hook(lambda *_: calls.append(1))
     learner.generator = None  # type: ignore[assignment]  # no dropout
-    assert learner.optimiser is not None
+    assert learner.meta.optimiser is not None
     for _ in range(2):
         loss = learner.network.episode_loss(inputs, episode, None)
         expected = torch.autograd.grad(loss, list(learner.network.parameters()), allow_unused=True)
         calls.clear()
-        learner._step(inputs, episode, learner.optimiser)
+        learner._step(inputs, episode, learner.meta.optimiser)
         assert len(calls) == 1
         for parameter, gradient in zip(learner.network.parameters(), expected, strict=True):
             assert gradient is not None

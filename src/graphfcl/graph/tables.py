@@ -280,6 +280,8 @@ def write_tables(graph: Graph, folder: str | Path, *, suffix: str = "parquet") -
 
     if sparse.issparse(graph.features):
         raise InputError(f"{graph.name} has sparse features, which a table would make dense: write it as .npz.")
+    if "-1" in graph.class_names:
+        raise InputError(f"{graph.name} has a class named '-1', which a table reads as unknown: rename it.")
     if suffix not in ("csv", "parquet"):
         raise InputError(f"tables are written as csv or parquet, not {suffix!r}.")
     feature_names = (

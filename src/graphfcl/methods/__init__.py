@@ -6,7 +6,8 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from graphfcl.errors import InputError
-from graphfcl.methods.hag_meta import HagMeta, HagMetaSettings
+from graphfcl.methods.hag_meta import HagMeta
+from graphfcl.methods.hag_meta_settings import HagMetaSettings
 from graphfcl.methods.learner import Learner, LearnerState, Progress
 
 

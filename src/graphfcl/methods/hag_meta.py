@@ -24,9 +24,7 @@ Where this departs from the paper or the authors' code:
   nothing old could be encoded again.
 """
 
-import json
-from dataclasses import asdict, dataclass, field
-from typing import Any, ClassVar, Literal
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -34,21 +32,18 @@ import torch
 from graphfcl.errors import DivergenceError, InputError
 from graphfcl.graph import VisibleGraph
 from graphfcl.measures import balanced_accuracy, confusion_matrix
-from graphfcl.methods.episodes import Episode, KnownClasses, NodePools, PseudoIncrementalSampler
+from graphfcl.methods.episodes import Episode, KnownClasses, NodePools
+from graphfcl.methods.hag_meta_settings import HagMetaSettings
 from graphfcl.methods.learner import SILENT, Learner, LearnerState, Progress
 from graphfcl.methods.losses import LOSSES
-from graphfcl.methods.pretraining import Pretraining, PretrainingSettings
+from graphfcl.methods.meta_training import MetaTraining
+from graphfcl.methods.pretraining import Pretraining
 from graphfcl.methods.prototype_network import Embedding, PrototypeNetwork
 from graphfcl.methods.training import (
-    EarlyStopping,
-    adam_tensors,
     check_finite,
     copy_weights,
     generator_from,
     generator_state,
-    load_adam,
-    make_adam,
-    require_range,
     with_prefix,
     without_prefix,
 )
@@ -57,69 +52,6 @@ from graphfcl.nn import ENCODERS, TASK_ATTENTIONS, GraphInputs, Linear, NodeLeve
 from graphfcl.stream import BaseSession, PaperSession, Session
 
 FINE_TUNING_DRAWS = 3  # validation draws on which each candidate is tried
-
-
-@dataclass(frozen=True)
-class HagMetaSettings:
-    """All settings; the defaults are the paper's where it names them.
-
-    gpil, nla: whether to meta-train, and to weight supports. tla: the form of task-level attention, or none.
-    task_weighting: ``printed``, or ``hard``, which teaches the attention the tasks with the larger loss.
-    loss: ``softmax``, or the ``binary`` form as printed.
-    last_relu: ReLU on the last encoder layer, which the authors' code does not have.
-    episodes, validate_every, patience: of meta-training; a validation counts as the mean of the last
-        ``validation_window``. refit: repeat meta-training on all pseudo-novel classes.
-    base_supports, queries: nodes a class in an episode.
-    fine_tuning: (steps, rate) candidates of an incremental session, besides (0, 0); validation sessions choose.
-    fine_tuning_steps, fine_tuning_rate: fix the steps instead of choosing them.
-    """
-
-    gpil: bool = True
-    nla: bool = True
-    tla: Literal["printed", "invariant"] | None = "printed"
-    task_weighting: Literal["printed", "hard"] = "printed"
-    loss: Literal["softmax", "binary"] = "softmax"
-    encoder: str = "gcn"
-    hidden: int = 32
-    size: int = 16
-    last_relu: bool = True
-    dropout: float = 0.5
-    learning_rate: float = 0.005
-    weight_decay: float = 0.0005
-    pretraining: PretrainingSettings = field(default_factory=PretrainingSettings)
-    episodes: int = 1000
-    validate_every: int = 20
-    patience: int = 10
-    validation_window: int = 5
-    refit: bool = True
-    base_supports: int = 20
-    queries: int = 10
-    fine_tuning: tuple[tuple[int, float], ...] = ((5, 0.001), (20, 0.001), (5, 0.005), (20, 0.005))
-    fine_tuning_steps: int | None = None
-    fine_tuning_rate: float = 0.005
-
-    def __post_init__(self) -> None:
-        if self.encoder not in ENCODERS:
-            raise InputError(f"encoder is {self.encoder!r}; there are {', '.join(ENCODERS)}.")
-        if self.loss not in LOSSES:
-            raise InputError(f"loss is {self.loss!r}; there are {', '.join(LOSSES)}.")
-        if self.tla is not None and self.tla not in TASK_ATTENTIONS:
-            raise InputError(f"tla is {self.tla!r}; there are {', '.join(TASK_ATTENTIONS)}.")
-        if self.task_weighting not in ("printed", "hard"):
-            raise InputError(f"task_weighting is {self.task_weighting!r}; there are printed, hard.")
-        for name in ("hidden", "size", "validate_every", "patience", "validation_window", "base_supports", "queries"):
-            require_range(name, getattr(self, name), least=1)
-        for name in ("episodes", "weight_decay", "fine_tuning_steps"):
-            require_range(name, getattr(self, name), least=0)
-        require_range("dropout", self.dropout, least=0, below=1)
-        for name in ("learning_rate", "fine_tuning_rate"):
-            require_range(name, getattr(self, name), above=0)
-        if self.encoder == "gat" and self.hidden % 4:
-            raise InputError(f"hidden is {self.hidden}; with the encoder gat it must be a multiple of its 4 heads.")
-
-    def as_json(self) -> dict[str, Any]:
-        """Plain values, the same whether or not they have been through a file."""
-        return json.loads(json.dumps(asdict(self)))
 
 
 class HagMeta(Learner):
@@ -136,7 +68,6 @@ class HagMeta(Learner):
         self.stage = "new"
         self.random = np.random.default_rng([seed, 1])
         self.generator = torch.Generator(self.device).manual_seed(seed)
-        self.episode = 0
         self.meta_episodes_ = 0  # as many as validation found best
         self.fine_tuning_ = (0, 0.0)  # steps and rate that validation found best
         self.sizes = {"features": 0, "base": 0, "many": 0, "way": 1}
@@ -164,11 +95,8 @@ class HagMeta(Learner):
         hard = chosen.task_weighting == "hard"
         self.network = PrototypeNetwork(encoder, nla, tla, LOSSES[chosen.loss], hard=hard).to(self.device)
         self.pretraining = Pretraining(encoder, head, chosen.pretraining)
-        self.stopping = EarlyStopping(chosen.patience, window=chosen.validation_window)
+        self.meta = MetaTraining(self.network, chosen)
         self.pretrained: dict[str, torch.Tensor] = {}
-        self.sampler: PseudoIncrementalSampler | None = None
-        self._known_and_cached: Labelled = _nothing()  # of a sampler in the middle of a stage
-        self.optimiser: torch.optim.Adam | None = None
 
     # Session 0
 
@@ -186,11 +114,17 @@ class HagMeta(Learner):
             self.pretrained = copy_weights(self.network)
             self._enter("meta-training" if self._can_meta_train(base) else "choosing", progress)
         if self.stage == "meta-training":
-            self._meta_train(base, inputs, validation, progress)
+            self.meta_episodes_ = self.meta.run(
+                base, inputs, self._step, self.random, lambda: self._validate(inputs, validation), progress, self
+            )
+            self._enter("choosing", progress)
         if self.stage == "choosing":
             self._choose_fine_tuning(base, inputs, validation, progress)
         if self.stage == "refit":
-            self._refit(base, inputs, progress)
+            if self.meta.episode == 0:
+                self.network.load_state_dict(self.pretrained)
+            self.meta.repeat(base, inputs, self._step, self.random, self.meta_episodes_, progress, self)
+            self._enter("ready", progress)
         self._refuse_chance(base, inputs)
         if self.track == "isolated" and self.kept_prototypes is None:
             self.kept_prototypes = self._prototypes(self.network.embed(inputs))
@@ -219,75 +153,12 @@ class HagMeta(Learner):
 
     def _enter(self, stage: str, progress: Progress) -> None:
         """Start a stage; a checkpoint taken here begins it."""
-        self.stage, self.episode, self.sampler, self.optimiser = stage, 0, None, None
-        self._known_and_cached = _nothing()
+        self.stage = stage
+        self.meta.begin()
         progress.checkpoint(self)
 
     def _can_meta_train(self, base: BaseSession) -> bool:
         return self.settings.gpil and len(base.pseudo_novel_classes) > 0
-
-    # Meta-training
-
-    def _meta_train(
-        self, base: BaseSession, inputs: GraphInputs, validation: ValidationSessions, progress: Progress
-    ) -> None:
-        """Episodes until validation sessions no longer improve; the pre-trained encoder counts as episode 0."""
-        pseudo_novel = np.arange(self.sizes["base"], self.sizes["many"])
-        self._prepare_episodes(base, np.setdiff1d(pseudo_novel, base.validation_columns))
-        total = self.settings.episodes
-        if self.episode == 0:
-            self.stopping.check(self._validate(inputs, validation), 0, self.network)
-        stop = self.stopping.exhausted or self.episode >= total
-        while not stop:
-            loss = self._train_episodes(inputs, total, "meta-training")
-            score = self._validate(inputs, validation)
-            stop = self.stopping.check(score, self.episode, self.network) or self.episode >= total
-            progress.step("meta-training", self.episode, total, loss=loss, score=score)
-            progress.checkpoint(self)
-        self.meta_episodes_ = self.stopping.step
-        self._load_weights(self.stopping.weights)
-        self._enter("choosing", progress)
-
-    def _refit(self, base: BaseSession, inputs: GraphInputs, progress: Progress) -> None:
-        """Meta-training once more from the pre-trained encoder, on all pseudo-novel classes."""
-        if self.episode == 0:
-            self._load_weights(self.pretrained)
-        self._prepare_episodes(base, np.arange(self.sizes["base"], self.sizes["many"]))
-        while self.episode < self.meta_episodes_:
-            loss = self._train_episodes(inputs, self.meta_episodes_, "refit")
-            progress.step("refit", self.episode, self.meta_episodes_, loss=loss)
-            progress.checkpoint(self)
-        self._enter("ready", progress)
-
-    def _prepare_episodes(self, base: BaseSession, pseudo_novel: np.ndarray) -> None:
-        """Sampler and optimiser of a stage; a loaded state may have brought their contents."""
-        arguments: dict[str, Any] = {
-            "pools": NodePools(base.train, base.train_labels, len(base.classes)),
-            "base_columns": np.arange(self.sizes["base"]),
-            "pseudo_novel_columns": pseudo_novel,
-            "way": base.way,
-            "shot": base.shot,
-            "base_supports": self.settings.base_supports,
-            "queries": self.settings.queries,
-        }
-        known, cached = self._known_and_cached
-        self.sampler = PseudoIncrementalSampler(**arguments, known=known, cached=cached)
-        if self.optimiser is None:
-            self.optimiser = self._new_optimiser(self.settings.learning_rate)
-
-    def _new_optimiser(self, rate: float) -> torch.optim.Adam:
-        return make_adam(self.network.parameters(), rate, self.settings.weight_decay)
-
-    def _train_episodes(self, inputs: GraphInputs, total: int, stage: str) -> float:
-        """The episodes up to the next validation, an optimiser step each; their mean loss."""
-        assert self.sampler is not None
-        assert self.optimiser is not None
-        count = min(self.settings.validate_every, total - self.episode)
-        losses = torch.zeros((), device=self.device)
-        for _ in range(count):
-            losses += self._step(inputs, self.sampler.sample(self.random), self.optimiser)
-        self.episode += count
-        return check_finite(losses / count, stage, self.episode)
 
     def _step(
         self, inputs: GraphInputs, episode: Episode, optimiser: torch.optim.Adam, *, by_class: bool = False
@@ -327,7 +198,7 @@ class HagMeta(Learner):
                 if score > best:
                     best, self.fine_tuning_ = score, (steps, rate)
                 progress.step("choosing fine-tuning", number + 1, len(candidates), score=best)
-            self._load_weights(start)
+            self.network.load_state_dict(start)
         held_out = len(base.validation_columns) > 0
         repeat = self._can_meta_train(base) and self.settings.refit and held_out and self.meta_episodes_ > 0
         self._enter("refit" if repeat else "ready", progress)
@@ -343,7 +214,7 @@ class HagMeta(Learner):
         """The validation score after sessions with so many steps; −∞ if they diverge."""
         scores = []
         for draw in range(FINE_TUNING_DRAWS):
-            self._load_weights(start)
+            self.network.load_state_dict(start)
             alone = validation.only(draw)
             try:
                 for known in alone.sessions():
@@ -388,7 +259,7 @@ class HagMeta(Learner):
             episode = self._known_classes().with_queries(
                 session.queries, session.query_labels, self.settings.base_supports, self.random
             )
-            loss = self._step(inputs, episode, self._new_optimiser(self.fine_tuning_[1]))
+            loss = self._step(inputs, episode, self.meta.new_optimiser(self.fine_tuning_[1]))
             check_finite(loss, "the gradient step of session", session.number)
         else:
             self._fine_tune(inputs, self._known_classes(), *self.fine_tuning_)
@@ -406,7 +277,7 @@ class HagMeta(Learner):
         )
 
     def _fine_tune(self, inputs: GraphInputs, known: KnownClasses, steps: int, rate: float) -> None:
-        optimiser = self._new_optimiser(rate)
+        optimiser = self.meta.new_optimiser(rate)
         for number in range(steps):
             episode = known.sample(self.settings.base_supports, self.settings.queries, self.random)
             check_finite(self._step(inputs, episode, optimiser, by_class=True), "fine-tuning", number + 1)
@@ -463,7 +334,6 @@ class HagMeta(Learner):
             "track": self.track,
             "tasks": [list(task) for task in self.tasks],
             "device": self.device.type,
-            "episode": self.episode,
             "meta_episodes": self.meta_episodes_,
             "fine_tuning": list(self.fine_tuning_),
             "random": generator_state(self.random),
@@ -479,13 +349,8 @@ class HagMeta(Learner):
         if self.stage != "new":
             tensors |= with_prefix("network", copy_weights(self.network))
         if self.stage not in ("new", "ready"):
-            tensors |= with_prefix("pretrained", self.pretrained) | self.pretraining.tensors()
-            tensors |= with_prefix("best", self.stopping.weights)
-            values |= {"pretraining": self.pretraining.values(), "stopping": self.stopping.values()}
-            if self.optimiser is not None:
-                tensors |= adam_tensors(self.optimiser, "optimiser")
-            if self.sampler is not None:
-                values["known"], values["cached"] = self.sampler.known.tolist(), self.sampler.cached.tolist()
+            tensors |= with_prefix("pretrained", self.pretrained) | self.pretraining.tensors() | self.meta.tensors()
+            values |= {"pretraining": self.pretraining.values(), "meta": self.meta.values()}
         return LearnerState(tensors, values)
 
     def load_state(self, state: LearnerState) -> None:
@@ -494,13 +359,13 @@ class HagMeta(Learner):
             raise InputError("the saved learner has another method, seed or settings than this one: use the same ones.")
         self.stage, self.classes_, self.sizes = values["stage"], tuple(values["classes"]), dict(values["sizes"])
         self.track, self.tasks = values["track"], [list(task) for task in values["tasks"]]
-        self.episode, self.meta_episodes_ = values["episode"], values["meta_episodes"]
+        self.meta_episodes_ = values["meta_episodes"]
         self.fine_tuning_ = (values["fine_tuning"][0], values["fine_tuning"][1])
         self.random = generator_from(values["random"])
         if values["device"] == self.device.type:
             self.generator.set_state(tensors["generator"])
         else:  # generators of different devices have nothing in common
-            self.generator.manual_seed(self.seed + 1 + self.episode)
+            self.generator.manual_seed(self.seed + 1)
         self.train, self.supports = _tensor_arrays("train", tensors), _tensor_arrays("supports", tensors)
         self.kept_counts = tensors["kept_counts"].numpy()
         kept = tensors.get("kept_prototypes")
@@ -509,22 +374,12 @@ class HagMeta(Learner):
         if self.stage == "new":
             return
         self._build()
-        self._load_weights(without_prefix("network", tensors))
+        self.network.load_state_dict(without_prefix("network", tensors))
         if self.stage == "ready":
             return
         self.pretrained = without_prefix("pretrained", tensors)
         self.pretraining.load(values["pretraining"], tensors)
-        self.stopping.load(values["stopping"], without_prefix("best", tensors))
-        if any(name.startswith("optimiser.") for name in tensors):
-            self.optimiser = self._new_optimiser(self.settings.learning_rate)
-            load_adam(self.optimiser, tensors, "optimiser")
-        if "known" in values:
-            known = np.array(values["known"], dtype=np.int64)
-            cached = np.array(values["cached"], dtype=np.int64).reshape(known.size, -1)
-            self._known_and_cached = (known, cached)
-
-    def _load_weights(self, weights: dict[str, torch.Tensor]) -> None:
-        self.network.load_state_dict(weights)
+        self.meta.load(values["meta"], tensors)
 
 
 def _nothing() -> Labelled:

@@ -138,12 +138,15 @@ class Stream:
 
     def _cut(self, nodes: np.ndarray, parts: np.ndarray | None = None) -> VisibleGraph:
         """Cut the graph; the last one is kept, because a session is learned and asked about on the same graph."""
-        last = self._last_cut
-        same = last is not None and np.array_equal(last[0].nodes, nodes) and last[1] == (parts is not None)
-        if last is None or not same:
-            last = (cut_visible(self.graph, nodes, text_weights=self.text_weights, parts=parts), parts is not None)
-            self._last_cut = last
-        return last[0]
+        isolated = parts is not None
+        if self._last_cut is not None:
+            visible, was_isolated = self._last_cut
+            if was_isolated == isolated and np.array_equal(visible.nodes, nodes):
+                return visible
+            del visible
+            self._last_cut = None  # make room before the next one is cut
+        self._last_cut = (cut_visible(self.graph, nodes, text_weights=self.text_weights, parts=parts), isolated)
+        return self._last_cut[0]
 
 
 def make_stream(graph: Graph, protocol: Protocol | None = None, *, seed: int = 0, **changes: Any) -> Stream:
