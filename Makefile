@@ -12,7 +12,7 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 	touch $@
 
 demo: setup
-	$(BIN)/graphfcl run --out runs/demo --resume
+	$(BIN)/graphfcl run --out runs/demo $(if $(wildcard runs/demo/checkpoint.safetensors),--resume)
 
 test: setup
 	$(BIN)/python -m pytest

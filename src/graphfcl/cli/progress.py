@@ -27,6 +27,7 @@ class RunDisplay(Progress):
             TimeRemainingColumn(),
             console=Console(stderr=True),
             disable=not self.terminal,
+            refresh_per_second=2,  # drawing takes time from a machine with two cores
         )
         self.stage = ""
         self.task: Any = None
