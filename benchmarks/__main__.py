@@ -3,7 +3,7 @@
 import importlib
 import sys
 
-BENCHMARKS = ("load", "visible_graph", "sparse_products", "episode")
+BENCHMARKS = ("load", "visible_graph", "sparse_products", "episode", "whole_run")
 
 
 def main(names: list[str]) -> None:
