@@ -112,7 +112,7 @@ def test_options_of_a_folder_are_checked(tmp_path: Path) -> None:
     write_folder(tmp_path)
     with pytest.raises(InputError, match="has no option 'lable': did you mean 'label'"):
         load_dataset(f"{tmp_path}:lable=topic")
-    with pytest.raises(InputError, match="min_nodes is 'few', it must be a number"):
+    with pytest.raises(InputError, match="min_nodes is 'few', it must be a whole number"):
         load_dataset(f"{tmp_path}:min_nodes=few")
 
 

@@ -113,7 +113,7 @@ def test_dense_signal_is_the_length_of_a_class_mean() -> None:
     ("name", "words"),
     [
         ("synthetic:node=3", "synthetic has no option 'node': did you mean 'nodes'"),
-        ("synthetic:nodes=many", "nodes is 'many', it must be a number"),
+        ("synthetic:nodes=many", "nodes is 'many', it must be a whole number"),
         ("synthetic:homophily=high", "homophily is 'high', it must be a number"),
         ("synthetic:nodes=", "NAME:key=value"),
         ("synthetic:kind=colours", "kind is 'colours'; it must be words or dense"),

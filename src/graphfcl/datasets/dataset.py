@@ -76,7 +76,8 @@ def settings_from(kind: type[Settings], options: dict[str, str], where: str) -> 
         try:
             values[key] = convert(text.replace("_", "")) if convert is not str else text
         except ValueError as error:
-            raise InputError(f"{where}: {key} is {text!r}, it must be a number.") from error
+            wanted = "a whole number" if convert is int else "a number"
+            raise InputError(f"{where}: {key} is {text!r}, it must be {wanted}.") from error
     return kind(**values)
 
 
