@@ -200,29 +200,26 @@ class KnownClasses:
         columns = np.arange(self.many)
         drawn = self.pools.draw(columns, np.full(self.many, base_supports + queries), random)
         kept, asked = split_draw(drawn, base_supports, queries)
-        many, many_classes = flatten(kept, columns)
         first, first_classes = flatten(asked, columns)
         shots = np.bincount(self.support_classes, minlength=self.class_count)
-        alone = shots[self.support_classes] < 2  # a single support cannot be left out
-        own = np.flatnonzero(~alone)
-        return Episode(
-            class_count=self.class_count,
-            base_count=self.base_count,
-            supports=np.concatenate([self.supports, many]),
-            support_classes=np.concatenate([self.support_classes, many_classes]),
-            few_shot=self.supports.size,
+        own = np.flatnonzero(shots[self.support_classes] > 1)  # a single support cannot be left out
+        return self._episode(
+            kept,
             queries=np.concatenate([first, self.supports[own]]),
             query_classes=np.concatenate([first_classes, self.support_classes[own]]),
             own=np.concatenate([np.full(first.size, -1, dtype=np.int64), own]),
-            tasks=tasks_matrix(self.tasks, self.way),
         )
 
     def with_queries(
         self, queries: np.ndarray, labels: np.ndarray, base_supports: int, random: np.random.Generator
     ) -> Episode:
         """An episode with given labelled queries, as the protocol ``paper`` has them."""
-        columns = np.arange(self.many)
-        many, many_classes = flatten(self.pools.draw(columns, np.full(self.many, base_supports), random), columns)
+        kept = self.pools.draw(np.arange(self.many), np.full(self.many, base_supports), random)
+        return self._episode(kept, queries, labels, np.full(queries.size, -1, dtype=np.int64))
+
+    def _episode(self, kept: np.ndarray, queries: np.ndarray, query_classes: np.ndarray, own: np.ndarray) -> Episode:
+        """kept: (many, width) the nodes that make the means of the classes with many labels."""
+        many, many_classes = flatten(kept, np.arange(self.many))
         return Episode(
             class_count=self.class_count,
             base_count=self.base_count,
@@ -230,7 +227,7 @@ class KnownClasses:
             support_classes=np.concatenate([self.support_classes, many_classes]),
             few_shot=self.supports.size,
             queries=queries,
-            query_classes=labels,
-            own=np.full(queries.size, -1, dtype=np.int64),
+            query_classes=query_classes,
+            own=own,
             tasks=tasks_matrix(self.tasks, self.way),
         )
