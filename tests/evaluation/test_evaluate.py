@@ -10,7 +10,7 @@ from graphfcl.datasets import load_dataset
 from graphfcl.errors import DivergenceError, InputError
 from graphfcl.evaluation import evaluate
 from graphfcl.graph import VisibleGraph
-from graphfcl.methods.learner import SILENT, Learner, LearnerState, Progress
+from graphfcl.methods.learner import NO_STORE, SILENT, EncoderStore, Learner, LearnerState, Progress
 from graphfcl.stream import BaseSession, PaperSession, Protocol, Session, Stream, make_stream
 from tests.graphs import random_graph
 
@@ -22,7 +22,12 @@ class NearestMean(Learner):
         self.nodes = np.zeros(0, dtype=np.int64)
         self.labels = np.zeros(0, dtype=np.int64)
 
-    def fit(self, base: BaseSession, progress: Progress = SILENT) -> None:  # noqa: ARG002
+    def fit(
+        self,
+        base: BaseSession,
+        progress: Progress = SILENT,  # noqa: ARG002
+        encoders: EncoderStore = NO_STORE,  # noqa: ARG002
+    ) -> None:
         self.nodes, self.labels = base.train, base.train_labels
 
     def learn(self, session: Session) -> None:
@@ -43,9 +48,8 @@ class NearestMean(Learner):
     def load_state(self, state: LearnerState) -> None:
         self.nodes, self.labels = state.tensors["nodes"].numpy(), state.tensors["labels"].numpy()
 
-    @property
-    def stored_bytes(self) -> int:
-        return self.nodes.nbytes + self.labels.nbytes
+    def stored(self) -> dict[str, int]:
+        return {"nodes": self.nodes.nbytes + self.labels.nbytes}
 
 
 @pytest.fixture(scope="module")

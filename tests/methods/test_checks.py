@@ -104,7 +104,10 @@ def test_the_state_knows_only_labelled_nodes(walked: tuple[str, Learner, Stream]
     longest = max(tensor.numel() for name, tensor in learner.state().tensors.items() if tensor.dtype == torch.int64)
     assert longest <= len(labelled)
     json.dumps(learner.state().values)
-    assert learner.stored_bytes < 10**6
+    stored = learner.stored()
+    assert set(stored) == {"nodes", "features", "embeddings", "weights"}
+    assert stored["weights"] > 0
+    assert sum(stored.values()) < 10**6
 
 
 def test_a_state_stays_what_it_was_while_the_learner_goes_on() -> None:

@@ -1,5 +1,7 @@
 """Sampling: draws are uniform and different; episodes follow Graph Pseudo Incremental Learning."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -48,8 +50,6 @@ def sampler_of(way: int, shot: int, pseudo_novel: int, sizes: int = 30) -> Pseud
         shot=shot,
         base_supports=8,
         queries=5,
-        known=np.zeros(0, dtype=np.int64),
-        cached=np.zeros((0, shot), dtype=np.int64),
     )
 
 
@@ -80,9 +80,7 @@ def test_sessions_merge_and_start_again(way: int, shot: int, pseudo_novel: int, 
 def test_small_classes_keep_a_support_and_a_query() -> None:
     pools, _, _ = pools_of([2, 3, 9, 7])
     sampler = sampler_of(1, 5, 2)
-    sampler = PseudoIncrementalSampler(
-        **{**vars(sampler), "pools": pools, "base_columns": np.arange(2), "pseudo_novel_columns": np.array([2, 3])}
-    )
+    sampler = replace(sampler, pools=pools, base_columns=np.arange(2), pseudo_novel_columns=np.array([2, 3]))
     episode = sampler.sample(np.random.default_rng(0))
     assert (np.bincount(episode.support_classes) >= 1).all()
     assert (np.bincount(episode.query_classes, minlength=episode.class_count) >= 1).all()

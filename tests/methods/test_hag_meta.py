@@ -49,7 +49,7 @@ def test_prototypes_are_means_of_train_nodes_and_attended_supports(stream: Strea
     learner.learn(stream.session(2))
     visible = stream.evaluation_graph(2)
     embedding = learner.network.embed(GraphInputs(visible, learner.device))
-    found = learner._prototypes(embedding)
+    found = learner.memory.prototypes(learner.network, embedding, len(learner.classes_))
     assert found.shape[0] == 9, "each class once; the trap doubled the current ones"
     assert embedding.attention is not None
     base = stream.base
@@ -66,7 +66,7 @@ def test_scores_are_negative_squared_distances(stream: Stream) -> None:
     learner = fitted(stream)
     visible, nodes = stream.evaluation_graph(0), stream.queries(0).nodes[:5]
     embedding = learner.network.embed(GraphInputs(visible, learner.device))
-    prototypes = learner._prototypes(embedding)
+    prototypes = learner.memory.prototypes(learner.network, embedding, len(learner.classes_))
     for node, scores in zip(nodes, learner.scores(visible, nodes), strict=True):
         z = embedding.values[int(visible.rows(np.array([node]))[0])]
         expected = [-float(((z - p) ** 2).sum()) for p in prototypes]
@@ -187,11 +187,11 @@ def test_steps_can_be_fixed_and_a_diverging_candidate_is_passed_over(stream: Str
 def test_isolated_prototypes_stay_as_they_were() -> None:
     stream = stream_of(track="isolated")
     learner = fitted(stream)
-    assert learner.kept_prototypes is not None
-    before = learner.kept_prototypes.clone()
+    assert learner.memory.kept is not None
+    before = learner.memory.kept.clone()
     learner.learn(stream.session(1))
-    torch.testing.assert_close(learner.kept_prototypes[:7], before)
-    assert learner.train[0].size == 0, "no old data is kept"
+    torch.testing.assert_close(learner.memory.kept[:7], before)
+    assert learner.memory.train[0].size == 0, "no old data is kept"
 
 
 @pytest.mark.parametrize(

@@ -11,7 +11,7 @@ from graphfcl.errors import InputError
 from graphfcl.files import read_bytes, write_durably
 from graphfcl.methods.learner import LearnerState
 
-FORMAT = "graphfcl checkpoint 1"
+FORMAT = "graphfcl checkpoint 2"
 
 
 def save_checkpoint(path: str | Path, state: LearnerState, run: dict[str, Any]) -> None:
@@ -39,7 +39,7 @@ def load_checkpoint(path: str | Path) -> tuple[LearnerState, dict[str, Any]]:
         raise InputError(f"{path} is damaged or no checkpoint: start the run anew without --resume.") from error
     if header.get("format") != FORMAT:
         raise InputError(
-            f"{path} has format {header.get('format')!r}, this graphfcl reads {FORMAT!r}: update graphfcl."
+            f"{path} has format {header.get('format')!r}, this graphfcl reads {FORMAT!r}: use the graphfcl that wrote it, or start anew."
         )
     if header.get("sha256") != _checksum(tensors, header["values"]):
         raise InputError(f"{path} is damaged (its checksum does not fit): start the run anew without --resume.")

@@ -196,7 +196,8 @@ def result_values(evaluation: Evaluation, job: Run, learner: Learner) -> dict[st
         "session_of_class": job.stream.session_of_class.tolist(),
         "trained_on_query_labels": job.stream.protocol.name == "paper" and learner.trains_on_query_labels,
         "chosen": learner.chosen(),
-        "stored_bytes": learner.stored_bytes,
+        "stored": learner.stored(),
+        "stored_bytes": sum(learner.stored().values()),
         "peak_memory_mb": peak_memory_mb(),
         "device": job.device,
     }

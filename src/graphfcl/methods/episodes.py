@@ -1,8 +1,11 @@
 """Sampling: rows of a class, and the episodes of Graph Pseudo Incremental Learning (Section 4.1 of the paper)."""
 
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
+
+from graphfcl.stream import BaseSession
 
 
 class NodePools:
@@ -112,6 +115,66 @@ def flatten(drawn: np.ndarray, classes: np.ndarray) -> tuple[np.ndarray, np.ndar
     return drawn[present], np.repeat(classes, present.sum(axis=1))
 
 
+class Sampler(Protocol):
+    """An endless row of episodes, whose place in it can be saved."""
+
+    def sample(self, random: np.random.Generator) -> Episode:
+        """The next episode."""
+
+    def values(self) -> dict[str, Any]:
+        """The place, as plain values."""
+
+    def load(self, values: dict[str, Any]) -> None:
+        """Go on from that place."""
+
+
+@dataclass
+class TaskSampler:
+    """Ordinary few-shot tasks: ``way`` of the classes (all, if there are fewer), K supports and m queries each."""
+
+    pools: NodePools
+    columns: np.ndarray
+    way: int
+    shot: int
+    queries: int
+
+    @classmethod
+    def of(cls, base: BaseSession, pseudo_novel: np.ndarray, way: int, queries: int) -> "TaskSampler":
+        """Tasks over the base classes and some of the pseudo-novel columns, as many supports as a session has."""
+        return cls(
+            pools=NodePools(base.train, base.train_labels, len(base.classes)),
+            columns=np.concatenate([np.arange(len(base.base_classes)), pseudo_novel]),
+            way=way,
+            shot=base.shot,
+            queries=queries,
+        )
+
+    def sample(self, random: np.random.Generator) -> Episode:
+        chosen = random.permutation(self.columns)[: self.way]
+        drawn = self.pools.draw(chosen, np.full(chosen.size, self.shot + self.queries), random)
+        places = np.arange(chosen.size)
+        kept, asked = split_draw(drawn, self.shot, self.queries)
+        supports, support_classes = flatten(kept, places)
+        queries, query_classes = flatten(asked, places)
+        return Episode(
+            class_count=chosen.size,
+            base_count=0,
+            supports=supports,
+            support_classes=support_classes,
+            few_shot=supports.size,
+            queries=queries,
+            query_classes=query_classes,
+            own=np.full(queries.size, -1, dtype=np.int64),
+            tasks=places[None],
+        )
+
+    def values(self) -> dict[str, Any]:
+        return {}
+
+    def load(self, values: dict[str, Any]) -> None:
+        """Tasks do not depend on those before."""
+
+
 @dataclass
 class PseudoIncrementalSampler:
     """Graph Pseudo Incremental Learning: an endless row of sessions over the pseudo-novel classes.
@@ -128,12 +191,25 @@ class PseudoIncrementalSampler:
     shot: int
     base_supports: int
     queries: int
-    known: np.ndarray  # (known,) columns in the order of learning
-    cached: np.ndarray  # (known, K) their supports
 
     def __post_init__(self) -> None:
-        if self.known.size == 0:
-            self.cached = np.zeros((0, self.shot), dtype=np.int64)
+        self.known = np.zeros(0, dtype=np.int64)  # (known,) columns in the order of learning
+        self.cached = np.zeros((0, self.shot), dtype=np.int64)  # (known, K) their supports
+
+    @classmethod
+    def of(
+        cls, base: BaseSession, pseudo_novel: np.ndarray, base_supports: int, queries: int
+    ) -> "PseudoIncrementalSampler":
+        """Episodes over the train nodes of session 0, with some of its pseudo-novel columns."""
+        return cls(
+            pools=NodePools(base.train, base.train_labels, len(base.classes)),
+            base_columns=np.arange(len(base.base_classes)),
+            pseudo_novel_columns=pseudo_novel,
+            way=base.way,
+            shot=base.shot,
+            base_supports=base_supports,
+            queries=queries,
+        )
 
     def sample(self, random: np.random.Generator) -> Episode:
         """The next session. The newly learned classes are known from now on."""
@@ -170,6 +246,13 @@ class PseudoIncrementalSampler:
             own=np.full(first.size + second.size, -1, dtype=np.int64),
             tasks=tasks,
         )
+
+    def values(self) -> dict[str, Any]:
+        return {"known": self.known.tolist(), "cached": self.cached.tolist()}
+
+    def load(self, values: dict[str, Any]) -> None:
+        self.known = np.array(values["known"], dtype=np.int64)
+        self.cached = np.array(values["cached"], dtype=np.int64).reshape(-1, self.shot)
 
     def _without_supports(self, drawn: np.ndarray) -> np.ndarray:
         """The first m drawn nodes of each known class that are not among its cached supports."""

@@ -28,163 +28,71 @@ from typing import Any, ClassVar
 
 import numpy as np
 import torch
+from torch import nn
 
-from graphfcl.errors import DivergenceError, InputError
-from graphfcl.graph import VisibleGraph
-from graphfcl.measures import balanced_accuracy, confusion_matrix
-from graphfcl.methods.episodes import Episode, KnownClasses, NodePools
+from graphfcl.errors import DivergenceError
+from graphfcl.methods.episodes import Episode, KnownClasses, NodePools, PseudoIncrementalSampler
+from graphfcl.methods.episodic_learner import EpisodicLearner, choose_steps
 from graphfcl.methods.hag_meta_settings import HagMetaSettings
-from graphfcl.methods.learner import SILENT, Learner, LearnerState, Progress
+from graphfcl.methods.learner import Progress, Tensors
 from graphfcl.methods.losses import LOSSES
-from graphfcl.methods.meta_training import MetaTraining
-from graphfcl.methods.pretraining import Pretraining
-from graphfcl.methods.prototype_network import Embedding, PrototypeNetwork
-from graphfcl.methods.training import (
-    check_finite,
-    copy_weights,
-    generator_from,
-    generator_state,
-    with_prefix,
-    without_prefix,
-)
-from graphfcl.methods.validation import Labelled, ValidationSessions
-from graphfcl.nn import ENCODERS, TASK_ATTENTIONS, GraphInputs, Linear, NodeLevelAttention
+from graphfcl.methods.prototype_memory import PrototypeMemory, nothing
+from graphfcl.methods.prototype_network import PrototypeNetwork
+from graphfcl.methods.training import check_finite, copy_weights
+from graphfcl.methods.validation import STEP_DRAWS, ValidationSessions
+from graphfcl.nn import TASK_ATTENTIONS, GraphInputs, NodeLevelAttention
 from graphfcl.stream import BaseSession, PaperSession, Session
 
-FINE_TUNING_DRAWS = 3  # validation draws on which each candidate is tried
 
+class HagMeta(EpisodicLearner):
+    """The learner."""
 
-class HagMeta(Learner):
-    """The learner. Same settings, seed and machine: the same numbers."""
-
+    name: ClassVar[str] = "hag-meta"
+    settings_type = HagMetaSettings
+    settings: HagMetaSettings
+    network: PrototypeNetwork
     trains_on_query_labels: ClassVar[bool] = True
 
     def __init__(
         self, settings: HagMetaSettings | None = None, *, seed: int = 0, device: str | torch.device = "cpu"
     ) -> None:
-        self.settings = settings or HagMetaSettings()
-        self.seed = seed
-        self.device = torch.device(device)
-        self.stage = "new"
-        self.random = np.random.default_rng([seed, 1])
-        self.generator = torch.Generator(self.device).manual_seed(seed)
-        self.meta_episodes_ = 0  # as many as validation found best
-        self.fine_tuning_ = (0, 0.0)  # steps and rate that validation found best
-        self.sizes = {"features": 0, "base": 0, "many": 0, "way": 1}
-        self.track = "transductive"
-        self.train: Labelled = _nothing()
-        self.supports: Labelled = _nothing()
+        super().__init__(settings, seed=seed, device=device)
+        self.memory = PrototypeMemory()
         self.tasks: list[list[int]] = []
-        self.kept_prototypes: torch.Tensor | None = None
-        self.kept_counts = np.zeros(0, dtype=np.int64)
-        self._last_inputs: GraphInputs | None = None
-        self._answers: tuple[VisibleGraph, np.ndarray] | None = None  # of the visible graph last asked about
+        self.fine_tuning_ = (0, 0.0)  # steps and rate that validation found best
 
-    def _build(self) -> None:
-        """The networks, with weights drawn from the seed, and what trains them."""
+    def _begin(self, base: BaseSession) -> None:
+        self.memory.train = (base.train, base.train_labels)
+        self.tasks = [list(task) for task in base.pseudo_novel_tasks]
+
+    def _build(self, encoder: nn.Module, start: torch.Generator) -> nn.Module:
         chosen, sizes = self.settings, self.sizes
-        start = torch.Generator().manual_seed(self.seed)
-        encoder = ENCODERS[chosen.encoder](
-            sizes["features"], chosen.hidden, chosen.size, start, dropout=chosen.dropout, last_relu=chosen.last_relu
-        ).to(self.device)
-        head = Linear(chosen.size, sizes["base"], start).to(self.device)
         nla = NodeLevelAttention(sizes["features"], 32, 16, start) if chosen.nla else None
         tla = None
         if chosen.tla is not None:
             tla = TASK_ATTENTIONS[chosen.tla](sizes["base"], sizes["way"], chosen.size, start)
         hard = chosen.task_weighting == "hard"
-        self.network = PrototypeNetwork(encoder, nla, tla, LOSSES[chosen.loss], hard=hard).to(self.device)
-        self.pretraining = Pretraining(encoder, head, chosen.pretraining)
-        self.meta = MetaTraining(self.network, chosen)
-        self.pretrained: dict[str, torch.Tensor] = {}
+        network = PrototypeNetwork(encoder, nla, tla, LOSSES[chosen.loss], hard=hard).to(self.device)
+        self.meta = self._meta_training(network)
+        return network
 
     # Session 0
 
-    def fit(self, base: BaseSession, progress: Progress = SILENT) -> None:
-        inputs = self._inputs(base.visible_graph)
-        if self.stage == "new":
-            self._start(base, inputs)
-        elif self.classes_ != base.classes or self.track != base.track:
-            raise InputError(
-                "this learner was fitted on other classes or another track: make a new one to fit it anew."
-            )
-        validation = ValidationSessions.draw(base, self.seed)
-        if self.stage == "pre-training":
-            self.pretraining.run(base, inputs, self.generator, progress, self)
-            self.pretrained = copy_weights(self.network)
-            self._enter("meta-training" if self._can_meta_train(base) else "choosing", progress)
-        if self.stage == "meta-training":
-            self.meta_episodes_ = self.meta.run(
-                base, inputs, self._step, self.random, lambda: self._validate(inputs, validation), progress, self
-            )
-            self._enter("choosing", progress)
-        if self.stage == "choosing":
-            self._choose_fine_tuning(base, inputs, validation, progress)
-        if self.stage == "refit":
-            if self.meta.episode == 0:
-                self.network.load_state_dict(self.pretrained)
-            self.meta.repeat(base, inputs, self._step, self.random, self.meta_episodes_, progress, self)
-            self._enter("ready", progress)
-        self._refuse_chance(base, inputs)
-        if self.track == "isolated" and self.kept_prototypes is None:
-            self.kept_prototypes = self._prototypes(self.network.embed(inputs))
-            self.kept_counts = np.bincount(self.train[1], minlength=len(self.classes_))
-            self.train = _nothing()
-
-    def _inputs(self, visible: VisibleGraph) -> GraphInputs:
-        """The graph on the device; the last one is kept, with what was computed for it."""
-        if self._last_inputs is None or self._last_inputs.visible is not visible:
-            self._last_inputs = GraphInputs(visible, self.device)
-        return self._last_inputs
-
-    def _start(self, base: BaseSession, inputs: GraphInputs) -> None:
-        self.classes_ = base.classes
-        self.sizes = {
-            "features": inputs.feature_count,
-            "base": len(base.base_classes),
-            "many": len(base.classes),
-            "way": base.way,
-        }
-        self.track = base.track
-        self.train = (base.train, base.train_labels)
-        self.tasks = [list(task) for task in base.pseudo_novel_tasks]
-        self._build()
-        self.stage = "pre-training"
-
-    def _enter(self, stage: str, progress: Progress) -> None:
-        """Start a stage; a checkpoint taken here begins it."""
-        self.stage = stage
-        self.meta.begin()
-        progress.checkpoint(self)
-
     def _can_meta_train(self, base: BaseSession) -> bool:
-        return self.settings.gpil and len(base.pseudo_novel_classes) > 0
+        return self.settings.gpil and super()._can_meta_train(base)
 
-    def _step(
-        self, inputs: GraphInputs, episode: Episode, optimiser: torch.optim.Adam, *, by_class: bool = False
-    ) -> torch.Tensor:
-        optimiser.zero_grad(set_to_none=True)
-        loss = self.network.episode_loss(inputs, episode, self.generator, by_class=by_class)
-        loss.backward()
-        optimiser.step()
-        return loss.detach()
+    def _sampler(self, base: BaseSession, pseudo_novel: np.ndarray) -> PseudoIncrementalSampler:
+        return PseudoIncrementalSampler.of(base, pseudo_novel, self.settings.base_supports, self.settings.queries)
 
-    # Validation and choices
+    def _episode_loss(self, inputs: GraphInputs, episode: Episode, *, by_class: bool = False) -> torch.Tensor:
+        return self.network.episode_loss(inputs, episode, self.generator, by_class=by_class)
 
     def _validate(self, inputs: GraphInputs, validation: ValidationSessions) -> float:
-        embedding = self.network.embed(inputs)
+        return self.network.validate(inputs, validation)
 
-        def predict(many: Labelled, few: Labelled, count: int, nodes: np.ndarray) -> np.ndarray:
-            prototypes = self.network.prototypes(embedding, many, few, count)
-            return self.network.scores(embedding, nodes, prototypes).argmax(dim=1).cpu().numpy()
-
-        return validation.score(predict)
-
-    def _choose_fine_tuning(
+    def _choose(
         self, base: BaseSession, inputs: GraphInputs, validation: ValidationSessions, progress: Progress
     ) -> None:
-        """Run the validation sessions with each candidate; no step at all comes first and wins a draw."""
-        candidates = ((0, 0.0), *self.settings.fine_tuning)
         if self.track == "isolated":
             self.fine_tuning_ = (0, 0.0)
         elif base.protocol == "paper":
@@ -192,28 +100,20 @@ class HagMeta(Learner):
         elif self.settings.fine_tuning_steps is not None:
             self.fine_tuning_ = (self.settings.fine_tuning_steps, self.settings.fine_tuning_rate)
         elif validation.has_new_classes:
-            start, best = copy_weights(self.network), -np.inf
-            for number, (steps, rate) in enumerate(candidates):
-                score = self._try_fine_tuning(inputs, validation, start, steps, rate)
-                if score > best:
-                    best, self.fine_tuning_ = score, (steps, rate)
-                progress.step("choosing fine-tuning", number + 1, len(candidates), score=best)
+            start = copy_weights(self.network)
+
+            def score(steps: int, rate: float) -> float:
+                return self._try_fine_tuning(inputs, validation, start, steps, rate)
+
+            self.fine_tuning_ = choose_steps(self.settings.fine_tuning, score, progress)
             self.network.load_state_dict(start)
-        held_out = len(base.validation_columns) > 0
-        repeat = self._can_meta_train(base) and self.settings.refit and held_out and self.meta_episodes_ > 0
-        self._enter("refit" if repeat else "ready", progress)
 
     def _try_fine_tuning(
-        self,
-        inputs: GraphInputs,
-        validation: ValidationSessions,
-        start: dict[str, torch.Tensor],
-        steps: int,
-        rate: float,
+        self, inputs: GraphInputs, validation: ValidationSessions, start: Tensors, steps: int, rate: float
     ) -> float:
         """The validation score after sessions with so many steps; −∞ if they diverge."""
         scores = []
-        for draw in range(FINE_TUNING_DRAWS):
+        for draw in range(STEP_DRAWS):
             self.network.load_state_dict(start)
             alone = validation.only(draw)
             try:
@@ -224,37 +124,23 @@ class HagMeta(Learner):
             scores.append(self._validate(inputs, alone))
         return float(np.mean(scores))
 
-    def _refuse_chance(self, base: BaseSession, inputs: GraphInputs) -> None:
-        """A collapsed encoder puts every node in one place; its table would look like a result."""
-        embedding, count = self.network.embed(inputs), len(base.classes)
-        prototypes = self.network.prototypes(embedding, (base.train, base.train_labels), _nothing(), count)
-        found = self.network.scores(embedding, base.validation, prototypes).argmax(dim=1).cpu().numpy()
-        accuracy = balanced_accuracy(confusion_matrix(base.validation_labels, found, count))
-        sizes = np.bincount(base.validation_labels, minlength=count).clip(min=1)
-        error = np.sqrt((1 / count) * (1 - 1 / count) * (1 / sizes).sum()) / count  # of a balanced accuracy by chance
-        if count > 1 and not accuracy > 1 / count + 2 * error:
-            raise DivergenceError(
-                f"after training the balanced accuracy on validation nodes is {accuracy:.3f} with {count} classes, no "
-                "better than chance: the encoder collapsed, or neither features nor edges tell the classes apart; try "
-                "another seed, a smaller learning rate, or last_relu=False."
-            )
+    def _finish(self, inputs: GraphInputs) -> None:
+        if self.track == "isolated":
+            embedding = self.network.embed(inputs)
+            self.memory.keep(self.memory.prototypes(self.network, embedding, len(self.classes_)))
 
     # Incremental sessions
 
-    def learn(self, session: Session) -> None:
-        self._answers = None
-        new = list(range(len(self.classes_), len(self.classes_) + len(session.new_classes)))
-        self.classes_ = self.classes_ + session.new_classes
-        if new:
-            self.tasks.append(new)
-        inputs = self._inputs(session.visible_graph)
+    def _learn(self, session: Session, inputs: GraphInputs) -> None:
+        if session.new_classes:
+            count = len(self.classes_)
+            self.tasks.append(list(range(count - len(session.new_classes), count)))
         if self.track == "isolated":
-            self._keep_prototypes(inputs, session)
+            here = (session.supports, session.support_labels)
+            fresh = self.network.prototypes(self.network.embed(inputs), nothing(), here, len(self.classes_))
+            self.memory.add_prototypes(fresh, session.support_labels)
             return
-        # More labels for a class of session 0 join its train nodes, all others are supports.
-        many = session.support_labels < self.sizes["many"]
-        self.train = _joined(self.train, session.supports[many], session.support_labels[many])
-        self.supports = _joined(self.supports, session.supports[~many], session.support_labels[~many])
+        self.memory.add_nodes(session, self.sizes["many"])
         if isinstance(session, PaperSession):
             episode = self._known_classes().with_queries(
                 session.queries, session.query_labels, self.settings.base_supports, self.random
@@ -265,134 +151,48 @@ class HagMeta(Learner):
             self._fine_tune(inputs, self._known_classes(), *self.fine_tuning_)
 
     def _known_classes(self) -> KnownClasses:
+        supports, support_classes = self.memory.supports
         return KnownClasses(
-            pools=NodePools(*self.train, self.sizes["many"]),
+            pools=NodePools(*self.memory.train, self.sizes["many"]),
             base_count=self.sizes["base"],
             many=self.sizes["many"],
             class_count=len(self.classes_),
-            supports=self.supports[0],
-            support_classes=self.supports[1],
+            supports=supports,
+            support_classes=support_classes,
             tasks=self.tasks,
             way=self.sizes["way"],
         )
 
     def _fine_tune(self, inputs: GraphInputs, known: KnownClasses, steps: int, rate: float) -> None:
+        """The same loss as in an episode, averaged by class."""
         optimiser = self.meta.new_optimiser(rate)
         for number in range(steps):
             episode = known.sample(self.settings.base_supports, self.settings.queries, self.random)
             check_finite(self._step(inputs, episode, optimiser, by_class=True), "fine-tuning", number + 1)
 
-    def _keep_prototypes(self, inputs: GraphInputs, session: Session) -> None:
-        """Track ``isolated``: prototypes of the supports as they are encoded now; a known class's mean moves on."""
-        assert self.kept_prototypes is not None
-        count = len(self.classes_)
-        here = (session.supports, session.support_labels)
-        fresh = self.network.prototypes(self.network.embed(inputs), _nothing(), here, count)
-        added = np.bincount(session.support_labels, minlength=count)
-        kept = np.pad(self.kept_counts, (0, count - self.kept_counts.size))
-        share = torch.from_numpy(added / np.maximum(1, kept + added)).to(fresh)[:, None]
-        old = torch.cat([self.kept_prototypes, fresh[len(self.kept_prototypes) :]])
-        self.kept_prototypes, self.kept_counts = (1 - share) * old + share * fresh, kept + added
-
-    # Scores
-
-    def scores(self, visible: VisibleGraph, nodes: np.ndarray) -> np.ndarray:
-        # All nodes are scored at once, whatever is asked: products of other shapes differ in their last digits.
-        if self._answers is None or self._answers[0] is not visible:
-            embedding = self.network.embed(self._inputs(visible))
-            prototypes = self._prototypes(embedding) if self.kept_prototypes is None else self.kept_prototypes
-            answers = self.network.scores(embedding, visible.nodes, prototypes)
-            self._answers = (visible, answers.cpu().numpy())
-        return self._answers[1][visible.rows(nodes)]
-
-    def _prototypes(self, embedding: Embedding) -> torch.Tensor:
-        return self.network.prototypes(embedding, self.train, self.supports, len(self.classes_))
+    def _score_all(self, inputs: GraphInputs) -> torch.Tensor:
+        embedding = self.network.embed(inputs)
+        prototypes = self.memory.prototypes(self.network, embedding, len(self.classes_))
+        return self.network.scores(embedding, inputs.visible.nodes, prototypes)
 
     def chosen(self) -> dict[str, Any]:
-        return {
-            "episodes": self.meta_episodes_,
-            "fine_tuning_steps": self.fine_tuning_[0],
-            "fine_tuning_rate": self.fine_tuning_[1],
-        }
+        steps, rate = self.fine_tuning_
+        return {**super().chosen(), "fine_tuning_steps": steps, "fine_tuning_rate": rate}
 
-    @property
-    def stored_bytes(self) -> int:
-        kept = 0 if self.kept_prototypes is None else self.kept_prototypes.nbytes + self.kept_counts.nbytes
-        return kept + sum(array.nbytes for array in (*self.train, *self.supports))
+    def _data_stored(self) -> dict[str, int]:
+        return self.memory.stored()
 
     # State
 
-    def _identity(self) -> dict[str, Any]:
-        return {"method": "hag-meta", "settings": self.settings.as_json(), "seed": self.seed}
+    def _own_values(self) -> dict[str, Any]:
+        tasks = [list(task) for task in self.tasks]
+        return {**super()._own_values(), "tasks": tasks, "fine_tuning": list(self.fine_tuning_)}
 
-    def state(self) -> LearnerState:
-        values: dict[str, Any] = {
-            **self._identity(),
-            "stage": self.stage,
-            "classes": list(self.classes_),
-            "sizes": dict(self.sizes),
-            "track": self.track,
-            "tasks": [list(task) for task in self.tasks],
-            "device": self.device.type,
-            "meta_episodes": self.meta_episodes_,
-            "fine_tuning": list(self.fine_tuning_),
-            "random": generator_state(self.random),
-        }
-        tensors = {
-            "generator": self.generator.get_state(),
-            **_array_tensors("train", self.train),
-            **_array_tensors("supports", self.supports),
-            "kept_counts": torch.from_numpy(self.kept_counts),
-        }
-        if self.kept_prototypes is not None:
-            tensors["kept_prototypes"] = self.kept_prototypes.cpu()
-        if self.stage != "new":
-            tensors |= with_prefix("network", copy_weights(self.network))
-        if self.stage not in ("new", "ready"):
-            tensors |= with_prefix("pretrained", self.pretrained) | self.pretraining.tensors() | self.meta.tensors()
-            values |= {"pretraining": self.pretraining.values(), "meta": self.meta.values()}
-        return LearnerState(tensors, values)
+    def _own_tensors(self) -> Tensors:
+        return {**super()._own_tensors(), **self.memory.tensors()}
 
-    def load_state(self, state: LearnerState) -> None:
-        values, tensors = state.values, state.tensors
-        if any(values.get(key) != value for key, value in self._identity().items()):
-            raise InputError("the saved learner has another method, seed or settings than this one: use the same ones.")
-        self.stage, self.classes_, self.sizes = values["stage"], tuple(values["classes"]), dict(values["sizes"])
-        self.track, self.tasks = values["track"], [list(task) for task in values["tasks"]]
-        self.meta_episodes_ = values["meta_episodes"]
+    def _load_own(self, values: dict[str, Any], tensors: Tensors) -> None:
+        super()._load_own(values, tensors)
+        self.tasks = [list(task) for task in values["tasks"]]
         self.fine_tuning_ = (values["fine_tuning"][0], values["fine_tuning"][1])
-        self.random = generator_from(values["random"])
-        if values["device"] == self.device.type:
-            self.generator.set_state(tensors["generator"])
-        else:  # generators of different devices have nothing in common
-            self.generator.manual_seed(self.seed + 1)
-        self.train, self.supports = _tensor_arrays("train", tensors), _tensor_arrays("supports", tensors)
-        self.kept_counts = tensors["kept_counts"].numpy()
-        kept = tensors.get("kept_prototypes")
-        self.kept_prototypes = None if kept is None else kept.to(self.device)
-        self._answers = None
-        if self.stage == "new":
-            return
-        self._build()
-        self.network.load_state_dict(without_prefix("network", tensors))
-        if self.stage == "ready":
-            return
-        self.pretrained = without_prefix("pretrained", tensors)
-        self.pretraining.load(values["pretraining"], tensors)
-        self.meta.load(values["meta"], tensors)
-
-
-def _nothing() -> Labelled:
-    return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
-
-
-def _joined(labelled: Labelled, nodes: np.ndarray, labels: np.ndarray) -> Labelled:
-    return np.concatenate([labelled[0], nodes]), np.concatenate([labelled[1], labels])
-
-
-def _array_tensors(name: str, labelled: Labelled) -> dict[str, torch.Tensor]:
-    return {f"{name}.nodes": torch.from_numpy(labelled[0]), f"{name}.labels": torch.from_numpy(labelled[1])}
-
-
-def _tensor_arrays(name: str, tensors: dict[str, torch.Tensor]) -> Labelled:
-    return tensors[f"{name}.nodes"].numpy(), tensors[f"{name}.labels"].numpy()
+        self.memory.load(tensors, self.device)

@@ -1,6 +1,7 @@
 """The contract between a method and everything that runs it."""
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
@@ -31,6 +32,29 @@ class Progress:
 
 SILENT = Progress()
 
+Tensors = dict[str, torch.Tensor]
+
+
+class EncoderStore:
+    """Where pre-trained encoders are found and left. This one remembers nothing."""
+
+    def get(self, key: dict[str, Any], compute: Callable[[], Tensors]) -> Tensors:  # noqa: ARG002
+        """The tensors of ``key``; computed if nobody has done so before."""
+        return compute()
+
+
+class GivenEncoder(EncoderStore):
+    """One encoder that is already there."""
+
+    def __init__(self, tensors: Tensors) -> None:
+        self.tensors = tensors
+
+    def get(self, key: dict[str, Any], compute: Callable[[], Tensors]) -> Tensors:  # noqa: ARG002
+        return self.tensors
+
+
+NO_STORE = EncoderStore()
+
 
 class Learner(ABC):
     """A classifier that learns classes session by session.
@@ -40,11 +64,15 @@ class Learner(ABC):
     """
 
     trains_on_query_labels: ClassVar[bool] = False  # under the protocol `paper`
+    uses_pool_labels: ClassVar[bool] = False  # wants sessions with the labels of the pool
     classes_: tuple[str, ...] = ()
 
     @abstractmethod
-    def fit(self, base: BaseSession, progress: Progress = SILENT) -> None:
-        """Learn session 0. If a state from the middle of a fit was loaded, go on from there."""
+    def fit(self, base: BaseSession, progress: Progress = SILENT, encoders: EncoderStore = NO_STORE) -> None:
+        """Learn session 0. If a state from the middle of a fit was loaded, go on from there.
+
+        encoders: where a learner with a pre-trained encoder asks for it before it computes it.
+        """
 
     @abstractmethod
     def learn(self, session: Session) -> None:
@@ -66,7 +94,7 @@ class Learner(ABC):
         """Settings that validation sessions chose, as plain values."""
         return {}
 
-    @property
     @abstractmethod
-    def stored_bytes(self) -> int:
-        """Bytes of what is kept of the data between sessions (node numbers, labels, embeddings), without weights."""
+    def stored(self) -> dict[str, int]:
+        """Bytes kept between sessions, by kind: ``nodes`` (numbers and labels), ``features``, ``embeddings``,
+        ``weights``. All but the weights are kept of the data."""

@@ -1,14 +1,15 @@
-"""Meta-training by Graph Pseudo Incremental Learning (Section 4.1 of the paper): the loop, and its state."""
+"""Meta-training in episodes (Section 4.1 of the paper): the loop, and its state."""
 
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
+from torch import nn
 
-from graphfcl.methods.episodes import Episode, NodePools, PseudoIncrementalSampler
+from graphfcl.methods.episodes import Episode, Sampler
 from graphfcl.methods.learner import Learner, Progress
-from graphfcl.methods.prototype_network import PrototypeNetwork
+from graphfcl.methods.settings import EpisodicSettings
 from graphfcl.methods.training import (
     EarlyStopping,
     adam_tensors,
@@ -24,32 +25,17 @@ from graphfcl.stream import BaseSession
 Step = Callable[[GraphInputs, Episode, torch.optim.Adam], torch.Tensor]
 
 
-class MetaTrainingSettings(Protocol):
-    """The settings of a method that meta-trains."""
-
-    @property
-    def learning_rate(self) -> float: ...
-    @property
-    def weight_decay(self) -> float: ...
-    @property
-    def episodes(self) -> int: ...
-    @property
-    def validate_every(self) -> int: ...
-    @property
-    def patience(self) -> int: ...
-    @property
-    def validation_window(self) -> int: ...
-    @property
-    def base_supports(self) -> int: ...
-    @property
-    def queries(self) -> int: ...
+MakeSampler = Callable[[BaseSession, np.ndarray], Sampler]
 
 
 class MetaTraining:
-    """Episodes, an optimiser step each; :meth:`run` and :meth:`repeat` go on from wherever the state stands."""
+    """Episodes, an optimiser step each; :meth:`run` and :meth:`repeat` go on from wherever the state stands.
 
-    def __init__(self, network: PrototypeNetwork, settings: MetaTrainingSettings) -> None:
-        self.network, self.settings = network, settings
+    make_sampler: from session 0 and the pseudo-novel columns to train on to a row of episodes.
+    """
+
+    def __init__(self, network: nn.Module, settings: EpisodicSettings, make_sampler: MakeSampler) -> None:
+        self.network, self.settings, self.make_sampler = network, settings, make_sampler
         self.stopping = EarlyStopping(settings.patience, window=settings.validation_window)
         self.begin()
 
@@ -57,26 +43,17 @@ class MetaTraining:
         """Start from episode 0, with a new optimiser and nothing known."""
         self.episode = 0
         self.optimiser: torch.optim.Adam | None = None
-        self.sampler: PseudoIncrementalSampler | None = None
-        self._known = np.zeros(0, dtype=np.int64)
-        self._cached = np.zeros((0, 0), dtype=np.int64)
+        self.sampler: Sampler | None = None
+        self._place: dict[str, Any] | None = None
 
     def new_optimiser(self, rate: float) -> torch.optim.Adam:
         return make_adam(self.network.parameters(), rate, self.settings.weight_decay)
 
     def prepare(self, base: BaseSession, pseudo_novel: np.ndarray) -> None:
         """Sampler and optimiser; a loaded state may have brought their contents."""
-        self.sampler = PseudoIncrementalSampler(
-            pools=NodePools(base.train, base.train_labels, len(base.classes)),
-            base_columns=np.arange(len(base.base_classes)),
-            pseudo_novel_columns=pseudo_novel,
-            way=base.way,
-            shot=base.shot,
-            base_supports=self.settings.base_supports,
-            queries=self.settings.queries,
-            known=self._known,
-            cached=self._cached,
-        )
+        self.sampler = self.make_sampler(base, pseudo_novel)
+        if self._place is not None:
+            self.sampler.load(self._place)
         if self.optimiser is None:
             self.optimiser = self.new_optimiser(self.settings.learning_rate)
 
@@ -142,23 +119,17 @@ class MetaTraining:
         return {**with_prefix("meta.best", self.stopping.weights), **moments}
 
     def values(self) -> dict[str, Any]:
-        known, cached = (
-            (self._known, self._cached) if self.sampler is None else (self.sampler.known, self.sampler.cached)
-        )
         return {
             "episode": self.episode,
             "stopping": self.stopping.values(),
-            "known": known.tolist(),
-            "cached": cached.tolist(),
+            "sampler": self._place if self.sampler is None else self.sampler.values(),
         }
 
     def load(self, values: dict[str, Any], tensors: dict[str, torch.Tensor]) -> None:
         self.begin()
         self.episode = values["episode"]
         self.stopping.load(values["stopping"], without_prefix("meta.best", tensors))
-        self._known = np.array(values["known"], dtype=np.int64)
-        if self._known.size:
-            self._cached = np.array(values["cached"], dtype=np.int64)
+        self._place = values["sampler"]
         if any(name.startswith("meta.optimiser.") for name in tensors):
             self.optimiser = self.new_optimiser(self.settings.learning_rate)
             load_adam(self.optimiser, tensors, "meta.optimiser")

@@ -9,13 +9,15 @@ from torch import nn
 
 from graphfcl.graph import VisibleGraph
 from graphfcl.methods.episodes import Episode
-from graphfcl.methods.losses import class_weights, hard_task_loss, query_shares
+from graphfcl.methods.losses import class_weights, hard_task_loss, query_shares, weighted_cross_entropy
 from graphfcl.methods.prototypes import (
     class_shares,
     leave_one_out_distances,
     squared_distances,
     weighted_prototypes,
 )
+from graphfcl.methods.supervised import Labelled
+from graphfcl.methods.validation import ValidationSessions
 from graphfcl.nn import GcnRows, GraphInputs
 
 Loss = Callable[[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]
@@ -34,14 +36,24 @@ class Embedding:
 
 
 class PrototypeNetwork(nn.Module):
-    """encoder g_θ; nla g_ψ and tla g_φ may be None. ``hard``: attention is taught the harder tasks."""
+    """encoder g_θ; nla g_ψ and tla g_φ may be None.
+
+    hard: attention is taught the harder tasks. softmax: how the values of ``nla`` become weights inside a class.
+    """
 
     def __init__(
-        self, encoder: nn.Module, nla: nn.Module | None, tla: nn.Module | None, loss: Loss, *, hard: bool = False
+        self,
+        encoder: nn.Module,
+        nla: nn.Module | None = None,
+        tla: nn.Module | None = None,
+        loss: Loss = weighted_cross_entropy,
+        *,
+        hard: bool = False,
+        softmax: bool = True,
     ) -> None:
         super().__init__()
         self.encoder, self.nla, self.tla = encoder, nla, tla
-        self.loss, self.hard = loss, hard
+        self.loss, self.hard, self.softmax = loss, hard, softmax
 
     @torch.no_grad()
     def embed(self, inputs: GraphInputs) -> Embedding:
@@ -51,14 +63,13 @@ class PrototypeNetwork(nn.Module):
         return Embedding(inputs.visible, values, attention)
 
     @torch.no_grad()
-    def prototypes(
-        self, embedding: Embedding, many: tuple[np.ndarray, np.ndarray], few: tuple[np.ndarray, np.ndarray], count: int
-    ) -> torch.Tensor:
+    def prototypes(self, embedding: Embedding, many: Labelled, few: Labelled, count: int) -> torch.Tensor:
         """(count, h): means over the nodes of ``many``, attended sums over those of ``few``; both (nodes, columns)."""
         parts = []
         for (nodes, columns), attention in ((few, embedding.attention), (many, None)):
             rows, classes = embedding.rows(nodes), torch.from_numpy(columns).to(embedding.values.device)
-            shares = class_shares(classes, count, None if attention is None else attention[rows])
+            values = None if attention is None else attention[rows]
+            shares = class_shares(classes, count, values, softmax=self.softmax)
             parts.append(weighted_prototypes(embedding.values[rows], shares, classes, count))
         return parts[0] + parts[1]
 
@@ -67,6 +78,16 @@ class PrototypeNetwork(nn.Module):
     def scores(embedding: Embedding, nodes: np.ndarray, prototypes: torch.Tensor) -> torch.Tensor:
         """(nodes, classes): −‖z − p_k‖²."""
         return -squared_distances(embedding.values[embedding.rows(nodes)], prototypes)
+
+    def validate(self, inputs: GraphInputs, validation: ValidationSessions) -> float:
+        """Score of the validation sessions, with the prototypes that classes have then."""
+        embedding = self.embed(inputs)
+
+        def predict(many: Labelled, few: Labelled, count: int, nodes: np.ndarray) -> np.ndarray:
+            prototypes = self.prototypes(embedding, many, few, count)
+            return self.scores(embedding, nodes, prototypes).argmax(dim=1).cpu().numpy()
+
+        return validation.score(predict)
 
     def episode_loss(
         self, inputs: GraphInputs, episode: Episode, generator: torch.Generator | None, *, by_class: bool = False
@@ -82,7 +103,8 @@ class PrototypeNetwork(nn.Module):
         attention = None
         if self.nla is not None and few:
             attention = self.nla(needed.head() if isinstance(needed, GcnRows) else inputs.gcn_rows(rows[:few]))
-        shares = torch.cat([class_shares(classes[:few], count, attention), class_shares(classes[few:], count)])
+        attended = class_shares(classes[:few], count, attention, softmax=self.softmax)
+        shares = torch.cat([attended, class_shares(classes[few:], count)])
         prototypes = weighted_prototypes(supports, shares, classes, count)
         distances = squared_distances(queries, prototypes)
         if (episode.own >= 0).any():

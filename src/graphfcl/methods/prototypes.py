@@ -3,12 +3,17 @@
 import torch
 
 
-def class_shares(classes: torch.Tensor, count: int, values: torch.Tensor | None = None) -> torch.Tensor:
-    """(s,) weights of supports that add up to 1 in each class: 1/|S_k|, or softmax(values) over S_k.
+def class_shares(
+    classes: torch.Tensor, count: int, values: torch.Tensor | None = None, *, softmax: bool = True
+) -> torch.Tensor:
+    """(s,) weights of supports that add up to 1 in each class: 1/|S_k|, or softmax(values) or values/Σ values over S_k.
 
-    ``values`` are those of node-level attention, in (0, 1), so their exponentials need no shift.
+    ``values`` are those of a node-level attention, in (0, 1), so their exponentials need no shift.
     """
-    raw = torch.exp(values) if values is not None else torch.ones(classes.shape, device=classes.device)
+    if values is None:
+        raw = torch.ones(classes.shape, device=classes.device)
+    else:
+        raw = torch.exp(values) if softmax else values
     total = torch.zeros(count, dtype=raw.dtype, device=raw.device).index_add(0, classes, raw)
     return raw / total[classes]
 

@@ -7,11 +7,12 @@ import numpy as np
 
 from graphfcl.measures import balanced_accuracy, confusion_matrix
 from graphfcl.methods.episodes import KnownClasses, NodePools
-from graphfcl.stream import BaseSession
+from graphfcl.methods.supervised import Labelled
+from graphfcl.stream import BaseSession, Session
 
-Labelled = tuple[np.ndarray, np.ndarray]
 Predict = Callable[[Labelled, Labelled, int, np.ndarray], np.ndarray]
 DRAWS = 10
+STEP_DRAWS = 3  # on so many of them the steps of an incremental session are tried
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,6 +101,43 @@ class ValidationSessions:
                 tasks=list(tasks),
                 way=self.way,
             )
+
+    def rehearsal(self, base: BaseSession) -> tuple[BaseSession, list[Session]]:
+        """Session 0 without the held-out classes, and the sessions of the first draw in which they arrive.
+
+        The columns are the local positions. A learner fitted to the first and walked through the others meets held-out
+        classes exactly as it will meet novel ones.
+        """
+        known_names = [name for c, name in enumerate(base.classes) if c not in base.validation_columns]
+        held_out_names = [base.classes[c] for c in base.validation_columns]
+        nodes, classes = self.asked
+        of_known = classes < self.known_count
+        reduced = replace(
+            base,
+            pseudo_novel_classes=tuple(known_names[self.base_count :]),
+            train=self.many[0],
+            train_labels=self.many[1],
+            validation=nodes[of_known],
+            validation_labels=classes[of_known],
+            validation_columns=(),
+            pseudo_novel_tasks=self.tasks,
+        )
+        supports, labels = self._flat(self.supports[0])
+        sessions = []
+        for number, first in enumerate(range(self.known_count, self.class_count, self.way)):
+            here = (labels >= first) & (labels < first + self.way)
+            place = first - self.known_count
+            sessions.append(
+                Session(
+                    number=number + 1,
+                    new_classes=tuple(held_out_names[place : place + self.way]),
+                    supports=supports[here],
+                    support_labels=labels[here],
+                    visible_graph=base.visible_graph,
+                    track=base.track,
+                )
+            )
+        return reduced, sessions
 
     def _flat(self, supports: np.ndarray) -> Labelled:
         present = supports >= 0
