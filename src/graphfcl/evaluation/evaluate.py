@@ -9,7 +9,7 @@ import numpy as np
 
 from graphfcl.errors import DivergenceError, InputError
 from graphfcl.measures import StreamMeasures, confusion_matrix, measure_stream
-from graphfcl.methods.learner import SILENT, Learner, Progress
+from graphfcl.methods.learner import NO_STORE, SILENT, EncoderStore, Learner, Progress
 from graphfcl.stream import Stream
 
 
@@ -37,19 +37,22 @@ def evaluate(
     progress: Progress = SILENT,
     done: Evaluation | None = None,
     on_session: Callable[[Evaluation], object] | None = None,
+    encoders: EncoderStore = NO_STORE,
 ) -> Evaluation:
     """Fit on session 0, learn the others one by one, and ask about all queries after each.
 
     done: what an earlier, interrupted walk of the same learner has found; the walk goes on after it.
     on_session: called with the evaluation so far after each session.
+    encoders: where pre-trained encoders are found and left.
     """
     labelled = stream.protocol.name == "paper" and learner.trains_on_query_labels
     evaluation = done or Evaluation((), (), stream.session_of_class)
     for number in range(len(evaluation.confusions), len(stream) + 1):
         if number == 0:
-            learn = partial(learner.fit, stream.base, progress)
+            learn = partial(learner.fit, stream.base, progress, encoders)
         else:
-            learn = partial(learner.learn, stream.session(number, with_query_labels=labelled))
+            session = stream.session(number, with_query_labels=labelled, with_pool_labels=learner.uses_pool_labels)
+            learn = partial(learner.learn, session)
         start = time.perf_counter()
         learn()
         seconds = time.perf_counter() - start

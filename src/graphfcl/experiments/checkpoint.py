@@ -39,7 +39,8 @@ def load_checkpoint(path: str | Path) -> tuple[LearnerState, dict[str, Any]]:
         raise InputError(f"{path} is damaged or no checkpoint: start the run anew without --resume.") from error
     if header.get("format") != FORMAT:
         raise InputError(
-            f"{path} has format {header.get('format')!r}, this graphfcl reads {FORMAT!r}: use the graphfcl that wrote it, or start anew."
+            f"{path} has format {header.get('format')!r}, this graphfcl reads {FORMAT!r}: use the graphfcl that wrote "
+            "it, or start the run anew without --resume."
         )
     if header.get("sha256") != _checksum(tensors, header["values"]):
         raise InputError(f"{path} is damaged (its checksum does not fit): start the run anew without --resume.")

@@ -6,7 +6,7 @@ from graphfcl.graph.graph import UNKNOWN, Features, Graph, TextSettings
 from graphfcl.graph.npz import read_npz, write_npz
 from graphfcl.graph.tables import TableColumns, read_tables, write_tables
 from graphfcl.graph.text import TextWeights
-from graphfcl.graph.visible import VisibleGraph, cut_visible
+from graphfcl.graph.visible import VisibleGraph, cut_visible, join_without_edges
 
 __all__ = [
     "UNKNOWN",
@@ -21,6 +21,7 @@ __all__ = [
     "from_networkx",
     "from_pyg",
     "from_scipy",
+    "join_without_edges",
     "read_npz",
     "read_tables",
     "to_networkx",

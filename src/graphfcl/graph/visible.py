@@ -88,6 +88,21 @@ def cut_visible(
     return VisibleGraph(nodes=nodes, adjacency=adjacency, features=features)
 
 
+def join_without_edges(visible: VisibleGraph, nodes: np.ndarray, features: Features) -> VisibleGraph:
+    """The visible graph and some more nodes of which only the features are known: they have no edges."""
+    if nodes.size == 0:
+        return visible
+    every = np.concatenate([visible.nodes, nodes])
+    order = np.argsort(every, kind="stable")
+    if isinstance(features, np.ndarray):
+        rows = np.concatenate([visible.features, features])[order]
+    else:
+        rows = sparse.csr_array(sparse.vstack([visible.features, features], format="csr")[order])
+    adjacency = visible.adjacency.copy()
+    adjacency.resize((every.size, every.size))
+    return VisibleGraph(nodes=every[order], adjacency=adjacency[order][:, order], features=rows)
+
+
 def _cut_adjacency(adjacency: sparse.csr_array, nodes: np.ndarray, parts: np.ndarray | None) -> sparse.csr_array:
     cut = adjacency[nodes][:, nodes]
     if parts is None:

@@ -56,7 +56,7 @@ class EpisodicLearner(GraphLearner):
 
     def _train(self, base: BaseSession, inputs: GraphInputs, progress: Progress) -> None:
         validation = ValidationSessions.draw(base, self.seed)
-        if self.stage == "pre-trained":
+        if self.stage in ("pre-trained", "prepared"):
             self._enter("meta-training" if self._can_meta_train(base) else "choosing", progress)
         if self.stage == "meta-training":
             self.meta_episodes_ = self.meta.run(

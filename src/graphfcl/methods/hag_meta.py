@@ -36,7 +36,7 @@ from graphfcl.methods.episodic_learner import EpisodicLearner, choose_steps
 from graphfcl.methods.hag_meta_settings import HagMetaSettings
 from graphfcl.methods.learner import Progress, Tensors
 from graphfcl.methods.losses import LOSSES
-from graphfcl.methods.prototype_memory import PrototypeMemory, nothing
+from graphfcl.methods.prototype_memory import PrototypeMemory
 from graphfcl.methods.prototype_network import PrototypeNetwork
 from graphfcl.methods.training import check_finite, copy_weights
 from graphfcl.methods.validation import STEP_DRAWS, ValidationSessions
@@ -125,9 +125,7 @@ class HagMeta(EpisodicLearner):
         return float(np.mean(scores))
 
     def _finish(self, inputs: GraphInputs) -> None:
-        if self.track == "isolated":
-            embedding = self.network.embed(inputs)
-            self.memory.keep(self.memory.prototypes(self.network, embedding, len(self.classes_)))
+        self.memory.finish(self.network, inputs, self.track, len(self.classes_))
 
     # Incremental sessions
 
@@ -135,12 +133,7 @@ class HagMeta(EpisodicLearner):
         if session.new_classes:
             count = len(self.classes_)
             self.tasks.append(list(range(count - len(session.new_classes), count)))
-        if self.track == "isolated":
-            here = (session.supports, session.support_labels)
-            fresh = self.network.prototypes(self.network.embed(inputs), nothing(), here, len(self.classes_))
-            self.memory.add_prototypes(fresh, session.support_labels)
-            return
-        self.memory.add_nodes(session, self.sizes["many"])
+        self.memory.learn(self.network, inputs, session, self.sizes["many"], len(self.classes_))
         if isinstance(session, PaperSession):
             episode = self._known_classes().with_queries(
                 session.queries, session.query_labels, self.settings.base_supports, self.random
@@ -171,9 +164,7 @@ class HagMeta(EpisodicLearner):
             check_finite(self._step(inputs, episode, optimiser, by_class=True), "fine-tuning", number + 1)
 
     def _score_all(self, inputs: GraphInputs) -> torch.Tensor:
-        embedding = self.network.embed(inputs)
-        prototypes = self.memory.prototypes(self.network, embedding, len(self.classes_))
-        return self.network.scores(embedding, inputs.visible.nodes, prototypes)
+        return self.memory.scores(self.network, inputs, len(self.classes_))
 
     def chosen(self) -> dict[str, Any]:
         steps, rate = self.fine_tuning_

@@ -5,6 +5,7 @@ import torch
 
 from graphfcl.methods.prototype_network import Embedding, PrototypeNetwork
 from graphfcl.methods.supervised import Labelled
+from graphfcl.nn import GraphInputs
 from graphfcl.stream import Session
 
 
@@ -55,6 +56,24 @@ class PrototypeMemory:
         if self.kept is not None:
             return self.kept
         return network.prototypes(embedding, self.train, self.supports, count)
+
+    def finish(self, network: PrototypeNetwork, inputs: GraphInputs, track: str, count: int) -> None:
+        """Session 0 is learned: under ``isolated`` nothing old could be encoded again, so the prototypes are kept."""
+        if track == "isolated":
+            self.keep(self.prototypes(network, network.embed(inputs), count))
+
+    def learn(self, network: PrototypeNetwork, inputs: GraphInputs, session: Session, many: int, count: int) -> None:
+        """Add the supports of a session, in whichever form classes are known by."""
+        if self.kept is None:
+            self.add_nodes(session, many)
+            return
+        here = (session.supports, session.support_labels)
+        self.add_prototypes(network.prototypes(network.embed(inputs), nothing(), here, count), session.support_labels)
+
+    def scores(self, network: PrototypeNetwork, inputs: GraphInputs, count: int) -> torch.Tensor:
+        """(n, count) −‖z − p_k‖² of every node."""
+        embedding = network.embed(inputs)
+        return network.scores(embedding, inputs.visible.nodes, self.prototypes(network, embedding, count))
 
     def stored(self) -> dict[str, int]:
         embeddings = 0 if self.kept is None else self.kept.nbytes + self.counts.nbytes

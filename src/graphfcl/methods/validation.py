@@ -5,7 +5,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from graphfcl.measures import balanced_accuracy, confusion_matrix
+from graphfcl.measures import balanced_accuracy, confusion_matrix, harmonic_mean
 from graphfcl.methods.episodes import KnownClasses, NodePools
 from graphfcl.methods.supervised import Labelled
 from graphfcl.stream import BaseSession, Session
@@ -65,10 +65,11 @@ class ValidationSessions:
         return replace(self, supports=(self.supports[draw],))
 
     def score(self, predict: Predict) -> float:
-        """Mean over the draws of (balanced accuracy of known classes + balanced accuracy of held-out ones) / 2.
+        """Mean over the draws of the harmonic mean of two balanced accuracies: of known and of held-out classes.
 
-        Both count the same because about half of the classes of a stream are novel in the end. Without held-out classes
-        it is the balanced accuracy. ``predict(many, few, class_count, nodes)`` answers a class for each node.
+        Both count the same because about half of the classes of a stream are novel in the end, and the harmonic mean
+        does not reward calling every node new. Without held-out classes it is the balanced accuracy.
+        ``predict(many, few, class_count, nodes)`` answers a class for each node.
         """
         scores = []
         nodes, labels = self.asked
@@ -76,10 +77,10 @@ class ValidationSessions:
         for supports in self.supports:
             few = self._flat(supports)
             confusion = confusion_matrix(labels, predict(self.many, few, self.class_count, nodes), self.class_count)
-            parts = [balanced_accuracy(confusion, ~new)]
+            score = balanced_accuracy(confusion, ~new)
             if self.has_new_classes:
-                parts.append(balanced_accuracy(confusion, new))
-            scores.append(float(np.mean(parts)))
+                score = harmonic_mean(score, balanced_accuracy(confusion, new))
+            scores.append(score)
         return float(np.mean(scores))
 
     def sessions(self) -> Iterator[KnownClasses]:

@@ -104,15 +104,17 @@ class GatLayer(nn.Module):
         targets, sources, count = hop
         values = projected.view(-1, self.heads, self.outputs)
         to_source = (values * self.source).sum(dim=2)
-        to_target = (values * self.target).sum(dim=2)[own]
-        score = nn.functional.leaky_relu(to_target[targets] + to_source[sources], 0.2)
+        to_target = (values * self.target).sum(dim=2).index_select(0, own)
+        # index_select, because the gradient of t[index] adds in no fixed order.
+        score = to_target.index_select(0, targets) + to_source.index_select(0, sources)
+        score = nn.functional.leaky_relu(score, 0.2)
         highest = torch.full((count, self.heads), -torch.inf, dtype=score.dtype, device=score.device)
         highest = highest.index_reduce(0, targets, score.detach(), "amax")
         weight = torch.exp(score - highest[targets])
         total = torch.zeros_like(highest).index_add(0, targets, weight)
-        share = weight / total[targets]
+        share = weight / total.index_select(0, targets)
         output = torch.zeros(count, self.heads, self.outputs, dtype=values.dtype, device=values.device)
-        output = output.index_add(0, targets, share[:, :, None] * values[sources])
+        output = output.index_add(0, targets, share[:, :, None] * values.index_select(0, sources))
         return output.flatten(1) + self.bias
 
 

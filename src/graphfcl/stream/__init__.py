@@ -3,12 +3,13 @@
 from graphfcl.stream.classes import adapt_protocol, suggest_protocol
 from graphfcl.stream.protocol import Protocol
 from graphfcl.stream.saved import load_stream, save_stream
-from graphfcl.stream.sessions import BaseSession, PaperSession, Session
+from graphfcl.stream.sessions import BaseSession, PaperSession, PooledSession, Session
 from graphfcl.stream.stream import Queries, Stream, make_stream
 
 __all__ = [
     "BaseSession",
     "PaperSession",
+    "PooledSession",
     "Protocol",
     "Queries",
     "Session",

@@ -65,3 +65,14 @@ class PaperSession(Session):
 
     queries: np.ndarray
     query_labels: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class PooledSession(Session):
+    """A session with the labels of the pool: 30 % of the new classes' nodes that are neither supports nor queries.
+
+    Only learners that declare it receive one. Their results are marked "uses pool labels" wherever they are shown.
+    """
+
+    pool: np.ndarray
+    pool_labels: np.ndarray

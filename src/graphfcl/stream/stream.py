@@ -12,7 +12,7 @@ from graphfcl.errors import GraphfclWarning, InputError
 from graphfcl.graph import Graph, TextWeights, VisibleGraph, cut_visible
 from graphfcl.stream.classes import adapt_protocol
 from graphfcl.stream.protocol import Protocol
-from graphfcl.stream.sessions import BaseSession, PaperSession, Session
+from graphfcl.stream.sessions import BaseSession, PaperSession, PooledSession, Session
 from graphfcl.stream.split import Role, Split, draw_split
 
 
@@ -90,8 +90,12 @@ class Stream:
             protocol=self.protocol.name,
         )
 
-    def session(self, number: int, *, with_query_labels: bool = False) -> Session:
-        """Session 1..T; ``with_query_labels`` a :class:`PaperSession`, which only the protocol ``paper`` has."""
+    def session(self, number: int, *, with_query_labels: bool = False, with_pool_labels: bool = False) -> Session:
+        """Session 1..T.
+
+        with_query_labels: a :class:`PaperSession`, which only the protocol ``paper`` has.
+        with_pool_labels: a :class:`PooledSession`, for learners that declare it.
+        """
         if with_query_labels and self.protocol.name != "paper":
             raise InputError(f"the protocol {self.protocol.name!r} has no sessions with query labels: use 'paper'.")
         if not 1 <= number <= len(self):
@@ -106,6 +110,9 @@ class Stream:
             "visible_graph": self.visible_graph(number),
             "track": self.protocol.track,
         }
+        if with_pool_labels:
+            pool = np.flatnonzero((self.split.roles == Role.POOL) & (self._sessions == number))
+            return PooledSession(**arguments, pool=pool, pool_labels=self._columns[pool])
         if not with_query_labels:
             return Session(**arguments)
         queries = self.queries(number)

@@ -1,0 +1,201 @@
+"""CEC: continually evolved classifiers.
+
+Chi Zhang, Nan Song, Guosheng Lin, Yun Zheng, Pan Pan, Yinghui Xu: Few-Shot Incremental Learning with Continually
+Evolved Classifiers. CVPR 2021.
+
+1. The encoder is trained with a cosine head, logits 16 · cos(z, w_k), on the base classes.
+2. Pseudo-incremental episodes train one self-attention layer over {p_1 … p_C, z_q}, the prototypes and the query: each
+   token becomes LayerNorm(x + W_o · attention(x)), and the logits are 16 · cos of the query's and the prototypes'
+   tokens. On graphs the pseudo-novel classes take the place of the paper's rotated images.
+3. Then the encoder is frozen. A session adds the mean embedding of its supports; prototypes are all that is kept.
+
+Where this departs from the paper: step 1 starts from the pre-training that all methods share; the encoder learns in
+step 2 too, as in the authors' code (``train_encoder``); W_o starts at zero, so that the layer starts from plain cosine.
+"""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from torch import nn
+
+from graphfcl.methods.episodes import Episode, PseudoIncrementalSampler
+from graphfcl.methods.episodic_learner import EpisodicLearner
+from graphfcl.methods.heads import CosineHead, unit
+from graphfcl.methods.learner import Progress, Tensors
+from graphfcl.methods.prototype_memory import PrototypeMemory, nothing
+from graphfcl.methods.prototype_network import PrototypeNetwork
+from graphfcl.methods.prototypes import class_shares, weighted_prototypes
+from graphfcl.methods.settings import EpisodicSettings
+from graphfcl.methods.supervised import Labelled, SupervisedTraining, base_part
+from graphfcl.methods.training import copy_weights, require_range
+from graphfcl.methods.validation import ValidationSessions
+from graphfcl.nn import GraphInputs, Linear
+from graphfcl.stream import BaseSession, Session
+
+CHUNK = 8192  # queries scored at a time
+
+
+@dataclass(frozen=True)
+class CecSettings(EpisodicSettings):
+    """base_supports: nodes of a base class that make its mean in an episode. train_encoder: in the episodes too."""
+
+    base_supports: int = 20
+    temperature: float = 16.0
+    train_encoder: bool = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_range("base_supports", self.base_supports, least=1)
+        require_range("temperature", self.temperature, above=0)
+
+
+class ClassifierAttention(nn.Module):
+    """Self-attention over {p_1 … p_C, z_q}, separately for every query q: one head, residual, LayerNorm.
+
+    Token p_i attends to the prototypes in the same way for every query, up to the query itself: with scores s_ij among
+    prototypes and s_iq to the query, Z_i = Σ_j exp(s_ij) and A_i = Σ_j exp(s_ij) v_j / Z_i, its attention is
+    (1 − a) A_i + a v_q, a = σ(s_iq − log Z_i). So q queries cost q·C·h and not q·C²·h.
+    """
+
+    def __init__(self, size: int, generator: torch.Generator) -> None:
+        super().__init__()
+        self.query, self.key, self.value = (Linear(size, size, generator) for _ in range(3))
+        self.out = Linear(size, size, generator)
+        nn.init.zeros_(self.out.weight)
+        self.norm = nn.LayerNorm(size)
+        self.scale = size**-0.5
+
+    def forward(self, prototypes: torch.Tensor, queries: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        """(q, C, h) tokens of the prototypes and (q, h) tokens of the queries."""
+        among = self.query(prototypes) @ self.key(prototypes).T * self.scale  # s_ij
+        shared = torch.softmax(among, dim=1) @ self.value(prototypes)  # A_i
+        values = self.value(queries)
+        to_query = (self.query(prototypes) @ self.key(queries).T).T * self.scale  # (q, C): s_iq
+        share = torch.sigmoid(to_query - torch.logsumexp(among, dim=1)[None])[:, :, None]
+        # W_o is linear: applied to A and v before they are mixed.
+        mixed = (1 - share) * (shared @ self.out.weight)[None] + share * (values @ self.out.weight)[:, None]
+        classes = self.norm(prototypes[None] + mixed + self.out.bias)
+
+        from_query = self.query(queries) @ self.key(prototypes).T * self.scale
+        itself = (self.query(queries) * self.key(queries)).sum(dim=1, keepdim=True) * self.scale
+        weights = torch.softmax(torch.cat([from_query, itself], dim=1), dim=1)
+        attended = weights[:, :-1] @ self.value(prototypes) + weights[:, -1:] * values
+        return classes, self.norm(queries + self.out(attended))
+
+
+class CecNetwork(PrototypeNetwork):
+    """Encoder and attention; prototypes are plain means."""
+
+    def __init__(self, encoder: nn.Module, attention: ClassifierAttention, temperature: float) -> None:
+        super().__init__(encoder)
+        self.attention, self.temperature = attention, temperature
+
+    def logits(self, queries: torch.Tensor, prototypes: torch.Tensor) -> torch.Tensor:
+        """(q, C): temperature · cos of the tokens."""
+        classes, asked = self.attention(prototypes, queries)
+        return self.temperature * (unit(classes) * unit(asked)[:, None]).sum(dim=2)
+
+    @torch.no_grad()
+    def all_logits(self, queries: torch.Tensor, prototypes: torch.Tensor) -> torch.Tensor:
+        """The same, some queries at a time."""
+        return torch.cat([self.logits(part, prototypes) for part in queries.split(CHUNK)])
+
+
+class Cec(EpisodicLearner):
+    """The learner."""
+
+    name: ClassVar[str] = "cec"
+    settings_type = CecSettings
+    settings: CecSettings
+    network: CecNetwork
+
+    def __init__(self, settings: CecSettings | None = None, **options: Any) -> None:
+        super().__init__(settings, **options)
+        self.memory = PrototypeMemory()
+
+    def _begin(self, base: BaseSession) -> None:
+        self.memory.train = (base.train, base.train_labels)
+
+    def _build(self, encoder: nn.Module, start: torch.Generator) -> nn.Module:
+        chosen = self.settings
+        head = CosineHead(chosen.size, self.sizes["base"], chosen.temperature, start).to(self.device)
+        self.cosine_training = SupervisedTraining(encoder, head, chosen.pretraining, stage="cosine head")
+        attention = ClassifierAttention(chosen.size, start)
+        network = CecNetwork(encoder, attention, chosen.temperature).to(self.device)
+        self.meta = self._meta_training(network if chosen.train_encoder else network.attention)
+        return network
+
+    # Session 0
+
+    def _train(self, base: BaseSession, inputs: GraphInputs, progress: Progress) -> None:
+        if self.stage == "pre-trained":
+            self._enter("cosine head", progress)
+        if self.stage == "cosine head":
+            self.cosine_training.run(*base_part(base), inputs, self.generator, progress, self)
+            self.pretrained = copy_weights(self.network)
+            self._enter("prepared", progress)
+        super()._train(base, inputs, progress)
+
+    def _sampler(self, base: BaseSession, pseudo_novel: np.ndarray) -> PseudoIncrementalSampler:
+        return PseudoIncrementalSampler.of(base, pseudo_novel, self.settings.base_supports, self.settings.queries)
+
+    def _episode_loss(self, inputs: GraphInputs, episode: Episode, *, by_class: bool = False) -> torch.Tensor:  # noqa: ARG002
+        rows = inputs.visible.rows(np.concatenate([episode.supports, episode.queries]))
+        encoder = self.network.encoder
+        with torch.set_grad_enabled(self.settings.train_encoder):
+            embeddings = encoder(encoder.rows(inputs, rows), self.generator)  # type: ignore[operator]
+        supports, queries = embeddings[: episode.supports.size], embeddings[episode.supports.size :]
+        classes, labels = (
+            torch.from_numpy(array).to(self.device) for array in (episode.support_classes, episode.query_classes)
+        )
+        shares = class_shares(classes, episode.class_count)
+        prototypes = weighted_prototypes(supports, shares, classes, episode.class_count)
+        return nn.functional.cross_entropy(self.network.logits(queries, prototypes), labels)
+
+    def _validate(self, inputs: GraphInputs, validation: ValidationSessions) -> float:
+        embedding = self.network.embed(inputs)
+
+        def predict(many: Labelled, few: Labelled, count: int, nodes: np.ndarray) -> np.ndarray:
+            prototypes = self.network.prototypes(embedding, many, few, count)
+            queries = embedding.values[embedding.rows(nodes)]
+            return self.network.all_logits(queries, prototypes).argmax(dim=1).cpu().numpy()
+
+        return validation.score(predict)
+
+    def _finish(self, inputs: GraphInputs) -> None:
+        embedding = self.network.embed(inputs)
+        self.memory.keep(self.memory.prototypes(self.network, embedding, len(self.classes_)))
+        self.network.requires_grad_(False)
+
+    # Incremental sessions
+
+    def _learn(self, session: Session, inputs: GraphInputs) -> None:
+        here = (session.supports, session.support_labels)
+        fresh = self.network.prototypes(self.network.embed(inputs), nothing(), here, len(self.classes_))
+        self.memory.add_prototypes(fresh, session.support_labels)
+
+    def _score_all(self, inputs: GraphInputs) -> torch.Tensor:
+        embedding = self.network.embed(inputs)
+        prototypes = self.memory.prototypes(self.network, embedding, len(self.classes_))
+        return self.network.all_logits(embedding.values, prototypes)
+
+    def _data_stored(self) -> dict[str, int]:
+        return self.memory.stored()
+
+    # State
+
+    def _own_values(self) -> dict[str, Any]:
+        cosine = {"cosine": self.cosine_training.values()} if self.stage == "cosine head" else {}
+        return {**super()._own_values(), **cosine}
+
+    def _own_tensors(self) -> Tensors:
+        cosine = self.cosine_training.tensors() if self.stage == "cosine head" else {}
+        return {**super()._own_tensors(), **self.memory.tensors(), **cosine}
+
+    def _load_own(self, values: dict[str, Any], tensors: Tensors) -> None:
+        super()._load_own(values, tensors)
+        self.memory.load(tensors, self.device)
+        if self.stage == "cosine head":
+            self.cosine_training.load(values["cosine"], tensors)

@@ -1,0 +1,24 @@
+"""Fine-tuning: the simplest thing that can be done.
+
+A linear head over all classes. At a session it grows by the new classes and encoder and head take a few steps of
+cross-entropy on the supports alone. Nothing of earlier sessions is kept but the weights.
+"""
+
+from collections.abc import Callable
+from typing import ClassVar
+
+import torch
+
+from graphfcl.methods.head_learner import HeadLearner, HeadSettings, cross_entropies
+from graphfcl.methods.supervised import Labelled
+
+
+class Finetune(HeadLearner):
+    """The learner."""
+
+    name: ClassVar[str] = "finetune"
+    settings_type = HeadSettings
+
+    def _session_loss(self, before: torch.Tensor, supports: Labelled) -> Callable[[torch.Tensor], torch.Tensor]:  # noqa: ARG002
+        labels = torch.from_numpy(supports[1]).to(self.device)
+        return lambda logits: cross_entropies(logits, labels).mean()

@@ -1,0 +1,50 @@
+"""Heads on an embedding, and how they grow by the classes of a session."""
+
+import torch
+from torch import nn
+
+from graphfcl.methods.prototypes import class_shares, weighted_prototypes
+from graphfcl.nn import Linear
+
+
+def grown(head: Linear, embeddings: torch.Tensor, labels: torch.Tensor, count: int, centre: torch.Tensor) -> Linear:
+    """The head with columns for ``count`` classes; the old ones are unchanged.
+
+    A new class starts at the mean p_k of its supports as seen from the centre c of all nodes of session 0: weights
+    w_k = ℓ (p_k − c)/‖p_k − c‖ with ℓ the mean length of the weights there are, and a bias that makes its logit at the
+    centre the mean of the others there. Among trained classes it is then neither louder nor fainter than they are.
+
+    embeddings: (s, h) of the supports, labels: (s,) their columns, centre: (h,).
+    """
+    known = head.weight.shape[1]
+    if count == known:
+        return head
+    with torch.no_grad():
+        means = weighted_prototypes(embeddings, class_shares(labels, count), labels, count)[known:]
+        columns = unit(means - centre) * head.weight.norm(dim=0).mean()
+        biases = head(centre[None]).mean() - columns @ centre
+        return head_of(torch.cat([head.weight, columns.T], dim=1), torch.cat([head.bias, biases]))
+
+
+def head_of(weight: torch.Tensor, bias: torch.Tensor) -> Linear:
+    """A head with these weights (h, classes) and biases (classes,)."""
+    head = Linear(weight.shape[0], weight.shape[1], torch.Generator()).to(weight.device)
+    head.weight, head.bias = nn.Parameter(weight.detach().clone()), nn.Parameter(bias.detach().clone())
+    return head
+
+
+class CosineHead(nn.Module):
+    """temperature · cos(z, w_k): weights (h, classes) drawn from a generator, no bias."""
+
+    def __init__(self, size: int, classes: int, temperature: float, generator: torch.Generator) -> None:
+        super().__init__()
+        self.weight = nn.Parameter(Linear(size, classes, generator).weight.detach().clone())
+        self.temperature = temperature
+
+    def forward(self, embeddings: torch.Tensor) -> torch.Tensor:
+        return self.temperature * unit(embeddings) @ unit(self.weight.T).T
+
+
+def unit(vectors: torch.Tensor) -> torch.Tensor:
+    """Each row divided by its length; a zero row stays zero."""
+    return nn.functional.normalize(vectors, dim=-1)

@@ -1,0 +1,127 @@
+"""iCaRL: incremental classifier and representation learning.
+
+Sylvestre-Alvise Rebuffi, Alexander Kolesnikov, Georg Sperl, Christoph Lampert: iCaRL: Incremental Classifier and
+Representation Learning. CVPR 2017.
+
+- Outputs are sigmoids. Session 0 minimises binary cross-entropy against the one-hot label, summed over classes.
+- A session trains on its supports and on all exemplars. The targets of old classes are the outputs before the session
+  (distillation), those of new classes are one-hot.
+- Exemplars are chosen by herding on embeddings of unit length. M of them are kept in all, M/classes of each; when
+  classes come, the last ones chosen go.
+- A node gets the class whose exemplars have the nearest mean, on embeddings of unit length.
+
+Where this departs from the paper: the head only trains the encoder, as there, but a new class's column starts at the
+mean of its supports; under the track ``isolated`` the means are kept as they were computed.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+from torch import nn
+
+from graphfcl.methods.head_learner import HeadLearner, HeadSettings
+from graphfcl.methods.heads import unit
+from graphfcl.methods.learner import Tensors
+from graphfcl.methods.prototypes import class_shares, squared_distances, weighted_prototypes
+from graphfcl.methods.selection import herding
+from graphfcl.methods.supervised import HeadLoss, Labelled
+from graphfcl.methods.training import require_range
+from graphfcl.nn import GraphInputs
+
+
+@dataclass(frozen=True)
+class ICarlSettings(HeadSettings):
+    """exemplars: M, the nodes kept in all."""
+
+    exemplars: int = 2000
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_range("exemplars", self.exemplars, least=1)
+
+
+def one_hot_losses(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+    """(n,) binary cross-entropy against the one-hot labels, summed over classes."""
+    targets = torch.zeros_like(logits).scatter(1, labels[:, None], 1.0)
+    return nn.functional.binary_cross_entropy_with_logits(logits, targets, reduction="none").sum(dim=1)
+
+
+def distillation_targets(before: torch.Tensor, labels: torch.Tensor, count: int) -> torch.Tensor:
+    """(n, count): sigmoids of the old logits for the old classes, one-hot for the new ones."""
+    known = before.shape[1]
+    targets = torch.zeros(len(before), count, dtype=before.dtype, device=before.device)
+    targets.scatter_(1, labels[:, None], 1.0)
+    targets[:, :known] = torch.sigmoid(before)
+    return targets
+
+
+class ICarl(HeadLearner):
+    """The learner."""
+
+    name: ClassVar[str] = "icarl"
+    settings_type = ICarlSettings
+    settings: ICarlSettings
+
+    def __init__(self, settings: ICarlSettings | None = None, **options: Any) -> None:
+        super().__init__(settings, **options)
+        self.means: torch.Tensor | None = None  # (classes, h) of the exemplars, under ``isolated``
+
+    def _node_losses(self) -> HeadLoss:
+        return one_hot_losses
+
+    def _session_loss(self, before: torch.Tensor, supports: Labelled) -> Callable[[torch.Tensor], torch.Tensor]:
+        labels = torch.from_numpy(np.concatenate([supports[1], self.memory.labels])).to(self.device)
+        targets = distillation_targets(before, labels, len(self.classes_))
+
+        def loss(logits: torch.Tensor) -> torch.Tensor:
+            each = nn.functional.binary_cross_entropy_with_logits(logits, targets, reduction="none")
+            return each.sum(dim=1).mean()
+
+        return loss
+
+    def _remember(self, labelled: Labelled, inputs: GraphInputs) -> None:
+        nodes, labels = labelled
+        each = max(1, self.settings.exemplars // len(self.classes_))
+        chosen = herding(unit(self._embed(inputs, nodes)).cpu().numpy(), labels, each)
+        self._keep(nodes[chosen], labels[chosen], inputs)
+        self.memory = self.memory.first(each)
+        if self.track == "isolated":
+            self._keep_means(inputs, np.unique(labels))
+
+    def _exemplar_means(self, inputs: GraphInputs) -> torch.Tensor:
+        """(classes, h) of unit length."""
+        labels, count = torch.from_numpy(self.memory.labels).to(self.device), len(self.classes_)
+        points = unit(self._embed(inputs, self.memory.nodes))
+        return unit(weighted_prototypes(points, class_shares(labels, count), labels, count))
+
+    def _keep_means(self, inputs: GraphInputs, columns: np.ndarray) -> None:
+        """The means of the classes of this session, computed while their edges are there; others stay."""
+        fresh = self._exemplar_means(inputs)
+        if self.means is None:
+            self.means = fresh
+            return
+        here = torch.from_numpy(columns).to(self.device)
+        means = torch.cat([self.means, fresh[len(self.means) :]])
+        means[here] = fresh[here]
+        self.means = means
+
+    def _score_all(self, inputs: GraphInputs) -> torch.Tensor:
+        points = unit(self.network.encoder(self.network.encoder.rows(inputs, None)))  # type: ignore[operator]
+        return -squared_distances(points, self._exemplar_means(inputs) if self.means is None else self.means)
+
+    def _data_stored(self) -> dict[str, int]:
+        stored = super()._data_stored()
+        means = 0 if self.means is None else self.means.nbytes
+        return {**stored, "embeddings": stored["embeddings"] + means}
+
+    def _own_tensors(self) -> Tensors:
+        means = {} if self.means is None else {"means": self.means.cpu()}
+        return {**super()._own_tensors(), **means}
+
+    def _load_own(self, values: dict[str, Any], tensors: Tensors) -> None:
+        super()._load_own(values, tensors)
+        means = tensors.get("means")
+        self.means = None if means is None else means.to(self.device)
