@@ -76,6 +76,8 @@ def print_result(result: dict[str, Any]) -> None:
 
     if result["trained_on_query_labels"]:
         print("\nTRAINED ON QUERY LABELS (protocol 'paper'): compare only with results under the same mark.")
+    if result["uses_pool_labels"]:
+        print("\nUSES POOL LABELS: an upper reference, trained on labels that no other method receives.")
     columns = ("session", "classes", "balanced", "plain", "base", "novel", "harmonic", "seconds")
     keys = ("balanced_accuracy", "accuracy", "base", "novel", "harmonic_mean")
     rows = [
@@ -89,7 +91,10 @@ def print_result(result: dict[str, Any]) -> None:
     )
     chosen = ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in result["chosen"].items())
     print(f"Chosen on validation sessions: {chosen or 'nothing'}.")
-    print(
-        f"{result['total_seconds']:.1f} s in all, peak memory {result['peak_memory_mb']:.0f} MB, "
-        f"{result['stored_bytes']:,} bytes of data kept between sessions."
+    pretraining = result["pretraining"]
+    reused = (
+        f" besides {pretraining['seconds']:.1f} s for the encoder, which was there" if pretraining["reused"] else ""
     )
+    print(f"{result['total_seconds']:.1f} s in all{reused}; peak memory {result['peak_memory_mb']:.0f} MB.")
+    kept = ", ".join(f"{kind} {size:,}" for kind, size in result["stored"].items() if size)
+    print(f"Kept between sessions: {result['stored_bytes']:,} bytes ({kept}).")

@@ -46,6 +46,12 @@ def run_method(
     stream_file: Annotated[Path | None, typer.Option("--stream", help="Run on a saved stream.")] = None,
     device: Annotated[str, typer.Option("--device", help="auto, cpu or cuda.")] = "auto",
     out: Annotated[Path | None, typer.Option("--out", help="Folder of the run [default: one under runs/].")] = None,
+    encoders: Annotated[
+        Path | None,
+        typer.Option(
+            "--encoders", help="Folder of pre-trained encoders, which all methods share [default: beside the run]."
+        ),
+    ] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the folder's checkpoint.")] = False,
     data_dir: DataDir = None,
 ) -> None:
@@ -72,7 +78,7 @@ def run_method(
     folder = out or Path("runs") / job.short_name()
     print(f"{method} on {stream!r}, device {on}")
     with RunDisplay() as display:
-        result = run(job, folder, resume=resume, progress=display)
+        result = run(job, folder, resume=resume, progress=display, encoders=encoders or folder.parent / "encoders")
     print_result(result)
     accuracy_figure(result, folder / "accuracy.png")
     matrix_figure(result, folder / "matrix.png")

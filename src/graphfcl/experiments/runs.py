@@ -16,8 +16,10 @@ import numpy as np
 from graphfcl.errors import GraphfclWarning, InputError
 from graphfcl.evaluation import Evaluation, evaluate
 from graphfcl.experiments.checkpoint import load_checkpoint, save_checkpoint
+from graphfcl.experiments.encoders import EncoderFolder
 from graphfcl.files import read_bytes, write_durably
 from graphfcl.methods import Learner, Progress, find_method
+from graphfcl.methods.learner import NO_STORE
 from graphfcl.stream import Stream, save_stream
 
 RESULT_FILE, CHECKPOINT_FILE, STREAM_FILE = "result.json", "checkpoint.safetensors", "stream.json"
@@ -58,11 +60,17 @@ class Run:
 
 
 def run(
-    job: Run, folder: str | Path | None = None, *, resume: bool = False, progress: Progress | None = None
+    job: Run,
+    folder: str | Path | None = None,
+    *,
+    resume: bool = False,
+    progress: Progress | None = None,
+    encoders: str | Path | None = None,
 ) -> dict[str, Any]:
     """Run it; the result as plain values, also in ``folder/result.json`` beside the stream and the checkpoint.
 
     resume: go on from the folder's checkpoint; the numbers are those of an unbroken run.
+    encoders: a folder of pre-trained encoders, which all methods share; without it the encoder is computed anew.
     """
     method = find_method(job.method)
     learner = method.make(job.changes, seed=job.seed, device=job.device)
@@ -84,6 +92,7 @@ def run(
         progress=recorder,
         done=recorder.evaluation,
         on_session=lambda so_far: recorder.session(learner, so_far),
+        encoders=NO_STORE if encoders is None else EncoderFolder(encoders, job.stream),
     )
     result = {**identity, **result_values(evaluation, job, learner), "versions": versions(job.device)}
     result["total_seconds"] = recorder.elapsed()
@@ -194,6 +203,11 @@ def result_values(evaluation: Evaluation, job: Run, learner: Learner) -> dict[st
         "confusion_matrices": [matrix.tolist() for matrix in evaluation.confusions],
         "classes": list(job.stream.classes),
         "session_of_class": job.stream.session_of_class.tolist(),
+        "uses_pool_labels": learner.uses_pool_labels,
+        "pretraining": {
+            "seconds": getattr(learner, "pretraining_seconds_", 0.0),
+            "reused": getattr(learner, "pretraining_reused_", False),
+        },
         "trained_on_query_labels": job.stream.protocol.name == "paper" and learner.trains_on_query_labels,
         "chosen": learner.chosen(),
         "stored": learner.stored(),

@@ -54,6 +54,7 @@ class GraphLearner(Learner):
         self.track = "transductive"
         self.pretrained: Tensors = {}  # all weights right after pre-training, until the learner is ready
         self.pretraining_seconds_ = 0.0
+        self.pretraining_reused_ = False  # whether another method had done it before
         self._last_inputs: GraphInputs | None = None
         self._answers: tuple[VisibleGraph, np.ndarray] | None = None  # of the visible graph last asked about
 
@@ -138,8 +139,10 @@ class GraphLearner(Learner):
     def _pretrain(self, base: BaseSession, inputs: GraphInputs, progress: Progress, encoders: EncoderStore) -> None:
         """The encoder of this graph, protocol and seed: computed here, or by another method before."""
         encoder = self.network.encoder
+        self.pretraining_reused_ = True
 
         def compute() -> Tensors:
+            self.pretraining_reused_ = False
             start = time.perf_counter()
             train, validation = base_part(base)
             self.pretraining.run(train, validation, inputs, self.generator, progress, self)
@@ -230,6 +233,7 @@ class GraphLearner(Learner):
             "device": self.device.type,
             "random": generator_state(self.random),
             "pretraining_seconds": self.pretraining_seconds_,
+            "pretraining_reused": self.pretraining_reused_,
         }
         tensors = {"generator": self.generator.get_state()}
         if self.stage != "new":
@@ -247,7 +251,9 @@ class GraphLearner(Learner):
         if any(values.get(key) != value for key, value in self._identity().items()):
             raise InputError("the saved learner has another method, seed or settings than this one: use the same ones.")
         self.stage, self.classes_, self.sizes = values["stage"], tuple(values["classes"]), dict(values["sizes"])
-        self.track, self.pretraining_seconds_ = values["track"], values["pretraining_seconds"]
+        self.track = values["track"]
+        self.pretraining_seconds_ = values["pretraining_seconds"]
+        self.pretraining_reused_ = values["pretraining_reused"]
         self.random = generator_from(values["random"])
         if values["device"] == self.device.type:
             self.generator.set_state(tensors["generator"])

@@ -1,0 +1,64 @@
+"""Pre-trained encoders as files: computed once for a graph, a protocol and a seed, used by every method."""
+
+import fcntl
+import hashlib
+import json
+import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from graphfcl.errors import GraphfclWarning, InputError
+from graphfcl.experiments.checkpoint import load_checkpoint, save_checkpoint
+from graphfcl.methods.learner import EncoderStore, LearnerState, Tensors
+from graphfcl.stream import Stream
+
+
+class EncoderFolder(EncoderStore):
+    """A folder with one file an encoder. Whoever comes first computes it; others who ask meanwhile wait."""
+
+    def __init__(self, folder: str | Path, stream: Stream) -> None:
+        self.folder = Path(folder)
+        self.stream_key = {"graph": stream.graph.sha256, "protocol": stream.protocol.hash, "stream_seed": stream.seed}
+        self.reused: bool | None = None  # whether the last encoder was there already; None before the first
+
+    def get(self, key: dict[str, Any], compute: Callable[[], Tensors]) -> Tensors:
+        whole = {**self.stream_key, **key}
+        digest = hashlib.sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()
+        path = self.folder / f"{digest[:16]}.safetensors"
+        with self._alone(path):
+            found = self._read(path, whole)
+            self.reused = found is not None
+            if found is None:
+                found = compute()
+                save_checkpoint(path, LearnerState(found), whole)
+        return found
+
+    @contextmanager
+    def _alone(self, path: Path) -> Iterator[None]:
+        """Only one process at a time works on an encoder; the lock goes with the process that holds it."""
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+            lock = open(path.with_suffix(".lock"), "w")  # noqa: SIM115
+        except OSError as error:
+            raise InputError(
+                f"{self.folder} cannot be written ({error.strerror}): choose another folder with --encoders."
+            ) from error
+        with lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            yield
+
+    def _read(self, path: Path, key: dict[str, Any]) -> Tensors | None:
+        if not path.exists():
+            return None
+        try:
+            state, found = load_checkpoint(path)
+        except InputError:
+            aside = path.with_suffix(".damaged")
+            path.replace(aside)
+            warnings.warn(
+                f"{path} is damaged: it was set aside as {aside.name} and is computed again.", GraphfclWarning, 2
+            )
+            return None
+        return state.tensors if found == key else None
