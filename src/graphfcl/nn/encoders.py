@@ -6,6 +6,7 @@ import numpy as np
 import torch
 from torch import nn
 
+from graphfcl.nn.edges import EdgePattern, chosen
 from graphfcl.nn.inputs import GatRows, GcnRows, GraphInputs
 
 
@@ -97,25 +98,18 @@ class GatLayer(nn.Module):
         self.source = nn.Parameter((torch.rand(heads, outputs, generator=generator) * 2 - 1) * bound)
         self.bias = nn.Parameter(torch.zeros(heads * outputs))
 
-    def forward(
-        self, projected: torch.Tensor, hop: tuple[torch.Tensor, torch.Tensor, int], own: torch.Tensor
-    ) -> torch.Tensor:
+    def forward(self, projected: torch.Tensor, edges: EdgePattern, own: torch.Tensor) -> torch.Tensor:
         """projected: (n, heads·outputs) W h of the sources; own: (targets,) where the targets stand among them."""
-        targets, sources, count = hop
-        values = projected.view(-1, self.heads, self.outputs)
-        to_source = (values * self.source).sum(dim=2)
-        to_target = (values * self.target).sum(dim=2).index_select(0, own)
-        # index_select, because the gradient of t[index] adds in no fixed order.
-        score = to_target.index_select(0, targets) + to_source.index_select(0, sources)
+        values = projected.view(-1, self.heads, self.outputs).transpose(0, 1).contiguous()  # (heads, n, outputs)
+        to_source = values @ self.source[:, :, None]
+        to_target = chosen(values @ self.target[:, :, None], own)
+        ones, other_ones = torch.ones_like(to_target), torch.ones_like(to_source)
+        # a·[W h_i ‖ W h_j] is the product of (t_i, 1) and (1, s_j).
+        score = edges.products(torch.cat([to_target, ones], dim=2), torch.cat([other_ones, to_source], dim=2))
         score = nn.functional.leaky_relu(score, 0.2)
-        highest = torch.full((count, self.heads), -torch.inf, dtype=score.dtype, device=score.device)
-        highest = highest.index_reduce(0, targets, score.detach(), "amax")
-        weight = torch.exp(score - highest[targets])
-        total = torch.zeros_like(highest).index_add(0, targets, weight)
-        share = weight / total.index_select(0, targets)
-        output = torch.zeros(count, self.heads, self.outputs, dtype=values.dtype, device=values.device)
-        output = output.index_add(0, targets, share[:, :, None] * values.index_select(0, sources))
-        return output.flatten(1) + self.bias
+        weight = torch.exp(score - chosen(edges.maxima(score), edges.targets))
+        sums = edges.gather(weight, torch.cat([values, other_ones], dim=2))  # numerators, and the sum of weights
+        return (sums[:, :, :-1] / sums[:, :, -1:]).transpose(0, 1).flatten(1) + self.bias
 
 
 class GatEncoder(nn.Module):

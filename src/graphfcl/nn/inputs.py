@@ -13,6 +13,7 @@ from scipy import sparse
 
 from graphfcl.graph import VisibleGraph
 from graphfcl.nn.dense import DenseRows, DenseTable
+from graphfcl.nn.edges import EdgePattern
 from graphfcl.nn.sparse import SparseMatrix
 
 DENSE_ABOVE = 0.3  # a matrix with a larger share of nonzeros is stored dense
@@ -65,12 +66,12 @@ class GatRows:
     """What two GAT layers need for the rows R: raw features two hops around, and the edges of both hops.
 
     features: (n₀, d) of the outer neighbourhood.
-    hops: outermost first, each ((targets, sources, target count), own): the edges and self loops as positions among the
-        nodes of the next and of the previous set, and where the nodes of the next set stand in the previous one.
+    hops: outermost first, each (edges, own): the edges and self loops from the nodes of the previous set to those of
+        the next, and where the latter stand among the former.
     """
 
     features: FeatureRows
-    hops: tuple[tuple[tuple[torch.Tensor, torch.Tensor, int], torch.Tensor], ...]
+    hops: tuple[tuple[EdgePattern, torch.Tensor], ...]
 
 
 class GraphInputs:
@@ -160,17 +161,15 @@ class GraphInputs:
         hop, _ = self._gat_hop(everything)
         return GatRows(features=self._raw_rows(everything), hops=(hop, hop))
 
-    def _gat_hop(
-        self, rows: np.ndarray
-    ) -> tuple[tuple[tuple[torch.Tensor, torch.Tensor, int], torch.Tensor], np.ndarray]:
+    def _gat_hop(self, rows: np.ndarray) -> tuple[tuple[EdgePattern, torch.Tensor], np.ndarray]:
         """The edges into some rows, and the nodes they come from."""
         block = self.visible.normalised[rows]  # its pattern is the edges and the self loops
         nodes = self._others(block.indices, np.zeros(0, dtype=np.int64))
         self._place[nodes] = np.arange(nodes.size, dtype=np.int32)
-        targets = np.repeat(np.arange(rows.size), np.diff(block.indptr))
-        ends = (targets, self._place[block.indices], self._place[rows])
-        to, of, own = (torch.from_numpy(end.astype(np.int64)).to(self.device) for end in ends)
-        return ((to, of, rows.size), own), nodes
+        columns = self._place[block.indices]
+        pattern = sparse.csr_array((block.data, columns, block.indptr), shape=(rows.size, nodes.size))
+        own = torch.from_numpy(self._place[rows].astype(np.int64)).to(self.device)
+        return (EdgePattern(pattern, self.device), own), nodes
 
     def _raw_rows(self, rows: np.ndarray) -> FeatureRows:
         return _chosen(self._raw, rows)

@@ -1,0 +1,96 @@
+"""Values on edges: two products that are each other's derivatives, so both can be differentiated any number of times.
+
+H heads lie side by side: weights are (H, E), values (H, n, D).
+"""
+
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+from scipy import sparse
+
+
+class EdgePattern:
+    """E edges into t targets from n sources, in the order of a CSR matrix (t, n)."""
+
+    def __init__(self, pattern: sparse.csr_array, device: torch.device) -> None:
+        self.host, self.device = pattern, device
+        self.shape: tuple[int, int] = pattern.shape
+        self.starts = torch.from_numpy(pattern.indptr).to(device)
+        self.sources = torch.from_numpy(pattern.indices).to(device)
+
+    @cached_property
+    def targets(self) -> torch.Tensor:
+        """(E,) the target of each edge."""
+        numbers = np.arange(self.shape[0], dtype=self.host.indices.dtype)
+        return torch.from_numpy(np.repeat(numbers, np.diff(self.host.indptr))).to(self.device)
+
+    @cached_property
+    def reverse(self) -> tuple["EdgePattern", torch.Tensor]:
+        """The edges from targets to sources, and (E,) which edge here is each edge there."""
+        numbers = sparse.csr_array(
+            (np.arange(self.host.nnz), self.host.indices, self.host.indptr), shape=self.host.shape
+        )
+        turned = numbers.T.tocsr()
+        other = EdgePattern(turned, self.device)
+        return other, torch.from_numpy(turned.data).to(self.device)
+
+    def gather(self, weights: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
+        """(H, t, D): Σ over the edges into each target of weight · value of the source."""
+        return _Gather.apply(self, weights, values)
+
+    def products(self, left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
+        """(H, E): left of the target · right of the source; left (H, t, D), right (H, n, D)."""
+        return _Products.apply(self, left, right)
+
+    def maxima(self, weights: torch.Tensor) -> torch.Tensor:
+        """(H, t): the largest weight of the edges into each target, without a gradient."""
+        found = torch.segment_reduce(weights.detach().T.contiguous(), "max", offsets=self.starts.to(torch.int64))
+        return found.T
+
+
+def chosen(values: torch.Tensor, index: torch.Tensor) -> torch.Tensor:
+    """values[:, index]; a row at a time, which is several times faster than ``index_select(1, index)``."""
+    return torch.stack([row.index_select(0, index) for row in values])
+
+
+class _Gather(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, pattern: EdgePattern, weights: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
+        ctx.pattern = pattern
+        ctx.save_for_backward(weights, values)
+        parts = [
+            torch.sparse_csr_tensor(pattern.starts, pattern.sources, weight, size=pattern.shape, check_invariants=False)
+            @ value
+            for weight, value in zip(weights.contiguous(), values.contiguous(), strict=True)
+        ]
+        return torch.stack(parts)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: torch.Tensor) -> Any:
+        weights, values = ctx.saved_tensors
+        reverse, order = ctx.pattern.reverse
+        to_weights = _Products.apply(ctx.pattern, gradients[0], values) if ctx.needs_input_grad[1] else None
+        to_values = _Gather.apply(reverse, chosen(weights, order), gradients[0])
+        return None, to_weights, to_values if ctx.needs_input_grad[2] else None
+
+
+class _Products(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx: Any, pattern: EdgePattern, left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
+        ctx.pattern = pattern
+        ctx.save_for_backward(left, right)
+        parts = [
+            torch.einsum("ed,ed->e", a.index_select(0, pattern.targets), b.index_select(0, pattern.sources))
+            for a, b in zip(left.contiguous(), right.contiguous(), strict=True)
+        ]
+        return torch.stack(parts)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: torch.Tensor) -> Any:
+        left, right = ctx.saved_tensors
+        reverse, order = ctx.pattern.reverse
+        to_left = _Gather.apply(ctx.pattern, gradients[0], right)
+        to_right = _Gather.apply(reverse, chosen(gradients[0], order), left)
+        return None, to_left, to_right
