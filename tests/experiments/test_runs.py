@@ -9,11 +9,11 @@ import pytest
 
 from graphfcl.errors import GraphfclWarning, InputError
 from graphfcl.experiments import CHECKPOINT_FILE, RESULT_FILE, STREAM_FILE, Run, load_checkpoint, run
-from graphfcl.methods import Learner, Progress
+from graphfcl.methods import METHODS, Learner, Progress
 from graphfcl.stream import load_stream
 from tests.methods.test_checks import QUICK, stream_of
 
-COSTS = {"total_seconds", "peak_memory_mb", "versions"}
+COSTS = {"total_seconds", "peak_memory_mb", "versions", "pretraining"}
 
 
 def job(seed: int = 0, **changes: Any) -> Run:
@@ -98,6 +98,24 @@ def test_a_run_interrupted_at_any_checkpoint_ends_with_the_same_numbers(
             run(job(), folder, progress=Interrupt(at))
         assert not (folder / RESULT_FILE).exists()
         assert numbers(run(job(), folder, resume=True)) == numbers(unbroken[0]), watcher.stages[at - 1]
+
+
+@pytest.mark.usefixtures("_every_checkpoint")
+@pytest.mark.parametrize("method", [method.name for method in METHODS if method.name != "hag-meta"])
+def test_every_method_goes_on_after_an_interruption(tmp_path: Path, method: str) -> None:
+    """Interrupted in the middle of each of its stages, and at the start of each."""
+    one = Run(stream_of(), method, {**QUICK[method], "pretraining.epochs": 4})
+    watcher = Interrupt(at=10**6)
+    expected = numbers(run(one, progress=watcher))
+    stages = watcher.stages
+    assert {"pre-training", "pre-trained", "ready"} <= set(stages)
+    places = {stages.index(stage) + 1 for stage in stages}
+    places |= {stages.index(stage) + 1 + stages.count(stage) // 2 for stage in stages if stages.count(stage) > 2}
+    for at in sorted(places):
+        folder = tmp_path / str(at)
+        with pytest.raises(Interrupted):
+            run(one, folder, progress=Interrupt(at))
+        assert numbers(run(one, folder, resume=True)) == expected, stages[at - 1]
 
 
 @pytest.mark.usefixtures("_every_checkpoint")

@@ -1,0 +1,118 @@
+"""Pre-trained encoders: computed once, the same for all methods, never trusted when damaged."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from graphfcl.errors import GraphfclWarning, InputError
+from graphfcl.experiments import Run, load_checkpoint, run
+from graphfcl.experiments.encoders import EncoderFolder
+from graphfcl.methods.learner import Tensors
+from tests.experiments.test_runs import numbers
+from tests.methods.test_checks import QUICK, stream_of
+
+
+def job(method: str, **changes: Any) -> Run:
+    return Run(stream_of(), method, {**QUICK[method], **changes})
+
+
+def files(folder: Path) -> list[Path]:
+    return sorted(folder.glob("*.safetensors"))
+
+
+def test_every_method_uses_the_same_encoder_bit_for_bit(tmp_path: Path) -> None:
+    alone = run(job("gpn"))
+    first = run(job("hag-meta"), encoders=tmp_path)
+    assert not first["pretraining"]["reused"]
+    assert first["pretraining"]["seconds"] > 0
+    (path,) = files(tmp_path)
+    content = path.read_bytes()
+    for method, changes in (("gpn", {}), ("hag-meta", {"nla": False}), ("finetune", {}), ("proto-gcn", {})):
+        result = run(job(method, **changes), encoders=tmp_path)
+        assert result["pretraining"] == {**first["pretraining"], "reused": True}
+        if method == "gpn":
+            assert numbers(result) == numbers(alone), "found or computed, it is the same"
+    assert files(tmp_path) == [path]
+    assert path.read_bytes() == content
+    run(job("proto-gat"), encoders=tmp_path)
+    assert len(files(tmp_path)) == 2, "another encoder"
+
+
+def test_another_seed_stream_or_setting_is_another_encoder(tmp_path: Path) -> None:
+    jobs = [
+        job("proto-gcn"),
+        Run(stream_of(seed=1), "proto-gcn", QUICK["proto-gcn"]),
+        Run(stream_of(track="open"), "proto-gcn", QUICK["proto-gcn"]),
+        job("proto-gcn", hidden=16),
+        job("proto-gcn", **{"pretraining.learning_rate": 0.004}),
+    ]
+    for number, one in enumerate(jobs):
+        assert not run(one, encoders=tmp_path)["pretraining"]["reused"]
+        assert len(files(tmp_path)) == number + 1
+
+
+@pytest.mark.parametrize("damage", ["cut", "bit"])
+def test_a_damaged_encoder_is_set_aside_and_computed_again(tmp_path: Path, damage: str) -> None:
+    expected = numbers(run(job("proto-gcn"), encoders=tmp_path))
+    (path,) = files(tmp_path)
+    good, content = path.read_bytes(), bytearray(path.read_bytes())
+    if damage == "cut":
+        content = content[:-100]
+    else:
+        content[-100] ^= 1
+    path.write_bytes(content)
+    with pytest.warns(GraphfclWarning, match="set aside"):
+        again = run(job("proto-gcn"), encoders=tmp_path)
+    assert numbers(again) == expected
+    assert load_checkpoint(path)[0].tensors.keys() == _tensors(good, tmp_path).keys()
+    assert path.with_suffix(".damaged").exists()
+
+
+def _tensors(content: bytes, folder: Path) -> Tensors:
+    (folder / "copy").write_bytes(content)
+    return load_checkpoint(folder / "copy")[0].tensors
+
+
+def test_two_processes_compute_an_encoder_once(tmp_path: Path) -> None:
+    code = f"""
+import time, torch
+from pathlib import Path
+from graphfcl.experiments.encoders import EncoderFolder
+from tests.methods.test_checks import stream_of
+stream = stream_of()
+Path({str(tmp_path)!r}, "ready").open("a").write("x")
+while len(Path({str(tmp_path)!r}, "ready").read_text()) < 3:
+    time.sleep(0.01)
+
+def compute():
+    Path({str(tmp_path)!r}, "computed").open("a").write("x")
+    time.sleep(0.5)
+    return {{"value": torch.ones(3)}}
+
+found = EncoderFolder({str(tmp_path / "store")!r}, stream).get({{"a": 1}}, compute)
+assert found["value"].tolist() == [1, 1, 1]
+"""
+    words = [sys.executable, "-c", code]
+    processes = [subprocess.Popen(words, cwd=Path(__file__).parents[2]) for _ in range(3)]
+    assert [process.wait(60) for process in processes] == [0, 0, 0]
+    assert (tmp_path / "computed").read_text() == "x"
+
+
+def test_a_folder_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("no folder")
+    with pytest.raises(InputError, match="choose another folder with --encoders"):
+        EncoderFolder(tmp_path / "file", stream_of()).get({}, lambda: {"a": torch.ones(1)})
+
+
+def test_results_say_what_is_kept_and_what_was_used() -> None:
+    result = run(job("joint"))
+    assert result["uses_pool_labels"]
+    assert not run(job("finetune"))["uses_pool_labels"]
+    assert result["stored_bytes"] == sum(result["stored"].values())
+    assert result["stored"]["nodes"] > 0
+    json.dumps(result)
