@@ -123,17 +123,26 @@ def test_meta_gnn_s_columns_start_at_the_nearest_mean() -> None:
 
 
 @pytest.mark.parametrize("steps", [0, 3])
-def test_meta_gnn_adapts_on_the_supports_of_the_session(stream: Stream, steps: int) -> None:
+def test_meta_gnn_adapts_from_the_learned_encoder_at_every_session(stream: Stream, steps: int) -> None:
     learner = make("meta-gnn", fine_tuning_steps=steps, fine_tuning_rate=0.05, first_order=True)
     assert isinstance(learner, MetaGnn)
     learner.fit(stream.base)
-    before, head = weights_of(learner), learner.network.head.weight.detach().clone()
-    learner.learn(stream.session(1))
-    assert same(before, weights_of(learner)) == (steps == 0)
-    assert learner.network.head.weight.shape == (16, 8)
+    before, means = weights_of(learner), learner.memory.kept
+    assert means is not None
+    for session in (stream.session(1), stream.session(2)):
+        learner.learn(session)
+        assert same(before, weights_of(learner)), "the initialisation stays"
+        assert learner.adapted_ is not None
+        assert same(before, learner.adapted_[0]) == (steps == 0)
+        assert learner.memory.kept is not None
+        torch.testing.assert_close(learner.memory.kept[:7], means)
+    assert learner.stored()["nodes"] == 0, "no node is kept"
+    visible, nodes = stream.evaluation_graph(2), stream.queries(2).nodes
     if steps == 0:
-        torch.testing.assert_close(learner.network.head.weight[:, :7], head)
-    assert learner.stored()["nodes"] == 0, "only weights are kept"
+        points = learner.network.embed(GraphInputs(visible, learner.device)).values[visible.rows(nodes)]
+        assert learner.memory.kept is not None
+        nearest = torch.cdist(points, learner.memory.kept).argmin(dim=1)
+        assert (learner.scores(visible, nodes).argmax(axis=1) == nearest.numpy()).mean() > 0.99
 
 
 # GPN and the prototypes

@@ -8,8 +8,9 @@ A task of ``task_way`` classes: the head's columns start at the class means of t
 the queries under the adapted weights is what meta-training minimises, differentiated through the inner steps
 (``first_order`` leaves their second derivatives out).
 
-A session: the columns of new classes start at the means of their supports, then encoder and head take inner steps on
-the supports of the session alone. Only weights are kept between sessions.
+A session: the columns of all classes start at their means, those of the new ones at the means of their supports; from
+there and from the learned encoder, inner steps on the supports of the session alone. The next session starts from the
+learned encoder again, so that no adaptation piles up on another. Class means and weights are kept, no node.
 
 Where this departs from the paper: the encoder is the GCN that all methods share, pre-trained as for all; the head
 starts at class means, because a session meets classes that no head was trained for; inner rate and steps of a session
@@ -27,15 +28,15 @@ from torch.func import functional_call
 from graphfcl.errors import DivergenceError
 from graphfcl.methods.episodes import Episode, TaskSampler
 from graphfcl.methods.episodic_learner import EpisodicLearner, choose_steps
-from graphfcl.methods.head_learner import HeadNetwork
-from graphfcl.methods.heads import head_of
 from graphfcl.methods.learner import Progress, Tensors
+from graphfcl.methods.prototype_memory import PrototypeMemory, nothing
+from graphfcl.methods.prototype_network import PrototypeNetwork
 from graphfcl.methods.prototypes import class_shares, weighted_prototypes
 from graphfcl.methods.settings import EpisodicSettings, Steps, check_steps
 from graphfcl.methods.supervised import Labelled
-from graphfcl.methods.training import check_finite, require_range
+from graphfcl.methods.training import check_finite, require_range, with_prefix, without_prefix
 from graphfcl.methods.validation import STEP_DRAWS, ValidationSessions
-from graphfcl.nn import GraphInputs, Linear
+from graphfcl.nn import GraphInputs
 from graphfcl.stream import BaseSession, Session
 
 Head = tuple[torch.Tensor, torch.Tensor]  # weights (h, classes) and biases (classes,)
@@ -102,16 +103,17 @@ class MetaGnn(EpisodicLearner):
     name: ClassVar[str] = "meta-gnn"
     settings_type = MetaGnnSettings
     settings: MetaGnnSettings
-    network: HeadNetwork
+    network: PrototypeNetwork
 
     def __init__(self, settings: MetaGnnSettings | None = None, **options: Any) -> None:
         super().__init__(settings, **options)
+        self.memory = PrototypeMemory()  # keeps the class means
+        self.adapted_: tuple[Tensors, Head] | None = None  # encoder and head of the last session
         self.fine_tuning_ = (0, 0.0)  # steps and rate that validation found best
 
-    def _build(self, encoder: nn.Module, start: torch.Generator) -> nn.Module:
-        head = Linear(self.settings.size, len(self.classes_), start)
+    def _build(self, encoder: nn.Module, start: torch.Generator) -> nn.Module:  # noqa: ARG002
         self.meta = self._meta_training(encoder)
-        return HeadNetwork(encoder, head)
+        return PrototypeNetwork(encoder)
 
     # Session 0
 
@@ -149,27 +151,23 @@ class MetaGnn(EpisodicLearner):
         return self._try_steps(inputs, validation, self.settings.inner_steps, self.settings.inner_rate)
 
     def _try_steps(self, inputs: GraphInputs, validation: ValidationSessions, steps: int, rate: float) -> float:
-        """The validation score after sessions with so many steps; −∞ if they diverge."""
-        embeddings = self._embed(inputs)
-        start = self._mean_head(inputs, embeddings, validation.many, validation.known_count)
+        """The validation score after the last session with so many steps; −∞ if they diverge."""
+        embedding = self.network.embed(inputs)
+        rows = inputs.visible.rows(validation.asked[0])
         scores = []
         for draw in range(min(STEP_DRAWS, len(validation.supports))):
             alone = validation.only(draw)
-            weights: Tensors = dict(self.network.encoder.named_parameters())
-            head, count = start, validation.known_count
+            few, last = nothing(), nothing()
+            for known in alone.sessions():
+                new = known.support_classes >= validation.known_count + len(np.unique(few[1]))
+                few = (known.supports, known.support_classes)
+                last = (few[0][new], few[1][new])
+            prototypes = self.network.prototypes(embedding, alone.many, few, alone.class_count)
             try:
-                for known in alone.sessions():
-                    new = known.support_classes >= count
-                    count = known.class_count
-                    here = (known.supports[new], known.support_classes[new])
-                    weights, head = self._session(inputs, here, count, weights, head, steps, rate)
+                weights, head = self._adapt(inputs, prototypes, last, steps, rate)
             except DivergenceError:
                 return -np.inf
-            with torch.no_grad():
-                everything = self.network.encoder.rows(inputs, None)  # type: ignore[operator]
-                logits = functional_call(self.network.encoder, weights, (everything,)) @ head[0] + head[1]
-            rows = inputs.visible.rows(alone.asked[0])
-            found = logits.argmax(dim=1).cpu().numpy()[rows]
+            found = self._logits(inputs, weights, head).argmax(dim=1).cpu().numpy()[rows]
             scores.append(alone.score(lambda *_, found=found: found))
         return float(np.mean(scores))
 
@@ -191,69 +189,73 @@ class MetaGnn(EpisodicLearner):
 
     def _train(self, base: BaseSession, inputs: GraphInputs, progress: Progress) -> None:
         super()._train(base, inputs, progress)
-        train = (base.train, base.train_labels)
-        self.network.head = head_of(*self._mean_head(inputs, self._embed(inputs), train, len(self.classes_)))
-
-    @torch.no_grad()
-    def _embed(self, inputs: GraphInputs) -> torch.Tensor:
-        return self.network.encoder(self.network.encoder.rows(inputs, None))  # type: ignore[operator]
-
-    def _mean_head(self, inputs: GraphInputs, embeddings: torch.Tensor, labelled: Labelled, count: int) -> Head:
-        """The head at the means of all labelled nodes."""
-        rows = torch.from_numpy(inputs.visible.rows(labelled[0])).to(self.device)
-        labels = torch.from_numpy(labelled[1]).to(self.device)
-        return nearest_mean(weighted_prototypes(embeddings[rows], class_shares(labels, count), labels, count))
+        self.memory.train = (base.train, base.train_labels)
+        self.memory.keep(self.memory.prototypes(self.network, self.network.embed(inputs), len(self.classes_)))
 
     # Incremental sessions
 
-    def _session(
-        self,
-        inputs: GraphInputs,
-        labelled: Labelled,
-        count: int,
-        weights: Tensors,
-        head: Head,
-        steps: int,
-        rate: float,
+    def _adapt(
+        self, inputs: GraphInputs, prototypes: torch.Tensor, labelled: Labelled, steps: int, rate: float
     ) -> tuple[Tensors, Head]:
-        """Grow the head by the new classes, then adapt; neither weights nor head are changed in place."""
-        needed = self.network.encoder.rows(inputs, inputs.visible.rows(labelled[0]))  # type: ignore[operator]
+        """Encoder weights and head after inner steps on supports, from the learned encoder and the class means."""
+        encoder = self.network.encoder
+        needed = encoder.rows(inputs, inputs.visible.rows(labelled[0]))  # type: ignore[operator]
         labels = torch.from_numpy(labelled[1]).to(self.device)
-        with torch.no_grad():
-            embeddings = functional_call(self.network.encoder, weights, (needed,))
-            means = weighted_prototypes(embeddings, class_shares(labels, count), labels, count)
-            new = nearest_mean(means[head[1].numel() :])
-        start = [torch.cat([head[0], new[0]], dim=1), torch.cat([head[1], new[1]])]
-        leaves = {name: value.detach().requires_grad_() for name, value in weights.items()}
-        columns, biases = (value.detach().requires_grad_() for value in start)
-        moved, head = adapted(
-            self.network.encoder, leaves, (columns, biases), needed, labels, steps, rate, create_graph=False
-        )
+        weights = {name: value.detach().requires_grad_() for name, value in encoder.named_parameters()}
+        columns, biases = (value.detach().requires_grad_() for value in nearest_mean(prototypes))
+        moved, head = adapted(encoder, weights, (columns, biases), needed, labels, steps, rate, create_graph=False)
         return {name: value.detach() for name, value in moved.items()}, (head[0].detach(), head[1].detach())
 
+    @torch.no_grad()
+    def _logits(self, inputs: GraphInputs, weights: Tensors, head: Head) -> torch.Tensor:
+        """(n, classes) of every node."""
+        everything = self.network.encoder.rows(inputs, None)  # type: ignore[operator]
+        return functional_call(self.network.encoder, weights, (everything,)) @ head[0] + head[1]
+
     def _learn(self, session: Session, inputs: GraphInputs) -> None:
-        head, labelled = self.network.head, (session.supports, session.support_labels)
-        weights, grown = self._session(
-            inputs,
-            labelled,
-            len(self.classes_),
-            dict(self.network.encoder.named_parameters()),
-            (head.weight, head.bias),
-            *self.fine_tuning_,
-        )
-        self.network.encoder.load_state_dict(weights)
-        self.network.head = head_of(*grown)
+        here = (session.supports, session.support_labels)
+        fresh = self.network.prototypes(self.network.embed(inputs), nothing(), here, len(self.classes_))
+        self.memory.add_prototypes(fresh, session.support_labels)
+        assert self.memory.kept is not None
+        self.adapted_ = self._adapt(inputs, self.memory.kept, here, *self.fine_tuning_)
 
     def _score_all(self, inputs: GraphInputs) -> torch.Tensor:
-        return self.network(self.network.encoder.rows(inputs, None))  # type: ignore[operator]
+        assert self.memory.kept is not None
+        start = (dict(self.network.encoder.state_dict()), nearest_mean(self.memory.kept))
+        return self._logits(inputs, *(self.adapted_ or start))
 
     def chosen(self) -> dict[str, Any]:
         steps, rate = self.fine_tuning_
         return {**super().chosen(), "fine_tuning_steps": steps, "fine_tuning_rate": rate}
 
+    def _data_stored(self) -> dict[str, int]:
+        return self.memory.stored()
+
+    def stored(self) -> dict[str, int]:
+        found = super().stored()
+        weights, head = self.adapted_ or ({}, ())
+        found["weights"] += sum(value.nbytes for value in (*weights.values(), *head))
+        return found
+
+    # State
+
     def _own_values(self) -> dict[str, Any]:
         return {**super()._own_values(), "fine_tuning": list(self.fine_tuning_)}
+
+    def _own_tensors(self) -> Tensors:
+        tensors = {**super()._own_tensors(), **self.memory.tensors()}
+        if self.adapted_ is not None:
+            weights, (columns, biases) = self.adapted_
+            tensors |= with_prefix("adapted.encoder", weights)
+            tensors |= {"adapted.weight": columns.cpu().clone(), "adapted.bias": biases.cpu().clone()}
+        return tensors
 
     def _load_own(self, values: dict[str, Any], tensors: Tensors) -> None:
         super()._load_own(values, tensors)
         self.fine_tuning_ = (values["fine_tuning"][0], values["fine_tuning"][1])
+        self.memory.load(tensors, self.device)
+        self.adapted_ = None
+        if "adapted.weight" in tensors:
+            weights = {n: v.to(self.device) for n, v in without_prefix("adapted.encoder", tensors).items()}
+            head = (tensors["adapted.weight"].to(self.device), tensors["adapted.bias"].to(self.device))
+            self.adapted_ = (weights, head)
