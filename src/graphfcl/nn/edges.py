@@ -44,6 +44,10 @@ class EdgePattern:
         """(H, E): left of the target · right of the source; left (H, t, D), right (H, n, D)."""
         return _Products.apply(self, left, right)
 
+    def sums(self, left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
+        """(H, E): left of the target + right of the source; left (H, t), right (H, n)."""
+        return _Sums.apply(self, left, right)
+
     def maxima(self, weights: torch.Tensor) -> torch.Tensor:
         """(H, t): the largest weight of the edges into each target, without a gradient."""
         found = torch.segment_reduce(weights.detach().T.contiguous(), "max", offsets=self.starts.to(torch.int64))
@@ -76,16 +80,29 @@ class _Gather(torch.autograd.Function):
         return None, to_weights, to_values if ctx.needs_input_grad[2] else None
 
 
+class _Sums(torch.autograd.Function):
+    """Its gradient is gathered with ones, which adds in a fixed order; that of ``index_select`` does not."""
+
+    @staticmethod
+    def forward(ctx: Any, pattern: EdgePattern, left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
+        ctx.pattern = pattern
+        return chosen(left, pattern.targets).add_(chosen(right, pattern.sources))
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: torch.Tensor) -> Any:
+        (pattern, slope), (reverse, order) = (ctx.pattern, gradients[0]), ctx.pattern.reverse
+        to_left = pattern.gather(slope, slope.new_ones(len(slope), pattern.shape[1], 1)).squeeze(2)
+        to_right = reverse.gather(chosen(slope, order), slope.new_ones(len(slope), pattern.shape[0], 1)).squeeze(2)
+        return None, to_left, to_right
+
+
 class _Products(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, pattern: EdgePattern, left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
         ctx.pattern = pattern
         ctx.save_for_backward(left, right)
-        parts = [
-            torch.einsum("ed,ed->e", a.index_select(0, pattern.targets), b.index_select(0, pattern.sources))
-            for a, b in zip(left.contiguous(), right.contiguous(), strict=True)
-        ]
-        return torch.stack(parts)
+        pairs = zip(left.contiguous(), right.contiguous(), strict=True)
+        return torch.stack([_edge_products(pattern, a, b) for a, b in pairs])
 
     @staticmethod
     def backward(ctx: Any, *gradients: torch.Tensor) -> Any:
@@ -94,3 +111,14 @@ class _Products(torch.autograd.Function):
         to_left = _Gather.apply(ctx.pattern, gradients[0], right)
         to_right = _Gather.apply(reverse, chosen(gradients[0], order), left)
         return None, to_left, to_right
+
+
+def _edge_products(pattern: EdgePattern, left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
+    """(E,) of one head. Where torch has MKL, its product on a pattern reads no row twice from memory."""
+    if left.device.type == "cpu" and torch.backends.mkl.is_available():
+        zeros = torch.zeros(pattern.sources.numel(), dtype=left.dtype)
+        wanted = torch.sparse_csr_tensor(
+            pattern.starts, pattern.sources, zeros, size=pattern.shape, check_invariants=False
+        )
+        return torch.sparse.sampled_addmm(wanted, left, right.T, beta=0.0).values()
+    return torch.einsum("ed,ed->e", left.index_select(0, pattern.targets), right.index_select(0, pattern.sources))

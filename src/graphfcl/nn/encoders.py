@@ -101,14 +101,13 @@ class GatLayer(nn.Module):
     def forward(self, projected: torch.Tensor, edges: EdgePattern, own: torch.Tensor) -> torch.Tensor:
         """projected: (n, heads·outputs) W h of the sources; own: (targets,) where the targets stand among them."""
         values = projected.view(-1, self.heads, self.outputs).transpose(0, 1).contiguous()  # (heads, n, outputs)
-        to_source = values @ self.source[:, :, None]
-        to_target = chosen(values @ self.target[:, :, None], own)
-        ones, other_ones = torch.ones_like(to_target), torch.ones_like(to_source)
-        # a·[W h_i ‖ W h_j] is the product of (t_i, 1) and (1, s_j).
-        score = edges.products(torch.cat([to_target, ones], dim=2), torch.cat([other_ones, to_source], dim=2))
-        score = nn.functional.leaky_relu(score, 0.2)
+        to_source = (values @ self.source[:, :, None]).squeeze(2)
+        to_target = chosen((values @ self.target[:, :, None]).squeeze(2), own)
+        score = nn.functional.leaky_relu(edges.sums(to_target, to_source), 0.2)
         weight = torch.exp(score - chosen(edges.maxima(score), edges.targets))
-        sums = edges.gather(weight, torch.cat([values, other_ones], dim=2))  # numerators, and the sum of weights
+        sums = edges.gather(
+            weight, torch.cat([values, values.new_ones(*values.shape[:2], 1)], dim=2)
+        )  # numerators, and the sum of weights
         return (sums[:, :, :-1] / sums[:, :, -1:]).transpose(0, 1).flatten(1) + self.bias
 
 
