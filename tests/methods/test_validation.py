@@ -1,0 +1,63 @@
+"""Validation sessions: what they ask, how they count, and the rehearsal they offer."""
+
+import numpy as np
+import pytest
+
+from graphfcl.methods.validation import ValidationSessions
+from graphfcl.stream import Stream
+from tests.methods.test_checks import make, stream_of
+
+
+@pytest.fixture(scope="module")
+def stream() -> Stream:
+    return stream_of(pseudo_novel=5, way=2, base=3)
+
+
+def test_calling_every_node_new_is_worth_nothing(stream: Stream) -> None:
+    validation = ValidationSessions.draw(stream.base, 0)
+    assert validation.has_new_classes
+    nodes, labels = validation.asked
+    new = np.full(nodes.size, validation.known_count)
+    assert validation.score(lambda *_: new) < 0.01
+    assert validation.score(lambda *_: labels) == pytest.approx(1.0)
+    half = labels.copy()
+    for column in np.unique(labels):
+        members = np.flatnonzero(labels == column)
+        half[members[: members.size // 2]] = (column + 1) % validation.class_count
+    known, held_out = (
+        np.mean([(half[labels == c] == c).mean() for c in part])
+        for part in (range(validation.known_count), range(validation.known_count, validation.class_count))
+    )
+    assert validation.score(lambda *_: half) == pytest.approx(2 * known * held_out / (known + held_out))
+
+
+def test_a_rehearsal_is_a_stream_of_held_out_classes(stream: Stream) -> None:
+    base = stream.base
+    validation = ValidationSessions.draw(base, 0)
+    reduced, sessions = validation.only(1).rehearsal(base)
+    held_out = {base.classes[column] for column in base.validation_columns}
+    assert set(reduced.classes) == set(base.classes) - held_out
+    assert reduced.base_classes == base.base_classes
+    names = {node: base.classes[label] for node, label in zip(base.train, base.train_labels, strict=True)}
+    for node, label in zip(reduced.train, reduced.train_labels, strict=True):
+        assert names[node] == reduced.classes[label]
+    arrived = [*reduced.classes]
+    for session in sessions:
+        arrived += session.new_classes
+        assert len(session.new_classes) <= base.way
+        for node, label in zip(session.supports, session.support_labels, strict=True):
+            assert names[node] == arrived[label]
+    assert set(arrived) == set(base.classes)
+    assert not set(reduced.train) & {node for session in sessions for node in session.supports}
+
+
+def test_any_learner_can_be_walked_through_a_rehearsal(stream: Stream) -> None:
+    validation = ValidationSessions.draw(stream.base, 0)
+    reduced, sessions = validation.rehearsal(stream.base)
+    learner = make("proto-gcn")
+    learner.fit(reduced)
+    for session in sessions:
+        learner.learn(session)
+    nodes, _ = validation.asked
+    found = learner.scores(stream.base.visible_graph, nodes).argmax(axis=1)
+    assert validation.only(0).score(lambda *_: found) > 2 / validation.class_count
