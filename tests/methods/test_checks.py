@@ -14,7 +14,7 @@ from graphfcl.datasets import load_dataset
 from graphfcl.errors import InputError
 from graphfcl.evaluation import evaluate
 from graphfcl.experiments import load_checkpoint, save_checkpoint
-from graphfcl.methods import METHODS, Learner, find_method
+from graphfcl.methods import METHODS, Learner, Progress, find_method
 from graphfcl.stream import Protocol, Session, Stream, make_stream
 
 GRAPH = "synthetic:nodes=700,edges=2800,classes=10,features=300,signal=0.6,skew=0.5"
@@ -68,6 +68,27 @@ def test_asking_changes_nothing(walked: tuple[str, Learner, Stream]) -> None:
     after = learner.state()
     assert before.values == after.values
     assert all(torch.equal(before.tensors[name], after.tensors[name]) for name in before.tensors | after.tensors)
+
+
+class _Asking(Progress):
+    """Asks for scores while the learner is trained."""
+
+    def __init__(self, stream: Stream) -> None:
+        self.stream = stream
+
+    def checkpoint(self, learner: Learner) -> None:
+        learner.scores(self.stream.base.visible_graph, self.stream.base.validation)
+
+
+@pytest.mark.parametrize("name", ["hag-meta", "gpn", "finetune"])
+def test_asking_during_the_fit_changes_nothing(name: str) -> None:
+    stream = stream_of()
+    found = []
+    for progress in (Progress(), _Asking(stream)):
+        learner = make(name)
+        learner.fit(stream.base, progress)
+        found.append(learner.scores(stream.base.visible_graph, stream.base.validation))
+    np.testing.assert_array_equal(found[0], found[1])
 
 
 def test_saved_and_loaded_in_a_fresh_process_it_scores_the_same(

@@ -168,6 +168,15 @@ def test_tasks_are_ordinary_few_shot_tasks() -> None:
     assert seen == {0, 2, 3, 5}
 
 
+def test_small_classes_give_no_more_than_k_supports() -> None:
+    labels = np.repeat(np.arange(3), [14, 10, 3])
+    sampler = TaskSampler(NodePools(np.arange(27), labels, 3), np.arange(3), way=3, shot=5, queries=10)
+    episode = sampler.sample(np.random.default_rng(0))
+    supports, queries = np.bincount(episode.support_classes), np.bincount(episode.query_classes)
+    assert sorted(supports.tolist()) == [2, 5, 5]
+    assert sorted(queries.tolist()) == [1, 3, 4]
+
+
 def test_gpn_divides_the_valuator_s_scores_by_their_sum(stream: Stream) -> None:
     learner = make("gpn")
     assert isinstance(learner, Gpn)
@@ -244,6 +253,17 @@ def test_er_gnn_weighs_current_and_buffer(stream: Stream) -> None:
     assert float(found) == pytest.approx(expected, rel=1e-5)
     learner.learn(stream.session(1))
     assert np.bincount(learner.memory.labels).tolist() == [3] * 8
+    session = stream.session(1)
+    learner.learn(Session(2, (), session.supports, session.support_labels, session.visible_graph, "transductive"))
+    assert np.bincount(learner.memory.labels).tolist() == [3] * 8, "the same supports again change nothing"
+    assert np.unique(learner.memory.nodes).size == learner.memory.nodes.size
+
+
+@pytest.mark.parametrize("name", ["finetune", "er-gnn", "icarl", "meta-gnn", "hag-meta"])
+def test_without_held_out_classes_a_session_takes_the_mildest_steps(name: str) -> None:
+    learner = make(name)
+    learner.fit(stream_of(way=3, pseudo_novel=0).base)
+    assert learner.chosen()["fine_tuning_steps"] > 0
 
 
 @pytest.mark.parametrize("selection", ["mean", "coverage", "influence"])

@@ -5,6 +5,7 @@ import warnings
 
 import typer
 
+from graphfcl.cli.bench import bench, write_report
 from graphfcl.cli.data import data
 from graphfcl.cli.run import list_methods, run_method
 from graphfcl.cli.stream import show_stream
@@ -21,6 +22,8 @@ app.add_typer(data, name="data")
 app.command(name="stream")(show_stream)
 app.command(name="run")(run_method)
 app.command(name="methods")(list_methods)
+app.command(name="bench")(bench)
+app.command(name="report")(write_report)
 
 
 @app.callback(invoke_without_command=True)

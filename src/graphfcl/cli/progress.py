@@ -90,7 +90,7 @@ def print_result(result: dict[str, Any]) -> None:
         f"forgetting {percent(result['forgetting'])}  (balanced accuracy, %)"
     )
     chosen = ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in result["chosen"].items())
-    print(f"Chosen on validation sessions: {chosen or 'nothing'}.")
+    print(f"Settled on: {chosen or 'nothing'}.")
     pretraining = result["pretraining"]
     reused = (
         f" besides {pretraining['seconds']:.1f} s for the encoder, which was there" if pretraining["reused"] else ""

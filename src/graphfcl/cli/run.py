@@ -66,7 +66,7 @@ def run_method(
     changes = protocol_changes(way, shot, sessions, protocol, track, base, pseudo_novel, novel, class_order, queries)
     find_method(method)
     chosen = _settings(settings or [], no_gpil=no_gpil, no_nla=no_nla, no_tla=no_tla)
-    on = _device(device)
+    on = usable_device(device)
     graph, default = load_dataset(dataset, data_dir=data_dir)
     if stream_file is None:
         stream = make_stream(graph, default, seed=seed, **changes)
@@ -101,7 +101,8 @@ def _settings(listed: list[str], *, no_gpil: bool, no_nla: bool, no_tla: bool) -
     return changes
 
 
-def _device(wanted: str) -> str:
+def usable_device(wanted: str) -> str:
+    """cpu or cuda."""
     import torch
 
     if wanted not in ("auto", "cpu", "cuda"):

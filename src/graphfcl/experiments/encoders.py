@@ -9,6 +9,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import torch
+
+import graphfcl
 from graphfcl.errors import GraphfclWarning, InputError
 from graphfcl.experiments.checkpoint import load_checkpoint, save_checkpoint
 from graphfcl.methods.learner import EncoderStore, LearnerState, Tensors
@@ -20,8 +23,13 @@ class EncoderFolder(EncoderStore):
 
     def __init__(self, folder: str | Path, stream: Stream) -> None:
         self.folder = Path(folder)
-        self.stream_key = {"graph": stream.graph.sha256, "protocol": stream.protocol.hash, "stream_seed": stream.seed}
-        self.reused: bool | None = None  # whether the last encoder was there already; None before the first
+        self.stream_key = {
+            "graph": stream.graph.sha256,
+            "protocol": stream.protocol.hash,
+            "stream_seed": stream.seed,
+            "graphfcl": graphfcl.__version__,
+            "torch": torch.__version__,
+        }
 
     def get(self, key: dict[str, Any], compute: Callable[[], Tensors]) -> Tensors:
         whole = {**self.stream_key, **key}
@@ -29,7 +37,6 @@ class EncoderFolder(EncoderStore):
         path = self.folder / f"{digest[:16]}.safetensors"
         with self._alone(path):
             found = self._read(path, whole)
-            self.reused = found is not None
             if found is None:
                 found = compute()
                 save_checkpoint(path, LearnerState(found), whole)

@@ -7,6 +7,7 @@ import resource
 import sys
 import time
 import warnings
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -66,11 +67,13 @@ def run(
     resume: bool = False,
     progress: Progress | None = None,
     encoders: str | Path | None = None,
+    after: Callable[[Learner], dict[str, Any]] | None = None,
 ) -> dict[str, Any]:
     """Run it; the result as plain values, also in ``folder/result.json`` beside the stream and the checkpoint.
 
     resume: go on from the folder's checkpoint; the numbers are those of an unbroken run.
     encoders: a folder of pre-trained encoders, which all methods share; without it the encoder is computed anew.
+    after: asked about the learner after its last session; what it answers joins the result.
     """
     method = find_method(job.method)
     learner = method.make(job.changes, seed=job.seed, device=job.device)
@@ -96,6 +99,8 @@ def run(
     )
     result = {**identity, **result_values(evaluation, job, learner), "versions": versions(job.device)}
     result["total_seconds"] = recorder.elapsed()
+    if after is not None:
+        result |= after(learner)
     if folder is not None:
         text = json.dumps(result, indent=1)
         write_durably(Path(folder) / RESULT_FILE, lambda file: file.write(text.encode()))

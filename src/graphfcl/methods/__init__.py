@@ -6,30 +6,34 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from graphfcl.errors import InputError
-from graphfcl.methods.cec import Cec, CecSettings
-from graphfcl.methods.er_gnn import ErGnn, ErGnnSettings
+from graphfcl.methods.cec import Cec
+from graphfcl.methods.er_gnn import ErGnn
 from graphfcl.methods.finetune import Finetune
-from graphfcl.methods.gpn import Gpn, GpnSettings
+from graphfcl.methods.gpn import Gpn
 from graphfcl.methods.hag_meta import HagMeta
 from graphfcl.methods.hag_meta_settings import HagMetaSettings
-from graphfcl.methods.head_learner import HeadSettings
-from graphfcl.methods.icarl import ICarl, ICarlSettings
+from graphfcl.methods.icarl import ICarl
 from graphfcl.methods.joint import Joint
 from graphfcl.methods.learner import Learner, LearnerState, Progress
-from graphfcl.methods.meta_gnn import MetaGnn, MetaGnnSettings
-from graphfcl.methods.proto import ProtoGat, ProtoGatSettings, ProtoGcn
-from graphfcl.methods.settings import MethodSettings
+from graphfcl.methods.meta_gnn import MetaGnn
+from graphfcl.methods.proto import ProtoGat, ProtoGcn
 
 
 @dataclass(frozen=True)
 class Method:
-    """A name for a learner class and its settings class."""
+    """A learner class and what to say of it."""
 
-    name: str
+    learner: Any
     title: str
     reference: str
-    learner: Any
-    settings: Any
+
+    @property
+    def name(self) -> str:
+        return self.learner.name
+
+    @property
+    def settings(self) -> Any:
+        return self.learner.settings_type
 
     def make(self, changes: dict[str, Any] | None = None, *, seed: int = 0, device: str = "cpu") -> Learner:
         """The learner with changed settings; texts are turned into the types of their fields."""
@@ -118,68 +122,54 @@ def _kind(hint: Any) -> str:
 
 METHODS: tuple[Method, ...] = (
     Method(
-        "hag-meta",
+        HagMeta,
         "pseudo-incremental meta-training with node-level and task-level attention",
         "Tan, Ding, Guo, Liu: Graph Few-shot Class-incremental Learning. WSDM 2022",
-        HagMeta,
-        HagMetaSettings,
     ),
     Method(
-        "proto-gcn",
+        ProtoGcn,
         "prototypes on the pre-trained GCN",
         "Snell, Swersky, Zemel: Prototypical Networks for Few-shot Learning. NeurIPS 2017",
-        ProtoGcn,
-        MethodSettings,
     ),
     Method(
-        "proto-gat",
+        ProtoGat,
         "prototypes on a pre-trained GAT",
         "Snell et al. 2017, with Veličković et al.: Graph Attention Networks. ICLR 2018",
-        ProtoGat,
-        ProtoGatSettings,
     ),
     Method(
-        "meta-gnn",
+        MetaGnn,
         "MAML: an initialisation that adapts to a few supports",
         "Zhou et al.: Meta-GNN: On Few-shot Node Classification in Graph Meta-learning. CIKM 2019",
-        MetaGnn,
-        MetaGnnSettings,
     ),
     Method(
-        "gpn",
+        Gpn,
         "prototypes of supports that a node valuator weights",
         "Ding et al.: Graph Prototypical Networks for Few-shot Learning on Attributed Networks. CIKM 2020",
-        Gpn,
-        GpnSettings,
     ),
     Method(
-        "er-gnn",
+        ErGnn,
         "a growing head with a replay buffer of chosen nodes",
         "Zhou, Cao: Overcoming Catastrophic Forgetting in Graph Neural Networks with Experience Replay. AAAI 2021",
-        ErGnn,
-        ErGnnSettings,
     ),
     Method(
-        "icarl",
+        ICarl,
         "herded exemplars, distillation, nearest mean of exemplars",
         "Rebuffi, Kolesnikov, Sperl, Lampert: iCaRL: Incremental Classifier and Representation Learning. CVPR 2017",
-        ICarl,
-        ICarlSettings,
     ),
     Method(
-        "cec",
+        Cec,
         "self-attention over prototypes and query, frozen encoder",
         "Zhang et al.: Few-Shot Incremental Learning with Continually Evolved Classifiers. CVPR 2021",
-        Cec,
-        CecSettings,
     ),
-    Method("finetune", "a growing linear head, fine-tuned on supports alone", "baseline", Finetune, HeadSettings),
     Method(
-        "joint",
+        Finetune,
+        "a growing linear head, fine-tuned on supports alone",
+        "baseline",
+    ),
+    Method(
+        Joint,
         "retrained at each session on all labels of all classes (uses pool labels)",
         "upper reference",
-        Joint,
-        HeadSettings,
     ),
 )
 

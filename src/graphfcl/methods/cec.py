@@ -10,7 +10,8 @@ Evolved Classifiers. CVPR 2021.
 3. Then the encoder is frozen. A session adds the mean embedding of its supports; prototypes are all that is kept.
 
 Where this departs from the paper: step 1 starts from the pre-training that all methods share; the encoder learns in
-step 2 too, as in the authors' code (``train_encoder``); W_o starts at zero, so that the layer starts from plain cosine.
+step 2 too, as in the authors' code (``train_encoder``); W_o starts at zero, so that the layer starts
+from the cosine of centred embeddings.
 """
 
 from dataclasses import dataclass
@@ -24,15 +25,15 @@ from graphfcl.methods.episodes import Episode, PseudoIncrementalSampler
 from graphfcl.methods.episodic_learner import EpisodicLearner
 from graphfcl.methods.heads import CosineHead, unit
 from graphfcl.methods.learner import Progress, Tensors
-from graphfcl.methods.prototype_memory import PrototypeMemory, nothing
 from graphfcl.methods.prototype_network import PrototypeNetwork
 from graphfcl.methods.prototypes import class_shares, weighted_prototypes
 from graphfcl.methods.settings import EpisodicSettings
 from graphfcl.methods.supervised import Labelled, SupervisedTraining, base_part
 from graphfcl.methods.training import copy_weights, require_range
+from graphfcl.methods.traits import KnowsPrototypes
 from graphfcl.methods.validation import ValidationSessions
 from graphfcl.nn import GraphInputs, Linear
-from graphfcl.stream import BaseSession, Session
+from graphfcl.stream import BaseSession
 
 CHUNK = 8192  # queries scored at a time
 
@@ -103,20 +104,13 @@ class CecNetwork(PrototypeNetwork):
         return torch.cat([self.logits(part, prototypes) for part in queries.split(CHUNK)])
 
 
-class Cec(EpisodicLearner):
+class Cec(KnowsPrototypes, EpisodicLearner):
     """The learner."""
 
     name: ClassVar[str] = "cec"
     settings_type = CecSettings
     settings: CecSettings
     network: CecNetwork
-
-    def __init__(self, settings: CecSettings | None = None, **options: Any) -> None:
-        super().__init__(settings, **options)
-        self.memory = PrototypeMemory()
-
-    def _begin(self, base: BaseSession) -> None:
-        self.memory.train = (base.train, base.train_labels)
 
     def _build(self, encoder: nn.Module, start: torch.Generator) -> nn.Module:
         chosen = self.settings
@@ -169,20 +163,10 @@ class Cec(EpisodicLearner):
         self.memory.keep(self.memory.prototypes(self.network, embedding, len(self.classes_)))
         self.network.requires_grad_(False)
 
-    # Incremental sessions
-
-    def _learn(self, session: Session, inputs: GraphInputs) -> None:
-        here = (session.supports, session.support_labels)
-        fresh = self.network.prototypes(self.network.embed(inputs), nothing(), here, len(self.classes_))
-        self.memory.add_prototypes(fresh, session.support_labels)
-
     def _score_all(self, inputs: GraphInputs) -> torch.Tensor:
         embedding = self.network.embed(inputs)
         prototypes = self.memory.prototypes(self.network, embedding, len(self.classes_))
         return self.network.all_logits(embedding.values, prototypes)
-
-    def _data_stored(self) -> dict[str, int]:
-        return self.memory.stored()
 
     # State
 
@@ -192,10 +176,11 @@ class Cec(EpisodicLearner):
 
     def _own_tensors(self) -> Tensors:
         cosine = self.cosine_training.tensors() if self.stage == "cosine head" else {}
-        return {**super()._own_tensors(), **self.memory.tensors(), **cosine}
+        return {**super()._own_tensors(), **cosine}
 
     def _load_own(self, values: dict[str, Any], tensors: Tensors) -> None:
         super()._load_own(values, tensors)
-        self.memory.load(tensors, self.device)
         if self.stage == "cosine head":
             self.cosine_training.load(values["cosine"], tensors)
+        elif self.stage == "ready":
+            self.network.requires_grad_(False)

@@ -101,12 +101,15 @@ def tasks_matrix(tasks: list[list[int]], way: int) -> np.ndarray:
 def split_draw(drawn: np.ndarray, supports: int, queries: int) -> tuple[np.ndarray, np.ndarray]:
     """The drawn nodes of each class as supports and queries.
 
-    A class that has fewer nodes than asked for gives a third of them as queries, at least 1 and at most ``queries``.
+    A class that has fewer nodes than asked for gives a third of them as queries, at least 1 and at most ``queries``,
+    and of the others at most ``supports``.
     """
     count = (drawn >= 0).sum(axis=1)
     asked = np.where(count == supports + queries, queries, np.clip(count // 3, 1, queries))
     position = np.arange(drawn.shape[1])[None]
-    return np.where(position < asked[:, None], -1, drawn), np.where(position < asked[:, None], drawn, -1)
+    queried = position < asked[:, None]
+    supporting = ~queried & (position < asked[:, None] + supports)
+    return np.where(supporting, drawn, -1), np.where(queried, drawn, -1)
 
 
 def flatten(drawn: np.ndarray, classes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
@@ -141,9 +144,11 @@ class TaskSampler:
     @classmethod
     def of(cls, base: BaseSession, pseudo_novel: np.ndarray, way: int, queries: int) -> "TaskSampler":
         """Tasks over the base classes and some of the pseudo-novel columns, as many supports as a session has."""
+        pools = NodePools(base.train, base.train_labels, len(base.classes))
+        columns = np.concatenate([np.arange(len(base.base_classes)), pseudo_novel])
         return cls(
-            pools=NodePools(base.train, base.train_labels, len(base.classes)),
-            columns=np.concatenate([np.arange(len(base.base_classes)), pseudo_novel]),
+            pools=pools,
+            columns=columns[pools.sizes[columns] > 1],  # one node cannot be support and query
             way=way,
             shot=base.shot,
             queries=queries,

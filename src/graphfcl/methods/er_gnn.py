@@ -68,13 +68,13 @@ class ErGnn(HeadLearner):
 
     def _remember(self, labelled: Labelled, inputs: GraphInputs) -> None:
         nodes, labels = labelled
-        embeddings = self._embed(inputs, nodes)
-        chosen = self._select(embeddings, labels)
-        self._keep(nodes[chosen], labels[chosen], inputs)
-
-    def _select(self, embeddings: torch.Tensor, labels: np.ndarray) -> np.ndarray:
-        """Positions of the nodes to keep."""
         count = self.settings.experiences or self.sizes["shot"]
+        chosen = self._select(self._embed(inputs, nodes), labels, count)
+        self._keep(nodes[chosen], labels[chosen], inputs)
+        self.memory = self.memory.first(count)
+
+    def _select(self, embeddings: torch.Tensor, labels: np.ndarray, count: int) -> np.ndarray:
+        """Positions of the nodes to keep."""
         points = unit(embeddings).cpu().numpy()
         if self.settings.selection == "mean":
             return selection.mean_of_features(points, labels, count)

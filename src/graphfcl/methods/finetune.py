@@ -1,7 +1,8 @@
 """Fine-tuning: the simplest thing that can be done.
 
 A linear head over all classes. At a session it grows by the new classes and encoder and head take a few steps of
-cross-entropy on the supports alone. Nothing of earlier sessions is kept but the weights.
+cross-entropy on the supports alone. Nothing of earlier sessions is kept but the weights
+and the mean embedding of session 0, from which new columns start.
 """
 
 from collections.abc import Callable

@@ -12,7 +12,7 @@ labels have the plain mean of their train nodes as prototype.
 """
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -20,14 +20,13 @@ from torch import nn
 
 from graphfcl.methods.episodes import Episode, TaskSampler
 from graphfcl.methods.episodic_learner import EpisodicLearner
-from graphfcl.methods.learner import Tensors
-from graphfcl.methods.prototype_memory import PrototypeMemory
 from graphfcl.methods.prototype_network import PrototypeNetwork
 from graphfcl.methods.settings import EpisodicSettings
 from graphfcl.methods.training import require_range
+from graphfcl.methods.traits import KnowsPrototypes
 from graphfcl.methods.validation import ValidationSessions
 from graphfcl.nn import GraphInputs, NodeLevelAttention
-from graphfcl.stream import BaseSession, Session
+from graphfcl.stream import BaseSession
 
 
 @dataclass(frozen=True)
@@ -41,20 +40,13 @@ class GpnSettings(EpisodicSettings):
         require_range("task_way", self.task_way, least=2)
 
 
-class Gpn(EpisodicLearner):
+class Gpn(KnowsPrototypes, EpisodicLearner):
     """The learner."""
 
     name: ClassVar[str] = "gpn"
     settings_type = GpnSettings
     settings: GpnSettings
     network: PrototypeNetwork
-
-    def __init__(self, settings: GpnSettings | None = None, **options: Any) -> None:
-        super().__init__(settings, **options)
-        self.memory = PrototypeMemory()
-
-    def _begin(self, base: BaseSession) -> None:
-        self.memory.train = (base.train, base.train_labels)
 
     def _build(self, encoder: nn.Module, start: torch.Generator) -> nn.Module:
         valuator = NodeLevelAttention(self.sizes["features"], 32, 16, start)
@@ -76,19 +68,3 @@ class Gpn(EpisodicLearner):
 
     def _finish(self, inputs: GraphInputs) -> None:
         self.memory.finish(self.network, inputs, self.track, len(self.classes_))
-
-    def _learn(self, session: Session, inputs: GraphInputs) -> None:
-        self.memory.learn(self.network, inputs, session, self.sizes["many"], len(self.classes_))
-
-    def _score_all(self, inputs: GraphInputs) -> torch.Tensor:
-        return self.memory.scores(self.network, inputs, len(self.classes_))
-
-    def _data_stored(self) -> dict[str, int]:
-        return self.memory.stored()
-
-    def _own_tensors(self) -> Tensors:
-        return {**super()._own_tensors(), **self.memory.tensors()}
-
-    def _load_own(self, values: dict[str, Any], tensors: Tensors) -> None:
-        super()._load_own(values, tensors)
-        self.memory.load(tensors, self.device)

@@ -1,7 +1,6 @@
 """What all learners of this package share: a pre-trained encoder, stages that can be interrupted, a state."""
 
 import hashlib
-import time
 from abc import abstractmethod
 from typing import Any, ClassVar, TypeVar
 
@@ -143,13 +142,12 @@ class GraphLearner(Learner):
 
         def compute() -> Tensors:
             self.pretraining_reused_ = False
-            start = time.perf_counter()
             train, validation = base_part(base)
             self.pretraining.run(train, validation, inputs, self.generator, progress, self)
             return {
                 **with_prefix("encoder", copy_weights(encoder)),
                 "generator": self.generator.get_state(),
-                "seconds": torch.tensor(time.perf_counter() - start, dtype=torch.float64),
+                "seconds": torch.tensor(self.pretraining.seconds, dtype=torch.float64),
             }
 
         found = encoders.get(self._encoder_key(base), compute)
@@ -178,6 +176,7 @@ class GraphLearner(Learner):
     def _refuse_chance(self, base: BaseSession) -> None:
         """A collapsed encoder puts every node in one place; its table would look like a result."""
         count = len(base.classes)
+        self._answers = None  # asked while it was trained, it had other weights
         found = self.scores(base.visible_graph, base.validation)[:, :count].argmax(axis=1)
         accuracy = balanced_accuracy(confusion_matrix(base.validation_labels, found, count))
         sizes = np.bincount(base.validation_labels, minlength=count).clip(min=1)
@@ -202,6 +201,14 @@ class GraphLearner(Learner):
             with torch.no_grad():
                 self._answers = (visible, self._score_all(self._inputs(visible)).cpu().numpy())
         return self._answers[1][visible.rows(nodes)]
+
+    def embeddings(self, visible: VisibleGraph, nodes: np.ndarray) -> np.ndarray:
+        """(nodes, h) what the encoder makes of some nodes."""
+        with torch.no_grad():
+            return self._embed_all(self._inputs(visible)).cpu().numpy()[visible.rows(nodes)]
+
+    def _embed_all(self, inputs: GraphInputs) -> torch.Tensor:
+        return self.network.encoder(self.network.encoder.rows(inputs, None))
 
     def _inputs(self, visible: VisibleGraph) -> GraphInputs:
         """The graph on the device; the last one is kept, with what was computed for it."""

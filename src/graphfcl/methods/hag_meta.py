@@ -4,7 +4,7 @@ Zhen Tan, Kaize Ding, Ruocheng Guo, Huan Liu: Graph Few-shot Class-incremental L
 
 A prototypical network on a graph encoder g_θ, trained in three stages:
 
-1. pre-training of g_θ on the base classes (:mod:`graphfcl.methods.pretraining`);
+1. pre-training of g_θ on the base classes (:mod:`graphfcl.methods.supervised`);
 2. Graph Pseudo Incremental Learning: episodes that rehearse incremental sessions with the pseudo-novel classes
    (:class:`graphfcl.methods.episodes.PseudoIncrementalSampler`), validated on held-out classes, then repeated on all
    pseudo-novel classes for the number of episodes that was best (``refit``);
@@ -36,15 +36,15 @@ from graphfcl.methods.episodic_learner import EpisodicLearner, choose_steps
 from graphfcl.methods.hag_meta_settings import HagMetaSettings
 from graphfcl.methods.learner import Progress, Tensors
 from graphfcl.methods.losses import LOSSES
-from graphfcl.methods.prototype_memory import PrototypeMemory
 from graphfcl.methods.prototype_network import PrototypeNetwork
 from graphfcl.methods.training import check_finite, copy_weights
+from graphfcl.methods.traits import FineTunes, KnowsPrototypes
 from graphfcl.methods.validation import STEP_DRAWS, ValidationSessions
 from graphfcl.nn import TASK_ATTENTIONS, GraphInputs, NodeLevelAttention
 from graphfcl.stream import BaseSession, PaperSession, Session
 
 
-class HagMeta(EpisodicLearner):
+class HagMeta(KnowsPrototypes, FineTunes, EpisodicLearner):
     """The learner."""
 
     name: ClassVar[str] = "hag-meta"
@@ -53,16 +53,12 @@ class HagMeta(EpisodicLearner):
     network: PrototypeNetwork
     trains_on_query_labels: ClassVar[bool] = True
 
-    def __init__(
-        self, settings: HagMetaSettings | None = None, *, seed: int = 0, device: str | torch.device = "cpu"
-    ) -> None:
-        super().__init__(settings, seed=seed, device=device)
-        self.memory = PrototypeMemory()
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
         self.tasks: list[list[int]] = []
-        self.fine_tuning_ = (0, 0.0)  # steps and rate that validation found best
 
     def _begin(self, base: BaseSession) -> None:
-        self.memory.train = (base.train, base.train_labels)
+        super()._begin(base)
         self.tasks = [list(task) for task in base.pseudo_novel_tasks]
 
     def _build(self, encoder: nn.Module, start: torch.Generator) -> nn.Module:
@@ -97,9 +93,10 @@ class HagMeta(EpisodicLearner):
             self.fine_tuning_ = (0, 0.0)
         elif base.protocol == "paper":
             self.fine_tuning_ = (1, self.settings.learning_rate)
-        elif self.settings.fine_tuning_steps is not None:
-            self.fine_tuning_ = (self.settings.fine_tuning_steps, self.settings.fine_tuning_rate)
-        elif validation.has_new_classes:
+        else:
+            self.fine_tuning_ = self._fixed_steps() or self._mildest_steps()
+        free = base.protocol != "paper" and self.track != "isolated" and self._fixed_steps() is None
+        if free and validation.has_new_classes:
             start = copy_weights(self.network)
 
             def score(steps: int, rate: float) -> float:
@@ -133,7 +130,7 @@ class HagMeta(EpisodicLearner):
         if session.new_classes:
             count = len(self.classes_)
             self.tasks.append(list(range(count - len(session.new_classes), count)))
-        self.memory.learn(self.network, inputs, session, self.sizes["many"], len(self.classes_))
+        super()._learn(session, inputs)
         if isinstance(session, PaperSession):
             episode = self._known_classes().with_queries(
                 session.queries, session.query_labels, self.settings.base_supports, self.random
@@ -163,27 +160,11 @@ class HagMeta(EpisodicLearner):
             episode = known.sample(self.settings.base_supports, self.settings.queries, self.random)
             check_finite(self._step(inputs, episode, optimiser, by_class=True), "fine-tuning", number + 1)
 
-    def _score_all(self, inputs: GraphInputs) -> torch.Tensor:
-        return self.memory.scores(self.network, inputs, len(self.classes_))
-
-    def chosen(self) -> dict[str, Any]:
-        steps, rate = self.fine_tuning_
-        return {**super().chosen(), "fine_tuning_steps": steps, "fine_tuning_rate": rate}
-
-    def _data_stored(self) -> dict[str, int]:
-        return self.memory.stored()
-
     # State
 
     def _own_values(self) -> dict[str, Any]:
-        tasks = [list(task) for task in self.tasks]
-        return {**super()._own_values(), "tasks": tasks, "fine_tuning": list(self.fine_tuning_)}
-
-    def _own_tensors(self) -> Tensors:
-        return {**super()._own_tensors(), **self.memory.tensors()}
+        return {**super()._own_values(), "tasks": [list(task) for task in self.tasks]}
 
     def _load_own(self, values: dict[str, Any], tensors: Tensors) -> None:
         super()._load_own(values, tensors)
         self.tasks = [list(task) for task in values["tasks"]]
-        self.fine_tuning_ = (values["fine_tuning"][0], values["fine_tuning"][1])
-        self.memory.load(tensors, self.device)

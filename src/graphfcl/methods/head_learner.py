@@ -11,13 +11,13 @@ from torch import nn
 
 from graphfcl.errors import DivergenceError
 from graphfcl.methods.episodic_learner import choose_steps
-from graphfcl.methods.graph_learner import GraphLearner
 from graphfcl.methods.heads import grown
 from graphfcl.methods.learner import GivenEncoder, Progress, Tensors
 from graphfcl.methods.memory import ReplayMemory
 from graphfcl.methods.settings import STEP_CANDIDATES, MethodSettings, Steps, check_steps
 from graphfcl.methods.supervised import HeadLoss, Labelled, SupervisedTraining, class_balanced
-from graphfcl.methods.training import check_finite, make_adam, with_prefix, without_prefix
+from graphfcl.methods.training import check_finite, make_adam, require_range, with_prefix, without_prefix
+from graphfcl.methods.traits import FineTunes
 from graphfcl.methods.validation import STEP_DRAWS, ValidationSessions
 from graphfcl.nn import GraphInputs, Linear
 from graphfcl.stream import BaseSession, Session
@@ -27,16 +27,19 @@ from graphfcl.stream import BaseSession, Session
 class HeadSettings(MethodSettings):
     """``pretraining`` holds for the training of session 0 too.
 
+    weight_decay: of the steps of a session.
     fine_tuning: (steps, rate) candidates of an incremental session, besides (0, 0); validation sessions choose.
     fine_tuning_steps, fine_tuning_rate: fix the steps instead of choosing them.
     """
 
+    weight_decay: float = 0.0005
     fine_tuning: tuple[Steps, ...] = STEP_CANDIDATES
     fine_tuning_steps: int | None = None
     fine_tuning_rate: float = 0.005
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        require_range("weight_decay", self.weight_decay, least=0)
         check_steps(self.fine_tuning, self.fine_tuning_steps, self.fine_tuning_rate)
 
 
@@ -55,7 +58,7 @@ class HeadNetwork(nn.Module):
         return self.head(self.encoder(needed, generator))
 
 
-class HeadLearner(GraphLearner):
+class HeadLearner(FineTunes):
     """Session 0 after pre-training, in two stages:
 
     1. choosing: a copy of the learner is fitted without the held-out classes and walked through the validation
@@ -68,13 +71,10 @@ class HeadLearner(GraphLearner):
     settings: Any
     network: HeadNetwork
 
-    def __init__(
-        self, settings: HeadSettings | None = None, *, seed: int = 0, device: str | torch.device = "cpu"
-    ) -> None:
-        super().__init__(settings, seed=seed, device=device)
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
         self.memory = ReplayMemory.empty()
         self.centre = torch.zeros(0)  # (h,) mean embedding of session 0
-        self.fine_tuning_ = (0, 0.0)  # steps and rate that validation found best
 
     # What a method says
 
@@ -118,11 +118,9 @@ class HeadLearner(GraphLearner):
         self._remember(train, inputs)
 
     def _choose(self, base: BaseSession, progress: Progress) -> None:
-        if self.settings.fine_tuning_steps is not None:
-            self.fine_tuning_ = (self.settings.fine_tuning_steps, self.settings.fine_tuning_rate)
-            return
         validation = ValidationSessions.draw(base, self.seed)
-        if not validation.has_new_classes:
+        self.fine_tuning_ = self._fixed_steps() or self._mildest_steps()
+        if self._fixed_steps() is not None or not validation.has_new_classes:
             return
         copy = type(self)(replace(self.settings, fine_tuning_steps=0), seed=self.seed, device=self.device)
         encoder = without_prefix("encoder", self.pretrained)
@@ -142,8 +140,7 @@ class HeadLearner(GraphLearner):
                         copy.learn(session)
                 except DivergenceError:
                     return -np.inf
-                found = copy.scores(base.visible_graph, alone.asked[0]).argmax(axis=1)
-                scores.append(alone.score(lambda *_, found=found: found))
+                scores.append(alone.score_of(copy.scores(base.visible_graph, alone.asked[0]).argmax(axis=1)))
             return float(np.mean(scores))
 
         self.fine_tuning_ = choose_steps(self.settings.fine_tuning, score, progress)
@@ -190,9 +187,6 @@ class HeadLearner(GraphLearner):
         """(nodes, h) in evaluation mode."""
         return self.network.encoder(self.network.encoder.rows(inputs, inputs.visible.rows(nodes)))  # type: ignore[operator]
 
-    def chosen(self) -> dict[str, Any]:
-        return {"fine_tuning_steps": self.fine_tuning_[0], "fine_tuning_rate": self.fine_tuning_[1]}
-
     def _data_stored(self) -> dict[str, int]:
         return {**self.memory.stored(), "embeddings": self.centre.nbytes}
 
@@ -200,14 +194,14 @@ class HeadLearner(GraphLearner):
 
     def _own_values(self) -> dict[str, Any]:
         training = {"training": self.training.values()} if self.stage == "session 0" else {}
-        return {"fine_tuning": list(self.fine_tuning_), **training}
+        return {**super()._own_values(), **training}
 
     def _own_tensors(self) -> Tensors:
         training = self.training.tensors() if self.stage == "session 0" else {}
-        return {**self.memory.tensors(), "centre": self.centre.cpu(), **training}
+        return {**super()._own_tensors(), **self.memory.tensors(), "centre": self.centre.cpu(), **training}
 
     def _load_own(self, values: dict[str, Any], tensors: Tensors) -> None:
-        self.fine_tuning_ = (values["fine_tuning"][0], values["fine_tuning"][1])
+        super()._load_own(values, tensors)
         self.memory = ReplayMemory.load(tensors)
         self.centre = tensors["centre"].to(self.device)
         if self.stage == "session 0":

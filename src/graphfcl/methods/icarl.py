@@ -6,8 +6,8 @@ Representation Learning. CVPR 2017.
 - Outputs are sigmoids. Session 0 minimises binary cross-entropy against the one-hot label, summed over classes.
 - A session trains on its supports and on all exemplars. The targets of old classes are the outputs before the session
   (distillation), those of new classes are one-hot.
-- Exemplars are chosen by herding on embeddings of unit length. M of them are kept in all, M/classes of each; when
-  classes come, the last ones chosen go.
+- Exemplars are chosen by herding on embeddings of unit length. M of them are kept in all, M/classes of each (at
+  least one); when classes come, the last ones chosen go.
 - A node gets the class whose exemplars have the nearest mean, on embeddings of unit length.
 
 Where this departs from the paper: the head only trains the encoder, as there, but a new class's column starts at the
@@ -65,8 +65,8 @@ class ICarl(HeadLearner):
     settings_type = ICarlSettings
     settings: ICarlSettings
 
-    def __init__(self, settings: ICarlSettings | None = None, **options: Any) -> None:
-        super().__init__(settings, **options)
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
         self.means: torch.Tensor | None = None  # (classes, h) of the exemplars, under ``isolated``
 
     def _node_losses(self) -> HeadLoss:

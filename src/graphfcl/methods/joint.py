@@ -12,8 +12,9 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 
-from graphfcl.methods.head_learner import HeadLearner, HeadNetwork, HeadSettings
+from graphfcl.methods.head_learner import HeadLearner, HeadNetwork
 from graphfcl.methods.learner import Progress, Tensors
+from graphfcl.methods.settings import MethodSettings
 from graphfcl.methods.supervised import Labelled, SupervisedTraining, class_balanced
 from graphfcl.methods.training import with_prefix, without_prefix
 from graphfcl.nn import GraphInputs, Linear
@@ -24,11 +25,11 @@ class Joint(HeadLearner):
     """The learner."""
 
     name: ClassVar[str] = "joint"
-    settings_type = HeadSettings
+    settings_type = MethodSettings
     uses_pool_labels: ClassVar[bool] = True
 
-    def __init__(self, settings: HeadSettings | None = None, **options: Any) -> None:
-        super().__init__(settings, **options)
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
         self.epochs_ = 0
         self.encoder_start: Tensors = {}  # the pre-trained encoder, from which every session starts
 
@@ -69,6 +70,14 @@ class Joint(HeadLearner):
 
     def chosen(self) -> dict[str, Any]:
         return {"epochs": self.epochs_}
+
+    def _data_stored(self) -> dict[str, int]:
+        return self.memory.stored()
+
+    def stored(self) -> dict[str, int]:
+        found = super().stored()
+        found["weights"] += sum(value.nbytes for value in self.encoder_start.values())
+        return found
 
     def _own_values(self) -> dict[str, Any]:
         return {**super()._own_values(), "epochs": self.epochs_}

@@ -91,7 +91,7 @@ class Learner(ABC):
         """Become the learner that ``state`` was taken from; its settings must be those of this one."""
 
     def chosen(self) -> dict[str, Any]:
-        """Settings that validation sessions chose, as plain values."""
+        """What a run settled on, as plain values: chosen by validation where settings or protocol do not fix it."""
         return {}
 
     @abstractmethod

@@ -29,7 +29,9 @@ class ReplayMemory:
     def with_nodes(
         self, nodes: np.ndarray, labels: np.ndarray, visible: VisibleGraph, *, keep_features: bool
     ) -> "ReplayMemory":
-        """The memory with more nodes, which must be visible now."""
+        """The memory with more nodes, which must be visible now; those it has already are not taken twice."""
+        new = ~np.isin(nodes, self.nodes)
+        nodes, labels = nodes[new], labels[new]
         features = None
         if keep_features:
             features = visible.features[visible.rows(nodes)]

@@ -29,12 +29,13 @@ from graphfcl.errors import DivergenceError
 from graphfcl.methods.episodes import Episode, TaskSampler
 from graphfcl.methods.episodic_learner import EpisodicLearner, choose_steps
 from graphfcl.methods.learner import Progress, Tensors
-from graphfcl.methods.prototype_memory import PrototypeMemory, nothing
+from graphfcl.methods.prototype_memory import nothing
 from graphfcl.methods.prototype_network import PrototypeNetwork
 from graphfcl.methods.prototypes import class_shares, weighted_prototypes
 from graphfcl.methods.settings import EpisodicSettings, Steps, check_steps
 from graphfcl.methods.supervised import Labelled
 from graphfcl.methods.training import check_finite, require_range, with_prefix, without_prefix
+from graphfcl.methods.traits import FineTunes, KnowsPrototypes
 from graphfcl.methods.validation import STEP_DRAWS, ValidationSessions
 from graphfcl.nn import GraphInputs
 from graphfcl.stream import BaseSession, Session
@@ -97,7 +98,7 @@ def adapted(
     return weights, head
 
 
-class MetaGnn(EpisodicLearner):
+class MetaGnn(KnowsPrototypes, FineTunes, EpisodicLearner):
     """The learner."""
 
     name: ClassVar[str] = "meta-gnn"
@@ -105,11 +106,9 @@ class MetaGnn(EpisodicLearner):
     settings: MetaGnnSettings
     network: PrototypeNetwork
 
-    def __init__(self, settings: MetaGnnSettings | None = None, **options: Any) -> None:
-        super().__init__(settings, **options)
-        self.memory = PrototypeMemory()  # keeps the class means
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
         self.adapted_: tuple[Tensors, Head] | None = None  # encoder and head of the last session
-        self.fine_tuning_ = (0, 0.0)  # steps and rate that validation found best
 
     def _build(self, encoder: nn.Module, start: torch.Generator) -> nn.Module:  # noqa: ARG002
         self.meta = self._meta_training(encoder)
@@ -148,14 +147,17 @@ class MetaGnn(EpisodicLearner):
         return nn.functional.cross_entropy(logits, asked)
 
     def _validate(self, inputs: GraphInputs, validation: ValidationSessions) -> float:
-        return self._try_steps(inputs, validation, self.settings.inner_steps, self.settings.inner_rate)
+        draws = len(validation.supports)
+        return max(0.0, self._try_steps(inputs, validation, self.settings.inner_steps, self.settings.inner_rate, draws))
 
-    def _try_steps(self, inputs: GraphInputs, validation: ValidationSessions, steps: int, rate: float) -> float:
+    def _try_steps(
+        self, inputs: GraphInputs, validation: ValidationSessions, steps: int, rate: float, draws: int
+    ) -> float:
         """The validation score after the last session with so many steps; −∞ if they diverge."""
         embedding = self.network.embed(inputs)
         rows = inputs.visible.rows(validation.asked[0])
         scores = []
-        for draw in range(min(STEP_DRAWS, len(validation.supports))):
+        for draw in range(draws):
             alone = validation.only(draw)
             few, last = nothing(), nothing()
             for known in alone.sessions():
@@ -164,11 +166,11 @@ class MetaGnn(EpisodicLearner):
                 last = (few[0][new], few[1][new])
             prototypes = self.network.prototypes(embedding, alone.many, few, alone.class_count)
             try:
-                weights, head = self._adapt(inputs, prototypes, last, steps, rate)
+                weights, head = self._adapt(inputs, prototypes, last, steps if last[0].size else 0, rate)
             except DivergenceError:
                 return -np.inf
             found = self._logits(inputs, weights, head).argmax(dim=1).cpu().numpy()[rows]
-            scores.append(alone.score(lambda *_, found=found: found))
+            scores.append(alone.score_of(found))
         return float(np.mean(scores))
 
     def _choose(
@@ -178,18 +180,16 @@ class MetaGnn(EpisodicLearner):
         validation: ValidationSessions,
         progress: Progress,
     ) -> None:
-        if self.settings.fine_tuning_steps is not None:
-            self.fine_tuning_ = (self.settings.fine_tuning_steps, self.settings.fine_tuning_rate)
-        elif validation.has_new_classes:
+        self.fine_tuning_ = self._fixed_steps() or (self.settings.inner_steps, self.settings.inner_rate)
+        if self._fixed_steps() is None and validation.has_new_classes:
 
             def score(steps: int, rate: float) -> float:
-                return self._try_steps(inputs, validation, steps, rate)
+                return self._try_steps(inputs, validation, steps, rate, STEP_DRAWS)
 
             self.fine_tuning_ = choose_steps(self.settings.fine_tuning, score, progress)
 
     def _train(self, base: BaseSession, inputs: GraphInputs, progress: Progress) -> None:
         super()._train(base, inputs, progress)
-        self.memory.train = (base.train, base.train_labels)
         self.memory.keep(self.memory.prototypes(self.network, self.network.embed(inputs), len(self.classes_)))
 
     # Incremental sessions
@@ -213,23 +213,19 @@ class MetaGnn(EpisodicLearner):
         return functional_call(self.network.encoder, weights, (everything,)) @ head[0] + head[1]
 
     def _learn(self, session: Session, inputs: GraphInputs) -> None:
+        super()._learn(session, inputs)
         here = (session.supports, session.support_labels)
-        fresh = self.network.prototypes(self.network.embed(inputs), nothing(), here, len(self.classes_))
-        self.memory.add_prototypes(fresh, session.support_labels)
         assert self.memory.kept is not None
         self.adapted_ = self._adapt(inputs, self.memory.kept, here, *self.fine_tuning_)
+
+    def _embed_all(self, inputs: GraphInputs) -> torch.Tensor:
+        weights = self.adapted_[0] if self.adapted_ else dict(self.network.encoder.state_dict())
+        return functional_call(self.network.encoder, weights, (self.network.encoder.rows(inputs, None),))  # type: ignore[operator]
 
     def _score_all(self, inputs: GraphInputs) -> torch.Tensor:
         assert self.memory.kept is not None
         start = (dict(self.network.encoder.state_dict()), nearest_mean(self.memory.kept))
         return self._logits(inputs, *(self.adapted_ or start))
-
-    def chosen(self) -> dict[str, Any]:
-        steps, rate = self.fine_tuning_
-        return {**super().chosen(), "fine_tuning_steps": steps, "fine_tuning_rate": rate}
-
-    def _data_stored(self) -> dict[str, int]:
-        return self.memory.stored()
 
     def stored(self) -> dict[str, int]:
         found = super().stored()
@@ -239,11 +235,8 @@ class MetaGnn(EpisodicLearner):
 
     # State
 
-    def _own_values(self) -> dict[str, Any]:
-        return {**super()._own_values(), "fine_tuning": list(self.fine_tuning_)}
-
     def _own_tensors(self) -> Tensors:
-        tensors = {**super()._own_tensors(), **self.memory.tensors()}
+        tensors = super()._own_tensors()
         if self.adapted_ is not None:
             weights, (columns, biases) = self.adapted_
             tensors |= with_prefix("adapted.encoder", weights)
@@ -252,8 +245,6 @@ class MetaGnn(EpisodicLearner):
 
     def _load_own(self, values: dict[str, Any], tensors: Tensors) -> None:
         super()._load_own(values, tensors)
-        self.fine_tuning_ = (values["fine_tuning"][0], values["fine_tuning"][1])
-        self.memory.load(tensors, self.device)
         self.adapted_ = None
         if "adapted.weight" in tensors:
             weights = {n: v.to(self.device) for n, v in without_prefix("adapted.encoder", tensors).items()}

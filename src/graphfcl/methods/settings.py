@@ -18,7 +18,6 @@ class MethodSettings:
     """The encoder and its pre-training, the same for all methods.
 
     last_relu: ReLU on the last encoder layer, which the authors' code does not have.
-    learning_rate, weight_decay: of all training after pre-training.
     """
 
     encoder: str = "gcn"
@@ -26,8 +25,6 @@ class MethodSettings:
     size: int = 16
     last_relu: bool = True
     dropout: float = 0.5
-    learning_rate: float = 0.005
-    weight_decay: float = 0.0005
     pretraining: SupervisedSettings = field(default_factory=SupervisedSettings)
 
     def __post_init__(self) -> None:
@@ -36,8 +33,6 @@ class MethodSettings:
         require_range("hidden", self.hidden, least=1)
         require_range("size", self.size, least=1)
         require_range("dropout", self.dropout, least=0, below=1)
-        require_range("learning_rate", self.learning_rate, above=0)
-        require_range("weight_decay", self.weight_decay, least=0)
         if self.encoder == "gat" and self.hidden % 4:
             raise InputError(f"hidden is {self.hidden}; with the encoder gat it must be a multiple of its 4 heads.")
 
@@ -50,11 +45,14 @@ class MethodSettings:
 class EpisodicSettings(MethodSettings):
     """Meta-training in episodes.
 
+    learning_rate, weight_decay: of meta-training; the decay is that of fine-tuning too.
     episodes, validate_every, patience: a validation counts as the mean of the last ``validation_window``.
     refit: repeat meta-training on all pseudo-novel classes, the held-out ones included.
     queries: nodes a class that are asked about in an episode.
     """
 
+    learning_rate: float = 0.005
+    weight_decay: float = 0.0005
     episodes: int = 1000
     validate_every: int = 20
     patience: int = 10
@@ -67,6 +65,8 @@ class EpisodicSettings(MethodSettings):
         for name in ("validate_every", "patience", "validation_window", "queries"):
             require_range(name, getattr(self, name), least=1)
         require_range("episodes", self.episodes, least=0)
+        require_range("learning_rate", self.learning_rate, above=0)
+        require_range("weight_decay", self.weight_decay, least=0)
 
 
 def check_steps(candidates: tuple[Steps, ...], steps: int | None, rate: float) -> None:

@@ -5,6 +5,7 @@ a head over all classes is another. An epoch is ten full-batch steps: with one s
 plateau of ten steps, which on `cora-topics` is at step 15 with 15 % accuracy instead of 80 %.
 """
 
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -67,6 +68,7 @@ class SupervisedTraining:
         self.optimiser = make_adam(self.network.parameters(), settings.learning_rate, settings.weight_decay)
         self.stopping = EarlyStopping(settings.patience)
         self.epoch = 0
+        self.seconds = 0.0
 
     def run(
         self,
@@ -87,10 +89,12 @@ class SupervisedTraining:
         total = self.settings.epochs
         stop = self.stopping.exhausted or self.epoch >= total
         while not stop:
+            start = time.perf_counter()
             loss = self._epoch(needed, rows, labels, generator)
             value = check_finite(loss, self.stage, self.epoch)
             accuracy = self._accuracy(needed, asked, asked_labels)
             stop = self.stopping.check(accuracy, self.epoch, self.network) or self.epoch >= total
+            self.seconds += time.perf_counter() - start
             progress.step(self.stage, self.epoch, total, loss=value, score=accuracy)
             if learner is not None:
                 progress.checkpoint(learner)
@@ -132,10 +136,10 @@ class SupervisedTraining:
         }
 
     def values(self) -> dict[str, Any]:
-        return {"epoch": self.epoch, "stopping": self.stopping.values()}
+        return {"epoch": self.epoch, "seconds": self.seconds, "stopping": self.stopping.values()}
 
     def load(self, values: dict[str, Any], tensors: dict[str, torch.Tensor]) -> None:
-        self.epoch = values["epoch"]
+        self.epoch, self.seconds = values["epoch"], values["seconds"]
         self.stopping.load(values["stopping"], without_prefix("supervised.best", tensors))
         self.network["head"].load_state_dict(without_prefix("supervised.head", tensors))
         load_adam(self.optimiser, tensors, "supervised.optimiser")

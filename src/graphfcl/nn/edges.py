@@ -40,10 +40,6 @@ class EdgePattern:
         """(H, t, D): Σ over the edges into each target of weight · value of the source."""
         return _Gather.apply(self, weights, values)
 
-    def products(self, left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
-        """(H, E): left of the target · right of the source; left (H, t, D), right (H, n, D)."""
-        return _Products.apply(self, left, right)
-
     def sums(self, left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
         """(H, E): left of the target + right of the source; left (H, t), right (H, n)."""
         return _Sums.apply(self, left, right)
@@ -97,6 +93,8 @@ class _Sums(torch.autograd.Function):
 
 
 class _Products(torch.autograd.Function):
+    """(H, E): left of the target · right of the source; left (H, t, D), right (H, n, D)."""
+
     @staticmethod
     def forward(ctx: Any, pattern: EdgePattern, left: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
         ctx.pattern = pattern

@@ -8,11 +8,10 @@ import numpy as np
 import torch
 from scipy import sparse
 
-# torch warns once a process that these two are new; it is said here, where nobody needs to hear it.
+# torch warns once a process that this is new; it is said here, where nobody needs to hear it.
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
     torch.sparse_csr_tensor(torch.tensor([0, 1]), torch.tensor([0]), torch.ones(1), size=(1, 1))
-    torch.zeros(1).index_reduce(0, torch.tensor([0]), torch.ones(1), "amax")
 
 
 class SparseMatrix:

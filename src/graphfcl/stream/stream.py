@@ -98,6 +98,8 @@ class Stream:
         """
         if with_query_labels and self.protocol.name != "paper":
             raise InputError(f"the protocol {self.protocol.name!r} has no sessions with query labels: use 'paper'.")
+        if with_query_labels and with_pool_labels:
+            raise InputError("no session has both query labels and pool labels: ask for one of them.")
         if not 1 <= number <= len(self):
             raise InputError(f"session {number} does not exist: the stream has sessions 1 to {len(self)}.")
         supports = np.flatnonzero((self.split.roles == Role.SUPPORT) & (self._sessions == number))

@@ -1,0 +1,202 @@
+"""``graphfcl bench`` and ``graphfcl report``."""
+
+import os
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from graphfcl.cli.options import DataDir
+from graphfcl.cli.run import usable_device
+from graphfcl.errors import InputError
+
+if TYPE_CHECKING:
+    from graphfcl.experiments import Grid, GridStatus
+
+KINDS = ("table1", "table2", "table3", "sweep", "embed")
+
+
+def bench(
+    what: Annotated[str, typer.Argument(help="table1, table2, table3, sweep, embed, or a TOML file.")],
+    datasets: Annotated[str | None, typer.Option("--datasets", help="Names or paths: a,b [default: debian].")] = None,
+    methods: Annotated[str | None, typer.Option("--methods", help="Names: a,b [default: all that fit].")] = None,
+    seeds: Annotated[int, typer.Option("--seeds", min=1, help="How many, from 0 on.")] = 10,
+    protocol: Annotated[
+        str | None, typer.Option("--protocol", help="strict or paper [default: table2 both, else strict].")
+    ] = None,
+    track: Annotated[str | None, typer.Option("--track", help="transductive, isolated or open.")] = None,
+    way: Annotated[str | None, typer.Option("--way", help="N; for sweep a list: 1,2,3,5.")] = None,
+    shot: Annotated[str | None, typer.Option("--shot", help="K; for sweep a list: 1,3,5,10.")] = None,
+    sessions: Annotated[int | None, typer.Option("--sessions", help="T; for embed the session to look at.")] = None,
+    device: Annotated[str, typer.Option("--device", help="auto, cpu or cuda.")] = "auto",
+    jobs: Annotated[int | None, typer.Option("--jobs", min=1, help="Cells at a time [default: 1; 8 on a GPU].")] = None,
+    out: Annotated[Path, typer.Option("--out", help="Folder of the grid; may hold several.")] = Path("runs/bench"),
+    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Run failed cells again.")] = False,
+    data_dir: DataDir = None,
+) -> None:
+    """Run the paper's evaluation, or a grid of your own; go on where an earlier call stopped."""
+    from graphfcl.datasets import data_folder
+    from graphfcl.experiments import CellStore, run_grid
+
+    names = _listed(datasets) or ["debian"]
+    if what == "table1":
+        _table1(_listed(datasets), data_dir, out)
+        return
+    rules: dict[str, Any] = {"track": track} if track else {}
+    if sessions is not None:
+        rules["sessions"] = sessions
+    grid = _grid(what, names, _listed(methods), seeds, protocol, rules, way, shot)
+    grid = type(grid)(grid.name, grid.kind, grid.cells, shlex.join(["graphfcl", *sys.argv[1:]]))
+    folder = data_folder(data_dir)
+    _check(grid, folder)
+    on = usable_device(device)
+    if retry_failed:
+        CellStore(out).forget_failures()
+    count = jobs or (min(8, os.cpu_count() or 1) if on == "cuda" else 1)
+    print(f"{grid.name}: {len(grid.cells)} cells, {count} at a time on {on}, in {out}")
+    with _Display(len(grid.cells)) as display:
+        status = run_grid(grid, out, jobs=count, device=on, data_dir=folder, watch=display.show)
+    print(f"{status.done} cells done, {status.failed} failed.")
+    write_report(out)
+
+
+def write_report(
+    folder: Annotated[Path, typer.Argument(help="A folder that `bench --out` has written.")],
+) -> None:
+    """Write report.html (one page, no network), tables.md and tables.tex into the folder."""
+    from graphfcl.report import write_page
+
+    for path in write_page(folder):
+        print(f"wrote {path}")
+
+
+def _listed(text: str | None) -> list[str]:
+    """Names separated by commas; a comma inside a dataset's options (name:a=1,b=2) separates nothing."""
+    names: list[str] = []
+    for part in (text or "").split(","):
+        if names and ":" in names[-1] and "=" in part and ":" not in part:
+            names[-1] += f",{part}"
+        elif part.strip():
+            names.append(part.strip())
+    return names
+
+
+def _numbers(text: str | None, option: str) -> list[int]:
+    try:
+        return [int(part) for part in (text or "").split(",") if part.strip()]
+    except ValueError as error:
+        raise InputError(f"{option} is {text!r}; it must be a number, or for sweep numbers: 1,2,5.") from error
+
+
+def _grid(
+    what: str,
+    datasets: list[str],
+    methods: list[str],
+    seeds: int,
+    protocol: str | None,
+    rules: dict[str, Any],
+    way: str | None,
+    shot: str | None,
+) -> "Grid":
+    import difflib
+
+    from graphfcl.experiments import benches
+    from graphfcl.methods import find_method
+
+    for name in methods:
+        find_method(name)
+    ways, shots = _numbers(way, "--way"), _numbers(shot, "--shot")
+    if what == "sweep":
+        if protocol:
+            rules = {**rules, "name": protocol}
+        chosen = methods or list(benches.COMPARED)
+        return benches.sweep(datasets, chosen, seeds, rules, ways or benches.SWEPT_WAYS, shots or benches.SWEPT_SHOTS)
+    if len(ways) > 1 or len(shots) > 1:
+        raise InputError("several values of --way or --shot are for sweep: give one, or run `graphfcl bench sweep`.")
+    rules = {**rules, **({"way": ways[0]} if ways else {}), **({"shot": shots[0]} if shots else {})}
+    if what == "table2":
+        chosen = methods or benches.all_methods()
+        return benches.table2(datasets, chosen, seeds, [protocol] if protocol else ["strict", "paper"], rules)
+    if what == "table3":
+        return benches.table3(datasets, seeds, [protocol or "strict"], rules)
+    if what == "embed":
+        if protocol:
+            rules = {**rules, "name": protocol}
+        return benches.embed(datasets, methods or list(benches.COMPARED), rules)
+    if what.endswith(".toml"):
+        if methods or rules or protocol:
+            raise InputError("a TOML file describes its whole grid: leave the other options out.")
+        return benches.grid_from_toml(Path(what))
+    near = difflib.get_close_matches(what, KINDS, n=1, cutoff=0.5)
+    hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(KINDS)}, or a file that ends in .toml."
+    raise InputError(f"there is no benchmark {what!r}: {hint}")
+
+
+def _check(grid: "Grid", data_dir: Path | None) -> None:
+    """Refuse a grid whose datasets or rules do not exist before anything runs."""
+    from graphfcl.experiments.cells import cell_stream
+
+    seen = set()
+    for cell in grid.cells:
+        place = (cell.dataset, str(sorted(cell.rules.items())))
+        if place not in seen and cell.seed == grid.cells[0].seed:
+            seen.add(place)
+            cell_stream(cell, data_dir)
+
+
+def _table1(names: list[str], data_dir: Path | None, out: Path) -> None:
+    """The datasets at hand with their counts and splits."""
+    from graphfcl.cli.show import print_table
+    from graphfcl.report.datasets import DATASET_COLUMNS, dataset_rows, write_dataset_table
+
+    rows = dataset_rows(names, data_dir)
+    print_table(DATASET_COLUMNS, rows, numbers=DATASET_COLUMNS[1:])
+    print(f"wrote {write_dataset_table(rows, out)}")
+
+
+class _Display:
+    """One live line: done, running, failed, time left. Where nobody watches, a line for every tenth of the grid."""
+
+    def __init__(self, total: int) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+        from rich.progress import Progress as Bars
+
+        self.terminal, self.total, self.said = sys.stderr.isatty(), total, 0
+        self.bars = Bars(
+            BarColumn(bar_width=24),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[figures]}"),
+            TimeElapsedColumn(),
+            console=Console(stderr=True),
+            disable=not self.terminal,
+            refresh_per_second=2,
+        )
+        self.task = self.bars.add_task("grid", total=total, figures="starting")
+
+    def __enter__(self) -> "_Display":
+        self.bars.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.bars.stop()
+
+    def show(self, status: "GridStatus") -> None:
+        left = "" if status.seconds_left is None else f", about {_duration(status.seconds_left)} left"
+        running = ", ".join(f"{c.dataset} {c.row} seed {c.seed}" for c in list(status.running.values())[:3])
+        more = len(status.running) - 3
+        running += f" and {more} more" if more > 0 else ""
+        figures = f"failed {status.failed}, running {len(status.running)}{f' ({running})' if running else ''}{left}"
+        self.bars.update(self.task, completed=status.done + status.failed, figures=figures)
+        settled = status.done + status.failed
+        if not self.terminal and settled * 10 // self.total > self.said:
+            self.said = settled * 10 // self.total
+            print(f"{status.done} of {status.total} done, {figures}", file=sys.stderr, flush=True)
+
+
+def _duration(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s" if minutes else f"{rest} s"

@@ -1,0 +1,110 @@
+"""A cell of a grid: one run, described by plain values."""
+
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from graphfcl.datasets import load_dataset
+from graphfcl.experiments.runs import Run, run
+from graphfcl.methods import Learner, Progress
+from graphfcl.stream import Stream, make_stream
+
+EMBEDDED_NODES = 1500  # at most so many nodes are in an embedding picture
+
+
+@dataclass(frozen=True)
+class Cell:
+    """A method with some settings on a dataset under some rules with a seed.
+
+    variant: what the row of a table is called; the method's name where nothing else is said.
+    rules, settings: changes to the dataset's protocol and to the method's settings.
+    embed: keep a picture of the embedding after the last session.
+    """
+
+    dataset: str
+    method: str
+    seed: int
+    variant: str = ""
+    rules: dict[str, Any] = field(default_factory=dict)
+    settings: dict[str, Any] = field(default_factory=dict)
+    embed: bool = False
+
+    @property
+    def row(self) -> str:
+        return self.variant or self.method
+
+    @property
+    def key(self) -> str:
+        """A name for its file; cells that differ in anything but the name of their row have different ones."""
+        values = {name: value for name, value in asdict(self).items() if name != "variant"}
+        return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:20]
+
+    def as_json(self) -> dict[str, Any]:
+        return json.loads(json.dumps(asdict(self)))
+
+    @classmethod
+    def from_json(cls, values: dict[str, Any]) -> "Cell":
+        return cls(**values)
+
+
+def cell_stream(cell: Cell, data_dir: Path | None) -> Stream:
+    """The stream of a cell; the last ones are kept, because neighbouring cells share them."""
+    return _stream(cell.dataset, cell.seed, json.dumps(cell.rules, sort_keys=True), data_dir)
+
+
+@lru_cache(maxsize=1)
+def _graph(dataset: str, data_dir: Path | None) -> Any:
+    return load_dataset(dataset, data_dir=data_dir)
+
+
+@lru_cache(maxsize=1)
+def _stream(dataset: str, seed: int, rules: str, data_dir: Path | None) -> Stream:
+    graph, protocol = _graph(dataset, data_dir)
+    changes = {key: tuple(value) if isinstance(value, list) else value for key, value in json.loads(rules).items()}
+    return make_stream(graph, protocol, seed=seed, **changes)
+
+
+def run_cell(
+    cell: Cell, *, device: str, encoders: Path, data_dir: Path | None, progress: Progress | None = None
+) -> dict[str, Any]:
+    """The result of a cell, as :func:`graphfcl.experiments.run` gives it."""
+    stream = cell_stream(cell, data_dir)
+    settings = {
+        key: tuple(map(tuple, value)) if isinstance(value, list) else value for key, value in cell.settings.items()
+    }
+    after: Callable[[Learner], dict[str, Any]] | None = None
+    if cell.embed:
+
+        def after(learner: Learner) -> dict[str, Any]:
+            return {"embedding": picture(learner, stream)}
+
+    job = Run(stream, cell.method, settings, device)
+    return run(job, progress=progress, encoders=encoders, after=after)
+
+
+def picture(learner: Learner, stream: Stream) -> dict[str, Any]:
+    """t-SNE of the embeddings of test nodes after the last session: the same nodes for every learner on a stream."""
+    from sklearn.manifold import TSNE
+
+    last = len(stream)
+    queries = stream.queries(last)
+    random = np.random.default_rng([stream.seed, 9])
+    chosen = np.sort(random.permutation(queries.nodes.size)[:EMBEDDED_NODES])
+    embed: Any = getattr(learner, "embeddings", None)
+    if embed is None:
+        return {}
+    values = embed(stream.evaluation_graph(last), queries.nodes[chosen])
+    perplexity = min(30.0, max(2.0, (chosen.size - 1) / 3))
+    flat = TSNE(perplexity=perplexity, init="pca", random_state=stream.seed).fit_transform(values.astype(np.float64))
+    return {
+        "nodes": queries.nodes[chosen].tolist(),
+        "labels": queries.labels[chosen].tolist(),
+        "x": [round(float(x), 2) for x in flat[:, 0]],
+        "y": [round(float(y), 2) for y in flat[:, 1]],
+    }

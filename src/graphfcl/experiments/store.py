@@ -1,0 +1,159 @@
+"""Where finished cells land: a folder with one Parquet file a cell.
+
+Parquet, because ``pandas.read_parquet("DIR/cells")`` and DuckDB's ``select * from 'DIR/cells/*.parquet'`` read the
+folder as one table with a row for every session; one file a cell, because each is written whole or not at all, nobody
+waits for anybody, and a damaged one costs one cell. The whole result stands in the file's metadata with a checksum.
+Locks, failures and files set aside are in the folder ``state`` beside it.
+"""
+
+import fcntl
+import hashlib
+import json
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from graphfcl.errors import GraphfclWarning, InputError
+from graphfcl.experiments.cells import Cell
+from graphfcl.files import read_bytes, write_durably
+
+FORMAT = "graphfcl cell 1"
+SESSION_COLUMNS = (
+    "session",
+    "classes",
+    "balanced_accuracy",
+    "accuracy",
+    "base",
+    "novel",
+    "harmonic_mean",
+    "macro_f1",
+    "seconds",
+)
+RUN_COLUMNS = ("pd", "rpd", "average", "forgetting", "stored_bytes", "peak_memory_mb", "total_seconds")
+
+
+class CellStore:
+    """The cells of a folder. Any number of processes may use it at once."""
+
+    def __init__(self, folder: str | Path) -> None:
+        self.folder = Path(folder)
+        self.cells, self.notes = self.folder / "cells", self.folder / "state"
+        try:
+            self.cells.mkdir(parents=True, exist_ok=True)
+            self.notes.mkdir(exist_ok=True)
+        except OSError as error:
+            raise InputError(f"{folder} is no usable folder ({error.strerror}): choose another --out.") from error
+
+    def path(self, cell: Cell) -> Path:
+        return self.cells / f"{cell.key}.parquet"
+
+    def note(self, cell: Cell, kind: str) -> Path:
+        return self.notes / f"{cell.key}.{kind}"
+
+    def done(self, cell: Cell) -> bool:
+        return self.path(cell).exists()
+
+    def error(self, cell: Cell) -> str | None:
+        """Why a cell failed, if it did."""
+        path = self.note(cell, "failed.json")
+        if self.done(cell) or not path.exists():
+            return None
+        try:
+            return str(json.loads(path.read_bytes())["error"])
+        except (ValueError, KeyError, OSError):
+            return "unknown (its record is damaged)"
+
+    def settled(self, cell: Cell) -> bool:
+        return self.done(cell) or self.error(cell) is not None
+
+    @contextmanager
+    def claim(self, cell: Cell) -> Iterator[bool]:
+        """Whether the cell is ours while the context lasts; a claim goes with the process that holds it."""
+        with open(self.note(cell, "lock"), "a") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                yield False
+                return
+            yield True
+
+    def save(self, cell: Cell, result: dict[str, Any]) -> None:
+        """Store the result of a cell at once."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        sessions = result["sessions"]
+        columns: dict[str, list[Any]] = {
+            name: [value] * len(sessions)
+            for name, value in (
+                ("dataset", cell.dataset),
+                ("method", cell.method),
+                ("variant", cell.row),
+                ("seed", cell.seed),
+                ("protocol", result["protocol"]["name"]),
+                ("track", result["protocol"]["track"]),
+                ("way", result["protocol"]["way"]),
+                ("shot", result["protocol"]["shot"]),
+            )
+        }
+        columns |= {name: [session[name] for session in sessions] for name in SESSION_COLUMNS}
+        columns |= {name: [result[name]] * len(sessions) for name in RUN_COLUMNS}
+        whole = json.dumps({"cell": cell.as_json(), "result": result})
+        table = pa.table(columns).replace_schema_metadata(
+            {"format": FORMAT, "whole": whole, "sha256": hashlib.sha256(whole.encode()).hexdigest()}
+        )
+        write_durably(self.path(cell), lambda file: pq.write_table(table, file, write_page_checksum=True))
+        self.note(cell, "failed.json").unlink(missing_ok=True)
+
+    def fail(self, cell: Cell, error: str, traceback: str = "") -> None:
+        """Record that a cell failed, and why."""
+        text = json.dumps({"cell": cell.as_json(), "error": error, "traceback": traceback}, indent=1)
+        write_durably(self.note(cell, "failed.json"), lambda file: file.write(text.encode()))
+
+    def forget_failures(self) -> None:
+        """Let failed cells run again."""
+        for path in (*self.notes.glob("*.failed.json"), *self.notes.glob("*.attempts")):
+            path.unlink(missing_ok=True)
+
+    def read(self, cell: Cell) -> dict[str, Any] | None:
+        """The result of a cell; None if there is none or it is damaged, in which case the file is set aside."""
+        path = self.path(cell)
+        if not path.exists():
+            return None
+        found = read_cell(path)
+        if found is None:
+            aside = self.note(cell, "damaged")
+            path.replace(aside)
+            warnings.warn(f"{path.name} is damaged: it was set aside and its cell runs again.", GraphfclWarning, 2)
+            return None
+        return found[1]
+
+    def attempt(self, cell: Cell) -> int:
+        """Note that somebody starts the cell; how often that has happened."""
+        path = self.note(cell, "attempts")
+        with open(path, "a") as file:
+            file.write("x")
+        return path.stat().st_size
+
+    def end_attempt(self, cell: Cell) -> None:
+        self.note(cell, "attempts").unlink(missing_ok=True)
+
+
+def read_cell(path: Path) -> tuple[Cell, dict[str, Any]] | None:
+    """A cell and its result, or None if the file is damaged."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        content = read_bytes(path, "the cell")
+        table = pq.read_table(pa.BufferReader(content), page_checksum_verification=True)
+        metadata = {key.decode(): value for key, value in (table.schema.metadata or {}).items()}
+        whole = metadata["whole"]
+        if metadata["format"].decode() != FORMAT or hashlib.sha256(whole).hexdigest() != metadata["sha256"].decode():
+            return None
+        values = json.loads(whole)
+        return Cell.from_json(values["cell"]), values["result"]
+    except (pa.ArrowException, OSError, KeyError, ValueError, TypeError, UnicodeDecodeError):
+        return None

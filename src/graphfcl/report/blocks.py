@@ -1,0 +1,180 @@
+"""From stored cells to what a table or a picture shows: blocks of rows that may be compared with each other."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from graphfcl.experiments import Cell, CellStore, Grid, load_grids
+from graphfcl.measures import (
+    PairedDifference,
+    SeedSummary,
+    average_ranks,
+    holm,
+    paired_difference,
+    summarise_seeds,
+)
+
+SIGNIFICANT = 0.05
+POOL, QUERIES = "uses pool labels", "trained on query labels"
+
+
+@dataclass(frozen=True, eq=False)
+class Row:
+    """All seeds of one line of a table: the results as :func:`graphfcl.experiments.run` gives them, by seed."""
+
+    name: str
+    results: dict[int, dict[str, Any]]
+
+    @property
+    def marks(self) -> tuple[str, ...]:
+        found = next(iter(self.results.values()))
+        marks = ((POOL, found["uses_pool_labels"]), (QUERIES, found["trained_on_query_labels"]))
+        return tuple(mark for mark, holds in marks if holds)
+
+    def values(self, key: str) -> dict[int, float]:
+        """A figure of the whole run for each seed, in % where it is a share."""
+        scale = 100.0 if key in ("average", "pd", "rpd", "forgetting") else 1.0
+        return {seed: scale * result[key] for seed, result in self.results.items()}
+
+    def last(self) -> dict[int, float]:
+        return {seed: 100 * result["sessions"][-1]["balanced_accuracy"] for seed, result in self.results.items()}
+
+    def sessions(self, key: str = "balanced_accuracy") -> np.ndarray:
+        """(seeds, sessions) in %; NaN where a figure does not exist, as that of novel classes at session 0."""
+        rows = [[session[key] for session in result["sessions"]] for result in self.results.values()]
+        return 100 * np.array([[np.nan if value is None else value for value in row] for row in rows])
+
+    def matrix(self) -> np.ndarray:
+        """(sessions, sessions) mean of a_{t,j} over seeds, in %."""
+        found = [[[np.nan if v is None else v for v in row] for row in r["matrix"]] for r in self.results.values()]
+        return 100 * np.array(found, dtype=float).mean(axis=0)
+
+    def seconds(self) -> list[float]:
+        """Of each run, the pre-training of an encoder that was there already included."""
+        return [
+            result["total_seconds"] + (result["pretraining"]["seconds"] if result["pretraining"]["reused"] else 0.0)
+            for result in self.results.values()
+        ]
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """Rows on the same dataset under the same rules.
+
+    reference: the row others are compared with: HAG-Meta whole where it is there, else the last one.
+    failures: (row, seed, error) of cells that failed. missing: cells that have not run.
+    """
+
+    grid: Grid
+    dataset: str
+    protocol: dict[str, Any]
+    rows: tuple[Row, ...]
+    failures: tuple[tuple[str, int, str], ...]
+    missing: int
+
+    @property
+    def title(self) -> str:
+        rules = self.protocol
+        return f"{self.dataset}, {rules['way']}-way {rules['shot']}-shot, {rules['name']}, {rules['track']}"
+
+    @cached_property
+    def reference(self) -> Row:
+        return next((row for row in self.rows if row.name == "hag-meta"), self.rows[-1])
+
+    @cached_property
+    def comparisons(self) -> dict[str, tuple[PairedDifference, float | None]]:
+        """Row name → reference − row on the average over sessions, paired by seed, and its p-value after Holm."""
+        return self._compare({row.name: row.values("average") for row in self.rows}, self.reference.name)
+
+    def _compare(
+        self, figures: dict[str, dict[int, float]], reference: str
+    ) -> dict[str, tuple[PairedDifference, float | None]]:
+        found = {}
+        for name, values in figures.items():
+            shared = sorted(set(values) & set(figures[reference]))
+            if name != reference and shared:
+                found[name] = paired_difference([figures[reference][s] for s in shared], [values[s] for s in shared])
+        testable = [name for name, difference in found.items() if difference.p_value is not None]
+        adjusted = holm([found[name].p_value or 0.0 for name in testable]) if testable else np.zeros(0)
+        p_values = dict(zip(testable, adjusted.tolist(), strict=True))
+        return {name: (difference, p_values.get(name)) for name, difference in found.items()}
+
+    @cached_property
+    def winner(self) -> str | None:
+        """The row that is ahead of every other on average, significantly after Holm's correction; else nobody.
+
+        A row that uses what others may not (pool labels) takes no part.
+        """
+        fair = {row.name: row.values("average") for row in self.rows if POOL not in row.marks}
+        if len(fair) < 2:
+            return None
+        best = max(fair, key=lambda name: float(np.mean(list(fair[name].values()))))
+        compared = self._compare(fair, best)
+        sure = [p is not None and p < SIGNIFICANT and d.mean > 0 for d, p in compared.values()]
+        return best if len(sure) == len(fair) - 1 and all(sure) else None
+
+
+def summary(values: dict[int, float] | Sequence[float]) -> SeedSummary:
+    return summarise_seeds(list(values.values()) if isinstance(values, dict) else values)
+
+
+@dataclass(frozen=True, eq=False)
+class Findings:
+    """Everything a folder holds."""
+
+    folder: Path
+    grids: tuple[Grid, ...]
+    blocks: tuple[Block, ...]
+    embeddings: tuple[tuple[Cell, dict[str, Any]], ...]
+
+    def ranks(self, grid: Grid, protocol: str) -> dict[str, float]:
+        """Average rank of each row over the (dataset, seed) pairs where all rows have a result."""
+        blocks = [b for b in self.blocks if b.grid is grid and b.protocol["name"] == protocol and len(b.rows) > 1]
+        names = [row.name for row in blocks[0].rows] if blocks else []
+        scores = []
+        for block in blocks:
+            rows = {row.name: row.values("average") for row in block.rows}
+            if set(rows) != set(names):
+                continue
+            shared = sorted(set.intersection(*(set(values) for values in rows.values())))
+            scores += [[rows[name][seed] for name in names] for seed in shared]
+        if not scores:
+            return {}
+        return dict(zip(names, average_ranks(np.array(scores)).tolist(), strict=True))
+
+
+def collect(folder: str | Path) -> Findings:
+    """Read all grids of a folder."""
+    grids, store = load_grids(folder), CellStore(folder)
+    blocks: list[Block] = []
+    embeddings = []
+    for grid in grids:
+        found: dict[str, tuple[str, dict[str, Any], dict[str, dict[int, dict[str, Any]]]]] = {}
+        unfinished: dict[str, list[tuple[Cell, str | None]]] = {}
+        for cell in grid.cells:
+            result = store.read(cell)
+            place = f"{cell.dataset} {sorted(cell.rules.items())}"
+            if result is None:
+                unfinished.setdefault(place, []).append((cell, store.error(cell)))
+                continue
+            if result.get("embedding"):
+                embeddings.append((cell, result))
+            _, _, rows = found.setdefault(place, (cell.dataset, result["protocol"], {}))
+            rows.setdefault(cell.row, {})[cell.seed] = result
+        for place, (dataset, protocol, rows) in found.items():
+            left = unfinished.get(place, [])
+            blocks.append(
+                Block(
+                    grid,
+                    dataset,
+                    protocol,
+                    tuple(Row(name, results) for name, results in rows.items()),
+                    tuple((cell.row, cell.seed, error) for cell, error in left if error is not None),
+                    sum(error is None for _, error in left),
+                )
+            )
+    return Findings(Path(folder), tuple(grids), tuple(blocks), tuple(embeddings))

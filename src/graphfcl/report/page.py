@@ -1,0 +1,186 @@
+"""The report of a folder of grids: one HTML page that needs no network, and the same tables as Markdown and LaTeX."""
+
+import json
+from functools import partial
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+
+from graphfcl.files import write_durably
+from graphfcl.report.blocks import Block, Findings, Row, collect, summary
+from graphfcl.report.datasets import read_dataset_table
+from graphfcl.report.tables import MARKS, all_tables, cost_table, latex, markdown, result_table
+
+
+def write_page(folder: str | Path) -> list[Path]:
+    """report.html, tables.md and tables.tex in the folder."""
+    findings = collect(folder)
+    template = files("graphfcl.report").joinpath("page.html").read_text(encoding="utf-8")
+    # "</" would end the script element that holds the data.
+    content = json.dumps(page_data(findings), separators=(",", ":")).replace("</", "<\\/")
+    page = template.replace("/*DATA*/", content)
+    sections = all_tables(findings)
+    texts = {
+        "report.html": page,
+        "tables.md": "\n".join(
+            [f"## {heading}\n\n" + "\n".join(markdown(table) for table in tables) for heading, tables in sections]
+        ),
+        "tables.tex": "\n".join(latex(table) for _, tables in sections for table in tables),
+    }
+    paths = []
+    for name, text in texts.items():
+        path = Path(folder) / name
+        write_durably(path, partial(_write, text.encode()))
+        paths.append(path)
+    return paths
+
+
+def _write(content: bytes, file: BinaryIO) -> None:
+    file.write(content)
+
+
+def page_data(findings: Findings) -> dict[str, Any]:
+    """Everything the page shows, as plain values."""
+    tables = [block for block in findings.blocks if block.grid.kind not in ("sweep", "embed")]
+    results = [result for block in findings.blocks for row in block.rows for result in row.results.values()]
+    failures = [
+        f"{block.title}: {row}, seed {seed}: {error}"
+        for block in findings.blocks
+        for row, seed, error in block.failures
+    ]
+    return {
+        "about": _about(findings),
+        "marks": MARKS,
+        "blocks": [_block(block, findings) for block in tables],
+        "sweeps": _sweeps(findings),
+        "embeddings": _embeddings(findings),
+        "datasets": read_dataset_table(findings.folder),
+        "grids": [_grid(findings, grid.name) for grid in findings.grids],
+        "failures": failures,
+        "versions": results[0]["versions"] if results else {},
+        "settings": _settings(findings),
+    }
+
+
+def _about(findings: Findings) -> str:
+    seeds = {seed for block in findings.blocks for row in block.rows for seed in row.results}
+    datasets = sorted({block.dataset for block in findings.blocks})
+    return (
+        f"{', '.join(datasets)}; {len(seeds)} seeds. Balanced accuracy (mean recall over all classes seen) on all test "
+        "nodes, mean over seeds ± Student's 95 % interval; differences are paired by seed, p-values are Holm's."
+    )
+
+
+def _grid(findings: Findings, name: str) -> dict[str, Any]:
+    grid = next(grid for grid in findings.grids if grid.name == name)
+    blocks = [block for block in findings.blocks if block.grid is grid]
+    done = sum(len(row.results) for block in blocks for row in block.rows)
+    failed = sum(len(block.failures) for block in blocks)
+    return {"name": name, "command": grid.command, "total": len(grid.cells), "done": done, "failed": failed}
+
+
+def _block(block: Block, findings: Findings) -> dict[str, Any]:
+    ranks = findings.ranks(block.grid, block.protocol["name"])
+    lines = result_table(block, ranks)
+    costs = cost_table(block)
+    ours = len(block.rows)
+    extra = 3 + bool(ranks)
+    rows = []
+    for row, line, cost in zip(block.rows, lines.rows, costs.rows, strict=False):
+        improvement, difference, p_value = line[-extra : len(line) - bool(ranks)]
+        rows.append(
+            {
+                **_row(row),
+                "improvement": improvement,
+                "difference": difference,
+                "p": p_value,
+                "rank": ranks.get(row.name),
+                "chosen": cost[-1],
+            }
+        )
+    return {
+        "grid": block.grid.name,
+        "title": block.title,
+        "reference": block.reference.name,
+        "winner": block.winner,
+        "rows": rows,
+        "printed": [list(line) for line in lines.rows[ours:]],
+        "notes": list(lines.notes),
+    }
+
+
+def _row(row: Row) -> dict[str, Any]:
+    results = list(row.results.values())
+    return {
+        "name": row.name,
+        "marks": list(row.marks),
+        "seeds": sorted(row.results),
+        "sessions": list(range(row.sessions().shape[1])),
+        **{key: _curve(row.sessions(key)) for key in ("balanced_accuracy", "base", "novel")},
+        **{key: _plain(summary(row.values(key))) for key in ("average", "pd", "rpd")},
+        "last": _plain(summary(row.last())),
+        "matrix": _numbers(row.matrix()),
+        "seconds": float(np.mean(row.seconds())),
+        "memory": float(np.mean([result["peak_memory_mb"] for result in results])),
+        "stored": {kind: max(r["stored"][kind] for r in results) for kind in results[0]["stored"]},
+    }
+
+
+def _curve(values: np.ndarray) -> dict[str, list[float | None]]:
+    """values: (seeds, sessions). Mean, and the ends of the 95 % interval where there are several seeds."""
+    found = [None if np.isnan(column).any() else summary(column) for column in values.T]
+    mean = [None if one is None else round(one.mean, 3) for one in found]
+    ends: list[list[float | None]] = [[], []]
+    for one in found:
+        missing = one is None or one.interval is None
+        for place, sign in enumerate((-1, 1)):
+            ends[place].append(None if missing else round(one.mean + sign * one.interval, 3))  # type: ignore[union-attr,operator]
+    return {"mean": mean, "low": ends[0], "high": ends[1]}
+
+
+def _plain(found: Any) -> dict[str, float | None]:
+    return {"mean": round(found.mean, 3), "interval": None if found.interval is None else round(found.interval, 3)}
+
+
+def _numbers(matrix: np.ndarray) -> list[list[float | None]]:
+    return [[None if np.isnan(value) else round(float(value), 2) for value in row] for row in matrix]
+
+
+def _sweeps(findings: Findings) -> list[dict[str, Any]]:
+    blocks = [block for block in findings.blocks if block.grid.kind == "sweep"]
+    found = []
+    for dataset, name in dict.fromkeys((block.dataset, row.name) for block in blocks for row in block.rows):
+        values = {
+            (block.protocol["way"], block.protocol["shot"]): summary(row.values("average")).mean
+            for block in blocks
+            if block.dataset == dataset
+            for row in block.rows
+            if row.name == name
+        }
+        ways, shots = sorted({way for way, _ in values}), sorted({shot for _, shot in values})
+        grid = [[values.get((way, shot)) for shot in shots] for way in ways]
+        found.append({"dataset": dataset, "method": name, "ways": ways, "shots": shots, "values": grid})
+    return found
+
+
+def _embeddings(findings: Findings) -> list[dict[str, Any]]:
+    groups: dict[str, dict[str, Any]] = {}
+    for cell, result in findings.embeddings:
+        rules = result["protocol"]
+        session = len(result["sessions"]) - 1
+        title = f"{cell.dataset}, {rules['way']}-way {rules['shot']}-shot, after session {session}, seed {cell.seed}"
+        novel = [bool(arrival) for arrival in result["session_of_class"]]
+        group = groups.setdefault(title, {"title": title, "classes": result["classes"], "novel": novel, "methods": []})
+        group["methods"].append({"name": cell.row, **{key: result["embedding"][key] for key in ("x", "y", "labels")}})
+    return list(groups.values())
+
+
+def _settings(findings: Findings) -> list[dict[str, Any]]:
+    found = {}
+    for block in findings.blocks:
+        for row in block.rows:
+            result = next(iter(row.results.values()))
+            found[f"{block.grid.name}: {row.name}"] = result["settings"]
+    return [{"name": name, "settings": settings} for name, settings in found.items()]
