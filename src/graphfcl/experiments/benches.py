@@ -1,4 +1,7 @@
-"""The paper's evaluation as grids: which cells Table 2, Table 3, the parameter study and the embedding picture need."""
+"""The paper's evaluation as grids: which cells Table 2, Table 3, the parameter study and the embedding picture need.
+
+Seeds come first in the order of cells: a grid that is stopped early has whole seeds.
+"""
 
 import difflib
 import re
@@ -36,9 +39,9 @@ def table2(
     cells = [
         Cell(dataset, method, seed, rules={**rules, "name": protocol})
         for protocol in protocols
+        for seed in range(seeds)
         for method in methods
         for dataset in datasets
-        for seed in range(seeds)
     ]
     return Grid("table2", "table2", tuple(cells))
 
@@ -48,9 +51,9 @@ def table3(datasets: Sequence[str], seeds: int, protocols: Sequence[str], rules:
     cells = [
         Cell(dataset, "hag-meta", seed, row, {**rules, "name": protocol}, {**changes, **ABLATION_STEPS})
         for protocol in protocols
+        for seed in range(seeds)
         for row, changes in ABLATION.items()
         for dataset in datasets
-        for seed in range(seeds)
     ]
     return Grid("table3", "table3", tuple(cells))
 
@@ -66,11 +69,11 @@ def sweep(
     """N-way × K-shot."""
     cells = [
         Cell(dataset, method, seed, rules={**rules, "way": way, "shot": shot})
+        for seed in range(seeds)
         for method in methods
         for way in ways
         for shot in shots
         for dataset in datasets
-        for seed in range(seeds)
     ]
     return Grid("sweep", "sweep", tuple(cells))
 
@@ -122,9 +125,9 @@ def grid_from_toml(path: Path) -> Grid:
     cells = [
         Cell(dataset, method, seed, "" if name == method else name, rules, dict(settings))
         for rules in combinations
+        for seed in (range(seeds) if isinstance(seeds, int) else seeds)
         for name, method, settings in rows
         for dataset in values["datasets"]
-        for seed in (range(seeds) if isinstance(seeds, int) else seeds)
     ]
     return Grid(str(values.get("name", path.stem)), "grid", tuple(cells))
 

@@ -2,7 +2,7 @@
 
 Parquet, because ``pandas.read_parquet("DIR/cells")`` and DuckDB's ``select * from 'DIR/cells/*.parquet'`` read the
 folder as one table with a row for every session; one file a cell, because each is written whole or not at all, nobody
-waits for anybody, and a damaged one costs one cell. The whole result stands in the file's metadata with a checksum.
+waits for anybody, and a damaged one costs one cell. The whole result is in the first row's column ``result`` as JSON.
 Locks, failures and files set aside are in the folder ``state`` beside it.
 """
 
@@ -12,6 +12,7 @@ import json
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -101,10 +102,12 @@ class CellStore:
         columns |= {name: [session[name] for session in sessions] for name in SESSION_COLUMNS}
         columns |= {name: [result[name]] * len(sessions) for name in RUN_COLUMNS}
         whole = json.dumps({"cell": cell.as_json(), "result": result})
+        columns["result"] = [whole, *[None] * (len(sessions) - 1)]
         table = pa.table(columns).replace_schema_metadata(
-            {"format": FORMAT, "whole": whole, "sha256": hashlib.sha256(whole.encode()).hexdigest()}
+            {"format": FORMAT, "sha256": hashlib.sha256(whole.encode()).hexdigest()}
         )
-        write_durably(self.path(cell), lambda file: pq.write_table(table, file, write_page_checksum=True))
+        write = partial(pq.write_table, table, compression="zstd", write_page_checksum=True)
+        write_durably(self.path(cell), write)
         self.note(cell, "failed.json").unlink(missing_ok=True)
 
     def fail(self, cell: Cell, error: str, traceback: str = "") -> None:
@@ -150,10 +153,10 @@ def read_cell(path: Path) -> tuple[Cell, dict[str, Any]] | None:
         content = read_bytes(path, "the cell")
         table = pq.read_table(pa.BufferReader(content), page_checksum_verification=True)
         metadata = {key.decode(): value for key, value in (table.schema.metadata or {}).items()}
-        whole = metadata["whole"]
+        whole = table.column("result")[0].as_py().encode()
         if metadata["format"].decode() != FORMAT or hashlib.sha256(whole).hexdigest() != metadata["sha256"].decode():
             return None
         values = json.loads(whole)
         return Cell.from_json(values["cell"]), values["result"]
-    except (pa.ArrowException, OSError, KeyError, ValueError, TypeError, UnicodeDecodeError):
+    except (pa.ArrowException, OSError, KeyError, ValueError, TypeError, AttributeError):
         return None

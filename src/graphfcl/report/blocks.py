@@ -163,7 +163,7 @@ def collect(folder: str | Path) -> Findings:
                 continue
             if result.get("embedding"):
                 embeddings.append((cell, result))
-            _, _, rows = found.setdefault(place, (cell.dataset, result["protocol"], {}))
+            _, _, rows = found.setdefault(place, (result["dataset"], result["protocol"], {}))
             rows.setdefault(cell.row, {})[cell.seed] = result
         for place, (dataset, protocol, rows) in found.items():
             left = unfinished.get(place, [])
