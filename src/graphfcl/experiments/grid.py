@@ -9,12 +9,13 @@ import signal
 import sys
 import time
 import traceback
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from graphfcl.errors import GraphfclError, InputError
+from graphfcl.errors import GraphfclError, GraphfclWarning, InputError
 from graphfcl.experiments.cells import Cell, run_cell
 from graphfcl.experiments.store import CellStore
 from graphfcl.files import read_bytes, write_durably
@@ -164,6 +165,7 @@ def _work(workshop: Workshop, cells: tuple[Cell, ...], events: Any) -> None:
     import torch
 
     torch.set_num_threads(workshop.threads)
+    warnings.simplefilter("ignore", GraphfclWarning)  # the parent has said them once
     store = CellStore(workshop.folder)
 
     def stop(*_: object) -> None:

@@ -106,7 +106,7 @@ class CellStore:
         table = pa.table(columns).replace_schema_metadata(
             {"format": FORMAT, "sha256": hashlib.sha256(whole.encode()).hexdigest()}
         )
-        write = partial(pq.write_table, table, compression="zstd", write_page_checksum=True)
+        write = partial(pq.write_table, table, compression="zstd", compression_level=15, write_page_checksum=True)
         write_durably(self.path(cell), write)
         self.note(cell, "failed.json").unlink(missing_ok=True)
 

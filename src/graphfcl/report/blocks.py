@@ -87,8 +87,16 @@ class Block:
 
     @cached_property
     def comparisons(self) -> dict[str, tuple[PairedDifference, float | None]]:
-        """Row name → reference − row on the average over sessions, paired by seed, and its p-value after Holm."""
-        return self._compare({row.name: row.values("average") for row in self.rows}, self.reference.name)
+        """Row name → reference − row on the average over sessions, paired by seed, and its p-value after Holm.
+
+        A row that uses what others may not (pool labels) has a difference but no test.
+        """
+        found = {row.name: row.values("average") for row in self.rows}
+        marked = {row.name for row in self.rows if POOL in row.marks}
+        fair = {name: values for name, values in found.items() if name not in marked}
+        tested = self._compare(fair, self.reference.name) if self.reference.name in fair else {}
+        others = self._compare(found, self.reference.name)
+        return {name: tested.get(name, (difference, None)) for name, (difference, _) in others.items()}
 
     def _compare(
         self, figures: dict[str, dict[int, float]], reference: str
@@ -132,12 +140,12 @@ class Findings:
     embeddings: tuple[tuple[Cell, dict[str, Any]], ...]
 
     def ranks(self, grid: Grid, protocol: str) -> dict[str, float]:
-        """Average rank of each row over the (dataset, seed) pairs where all rows have a result."""
+        """Average rank of each row over the (dataset, seed) pairs where all have a result; pool labels take no part."""
         blocks = [b for b in self.blocks if b.grid is grid and b.protocol["name"] == protocol and len(b.rows) > 1]
-        names = [row.name for row in blocks[0].rows] if blocks else []
+        names = [row.name for row in blocks[0].rows if POOL not in row.marks] if blocks else []
         scores = []
         for block in blocks:
-            rows = {row.name: row.values("average") for row in block.rows}
+            rows = {row.name: row.values("average") for row in block.rows if POOL not in row.marks}
             if set(rows) != set(names):
                 continue
             shared = sorted(set.intersection(*(set(values) for values in rows.values())))

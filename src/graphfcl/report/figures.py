@@ -1,11 +1,13 @@
-"""Pictures of one run."""
+"""Pictures of one run, and of the rows of a grid."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from graphfcl.files import write_durably
+from graphfcl.report.blocks import POOL, Block, summary
 
 BASE, NOVEL, ALL = "#2b6cb0", "#dd6b20", "#1a202c"
 
@@ -30,6 +32,35 @@ def accuracy_figure(result: dict[str, Any], path: str | Path) -> None:
     axes.grid(axis="y", color="#e2e8f0")
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(frameon=False, fontsize=9)
+    _save(figure, path)
+
+
+COLOURS = ("#0b63ce", "#d9480f", "#2b8a3e", "#9c36b5", "#c92a2a", "#0c8599", "#b8860b", "#5f3dc4", "#868e96", "#e64980")
+
+
+def curves_figure(blocks: Sequence[Block], path: str | Path) -> None:
+    """Balanced accuracy by session of all rows, a panel a block, with 95 % bands over seeds."""
+    figure, panels = _new_figure(4.4 * len(blocks), 3.9, len(blocks))
+    names = list(dict.fromkeys(row.name for block in blocks for row in block.rows))
+    for panel, block in zip(np.atleast_1d(panels), blocks, strict=True):
+        for row in block.rows:
+            values = row.sessions()
+            numbers = np.arange(values.shape[1])
+            colour = COLOURS[names.index(row.name) % len(COLOURS)]
+            mark = " (uses pool labels)" if POOL in row.marks else ""
+            style = "--" if mark else "-"
+            mean = values.mean(axis=0)
+            panel.plot(numbers, mean, style, color=colour, label=row.name + mark, linewidth=1.8)
+            if len(values) > 1:
+                interval = np.array([summary(column).interval or 0.0 for column in values.T])
+                panel.fill_between(numbers, mean - interval, mean + interval, color=colour, alpha=0.12, linewidth=0)
+        panel.set_title(block.dataset, fontsize=10)
+        panel.set_xlabel("session")
+        panel.set_ylim(0, 100)
+        panel.grid(axis="y", color="#e2e8f0")
+        panel.spines[["top", "right"]].set_visible(False)
+    np.atleast_1d(panels)[0].set_ylabel("balanced accuracy (%)")
+    np.atleast_1d(panels)[-1].legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5))
     _save(figure, path)
 
 
@@ -62,11 +93,11 @@ def _title(result: dict[str, Any]) -> str:
     )
 
 
-def _new_figure(width: float, height: float) -> tuple[Any, Any]:
+def _new_figure(width: float, height: float, panels: int = 1) -> tuple[Any, Any]:
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height), layout="constrained")
-    return figure, figure.add_subplot()
+    return figure, figure.subplots(1, panels, sharey=True)
 
 
 def _save(figure: Any, path: str | Path) -> None:

@@ -11,11 +11,12 @@ import numpy as np
 from graphfcl.files import write_durably
 from graphfcl.report.blocks import Block, Findings, Row, collect, summary
 from graphfcl.report.datasets import read_dataset_table
+from graphfcl.report.figures import curves_figure
 from graphfcl.report.tables import MARKS, all_tables, cost_table, latex, markdown, result_table
 
 
 def write_page(folder: str | Path) -> list[Path]:
-    """report.html, tables.md and tables.tex in the folder."""
+    """report.html, tables.md, tables.tex and a picture of the curves of each grid, in the folder."""
     findings = collect(folder)
     template = files("graphfcl.report").joinpath("page.html").read_text(encoding="utf-8")
     # "</" would end the script element that holds the data.
@@ -34,6 +35,11 @@ def write_page(folder: str | Path) -> list[Path]:
         path = Path(folder) / name
         write_durably(path, partial(_write, text.encode()))
         paths.append(path)
+    for grid in findings.grids:
+        blocks = [block for block in findings.blocks if block.grid is grid]
+        if blocks and grid.kind not in ("sweep", "embed"):
+            paths.append(Path(folder) / f"{grid.name}.png")
+            curves_figure(blocks[:5], paths[-1])
     return paths
 
 
@@ -170,7 +176,7 @@ def _embeddings(findings: Findings) -> list[dict[str, Any]]:
     for cell, result in findings.embeddings:
         rules = result["protocol"]
         session = len(result["sessions"]) - 1
-        title = f"{cell.dataset}, {rules['way']}-way {rules['shot']}-shot, after session {session}, seed {cell.seed}"
+        title = f"{result['dataset']}, {rules['way']}-way {rules['shot']}-shot, after session {session}, seed {cell.seed}"
         novel = [bool(arrival) for arrival in result["session_of_class"]]
         group = groups.setdefault(title, {"title": title, "classes": result["classes"], "novel": novel, "methods": []})
         group["methods"].append({"name": cell.row, **{key: result["embedding"][key] for key in ("x", "y", "labels")}})

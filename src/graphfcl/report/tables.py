@@ -78,7 +78,7 @@ def result_table(block: Block, ranks: dict[str, float]) -> Table:
         notes.append("no row is ahead of every other with p < 0.05 after Holm's correction, so none is bold")
     notes += [f"failed: {row}, seed {seed}: {error}" for row, seed, error in block.failures]
     if block.missing:
-        notes.append(f"{block.missing} cells have not run yet")
+        notes.append(f"cells that have not run yet: {block.missing}")
     return Table(block.title, columns, tuple(lines), frozenset(winner), tuple(notes))
 
 

@@ -1,0 +1,227 @@
+"""Grids: killed and continued, shared by processes, with failures and damage."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graphfcl.errors import GraphfclWarning, InputError
+from graphfcl.experiments import Cell, CellStore, Grid, load_grids, read_cell, run_grid
+from graphfcl.experiments.benches import ABLATION, embed, grid_from_toml, sweep, table2, table3
+from tests.methods.test_checks import GRAPH
+
+RULES = {"base": 4, "pseudo_novel": 3, "way": 1, "shot": 5}
+OTHER = GRAPH.replace("nodes=700", "nodes=600")
+
+
+def grid_of(seeds: int = 2, **settings: Any) -> Grid:
+    """2 datasets × 2 methods × seeds."""
+    quick = {"pretraining.epochs": 3, **settings}
+    cells = [
+        Cell(dataset, method, seed, rules=RULES, settings=quick)
+        for seed in range(seeds)
+        for method in ("proto-gcn", "finetune")
+        for dataset in (GRAPH, OTHER)
+    ]
+    return Grid("tiny", "grid", tuple(cells), "graphfcl bench tiny.toml")
+
+
+def table(folder: Path, grid: Grid) -> dict[str, Any]:
+    """What the cells say, without time and memory."""
+    store = CellStore(folder)
+    found = {}
+    for cell in grid.cells:
+        result = store.read(cell)
+        assert result is not None, store.error(cell)
+        found[cell.key] = (result["confusion_matrices"], result["chosen"], result["average"])
+    return found
+
+
+@pytest.fixture(scope="module")
+def unbroken(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Grid]:
+    folder, grid = tmp_path_factory.mktemp("grid"), grid_of()
+    status = run_grid(grid, folder, jobs=1)
+    assert (status.done, status.failed) == (8, 0)
+    return folder, grid
+
+
+SCRIPT = """
+from pathlib import Path
+from graphfcl.experiments import run_grid
+from graphfcl.experiments import grid as module
+from tests.experiments.test_grid import grid_of
+if __name__ == "__main__":
+    run_grid(grid_of(), Path({folder!r}), jobs=1)
+"""
+
+
+def start(folder: Path, script: Path) -> subprocess.Popen[bytes]:
+    script.write_text(SCRIPT.format(folder=str(folder)))
+    root = Path(__file__).parents[2]
+    environment = {**os.environ, "PYTHONPATH": str(root)}
+    return subprocess.Popen([sys.executable, str(script)], cwd=root, env=environment, start_new_session=True)
+
+
+def test_killed_in_the_middle_and_continued_it_gives_the_same_table(
+    tmp_path: Path, unbroken: tuple[Path, Grid]
+) -> None:
+    process = start(tmp_path / "grid", tmp_path / "go.py")
+    cells = tmp_path / "grid" / "cells"
+    deadline = time.monotonic() + 120
+    while not cells.exists() or len(list(cells.glob("*.parquet"))) < 3:
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    os.killpg(process.pid, signal.SIGKILL)
+    process.wait()
+    finished = {path.name: path.stat().st_mtime_ns for path in cells.glob("*.parquet")}
+    assert 3 <= len(finished) < 8
+    status = run_grid(grid_of(), tmp_path / "grid", jobs=1)
+    assert (status.done, status.failed) == (8, 0)
+    assert table(tmp_path / "grid", grid_of()) == table(*unbroken)
+    assert all((cells / name).stat().st_mtime_ns == when for name, when in finished.items()), "done is done"
+
+
+def test_two_processes_never_run_a_cell_twice(tmp_path: Path, unbroken: tuple[Path, Grid]) -> None:
+    watcher = tmp_path / "ran"
+    hook = f"""
+from graphfcl.experiments import grid as module
+plain = module.run_cell
+def noted(cell, **options):
+    with open({str(watcher)!r}, "a") as file:
+        file.write(cell.key + "\\n")
+    return plain(cell, **options)
+module.run_cell = noted
+"""
+    # A spawned worker imports the script as its main module, so the hook is there too.
+    scripts = [tmp_path / "one.py", tmp_path / "two.py"]
+    root = Path(__file__).parents[2]
+    text = SCRIPT.format(folder=str(tmp_path / "grid")).replace("from tests.exp", hook + "from tests.exp")
+    processes = []
+    for script in scripts:
+        script.write_text(text)
+        environment = {**os.environ, "PYTHONPATH": str(root), "OMP_NUM_THREADS": "1"}
+        processes.append(subprocess.Popen([sys.executable, str(script)], cwd=root, env=environment))
+    assert [process.wait(180) for process in processes] == [0, 0]
+    ran = watcher.read_text().split()
+    assert sorted(ran) == sorted(cell.key for cell in unbroken[1].cells)
+
+
+def test_a_cell_that_fails_does_not_stop_the_rest(tmp_path: Path) -> None:
+    good, bad = grid_of(seeds=1).cells[0], Cell(GRAPH, "proto-gcn", 0, rules={**RULES, "base": 900})
+    grid = Grid("mixed", "grid", (bad, good))
+    status = run_grid(grid, tmp_path, jobs=1)
+    assert (status.done, status.failed) == (1, 1)
+    store = CellStore(tmp_path)
+    assert "900" in (store.error(bad) or "")
+    begun = time.monotonic()
+    assert run_grid(grid, tmp_path, jobs=1).failed == 1
+    assert time.monotonic() - begun < 2, "a failed cell is not tried again by itself"
+    store.forget_failures()
+    assert store.error(bad) is None
+
+
+@pytest.mark.parametrize("damage", ["cut", "bit", "no parquet"])
+def test_a_damaged_cell_is_set_aside_and_runs_again(tmp_path: Path, unbroken: tuple[Path, Grid], damage: str) -> None:
+    grid = Grid("one", "grid", unbroken[1].cells[:1])
+    store, cell = CellStore(tmp_path), grid.cells[0]
+    good = CellStore(unbroken[0]).path(cell).read_bytes()
+    content = bytearray(good)
+    if damage == "cut":
+        content = content[: len(content) // 2]
+    elif damage == "bit":
+        place = good.index(b"graphfcl cell 1")  # in the footer; not every bit between the columns is read
+        content[place] ^= 8
+    else:
+        content = bytearray(b"hello")
+    store.path(cell).write_bytes(content)
+    with pytest.warns(GraphfclWarning, match="set aside"):
+        assert run_grid(grid, tmp_path, jobs=1).done == 1
+    assert table(tmp_path, grid) == {cell.key: table(*unbroken)[cell.key]}
+    assert store.note(cell, "damaged").exists()
+
+
+def test_every_byte_of_a_cell_is_guarded(tmp_path: Path, unbroken: tuple[Path, Grid]) -> None:
+    """A flipped bit anywhere is noticed, or changes nothing that is read."""
+    path = CellStore(unbroken[0]).path(unbroken[1].cells[0])
+    good, expected = path.read_bytes(), read_cell(path)
+    for place in range(0, len(good), max(1, len(good) // 150)):
+        content = bytearray(good)
+        content[place] ^= 1 << (place % 8)
+        (tmp_path / "cell").write_bytes(content)
+        assert read_cell(tmp_path / "cell") in (None, expected)
+
+
+def test_the_folder_is_one_table(unbroken: tuple[Path, Grid]) -> None:
+    import pyarrow.parquet as pq
+
+    found = pq.read_table(unbroken[0] / "cells")
+    assert found.num_rows == 8 * 4
+    assert set(found["method"].to_pylist()) == {"proto-gcn", "finetune"}
+    assert all(0 <= value <= 1 for value in found["balanced_accuracy"].to_pylist())
+    assert found["novel"].null_count == 8, "there is no novel class at session 0"
+
+
+def test_grids_are_remembered(unbroken: tuple[Path, Grid], tmp_path: Path) -> None:
+    (found,) = load_grids(unbroken[0])
+    assert found == unbroken[1]
+    with pytest.raises(InputError, match="holds no grid"):
+        load_grids(tmp_path)
+    (tmp_path / "grids").mkdir()
+    (tmp_path / "grids" / "x.json").write_text("{")
+    with pytest.raises(InputError, match="damaged"):
+        load_grids(tmp_path)
+
+
+def test_what_the_paper_s_tables_need() -> None:
+    grid = table2(["debian", "wordnet"], ["hag-meta", "cec"], 3, ["strict", "paper"], {"way": 1})
+    assert len({cell.key for cell in grid.cells}) == 2 * 2 * 3 * 2
+    assert {cell.rules["name"] for cell in grid.cells} == {"strict", "paper"}
+    ablation = table3(["debian"], 2, ["strict"], {})
+    assert {cell.row for cell in ablation.cells} == set(ABLATION)
+    assert len(ABLATION) == 8
+    assert {cell.settings["fine_tuning_steps"] for cell in ablation.cells} == {20}
+    study = sweep(["debian"], ["hag-meta", "cec"], 1, {})
+    assert len(study.cells) == 2 * 16
+    (first, second) = embed(["debian"], ["hag-meta", "cec"], {}).cells
+    assert first.embed
+    assert first.rules == second.rules == {"way": 2, "shot": 5, "sessions": 2}
+
+
+def test_a_toml_file_describes_a_grid(tmp_path: Path) -> None:
+    path = tmp_path / "mine.toml"
+    path.write_text(
+        'datasets = ["debian"]\nmethods = ["cec"]\nseeds = [3, 5]\ntracks = ["open", "isolated"]\nsessions = 2\n'
+        '[[variants]]\nname = "small"\nmethod = "hag-meta"\nsettings = {size = 8}\n'
+    )
+    grid = grid_from_toml(path)
+    assert grid.name == "mine"
+    assert len(grid.cells) == 2 * 2 * 2
+    assert {cell.row for cell in grid.cells} == {"cec", "small"}
+    assert {cell.seed for cell in grid.cells} == {3, 5}
+    assert {cell.rules["track"] for cell in grid.cells} == {"open", "isolated"}
+    assert json.loads(json.dumps(grid.cells[0].as_json())) == grid.cells[0].as_json()
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('datasets = ["debian"]\n\nmethdos = ["cec"]\n', r"line 3: there is no key 'methdos': did you mean 'methods'"),
+        ('datasets = ["debian"]\nmethods = ["cecc"]\n', "did you mean 'cec'"),
+        ('datasets = "debian"\nmethods = ["cec"]\n', "line 1: datasets must be a list"),
+        ('datasets = ["debian"]\n', "needs `datasets` and either"),
+        ("datasets = [", "is not TOML"),
+        ('datasets=["a"]\n[[variants]]\nname="x"\nmethod="cec"\nsettings={sizes=3}\n', "did you mean 'size'"),
+        ('datasets=["a"]\n[[variants]]\nname="x"\n', "needs a name and a method"),
+    ],
+)
+def test_a_wrong_toml_is_one_sentence(tmp_path: Path, text: str, message: str) -> None:
+    path = tmp_path / "bad.toml"
+    path.write_text(text)
+    with pytest.raises(InputError, match=message):
+        grid_from_toml(path)

@@ -1,0 +1,249 @@
+"""Reports: tables, statistics, and the page in a real browser."""
+
+import json
+import re
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from graphfcl.datasets import load_dataset
+from graphfcl.experiments import Cell, CellStore, Grid, run_cell
+from graphfcl.report import collect, write_page
+from graphfcl.report.blocks import Block, Row
+from graphfcl.report.datasets import dataset_rows, write_dataset_table
+from graphfcl.report.tables import all_tables, latex, markdown, paper_tables, result_table
+from tests.methods.test_checks import GRAPH, QUICK
+
+RULES = {"base": 4, "pseudo_novel": 3, "way": 1, "shot": 5}
+
+
+def save(folder: Path, grid: Grid) -> None:
+    store = CellStore(folder)
+    grid.save(folder)
+    for cell in grid.cells:
+        if not store.done(cell):
+            store.save(cell, run_cell(cell, device="cpu", encoders=folder / "encoders", data_dir=None))
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Everything a report can hold, small."""
+    place = tmp_path_factory.mktemp("report")
+    methods = ("hag-meta", "proto-gcn", "joint")
+    main = [Cell(GRAPH, m, seed, rules=RULES, settings=QUICK[m]) for seed in range(2) for m in methods]
+    save(place, Grid("table2", "table2", tuple(main), "graphfcl bench table2 --datasets x"))
+    swept = [
+        Cell(GRAPH, "proto-gcn", 0, rules={**RULES, "way": way, "shot": shot}, settings=QUICK["proto-gcn"])
+        for way in (1, 2)
+        for shot in (1, 5)
+    ]
+    save(place, Grid("sweep", "sweep", tuple(swept), "graphfcl bench sweep"))
+    seen = [
+        Cell(GRAPH, m, 0, rules={**RULES, "sessions": 2}, settings=QUICK[m], embed=True) for m in ("proto-gcn", "cec")
+    ]
+    save(place, Grid("embed", "embed", tuple(seen), "graphfcl bench embed"))
+    broken = Cell(GRAPH, "cec", 0, rules=RULES)
+    Grid("failing", "grid", (*main[:1], broken), "graphfcl bench failing.toml").save(place)
+    CellStore(place).fail(broken, "it </script> broke & [failed]")
+    write_dataset_table(dataset_rows(["debian"], None), place)
+    write_page(place)
+    return place
+
+
+def test_blocks_hold_rows_that_may_be_compared(folder: Path) -> None:
+    findings = collect(folder)
+    block = next(block for block in findings.blocks if block.grid.name == "table2")
+    assert [row.name for row in block.rows] == ["hag-meta", "proto-gcn", "joint"]
+    assert block.reference.name == "hag-meta"
+    first = block.rows[0]
+    averages = [result["average"] for result in first.results.values()]
+    assert first.values("average") == {seed: 100 * value for seed, value in enumerate(averages)}
+    other = block.rows[1]
+    difference, p_value = block.comparisons["proto-gcn"]
+    paired = [first.values("average")[s] - other.values("average")[s] for s in range(2)]
+    assert difference.mean == pytest.approx(np.mean(paired))
+    assert p_value == pytest.approx(difference.p_value), "one comparison needs no correction: joint takes no part"
+    assert block.comparisons["joint"][1] is None
+    assert "joint" not in findings.ranks(block.grid, "strict")
+
+
+def fake(values: dict[str, list[float]]) -> Block:
+    def result(value: float, pool: bool) -> dict[str, Any]:
+        session = {"balanced_accuracy": value, "base": value, "novel": None}
+        return {
+            "sessions": [session, session],
+            "average": value,
+            "pd": 0.1,
+            "rpd": 0.2,
+            "matrix": [[value, None], [value, value]],
+            "uses_pool_labels": pool,
+            "trained_on_query_labels": False,
+        }
+
+    rows = [Row(n, {s: result(v, n == "joint") for s, v in enumerate(figures)}) for n, figures in values.items()]
+    rules = {"name": "strict", "track": "transductive", "way": 2, "shot": 5}
+    return Block(Grid("g", "table2", ()), "debian", rules, tuple(rows), (), 0)
+
+
+def test_bold_is_only_what_is_surely_ahead() -> None:
+    clear = {"hag-meta": [0.80, 0.81, 0.79, 0.80], "cec": [0.60, 0.62, 0.58, 0.61], "gpn": [0.50, 0.49, 0.53, 0.50]}
+    assert fake(clear).winner == "hag-meta"
+    assert fake({**clear, "joint": [0.95, 0.96, 0.95, 0.94]}).winner == "hag-meta", "joint takes no part"
+    unsure = {**clear, "cec": [0.85, 0.70, 0.82, 0.69]}
+    assert fake(unsure).winner is None
+    bold = result_table(fake(clear), {})
+    assert "**hag-meta**" in markdown(bold)
+    assert r"\textbf{hag-meta}" in latex(bold)
+    plain = result_table(fake(unsure), {})
+    assert "**" not in markdown(plain)
+    assert "textbf" not in latex(plain)
+
+
+def test_the_paper_s_figures_stand_beside_ours_only_under_its_protocol() -> None:
+    block = fake({"hag-meta": [0.8, 0.7], "cec": [0.6, 0.7]})
+    assert all("printed" not in row[0] for row in result_table(block, {}).rows)
+    paper = Block(block.grid, "amazon-clothing", {**block.protocol, "name": "paper"}, block.rows, (), 0)
+    printed = [row for row in result_table(paper, {}).rows if "printed" in row[0]]
+    assert [row[0] for row in printed] == ["hag-meta, printed", "cec, printed"]
+    assert printed[0][2] == "84.15"
+    elsewhere = Block(block.grid, "debian", {**block.protocol, "name": "paper"}, block.rows, (), 0)
+    assert all("printed" not in row[0] for row in result_table(elsewhere, {}).rows)
+
+
+def test_the_printed_figures_are_consistent() -> None:
+    """PD and RPD follow from the accuracies, but for the errors in print that are known."""
+    wrong = []
+    for dataset, rows in paper_tables()["table2"].items():
+        assert len(rows) == 8
+        for method, row in rows.items():
+            pd = row["accuracy"][0] - row["accuracy"][-1]
+            if abs(pd - row["pd"]) > 0.011 or abs(100 * pd / row["accuracy"][0] - row["rpd"]) > 0.02:
+                wrong.append((dataset, method))
+    assert ("amazon-clothing", "cec") in wrong
+    assert len(wrong) <= 4, wrong
+    assert len(paper_tables()["table3"]) == 8
+
+
+def test_markdown_and_latex_hold_the_same_figures(folder: Path) -> None:
+    text, tex = (folder / "tables.md").read_text(), (folder / "tables.tex").read_text()
+    for _, tables in all_tables(collect(folder)):
+        for table in tables:
+            for row in table.rows:
+                assert re.escape(row[0].replace("†", "")) in re.escape(text)
+                for cell in row[1:]:
+                    assert cell in text
+                    assert cell.replace("±", r"$\pm$").replace("<", "$<$") in tex
+    assert "uses pool labels" in text
+    assert tex.count(r"\begin{tabular}") == tex.count(r"\end{tabular}")
+
+
+def test_the_page_needs_no_network(folder: Path) -> None:
+    page = (folder / "report.html").read_text()
+    assert not re.search(r"(src|href)=[\"']?(https?:)?//", page)
+    assert "@import" not in page
+    data = re.search(r'<script id="data" type="application/json">(.*?)</script>', page, re.S)
+    assert data is not None
+    json.loads(data.group(1))
+    assert (folder / "table2.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_table_1_counts_what_is_there() -> None:
+    graph, _ = load_dataset("debian")
+    (row,) = dataset_rows(["debian"], None)
+    assert row[:5] == ("debian", graph.node_count, graph.edge_count, graph.features.shape[1], len(graph.class_names))
+
+
+# In a real browser
+
+FLAGS = (
+    "--headless=new",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+)
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    selenium = pytest.importorskip("selenium")
+    chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
+    if chromium is None or driver is None:
+        pytest.skip("chromium and chromedriver (Debian: chromium, chromium-driver) are not installed")
+    from selenium import webdriver
+    from selenium.webdriver.chrome.options import Options
+    from selenium.webdriver.chrome.service import Service
+
+    assert selenium
+    options = Options()
+    options.binary_location = chromium
+    for flag in FLAGS:
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
+    opened = webdriver.Chrome(options=options, service=Service(driver))
+    yield opened
+    opened.quit()
+
+
+def show(browser: Any, folder: Path, width: int, scheme: str = "light") -> None:
+    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    media = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
+    browser.get((folder / "report.html").as_uri())
+
+
+@pytest.mark.parametrize("width", [390, 1280])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_it_opens_without_errors_at_phone_and_desk_width(browser: Any, folder: Path, width: int, scheme: str) -> None:
+    show(browser, folder, width, scheme)
+    assert browser.get_log("browser") == []
+    headings = [heading.text for heading in browser.find_elements("css selector", "h2")]
+    for wanted in ("Curves", "What is lost", "Session by session", "Datasets", "How to repeat it", "Settings"):
+        assert wanted in headings
+    assert any(heading.startswith("Embedding") for heading in headings)
+    assert any(heading.startswith("N-way") for heading in headings)
+    across = browser.execute_script("return document.documentElement.scrollWidth")
+    assert across <= width, "nothing sticks out of the page"
+    ground = browser.execute_script("return getComputedStyle(document.body).backgroundColor")
+    assert (sum(map(int, re.findall(r"\d+", ground))) < 200) == (scheme == "dark")
+    assert "it </script> broke & [failed]" in browser.find_element("tag name", "body").text
+
+
+def test_a_method_can_be_hidden_and_another_block_chosen(browser: Any, folder: Path) -> None:
+    show(browser, folder, 1280)
+    select = browser.find_element("id", "block")
+    options = select.find_elements("tag name", "option")
+    chosen = next(option for option in options if option.text.startswith("table2"))
+    chosen.click()
+
+    def rows() -> list[str]:
+        found = browser.find_elements("css selector", "#results section:first-child tbody tr td:first-child")
+        return [cell.text for cell in found]
+
+    assert rows() == ["hag-meta", "proto-gcn", "joint†"]
+    box = browser.find_element("css selector", "input[value='proto-gcn']")
+    box.click()
+    assert rows() == ["hag-meta", "joint†"]
+    box = browser.find_element("css selector", "input[value='proto-gcn']")
+    box.click()
+    assert len(rows()) == 3
+
+
+def test_hovering_tells_the_value(browser: Any, folder: Path) -> None:
+    from selenium.webdriver import ActionChains
+
+    show(browser, folder, 1280)
+    point = browser.find_element("css selector", "#results circle[fill=transparent]")
+    browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", point)
+    ActionChains(browser).move_to_element(point).perform()
+    tip = browser.find_element("id", "tip")
+    assert tip.is_displayed()
+    assert re.fullmatch(r"[\w-]+, session \d+: \d+\.\d\d %( \(.*\))?", tip.text)
