@@ -135,8 +135,7 @@ def test_a_damaged_cell_is_set_aside_and_runs_again(tmp_path: Path, unbroken: tu
     if damage == "cut":
         content = content[: len(content) // 2]
     elif damage == "bit":
-        place = good.index(b"graphfcl cell 1")  # in the footer; not every bit between the columns is read
-        content[place] ^= 8
+        content[-20] ^= 8  # in the footer
     else:
         content = bytearray(b"hello")
     store.path(cell).write_bytes(content)

@@ -176,7 +176,8 @@ def _embeddings(findings: Findings) -> list[dict[str, Any]]:
     for cell, result in findings.embeddings:
         rules = result["protocol"]
         session = len(result["sessions"]) - 1
-        title = f"{result['dataset']}, {rules['way']}-way {rules['shot']}-shot, after session {session}, seed {cell.seed}"
+        kind = f"{rules['way']}-way {rules['shot']}-shot"
+        title = f"{result['dataset']}, {kind}, after session {session}, seed {cell.seed}"
         novel = [bool(arrival) for arrival in result["session_of_class"]]
         group = groups.setdefault(title, {"title": title, "classes": result["classes"], "novel": novel, "methods": []})
         group["methods"].append({"name": cell.row, **{key: result["embedding"][key] for key in ("x", "y", "labels")}})
