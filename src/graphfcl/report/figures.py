@@ -40,9 +40,12 @@ COLOURS = ("#0b63ce", "#d9480f", "#2b8a3e", "#9c36b5", "#c92a2a", "#0c8599", "#b
 
 def curves_figure(blocks: Sequence[Block], path: str | Path) -> None:
     """Balanced accuracy by session of all rows, a panel a block, with 95 % bands over seeds."""
-    figure, panels = _new_figure(4.4 * len(blocks), 3.9, len(blocks))
+    across = min(3, len(blocks) + 1)  # one place is the legend's
+    down = -(-(len(blocks) + 1) // across)
+    figure, grid = _new_figure(3.7 * across, 3.1 * down, (down, across))
+    panels = list(grid.flat)
     names = list(dict.fromkeys(row.name for block in blocks for row in block.rows))
-    for panel, block in zip(np.atleast_1d(panels), blocks, strict=True):
+    for panel, block in zip(panels, blocks, strict=False):
         for row in block.rows:
             values = row.sessions()
             numbers = np.arange(values.shape[1])
@@ -57,10 +60,14 @@ def curves_figure(blocks: Sequence[Block], path: str | Path) -> None:
         panel.set_title(block.dataset, fontsize=10)
         panel.set_xlabel("session")
         panel.set_ylim(0, 100)
+        panel.set_xticks(numbers[:: max(1, numbers.size // 7)])
         panel.grid(axis="y", color="#e2e8f0")
         panel.spines[["top", "right"]].set_visible(False)
-    np.atleast_1d(panels)[0].set_ylabel("balanced accuracy (%)")
-    np.atleast_1d(panels)[-1].legend(frameon=False, fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5))
+    panels[0].set_ylabel("balanced accuracy (%)")
+    for panel in panels[len(blocks) :]:
+        panel.set_axis_off()
+    lines = {line.get_label(): line for panel in panels[: len(blocks)] for line in panel.get_lines()}
+    panels[len(blocks)].legend(lines.values(), lines.keys(), frameon=False, fontsize=9, loc="center")
     _save(figure, path)
 
 
@@ -93,11 +100,11 @@ def _title(result: dict[str, Any]) -> str:
     )
 
 
-def _new_figure(width: float, height: float, panels: int = 1) -> tuple[Any, Any]:
+def _new_figure(width: float, height: float, panels: tuple[int, int] = (1, 1)) -> tuple[Any, Any]:
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height), layout="constrained")
-    return figure, figure.subplots(1, panels, sharey=True)
+    return figure, figure.subplots(*panels, sharey=True)
 
 
 def _save(figure: Any, path: str | Path) -> None:
