@@ -1,0 +1,73 @@
+"""``graphfcl bench`` and ``graphfcl report``: the real command, and bad input."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from graphfcl.cli.bench import _listed
+from tests.cli.command import assert_one_sentence, graphfcl, graphfcl_inside
+
+GRAPH = "synthetic:nodes=700,edges=2800,classes=10,features=300,signal=0.6,skew=0.5"
+TOML = f"""
+name = "quick"
+datasets = ["{GRAPH}"]
+seeds = 2
+ways = [1]
+sessions = 2
+[[variants]]
+name = "proto"
+method = "proto-gcn"
+settings = {{"pretraining.epochs" = 3}}
+"""
+
+
+def test_a_grid_from_a_file_ends_in_a_report_and_goes_on(tmp_path: Path) -> None:
+    (tmp_path / "quick.toml").write_text(TOML)
+    words = ("bench", str(tmp_path / "quick.toml"), "--out", str(tmp_path / "out"), "--device", "cpu")
+    done = graphfcl(*words)
+    assert done.code == 0, done.err
+    assert "2 cells done, 0 failed" in done.out
+    assert "2 of 2 done" in done.err
+    assert {path.name for path in (tmp_path / "out").iterdir()} >= {"report.html", "tables.md", "tables.tex", "cells"}
+    assert "proto" in (tmp_path / "out" / "tables.md").read_text()
+    page = (tmp_path / "out" / "report.html").read_text()
+    assert "graphfcl bench" in page
+    again = graphfcl(*words)
+    assert "2 cells done" in again.out
+    assert "of 2 done" not in again.err, "nothing was left to run"
+    assert graphfcl("report", str(tmp_path / "out")).code == 0
+
+
+def test_table_1_is_printed_and_kept(tmp_path: Path) -> None:
+    done = graphfcl_inside("bench", "table1", "--datasets", "debian", "--out", tmp_path)
+    assert done.code == 0
+    assert "62615" in done.out
+    assert json.loads((tmp_path / "table1.json").read_text())["rows"][0][0] == "debian"
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (["table2", "--methods", "hagmeta"], "did you mean 'hag-meta'"),
+        (["table2", "--datasets", "debain"], "did you mean 'debian'"),
+        (["tabel2"], "did you mean 'table2'"),
+        (["nothing"], "there are table1"),
+        (["missing.toml"], "does not exist"),
+        (["table2", "--way", "1,2"], "are for sweep"),
+        (["sweep", "--way", "two"], "must be a number"),
+        (["table2", "--track", "sideways", "--datasets", GRAPH], "track"),
+    ],
+)
+def test_bad_input_is_one_sentence(words: list[str], message: str, tmp_path: Path) -> None:
+    assert_one_sentence(graphfcl_inside("bench", *words, "--out", tmp_path / "out"), message)
+    assert not (tmp_path / "out").exists(), "nothing was written"
+
+
+def test_a_report_needs_a_grid(tmp_path: Path) -> None:
+    assert_one_sentence(graphfcl_inside("report", tmp_path), "holds no grid")
+
+
+def test_commas_inside_a_dataset_s_options_separate_nothing() -> None:
+    assert _listed(f"debian,{GRAPH},wordnet") == ["debian", GRAPH, "wordnet"]
+    assert _listed(None) == []
