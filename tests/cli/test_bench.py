@@ -56,6 +56,9 @@ def test_table_1_is_printed_and_kept(tmp_path: Path) -> None:
         (["missing.toml"], "does not exist"),
         (["table2", "--way", "1,2"], "are for sweep"),
         (["sweep", "--way", "two"], "must be a number"),
+        (["table3", "--methods", "cec"], "no use for --methods"),
+        (["embed", "--seeds", "3"], "no use for --seeds"),
+        (["mine.toml", "--seeds", "3"], "leave --seeds out"),
         (["table2", "--track", "sideways", "--datasets", GRAPH], "track"),
     ],
 )

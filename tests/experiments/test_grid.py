@@ -122,7 +122,7 @@ def test_a_cell_that_fails_does_not_stop_the_rest(tmp_path: Path) -> None:
     begun = time.monotonic()
     assert run_grid(grid, tmp_path, jobs=1).failed == 1
     assert time.monotonic() - begun < 2, "a failed cell is not tried again by itself"
-    store.forget_failures()
+    store.forget_failures(grid.cells)
     assert store.error(bad) is None
 
 
@@ -164,6 +164,57 @@ def test_the_folder_is_one_table(unbroken: tuple[Path, Grid]) -> None:
     assert set(found["method"].to_pylist()) == {"proto-gcn", "finetune"}
     assert all(0 <= value <= 1 for value in found["balanced_accuracy"].to_pylist())
     assert found["novel"].null_count == 8, "there is no novel class at session 0"
+
+
+def test_a_grid_that_grows_keeps_what_it_had(tmp_path: Path) -> None:
+    first, second = table2(["debian"], ["cec"], 3, ["strict"], {}), table2(["wordnet"], ["cec"], 2, ["strict"], {})
+    Grid("table2", "table2", first.cells, "one").save(tmp_path)
+    Grid("table2", "table2", second.cells, "two").save(tmp_path)
+    Grid("table2", "table2", first.cells[:1], "one").save(tmp_path)
+    (found,) = load_grids(tmp_path)
+    assert {cell.key for cell in found.cells} == {cell.key for cell in (*first.cells, *second.cells)}
+    assert found.command.splitlines() == ["one", "two"]
+    with pytest.raises(InputError, match="another name"):
+        Grid("table2", "grid", first.cells).save(tmp_path)
+
+
+def test_a_cell_whose_process_dies_again_and_again_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    deadly, good = grid_of(seeds=1).cells[:2]
+    monkeypatch.setattr("graphfcl.experiments.grid._work", DiesOf(deadly.key))
+    status = run_grid(Grid("deadly", "grid", (deadly, good)), tmp_path, jobs=1)
+    assert (status.done, status.failed) == (1, 1)
+    assert "died 3 times" in (CellStore(tmp_path).error(deadly) or "")
+
+
+def test_processes_that_cannot_work_end_in_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("graphfcl.experiments.grid._work", _die_at_once)
+    with pytest.raises(InputError, match="check its rights"):
+        run_grid(grid_of(seeds=1), tmp_path, jobs=1)
+
+
+def _die_at_once(*_: object) -> None:
+    os._exit(1)
+
+
+class DiesOf:
+    """A worker that is killed while it runs one of the cells."""
+
+    def __init__(self, key: str) -> None:
+        self.key = key
+
+    def __call__(self, workshop: Any, cells: tuple[Cell, ...], events: Any) -> None:
+        from graphfcl.experiments import grid
+
+        plain = grid._settle
+
+        def settle(store: CellStore, cell: Cell, workshop: Any) -> None:
+            if cell.key == self.key:
+                time.sleep(1)  # let the parent hear who is running
+                os.kill(os.getpid(), signal.SIGKILL)
+            plain(store, cell, workshop)
+
+        grid._settle = settle
+        grid._work(workshop, cells, events)
 
 
 def test_grids_are_remembered(unbroken: tuple[Path, Grid], tmp_path: Path) -> None:
@@ -215,6 +266,10 @@ def test_a_toml_file_describes_a_grid(tmp_path: Path) -> None:
         ('datasets = "debian"\nmethods = ["cec"]\n', "line 1: datasets must be a list"),
         ('datasets = ["debian"]\n', "needs `datasets` and either"),
         ("datasets = [", "is not TOML"),
+        ('datasets = ["a"]\nmethods = ["cec"]\nseeds = "12"\n', "line 3: seeds must be a count"),
+        ('datasets = ["a"]\nmethods = [3]\n', "list of names"),
+        ('datasets = ["a"]\nmethods = ["cec"]\nname = "../up"\n', "no plain file name"),
+        ('datasets = ["a"]\n[variants]\nname = "x"\n', "variants must be a list"),
         ('datasets=["a"]\n[[variants]]\nname="x"\nmethod="cec"\nsettings={sizes=3}\n', "did you mean 'size'"),
         ('datasets=["a"]\n[[variants]]\nname="x"\n', "needs a name and a method"),
     ],

@@ -48,7 +48,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     save(place, Grid("embed", "embed", tuple(seen), "graphfcl bench embed"))
     broken = Cell(GRAPH, "cec", 0, rules=RULES)
     Grid("failing", "grid", (*main[:1], broken), "graphfcl bench failing.toml").save(place)
-    CellStore(place).fail(broken, "it </script> broke & [failed]")
+    CellStore(place).fail(broken, "it </script> broke & [failed] <!-- <script")
     write_dataset_table(dataset_rows(["debian"], None), place)
     write_page(place)
     return place
@@ -68,7 +68,7 @@ def test_blocks_hold_rows_that_may_be_compared(folder: Path) -> None:
     assert difference.mean == pytest.approx(np.mean(paired))
     assert p_value == pytest.approx(difference.p_value), "one comparison needs no correction: joint takes no part"
     assert block.comparisons["joint"][1] is None
-    assert "joint" not in findings.ranks(block.grid, "strict")
+    assert "joint" not in findings.ranks(block)
 
 
 def fake(values: dict[str, list[float]]) -> Block:
@@ -103,10 +103,24 @@ def test_bold_is_only_what_is_surely_ahead() -> None:
     assert "textbf" not in latex(plain)
 
 
+def test_rows_without_a_common_seed_are_shown_without_comparison() -> None:
+    block = fake({"hag-meta": [0.8, 0.7], "cec": [0.6, 0.7]})
+    apart = Row("cec", {7: block.rows[1].results[0]})
+    lines = result_table(Block(block.grid, "debian", block.protocol, (block.rows[0], apart), (), 0), {}).rows
+    assert lines[1][-3:] == ("", "", "")
+
+
+def test_the_reference_plays_by_the_rules() -> None:
+    assert fake({"cec": [0.5, 0.6], "gpn": [0.4, 0.5], "joint": [0.9, 0.9]}).reference.name == "gpn"
+
+
 def test_the_paper_s_figures_stand_beside_ours_only_under_its_protocol() -> None:
     block = fake({"hag-meta": [0.8, 0.7], "cec": [0.6, 0.7]})
     assert all("printed" not in row[0] for row in result_table(block, {}).rows)
-    paper = Block(block.grid, "amazon-clothing", {**block.protocol, "name": "paper"}, block.rows, (), 0)
+    rules = {**block.protocol, "name": "paper", "way": 3}
+    paper = Block(block.grid, "amazon-clothing", rules, block.rows, (), 0)
+    other = Block(block.grid, "amazon-clothing", {**rules, "shot": 1}, block.rows, (), 0)
+    assert all("printed" not in row[0] for row in result_table(other, {}).rows), "another K than the paper's"
     printed = [row for row in result_table(paper, {}).rows if "printed" in row[0]]
     assert [row[0] for row in printed] == ["hag-meta, printed", "cec, printed"]
     assert printed[0][2] == "84.15"

@@ -15,14 +15,18 @@ from graphfcl.errors import InputError
 if TYPE_CHECKING:
     from graphfcl.experiments import Grid, GridStatus
 
-KINDS = ("table1", "table2", "table3", "sweep", "embed")
+UNUSED = {
+    "table1": ("methods", "seeds", "protocol", "track", "way", "shot", "sessions"),
+    "table3": ("methods",),
+    "embed": ("seeds",),
+}
 
 
 def bench(
     what: Annotated[str, typer.Argument(help="table1, table2, table3, sweep, embed, or a TOML file.")],
     datasets: Annotated[str | None, typer.Option("--datasets", help="Names or paths: a,b [default: debian].")] = None,
     methods: Annotated[str | None, typer.Option("--methods", help="Names: a,b [default: all that fit].")] = None,
-    seeds: Annotated[int, typer.Option("--seeds", min=1, help="How many, from 0 on.")] = 10,
+    seeds: Annotated[int | None, typer.Option("--seeds", min=1, help="How many, from 0 on [default: 10].")] = None,
     protocol: Annotated[
         str | None, typer.Option("--protocol", help="strict or paper [default: table2 both, else strict].")
     ] = None,
@@ -38,8 +42,11 @@ def bench(
 ) -> None:
     """Run the paper's evaluation, or a grid of your own; go on where an earlier call stopped."""
     from graphfcl.datasets import data_folder
-    from graphfcl.experiments import CellStore, run_grid
+    from graphfcl.experiments import run_grid
 
+    given = {"methods": methods, "seeds": seeds, "protocol": protocol, "track": track, "way": way, "shot": shot}
+    given |= {"sessions": sessions, "datasets": datasets}
+    _refuse_unused(what, [name for name, value in given.items() if value is not None])
     names = _listed(datasets) or ["debian"]
     if what == "table1":
         _table1(_listed(datasets), data_dir, out)
@@ -47,17 +54,17 @@ def bench(
     rules: dict[str, Any] = {"track": track} if track else {}
     if sessions is not None:
         rules["sessions"] = sessions
-    grid = _grid(what, names, _listed(methods), seeds, protocol, rules, way, shot)
+    grid = _grid(what, names, _listed(methods), seeds or 10, protocol, rules, way, shot)
     grid = type(grid)(grid.name, grid.kind, grid.cells, shlex.join(["graphfcl", *sys.argv[1:]]))
     folder = data_folder(data_dir)
     _check(grid, folder)
     on = usable_device(device)
-    if retry_failed:
-        CellStore(out).forget_failures()
     count = jobs or (min(8, os.cpu_count() or 1) if on == "cuda" else 1)
     print(f"{grid.name}: {len(grid.cells)} cells, {count} at a time on {on}, in {out}")
     with _Display(len(grid.cells)) as display:
-        status = run_grid(grid, out, jobs=count, device=on, data_dir=folder, watch=display.show)
+        status = run_grid(
+            grid, out, jobs=count, device=on, data_dir=folder, watch=display.show, retry_failed=retry_failed
+        )
     print(f"{status.done} cells done, {status.failed} failed.")
     write_report(out)
 
@@ -70,6 +77,15 @@ def write_report(
 
     for path in write_page(folder):
         print(f"wrote {path}")
+
+
+def _refuse_unused(what: str, given: list[str]) -> None:
+    """An option that a benchmark has no use for is an error, not a wish."""
+    if what.endswith(".toml") and given:
+        raise InputError(f"a TOML file describes its whole grid: leave --{given[0]} out.")
+    unused = [name for name in UNUSED.get(what, ()) if name in given]
+    if unused:
+        raise InputError(f"{what} has no use for --{unused[0]}: leave it out.")
 
 
 def _listed(text: str | None) -> list[str]:
@@ -126,11 +142,11 @@ def _grid(
             rules = {**rules, "name": protocol}
         return benches.embed(datasets, methods or list(benches.COMPARED), rules)
     if what.endswith(".toml"):
-        if methods or rules or protocol:
-            raise InputError("a TOML file describes its whole grid: leave the other options out.")
         return benches.grid_from_toml(Path(what))
-    near = difflib.get_close_matches(what, KINDS, n=1, cutoff=0.5)
-    hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(KINDS)}, or a file that ends in .toml."
+    near = difflib.get_close_matches(what, benches.KINDS, n=1, cutoff=0.5)
+    hint = (
+        f"did you mean {near[0]!r}?" if near else f"there are {', '.join(benches.KINDS)}, or a file that ends in .toml."
+    )
     raise InputError(f"there is no benchmark {what!r}: {hint}")
 
 
@@ -168,7 +184,7 @@ class _Display:
         self.bars = Bars(
             BarColumn(bar_width=24),
             MofNCompleteColumn(),
-            TextColumn("{task.fields[figures]}"),
+            TextColumn("{task.fields[figures]}", markup=False),
             TimeElapsedColumn(),
             console=Console(stderr=True),
             disable=not self.terminal,

@@ -30,6 +30,7 @@ ABLATION: dict[str, dict[str, Any]] = {
 ABLATION_STEPS = {"fine_tuning_steps": 20, "fine_tuning_rate": 0.005}
 SWEPT_WAYS, SWEPT_SHOTS = (1, 2, 3, 5), (1, 3, 5, 10)
 COMPARED = ("hag-meta", "cec")
+KINDS = ("table1", "table2", "table3", "sweep", "embed")
 
 
 def table2(
@@ -103,33 +104,44 @@ def grid_from_toml(path: Path) -> Grid:
     except tomllib.TOMLDecodeError as error:
         raise InputError(f"{path} is not TOML: {error}.") from error
     _refuse_unknown(values, GRID_KEYS, text, path)
-    for number, variant in enumerate(values.get("variants", [])):
-        _refuse_unknown(variant, VARIANT_KEYS, text, path)
-        if not {"name", "method"} <= set(variant):
-            raise InputError(f"{path}: variant {number + 1} needs a name and a method.")
     for key in ("datasets", "methods", "protocols", "tracks", "ways", "shots", "variants"):
         if not isinstance(values.get(key, []), list):
             raise InputError(f"{path}, line {_line_of(key, text)}: {key} must be a list.")
+    seeds = values.get("seeds", 10)
+    counted = isinstance(seeds, int) and not isinstance(seeds, bool) and seeds > 0
+    if not counted and not (isinstance(seeds, list) and seeds and all(isinstance(seed, int) for seed in seeds)):
+        raise InputError(f"{path}, line {_line_of('seeds', text)}: seeds must be a count or a list of whole numbers.")
+    for key in ("datasets", "methods"):
+        if not all(isinstance(name, str) for name in values.get(key, [])):
+            raise InputError(f"{path}, line {_line_of(key, text)}: {key} must be a list of names.")
+    name = str(values.get("name", path.stem))
+    if not re.fullmatch(r"[\w. -]+", name) or name.startswith(".") or name in KINDS:
+        raise InputError(f"{path}: the name {name!r} is no plain file name, or that of a table: choose another.")
+    for number, variant in enumerate(values.get("variants", [])):
+        if not isinstance(variant, dict):
+            raise InputError(f"{path}: write variants as [[variants]] with name, method and settings.")
+        _refuse_unknown(variant, VARIANT_KEYS, text, path)
+        if not {"name", "method"} <= set(variant):
+            raise InputError(f"{path}: variant {number + 1} needs a name and a method.")
     rows: list[tuple[str, str, dict[str, Any]]] = [(method, method, {}) for method in values.get("methods", [])]
     rows += [(v["name"], v["method"], v.get("settings", {})) for v in values.get("variants", [])]
     if not values.get("datasets") or not rows:
         raise InputError(f"{path} needs `datasets` and either `methods` or `[[variants]]`.")
     for _, method, settings in rows:
         find_method(method).settings_with(settings)
-    seeds = values.get("seeds", 10)
     lists = [("name", "protocols"), ("track", "tracks"), ("way", "ways"), ("shot", "shots")]
     combinations: list[dict[str, Any]] = [{"sessions": values["sessions"]} if "sessions" in values else {}]
     for rule, key in lists:
         if key in values:
             combinations = [{**rules, rule: value} for rules in combinations for value in values[key]]
     cells = [
-        Cell(dataset, method, seed, "" if name == method else name, rules, dict(settings))
+        Cell(dataset, method, seed, "" if row == method else row, rules, dict(settings))
         for rules in combinations
         for seed in (range(seeds) if isinstance(seeds, int) else seeds)
-        for name, method, settings in rows
+        for row, method, settings in rows
         for dataset in values["datasets"]
     ]
-    return Grid(str(values.get("name", path.stem)), "grid", tuple(cells))
+    return Grid(name, "grid", tuple(cells))
 
 
 def _refuse_unknown(values: dict[str, Any], known: Sequence[str], text: str, path: Path) -> None:

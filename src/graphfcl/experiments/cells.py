@@ -54,16 +54,16 @@ class Cell:
 
 
 def cell_stream(cell: Cell, data_dir: Path | None) -> Stream:
-    """The stream of a cell; the last ones are kept, because neighbouring cells share them."""
+    """The stream of a cell; some are kept, because cells of one seed follow each other."""
     return _stream(cell.dataset, cell.seed, json.dumps(cell.rules, sort_keys=True), data_dir)
 
 
-@lru_cache(maxsize=1)
+@lru_cache(maxsize=3)
 def _graph(dataset: str, data_dir: Path | None) -> Any:
     return load_dataset(dataset, data_dir=data_dir)
 
 
-@lru_cache(maxsize=1)
+@lru_cache(maxsize=3)
 def _stream(dataset: str, seed: int, rules: str, data_dir: Path | None) -> Stream:
     graph, protocol = _graph(dataset, data_dir)
     changes = {key: tuple(value) if isinstance(value, list) else value for key, value in json.loads(rules).items()}

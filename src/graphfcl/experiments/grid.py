@@ -6,7 +6,6 @@ import multiprocessing
 import os
 import queue
 import signal
-import sys
 import time
 import traceback
 import warnings
@@ -20,7 +19,7 @@ from graphfcl.experiments.cells import Cell, run_cell
 from graphfcl.experiments.store import CellStore
 from graphfcl.files import read_bytes, write_durably
 
-ATTEMPTS = 3  # a cell whose process died so often is given up
+DEATHS = 3  # a cell whose process died so often is given up
 LOOK_EVERY = 0.25  # seconds
 
 
@@ -38,15 +37,25 @@ class Grid:
     command: str = ""
 
     def save(self, folder: str | Path) -> None:
-        """Beside the cells, so that a report knows what they are for."""
+        """Beside the cells, so that a report knows what they are for; joined with what is there under its name."""
+        path = Path(folder) / "grids" / f"{self.name}.json"
+        cells, commands = {cell.key: cell for cell in self.cells}, [self.command]
+        if path.exists():
+            before = _read_grid(path)
+            if before.kind != self.kind:
+                raise InputError(
+                    f"{folder} holds a grid {self.name!r} of kind {before.kind}: give this one another name."
+                )
+            cells = {cell.key: cell for cell in before.cells} | cells
+            commands = [*before.command.splitlines(), *commands]
         values = {
             "name": self.name,
             "kind": self.kind,
-            "command": self.command,
-            "cells": [cell.as_json() for cell in self.cells],
+            "command": "\n".join(dict.fromkeys(commands)),
+            "cells": [cell.as_json() for cell in cells.values()],
         }
         text = json.dumps(values, indent=1)
-        write_durably(Path(folder) / "grids" / f"{self.name}.json", lambda file: file.write(text.encode()))
+        write_durably(path, lambda file: file.write(text.encode()))
 
 
 def load_grids(folder: str | Path) -> list[Grid]:
@@ -54,15 +63,16 @@ def load_grids(folder: str | Path) -> list[Grid]:
     paths = sorted((Path(folder) / "grids").glob("*.json"))
     if not paths:
         raise InputError(f"{folder} holds no grid: give a folder that `graphfcl bench --out` has written.")
-    grids = []
-    for path in paths:
-        try:
-            values = json.loads(read_bytes(path, "the grid"))
-            cells = tuple(Cell.from_json(cell) for cell in values["cells"])
-            grids.append(Grid(values["name"], values["kind"], cells, values["command"]))
-        except (ValueError, KeyError, TypeError) as error:
-            raise InputError(f"{path} is damaged: run its `graphfcl bench` command again.") from error
-    return grids
+    return [_read_grid(path) for path in paths]
+
+
+def _read_grid(path: Path) -> Grid:
+    try:
+        values = json.loads(read_bytes(path, "the grid"))
+        cells = tuple(Cell.from_json(cell) for cell in values["cells"])
+        return Grid(values["name"], values["kind"], cells, values["command"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise InputError(f"{path} is damaged: delete it and run its `graphfcl bench` command again.") from error
 
 
 @dataclass
@@ -95,16 +105,20 @@ def run_grid(
     device: str = "cpu",
     data_dir: Path | None = None,
     watch: Callable[[GridStatus], None] | None = None,
+    retry_failed: bool = False,
 ) -> GridStatus:
     """Run all cells that are neither done nor failed, in ``jobs`` processes that share the threads of the machine.
 
     Other processes may work on the same folder: nobody runs a cell that somebody else is running, and each call returns
-    when all cells are settled. A cell that fails is recorded and does not stop the others.
+    when all cells are settled. A cell that fails is recorded and does not stop the others; it runs again only with
+    ``retry_failed``.
     """
     store = CellStore(folder)
     grid.save(folder)
     for cell in grid.cells:
         store.read(cell)  # a damaged file is set aside now
+    if retry_failed:
+        store.forget_failures(grid.cells)
     threads = max(1, (os.cpu_count() or 1) // jobs)
     workshop = Workshop(Path(folder), device, data_dir, threads, os.getpid())
     status = _look(store, grid, GridStatus(len(grid.cells)))
@@ -114,6 +128,8 @@ def run_grid(
     events: Any = context.Queue()
     processes: list[Any] = []
     begun, at_start = time.monotonic(), status.done
+    deaths: dict[str, int] = {}
+    idle_deaths = 0
 
     def start() -> None:
         process = context.Process(target=_work, args=(workshop, grid.cells, events), daemon=True)
@@ -133,8 +149,17 @@ def run_grid(
                         status.running[process] = cell
             for process in [one for one in processes if not one.is_alive()]:
                 processes.remove(process)
-                status.running.pop(process.pid, None)
+                victim = status.running.pop(process.pid, None)
                 if process.exitcode:  # it was killed: another takes its place
+                    idle_deaths += victim is None
+                    if victim is not None:
+                        deaths[victim.key] = deaths.get(victim.key, 0) + 1
+                        if deaths[victim.key] >= DEATHS:
+                            store.fail(victim, f"its process died {DEATHS} times (killed, or out of memory)")
+                    if idle_deaths > DEATHS:
+                        raise InputError(
+                            f"processes cannot work in {folder}: check its rights and the free space there."
+                        )
                     start()
             _look(store, grid, status)
             new = status.done - at_start
@@ -168,13 +193,7 @@ def _work(workshop: Workshop, cells: tuple[Cell, ...], events: Any) -> None:
     warnings.simplefilter("ignore", GraphfclWarning)  # the parent has said them once
     store = CellStore(workshop.folder)
 
-    def stop(*_: object) -> None:
-        if current:
-            store.end_attempt(current[0])  # told to stop is not died
-        os._exit(0)
-
-    current: list[Cell] = []
-    signal.signal(signal.SIGTERM, stop)
+    signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
     while True:
         waiting = 0
         for cell in cells:
@@ -187,9 +206,7 @@ def _work(workshop: Workshop, cells: tuple[Cell, ...], events: Any) -> None:
                     waiting += 1
                 elif not store.settled(cell):
                     events.put((os.getpid(), cell))
-                    current.append(cell)
                     _settle(store, cell, workshop)
-                    current.clear()
                     events.put((os.getpid(), None))
         if not waiting:
             return
@@ -198,9 +215,6 @@ def _work(workshop: Workshop, cells: tuple[Cell, ...], events: Any) -> None:
 
 def _settle(store: CellStore, cell: Cell, workshop: Workshop) -> None:
     """Run a cell and store what came out, be it an error."""
-    if store.attempt(cell) > ATTEMPTS:
-        store.fail(cell, f"its process died {ATTEMPTS} times (killed, or out of memory)")
-        return
     try:
         result = run_cell(
             cell,
@@ -208,11 +222,8 @@ def _settle(store: CellStore, cell: Cell, workshop: Workshop) -> None:
             encoders=workshop.folder / "encoders",
             data_dir=workshop.data_dir,
         )
+        store.save(cell, result)
     except GraphfclError as error:
         store.fail(cell, str(error), traceback.format_exc())
     except Exception as error:  # whatever it is, the other cells go on
         store.fail(cell, f"{type(error).__name__}: {error}", traceback.format_exc())
-    else:
-        store.save(cell, result)
-    store.end_attempt(cell)
-    sys.stdout.flush()

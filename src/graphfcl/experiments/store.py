@@ -10,7 +10,7 @@ import fcntl
 import hashlib
 import json
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -75,7 +75,7 @@ class CellStore:
         with open(self.note(cell, "lock"), "a") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except OSError:
+            except BlockingIOError:
                 yield False
                 return
             yield True
@@ -115,10 +115,10 @@ class CellStore:
         text = json.dumps({"cell": cell.as_json(), "error": error, "traceback": traceback}, indent=1)
         write_durably(self.note(cell, "failed.json"), lambda file: file.write(text.encode()))
 
-    def forget_failures(self) -> None:
+    def forget_failures(self, cells: Iterable[Cell]) -> None:
         """Let failed cells run again."""
-        for path in (*self.notes.glob("*.failed.json"), *self.notes.glob("*.attempts")):
-            path.unlink(missing_ok=True)
+        for cell in cells:
+            self.note(cell, "failed.json").unlink(missing_ok=True)
 
     def read(self, cell: Cell) -> dict[str, Any] | None:
         """The result of a cell; None if there is none or it is damaged, in which case the file is set aside."""
@@ -132,16 +132,6 @@ class CellStore:
             warnings.warn(f"{path.name} is damaged: it was set aside and its cell runs again.", GraphfclWarning, 2)
             return None
         return found[1]
-
-    def attempt(self, cell: Cell) -> int:
-        """Note that somebody starts the cell; how often that has happened."""
-        path = self.note(cell, "attempts")
-        with open(path, "a") as file:
-            file.write("x")
-        return path.stat().st_size
-
-    def end_attempt(self, cell: Cell) -> None:
-        self.note(cell, "attempts").unlink(missing_ok=True)
 
 
 def read_cell(path: Path) -> tuple[Cell, dict[str, Any]] | None:

@@ -38,7 +38,7 @@ class Row:
     def values(self, key: str) -> dict[int, float]:
         """A figure of the whole run for each seed, in % where it is a share."""
         scale = 100.0 if key in ("average", "pd", "rpd", "forgetting") else 1.0
-        return {seed: scale * result[key] for seed, result in self.results.items()}
+        return {seed: scale * result[key] for seed, result in self.results.items() if result[key] is not None}
 
     def last(self) -> dict[int, float]:
         return {seed: 100 * result["sessions"][-1]["balanced_accuracy"] for seed, result in self.results.items()}
@@ -65,7 +65,9 @@ class Row:
 class Block:
     """Rows on the same dataset under the same rules.
 
-    reference: the row others are compared with: HAG-Meta whole where it is there, else the last one.
+    rows: in the order of the grid's cells.
+    reference: the row others are compared with: HAG-Meta whole where it is there, else the last one that plays by the
+        rules.
     failures: (row, seed, error) of cells that failed. missing: cells that have not run.
     """
 
@@ -83,18 +85,18 @@ class Block:
 
     @cached_property
     def reference(self) -> Row:
-        return next((row for row in self.rows if row.name == "hag-meta"), self.rows[-1])
+        fair = [row for row in self.rows if POOL not in row.marks] or list(self.rows)
+        return next((row for row in fair if row.name == "hag-meta"), fair[-1])
 
     @cached_property
     def comparisons(self) -> dict[str, tuple[PairedDifference, float | None]]:
         """Row name → reference − row on the average over sessions, paired by seed, and its p-value after Holm.
 
-        A row that uses what others may not (pool labels) has a difference but no test.
+        Rows with other marks than the reference (pool labels, query labels) have a difference but no test.
         """
         found = {row.name: row.values("average") for row in self.rows}
-        marked = {row.name for row in self.rows if POOL in row.marks}
-        fair = {name: values for name, values in found.items() if name not in marked}
-        tested = self._compare(fair, self.reference.name) if self.reference.name in fair else {}
+        alike = {row.name for row in self.rows if row.marks == self.reference.marks}
+        tested = self._compare({name: values for name, values in found.items() if name in alike}, self.reference.name)
         others = self._compare(found, self.reference.name)
         return {name: tested.get(name, (difference, None)) for name, (difference, _) in others.items()}
 
@@ -115,9 +117,9 @@ class Block:
     def winner(self) -> str | None:
         """The row that is ahead of every other on average, significantly after Holm's correction; else nobody.
 
-        A row that uses what others may not (pool labels) takes no part.
+        A row that uses what others may not (pool labels, query labels) takes no part.
         """
-        fair = {row.name: row.values("average") for row in self.rows if POOL not in row.marks}
+        fair = {row.name: row.values("average") for row in self.rows if not row.marks}
         if len(fair) < 2:
             return None
         best = max(fair, key=lambda name: float(np.mean(list(fair[name].values()))))
@@ -138,16 +140,24 @@ class Findings:
     grids: tuple[Grid, ...]
     blocks: tuple[Block, ...]
     embeddings: tuple[tuple[Cell, dict[str, Any]], ...]
+    failures: tuple[tuple[Grid, Cell, str], ...]
 
-    def ranks(self, grid: Grid, protocol: str) -> dict[str, float]:
-        """Average rank of each row over the (dataset, seed) pairs where all have a result; pool labels take no part."""
-        blocks = [b for b in self.blocks if b.grid is grid and b.protocol["name"] == protocol and len(b.rows) > 1]
-        names = [row.name for row in blocks[0].rows if POOL not in row.marks] if blocks else []
+    def ranks(self, like: Block) -> dict[str, float]:
+        """Average rank of each row over the (dataset, seed) pairs that have it, in all blocks under the same rules.
+
+        Rows with a mark (pool labels, query labels) take no part.
+        """
+        rules = ("name", "track") if like.grid.kind in ("table2", "table3") else ("name", "track", "way", "shot")
+        blocks = [
+            b for b in self.blocks if b.grid is like.grid and all(b.protocol[r] == like.protocol[r] for r in rules)
+        ]
+        names = [row.name for row in like.rows if not row.marks]
+        names = [name for name in names if all(any(row.name == name for row in block.rows) for block in blocks)]
+        if len(names) < 2:
+            return {}
         scores = []
         for block in blocks:
-            rows = {row.name: row.values("average") for row in block.rows if POOL not in row.marks}
-            if set(rows) != set(names):
-                continue
+            rows = {row.name: row.values("average") for row in block.rows if row.name in names}
             shared = sorted(set.intersection(*(set(values) for values in rows.values())))
             scores += [[rows[name][seed] for name in names] for seed in shared]
         if not scores:
@@ -159,15 +169,19 @@ def collect(folder: str | Path) -> Findings:
     """Read all grids of a folder."""
     grids, store = load_grids(folder), CellStore(folder)
     blocks: list[Block] = []
-    embeddings = []
+    embeddings, failures = [], []
     for grid in grids:
+        order = list(dict.fromkeys(cell.row for cell in grid.cells))
         found: dict[str, tuple[str, dict[str, Any], dict[str, dict[int, dict[str, Any]]]]] = {}
         unfinished: dict[str, list[tuple[Cell, str | None]]] = {}
         for cell in grid.cells:
             result = store.read(cell)
             place = f"{cell.dataset} {sorted(cell.rules.items())}"
             if result is None:
-                unfinished.setdefault(place, []).append((cell, store.error(cell)))
+                error = store.error(cell)
+                unfinished.setdefault(place, []).append((cell, error))
+                if error is not None:
+                    failures.append((grid, cell, error))
                 continue
             if result.get("embedding"):
                 embeddings.append((cell, result))
@@ -180,9 +194,9 @@ def collect(folder: str | Path) -> Findings:
                     grid,
                     dataset,
                     protocol,
-                    tuple(Row(name, results) for name, results in rows.items()),
+                    tuple(Row(name, dict(sorted(rows[name].items()))) for name in order if name in rows),
                     tuple((cell.row, cell.seed, error) for cell, error in left if error is not None),
                     sum(error is None for _, error in left),
                 )
             )
-    return Findings(Path(folder), tuple(grids), tuple(blocks), tuple(embeddings))
+    return Findings(Path(folder), tuple(grids), tuple(blocks), tuple(embeddings), tuple(failures))

@@ -57,7 +57,8 @@ def curves_figure(blocks: Sequence[Block], path: str | Path) -> None:
             if len(values) > 1:
                 interval = np.array([summary(column).interval or 0.0 for column in values.T])
                 panel.fill_between(numbers, mean - interval, mean + interval, color=colour, alpha=0.12, linewidth=0)
-        panel.set_title(block.dataset, fontsize=10)
+        alone = sum(other.dataset == block.dataset for other in blocks) == 1
+        panel.set_title(block.dataset if alone else block.title, fontsize=10 if alone else 7)
         panel.set_xlabel("session")
         panel.set_ylim(0, 100)
         panel.set_xticks(numbers[:: max(1, numbers.size // 7)])

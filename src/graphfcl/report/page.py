@@ -19,8 +19,8 @@ def write_page(folder: str | Path) -> list[Path]:
     """report.html, tables.md, tables.tex and a picture of the curves of each grid, in the folder."""
     findings = collect(folder)
     template = files("graphfcl.report").joinpath("page.html").read_text(encoding="utf-8")
-    # "</" would end the script element that holds the data.
-    content = json.dumps(page_data(findings), separators=(",", ":")).replace("</", "<\\/")
+    # "<" could end the script element that holds the data, or begin a comment in it.
+    content = json.dumps(page_data(findings), separators=(",", ":")).replace("<", "\\u003c")
     page = template.replace("/*DATA*/", content)
     sections = all_tables(findings)
     texts = {
@@ -39,7 +39,7 @@ def write_page(folder: str | Path) -> list[Path]:
         blocks = [block for block in findings.blocks if block.grid is grid]
         if blocks and grid.kind not in ("sweep", "embed"):
             paths.append(Path(folder) / f"{grid.name}.png")
-            curves_figure(blocks[:5], paths[-1])
+            curves_figure(blocks, paths[-1])
     return paths
 
 
@@ -52,9 +52,7 @@ def page_data(findings: Findings) -> dict[str, Any]:
     tables = [block for block in findings.blocks if block.grid.kind not in ("sweep", "embed")]
     results = [result for block in findings.blocks for row in block.rows for result in row.results.values()]
     failures = [
-        f"{block.title}: {row}, seed {seed}: {error}"
-        for block in findings.blocks
-        for row, seed, error in block.failures
+        f"{grid.name}: {cell.dataset}, {cell.row}, seed {cell.seed}: {error}" for grid, cell, error in findings.failures
     ]
     return {
         "about": _about(findings),
@@ -83,12 +81,12 @@ def _grid(findings: Findings, name: str) -> dict[str, Any]:
     grid = next(grid for grid in findings.grids if grid.name == name)
     blocks = [block for block in findings.blocks if block.grid is grid]
     done = sum(len(row.results) for block in blocks for row in block.rows)
-    failed = sum(len(block.failures) for block in blocks)
+    failed = sum(one is grid for one, _, _ in findings.failures)
     return {"name": name, "command": grid.command, "total": len(grid.cells), "done": done, "failed": failed}
 
 
 def _block(block: Block, findings: Findings) -> dict[str, Any]:
-    ranks = findings.ranks(block.grid, block.protocol["name"])
+    ranks = findings.ranks(block)
     lines = result_table(block, ranks)
     costs = cost_table(block)
     ours = len(block.rows)
@@ -125,7 +123,7 @@ def _row(row: Row) -> dict[str, Any]:
         "seeds": sorted(row.results),
         "sessions": list(range(row.sessions().shape[1])),
         **{key: _curve(row.sessions(key)) for key in ("balanced_accuracy", "base", "novel")},
-        **{key: _plain(summary(row.values(key))) for key in ("average", "pd", "rpd")},
+        **{key: _plain(summary(row.values(key) or [0.0])) for key in ("average", "pd", "rpd")},
         "last": _plain(summary(row.last())),
         "matrix": _numbers(row.matrix()),
         "seconds": float(np.mean(row.seconds())),
