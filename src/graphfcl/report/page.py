@@ -50,7 +50,6 @@ def _write(content: bytes, file: BinaryIO) -> None:
 def page_data(findings: Findings) -> dict[str, Any]:
     """Everything the page shows, as plain values."""
     tables = [block for block in findings.blocks if block.grid.kind not in ("sweep", "embed")]
-    results = [result for block in findings.blocks for row in block.rows for result in row.results.values()]
     failures = [
         f"{grid.name}: {cell.dataset}, {cell.row}, seed {cell.seed}: {error}" for grid, cell, error in findings.failures
     ]
@@ -63,7 +62,7 @@ def page_data(findings: Findings) -> dict[str, Any]:
         "datasets": read_dataset_table(findings.folder),
         "grids": [_grid(findings, grid.name) for grid in findings.grids],
         "failures": failures,
-        "versions": results[0]["versions"] if results else {},
+        "versions": _versions(findings),
         "settings": _settings(findings),
     }
 
@@ -180,6 +179,17 @@ def _embeddings(findings: Findings) -> list[dict[str, Any]]:
         group = groups.setdefault(title, {"title": title, "classes": result["classes"], "novel": novel, "methods": []})
         group["methods"].append({"name": cell.row, **{key: result["embedding"][key] for key in ("x", "y", "labels")}})
     return list(groups.values())
+
+
+def _versions(findings: Findings) -> list[str]:
+    """With what the cells of each grid were computed; several lines where they differ."""
+    found: dict[str, None] = {}
+    for block in findings.blocks:
+        for row in block.rows:
+            for result in row.results.values():
+                parts = ", ".join(f"{key} {value}" for key, value in result["versions"].items())
+                found[f"{block.grid.name}: {parts}"] = None
+    return list(found)
 
 
 def _settings(findings: Findings) -> list[dict[str, Any]]:
