@@ -10,8 +10,9 @@ from typing import ClassVar
 
 import torch
 
-from graphfcl.methods.head_learner import HeadLearner, HeadSettings, cross_entropies
+from graphfcl.methods.head_learner import HeadLearner, HeadSettings
 from graphfcl.methods.supervised import Labelled
+from graphfcl.methods.trained_head import cross_entropies
 
 
 class Finetune(HeadLearner):

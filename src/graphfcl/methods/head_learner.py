@@ -7,19 +7,18 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
 
 from graphfcl.errors import DivergenceError
 from graphfcl.methods.episodic_learner import choose_steps
 from graphfcl.methods.heads import grown
 from graphfcl.methods.learner import GivenEncoder, Progress, Tensors
-from graphfcl.methods.memory import ReplayMemory
 from graphfcl.methods.settings import STEP_CANDIDATES, MethodSettings, Steps, check_steps
-from graphfcl.methods.supervised import HeadLoss, Labelled, SupervisedTraining, class_balanced
+from graphfcl.methods.supervised import Labelled
+from graphfcl.methods.trained_head import TrainedHead
 from graphfcl.methods.training import check_finite, make_adam, require_range, with_prefix, without_prefix
 from graphfcl.methods.traits import FineTunes
 from graphfcl.methods.validation import STEP_DRAWS, ValidationSessions
-from graphfcl.nn import GraphInputs, Linear
+from graphfcl.nn import GraphInputs
 from graphfcl.stream import BaseSession, Session
 
 
@@ -43,44 +42,16 @@ class HeadSettings(MethodSettings):
         check_steps(self.fine_tuning, self.fine_tuning_steps, self.fine_tuning_rate)
 
 
-def cross_entropies(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
-    """(n,) −log softmax(logits)[label]."""
-    return nn.functional.cross_entropy(logits, labels, reduction="none")
+class HeadLearner(FineTunes, TrainedHead):
+    """Before session 0 is trained, a copy of the learner is fitted without the held-out classes and walked through the
+    validation sessions with each candidate for the steps of a session.
 
-
-class HeadNetwork(nn.Module):
-    def __init__(self, encoder: nn.Module, head: Linear) -> None:
-        super().__init__()
-        self.encoder, self.head = encoder, head
-
-    def forward(self, needed: Any, generator: torch.Generator | None = None) -> torch.Tensor:
-        """(r, classes) logits."""
-        return self.head(self.encoder(needed, generator))
-
-
-class HeadLearner(FineTunes):
-    """Session 0 after pre-training, in two stages:
-
-    1. choosing: a copy of the learner is fitted without the held-out classes and walked through the validation
-       sessions with each candidate for the steps of a session;
-    2. session 0: encoder and head on all train nodes, every class counting the same, stopped by the validation nodes.
-
-    A method says what a step minimises (:meth:`_session_loss`) and what it keeps (:meth:`_remember`).
+    A method says what a step minimises (:meth:`_session_loss`).
     """
-
-    settings: Any
-    network: HeadNetwork
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        self.memory = ReplayMemory.empty()
-        self.centre = torch.zeros(0)  # (h,) mean embedding of session 0
-
-    # What a method says
-
-    def _node_losses(self) -> HeadLoss:
-        """The loss of each node at session 0."""
-        return cross_entropies
+        self.centre = torch.zeros(0)  # (h,) mean embedding of session 0, from which new columns start
 
     @abstractmethod
     def _session_loss(self, before: torch.Tensor, supports: Labelled) -> Callable[[torch.Tensor], torch.Tensor]:
@@ -89,33 +60,12 @@ class HeadLearner(FineTunes):
         before: (s + m, classes) logits of the supports and of the memory before the first step.
         """
 
-    def _remember(self, labelled: Labelled, inputs: GraphInputs) -> None:
-        """Keep some of the labelled nodes of a session, session 0 included."""
-
-    # Session 0
-
-    def _build(self, encoder: nn.Module, start: torch.Generator) -> nn.Module:
-        head = Linear(self.settings.size, len(self.classes_), start).to(self.device)
-        self.training = SupervisedTraining(
-            encoder,
-            head,
-            self.settings.pretraining,
-            stage="session 0",
-            loss=class_balanced(self._node_losses()),
-            balanced=True,
-        )
-        return HeadNetwork(encoder, head)
-
     def _train(self, base: BaseSession, inputs: GraphInputs, progress: Progress) -> None:
         if self.stage == "pre-trained":
             self._choose(base, progress)
-            self._enter("session 0", progress)
-        train = (base.train, base.train_labels)
-        validation = (base.validation, base.validation_labels)
-        self.training.run(train, validation, inputs, self.generator, progress, self)
+        super()._train(base, inputs, progress)
         with torch.no_grad():
-            self.centre = self.network.encoder(self.network.encoder.rows(inputs, None)).mean(dim=0)  # type: ignore[operator]
-        self._remember(train, inputs)
+            self.centre = self._embed_all(inputs).mean(dim=0)
 
     def _choose(self, base: BaseSession, progress: Progress) -> None:
         validation = ValidationSessions.draw(base, self.seed)
@@ -145,8 +95,6 @@ class HeadLearner(FineTunes):
 
         self.fine_tuning_ = choose_steps(self.settings.fine_tuning, score, progress)
 
-    # Incremental sessions
-
     def _learn(self, session: Session, inputs: GraphInputs) -> None:
         inputs = self._with_memory(session, inputs)
         nodes = np.concatenate([session.supports, self.memory.nodes])
@@ -170,39 +118,12 @@ class HeadLearner(FineTunes):
             check_finite(loss, "fine-tuning", number + 1)
         self._remember((session.supports, session.support_labels), inputs)
 
-    def _with_memory(self, session: Session, inputs: GraphInputs) -> GraphInputs:
-        """The session's graph, with the nodes in memory beside it where they are not in it."""
-        visible = self.memory.beside(session.visible_graph)
-        return inputs if visible is session.visible_graph else GraphInputs(visible, self.device)
-
-    def _keep(self, nodes: np.ndarray, labels: np.ndarray, inputs: GraphInputs) -> None:
-        isolated = self.track == "isolated"
-        self.memory = self.memory.with_nodes(nodes, labels, inputs.visible, keep_features=isolated)
-
-    def _score_all(self, inputs: GraphInputs) -> torch.Tensor:
-        return self.network(self.network.encoder.rows(inputs, None))  # type: ignore[operator]
-
-    @torch.no_grad()
-    def _embed(self, inputs: GraphInputs, nodes: np.ndarray) -> torch.Tensor:
-        """(nodes, h) in evaluation mode."""
-        return self.network.encoder(self.network.encoder.rows(inputs, inputs.visible.rows(nodes)))  # type: ignore[operator]
-
     def _data_stored(self) -> dict[str, int]:
-        return {**self.memory.stored(), "embeddings": self.centre.nbytes}
-
-    # State
-
-    def _own_values(self) -> dict[str, Any]:
-        training = {"training": self.training.values()} if self.stage == "session 0" else {}
-        return {**super()._own_values(), **training}
+        return {**super()._data_stored(), "embeddings": self.centre.nbytes}
 
     def _own_tensors(self) -> Tensors:
-        training = self.training.tensors() if self.stage == "session 0" else {}
-        return {**super()._own_tensors(), **self.memory.tensors(), "centre": self.centre.cpu(), **training}
+        return {**super()._own_tensors(), "centre": self.centre.cpu()}
 
     def _load_own(self, values: dict[str, Any], tensors: Tensors) -> None:
         super()._load_own(values, tensors)
-        self.memory = ReplayMemory.load(tensors)
         self.centre = tensors["centre"].to(self.device)
-        if self.stage == "session 0":
-            self.training.load(values["training"], tensors)

@@ -6,22 +6,21 @@ method ever receives. Its results are marked "uses pool labels". Every class cou
 epochs is the one that was best on the validation nodes of session 0.
 """
 
-from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
 import torch
 
-from graphfcl.methods.head_learner import HeadLearner, HeadNetwork
 from graphfcl.methods.learner import Progress, Tensors
 from graphfcl.methods.settings import MethodSettings
-from graphfcl.methods.supervised import Labelled, SupervisedTraining, class_balanced
+from graphfcl.methods.supervised import Labelled
+from graphfcl.methods.trained_head import HeadNetwork, TrainedHead
 from graphfcl.methods.training import with_prefix, without_prefix
 from graphfcl.nn import GraphInputs, Linear
 from graphfcl.stream import BaseSession, PooledSession, Session
 
 
-class Joint(HeadLearner):
+class Joint(TrainedHead):
     """The learner."""
 
     name: ClassVar[str] = "joint"
@@ -33,16 +32,10 @@ class Joint(HeadLearner):
         self.epochs_ = 0
         self.encoder_start: Tensors = {}  # the pre-trained encoder, from which every session starts
 
-    def _choose(self, base: BaseSession, progress: Progress) -> None:
-        """A session is trained to the end: there are no steps to choose."""
-
     def _train(self, base: BaseSession, inputs: GraphInputs, progress: Progress) -> None:
         self.encoder_start = without_prefix("encoder", self.pretrained)
         super()._train(base, inputs, progress)
         self.epochs_ = self.training.stopping.step
-
-    def _session_loss(self, before: torch.Tensor, supports: Labelled) -> Callable[[torch.Tensor], torch.Tensor]:
-        raise NotImplementedError("joint training has no incremental loss")
 
     def _remember(self, labelled: Labelled, inputs: GraphInputs) -> None:
         self._keep(*labelled, inputs)
@@ -58,21 +51,12 @@ class Joint(HeadLearner):
         encoder.load_state_dict(self.encoder_start)
         start = torch.Generator().manual_seed(self.seed)
         head = Linear(self.settings.size, len(self.classes_), start).to(self.device)
-        training = SupervisedTraining(
-            encoder,
-            head,
-            self.settings.pretraining,
-            stage=f"session {session.number}",
-            loss=class_balanced(self._node_losses()),
-        )
+        training = self._training(encoder, head, f"session {session.number}")
         training.run_epochs(self.memory.labelled, self.epochs_, inputs, self.generator)
         self.network = HeadNetwork(encoder, head)
 
     def chosen(self) -> dict[str, Any]:
         return {"epochs": self.epochs_}
-
-    def _data_stored(self) -> dict[str, int]:
-        return self.memory.stored()
 
     def stored(self) -> dict[str, int]:
         found = super().stored()
