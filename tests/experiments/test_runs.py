@@ -9,11 +9,12 @@ import pytest
 
 from graphfcl.errors import GraphfclWarning, InputError
 from graphfcl.experiments import CHECKPOINT_FILE, RESULT_FILE, STREAM_FILE, Run, load_checkpoint, run
+from graphfcl.experiments.peak_memory import forget_peaks, peak_gpu_memory_mb
 from graphfcl.methods import METHODS, Learner, Progress
 from graphfcl.stream import load_stream
 from tests.methods.test_checks import QUICK, stream_of
 
-COSTS = {"total_seconds", "peak_memory_mb", "versions", "pretraining"}
+COSTS = {"total_seconds", "peak_memory_mb", "peak_gpu_memory_mb", "versions", "pretraining"}
 
 
 def job(seed: int = 0, **changes: Any) -> Run:
@@ -52,9 +53,24 @@ def test_the_result_holds_what_was_found(unbroken: tuple[dict[str, Any], Path]) 
     assert result["settings"]["episodes"] == 60
     assert {"torch", "numpy", "python", "graphfcl"} <= set(result["versions"])
     assert result["peak_memory_mb"] > 50
+    assert result["peak_gpu_memory_mb"] is None, "it was on a CPU"
     assert not result["trained_on_query_labels"]
     assert result["protocol_hash"] == job().stream.protocol.hash
     assert load_stream(folder / STREAM_FILE, job().stream.graph).classes == job().stream.classes
+
+
+def test_memory_on_a_gpu_counts_from_the_start_of_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The card is faked: what is asked of torch, and when."""
+    asked: list[str] = []
+    monkeypatch.setattr("torch.cuda.init", lambda: asked.append("init"))
+    monkeypatch.setattr("torch.cuda.reset_peak_memory_stats", lambda device: asked.append(f"forget {device}"))
+    monkeypatch.setattr("torch.cuda.max_memory_allocated", lambda device: 3 * 2**20 if device == "cuda" else 0)
+    forget_peaks("cpu")
+    assert peak_gpu_memory_mb("cpu") is None
+    assert asked == []
+    forget_peaks("cuda")
+    assert asked == ["init", "forget cuda"]
+    assert peak_gpu_memory_mb("cuda") == 3
 
 
 def test_paper_results_are_marked() -> None:

@@ -95,6 +95,8 @@ def print_result(result: dict[str, Any]) -> None:
     reused = (
         f" besides {pretraining['seconds']:.1f} s for the encoder, which was there" if pretraining["reused"] else ""
     )
-    print(f"{result['total_seconds']:.1f} s in all{reused}; peak memory {result['peak_memory_mb']:.0f} MB.")
+    on_gpu = result["peak_gpu_memory_mb"]
+    memory = f"{result['peak_memory_mb']:.0f} MB" + ("" if on_gpu is None else f", on the GPU {on_gpu:.0f} MB")
+    print(f"{result['total_seconds']:.1f} s in all{reused}; peak memory {memory}.")
     kept = ", ".join(f"{kind} {size:,}" for kind, size in result["stored"].items() if size)
     print(f"Kept between sessions: {result['stored_bytes']:,} bytes ({kept}).")

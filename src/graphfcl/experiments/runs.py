@@ -1,11 +1,8 @@
 """One run: a learner walked through a stream, with checkpoints on the way and a result at the end."""
 
-import contextlib
 import hashlib
 import json
 import platform
-import resource
-import sys
 import time
 import warnings
 from collections.abc import Callable
@@ -19,6 +16,7 @@ from graphfcl.errors import GraphfclWarning, InputError
 from graphfcl.evaluation import Evaluation, evaluate
 from graphfcl.experiments.checkpoint import load_checkpoint, save_checkpoint
 from graphfcl.experiments.encoders import EncoderFolder
+from graphfcl.experiments.peak_memory import forget_peaks, peak_gpu_memory_mb, peak_memory_mb
 from graphfcl.files import read_bytes, write_durably
 from graphfcl.methods import Learner, Progress, find_method
 from graphfcl.methods.learner import NO_STORE
@@ -76,9 +74,9 @@ def run(
     encoders: a folder of pre-trained encoders, which all methods share; without it the encoder is computed anew.
     after: asked about the learner after its last session; what it answers joins the result.
     """
-    forget_peak_memory()
     method = find_method(job.method)
     learner = method.make(job.changes, seed=job.seed, device=job.device)
+    forget_peaks(job.device)
     identity = job.identity()
     recorder = _Recorder(progress or Progress(), None if folder is None else Path(folder), identity)
     if folder is not None:
@@ -220,30 +218,13 @@ def result_values(evaluation: Evaluation, job: Run, learner: Learner) -> dict[st
         "stored": learner.stored(),
         "stored_bytes": sum(learner.stored().values()),
         "peak_memory_mb": peak_memory_mb(),
+        "peak_gpu_memory_mb": peak_gpu_memory_mb(job.device),
         "device": job.device,
     }
 
 
 def _plain(matrix: np.ndarray) -> list[list[float | None]]:
     return [[None if np.isnan(value) else float(value) for value in row] for row in matrix]
-
-
-STATUS, CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
-
-
-def forget_peak_memory() -> None:
-    """Let the peak count from now on, where the system can do that (Linux)."""
-    with contextlib.suppress(OSError):
-        CLEAR.write_text("5")
-
-
-def peak_memory_mb() -> float:
-    """The most memory this process has held since :func:`forget_peak_memory`."""
-    with contextlib.suppress(OSError, StopIteration, ValueError):
-        line = next(line for line in STATUS.read_text().splitlines() if line.startswith("VmHWM:"))
-        return int(line.split()[1]) / 1024
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak / 2**20 if sys.platform == "darwin" else peak / 2**10
 
 
 def versions(device: str) -> dict[str, str]:
