@@ -15,7 +15,7 @@ from graphfcl.experiments import Cell, CellStore, Grid, run_cell
 from graphfcl.report import collect, write_page
 from graphfcl.report.blocks import Block, Row
 from graphfcl.report.datasets import dataset_rows, write_dataset_table
-from graphfcl.report.tables import all_tables, latex, markdown, paper_tables, result_table
+from graphfcl.report.tables import all_tables, cost_table, latex, markdown, paper_tables, result_table
 from tests.methods.test_checks import GRAPH, QUICK
 
 RULES = {"base": 4, "pseudo_novel": 3, "way": 1, "shot": 5}
@@ -36,6 +36,8 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     methods = ("hag-meta", "proto-gcn", "joint")
     main = [Cell(GRAPH, m, seed, rules=RULES, settings=QUICK[m]) for seed in range(2) for m in methods]
     save(place, Grid("table2", "table2", tuple(main), "graphfcl bench table2 --datasets x"))
+    store = CellStore(place)
+    store.save(main[0], {**(store.read(main[0]) or {}), "peak_gpu_memory_mb": 512.3})  # as if it had been on a GPU
     swept = [
         Cell(GRAPH, "proto-gcn", 0, rules={**RULES, "way": way, "shot": shot}, settings=QUICK["proto-gcn"])
         for way in (1, 2)
@@ -48,7 +50,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     save(place, Grid("embed", "embed", tuple(seen), "graphfcl bench embed"))
     broken = Cell(GRAPH, "cec", 0, rules=RULES)
     Grid("failing", "grid", (*main[:1], broken), "graphfcl bench failing.toml").save(place)
-    CellStore(place).fail(broken, "it </script> broke & [failed] <!-- <script")
+    store.fail(broken, "it </script> broke & [failed] <!-- <script")
     write_dataset_table(dataset_rows(["debian"], None), place)
     write_page(place)
     return place
@@ -98,9 +100,12 @@ def test_bold_is_only_what_is_surely_ahead() -> None:
     bold = result_table(fake(clear), {})
     assert "**hag-meta**" in markdown(bold)
     assert r"\textbf{hag-meta}" in latex(bold)
+    assert "ahead of every other row on average" in bold.notes[-1]
     plain = result_table(fake(unsure), {})
     assert "**" not in markdown(plain)
     assert "textbf" not in latex(plain)
+    below = result_table(fake({**clear, "joint": [0.95, 0.96, 0.95, 0.94]}), {})
+    assert "ahead of every other row without a mark" in below.notes[-1], "joint is above it"
 
 
 def test_rows_without_a_common_seed_are_shown_without_comparison() -> None:
@@ -153,6 +158,23 @@ def test_markdown_and_latex_hold_the_same_figures(folder: Path) -> None:
                     assert cell.replace("±", r"$\pm$").replace("<", "$<$") in tex
     assert "uses pool labels" in text
     assert tex.count(r"\begin{tabular}") == tex.count(r"\end{tabular}")
+
+
+def test_memory_on_a_gpu_is_shown_where_a_run_counted_it(folder: Path) -> None:
+    blocks = {block.grid.name: block for block in collect(folder).blocks if block.grid.kind != "sweep"}
+    costs = cost_table(blocks["table2"])
+    assert costs.columns[2:4] == ("peak memory, MB", "peak GPU memory, MB")
+    assert [row[3] for row in costs.rows] == ["512", "", ""]
+    assert "peak GPU memory, MB" not in cost_table(blocks["embed"]).columns
+    assert all(len(row) == len(costs.columns) for row in costs.rows)
+
+
+def test_protocols_have_pictures_of_their_own(tmp_path: Path) -> None:
+    rules = [{**RULES, "name": name} for name in ("strict", "paper")]
+    cells = [Cell(GRAPH, "proto-gcn", 0, rules=rule, settings=QUICK["proto-gcn"]) for rule in rules]
+    save(tmp_path, Grid("table2", "table2", tuple(cells), "graphfcl bench table2"))
+    write_page(tmp_path)
+    assert {path.name for path in tmp_path.glob("*.png")} == {"table2.png", "table2-paper.png"}
 
 
 def test_the_page_needs_no_network(folder: Path) -> None:
@@ -228,7 +250,9 @@ def test_it_opens_without_errors_at_phone_and_desk_width(browser: Any, folder: P
     assert across <= width, "nothing sticks out of the page"
     ground = browser.execute_script("return getComputedStyle(document.body).backgroundColor")
     assert (sum(map(int, re.findall(r"\d+", ground))) < 200) == (scheme == "dark")
-    assert "it </script> broke & [failed]" in browser.find_element("tag name", "body").text
+    text = browser.find_element("tag name", "body").text
+    assert "it </script> broke & [failed]" in text
+    assert "peak GPU memory, MB" in text
 
 
 def test_a_method_can_be_hidden_and_another_block_chosen(browser: Any, folder: Path) -> None:

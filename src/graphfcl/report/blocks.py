@@ -60,6 +60,12 @@ class Row:
             for result in self.results.values()
         ]
 
+    def gpu_memory(self) -> float | None:
+        """Mean peak in MB of the runs that were on a GPU and counted it."""
+        found = [result.get("peak_gpu_memory_mb") for result in self.results.values()]
+        counted = [value for value in found if value is not None]
+        return float(np.mean(counted)) if counted else None
+
 
 @dataclass(frozen=True, eq=False)
 class Block:

@@ -40,7 +40,8 @@ COLOURS = ("#0b63ce", "#d9480f", "#2b8a3e", "#9c36b5", "#c92a2a", "#0c8599", "#b
 
 def curves_figure(blocks: Sequence[Block], path: str | Path) -> None:
     """Balanced accuracy by session of all rows, a panel a block, with 95 % bands over seeds."""
-    across = min(3, len(blocks) + 1)  # one place is the legend's
+    # One place is the legend's; of three blocks it would else begin a row of its own.
+    across = 2 if len(blocks) == 3 else min(3, len(blocks) + 1)
     down = -(-(len(blocks) + 1) // across)
     figure, grid = _new_figure(3.7 * across, 3.1 * down, (down, across))
     panels = list(grid.flat)
@@ -50,8 +51,8 @@ def curves_figure(blocks: Sequence[Block], path: str | Path) -> None:
             values = row.sessions()
             numbers = np.arange(values.shape[1])
             colour = COLOURS[names.index(row.name) % len(COLOURS)]
-            mark = " (uses pool labels)" if POOL in row.marks else ""
-            style = "--" if mark else "-"
+            mark = "".join(f" ({mark})" for mark in row.marks)
+            style = "--" if POOL in row.marks else "-"
             mean = values.mean(axis=0)
             panel.plot(numbers, mean, style, color=colour, label=row.name + mark, linewidth=1.8)
             if len(values) > 1:

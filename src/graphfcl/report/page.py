@@ -16,7 +16,7 @@ from graphfcl.report.tables import MARKS, all_tables, cost_table, latex, markdow
 
 
 def write_page(folder: str | Path) -> list[Path]:
-    """report.html, tables.md, tables.tex and a picture of the curves of each grid, in the folder."""
+    """report.html, tables.md, tables.tex and, for each grid and protocol, a picture of the curves, in the folder."""
     findings = collect(folder)
     template = files("graphfcl.report").joinpath("page.html").read_text(encoding="utf-8")
     # "<" could end the script element that holds the data, or begin a comment in it.
@@ -36,10 +36,13 @@ def write_page(folder: str | Path) -> list[Path]:
         write_durably(path, partial(_write, text.encode()))
         paths.append(path)
     for grid in findings.grids:
+        if grid.kind in ("sweep", "embed"):
+            continue
         blocks = [block for block in findings.blocks if block.grid is grid]
-        if blocks and grid.kind not in ("sweep", "embed"):
-            paths.append(Path(folder) / f"{grid.name}.png")
-            curves_figure(blocks, paths[-1])
+        for protocol in dict.fromkeys(block.protocol["name"] for block in blocks):
+            name = grid.name if protocol == "strict" else f"{grid.name}-{protocol}"
+            paths.append(Path(folder) / f"{name}.png")
+            curves_figure([block for block in blocks if block.protocol["name"] == protocol], paths[-1])
     return paths
 
 
@@ -127,6 +130,7 @@ def _row(row: Row) -> dict[str, Any]:
         "matrix": _numbers(row.matrix()),
         "seconds": float(np.mean(row.seconds())),
         "memory": float(np.mean([result["peak_memory_mb"] for result in results])),
+        "gpu_memory": row.gpu_memory(),
         "stored": {kind: max(r["stored"][kind] for r in results) for kind in results[0]["stored"]},
     }
 

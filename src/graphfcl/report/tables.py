@@ -73,10 +73,11 @@ def result_table(block: Block, ranks: dict[str, float]) -> Table:
     lines += _printed_lines(block, len(columns), sessions)
     winner = [number for number, row in enumerate(block.rows) if row.name == block.winner]
     notes = [f"{MARKS[mark]} {NOTES[MARKS[mark]]}" for mark in sorted(marks)]
+    fair = "row without a mark" if marks else "row"
     if winner:
-        notes.append("bold: ahead of every other row on average, each p < 0.05 after Holm's correction")
+        notes.append(f"bold: ahead of every other {fair} on average, each p < 0.05 after Holm's correction")
     else:
-        notes.append("no row is ahead of every other with p < 0.05 after Holm's correction, so none is bold")
+        notes.append(f"no {fair} is ahead of every other with p < 0.05 after Holm's correction, so none is bold")
     notes += [f"failed: {row}, seed {seed}: {error}" for row, seed, error in block.failures]
     if block.missing:
         notes.append(f"cells that have not run yet: {block.missing}")
@@ -105,25 +106,21 @@ def _printed_lines(block: Block, width: int, sessions: int) -> list[tuple[str, .
 
 
 def cost_table(block: Block) -> Table:
-    """Time, memory, and what is kept between sessions."""
-    columns = (
-        "method",
-        "seconds",
-        "peak memory, MB",
-        "kept: nodes",
-        "features",
-        "embeddings",
-        "weights, bytes",
-        "chosen",
-    )
+    """Time, memory, and what is kept between sessions; memory on a GPU where a row has it."""
+    on_gpu = any(row.gpu_memory() is not None for row in block.rows)
+    columns: tuple[str, ...] = ("method", "seconds", "peak memory, MB")
+    columns += ("peak GPU memory, MB",) if on_gpu else ()
+    columns += ("kept: nodes", "features", "embeddings", "weights, bytes", "chosen")
     rows = []
     for row in block.rows:
         results = list(row.results.values())
         stored = {kind: max(r["stored"][kind] for r in results) for kind in results[0]["stored"]}
         kept = [f"{stored.get(kind, 0):,}" for kind in ("nodes", "features", "embeddings", "weights")]
         seconds = f"{np.mean(row.seconds()):.1f}"
-        memory = f"{np.mean([r['peak_memory_mb'] for r in results]):.0f}"
-        rows.append((row.name, seconds, memory, *kept, _chosen(results)))
+        memory = [f"{np.mean([r['peak_memory_mb'] for r in results]):.0f}"]
+        if on_gpu:
+            memory.append("" if row.gpu_memory() is None else f"{row.gpu_memory():.0f}")
+        rows.append((row.name, seconds, *memory, *kept, _chosen(results)))
     return Table(f"{block.title}: costs and choices", columns, tuple(rows))
 
 
