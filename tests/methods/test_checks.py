@@ -234,3 +234,32 @@ def test_more_supports_for_known_classes_and_unequal_shots(name: str, track: Any
     assert scores.shape == (queries.nodes.size, stream.classes_seen(1))
     assert np.isfinite(scores).all()
     assert learner.classes_ == stream.classes[: stream.classes_seen(1)]
+
+
+def test_a_given_table_spares_the_forward_pass_and_changes_no_score(walked: tuple[str, Learner, Stream]) -> None:
+    name, learner, stream = walked
+    visible, nodes = stream.evaluation_graph(1), stream.queries(1).nodes
+    expected = learner.scores(visible, nodes)
+    copy, plain = make(name), make(name)
+    for other in (copy, plain):
+        other.load_state(learner.state())
+    table = learner.embedding_table(visible)
+    copy.use_table(visible, table)
+    np.testing.assert_allclose(copy.scores(visible, nodes), expected, rtol=1e-5, atol=1e-5)
+    if table.shape[1]:
+        copy.use_table(visible, np.zeros_like(table))
+        assert not np.allclose(copy.scores(visible, nodes), expected), "the table is what scores come from"
+        copy.use_table(visible, table)
+    session = stream.session(1)
+    more = Session(2, (), session.supports, session.support_labels, visible, stream.protocol.track)
+    for other in (copy, plain):
+        other.learn(more)
+    np.testing.assert_allclose(copy.scores(visible, nodes), plain.scores(visible, nodes), rtol=1e-4, atol=1e-4)
+
+
+def test_some_rows_of_the_table_are_those_of_the_whole(walked: tuple[str, Learner, Stream]) -> None:
+    _, learner, stream = walked
+    visible = stream.evaluation_graph(1)
+    rows = np.arange(3, visible.node_count, 17)
+    table = learner.embedding_table(visible)
+    np.testing.assert_allclose(learner.embed_rows(visible, rows), table[rows], rtol=1e-5, atol=1e-6)

@@ -24,11 +24,11 @@ from torch import nn
 from graphfcl.methods.episodes import Episode, PseudoIncrementalSampler
 from graphfcl.methods.episodic_learner import EpisodicLearner
 from graphfcl.methods.heads import CosineHead, unit
-from graphfcl.methods.learner import Progress, Tensors
+from graphfcl.methods.learner import Labelled, Progress, Tensors
 from graphfcl.methods.prototype_network import PrototypeNetwork
 from graphfcl.methods.prototypes import class_shares, weighted_prototypes
 from graphfcl.methods.settings import EpisodicSettings
-from graphfcl.methods.supervised import Labelled, SupervisedTraining, base_part
+from graphfcl.methods.supervised import SupervisedTraining, base_part
 from graphfcl.methods.training import copy_weights, require_range
 from graphfcl.methods.traits import KnowsPrototypes
 from graphfcl.methods.validation import ValidationSessions

@@ -25,7 +25,7 @@ from graphfcl.errors import InputError
 from graphfcl.methods import selection
 from graphfcl.methods.head_learner import HeadLearner, HeadSettings
 from graphfcl.methods.heads import unit
-from graphfcl.methods.supervised import Labelled
+from graphfcl.methods.learner import Labelled
 from graphfcl.methods.trained_head import cross_entropies
 from graphfcl.methods.training import require_range
 from graphfcl.nn import GraphInputs

@@ -11,7 +11,7 @@ from typing import ClassVar
 import torch
 
 from graphfcl.methods.head_learner import HeadLearner, HeadSettings
-from graphfcl.methods.supervised import Labelled
+from graphfcl.methods.learner import Labelled
 from graphfcl.methods.trained_head import cross_entropies
 
 

@@ -91,6 +91,7 @@ class GraphLearner(Learner):
 
     def fit(self, base: BaseSession, progress: Progress = SILENT, encoders: EncoderStore = NO_STORE) -> None:
         inputs = self._inputs(base.visible_graph)
+        inputs.table = None
         if self.stage == "new":
             self._start(base, inputs)
         elif self.classes_ != base.classes or self.track != base.track:
@@ -193,7 +194,10 @@ class GraphLearner(Learner):
     def learn(self, session: Session) -> None:
         self._answers = None
         self.classes_ = self.classes_ + session.new_classes
-        self._learn(session, self._inputs(session.visible_graph))
+        inputs = self._inputs(session.visible_graph)
+        if not self._keeps_weights():
+            inputs.table = None
+        self._learn(session, inputs)
 
     def scores(self, visible: VisibleGraph, nodes: np.ndarray) -> np.ndarray:
         # All nodes are scored at once, whatever is asked: products of other shapes differ in their last digits.
@@ -208,7 +212,32 @@ class GraphLearner(Learner):
             return self._embed_all(self._inputs(visible)).cpu().numpy()[visible.rows(nodes)]
 
     def _embed_all(self, inputs: GraphInputs) -> torch.Tensor:
+        if inputs.table is not None:
+            return inputs.table[:, : self.settings.size]
         return self.network.encoder(self.network.encoder.rows(inputs, None))
+
+    def _keeps_weights(self) -> bool:
+        """Whether a session leaves what the network makes of a node as it is."""
+        return False
+
+    def _table(self, inputs: GraphInputs, rows: np.ndarray | None) -> torch.Tensor:
+        """(r, width) what scores need to know of some rows, or of all: their embeddings, and whatever else."""
+        return self.network.encoder(self.network.encoder.rows(inputs, rows))
+
+    def embedding_table(self, visible: VisibleGraph) -> np.ndarray:
+        inputs = self._inputs(visible)
+        if inputs.table is None:
+            with torch.no_grad():
+                inputs.table = self._table(inputs, None)
+        return inputs.table.cpu().numpy()
+
+    def embed_rows(self, visible: VisibleGraph, rows: np.ndarray) -> np.ndarray:
+        with torch.no_grad():
+            return self._table(GraphInputs(visible, self.device, sparing=True), rows).cpu().numpy()
+
+    def use_table(self, visible: VisibleGraph, table: np.ndarray) -> None:
+        self._answers = None
+        self._inputs(visible).table = torch.from_numpy(table).to(self.device)
 
     def _inputs(self, visible: VisibleGraph) -> GraphInputs:
         """The graph on the device; the last one is kept, with what was computed for it."""

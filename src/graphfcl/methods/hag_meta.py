@@ -31,10 +31,11 @@ import torch
 from torch import nn
 
 from graphfcl.errors import DivergenceError
+from graphfcl.graph import VisibleGraph
 from graphfcl.methods.episodes import Episode, KnownClasses, NodePools, PseudoIncrementalSampler
 from graphfcl.methods.episodic_learner import EpisodicLearner, choose_steps
 from graphfcl.methods.hag_meta_settings import HagMetaSettings
-from graphfcl.methods.learner import Progress, Tensors
+from graphfcl.methods.learner import Labelled, Progress, Tensors
 from graphfcl.methods.losses import LOSSES
 from graphfcl.methods.prototype_network import PrototypeNetwork
 from graphfcl.methods.training import check_finite, copy_weights
@@ -139,6 +140,16 @@ class HagMeta(KnowsPrototypes, FineTunes, EpisodicLearner):
             check_finite(loss, "the gradient step of session", session.number)
         else:
             self._fine_tune(inputs, self._known_classes(), *self.fine_tuning_)
+
+    def _keeps_weights(self) -> bool:
+        return self.fine_tuning_[0] == 0
+
+    def restate(self, visible: VisibleGraph, train: Labelled, supports: Labelled) -> bool:
+        # A class without a node has no place in the episodes of fine-tuning.
+        known = np.unique(np.concatenate([train[1], supports[1]]))
+        if self.fine_tuning_[0] and known.size < len(self.classes_):
+            return False
+        return super().restate(visible, train, supports)
 
     def _known_classes(self) -> KnownClasses:
         supports, support_classes = self.memory.supports

@@ -11,9 +11,8 @@ import torch
 from graphfcl.errors import DivergenceError
 from graphfcl.methods.episodic_learner import choose_steps
 from graphfcl.methods.heads import grown
-from graphfcl.methods.learner import GivenEncoder, Progress, Tensors
+from graphfcl.methods.learner import GivenEncoder, Labelled, Progress, Tensors
 from graphfcl.methods.settings import STEP_CANDIDATES, MethodSettings, Steps, check_steps
-from graphfcl.methods.supervised import Labelled
 from graphfcl.methods.trained_head import TrainedHead
 from graphfcl.methods.training import check_finite, make_adam, require_range, with_prefix, without_prefix
 from graphfcl.methods.traits import FineTunes

@@ -24,10 +24,10 @@ from torch import nn
 
 from graphfcl.methods.head_learner import HeadLearner, HeadSettings
 from graphfcl.methods.heads import unit
-from graphfcl.methods.learner import Tensors
+from graphfcl.methods.learner import Labelled, Tensors
 from graphfcl.methods.prototypes import class_shares, squared_distances, weighted_prototypes
 from graphfcl.methods.selection import herding
-from graphfcl.methods.supervised import HeadLoss, Labelled
+from graphfcl.methods.supervised import HeadLoss
 from graphfcl.methods.training import require_range
 from graphfcl.nn import GraphInputs
 
@@ -109,7 +109,7 @@ class ICarl(HeadLearner):
         self.means = means
 
     def _score_all(self, inputs: GraphInputs) -> torch.Tensor:
-        points = unit(self.network.encoder(self.network.encoder.rows(inputs, None)))  # type: ignore[operator]
+        points = unit(self._embed_all(inputs))
         return -squared_distances(points, self._exemplar_means(inputs) if self.means is None else self.means)
 
     def _data_stored(self) -> dict[str, int]:

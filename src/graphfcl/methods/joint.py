@@ -11,9 +11,8 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 
-from graphfcl.methods.learner import Progress, Tensors
+from graphfcl.methods.learner import Labelled, Progress, Tensors
 from graphfcl.methods.settings import MethodSettings
-from graphfcl.methods.supervised import Labelled
 from graphfcl.methods.trained_head import HeadNetwork, TrainedHead
 from graphfcl.methods.training import with_prefix, without_prefix
 from graphfcl.nn import GraphInputs, Linear

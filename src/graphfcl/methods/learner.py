@@ -33,6 +33,7 @@ class Progress:
 SILENT = Progress()
 
 Tensors = dict[str, torch.Tensor]
+Labelled = tuple[np.ndarray, np.ndarray]  # node numbers and columns
 
 
 class EncoderStore:
@@ -63,6 +64,7 @@ class Learner(ABC):
     other nodes are asked about, and asking changes nothing. Classes are append-only: a class keeps its column.
     """
 
+    reach: ClassVar[int] = 2  # hops: how far a changed edge changes what :meth:`embed_rows` answers
     trains_on_query_labels: ClassVar[bool] = False  # under the protocol `paper`
     uses_pool_labels: ClassVar[bool] = False  # wants sessions with the labels of the pool
     classes_: tuple[str, ...] = ()
@@ -81,6 +83,31 @@ class Learner(ABC):
     @abstractmethod
     def scores(self, visible: VisibleGraph, nodes: np.ndarray) -> np.ndarray:
         """(nodes, classes seen) float: higher is likelier. ``nodes`` are node numbers of the visible graph."""
+
+    def embedding_table(self, visible: VisibleGraph) -> np.ndarray:
+        """(n, width) all that scores need to know of every node: one forward pass, if none was made before.
+
+        A learner that answers no table (width 0) computes its scores anew for every graph.
+        """
+        return np.zeros((visible.node_count, 0), dtype=np.float32)
+
+    def embed_rows(self, visible: VisibleGraph, rows: np.ndarray) -> np.ndarray:  # noqa: ARG002
+        """Some rows of that table, computed from their neighbourhood alone."""
+        return np.zeros((rows.size, 0), dtype=np.float32)
+
+    def use_table(self, visible: VisibleGraph, table: np.ndarray) -> None:  # noqa: B027
+        """Take the table of a graph as given: scores of it need no forward pass until a session changes weights."""
+
+    def restate(self, visible: VisibleGraph, train: Labelled, supports: Labelled) -> bool:  # noqa: ARG002
+        """Know the classes by these labelled nodes alone, on this graph; False if the method cannot.
+
+        train: (nodes, columns) of the classes of session 0. supports: those of the others. A column without a node
+        stays, and has scores without meaning. What training made of nodes that are gone remains in the weights.
+        """
+        return False
+
+    def drop_nodes(self, nodes: np.ndarray) -> None:  # noqa: B027
+        """These nodes leave the graph for good: keep none of them."""
 
     @abstractmethod
     def state(self) -> LearnerState:

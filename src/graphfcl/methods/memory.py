@@ -7,7 +7,7 @@ import torch
 from scipy import sparse
 
 from graphfcl.graph import Features, VisibleGraph, join_without_edges
-from graphfcl.methods.supervised import Labelled
+from graphfcl.methods.learner import Labelled
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +47,11 @@ class ReplayMemory:
         rank = np.empty(order.size, dtype=np.int64)
         rank[order] = np.arange(order.size) - np.searchsorted(ordered, ordered)
         kept = np.flatnonzero(rank < count)
+        return ReplayMemory(self.nodes[kept], self.labels[kept], None if self.features is None else self.features[kept])
+
+    def without(self, nodes: np.ndarray) -> "ReplayMemory":
+        """The memory without some nodes."""
+        kept = np.flatnonzero(~np.isin(self.nodes, nodes))
         return ReplayMemory(self.nodes[kept], self.labels[kept], None if self.features is None else self.features[kept])
 
     def beside(self, visible: VisibleGraph) -> VisibleGraph:

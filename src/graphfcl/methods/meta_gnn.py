@@ -28,12 +28,11 @@ from torch.func import functional_call
 from graphfcl.errors import DivergenceError
 from graphfcl.methods.episodes import Episode, TaskSampler
 from graphfcl.methods.episodic_learner import EpisodicLearner, choose_steps
-from graphfcl.methods.learner import Progress, Tensors
+from graphfcl.methods.learner import Labelled, Progress, Tensors
 from graphfcl.methods.prototype_memory import nothing
 from graphfcl.methods.prototype_network import PrototypeNetwork
 from graphfcl.methods.prototypes import class_shares, weighted_prototypes
 from graphfcl.methods.settings import EpisodicSettings, Steps, check_steps
-from graphfcl.methods.supervised import Labelled
 from graphfcl.methods.training import check_finite, require_range, with_prefix, without_prefix
 from graphfcl.methods.traits import FineTunes, KnowsPrototypes
 from graphfcl.methods.validation import STEP_DRAWS, ValidationSessions
@@ -218,14 +217,20 @@ class MetaGnn(KnowsPrototypes, FineTunes, EpisodicLearner):
         assert self.memory.kept is not None
         self.adapted_ = self._adapt(inputs, self.memory.kept, here, *self.fine_tuning_)
 
-    def _embed_all(self, inputs: GraphInputs) -> torch.Tensor:
+    def _keeps_weights(self) -> bool:
+        return False
+
+    def _table(self, inputs: GraphInputs, rows: np.ndarray | None) -> torch.Tensor:
         weights = self.adapted_[0] if self.adapted_ else dict(self.network.encoder.state_dict())
-        return functional_call(self.network.encoder, weights, (self.network.encoder.rows(inputs, None),))  # type: ignore[operator]
+        return functional_call(self.network.encoder, weights, (self.network.encoder.rows(inputs, rows),))  # type: ignore[operator]
+
+    def _embed_all(self, inputs: GraphInputs) -> torch.Tensor:
+        return self._table(inputs, None) if inputs.table is None else inputs.table
 
     def _score_all(self, inputs: GraphInputs) -> torch.Tensor:
         assert self.memory.kept is not None
-        start = (dict(self.network.encoder.state_dict()), nearest_mean(self.memory.kept))
-        return self._logits(inputs, *(self.adapted_ or start))
+        columns, biases = self.adapted_[1] if self.adapted_ else nearest_mean(self.memory.kept)
+        return self._embed_all(inputs) @ columns + biases
 
     def stored(self) -> dict[str, int]:
         found = super().stored()

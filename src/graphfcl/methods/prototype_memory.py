@@ -3,8 +3,8 @@
 import numpy as np
 import torch
 
+from graphfcl.methods.learner import Labelled
 from graphfcl.methods.prototype_network import Embedding, PrototypeNetwork
-from graphfcl.methods.supervised import Labelled
 from graphfcl.nn import GraphInputs
 from graphfcl.stream import Session
 

@@ -9,6 +9,7 @@ from torch import nn
 
 from graphfcl.graph import VisibleGraph
 from graphfcl.methods.episodes import Episode
+from graphfcl.methods.learner import Labelled
 from graphfcl.methods.losses import class_weights, hard_task_loss, query_shares, weighted_cross_entropy
 from graphfcl.methods.prototypes import (
     class_shares,
@@ -16,7 +17,6 @@ from graphfcl.methods.prototypes import (
     squared_distances,
     weighted_prototypes,
 )
-from graphfcl.methods.supervised import Labelled
 from graphfcl.methods.validation import ValidationSessions
 from graphfcl.nn import GcnRows, GraphInputs
 
@@ -58,9 +58,20 @@ class PrototypeNetwork(nn.Module):
     @torch.no_grad()
     def embed(self, inputs: GraphInputs) -> Embedding:
         """All nodes, in evaluation mode."""
-        values = self.encoder(self.encoder.rows(inputs, None))  # type: ignore[operator]
-        attention = None if self.nla is None else self.nla(inputs.all_gcn_rows)
-        return Embedding(inputs.visible, values, attention)
+        table = self.table(inputs) if inputs.table is None else inputs.table
+        if self.nla is None:
+            return Embedding(inputs.visible, table, None)
+        return Embedding(inputs.visible, table[:, :-1], table[:, -1])
+
+    def table(self, inputs: GraphInputs, rows: np.ndarray | None = None) -> torch.Tensor:
+        """(r, h) embeddings of some rows or of all; with a node-level attention (r, h + 1), its values last."""
+        needed = self.encoder.rows(inputs, rows)  # type: ignore[operator]
+        values = self.encoder(needed)
+        if self.nla is None:
+            return values
+        if not isinstance(needed, GcnRows):
+            needed = inputs.all_gcn_rows if rows is None else inputs.gcn_rows(rows)
+        return torch.cat([values, self.nla(needed)[:, None]], dim=1)
 
     @torch.no_grad()
     def prototypes(self, embedding: Embedding, many: Labelled, few: Labelled, count: int) -> torch.Tensor:

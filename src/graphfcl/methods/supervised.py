@@ -10,11 +10,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import torch
 from torch import nn
 
-from graphfcl.methods.learner import SILENT, Learner, Progress
+from graphfcl.methods.learner import SILENT, Labelled, Learner, Progress
 from graphfcl.methods.training import (
     EarlyStopping,
     adam_tensors,
@@ -28,7 +27,6 @@ from graphfcl.methods.training import (
 from graphfcl.nn import GraphInputs
 from graphfcl.stream import BaseSession
 
-Labelled = tuple[np.ndarray, np.ndarray]
 HeadLoss = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 
 

@@ -7,9 +7,9 @@ import torch
 from torch import nn
 
 from graphfcl.methods.graph_learner import GraphLearner
-from graphfcl.methods.learner import Progress, Tensors
+from graphfcl.methods.learner import Labelled, Progress, Tensors
 from graphfcl.methods.memory import ReplayMemory
-from graphfcl.methods.supervised import HeadLoss, Labelled, SupervisedTraining, class_balanced
+from graphfcl.methods.supervised import HeadLoss, SupervisedTraining, class_balanced
 from graphfcl.nn import GraphInputs, Linear
 from graphfcl.stream import BaseSession, Session
 
@@ -76,12 +76,18 @@ class TrainedHead(GraphLearner):
         isolated = self.track == "isolated"
         self.memory = self.memory.with_nodes(nodes, labels, inputs.visible, keep_features=isolated)
 
+    def drop_nodes(self, nodes: np.ndarray) -> None:
+        self._answers = None
+        self.memory = self.memory.without(nodes)
+
     def _score_all(self, inputs: GraphInputs) -> torch.Tensor:
         return self.network.head(self._embed_all(inputs))
 
     @torch.no_grad()
     def _embed(self, inputs: GraphInputs, nodes: np.ndarray) -> torch.Tensor:
         """(nodes, h) in evaluation mode."""
+        if inputs.table is not None:
+            return inputs.table[torch.from_numpy(inputs.visible.rows(nodes)).to(self.device)]
         return self.network.encoder(self.network.encoder.rows(inputs, inputs.visible.rows(nodes)))  # type: ignore[operator]
 
     def _data_stored(self) -> dict[str, int]:

@@ -2,10 +2,12 @@
 
 from typing import Any
 
+import numpy as np
 import torch
 
+from graphfcl.graph import VisibleGraph
 from graphfcl.methods.graph_learner import GraphLearner
-from graphfcl.methods.learner import Tensors
+from graphfcl.methods.learner import Labelled, Tensors
 from graphfcl.methods.prototype_memory import PrototypeMemory
 from graphfcl.nn import GraphInputs
 from graphfcl.stream import BaseSession, Session
@@ -24,6 +26,27 @@ class KnowsPrototypes(GraphLearner):
 
     def _learn(self, session: Session, inputs: GraphInputs) -> None:
         self.memory.learn(self.network, inputs, session, self.sizes["many"], len(self.classes_))
+
+    def _keeps_weights(self) -> bool:
+        return True
+
+    def _table(self, inputs: GraphInputs, rows: np.ndarray | None) -> torch.Tensor:
+        return self.network.table(inputs, rows)
+
+    def restate(self, visible: VisibleGraph, train: Labelled, supports: Labelled) -> bool:  # noqa: ARG002
+        if self.memory.kept is not None:
+            return False
+        self._answers = None
+        self.memory.train, self.memory.supports = train, supports
+        return True
+
+    def drop_nodes(self, nodes: np.ndarray) -> None:
+        self._answers = None
+        self.memory.train, self.memory.supports = (
+            (kept[0][stays], kept[1][stays])
+            for kept in (self.memory.train, self.memory.supports)
+            for stays in (~np.isin(kept[0], nodes),)
+        )
 
     def _score_all(self, inputs: GraphInputs) -> torch.Tensor:
         return self.memory.scores(self.network, inputs, len(self.classes_))

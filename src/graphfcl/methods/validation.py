@@ -7,7 +7,7 @@ import numpy as np
 
 from graphfcl.measures import balanced_accuracy, confusion_matrix, harmonic_mean
 from graphfcl.methods.episodes import KnownClasses, NodePools
-from graphfcl.methods.supervised import Labelled
+from graphfcl.methods.learner import Labelled
 from graphfcl.stream import BaseSession, Session
 
 Predict = Callable[[Labelled, Labelled, int, np.ndarray], np.ndarray]

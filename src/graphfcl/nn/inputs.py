@@ -75,11 +75,19 @@ class GatRows:
 
 
 class GraphInputs:
-    """A visible graph ready for computation. What no parameter touches is cached here."""
+    """A visible graph ready for computation. What no parameter touches is cached here.
 
-    def __init__(self, visible: VisibleGraph, device: torch.device, epsilon: float = 1e-6) -> None:
+    sparing: compute nothing for all nodes that only some need; for a few rows of a graph that is asked about once.
+    table: (n, width) what a learner knows of every node already, or None; whoever changes weights takes it away.
+    """
+
+    def __init__(
+        self, visible: VisibleGraph, device: torch.device, epsilon: float = 1e-6, *, sparing: bool = False
+    ) -> None:
         self.visible = visible
         self.device = device
+        self.sparing = sparing
+        self.table: torch.Tensor | None = None
         self.log_degrees = np.log(visible.degrees + np.float32(epsilon))
         self._place = np.full(visible.node_count, -1, dtype=np.int32)
 
@@ -134,7 +142,12 @@ class GraphInputs:
         return SparseMatrix(self.visible.normalised, self.device, reused=True)
 
     def _smoothed_rows(self, rows: np.ndarray) -> FeatureRows:
-        return _chosen(self._smoothed, rows)
+        if not self.sparing:
+            return _chosen(self._smoothed, rows)
+        product = self.visible.normalised[rows] @ self.visible.features
+        if isinstance(product, np.ndarray):
+            return DenseRows(DenseTable(torch.from_numpy(product).to(self.device)))
+        return SparseMatrix(sparse.csr_array(product), self.device)
 
     @cached_property
     def _smoothed(self) -> FeatureRows:
