@@ -57,13 +57,20 @@ def bench(
     grid = _grid(what, names, _listed(methods), seeds or 10, protocol, rules, way, shot)
     grid = type(grid)(grid.name, grid.kind, grid.cells, shlex.join(["graphfcl", *sys.argv[1:]]))
     folder = data_folder(data_dir)
-    _check(grid, folder)
+    graphs = _check(grid, folder)
     on = usable_device(device)
     count = jobs or (min(8, os.cpu_count() or 1) if on == "cuda" else 1)
     print(f"{grid.name}: {len(grid.cells)} cells, {count} at a time on {on}, in {out}")
     with _Display(len(grid.cells)) as display:
         status = run_grid(
-            grid, out, jobs=count, device=on, data_dir=folder, watch=display.show, retry_failed=retry_failed
+            grid,
+            out,
+            jobs=count,
+            device=on,
+            data_dir=folder,
+            watch=display.show,
+            retry_failed=retry_failed,
+            graphs=graphs,
         )
     print(f"{status.done} cells done, {status.failed} failed.")
     write_report(out)
@@ -150,16 +157,18 @@ def _grid(
     raise InputError(f"there is no benchmark {what!r}: {hint}")
 
 
-def _check(grid: "Grid", data_dir: Path | None) -> None:
-    """Refuse a grid whose datasets or rules do not exist before anything runs."""
+def _check(grid: "Grid", data_dir: Path | None) -> dict[str, str]:
+    """Refuse a grid whose datasets or rules do not exist before anything runs; the SHA-256 of each dataset's graph."""
     from graphfcl.experiments.cells import cell_stream
 
     seen = set()
+    graphs = {}
     for cell in grid.cells:
         place = (cell.dataset, str(sorted(cell.rules.items())))
         if place not in seen and cell.seed == grid.cells[0].seed:
             seen.add(place)
-            cell_stream(cell, data_dir)
+            graphs[cell.dataset] = cell_stream(cell, data_dir).graph.sha256
+    return graphs
 
 
 def _table1(names: list[str], data_dir: Path | None, out: Path) -> None:

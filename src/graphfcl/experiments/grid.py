@@ -9,11 +9,12 @@ import signal
 import time
 import traceback
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from graphfcl.datasets import load_dataset
 from graphfcl.errors import GraphfclError, GraphfclWarning, InputError
 from graphfcl.experiments.cells import Cell, run_cell
 from graphfcl.experiments.store import CellStore
@@ -106,17 +107,20 @@ def run_grid(
     data_dir: Path | None = None,
     watch: Callable[[GridStatus], None] | None = None,
     retry_failed: bool = False,
+    graphs: Mapping[str, str] | None = None,
 ) -> GridStatus:
     """Run all cells that are neither done nor failed, in ``jobs`` processes that share the threads of the machine.
 
     Other processes may work on the same folder: nobody runs a cell that somebody else is running, and each call returns
     when all cells are settled. A cell that fails is recorded and does not stop the others; it runs again only with
-    ``retry_failed``.
+    ``retry_failed``. A cell whose file is damaged, or whose graph has changed since, runs again.
+
+    graphs: the SHA-256 of datasets' graphs as they are now; a dataset that is not among them is loaded if cells of it
+        are done.
     """
     store = CellStore(folder)
     grid.save(folder)
-    for cell in grid.cells:
-        store.read(cell)  # a damaged file is set aside now
+    _set_aside(store, grid, graphs or {}, data_dir)
     if retry_failed:
         store.forget_failures(grid.cells)
     threads = max(1, (os.cpu_count() or 1) // jobs)
@@ -176,6 +180,33 @@ def run_grid(
         for process in processes:
             process.join(5)
     return status
+
+
+def _set_aside(store: CellStore, grid: Grid, graphs: Mapping[str, str], data_dir: Path | None) -> None:
+    """Set damaged files aside, and results on graphs that have changed since.
+
+    Cells of the folder's other grids on the same datasets too, or a report would mix two graphs in one row.
+    """
+    datasets = {cell.dataset for cell in grid.cells}
+    cells = {cell.key: cell for one in load_grids(store.folder) for cell in one.cells if cell.dataset in datasets}
+    found: dict[str, list[tuple[Cell, str]]] = {}
+    for cell in cells.values():
+        result = store.read(cell)
+        if result is not None:
+            found.setdefault(cell.dataset, []).append((cell, result["graph_sha256"]))
+    for dataset, results in found.items():
+        try:
+            now = graphs[dataset] if dataset in graphs else load_dataset(dataset, data_dir=data_dir)[0].sha256
+        except InputError:  # without the graph nobody can say that it has changed
+            continue
+        count = sum(store.set_outdated_aside(cell, now) for cell, then in results if then != now)
+        if count:
+            warnings.warn(
+                f"{dataset} has changed: the results of cells that ran on it before ({count}) were set aside, and the "
+                "cells run again.",
+                GraphfclWarning,
+                2,
+            )
 
 
 def _look(store: CellStore, grid: Grid, status: GridStatus) -> GridStatus:

@@ -11,7 +11,7 @@ import hashlib
 import json
 import warnings
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -127,11 +127,24 @@ class CellStore:
             return None
         found = read_cell(path)
         if found is None:
-            aside = self.note(cell, "damaged")
-            path.replace(aside)
+            self._set_aside(cell, "damaged")
             warnings.warn(f"{path.name} is damaged: it was set aside and its cell runs again.", GraphfclWarning, 2)
             return None
         return found[1]
+
+    def set_outdated_aside(self, cell: Cell, graph_sha256: str) -> bool:
+        """Set the result of a cell aside if it is of another graph than this one; whether it was."""
+        with self.claim(cell) as ours:
+            # Another process may have done so and run the cell again meanwhile: what counts is what is there now.
+            result = self.read(cell) if ours else None
+            if result is None or result["graph_sha256"] == graph_sha256:
+                return False
+            self._set_aside(cell, "outdated")
+            return True
+
+    def _set_aside(self, cell: Cell, kind: str) -> None:
+        with suppress(FileNotFoundError):  # another process was faster
+            self.path(cell).replace(self.note(cell, kind))
 
 
 def read_cell(path: Path) -> tuple[Cell, dict[str, Any]] | None:
