@@ -73,11 +73,11 @@ def test_blocks_hold_rows_that_may_be_compared(folder: Path) -> None:
     assert "joint" not in findings.ranks(block)
 
 
-def fake(values: dict[str, list[float]]) -> Block:
+def fake(values: dict[str, list[float]], sessions: int = 2) -> Block:
     def result(value: float, pool: bool) -> dict[str, Any]:
         session = {"balanced_accuracy": value, "base": value, "novel": None}
         return {
-            "sessions": [session, session],
+            "sessions": [session] * sessions,
             "average": value,
             "pd": 0.1,
             "rpd": 0.2,
@@ -120,17 +120,24 @@ def test_the_reference_plays_by_the_rules() -> None:
 
 
 def test_the_paper_s_figures_stand_beside_ours_only_under_its_protocol() -> None:
-    block = fake({"hag-meta": [0.8, 0.7], "cec": [0.6, 0.7]})
-    assert all("printed" not in row[0] for row in result_table(block, {}).rows)
-    rules = {**block.protocol, "name": "paper", "way": 3}
-    paper = Block(block.grid, "amazon-clothing", rules, block.rows, (), 0)
-    other = Block(block.grid, "amazon-clothing", {**rules, "shot": 1}, block.rows, (), 0)
-    assert all("printed" not in row[0] for row in result_table(other, {}).rows), "another K than the paper's"
-    printed = [row for row in result_table(paper, {}).rows if "printed" in row[0]]
-    assert [row[0] for row in printed] == ["hag-meta, printed", "cec, printed"]
-    assert printed[0][2] == "84.15"
-    elsewhere = Block(block.grid, "debian", {**block.protocol, "name": "paper"}, block.rows, (), 0)
-    assert all("printed" not in row[0] for row in result_table(elsewhere, {}).rows)
+    rows = fake({"hag-meta": [0.8, 0.7], "cec": [0.6, 0.7]}, sessions=10).rows
+    fewer = fake({"hag-meta": [0.8, 0.7], "cec": [0.6, 0.7]}, sessions=9).rows
+    rules = {"name": "paper", "track": "transductive", "way": 3, "shot": 5}
+    name = "amazon-clothing"
+
+    def printed(rules: dict[str, Any], rows: tuple[Row, ...] = rows, dataset: str = name, source: str = name) -> Any:
+        block = Block(Grid("g", "table2", ()), dataset, rules, rows, (), 0, source)
+        return [row for row in result_table(block, {}).rows if "printed" in row[0]]
+
+    ours = printed(rules)
+    assert [row[0] for row in ours] == ["hag-meta, printed", "cec, printed"]
+    assert ours[0][2] == "84.15"
+    assert not printed({**rules, "name": "strict"})
+    assert not printed({**rules, "track": "open"})
+    assert not printed({**rules, "shot": 1}), "another K than the paper's"
+    assert not printed(rules, fewer), "another number of sessions"
+    assert not printed(rules, dataset="debian", source="debian")
+    assert not printed(rules, source="folder/amazon-clothing"), "a user's own graph that is called the same"
 
 
 def test_the_printed_figures_are_consistent() -> None:

@@ -75,6 +75,7 @@ class Block:
     reference: the row others are compared with: HAG-Meta whole where it is there, else the last one that plays by the
         rules.
     failures: (row, seed, error) of cells that failed. missing: cells that have not run.
+    source: the dataset as its cells name it, which for a user's own graph is a path.
     """
 
     grid: Grid
@@ -83,6 +84,7 @@ class Block:
     rows: tuple[Row, ...]
     failures: tuple[tuple[str, int, str], ...]
     missing: int
+    source: str = ""
 
     @property
     def title(self) -> str:
@@ -178,7 +180,7 @@ def collect(folder: str | Path) -> Findings:
     embeddings, failures = [], []
     for grid in grids:
         order = list(dict.fromkeys(cell.row for cell in grid.cells))
-        found: dict[str, tuple[str, dict[str, Any], dict[str, dict[int, dict[str, Any]]]]] = {}
+        found: dict[str, tuple[Cell, dict[str, Any], dict[str, dict[int, dict[str, Any]]]]] = {}
         unfinished: dict[str, list[tuple[Cell, str | None]]] = {}
         for cell in grid.cells:
             result = store.read(cell)
@@ -191,18 +193,19 @@ def collect(folder: str | Path) -> Findings:
                 continue
             if result.get("embedding"):
                 embeddings.append((cell, result))
-            _, _, rows = found.setdefault(place, (result["dataset"], result["protocol"], {}))
+            _, _, rows = found.setdefault(place, (cell, result, {}))
             rows.setdefault(cell.row, {})[cell.seed] = result
-        for place, (dataset, protocol, rows) in found.items():
+        for place, (first, result, rows) in found.items():
             left = unfinished.get(place, [])
             blocks.append(
                 Block(
                     grid,
-                    dataset,
-                    protocol,
+                    result["dataset"],
+                    result["protocol"],
                     tuple(Row(name, dict(sorted(rows[name].items()))) for name in order if name in rows),
                     tuple((cell.row, cell.seed, error) for cell, error in left if error is not None),
                     sum(error is None for _, error in left),
+                    first.dataset,
                 )
             )
     return Findings(Path(folder), tuple(grids), tuple(blocks), tuple(embeddings), tuple(failures))

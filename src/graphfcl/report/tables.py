@@ -13,6 +13,7 @@ from graphfcl.report.blocks import POOL, QUERIES, Block, Findings, Row, summary
 from graphfcl.report.datasets import read_dataset_table
 
 PRINTED_RULES = {"amazon-clothing": (3, 5), "dblp": (5, 5), "reddit": (2, 3)}  # N and K of Table 2
+PRINTED_SESSIONS = 10  # 0 to 9
 MARKS = {POOL: "†", QUERIES: "‡"}
 NOTES = {
     "†": "uses pool labels: an upper reference that takes no part in comparisons",
@@ -85,20 +86,20 @@ def result_table(block: Block, ranks: dict[str, float]) -> Table:
 
 
 def _printed_lines(block: Block, width: int, sessions: int) -> list[tuple[str, ...]]:
-    """The paper's own figures, below ours, where dataset and rules are the paper's."""
+    """The paper's own figures, below ours, where dataset, rules and sessions are the paper's."""
     rules = (block.protocol["name"], block.protocol["track"], block.protocol["way"], block.protocol["shot"])
-    if rules != ("paper", "transductive", *PRINTED_RULES.get(block.dataset, (0, 0))):
+    paper_rules = ("paper", "transductive", *PRINTED_RULES.get(block.source, (0, 0)))
+    if rules != paper_rules or sessions != PRINTED_SESSIONS:
         return []
     printed = paper_tables()
-    source = printed["table2"].get(block.dataset, {}) if block.grid.kind == "table2" else {}
-    if block.grid.kind == "table3" and block.dataset == "amazon-clothing":
+    source = printed["table2"].get(block.source, {}) if block.grid.kind == "table2" else {}
+    if block.grid.kind == "table3" and block.source == "amazon-clothing":
         source = printed["table3"]
     lines = []
     for row in block.rows:
         if row.name in source:
             figures = source[row.name]
-            cells = [f"{value:.2f}" for value in figures["accuracy"]][:sessions]
-            cells += [""] * (sessions - len(cells))
+            cells = [f"{value:.2f}" for value in figures["accuracy"]]
             average = f"{np.mean(figures['accuracy']):.2f}"
             line = [f"{row.name}, printed", "", *cells, average, f"{figures['pd']:.2f}", f"{figures['rpd']:.2f}"]
             lines.append((*line, *[""] * (width - len(line))))
