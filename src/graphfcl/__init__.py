@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from graphfcl.graph import Graph, build_graph, from_networkx, from_pyg, from_scipy, read_npz, read_tables
     from graphfcl.measures import measure_stream, summarise_seeds
     from graphfcl.methods import HagMeta, HagMetaSettings
+    from graphfcl.production import GraphClassifier, ModelFolder
     from graphfcl.stream import Protocol, Stream, load_stream, make_stream, save_stream
 
 __version__ = "0.1.0"
@@ -41,16 +42,20 @@ _PLACES = {
     "evaluate": "evaluation",
     "HagMeta": "methods",
     "HagMetaSettings": "methods",
+    "GraphClassifier": "production",
+    "ModelFolder": "production",
     "measure_stream": "measures",
     "summarise_seeds": "measures",
 }
 
 __all__ = [
     "Graph",
+    "GraphClassifier",
     "GraphfclWarning",
     "HagMeta",
     "HagMetaSettings",
     "InputError",
+    "ModelFolder",
     "Protocol",
     "Stream",
     "build_graph",

@@ -7,6 +7,7 @@ import typer
 
 from graphfcl.cli.bench import bench, write_report
 from graphfcl.cli.data import data
+from graphfcl.cli.model import VERBS
 from graphfcl.cli.run import list_methods, run_method
 from graphfcl.cli.stream import show_stream
 from graphfcl.errors import GraphfclError, GraphfclWarning, InputError
@@ -24,6 +25,8 @@ app.command(name="run")(run_method)
 app.command(name="methods")(list_methods)
 app.command(name="bench")(bench)
 app.command(name="report")(write_report)
+for verb in VERBS:
+    app.command(name=verb.__name__, rich_help_panel="A model in production")(verb)
 
 
 @app.callback(invoke_without_command=True)

@@ -63,6 +63,17 @@ def protocol_changes(
     }
 
 
+def settings_from_options(listed: list[str]) -> dict[str, Any]:
+    """Settings of a method from ``--set key=value``."""
+    changes: dict[str, Any] = {}
+    for pair in listed:
+        key, equals, value = pair.partition("=")
+        if not equals or not key:
+            raise InputError(f"--set {pair!r}: write it as key=value.")
+        changes[key.strip().replace("-", "_")] = value.strip()
+    return changes
+
+
 def classes_from(text: str | None) -> Any:
     """A count, or a tuple of names."""
     if text is None:

@@ -19,6 +19,7 @@ from graphfcl.cli.options import (
     TrackOption,
     Way,
     protocol_changes,
+    settings_from_options,
 )
 from graphfcl.errors import InputError
 
@@ -65,7 +66,11 @@ def run_method(
 
     changes = protocol_changes(way, shot, sessions, protocol, track, base, pseudo_novel, novel, class_order, queries)
     find_method(method)
-    chosen = _settings(settings or [], no_gpil=no_gpil, no_nla=no_nla, no_tla=no_tla)
+    chosen = settings_from_options(settings or [])
+    without: dict[str, Any] = {"gpil": False, "nla": False, "tla": None}
+    for (key, value), off in zip(without.items(), (no_gpil, no_nla, no_tla), strict=True):
+        if off:
+            chosen[key] = value
     on = usable_device(device)
     graph, default = load_dataset(dataset, data_dir=data_dir)
     if stream_file is None:
@@ -83,22 +88,6 @@ def run_method(
     accuracy_figure(result, folder / "accuracy.png")
     matrix_figure(result, folder / "matrix.png")
     print(f"Result, stream, checkpoint and two figures are in {folder}.")
-
-
-def _settings(listed: list[str], *, no_gpil: bool, no_nla: bool, no_tla: bool) -> dict[str, Any]:
-    changes: dict[str, Any] = {}
-    for pair in listed:
-        key, equals, value = pair.partition("=")
-        if not equals or not key:
-            raise InputError(f"--set {pair!r}: write it as key=value.")
-        changes[key.strip().replace("-", "_")] = value.strip()
-    if no_gpil:
-        changes["gpil"] = False
-    if no_nla:
-        changes["nla"] = False
-    if no_tla:
-        changes["tla"] = None
-    return changes
 
 
 def usable_device(wanted: str) -> str:

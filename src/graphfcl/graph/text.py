@@ -51,3 +51,11 @@ class TextWeights:
         length = np.sqrt(np.bincount(rows, weights=values**2, minlength=known.shape[0]))
         weighted = (values / length[rows]).astype(np.float32)
         return sparse.csr_array((weighted, known.indices, known.indptr), shape=known.shape)
+
+
+def count_known_words(texts: Sequence[str], words: np.ndarray) -> sparse.csr_array:
+    """Word counts (n, words) float32 of words that are known already; all others are passed over."""
+    from sklearn.feature_extraction.text import CountVectorizer
+
+    vectorizer = CountVectorizer(token_pattern=TOKEN_PATTERN, dtype=np.float32, vocabulary=words.tolist())
+    return sparse.csr_array(vectorizer.transform(texts))

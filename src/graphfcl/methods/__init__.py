@@ -43,11 +43,31 @@ class Method:
         """Name, default and kind of each setting."""
         return _rows(self.settings(), "")
 
+    @staticmethod
+    def settings_as_json(learner: Any) -> dict[str, Any]:
+        """All settings of a learner as plain values, nested as they are."""
+        return learner.settings.as_json()
+
+    @staticmethod
+    def flat_settings(values: dict[str, Any]) -> dict[str, Any]:
+        """Nested settings as :meth:`make` takes them: {"pretraining": {"epochs": 5}} is {"pretraining.epochs": 5}."""
+        flat: dict[str, Any] = {}
+        for key, value in values.items():
+            if isinstance(value, dict):
+                flat |= {f"{key}.{inner}": each for inner, each in Method.flat_settings(value).items()}
+            else:
+                flat[key] = _tuples(value)
+        return flat
+
     def settings_with(self, changes: dict[str, Any]) -> Any:
         settings = self.settings()
         for key, value in changes.items():
             settings = _changed(settings, key.split("."), value, self.name)
         return settings
+
+
+def _tuples(value: Any) -> Any:
+    return tuple(_tuples(each) for each in value) if isinstance(value, list) else value
 
 
 def _rows(settings: Any, prefix: str) -> list[tuple[str, str, str]]:

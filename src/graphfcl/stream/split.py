@@ -99,8 +99,8 @@ def draw_split(graph: Graph, protocol: Protocol, seed: int) -> Split:
         base_count=len(chosen.base),
         pseudo_novel_count=len(chosen.pseudo_novel),
         session_of_column=session_of_column,
-        validation_columns=_draw_validation_columns(pseudo_novel, protocol.way, seed),
-        pseudo_novel_tasks=_draw_tasks(pseudo_novel, protocol.way, seed),
+        validation_columns=draw_validation_columns(pseudo_novel, protocol.way, seed),
+        pseudo_novel_tasks=draw_tasks(pseudo_novel, protocol.way, seed),
         roles=roles,
         queries=_draw_queries(graph, protocol, classes, session_of_column, roles, seed),
         left_out=chosen.left_out,
@@ -132,7 +132,7 @@ def _draw_roles(graph: Graph, protocol: Protocol, chosen: ClassRoles, seed: int)
     return roles
 
 
-def _draw_validation_columns(pseudo_novel: np.ndarray, way: int, seed: int) -> tuple[int, ...]:
+def draw_validation_columns(pseudo_novel: np.ndarray, way: int, seed: int) -> tuple[int, ...]:
     """A fifth of the pseudo-novel classes, at least N, but never so many that fewer than N are left to train on."""
     wanted = max(way, round(pseudo_novel.size / 5))
     count = max(0, min(wanted, pseudo_novel.size - way))
@@ -140,7 +140,7 @@ def _draw_validation_columns(pseudo_novel: np.ndarray, way: int, seed: int) -> t
     return tuple(sorted(drawn[:count].tolist()))
 
 
-def _draw_tasks(pseudo_novel: np.ndarray, way: int, seed: int) -> tuple[tuple[int, ...], ...]:
+def draw_tasks(pseudo_novel: np.ndarray, way: int, seed: int) -> tuple[tuple[int, ...], ...]:
     drawn = _generator(seed, _Draw.TASKS).permutation(pseudo_novel).tolist()
     return tuple(tuple(drawn[start : start + way]) for start in range(0, len(drawn), way))
 

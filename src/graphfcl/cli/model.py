@@ -1,0 +1,277 @@
+"""Verbs of a model in production: fit, learn, grow, predict, history, rollback, and undoing."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from graphfcl.cli.options import DataDir, Seed, settings_from_options
+from graphfcl.errors import InputError
+
+if TYPE_CHECKING:
+    from graphfcl.production import GraphClassifier
+
+Model = Annotated[Path, typer.Option("--model", help="Folder of the model.")]
+Wait = Annotated[float, typer.Option("--wait", min=0, help="Seconds to wait while another process writes.")]
+Device = Annotated[str, typer.Option("--device", help="auto, cpu or cuda.")]
+SETTINGS_HELP = "A setting of the method: key=value; may be repeated."
+
+
+def fit(
+    graph: Annotated[str, typer.Option("--graph", help="A name from `data list`, or a path.")],
+    model: Model,
+    hide_classes: Annotated[
+        str | None, typer.Option("--hide-classes", help="Treat these classes as not labelled: a,b.")
+    ] = None,
+    method: Annotated[
+        str | None, typer.Option("--method", help="A name from `graphfcl methods` [default: the best one].")
+    ] = None,
+    settings: Annotated[list[str] | None, typer.Option("--set", help=SETTINGS_HELP)] = None,
+    way: Annotated[int, typer.Option("--way", min=1, help="New classes at a time that training rehearses.")] = 2,
+    shot: Annotated[int, typer.Option("--shot", min=1, help="Supports a class that training rehearses.")] = 5,
+    seed: Seed = 0,
+    max_loss: Annotated[
+        float, typer.Option("--max-loss", help="Warn when older classes lose more balanced accuracy than this.")
+    ] = 0.05,
+    device: Device = "auto",
+    wait: Wait = 60.0,
+    data_dir: DataDir = None,
+) -> None:
+    """Train on all labelled nodes of a graph and make a model folder."""
+    from graphfcl.cli.progress import RunDisplay
+    from graphfcl.cli.run import usable_device
+    from graphfcl.datasets import load_dataset
+    from graphfcl.production import DEFAULT_METHOD, GraphClassifier, ModelFolder
+
+    folder = ModelFolder(model)
+    if folder.exists():
+        raise InputError(f"{model} holds a model already: choose another folder, or `graphfcl learn` to teach it more.")
+    loaded, _ = load_dataset(graph, data_dir=data_dir)
+    classifier = GraphClassifier(
+        method or DEFAULT_METHOD,
+        settings_from_options(settings or []),
+        way=way,
+        shot=shot,
+        seed=seed,
+        max_loss=max_loss,
+        device=usable_device(device),
+    )
+    hidden = [name.strip() for name in (hide_classes or "").split(",") if name.strip()]
+    with RunDisplay() as display:
+        classifier.fit(loaded, hide_classes=hidden, progress=display)
+    folder.save(classifier, wait=wait)
+    print(f"{classifier!r} is version 1 of {model}.")
+    _print_entries(classifier.history)
+
+
+def learn(
+    supports: Annotated[Path, typer.Argument(help="A table with the columns node,class.")],
+    model: Model,
+    device: Device = "auto",
+    wait: Wait = 60.0,
+) -> None:
+    """Learn new classes, or more supports of known ones."""
+    from graphfcl.production.tables import read_supports
+
+    listed = read_supports(supports)
+    with _changing(model, wait, device) as classifier:
+        classifier.learn_listed(listed)
+
+
+def grow(
+    model: Model,
+    nodes: Annotated[Path | None, typer.Option("--nodes", help="New nodes: node, and text or feature columns.")] = None,
+    edges: Annotated[Path | None, typer.Option("--edges", help="New edges: source,target[,weight].")] = None,
+    device: Device = "auto",
+    wait: Wait = 60.0,
+) -> None:
+    """Add nodes and edges to the graph the model lives on."""
+    from graphfcl.production.tables import read_edges, read_nodes
+
+    if nodes is None and edges is None:
+        raise InputError("there is nothing to add: give --nodes, --edges or both.")
+    with _changing(model, wait, device) as classifier:
+        assert classifier.graph_ is not None
+        classifier.grow(
+            nodes=None if nodes is None else read_nodes(nodes, classifier.graph_),
+            edges=None if edges is None else read_edges(edges),
+        )
+
+
+def shrink(
+    model: Model,
+    nodes: Annotated[
+        Path | None, typer.Option("--nodes", help="Nodes to remove: a table with the column node.")
+    ] = None,
+    edges: Annotated[Path | None, typer.Option("--edges", help="Edges to remove: source,target.")] = None,
+    device: Device = "auto",
+    wait: Wait = 60.0,
+) -> None:
+    """Remove nodes and edges; what was learned from the nodes goes with them, as far as the method can."""
+    from graphfcl.production.tables import read_edges, read_ids
+
+    if nodes is None and edges is None:
+        raise InputError("there is nothing to remove: give --nodes, --edges or both.")
+    with _changing(model, wait, device) as classifier:
+        classifier.shrink(
+            nodes=None if nodes is None else read_ids(nodes), edges=None if edges is None else read_edges(edges)[:2]
+        )
+
+
+def predict(
+    model: Model,
+    out: Annotated[Path, typer.Option("--out", help="Write predictions here: .parquet or .csv.")],
+    nodes: Annotated[
+        Path | None, typer.Option("--nodes", help="Only these: a table with the column node [default: all].")
+    ] = None,
+    version: Annotated[int | None, typer.Option("--version", help="Of an older version [default: the newest].")] = None,
+    device: Device = "auto",
+) -> None:
+    """Ask for the classes of nodes: node, class, probability, unknown_score, unknown."""
+    from graphfcl.cli.run import usable_device
+    from graphfcl.production import GraphClassifier
+    from graphfcl.production.tables import read_ids, write_predictions
+
+    asked = None if nodes is None else read_ids(nodes)
+    classifier = GraphClassifier.load(model, version=version, device=usable_device(device))
+    found = classifier.predictions(asked)
+    write_predictions(out, found)
+    unknown = int(found["unknown"].sum())
+    print(
+        f"{len(found['node']):,} nodes, {len(classifier.classes_)} classes, version {classifier.version}; "
+        f"{unknown:,} look like none of them. Wrote {out}."
+    )
+
+
+def history(
+    model: Model,
+    as_json: Annotated[bool, typer.Option("--json", help="Everything, as JSON.")] = False,
+) -> None:
+    """What each version added, when, from which supports, and its accuracy on validation nodes."""
+    from graphfcl.production import ModelFolder
+
+    entries = ModelFolder(model).history()
+    if as_json:
+        import json
+
+        print(json.dumps(entries, indent=1))
+        return
+    _print_entries(entries)
+
+
+def rollback(
+    version: Annotated[int, typer.Argument(help="The version to go back to.")], model: Model, wait: Wait = 60.0
+) -> None:
+    """Write a new version equal to an old one."""
+    from graphfcl.production import ModelFolder
+
+    number = ModelFolder(model).rollback(version, wait=wait)
+    print(f"Version {number} of {model} equals version {version}.")
+
+
+def unlearn(
+    nodes: Annotated[Path, typer.Argument(help="A table with the column node.")],
+    model: Model,
+    device: Device = "auto",
+    wait: Wait = 60.0,
+) -> None:
+    """Take back the labels of some nodes."""
+    from graphfcl.production.tables import read_ids
+
+    listed = read_ids(nodes)
+    with _changing(model, wait, device) as classifier:
+        classifier.unlearn(listed)
+
+
+def rename(old: str, new: str, model: Model, wait: Wait = 60.0) -> None:
+    """Call a class otherwise."""
+    with _changing(model, wait, "cpu") as classifier:
+        classifier.rename(old, new)
+
+
+def merge(source: str, into: str, model: Model, device: Device = "auto", wait: Wait = 60.0) -> None:
+    """Make all nodes of one class another's."""
+    with _changing(model, wait, device) as classifier:
+        classifier.merge(source, into)
+
+
+def retire(name: str, model: Model, device: Device = "auto", wait: Wait = 60.0) -> None:
+    """Never answer a class again."""
+    with _changing(model, wait, device) as classifier:
+        classifier.retire(name)
+
+
+VERBS = (fit, learn, grow, predict, history, rollback, unlearn, rename, merge, retire, shrink)
+
+
+@contextmanager
+def _changing(model: Path, wait: float, device: str) -> Iterator["GraphClassifier"]:
+    """The newest version, changed into the next one; says what it is when it is safe on the disk."""
+    from graphfcl.cli.run import usable_device
+    from graphfcl.production import ModelFolder
+
+    with ModelFolder(model).editing(wait, device=usable_device(device)) as classifier:
+        yield classifier
+    print(f"{classifier!r} is version {classifier.version} of {model}.")
+    _print_entries([entry for entry in classifier.history if entry["version"] == classifier.version])
+
+
+def _print_entries(entries: list[dict[str, Any]]) -> None:
+    from graphfcl.cli.show import print_table
+
+    rows = []
+    for entry in entries:
+        accuracy = entry.get("accuracy") or {}
+        rows.append(
+            (
+                entry["version"],
+                entry["when"].replace("+00:00", "Z"),
+                _said(entry),
+                _percent(accuracy, "validation"),
+                _percent(accuracy, "leave_one_out"),
+            )
+        )
+    columns = ("version", "when", "what", "validation, %", "learned, leave-one-out, %")
+    print_table(columns, rows, numbers=["version", "validation, %", "learned, leave-one-out, %"])
+    for entry in entries:
+        if "warning" in entry:
+            print(f"warning, version {entry['version']}: {entry['warning']}.")
+
+
+def _percent(accuracy: dict[str, Any], key: str) -> str:
+    if not accuracy:
+        return ""
+    return "not measured" if accuracy.get(key) is None else f"{100 * accuracy[key]:.1f}"
+
+
+def _said(entry: dict[str, Any]) -> str:
+    """A change in a few words."""
+    what = entry["what"]
+    if what == "fit":
+        return f"fit on {entry['graph']}: {len(entry['classes'])} classes, {entry['labelled']:,} labelled nodes"
+    if what == "learn":
+        parts = [
+            f"{name}{' (new)' if name in entry['new'] else ''} from {_some(nodes)}"
+            for name, nodes in entry["supports"].items()
+        ]
+        return f"learn {'; '.join(parts)}"
+    if what in ("grow", "shrink"):
+        return f"{what}: {entry['nodes']:,} nodes, {entry['edges']:,} edges; {entry['within_reach']:.1%} within reach"
+    if what == "unlearn":
+        return f"unlearn {_some(entry['nodes'])}"
+    if what == "rename":
+        return f"rename {entry['from']} to {entry['to']}"
+    if what == "merge":
+        return f"merge {entry['from']} into {entry['into']}"
+    if what == "retire":
+        return f"retire {entry['class']}"
+    if what == "rollback":
+        return f"rollback to version {entry['to']}"
+    return f"{what}: {entry.get('error', '')}"
+
+
+def _some(nodes: list[Any]) -> str:
+    shown = ", ".join(str(node) for node in nodes[:5])
+    return shown if len(nodes) <= 5 else f"{shown} and {len(nodes) - 5} more"

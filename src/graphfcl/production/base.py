@@ -1,0 +1,101 @@
+"""Session 0 of a learner in production: all labelled nodes of a graph, every other node visible without its label."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from graphfcl.errors import InputError
+from graphfcl.graph import VisibleGraph
+from graphfcl.methods.learner import Labelled
+from graphfcl.stream import BaseSession
+from graphfcl.stream.split import draw_tasks, draw_validation_columns
+
+BASE_SHARE = 0.55
+VALIDATION_SHARE = 0.2
+
+
+@dataclass(frozen=True, eq=False)
+class Start:
+    """What a production learner starts with.
+
+    base: session 0, its classes the largest first (``base``), then the others (``pseudo-novel``).
+    few: (nodes, columns) of classes with too few labels for session 0, learned right after it; their names are
+        ``few_classes``, their columns follow those of session 0.
+    """
+
+    base: BaseSession
+    few: Labelled
+    few_classes: tuple[str, ...]
+
+
+def make_start(
+    visible: VisibleGraph,
+    nodes: np.ndarray,
+    labels: np.ndarray,
+    names: tuple[str, ...],
+    *,
+    way: int,
+    shot: int,
+    seed: int,
+) -> Start:
+    """Give classes and nodes their parts.
+
+    nodes, labels: all labelled nodes and their classes, positions in ``names``.
+
+    The largest 55 % of the classes are base. A fifth of the nodes of each class is held out for validation. A class of
+    session 0 needs K + 2 labelled nodes, so that pseudo-incremental training can draw K supports and ask about another.
+    """
+    sizes = np.bincount(labels, minlength=len(names))
+    usable = [c for c in np.argsort(-sizes, kind="stable").tolist() if sizes[c] >= shot + 2]
+    few = [c for c in range(len(names)) if 0 < sizes[c] < shot + 2]
+    if len(usable) < 2:
+        raise InputError(
+            f"{len(usable)} classes have {shot + 2} labelled nodes or more; training with {shot} shots needs two: "
+            "label more nodes, or take fewer shots."
+        )
+    base_count = max(1, round(len(usable) * BASE_SHARE))
+    columns = [*sorted(usable[:base_count]), *sorted(usable[base_count:]), *few]
+    column_of = np.full(len(names), -1, dtype=np.int64)
+    column_of[columns] = np.arange(len(columns))
+    own = column_of[labels]
+    count = len(usable)
+    held_out = _held_out(own, count, seed)
+    of_base = own < count
+    pseudo_novel = np.arange(base_count, count)
+    train, validation = nodes[of_base & ~held_out], nodes[held_out]
+    base = BaseSession(
+        base_classes=tuple(names[c] for c in columns[:base_count]),
+        pseudo_novel_classes=tuple(names[c] for c in columns[base_count:count]),
+        train=train,
+        train_labels=own[of_base & ~held_out],
+        validation=validation,
+        validation_labels=own[held_out],
+        validation_columns=draw_validation_columns(pseudo_novel, way, seed),
+        pseudo_novel_tasks=draw_tasks(pseudo_novel, way, seed),
+        visible_graph=visible,
+        way=way,
+        shot=shot,
+        track="open",
+    )
+    return Start(base, (nodes[~of_base], own[~of_base]), tuple(names[c] for c in few))
+
+
+def _held_out(columns: np.ndarray, count: int, seed: int) -> np.ndarray:
+    """(nodes,) whether a node is for validation: a fifth of each class, at least one."""
+    random = np.random.default_rng([seed, 7])
+    order = np.lexsort((random.random(columns.size), columns))
+    ordered = columns[order]
+    first = np.searchsorted(ordered, ordered)
+    sizes = np.bincount(columns, minlength=int(columns.max()) + 1)
+    wanted = np.maximum(1, np.round(sizes * VALIDATION_SHARE)).astype(np.int64)
+    wanted[count:] = 0
+    held_out = np.zeros(columns.size, dtype=bool)
+    held_out[order] = np.arange(columns.size) - first < wanted[ordered]
+    return held_out
+
+
+def with_validation_classes(reduced: BaseSession, seed: int) -> BaseSession:
+    """A session 0 without held-out classes, with some of its pseudo-novel classes held out in their place."""
+    first = len(reduced.base_classes)
+    columns = draw_validation_columns(np.arange(first, len(reduced.classes)), reduced.way, seed + 1)
+    return replace(reduced, validation_columns=columns)

@@ -1,0 +1,462 @@
+"""A classifier that lives on a growing graph: fitted once, taught classes for years."""
+
+import datetime
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+
+from graphfcl.errors import InputError
+from graphfcl.graph import Graph
+from graphfcl.methods import Learner, Progress, find_method
+from graphfcl.methods.learner import SILENT, EncoderStore, Tensors
+from graphfcl.methods.validation import ValidationSessions
+from graphfcl.production.base import Start, make_start, with_validation_classes
+from graphfcl.production.calibration import Calibration, rehearse
+from graphfcl.production.growing import GrowingGraph
+from graphfcl.production.ledger import Ledger, Part, Support
+from graphfcl.production.quality import class_recalls, leave_one_out, lost
+from graphfcl.stream import Session
+
+DEFAULT_METHOD = "hag-meta"
+# What a method is set to in production where that differs from its default in experiments.
+PRODUCTION_SETTINGS: dict[str, dict[str, Any]] = {"hag-meta": {"tla": "invariant"}}
+WHOLE_ABOVE = 0.5  # share of nodes within reach of a change above which all embeddings are computed anew
+
+Predictions = dict[str, np.ndarray]
+
+
+class GraphClassifier:
+    """In scikit-learn's manner: the constructor's arguments are the whole configuration, learned state ends in ``_``.
+
+    method, settings: any method of this project, and its settings that differ from the defaults.
+    way, shot: how many classes with how many supports training rehearses. seed: repeats everything.
+    max_loss: a change that costs older classes more balanced accuracy than this on validation nodes leaves a warning.
+
+    Names and ids are the user's own. Every change is all or nothing: after an error the model is what it was.
+    """
+
+    def __init__(
+        self,
+        method: str = DEFAULT_METHOD,
+        settings: Mapping[str, Any] | None = None,
+        *,
+        way: int = 2,
+        shot: int = 5,
+        seed: int = 0,
+        max_loss: float = 0.05,
+        device: str = "cpu",
+    ) -> None:
+        self.method, self.settings = method, dict(settings or {})
+        self.way, self.shot, self.seed, self.max_loss, self.device = way, shot, seed, max_loss, device
+        self.history: list[dict[str, Any]] = []
+        self.version: int | None = None  # of the folder it was last loaded from or saved to
+        self.graph_: GrowingGraph | None = None
+        self._scores: np.ndarray | None = None  # (n, columns) of every node of the graph
+
+    def __repr__(self) -> str:
+        if self.graph_ is None:
+            return f"GraphClassifier({self.method!r}, not fitted)"
+        return f"GraphClassifier({self.method!r}, {len(self.classes_)} classes, {self.graph_.node_count:,} nodes)"
+
+    @property
+    def classes_(self) -> tuple[str, ...]:
+        """Names of all classes it can answer, in the order in which they were learned."""
+        return self._fitted().ledger_.classes
+
+    # Training
+
+    def fit(self, graph: Graph, *, hide_classes: Sequence[str] = (), progress: Progress = SILENT) -> "GraphClassifier":
+        """Train on all labelled nodes of a graph; nodes without a label are there too, without one.
+
+        hide_classes: classes to treat as if their nodes had no label, to be learned later.
+        """
+        if self.graph_ is not None:
+            raise InputError("this classifier is fitted: make a new one to fit it to another graph.")
+        learner = self._new_learner()
+        growing = GrowingGraph.of(graph)
+        labels = graph.labels.copy()
+        for name in hide_classes:
+            number = graph.class_number(name)
+            if number is None:
+                raise InputError(f"{graph.name} has no class {name!r} to hide: `graphfcl data show` lists them.")
+            labels[labels == number] = -1
+        nodes = np.flatnonzero(labels >= 0)
+        start = make_start(
+            growing.visible, nodes, labels[nodes], graph.class_names, way=self.way, shot=self.shot, seed=self.seed
+        )
+        encoders = _SharedEncoders()
+        calibration, separations = self._rehearse(start, encoders, progress)
+        learner.fit(start.base, progress, encoders)
+        base = start.base
+        ledger = Ledger.of((base.train, base.train_labels), (base.validation, base.validation_labels), base.classes)
+        if start.few_classes:
+            learner.learn(Session(1, start.few_classes, *start.few, growing.visible, "open"))
+            ledger = ledger.with_supports(*start.few, start.few_classes)
+        self.learner_, self.ledger_, self.calibration_, self.graph_ = learner, ledger, calibration, growing
+        change = {
+            "what": "fit",
+            "graph": graph.name,
+            "nodes": graph.node_count,
+            "edges": graph.edge_count,
+            "labelled": int(nodes.size),
+            "classes": list(ledger.classes),
+            "hidden": list(hide_classes),
+            "unknown_auroc": {name: round(value, 4) for name, value in separations.items()},
+            "chosen": learner.chosen(),
+        }
+        self._settle(change)
+        return self
+
+    def _new_learner(self) -> Learner:
+        changes = {**PRODUCTION_SETTINGS.get(self.method, {}), **self.settings}
+        return find_method(self.method).make(changes, seed=self.seed, device=self.device)
+
+    def _rehearse(
+        self, start: Start, encoders: EncoderStore, progress: Progress
+    ) -> tuple[Calibration, dict[str, float]]:
+        """Fit a learner without the held-out classes, ask it, teach it those, ask again."""
+        validation = ValidationSessions.draw(start.base, self.seed)
+        if not validation.has_new_classes:
+            return Calibration(), {}
+        reduced, sessions = validation.rehearsal(start.base)
+        learner = self._new_learner()
+        learner.fit(with_validation_classes(reduced, self.seed), progress, encoders)
+        nodes, labels = validation.asked
+        visible = start.base.visible_graph
+        before = learner.scores(visible, nodes)
+        for session in sessions:
+            learner.learn(session)
+        after = learner.scores(visible, nodes)
+        return rehearse((before, labels), (after, labels), validation.known_count)
+
+    # Learning
+
+    def learn(self, supports: Mapping[str, Sequence[Any]]) -> "GraphClassifier":
+        """Learn classes from labelled nodes: ``{"class name": [node ids]}``; a known class gets more supports."""
+        empty = [name for name, nodes in supports.items() if len(nodes) == 0]
+        if empty:
+            raise InputError(f"class {empty[0]!r} has no node: give at least one; nothing was learned.")
+        return self.learn_listed(
+            [Support(node, str(name), f"class {name!r}") for name, nodes in supports.items() for node in nodes]
+        )
+
+    def learn_listed(self, supports: Sequence[Support]) -> "GraphClassifier":
+        """The same from a list of supports, each of which says where it was written."""
+        fitted = self._fitted()
+        graph, ledger = fitted._graph(), self.ledger_
+        nodes = ledger.check(supports, graph)
+        names = list(dict.fromkeys(support.class_name for support in supports))
+        new = [name for name in names if ledger.column_of(name) is None]
+        ledger = ledger.with_supports(np.zeros(0, np.int64), np.zeros(0, np.int64), new)
+        columns = np.array([ledger.require(support.class_name) for support in supports], dtype=np.int64)
+        order = np.argsort(columns, kind="stable")
+        session = Session(len(self.history), tuple(new), nodes[order], columns[order], graph.visible, "open")
+        listed = {name: [_plain(s.node) for s in supports if s.class_name == name] for name in names}
+        with self._all_or_nothing():
+            self.learner_.learn(session)
+            self.ledger_ = ledger.with_supports(nodes[order], columns[order], ())
+            self._settle({"what": "learn", "supports": listed, "new": new})
+        return self
+
+    def unlearn(self, nodes: Sequence[Any]) -> "GraphClassifier":
+        """Take back the labels of some nodes; a class that loses its last one is retired."""
+        numbers = self._numbers(nodes)
+        unknown = ~np.isin(numbers, self.ledger_.nodes)
+        if unknown.any():
+            missing = np.asarray(nodes)[unknown][0]
+            raise InputError(f"node {str(missing)!r} has no label to take back; nothing was changed.")
+        with self._all_or_nothing():
+            self.ledger_, emptied = _without_empty_classes(self.ledger_.without_nodes(numbers))
+            change = {"what": "unlearn", "nodes": [_plain(node) for node in nodes], "retired": emptied}
+            self._settle({**change, "exact": self._restate()})
+        return self
+
+    def rename(self, old: str, new: str) -> "GraphClassifier":
+        """Call a class otherwise; nothing else changes."""
+        self._fitted()
+        self.ledger_ = self.ledger_.renamed(old, new)
+        self._note({"what": "rename", "from": old, "to": new})
+        return self
+
+    def merge(self, source: str, into: str) -> "GraphClassifier":
+        """All nodes of one class become another's."""
+        self._fitted()
+        with self._all_or_nothing():
+            before = self.ledger_
+            self.ledger_ = before.merged(source, into)
+            exact = self._restate()
+            if not exact:
+                self.ledger_ = before.united(source, into)
+            self._settle({"what": "merge", "from": source, "into": into, "exact": exact})
+        return self
+
+    def retire(self, name: str) -> "GraphClassifier":
+        """Never answer a class again, and let its nodes be without a label."""
+        self._fitted()
+        with self._all_or_nothing():
+            self.ledger_ = self.ledger_.retired(name)
+            self._settle({"what": "retire", "class": name, "exact": self._restate()})
+        return self
+
+    def _restate(self) -> bool:
+        """Let the learner know what the ledger says, and nothing else; False if its method cannot."""
+        return self.learner_.restate(self._graph().visible, *self.ledger_.knowledge())
+
+    # The graph
+
+    def add_nodes(
+        self, ids: Sequence[Any], features: Any = None, *, texts: Sequence[str] | None = None
+    ) -> "GraphClassifier":
+        """New nodes, with this graph's feature columns, or with texts if it was made from text; without edges yet."""
+        return self.grow(nodes=(ids, features, texts))
+
+    def add_edges(
+        self, source: Sequence[Any], target: Sequence[Any], weights: np.ndarray | None = None
+    ) -> "GraphClassifier":
+        """New edges between nodes that are there, given by the ids of their ends."""
+        return self.grow(edges=(source, target, weights))
+
+    def grow(
+        self,
+        *,
+        nodes: tuple[Sequence[Any], Any, Sequence[str] | None] | None = None,
+        edges: tuple[Sequence[Any], Sequence[Any], np.ndarray | None] | None = None,
+    ) -> "GraphClassifier":
+        """Nodes (ids, features, texts) and edges (sources, targets, weights) in one change."""
+        self._fitted()
+        graph, touched = self._graph(), []
+        if nodes is not None:
+            ids, features, texts = nodes
+            graph, fresh = graph.with_nodes(ids, graph.features_of(features, texts=texts))
+            touched.append(fresh)
+        if edges is not None:
+            graph, ends = graph.with_edges(*edges)
+            touched.append(ends)
+        count = (graph.node_count - self._graph().node_count, graph.edge_count - self._graph().edge_count)
+        self._move(graph, touched, {"what": "grow", "nodes": count[0], "edges": count[1]})
+        return self
+
+    def remove_edges(self, source: Sequence[Any], target: Sequence[Any]) -> "GraphClassifier":
+        return self.shrink(edges=(source, target))
+
+    def remove_nodes(self, ids: Sequence[Any]) -> "GraphClassifier":
+        """Nodes leave with their edges and labels; a class that loses its last label is retired."""
+        return self.shrink(nodes=ids)
+
+    def shrink(
+        self, *, nodes: Sequence[Any] | None = None, edges: tuple[Sequence[Any], Sequence[Any]] | None = None
+    ) -> "GraphClassifier":
+        """Edges and nodes leave in one change."""
+        self._fitted()
+        graph, touched, gone = self._graph(), [], np.zeros(0, dtype=np.int64)
+        if edges is not None:
+            graph, ends = graph.without_edges(*edges)
+            touched.append(ends)
+        if nodes is not None:
+            graph, gone, around = graph.without_nodes(nodes)
+            touched = [ends[~np.isin(ends, gone)] for ends in touched] + [around]
+        count = (self._graph().node_count - graph.node_count, self._graph().edge_count - graph.edge_count)
+        self._move(graph, touched, {"what": "shrink", "nodes": count[0], "edges": count[1]}, gone)
+        return self
+
+    def _move(
+        self, graph: GrowingGraph, touched: list[np.ndarray], change: dict[str, Any], gone: np.ndarray | None = None
+    ) -> None:
+        """Go on with a changed graph: only embeddings within reach of the change are computed anew."""
+        old = self._graph()
+        with self._all_or_nothing():
+            table = self.learner_.embedding_table(old.visible)
+            reached = graph.reach(
+                np.unique(np.concatenate(touched)) if touched else np.zeros(0, np.int64), self.learner_.reach
+            )
+            share = reached.size / max(1, graph.node_count)
+            if share <= WHOLE_ABOVE and table.shape[1]:
+                stayed = np.isin(graph.numbers, old.numbers, assume_unique=True)
+                moved = np.empty((graph.node_count, table.shape[1]), dtype=table.dtype)
+                moved[stayed] = table[old.visible.rows(graph.numbers[stayed])]
+                if reached.size:
+                    moved[reached] = self.learner_.embed_rows(graph.visible, reached)
+                self.learner_.use_table(graph.visible, moved)
+            self.graph_ = graph
+            if gone is not None and gone.size:
+                self.learner_.drop_nodes(gone)
+                self.ledger_, change["retired"] = _without_empty_classes(self.ledger_.without_nodes(gone))
+                change["exact"] = self._restate()
+            self._settle({**change, "within_reach": round(share, 4)})
+
+    # Asking
+
+    def predict(self, nodes: Sequence[Any] | None = None) -> np.ndarray:
+        """(n,) the likeliest class of each node, or of all nodes in the order of ``node_ids_``."""
+        return np.array(self.classes_, dtype=object)[self.predict_proba(nodes).argmax(axis=1)]
+
+    def predict_proba(self, nodes: Sequence[Any] | None = None) -> np.ndarray:
+        """(n, classes) probabilities in the order of ``classes_``; each row sums to 1."""
+        return self._probabilities(self._asked(nodes))
+
+    def unknown_scores(self, nodes: Sequence[Any] | None = None) -> np.ndarray:
+        """(n,) the share of known nodes that look less strange; above ``calibration_.threshold`` a node is unknown."""
+        return self.calibration_.unknown_scores(self._active(self._asked(nodes)))
+
+    def predictions(self, nodes: Sequence[Any] | None = None) -> Predictions:
+        """Columns ``node, class, probability, unknown_score, unknown`` of some nodes, or of all."""
+        scores = self._asked(nodes)
+        probabilities = self._probabilities(scores)
+        best = probabilities.argmax(axis=1)
+        unknown = self.calibration_.unknown_scores(self._active(scores))
+        ids = self.node_ids_ if nodes is None else self._graph().with_own_ids(nodes)
+        return {
+            "node": ids,
+            "class": np.array(self.classes_, dtype=object)[best],
+            "probability": probabilities[np.arange(best.size), best],
+            "unknown_score": unknown,
+            "unknown": unknown > self.calibration_.threshold,
+        }
+
+    @property
+    def node_ids_(self) -> np.ndarray:
+        """The user's ids of all nodes."""
+        return self._graph().ids
+
+    def all_scores(self) -> np.ndarray:
+        """(n, columns) the learner's scores of every node; computed once for a state of the model."""
+        if self._scores is None:
+            graph = self._graph()
+            self.learner_.embedding_table(graph.visible)
+            self._scores = self.learner_.scores(graph.visible, graph.numbers)
+        return self._scores
+
+    def _asked(self, nodes: Sequence[Any] | None) -> np.ndarray:
+        scores = self._fitted().all_scores()
+        return scores if nodes is None else scores[self._graph().visible.rows(self._numbers(nodes))]
+
+    def _active(self, scores: np.ndarray) -> np.ndarray:
+        return scores[:, self.ledger_.class_of_column() >= 0]
+
+    def _probabilities(self, scores: np.ndarray) -> np.ndarray:
+        of_column = self.ledger_.class_of_column()
+        shares = self.calibration_.probabilities(self._active(scores))
+        joined = np.zeros((len(scores), len(self.classes_)), dtype=shares.dtype)
+        np.add.at(joined.T, of_column[of_column >= 0], shares.T)
+        return joined
+
+    # Keeping
+
+    def save(self, folder: Any, *, wait: float = 60.0) -> int:
+        """Write the model as the folder's next version; answers its number. See :class:`ModelFolder`."""
+        from graphfcl.production.folder import ModelFolder
+
+        return ModelFolder(folder).save(self, wait=wait)
+
+    @classmethod
+    def load(cls, folder: Any, *, version: int | None = None, device: str = "cpu") -> "GraphClassifier":
+        """The newest version of a model, or an older one."""
+        from graphfcl.production.folder import ModelFolder
+
+        return ModelFolder(folder).load(version, device=device)
+
+    # Inside
+
+    def _fitted(self) -> "GraphClassifier":
+        if self.graph_ is None:
+            raise InputError("this classifier is not fitted: call fit with a graph first.")
+        return self
+
+    def _graph(self) -> GrowingGraph:
+        self._fitted()
+        assert self.graph_ is not None
+        return self.graph_
+
+    def _numbers(self, nodes: Sequence[Any]) -> np.ndarray:
+        graph = self._graph()
+        rows = graph.rows_of_ids(nodes)
+        if (rows < 0).any():
+            missing = np.asarray(nodes)[rows < 0]
+            more = f" (and {missing.size - 1} more)" if missing.size > 1 else ""
+            raise InputError(f"node {str(missing[0])!r}{more} is not in the graph: check the ids.")
+        return graph.numbers[rows]
+
+    @contextmanager
+    def _all_or_nothing(self) -> Iterator[None]:
+        """If anything goes wrong inside, the model is what it was before."""
+        graph, ledger, calibration, scores = self._graph(), self.ledger_, self.calibration_, self._scores
+        state, table, count = self.learner_.state(), self.learner_.embedding_table(graph.visible), len(self.history)
+        try:
+            yield
+        except BaseException:
+            self.graph_, self.ledger_, self.calibration_, self._scores = graph, ledger, calibration, scores
+            self.learner_.load_state(state)
+            self.learner_.use_table(graph.visible, table)
+            del self.history[count:]
+            raise
+
+    def _settle(self, change: dict[str, Any]) -> None:
+        """After a change: scores, calibration, accuracy on validation nodes, an entry in the history."""
+        self._scores = None
+        graph, ledger = self._graph(), self.ledger_
+        scores, of_column = self.all_scores(), ledger.class_of_column()
+        active = np.flatnonzero(of_column >= 0)
+        place = np.full(of_column.size, -1, dtype=np.int64)
+        place[active] = np.arange(active.size)
+        nodes, columns = ledger.of_part(Part.VALIDATION)
+        rows = graph.visible.rows(nodes)
+        few = len({ledger.names[c] for c in active if c >= ledger.many})
+        if nodes.size:
+            asked = scores[rows][:, active]
+            self.calibration_ = self.calibration_.set_anew(asked, place[columns], few / len(ledger.classes))
+        recalls = class_recalls(of_column[columns], of_column[active][scores[rows][:, active].argmax(axis=1)], ledger)
+        learned = leave_one_out(self.learner_, graph.visible, ledger, active)
+        self._note(change, recalls, learned)
+
+    def _note(
+        self, change: dict[str, Any], recalls: dict[str, float] | None = None, learned: dict[str, float] | None = None
+    ) -> None:
+        entry: dict[str, Any] = {"version": None, "when": _now(), **change}
+        if recalls is not None:
+            entry["accuracy"] = {
+                "validation": _mean(recalls.values()),
+                "leave_one_out": None if learned is None else _mean(learned.values()),
+                "classes": {name: round(value, 4) for name, value in {**recalls, **(learned or {})}.items()},
+            }
+            warning = lost(self.history, entry, self.max_loss)
+            if warning:
+                entry["warning"] = warning
+        self.history.append(entry)
+
+
+class _SharedEncoders(EncoderStore):
+    """The rehearsal and the fit share their pre-trained encoder: it sees base classes only, which are the same."""
+
+    def __init__(self) -> None:
+        self.found: dict[str, Tensors] = {}
+
+    def get(self, key: dict[str, Any], compute: Callable[[], Tensors]) -> Tensors:
+        name = repr(sorted(key.items()))
+        if name not in self.found:
+            self.found[name] = compute()
+        return self.found[name]
+
+
+def _without_empty_classes(ledger: Ledger) -> tuple[Ledger, list[str]]:
+    """Retire classes that no labelled node stands for any more."""
+    train, supports = ledger.knowledge()
+    present = {ledger.names[column] for column in np.concatenate([train[1], supports[1]]).tolist()}
+    emptied = [name for name in ledger.classes if name not in present]
+    for name in emptied:
+        ledger = ledger.retired(name)
+    return ledger, emptied
+
+
+def _now() -> str:
+    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+
+
+def _mean(values: Any) -> float | None:
+    listed = list(values)
+    return round(float(np.mean(listed)), 4) if listed else None
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value

@@ -1,0 +1,205 @@
+"""A classifier as a handful of files and some plain values, and back. Nothing is ever unpickled.
+
+Files that rarely change stand alone, so that a version shares them with those before it.
+"""
+
+import io
+import json
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from graphfcl.errors import InputError
+from graphfcl.graph import TextWeights
+from graphfcl.methods import LearnerState, find_method
+from graphfcl.production.calibration import Calibration
+from graphfcl.production.classifier import GraphClassifier
+from graphfcl.production.growing import GrowingGraph
+from graphfcl.production.ledger import Ledger, Part
+
+Files = dict[str, bytes]
+FILES = {
+    "nodes": "npz",
+    "edges": "npz",
+    "features": "npz",
+    "network": "safetensors",
+    "knowledge": "safetensors",
+    "ledger": "parquet",
+}
+
+
+class Damaged(ValueError):
+    """The content of a file does not fit together; says which and how."""
+
+
+def encode(model: GraphClassifier) -> tuple[Files, dict[str, Any]]:
+    """The files of a model by name, and everything else as JSON values."""
+    from safetensors.torch import save
+
+    graph = model.graph_
+    assert graph is not None
+    state = model.learner_.state()
+    tensors = {name: tensor.contiguous() for name, tensor in state.tensors.items()}
+    network = {name: tensor for name, tensor in tensors.items() if name.startswith("network.")}
+    files = {
+        "nodes": _npz(numbers=graph.numbers, ids=graph.ids, next_number=np.array(graph.next_number)),
+        "edges": _edges(graph),
+        "features": _features(graph),
+        "network": save(network),
+        "knowledge": save({name: tensor for name, tensor in tensors.items() if name not in network}),
+        "ledger": _ledger(model.ledger_, graph),
+    }
+    values = {
+        "method": model.method,
+        "settings": find_method(model.method).settings_as_json(model.learner_),
+        "way": model.way,
+        "shot": model.shot,
+        "seed": model.seed,
+        "max_loss": model.max_loss,
+        "learner": state.values,
+        "classes": list(model.ledger_.names),
+        "many": model.ledger_.many,
+        "calibration": model.calibration_.as_json(),
+    }
+    return files, values
+
+
+def decode(files: Files, values: dict[str, Any], *, device: str) -> GraphClassifier:
+    """The reverse; raises :class:`Damaged` or :class:`InputError` before anything wrong is used."""
+    from safetensors import SafetensorError
+    from safetensors.torch import load
+
+    try:
+        model = GraphClassifier(
+            values["method"],
+            values["settings"],
+            way=values["way"],
+            shot=values["shot"],
+            seed=values["seed"],
+            max_loss=values["max_loss"],
+            device=device,
+        )
+        graph = _graph(files)
+        learner = find_method(model.method).make(
+            find_method(model.method).flat_settings(values["settings"]), seed=model.seed, device=device
+        )
+        learner.load_state(LearnerState({**load(files["network"]), **load(files["knowledge"])}, values["learner"]))
+        ledger = _read_ledger(files["ledger"], tuple(values["classes"]), values["many"])
+        calibration = Calibration.from_json(values["calibration"])
+    except InputError:
+        raise
+    except (SafetensorError, KeyError, TypeError, ValueError, RuntimeError, OSError) as error:
+        raise Damaged(f"its parts do not fit together ({_first_line(error)})") from error
+    if len(ledger.names) != len(learner.classes_) or not np.isin(ledger.nodes, graph.numbers).all():
+        raise Damaged("its ledger does not fit its learner and its graph")
+    model.settings = find_method(model.method).flat_settings(values["settings"])
+    model.graph_, model.learner_, model.ledger_, model.calibration_ = graph, learner, ledger, calibration
+    return model
+
+
+def _first_line(error: BaseException) -> str:
+    return str(error).strip().splitlines()[0][:120] if str(error).strip() else type(error).__name__
+
+
+def _npz(**arrays: np.ndarray) -> bytes:
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, allow_pickle=False, **arrays)
+    return buffer.getvalue()
+
+
+def _read_npz(content: bytes) -> dict[str, np.ndarray]:
+    with np.load(io.BytesIO(content), allow_pickle=False) as archive:
+        return {name: archive[name] for name in archive.files}
+
+
+def _edges(graph: GrowingGraph) -> bytes:
+    """Each edge once, from the smaller row to the larger."""
+    upper = sparse.triu(graph.adjacency, k=1, format="csr")
+    weights = {} if (upper.data == 1).all() else {"weights": upper.data}
+    return _npz(indptr=upper.indptr, indices=upper.indices, **weights)
+
+
+def _features(graph: GrowingGraph) -> bytes:
+    arrays: dict[str, np.ndarray] = {"shape": np.array(graph.features.shape)}
+    if isinstance(graph.features, np.ndarray):
+        arrays["dense"] = graph.features
+    else:
+        for part in ("indptr", "indices", "data"):
+            arrays[part] = getattr(graph.features, part)
+    if graph.feature_names is not None:
+        arrays["names"] = graph.feature_names
+    if graph.text_weights is not None:
+        arrays["text_columns"] = graph.text_weights.columns
+        arrays["text_weights"] = graph.text_weights.inverse_document_frequency
+    return _npz(**arrays)
+
+
+def _graph(files: Files) -> GrowingGraph:
+    nodes, edges, features = (_read_npz(files[name]) for name in ("nodes", "edges", "features"))
+    count = nodes["numbers"].size
+    indices = edges["indices"]
+    weights = edges.get("weights", np.ones(indices.size, dtype=np.float32))
+    upper = sparse.csr_array((weights, indices, edges["indptr"]), shape=(count, count))
+    adjacency = sparse.csr_array(upper + upper.T)
+    adjacency.sort_indices()
+    if "dense" in features:
+        rows: Any = features["dense"]
+    else:
+        parts = (features["data"], features["indices"], features["indptr"])
+        rows = sparse.csr_array(parts, shape=tuple(features["shape"].tolist()))
+    if rows.shape[0] != count or nodes["ids"].size != count:
+        raise Damaged("its nodes and their features differ in number")
+    text = None
+    if "text_columns" in features:
+        text = TextWeights(features["text_columns"], features["text_weights"])
+    return GrowingGraph(
+        numbers=nodes["numbers"],
+        next_number=int(nodes["next_number"]),
+        ids=nodes["ids"],
+        adjacency=adjacency,
+        features=rows,
+        feature_names=features.get("names"),
+        text_weights=text,
+    )
+
+
+def _ledger(ledger: Ledger, graph: GrowingGraph) -> bytes:
+    """A table that a person can open: node, class, part; and the numbers a learner speaks of."""
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    names = [ledger.names[column] for column in ledger.columns.tolist()]
+    table = pa.table(
+        {
+            "node": pa.array(graph.ids[graph.visible.rows(ledger.nodes)]),
+            "class": pa.array(names, pa.string()),
+            "part": pa.array([Part(part).name.lower() for part in ledger.parts.tolist()], pa.string()),
+            "number": pa.array(ledger.nodes),
+            "column": pa.array(ledger.columns),
+        }
+    )
+    buffer = io.BytesIO()
+    parquet.write_table(table, buffer, compression="zstd")
+    return buffer.getvalue()
+
+
+def _read_ledger(content: bytes, names: tuple[str | None, ...], many: int) -> Ledger:
+    import pyarrow as pa
+    from pyarrow import parquet
+
+    try:
+        table = parquet.read_table(io.BytesIO(content))
+        kinds = {part.name.lower(): int(part) for part in Part}
+        parts = np.array([kinds[part] for part in table["part"].to_pylist()], dtype=np.int8)
+        nodes, columns = (table[name].to_numpy().astype(np.int64) for name in ("number", "column"))
+    except pa.ArrowException as error:
+        raise Damaged("its ledger is no table") from error
+    if columns.size and not 0 <= columns.min() <= columns.max() < len(names):
+        raise Damaged("its ledger names a class that is not there")
+    return Ledger(nodes=nodes, columns=columns, parts=parts, names=names, many=many)
+
+
+def canonical(values: Any) -> bytes:
+    """JSON that is the same for the same values."""
+    return json.dumps(values, sort_keys=True, separators=(",", ":"), allow_nan=True).encode()

@@ -1,0 +1,321 @@
+"""A model on disk: numbered, immutable versions and one pointer.
+
+::
+
+    current                    {"version": 7}
+    versions/000007.json       what version 7 is: the names of its files, plain values, its changes, its own checksum
+    objects/<sha256>.npz|…     the files; a version shares those that did not change
+    cache/                     embeddings and scores of the newest version: may be deleted at any time
+    lock                       held by the one process that writes
+
+A version's files are written aside, flushed and renamed; then its page; then the pointer. Whoever reads follows the
+pointer and finds whole versions only. Nothing that the pointer ever showed is changed or removed.
+"""
+
+import datetime
+import fcntl
+import json
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import numpy as np
+
+import graphfcl
+from graphfcl.errors import InputError
+from graphfcl.files import read_bytes, sha256_of, write_durably
+from graphfcl.production.classifier import GraphClassifier
+from graphfcl.production.codec import FILES, Damaged, Files, canonical, decode, encode
+
+FORMAT = 1
+POLL = 0.05
+
+
+class ModelFolder:
+    """The folder of one model."""
+
+    def __init__(self, path: str | Path) -> None:
+        self.path = Path(path)
+
+    # Reading
+
+    def exists(self) -> bool:
+        return (self.path / "current").exists()
+
+    def current(self) -> int:
+        """The number of the newest version."""
+        content = read_bytes(self.path / "current", "the model")
+        try:
+            return int(json.loads(content)["version"])
+        except (ValueError, KeyError, TypeError) as error:
+            raise InputError(
+                f"{self.path / 'current'} is damaged: `graphfcl rollback --model {self.path} {self._newest_good()}` "
+                "goes on from the last version that is whole."
+            ) from error
+
+    def page(self, version: int) -> dict[str, Any]:
+        """What a version is; checked."""
+        path = self._page_path(version)
+        if not path.exists():
+            raise InputError(
+                f"{self.path} has no version {version}: `graphfcl history --model {self.path}` lists them."
+            )
+        try:
+            page = json.loads(read_bytes(path, "the version"))
+            claimed = page.pop("sha256")
+            number = page["format"]
+        except (ValueError, KeyError, TypeError, AttributeError) as error:
+            raise self._damaged(version, f"{path.name} is no page of a version") from error
+        if not isinstance(number, int) or number > FORMAT:
+            raise InputError(
+                f"{self.path}, version {version}, has format {number}; this graphfcl reads up to {FORMAT}: use the "
+                f"graphfcl that wrote it ({page.get('graphfcl', 'unknown')})."
+            )
+        if claimed != sha256_of(canonical(page)):
+            raise self._damaged(version, f"the checksum of {path.name} does not fit")
+        return page
+
+    def load(self, version: int | None = None, *, device: str = "cpu") -> GraphClassifier:
+        """A version, the newest if none is named."""
+        number = self.current() if version is None else version
+        page = self.page(number)
+        files = self._files(page)
+        try:
+            model = decode(files, page["values"], device=device)
+        except Damaged as error:
+            raise self._damaged(number, str(error)) from error
+        model.version = number
+        model.history = self.history(number)
+        self._use_cache(model, page)
+        return model
+
+    def history(self, upto: int | None = None) -> list[dict[str, Any]]:
+        """Every change, oldest first, with the version it made."""
+        entries: list[dict[str, Any]] = []
+        for number in range(1, (self.current() if upto is None else upto) + 1):
+            try:
+                entries += [{**change, "version": number} for change in self.page(number)["changes"]]
+            except InputError as error:
+                entries.append({"version": number, "when": "", "what": "damaged", "error": str(error)})
+        return entries
+
+    def _files(self, page: dict[str, Any]) -> Files:
+        files = {}
+        for name, kind in FILES.items():
+            path = self.path / "objects" / f"{page['files'][name]}.{kind}"
+            try:
+                files[name] = read_bytes(path, "the file")
+            except InputError as error:
+                raise self._damaged(page["version"], f"its file {path.name} cannot be read") from error
+            if sha256_of(files[name]) != page["files"][name]:
+                raise self._damaged(page["version"], f"its file {path.name} ({name}) has another checksum")
+        return files
+
+    def _damaged(self, version: int, why: str) -> InputError:
+        good = self._newest_good(below=version)
+        hint = (
+            f"`graphfcl rollback --model {self.path} {good}` goes on from the last version before it that is whole"
+            if good
+            else "there is no whole version before it"
+        )
+        return InputError(f"{self.path}: version {version} is damaged, {why}: {hint}.")
+
+    def _newest_good(self, below: int | None = None) -> int:
+        """The newest version whose page and files are all whole; 0 if there is none."""
+        for number in reversed(self._numbers()):
+            if below is not None and number >= below:
+                continue
+            try:
+                page = json.loads(self._page_path(number).read_bytes())
+                if page.pop("sha256") != sha256_of(canonical(page)):
+                    continue
+                paths = [self.path / "objects" / f"{page['files'][name]}.{kind}" for name, kind in FILES.items()]
+                if all(sha256_of(path.read_bytes()) == path.stem for path in paths):
+                    return number
+            except (OSError, ValueError, KeyError, TypeError, AttributeError):
+                continue
+        return 0
+
+    def _numbers(self) -> list[int]:
+        return sorted(int(path.stem) for path in (self.path / "versions").glob("*.json") if path.stem.isdigit())
+
+    def _page_path(self, version: int) -> Path:
+        return self.path / "versions" / f"{version:06d}.json"
+
+    # Writing
+
+    @contextmanager
+    def writing(self, wait: float = 60.0) -> Iterator[None]:
+        """Only one process writes at a time; another waits so many seconds, then it is refused."""
+        with self._open_lock() as lock:
+            until = time.monotonic() + wait
+            while True:
+                try:
+                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                except OSError as error:
+                    if time.monotonic() >= until:
+                        raise InputError(
+                            f"{self.path} is being changed by another process, for longer than {wait:g} s: try again "
+                            "later, or wait longer with --wait; nothing was changed."
+                        ) from error
+                    time.sleep(POLL)
+            self._sweep()
+            yield
+
+    def _open_lock(self) -> BinaryIO:
+        try:
+            self.path.mkdir(parents=True, exist_ok=True)
+            return open(self.path / "lock", "ab")
+        except OSError as error:
+            raise InputError(
+                f"{self.path} cannot be written ({error.strerror}): choose a folder that you may write to."
+            ) from error
+
+    def _sweep(self) -> None:
+        """Remove what a killed writer left half done; nobody else writes now."""
+        for folder in ("objects", "versions", "cache", "."):
+            for path in (self.path / folder).glob(".*.tmp"):
+                with suppress(OSError):
+                    path.unlink()
+
+    @contextmanager
+    def editing(self, wait: float = 60.0, *, device: str = "cpu") -> Iterator[GraphClassifier]:
+        """The newest version, to be changed; what was changed becomes the next version, or nothing does."""
+        if not self.exists():
+            raise InputError(f"{self.path} holds no model: make one with `graphfcl fit --model {self.path}`.")
+        with self.writing(wait):
+            model = self.load(device=device)
+            yield model
+            if _changes(model):
+                self._write(model)
+
+    def save(self, model: GraphClassifier, *, wait: float = 60.0) -> int:
+        """Write a model as the next version. Refused if the folder has moved on since the model was loaded."""
+        model._fitted()
+        with self.writing(wait):
+            there = self.current() if self.exists() else None
+            if there is not None and model.version != there:
+                raise InputError(
+                    f"{self.path} holds version {there} of a model, which this one was not loaded from: load it and "
+                    "change it again, or save to another folder."
+                )
+            if there is not None and not _changes(model):
+                return there
+            return self._write(model)
+
+    def _write(self, model: GraphClassifier) -> int:
+        files, values = encode(model)
+        parent = model.version if self.exists() else None
+        number = 1 if parent is None else parent + 1
+        changes = model.history if parent is None else _changes(model)
+        changes = [{key: value for key, value in change.items() if key != "version"} for change in changes]
+        names = self._write_files(files)
+        page = self._publish(number, parent, names, values, changes)
+        for entry in model.history:
+            entry["version"] = number if entry["version"] is None or parent is None else entry["version"]
+        model.version = number
+        self._write_cache(model, page)
+        return number
+
+    def _write_files(self, files: Files) -> dict[str, str]:
+        names = {}
+        for name, content in files.items():
+            names[name] = sha256_of(content)
+            path = self.path / "objects" / f"{names[name]}.{FILES[name]}"
+            with suppress(OSError):
+                if sha256_of(path.read_bytes()) == names[name]:
+                    continue
+            write_durably(path, lambda file, content=content: file.write(content))  # type: ignore[misc]
+        return names
+
+    def _publish(
+        self,
+        number: int,
+        parent: int | None,
+        files: dict[str, str],
+        values: dict[str, Any],
+        changes: list[dict[str, Any]],
+    ) -> dict[str, Any]:
+        """Write the page of a version whose files are there, then move the pointer."""
+        page = {
+            "format": FORMAT,
+            "graphfcl": graphfcl.__version__,
+            "version": number,
+            "parent": parent,
+            "written": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
+            "files": files,
+            "values": values,
+            "changes": changes,
+        }
+        # Through JSON once, so that the checksum is that of what will be read.
+        page = json.loads(canonical(page))
+        content = canonical({**page, "sha256": sha256_of(canonical(page))})
+        write_durably(self._page_path(number), lambda file: file.write(content))
+        write_durably(self.path / "current", lambda file: file.write(canonical({"version": number})))
+        return page
+
+    def rollback(self, version: int, *, wait: float = 60.0) -> int:
+        """Write a new version equal to an old one; answers its number. Works also if newer versions are damaged."""
+        if not (self.path / "versions").is_dir():
+            raise InputError(f"{self.path} holds no model: check the path.")
+        with self.writing(wait):
+            page = self.page(version)
+            self._files(page)
+            number = self._numbers()[-1] + 1
+            with suppress(InputError):
+                # A page above the pointer was never acknowledged: its number is free.
+                number = self.current() + 1
+            change = {"what": "rollback", "to": version, "when": _now()}
+            page = self._publish(number, number - 1, page["files"], page["values"], [change])
+            self._write_cache(self.load(number), page)
+            return number
+
+    # Embeddings and scores of the newest version, so that asking needs no forward pass
+
+    def _cache_key(self, page: dict[str, Any]) -> str:
+        files = {name: page["files"][name] for name in FILES if name != "ledger"}
+        return sha256_of(canonical([files, page["values"]["method"], page["values"]["learner"]]))
+
+    def _write_cache(self, model: GraphClassifier, page: dict[str, Any]) -> None:
+        from safetensors.numpy import save
+
+        graph = model.graph_
+        assert graph is not None
+        tensors = {"table": model.learner_.embedding_table(graph.visible), "scores": model.all_scores()}
+        tensors = {name: np.ascontiguousarray(tensor) for name, tensor in tensors.items()}
+        digest = sha256_of(b"".join(tensor.tobytes() for tensor in tensors.values()))
+        content = save(tensors, {"key": self._cache_key(page), "sha256": digest})
+        with suppress(InputError):  # it can be computed again
+            write_durably(self.path / "cache" / "newest.safetensors", lambda file: file.write(content))
+
+    def _use_cache(self, model: GraphClassifier, page: dict[str, Any]) -> None:
+        from safetensors import SafetensorError
+        from safetensors.numpy import load
+
+        graph = model.graph_
+        assert graph is not None
+        try:
+            content = (self.path / "cache" / "newest.safetensors").read_bytes()
+            size = int.from_bytes(content[:8], "little")
+            header = json.loads(content[8 : 8 + size])["__metadata__"]
+            if header["key"] != self._cache_key(page):
+                return
+            tensors = load(content)
+            if header["sha256"] != sha256_of(tensors["table"].tobytes() + tensors["scores"].tobytes()):
+                return
+        except (OSError, ValueError, KeyError, TypeError, SafetensorError):
+            return
+        model.learner_.use_table(graph.visible, tensors["table"])
+        model._scores = tensors["scores"]
+
+
+def _changes(model: GraphClassifier) -> list[dict[str, Any]]:
+    """What has been changed since the model was loaded or saved."""
+    return [entry for entry in model.history if entry["version"] is None]
+
+
+def _now() -> str:
+    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")

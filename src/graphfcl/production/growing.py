@@ -1,0 +1,215 @@
+"""A graph that grows and shrinks while a learner lives on it."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from graphfcl.errors import InputError
+from graphfcl.graph import Features, Graph, TextWeights, VisibleGraph
+from graphfcl.graph.build import adjacency_from_edges, clean_features
+from graphfcl.graph.text import count_known_words
+
+
+@dataclass(frozen=True, eq=False)
+class GrowingGraph:
+    """Immutable: every change answers a new graph.
+
+    numbers: (n,) int64, ascending. A node keeps its number for ever, and no number is given twice: learners and the
+        ledger speak of nodes by them. ``next_number`` is the first that was never given.
+    ids: (n,) the user's own, int64 or text.
+    adjacency: (n, n) CSR, symmetric, no self loops. features: (n, d), word counts if ``text_weights`` is set.
+    text_weights: what turns word counts into features, fitted once.
+    """
+
+    numbers: np.ndarray
+    next_number: int
+    ids: np.ndarray
+    adjacency: sparse.csr_array
+    features: Features
+    feature_names: np.ndarray | None = None
+    text_weights: TextWeights | None = None
+
+    @classmethod
+    def of(cls, graph: Graph) -> "GrowingGraph":
+        """All nodes and edges of a graph; its words are weighed by how often they occur in it."""
+        count = graph.node_count
+        weights = None if graph.text is None else TextWeights.fit(graph.features, graph.text.min_nodes)
+        return cls(
+            numbers=np.arange(count, dtype=np.int64),
+            next_number=count,
+            ids=graph.node_ids,
+            adjacency=graph.adjacency,
+            features=graph.features,
+            feature_names=graph.feature_names,
+            text_weights=weights,
+        )
+
+    @property
+    def node_count(self) -> int:
+        return int(self.numbers.size)
+
+    @property
+    def edge_count(self) -> int:
+        return int(self.adjacency.nnz) // 2
+
+    @cached_property
+    def visible(self) -> VisibleGraph:
+        """What a learner sees: everything (the track ``open``)."""
+        features = self.features if self.text_weights is None else self.text_weights.apply(self.features)
+        return VisibleGraph(nodes=self.numbers, adjacency=self.adjacency, features=features)
+
+    def with_own_ids(self, ids: Any) -> np.ndarray:
+        """Ids as this graph's are: whole numbers where they all are, else text."""
+        given = np.asarray(ids)
+        if self.ids.dtype.kind != "i":
+            return given.astype(str)
+        try:
+            numbers = given.astype(np.int64)
+        except (ValueError, OverflowError):
+            return given.astype(str)
+        return numbers if np.array_equal(numbers.astype(str), given.astype(str)) else given.astype(str)
+
+    def rows_of_ids(self, ids: Any) -> np.ndarray:
+        """(m,) rows of the user's ids; -1 where there is no such node."""
+        wanted = self.with_own_ids(ids)
+        if wanted.size == 0 or self.node_count == 0 or (wanted.dtype.kind == "i") != (self.ids.dtype.kind == "i"):
+            return np.full(wanted.shape, -1, dtype=np.int64)
+        place = np.searchsorted(self.ids, wanted, sorter=self._order).clip(max=self.node_count - 1)
+        rows = self._order[place]
+        return np.where(self.ids[rows] == wanted, rows, -1)
+
+    @cached_property
+    def _order(self) -> np.ndarray:
+        return np.argsort(self.ids, kind="stable")
+
+    # Changes; each answers the new graph and the numbers of the nodes whose own edges changed
+
+    def with_nodes(self, ids: Any, features: Features) -> tuple["GrowingGraph", np.ndarray]:
+        """More nodes, without edges yet. features: (m, d) as :meth:`features_of` or a matrix of the same columns."""
+        fresh = self.with_own_ids(ids)
+        if self.ids.dtype.kind == "i" and fresh.dtype.kind != "i":
+            raise InputError(f"node id {fresh[0]!r} is no whole number, but all ids of this graph are.")
+        known = self.rows_of_ids(fresh) >= 0
+        if known.any():
+            raise InputError(f"node {str(fresh[known][0])!r} is in the graph already: leave it out.")
+        if np.unique(fresh).size != fresh.size:
+            values, counts = np.unique(fresh, return_counts=True)
+            raise InputError(f"node {str(values[counts > 1][0])!r} stands twice among the new nodes: keep one.")
+        if features.shape != (fresh.size, self.features.shape[1]):
+            raise InputError(
+                f"the new nodes have features of shape {features.shape}, but {fresh.size} nodes with "
+                f"{self.features.shape[1]} features each are needed."
+            )
+        size = self.node_count + fresh.size
+        adjacency = self.adjacency.copy()
+        adjacency.resize((size, size))
+        numbers = np.arange(self.next_number, self.next_number + fresh.size, dtype=np.int64)
+        grown = replace(
+            self,
+            numbers=np.concatenate([self.numbers, numbers]),
+            next_number=self.next_number + fresh.size,
+            ids=np.concatenate([self.ids, fresh]),
+            adjacency=adjacency,
+            features=_stacked(self.features, features),
+        )
+        return grown, numbers
+
+    def features_of(self, values: Any = None, *, texts: Sequence[str] | None = None) -> Features:
+        """(m, d) features of new nodes, from a matrix with this graph's columns or from their texts."""
+        if texts is not None:
+            if self.text_weights is None or self.feature_names is None:
+                raise InputError("the features of this graph do not come from text: give its feature columns instead.")
+            return count_known_words(texts, self.feature_names)
+        if values is None:
+            raise InputError("the new nodes have no features: give a matrix, or texts if the graph was made from text.")
+        rows = values.shape[0] if hasattr(values, "shape") else len(values)
+        clean = clean_features(values, rows, "the new nodes")
+        if isinstance(self.features, np.ndarray):
+            return clean if isinstance(clean, np.ndarray) else clean.toarray()
+        return sparse.csr_array(clean)
+
+    def with_edges(
+        self, source: Any, target: Any, weights: np.ndarray | None = None
+    ) -> tuple["GrowingGraph", np.ndarray]:
+        """More edges, given by the ids of their ends; of two weights of a pair the larger stays."""
+        rows = self._ends(source, target)
+        added, _ = adjacency_from_edges(rows[0], rows[1], weights, self.node_count, "the new edges")
+        joined = self.adjacency.maximum(added).tocsr()
+        joined.sort_indices()
+        touched = np.unique((joined - self.adjacency).tocoo().row)
+        return replace(self, adjacency=joined), self.numbers[touched]
+
+    def without_edges(self, source: Any, target: Any) -> tuple["GrowingGraph", np.ndarray]:
+        """Fewer edges; one that is not there is an error."""
+        first, second = self._ends(source, target)
+        there = np.asarray(self.adjacency[first, second]).ravel() > 0
+        if not there.all():
+            place = int(np.flatnonzero(~there)[0])
+            raise InputError(
+                f"there is no edge between {str(self.ids[first[place]])!r} and {str(self.ids[second[place]])!r}: "
+                "leave it out; nothing was changed."
+            )
+        gone, _ = adjacency_from_edges(first, second, None, self.node_count, "the edges to remove")
+        kept = self.adjacency - self.adjacency.multiply(gone).tocsr()
+        kept.eliminate_zeros()
+        kept.sort_indices()
+        return replace(self, adjacency=sparse.csr_array(kept)), self.numbers[np.union1d(first, second)]
+
+    def without_nodes(self, ids: Any) -> tuple["GrowingGraph", np.ndarray, np.ndarray]:
+        """Fewer nodes, their edges with them: the graph, their numbers, and those of their neighbours."""
+        rows = self.rows_of_ids(ids)
+        if (rows < 0).any():
+            missing = np.asarray(ids)[rows < 0][0]
+            raise InputError(f"node {str(missing)!r} is not in the graph: leave it out; nothing was changed.")
+        stays = np.ones(self.node_count, dtype=bool)
+        stays[rows] = False
+        kept = np.flatnonzero(stays)
+        neighbours = np.unique(self.adjacency[rows].indices)
+        smaller = replace(
+            self,
+            numbers=self.numbers[kept],
+            ids=self.ids[kept],
+            adjacency=sparse.csr_array(self.adjacency[kept][:, kept]),
+            features=self.features[kept],
+        )
+        return smaller, self.numbers[rows], self.numbers[neighbours[stays[neighbours]]]
+
+    def reach(self, numbers: np.ndarray, hops: int) -> np.ndarray:
+        """Rows of all nodes at most ``hops`` edges away from some nodes.
+
+        Â of a node whose degree changed differs in its own row and in those of its neighbours, so what ``hops``
+        products with Â make of a node changes exactly there.
+        """
+        marked = np.zeros(self.node_count, dtype=bool)
+        frontier = self.visible.rows(numbers)
+        marked[frontier] = True
+        for _ in range(hops):
+            around = np.unique(self.adjacency[frontier].indices)
+            frontier = around[~marked[around]]
+            if frontier.size == 0:
+                break
+            marked[frontier] = True
+        return np.flatnonzero(marked)
+
+    def _ends(self, source: Any, target: Any) -> tuple[np.ndarray, np.ndarray]:
+        ends = []
+        for ids in (source, target):
+            rows = self.rows_of_ids(ids)
+            if (rows < 0).any():
+                missing = np.asarray(ids)[rows < 0][0]
+                raise InputError(
+                    f"an edge leads to node {str(missing)!r}, which is not in the graph: add the node first, or drop "
+                    "the edge; nothing was changed."
+                )
+            ends.append(rows)
+        return ends[0], ends[1]
+
+
+def _stacked(first: Features, second: Features) -> Features:
+    if isinstance(first, np.ndarray):
+        return np.concatenate([first, second])
+    return sparse.csr_array(sparse.vstack([first, second], format="csr"))

@@ -1,0 +1,185 @@
+"""Which node is labelled with which class, and what the classes are called now."""
+
+import difflib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import IntEnum
+from typing import Any
+
+import numpy as np
+
+from graphfcl.errors import InputError
+from graphfcl.methods.learner import Labelled
+from graphfcl.production.growing import GrowingGraph
+
+LISTED = 5  # offending lines named in a message
+
+
+class Part(IntEnum):
+    TRAIN = 0
+    VALIDATION = 1
+    SUPPORT = 2
+
+
+@dataclass(frozen=True)
+class Support:
+    """A node to learn, and where it was written."""
+
+    node: Any
+    class_name: str
+    place: str
+
+
+@dataclass(frozen=True, eq=False)
+class Ledger:
+    """Immutable: every change answers a new ledger.
+
+    nodes, columns, parts: (m,) the labelled nodes, the learner's columns of their classes, and :class:`Part`.
+    names: what the class of each column is called; None if it is retired. Two columns of one name are one class: that
+        is how classes are merged if the learner cannot be restated.
+    many: columns of session 0, which were learned from many labels.
+    """
+
+    nodes: np.ndarray
+    columns: np.ndarray
+    parts: np.ndarray
+    names: tuple[str | None, ...]
+    many: int
+
+    @classmethod
+    def of(cls, train: Labelled, validation: Labelled, names: Sequence[str]) -> "Ledger":
+        parts = [np.full(part[0].size, kind) for kind, part in ((Part.TRAIN, train), (Part.VALIDATION, validation))]
+        return cls(
+            nodes=np.concatenate([train[0], validation[0]]),
+            columns=np.concatenate([train[1], validation[1]]),
+            parts=np.concatenate(parts).astype(np.int8),
+            names=tuple(names),
+            many=len(names),
+        )
+
+    # Reading
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """The classes in use, in the order in which they were learned."""
+        return tuple(dict.fromkeys(name for name in self.names if name is not None))
+
+    def class_of_column(self) -> np.ndarray:
+        """(columns,) position in ``classes``; -1 where a column is retired."""
+        place = {name: number for number, name in enumerate(self.classes)}
+        return np.array([-1 if name is None else place[name] for name in self.names], dtype=np.int64)
+
+    def column_of(self, name: str) -> int | None:
+        """The column that further supports of a class join."""
+        return self.names.index(name) if name in self.names else None
+
+    def require(self, name: str) -> int:
+        column = self.column_of(name)
+        if column is None:
+            near = difflib.get_close_matches(name, self.classes, n=1)
+            hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(self.classes[:12])}."
+            raise InputError(f"the model knows no class {name!r}: {hint}")
+        return column
+
+    def of_part(self, part: Part) -> Labelled:
+        here = self.parts == part
+        return self.nodes[here], self.columns[here]
+
+    def knowledge(self, without: np.ndarray | None = None) -> tuple[Labelled, Labelled]:
+        """What a learner is restated with: labelled nodes of session 0's columns, and those of the others.
+
+        without: (m,) optional; which labelled nodes to leave out.
+        """
+        used = self.parts != Part.VALIDATION
+        if without is not None:
+            used &= ~without
+        first = used & (self.columns < self.many)
+        later = used & (self.columns >= self.many)
+        return (self.nodes[first], self.columns[first]), (self.nodes[later], self.columns[later])
+
+    # Changes
+
+    def check(self, supports: Sequence[Support], graph: GrowingGraph) -> np.ndarray:
+        """(supports,) node numbers; refuses all of them if one is wrong, and names each that is."""
+        if not supports:
+            raise InputError("there is nothing to learn: give at least one node and its class.")
+        rows = graph.rows_of_ids([str(support.node) for support in supports])
+        numbers = np.where(rows >= 0, graph.numbers[rows.clip(min=0)], -1)
+        known = dict(zip(self.nodes.tolist(), self.columns.tolist(), strict=True))
+        seen: dict[int, Support] = {}
+        wrong = []
+        for support, number in zip(supports, numbers.tolist(), strict=True):
+            fault = self._fault(support, number, known, seen)
+            if fault:
+                wrong.append(f"{support.place}: {fault}")
+            seen.setdefault(number, support)
+        if wrong:
+            more = f"; and {len(wrong) - LISTED} more" if len(wrong) > LISTED else ""
+            raise InputError(f"{'; '.join(wrong[:LISTED])}{more}. Mend these; nothing was learned.")
+        return numbers
+
+    def _fault(self, support: Support, number: int, known: Mapping[int, int], seen: Mapping[int, Support]) -> str:
+        if not support.class_name.strip():
+            return f"node {str(support.node)!r} has an empty class"
+        if number < 0:
+            return f"node {str(support.node)!r} is not in the graph"
+        if number in seen:
+            other = seen[number]
+            again = "again" if other.class_name == support.class_name else f"and has the class {other.class_name!r}"
+            return f"node {str(support.node)!r} stands in {other.place} {again}"
+        if number in known:
+            name = self.names[known[number]]
+            return f"node {str(support.node)!r} is labelled {name!r} already"
+        return ""
+
+    def with_supports(self, nodes: np.ndarray, columns: np.ndarray, new_names: Sequence[str]) -> "Ledger":
+        return replace(
+            self,
+            nodes=np.concatenate([self.nodes, nodes]),
+            columns=np.concatenate([self.columns, columns]),
+            parts=np.concatenate([self.parts, np.full(nodes.size, Part.SUPPORT, dtype=np.int8)]),
+            names=(*self.names, *new_names),
+        )
+
+    def without_nodes(self, nodes: np.ndarray) -> "Ledger":
+        return self._kept(~np.isin(self.nodes, nodes))
+
+    def _kept(self, kept: np.ndarray) -> "Ledger":
+        return replace(self, nodes=self.nodes[kept], columns=self.columns[kept], parts=self.parts[kept])
+
+    def renamed(self, old: str, new: str) -> "Ledger":
+        self.require(old)
+        if not new.strip():
+            raise InputError("the new name is empty: give the class a name.")
+        if new in self.names:
+            raise InputError(f"there is a class {new!r} already: merge the two, or choose another name.")
+        return replace(self, names=tuple(new if name == old else name for name in self.names))
+
+    def merged(self, source: str, into: str) -> "Ledger":
+        """All labelled nodes of one class become another's, and its columns are retired."""
+        target = self.require(into)
+        self.require(source)
+        if source == into:
+            raise InputError(f"{source!r} cannot be merged into itself.")
+        of_source = np.isin(self.columns, self._columns_named(source))
+        columns = np.where(of_source, target, self.columns)
+        return replace(self, columns=columns, names=tuple(None if name == source else name for name in self.names))
+
+    def united(self, source: str, into: str) -> "Ledger":
+        """One class of two columns: for learners that cannot be restated."""
+        self.require(into)
+        self.require(source)
+        if source == into:
+            raise InputError(f"{source!r} cannot be merged into itself.")
+        return replace(self, names=tuple(into if name == source else name for name in self.names))
+
+    def retired(self, name: str) -> "Ledger":
+        """The class is not answered any more, and its nodes are labelled no more."""
+        self.require(name)
+        if len(self.classes) == 1:
+            raise InputError(f"{name!r} is the only class left: a model needs one.")
+        kept = self._kept(~np.isin(self.columns, self._columns_named(name)))
+        return replace(kept, names=tuple(None if other == name else other for other in self.names))
+
+    def _columns_named(self, name: str) -> list[int]:
+        return [column for column, other in enumerate(self.names) if other == name]

@@ -1,0 +1,74 @@
+"""How good a model is on nodes that it did not learn from, and whether a change made it worse."""
+
+from typing import Any
+
+import numpy as np
+
+from graphfcl.graph import VisibleGraph
+from graphfcl.methods import Learner
+from graphfcl.production.ledger import Ledger, Part
+
+FOLDS = 20  # of leave-one-out; a class with more supports leaves out several at a time
+
+
+def class_recalls(labels: np.ndarray, found: np.ndarray, ledger: Ledger) -> dict[str, float]:
+    """Recall of each class that has nodes among these. Both are positions in the ledger's classes."""
+    count = len(ledger.classes)
+    asked = np.bincount(labels, minlength=count)
+    right = np.bincount(labels[labels == found], minlength=count)
+    return {ledger.classes[c]: float(right[c] / asked[c]) for c in np.flatnonzero(asked)}
+
+
+def leave_one_out(
+    learner: Learner, visible: VisibleGraph, ledger: Ledger, active: np.ndarray
+) -> dict[str, float] | None:
+    """Recall of the classes learned after session 0, each support asked about while it is left out.
+
+    Classes with one support have none to spare and are not measured; None if the learner cannot be restated.
+    """
+    of_column = ledger.class_of_column()
+    own = np.flatnonzero((ledger.columns >= ledger.many) & (ledger.parts != Part.VALIDATION))
+    own = own[of_column[ledger.columns[own]] >= 0]
+    order = own[np.argsort(ledger.columns[own], kind="stable")]
+    columns = ledger.columns[order]
+    rank = np.arange(order.size) - np.searchsorted(columns, columns)
+    shots = np.bincount(columns, minlength=len(ledger.names))[columns] if order.size else rank
+    folds = min(FOLDS, int(shots.max(initial=0)))
+    labels, answers = [], []
+    try:
+        for fold in range(folds):
+            left = order[(shots > 1) & (rank % folds == fold)]
+            if not left.size:
+                continue
+            without = np.zeros(ledger.nodes.size, dtype=bool)
+            without[left] = True
+            if not learner.restate(visible, *ledger.knowledge(without)):
+                return None
+            scores = learner.scores(visible, ledger.nodes[left])[:, active]
+            answers.append(of_column[active][scores.argmax(axis=1)])
+            labels.append(of_column[ledger.columns[left]])
+    finally:
+        if labels or folds:
+            learner.restate(visible, *ledger.knowledge())
+    if not labels:
+        return {}
+    return class_recalls(np.concatenate(labels), np.concatenate(answers), ledger)
+
+
+def lost(history: list[dict[str, Any]], entry: dict[str, Any], most: float) -> str | None:
+    """A warning if the classes known before lost more than ``most`` of their mean recall."""
+    before = next((past["accuracy"]["classes"] for past in reversed(history) if past.get("accuracy")), None)
+    if not before:
+        return None
+    now = entry["accuracy"]["classes"]
+    both = [name for name in before if name in now]
+    if not both:
+        return None
+    old, new = (float(np.mean([values[name] for name in both])) for values in (before, now))
+    if old - new <= most:
+        return None
+    worst = max(both, key=lambda name: before[name] - now[name])
+    return (
+        f"the {len(both)} classes known before lost {100 * (old - new):.1f} points of balanced accuracy "
+        f"({100 * old:.1f} to {100 * new:.1f}), most of all {worst!r}"
+    )

@@ -1,0 +1,150 @@
+"""Small tables that a user hands in: supports, nodes, edges. Every value is text; a message names the line."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from graphfcl.errors import InputError
+from graphfcl.graph import Features
+from graphfcl.graph.tables import ID_NAMES, SOURCE_NAMES, TARGET_NAMES, TEXT_NAMES, WEIGHT_NAMES
+from graphfcl.production.growing import GrowingGraph
+from graphfcl.production.ledger import Support
+
+CLASS_NAMES = ("class", "label")
+
+
+@dataclass(frozen=True)
+class TextTable:
+    """Columns of text."""
+
+    path: Path
+    columns: dict[str, list[str]]
+
+    @classmethod
+    def read(cls, path: str | Path) -> "TextTable":
+        """A CSV or Parquet file."""
+        import pyarrow as pa
+        from pyarrow import csv, parquet
+
+        path = Path(path)
+        if not path.is_file():
+            raise InputError(f"{path} does not exist: check the path.")
+        try:
+            if path.suffix == ".parquet":
+                table = parquet.read_table(path)
+            else:
+                with csv.open_csv(path) as reader:
+                    names = reader.schema.names
+                texts = csv.ConvertOptions(
+                    column_types={name: pa.string() for name in names}, strings_can_be_null=False
+                )
+                table = csv.read_csv(path, convert_options=texts)
+        except (pa.ArrowException, OSError) as error:
+            raise InputError(
+                f"{path} cannot be read as a table ({str(error).splitlines()[0]}): write it as CSV with a header, "
+                "or as Parquet."
+            ) from error
+        if len(set(table.column_names)) != len(table.column_names):
+            raise InputError(f"{path} has two columns of one name: give each a name of its own.")
+        columns = {
+            name: ["" if value is None else str(value) for value in table[name].to_pylist()]
+            for name in table.column_names
+        }
+        return cls(path, columns)
+
+    def find(self, names: Sequence[str]) -> str | None:
+        return next((name for name in names if name in self.columns), None)
+
+    def need(self, names: Sequence[str], what: str) -> list[str]:
+        name = self.find(names)
+        if name is None:
+            raise InputError(
+                f"{self.path} has no column {names[0]!r} ({what}); it has {', '.join(self.columns) or 'none'}: "
+                "rename one."
+            )
+        return self.columns[name]
+
+    def place(self, row: int) -> str:
+        """How to call a row in a message."""
+        return f"{self.path.name}, {'row' if self.path.suffix == '.parquet' else 'line'} {row + 2}"
+
+    def numbers(self, name: str) -> np.ndarray:
+        values = np.empty(len(self.columns[name]), dtype=np.float32)
+        for row, text in enumerate(self.columns[name]):
+            try:
+                values[row] = float(text)
+            except ValueError as error:
+                raise InputError(f"{self.place(row)}: {name} is {text!r}, which is no number: mend it.") from error
+        return values
+
+
+def read_supports(path: str | Path) -> list[Support]:
+    """A table with the columns ``node`` and ``class``."""
+    table = TextTable.read(path)
+    nodes, classes = table.need(("node", *ID_NAMES), "the ids of nodes"), table.need(CLASS_NAMES, "their classes")
+    pairs = zip(nodes, classes, strict=True)
+    return [Support(node, name.strip(), table.place(row)) for row, (node, name) in enumerate(pairs)]
+
+
+def read_ids(path: str | Path) -> list[str]:
+    """A table with the column ``node``."""
+    return TextTable.read(path).need(("node", *ID_NAMES), "the ids of nodes")
+
+
+def read_nodes(path: str | Path, graph: GrowingGraph) -> tuple[list[str], Features, list[str] | None]:
+    """New nodes: ``node``, and ``text`` or the graph's feature columns (of a sparse graph, absent ones are 0)."""
+    table = TextTable.read(path)
+    ids = table.need(("node", *ID_NAMES), "the ids of nodes")
+    if graph.text_weights is not None:
+        return ids, None, table.need(TEXT_NAMES, "the text its features come from")
+    id_name = table.find(("node", *ID_NAMES))
+    width = graph.features.shape[1]
+    if graph.feature_names is None:
+        known = {f"feature_{column}": column for column in range(width)}
+    else:
+        known = {str(name): column for column, name in enumerate(graph.feature_names.tolist())}
+    given = [name for name in table.columns if name != id_name]
+    strange = [name for name in given if name not in known]
+    if strange:
+        raise InputError(f"{table.path}: the graph has no feature {strange[0]!r}: leave the column out.")
+    dense = isinstance(graph.features, np.ndarray)
+    if dense and len(given) < width:
+        missing = next(name for name in known if name not in table.columns)
+        raise InputError(f"{table.path} lacks the feature column {missing!r}: give all {width} of them.")
+    matrix = np.zeros((len(ids), len(given)), dtype=np.float32)
+    for place, name in enumerate(given):
+        matrix[:, place] = table.numbers(name)
+    columns = np.array([known[name] for name in given], dtype=np.int64)
+    if dense:
+        return ids, matrix[:, np.argsort(columns)], None
+    rows, places = np.nonzero(matrix)
+    values: Any = (matrix[rows, places], (rows, columns[places]))
+    return ids, sparse.csr_array(sparse.coo_array(values, shape=(len(ids), width))), None
+
+
+def read_edges(path: str | Path) -> tuple[list[str], list[str], np.ndarray | None]:
+    """A table with the columns ``source`` and ``target``, and optionally ``weight``."""
+    table = TextTable.read(path)
+    source, target = (table.need(names, "an end of each edge") for names in (SOURCE_NAMES, TARGET_NAMES))
+    weight = table.find(WEIGHT_NAMES)
+    return source, target, None if weight is None else table.numbers(weight)
+
+
+def write_predictions(path: str | Path, columns: dict[str, np.ndarray]) -> None:
+    """A Parquet table, or CSV if the name says so."""
+    import pyarrow as pa
+    from pyarrow import csv, parquet
+
+    from graphfcl.files import write_durably
+
+    table = pa.table({name: pa.array(values) for name, values in columns.items()})
+    if Path(path).suffix == ".csv":
+        write_durably(path, lambda file: csv.write_csv(table, file))
+    elif Path(path).suffix == ".parquet":
+        write_durably(path, lambda file: parquet.write_table(table, file))
+    else:
+        raise InputError(f"{path}: predictions are written as .parquet or .csv; choose one of these names.")
