@@ -93,7 +93,6 @@ def grow(
     if nodes is None and edges is None:
         raise InputError("there is nothing to add: give --nodes, --edges or both.")
     with _changing(model, wait, device) as classifier:
-        assert classifier.graph_ is not None
         classifier.grow(
             nodes=None if nodes is None else read_nodes(nodes, classifier.graph_),
             edges=None if edges is None else read_edges(edges),

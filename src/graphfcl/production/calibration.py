@@ -152,11 +152,11 @@ def best_temperature(scores: np.ndarray, labels: np.ndarray, weights: np.ndarray
 
 
 def weighted_quantiles(values: np.ndarray, weights: np.ndarray, levels: np.ndarray) -> np.ndarray:
-    """The smallest values below or at which at least each level of the weight lies; ascending."""
+    """Values below which each level of the weight lies, from the smallest at 0 to the largest at 1; ascending."""
     order = np.argsort(values, kind="stable")
-    cumulated = np.cumsum(weights[order]) / weights.sum()
-    places = np.searchsorted(cumulated, levels - 1e-12).clip(max=values.size - 1)
-    return values[order][places]
+    middle = np.cumsum(weights[order]) - weights[order] / 2
+    span = middle[-1] - middle[0]
+    return np.interp(levels, (middle - middle[0]) / (span if span > 0 else 1.0), values[order])
 
 
 def separation(high: np.ndarray, low: np.ndarray) -> float:

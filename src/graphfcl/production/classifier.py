@@ -37,6 +37,11 @@ class GraphClassifier:
     Names and ids are the user's own. Every change is all or nothing: after an error the model is what it was.
     """
 
+    graph_: GrowingGraph
+    learner_: Learner
+    ledger_: Ledger
+    calibration_: Calibration
+
     def __init__(
         self,
         method: str = DEFAULT_METHOD,
@@ -52,11 +57,10 @@ class GraphClassifier:
         self.way, self.shot, self.seed, self.max_loss, self.device = way, shot, seed, max_loss, device
         self.history: list[dict[str, Any]] = []
         self.version: int | None = None  # of the folder it was last loaded from or saved to
-        self.graph_: GrowingGraph | None = None
         self._scores: np.ndarray | None = None  # (n, columns) of every node of the graph
 
     def __repr__(self) -> str:
-        if self.graph_ is None:
+        if not self._is_fitted:
             return f"GraphClassifier({self.method!r}, not fitted)"
         return f"GraphClassifier({self.method!r}, {len(self.classes_)} classes, {self.graph_.node_count:,} nodes)"
 
@@ -72,7 +76,7 @@ class GraphClassifier:
 
         hide_classes: classes to treat as if their nodes had no label, to be learned later.
         """
-        if self.graph_ is not None:
+        if self._is_fitted:
             raise InputError("this classifier is fitted: make a new one to fit it to another graph.")
         learner = self._new_learner()
         growing = GrowingGraph.of(graph)
@@ -145,7 +149,7 @@ class GraphClassifier:
     def learn_listed(self, supports: Sequence[Support]) -> "GraphClassifier":
         """The same from a list of supports, each of which says where it was written."""
         fitted = self._fitted()
-        graph, ledger = fitted._graph(), self.ledger_
+        graph, ledger = fitted.graph_, self.ledger_
         nodes = ledger.check(supports, graph)
         names = list(dict.fromkeys(support.class_name for support in supports))
         new = [name for name in names if ledger.column_of(name) is None]
@@ -202,7 +206,7 @@ class GraphClassifier:
 
     def _restate(self) -> bool:
         """Let the learner know what the ledger says, and nothing else; False if its method cannot."""
-        return self.learner_.restate(self._graph().visible, *self.ledger_.knowledge())
+        return self.learner_.restate(self._fitted().graph_.visible, *self.ledger_.knowledge())
 
     # The graph
 
@@ -226,7 +230,7 @@ class GraphClassifier:
     ) -> "GraphClassifier":
         """Nodes (ids, features, texts) and edges (sources, targets, weights) in one change."""
         self._fitted()
-        graph, touched = self._graph(), []
+        graph, touched = self._fitted().graph_, []
         if nodes is not None:
             ids, features, texts = nodes
             graph, fresh = graph.with_nodes(ids, graph.features_of(features, texts=texts))
@@ -234,7 +238,10 @@ class GraphClassifier:
         if edges is not None:
             graph, ends = graph.with_edges(*edges)
             touched.append(ends)
-        count = (graph.node_count - self._graph().node_count, graph.edge_count - self._graph().edge_count)
+        count = (
+            graph.node_count - self._fitted().graph_.node_count,
+            graph.edge_count - self._fitted().graph_.edge_count,
+        )
         self._move(graph, touched, {"what": "grow", "nodes": count[0], "edges": count[1]})
         return self
 
@@ -250,14 +257,17 @@ class GraphClassifier:
     ) -> "GraphClassifier":
         """Edges and nodes leave in one change."""
         self._fitted()
-        graph, touched, gone = self._graph(), [], np.zeros(0, dtype=np.int64)
+        graph, touched, gone = self._fitted().graph_, [], np.zeros(0, dtype=np.int64)
         if edges is not None:
             graph, ends = graph.without_edges(*edges)
             touched.append(ends)
         if nodes is not None:
             graph, gone, around = graph.without_nodes(nodes)
             touched = [ends[~np.isin(ends, gone)] for ends in touched] + [around]
-        count = (self._graph().node_count - graph.node_count, self._graph().edge_count - graph.edge_count)
+        count = (
+            self._fitted().graph_.node_count - graph.node_count,
+            self._fitted().graph_.edge_count - graph.edge_count,
+        )
         self._move(graph, touched, {"what": "shrink", "nodes": count[0], "edges": count[1]}, gone)
         return self
 
@@ -265,7 +275,7 @@ class GraphClassifier:
         self, graph: GrowingGraph, touched: list[np.ndarray], change: dict[str, Any], gone: np.ndarray | None = None
     ) -> None:
         """Go on with a changed graph: only embeddings within reach of the change are computed anew."""
-        old = self._graph()
+        old = self._fitted().graph_
         with self._all_or_nothing():
             table = self.learner_.embedding_table(old.visible)
             reached = graph.reach(
@@ -306,7 +316,7 @@ class GraphClassifier:
         probabilities = self._probabilities(scores)
         best = probabilities.argmax(axis=1)
         unknown = self.calibration_.unknown_scores(self._active(scores))
-        ids = self.node_ids_ if nodes is None else self._graph().with_own_ids(nodes)
+        ids = self.node_ids_ if nodes is None else self._fitted().graph_.with_own_ids(nodes)
         return {
             "node": ids,
             "class": np.array(self.classes_, dtype=object)[best],
@@ -318,19 +328,19 @@ class GraphClassifier:
     @property
     def node_ids_(self) -> np.ndarray:
         """The user's ids of all nodes."""
-        return self._graph().ids
+        return self._fitted().graph_.ids
 
     def all_scores(self) -> np.ndarray:
         """(n, columns) the learner's scores of every node; computed once for a state of the model."""
         if self._scores is None:
-            graph = self._graph()
+            graph = self._fitted().graph_
             self.learner_.embedding_table(graph.visible)
             self._scores = self.learner_.scores(graph.visible, graph.numbers)
         return self._scores
 
     def _asked(self, nodes: Sequence[Any] | None) -> np.ndarray:
         scores = self._fitted().all_scores()
-        return scores if nodes is None else scores[self._graph().visible.rows(self._numbers(nodes))]
+        return scores if nodes is None else scores[self._fitted().graph_.visible.rows(self._numbers(nodes))]
 
     def _active(self, scores: np.ndarray) -> np.ndarray:
         return scores[:, self.ledger_.class_of_column() >= 0]
@@ -360,17 +370,16 @@ class GraphClassifier:
     # Inside
 
     def _fitted(self) -> "GraphClassifier":
-        if self.graph_ is None:
+        if not self._is_fitted:
             raise InputError("this classifier is not fitted: call fit with a graph first.")
         return self
 
-    def _graph(self) -> GrowingGraph:
-        self._fitted()
-        assert self.graph_ is not None
-        return self.graph_
+    @property
+    def _is_fitted(self) -> bool:
+        return hasattr(self, "graph_")
 
     def _numbers(self, nodes: Sequence[Any]) -> np.ndarray:
-        graph = self._graph()
+        graph = self._fitted().graph_
         rows = graph.rows_of_ids(nodes)
         if (rows < 0).any():
             missing = np.asarray(nodes)[rows < 0]
@@ -381,7 +390,7 @@ class GraphClassifier:
     @contextmanager
     def _all_or_nothing(self) -> Iterator[None]:
         """If anything goes wrong inside, the model is what it was before."""
-        graph, ledger, calibration, scores = self._graph(), self.ledger_, self.calibration_, self._scores
+        graph, ledger, calibration, scores = self._fitted().graph_, self.ledger_, self.calibration_, self._scores
         state, table, count = self.learner_.state(), self.learner_.embedding_table(graph.visible), len(self.history)
         try:
             yield
@@ -395,7 +404,7 @@ class GraphClassifier:
     def _settle(self, change: dict[str, Any]) -> None:
         """After a change: scores, calibration, accuracy on validation nodes, an entry in the history."""
         self._scores = None
-        graph, ledger = self._graph(), self.ledger_
+        graph, ledger = self._fitted().graph_, self.ledger_
         scores, of_column = self.all_scores(), ledger.class_of_column()
         active = np.flatnonzero(of_column >= 0)
         place = np.full(of_column.size, -1, dtype=np.int64)

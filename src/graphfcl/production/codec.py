@@ -38,7 +38,6 @@ def encode(model: GraphClassifier) -> tuple[Files, dict[str, Any]]:
     from safetensors.torch import save
 
     graph = model.graph_
-    assert graph is not None
     state = model.learner_.state()
     tensors = {name: tensor.contiguous() for name, tensor in state.tensors.items()}
     network = {name: tensor for name, tensor in tensors.items() if name.startswith("network.")}

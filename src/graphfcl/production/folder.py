@@ -59,6 +59,8 @@ class ModelFolder:
         """What a version is; checked."""
         path = self._page_path(version)
         if not path.exists():
+            if self.exists() and version <= self.current():
+                raise self._damaged(version, f"{path.name} is missing")
             raise InputError(
                 f"{self.path} has no version {version}: `graphfcl history --model {self.path}` lists them."
             )
@@ -283,7 +285,6 @@ class ModelFolder:
         from safetensors.numpy import save
 
         graph = model.graph_
-        assert graph is not None
         tensors = {"table": model.learner_.embedding_table(graph.visible), "scores": model.all_scores()}
         tensors = {name: np.ascontiguousarray(tensor) for name, tensor in tensors.items()}
         digest = sha256_of(b"".join(tensor.tobytes() for tensor in tensors.values()))
@@ -296,7 +297,6 @@ class ModelFolder:
         from safetensors.numpy import load
 
         graph = model.graph_
-        assert graph is not None
         try:
             content = (self.path / "cache" / "newest.safetensors").read_bytes()
             size = int.from_bytes(content[:8], "little")

@@ -1,0 +1,43 @@
+"""Small models for tests."""
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from graphfcl.datasets import load_dataset
+from graphfcl.graph import Graph
+from graphfcl.production import GraphClassifier
+from tests.methods.test_checks import QUICK
+
+NAME = "synthetic:nodes=500,edges=1500,classes=10,features=200,signal=1.0,skew=0.5"
+HIDDEN = ("class-08", "class-09")
+
+
+@cache
+def small_graph() -> Graph:
+    return load_dataset(NAME)[0]
+
+
+def quick(method: str, **changes: Any) -> dict[str, Any]:
+    episodes = {"episodes": 20} if "episodes" in QUICK.get(method, {}) else {}
+    return {**QUICK.get(method, {}), **episodes, "pretraining.epochs": 4, **changes}
+
+
+def fitted(method: str = "proto-gcn", **changes: Any) -> GraphClassifier:
+    return GraphClassifier(method, quick(method, **changes)).fit(small_graph(), hide_classes=HIDDEN)
+
+
+def members(name: str) -> list[Any]:
+    """Ids of the nodes that truly are of a class."""
+    graph = small_graph()
+    number = graph.class_number(name)
+    assert number is not None
+    return graph.node_ids[graph.labels == number].tolist()
+
+
+def same_answers(first: GraphClassifier, second: GraphClassifier, tolerance: float = 0.0) -> None:
+    assert first.classes_ == second.classes_
+    np.testing.assert_allclose(first.predict_proba(), second.predict_proba(), atol=tolerance, rtol=tolerance)
+    # A score among known nodes is steep where few of them are: rounding may move a single node far.
+    assert np.abs(first.unknown_scores() - second.unknown_scores()).mean() <= max(tolerance, 1e-12) * 20
