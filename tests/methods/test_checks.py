@@ -19,6 +19,7 @@ from graphfcl.stream import Protocol, Session, Stream, make_stream
 
 GRAPH = "synthetic:nodes=700,edges=2800,classes=10,features=300,signal=0.6,skew=0.5"
 QUICK: dict[str, dict[str, Any]] = {
+    "anchor": {"pretraining.epochs": 8, "hidden": 32, "size": 16, "rank": 32},
     "meta-gnn": {"pretraining.epochs": 8, "episodes": 40, "fine_tuning": ((2, 0.01),)},
     "gpn": {"pretraining.epochs": 8, "episodes": 60},
     "cec": {"pretraining.epochs": 8, "episodes": 60},
@@ -262,4 +263,5 @@ def test_some_rows_of_the_table_are_those_of_the_whole(walked: tuple[str, Learne
     visible = stream.evaluation_graph(1)
     rows = np.arange(3, visible.node_count, 17)
     table = learner.embedding_table(visible)
-    np.testing.assert_allclose(learner.embed_rows(visible, rows), table[rows], rtol=1e-5, atol=1e-6)
+    digits = max(1e-5, 2 * float(np.finfo(table.dtype).eps))  # a table may be kept in 16 bits
+    np.testing.assert_allclose(learner.embed_rows(visible, rows), table[rows], rtol=digits, atol=digits / 10)

@@ -6,6 +6,7 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from graphfcl.errors import InputError
+from graphfcl.methods.anchor import Anchor
 from graphfcl.methods.cec import Cec
 from graphfcl.methods.er_gnn import ErGnn
 from graphfcl.methods.finetune import Finetune
@@ -142,6 +143,11 @@ def _kind(hint: Any) -> str:
 
 METHODS: tuple[Method, ...] = (
     Method(
+        Anchor,
+        "whitened class sums as anchors, means moved by the visible graph; closed form, stores no node",
+        "this project, docs/anchor.md",
+    ),
+    Method(
         HagMeta,
         "pseudo-incremental meta-training with node-level and task-level attention",
         "Tan, Ding, Guo, Liu: Graph Few-shot Class-incremental Learning. WSDM 2022",
@@ -194,8 +200,12 @@ METHODS: tuple[Method, ...] = (
 )
 
 
+ALIASES = {"ours": "anchor"}
+
+
 def find_method(name: str) -> Method:
     known = {method.name: method for method in METHODS}
+    name = ALIASES.get(name, name)
     if name not in known:
         near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
         hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}."

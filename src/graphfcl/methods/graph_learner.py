@@ -54,7 +54,7 @@ class GraphLearner(Learner):
         self.pretrained: Tensors = {}  # all weights right after pre-training, until the learner is ready
         self.pretraining_seconds_ = 0.0
         self.pretraining_reused_ = False  # whether another method had done it before
-        self._last_inputs: GraphInputs | None = None
+        self._last_inputs: tuple[VisibleGraph, GraphInputs] | None = None
         self._answers: tuple[VisibleGraph, np.ndarray] | None = None  # of the visible graph last asked about
 
     # What a method says
@@ -233,7 +233,7 @@ class GraphLearner(Learner):
 
     def embed_rows(self, visible: VisibleGraph, rows: np.ndarray) -> np.ndarray:
         with torch.no_grad():
-            return self._table(GraphInputs(visible, self.device, sparing=True), rows).cpu().numpy()
+            return self._table(self._make_inputs(visible, sparing=True), rows).cpu().numpy()
 
     def use_table(self, visible: VisibleGraph, table: np.ndarray) -> None:
         self._answers = None
@@ -241,10 +241,13 @@ class GraphLearner(Learner):
 
     def _inputs(self, visible: VisibleGraph) -> GraphInputs:
         """The graph on the device; the last one is kept, with what was computed for it."""
-        if self._last_inputs is None or self._last_inputs.visible is not visible:
+        if self._last_inputs is None or self._last_inputs[0] is not visible:
             self._last_inputs = None  # make room before the next one
-            self._last_inputs = GraphInputs(visible, self.device)
-        return self._last_inputs
+            self._last_inputs = (visible, self._make_inputs(visible))
+        return self._last_inputs[1]
+
+    def _make_inputs(self, visible: VisibleGraph, *, sparing: bool = False) -> GraphInputs:
+        return GraphInputs(visible, self.device, sparing=sparing)
 
     def _data_stored(self) -> dict[str, int]:
         """Bytes kept of the data, by kind."""

@@ -106,6 +106,24 @@ class Learner(ABC):
         """
         return False
 
+    def scores_without(
+        self, visible: VisibleGraph, left_out: Labelled, train: Labelled, supports: Labelled
+    ) -> np.ndarray | None:
+        """(nodes, classes) scores of labelled nodes if they had not been learned; None if the method cannot say.
+
+        train, supports: all labelled nodes, those to leave out among them. The learner is the same afterwards.
+        """
+        remaining = [
+            (nodes[kept], columns[kept])
+            for nodes, columns in (train, supports)
+            for kept in (~np.isin(nodes, left_out[0]),)
+        ]
+        if not self.restate(visible, remaining[0], remaining[1]):
+            return None
+        found = self.scores(visible, left_out[0])
+        self.restate(visible, train, supports)
+        return found
+
     def drop_nodes(self, nodes: np.ndarray) -> None:  # noqa: B027
         """These nodes leave the graph for good: keep none of them."""
 

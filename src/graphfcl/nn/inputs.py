@@ -184,6 +184,10 @@ class GraphInputs:
         own = torch.from_numpy(self._place[rows].astype(np.int64)).to(self.device)
         return (EdgePattern(pattern, self.device), own), nodes
 
+    def raw(self, rows: np.ndarray | None = None) -> FeatureRows:
+        """The features themselves, of all nodes or of some."""
+        return self._raw if rows is None else self._raw_rows(rows)
+
     def _raw_rows(self, rows: np.ndarray) -> FeatureRows:
         return _chosen(self._raw, rows)
 

@@ -85,14 +85,9 @@ class Ledger:
         here = self.parts == part
         return self.nodes[here], self.columns[here]
 
-    def knowledge(self, without: np.ndarray | None = None) -> tuple[Labelled, Labelled]:
-        """What a learner is restated with: labelled nodes of session 0's columns, and those of the others.
-
-        without: (m,) optional; which labelled nodes to leave out.
-        """
+    def knowledge(self) -> tuple[Labelled, Labelled]:
+        """What a learner is restated with: labelled nodes of session 0's columns, and those of the others."""
         used = self.parts != Part.VALIDATION
-        if without is not None:
-            used &= ~without
         first = used & (self.columns < self.many)
         later = used & (self.columns >= self.many)
         return (self.nodes[first], self.columns[first]), (self.nodes[later], self.columns[later])

@@ -35,21 +35,16 @@ def leave_one_out(
     shots = np.bincount(columns, minlength=len(ledger.names))[columns] if order.size else rank
     folds = min(FOLDS, int(shots.max(initial=0)))
     labels, answers = [], []
-    try:
-        for fold in range(folds):
-            left = order[(shots > 1) & (rank % folds == fold)]
-            if not left.size:
-                continue
-            without = np.zeros(ledger.nodes.size, dtype=bool)
-            without[left] = True
-            if not learner.restate(visible, *ledger.knowledge(without)):
-                return None
-            scores = learner.scores(visible, ledger.nodes[left])[:, active]
-            answers.append(of_column[active][scores.argmax(axis=1)])
-            labels.append(of_column[ledger.columns[left]])
-    finally:
-        if labels or folds:
-            learner.restate(visible, *ledger.knowledge())
+    for fold in range(folds):
+        left = order[(shots > 1) & (rank % folds == fold)]
+        if not left.size:
+            continue
+        left_out = (ledger.nodes[left], ledger.columns[left])
+        scores = learner.scores_without(visible, left_out, *ledger.knowledge())
+        if scores is None:
+            return None
+        answers.append(of_column[active][scores[:, active].argmax(axis=1)])
+        labels.append(of_column[left_out[1]])
     if not labels:
         return {}
     return class_recalls(np.concatenate(labels), np.concatenate(answers), ledger)

@@ -1,0 +1,137 @@
+"""The closed forms of ANCHOR: sums of unit vectors by class, and what the visible graph makes of their means."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from graphfcl.nn.sparse import SparseMatrix
+
+CHUNK = 16_384  # rows that are turned from 16 into 32 bits at a time
+KNOWN = 20  # labels from which on a class tells how long means are
+
+
+def unit_rows(values: torch.Tensor) -> torch.Tensor:
+    """Each row of length 1; a row of zeros stays one."""
+    return values / values.norm(dim=1, keepdim=True).clamp(min=1e-8)
+
+
+def class_sums(points: torch.Tensor, labels: torch.Tensor, count: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """(count, D) sums in 64 bits and (count,) numbers of points."""
+    sums = torch.zeros(count, points.shape[1], dtype=torch.float64, device=points.device)
+    for start in range(0, len(points), CHUNK):
+        part = slice(start, start + CHUNK)
+        sums.index_add_(0, labels[part], points[part].double())
+    return sums, torch.bincount(labels, minlength=count).double()
+
+
+def whitening(
+    points: torch.Tensor, labels: torch.Tensor, count: int, shrinkage: float
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """(D,) the mean of class means m and (D, D) Ŝ^(−1/2), Ŝ = S_w + ρ tr(S_w)/D · I.
+
+    S_w = (1/C) Σ_c Σ_{v∈c} (f_v − μ_c)(f_v − μ_c)ᵀ / (n_c − 1). If no class has two points nothing is known of the
+    spread, and Ŝ is the identity.
+    """
+    sums, counts = class_sums(points, labels, count)
+    means = sums / counts.clamp(min=1)[:, None]
+    present = counts > 0
+    size = points.shape[1]
+    within = torch.zeros(size, size, dtype=torch.float64, device=points.device)
+    scale = (1 / ((counts - 1).clamp(min=1) * present.sum())).sqrt()
+    for start in range(0, len(points), CHUNK):
+        part = slice(start, start + CHUNK)
+        centred = (points[part] - means[labels[part]]) * scale[labels[part]][:, None]
+        within += (centred.float().T @ centred.float()).double()
+    trace = float(within.trace())
+    if not trace > 0:
+        within, trace = torch.eye(size, dtype=torch.float64, device=points.device), float(size)
+    within += shrinkage * trace / size * torch.eye(size, dtype=torch.float64, device=points.device)
+    values, vectors = torch.linalg.eigh(within)
+    return means[present].mean(dim=0).float(), (vectors / values.clamp(min=1e-12).sqrt()).float()
+
+
+@dataclass(frozen=True, eq=False)
+class Anchors:
+    """All that is kept of labelled nodes. sums: (C, D) Σ x in 64 bits. counts: (C,) how many. Immutable."""
+
+    sums: torch.Tensor
+    counts: torch.Tensor
+
+    @classmethod
+    def empty(cls) -> "Anchors":
+        return cls(torch.zeros(0, 0, dtype=torch.float64), torch.zeros(0, dtype=torch.float64))
+
+    def plus(self, points: torch.Tensor, labels: torch.Tensor, count: int) -> "Anchors":
+        """With more labelled nodes, of ``count`` classes in all."""
+        sums, counts = class_sums(points, labels, count)
+        known = len(self.counts)
+        if known:
+            sums[:known] += self.sums
+            counts[:known] += self.counts
+        return Anchors(sums, counts)
+
+    def minus(self, points: torch.Tensor, labels: torch.Tensor) -> "Anchors":
+        """Without some that were added before."""
+        sums, counts = class_sums(points, labels, len(self.counts))
+        return Anchors(self.sums - sums, self.counts - counts)
+
+    def logits(self, points: torch.Tensor, settings: Any) -> torch.Tensor:
+        """(n, C) T x·μ_c/ℓ_c by the sums alone; −∞ for a class without a label."""
+        return _logits(points, _directions(self._means(), self.counts, settings), self.counts, settings.temperature)
+
+    def _means(self) -> torch.Tensor:
+        return self.sums / self.counts.clamp(min=1e-6)[:, None]
+
+    @torch.no_grad()
+    def transduced(
+        self, table: torch.Tensor, adjacency: SparseMatrix, smoothing: float, settings: Any
+    ) -> tuple[torch.Tensor, torch.Tensor]:
+        """(n, C) posteriors of every visible node, and the (C, D) directions μ_c/ℓ_c they came from.
+
+        table: (n, D) x of all visible nodes. A class without a label takes no part.
+        """
+        means, weights = self._means(), self.counts
+        for turn in range(settings.rounds + 1):
+            directions = _directions(means, weights, settings)
+            first = torch.softmax(_logits(table, directions, self.counts, settings.temperature), dim=1)
+            posterior = first
+            if smoothing > 0:
+                for _ in range(settings.smoothing_steps):
+                    posterior = smoothing * (adjacency @ posterior) + (1 - smoothing) * first
+                posterior = posterior / posterior.sum(dim=1, keepdim=True).clamp(min=1e-12)
+            if turn < settings.rounds:
+                found = torch.zeros_like(self.sums)
+                for start in range(0, len(table), CHUNK):
+                    part = slice(start, start + CHUNK)
+                    found += (posterior[part].T @ table[part].float()).double()
+                weights = self.counts + posterior.sum(dim=0).double() * (self.counts > 0)
+                means = (self.sums + found) / weights.clamp(min=1e-6)[:, None]
+        return posterior, directions
+
+    def tensors(self) -> dict[str, torch.Tensor]:
+        return {"anchors.sums": self.sums.cpu().clone(), "anchors.counts": self.counts.cpu().clone()}
+
+    @classmethod
+    def load(cls, tensors: dict[str, torch.Tensor], device: torch.device) -> "Anchors":
+        return cls(tensors["anchors.sums"].to(device), tensors["anchors.counts"].to(device))
+
+
+def _directions(means: torch.Tensor, weights: torch.Tensor, settings: Any) -> torch.Tensor:
+    """(C, D) μ_c/ℓ_c: ℓ² = (|μ|² − 1/n)/(1 − 1/n), shrunk to its mean over well-known classes."""
+    noise = 1 / weights.clamp(min=1)
+    squares = (((means**2).sum(dim=1) - noise) / (1 - noise).clamp(min=0.3)).clamp(0, 1)
+    squares = torch.where(weights > 1.5, squares, torch.zeros_like(squares))
+    known = weights >= KNOWN
+    if not known.any():
+        known = weights > 0
+    usual = squares[known].mean().clamp(min=1e-4)
+    squares = (weights * squares + settings.length_prior * usual) / (weights + settings.length_prior).clamp(min=1e-6)
+    return (means / squares.clamp(min=1e-8).sqrt()[:, None]).float()
+
+
+def _logits(points: torch.Tensor, directions: torch.Tensor, counts: torch.Tensor, temperature: float) -> torch.Tensor:
+    """(n, C) temperature · x·μ_c/ℓ_c; −∞ for a class without a label."""
+    parts = [points[start : start + CHUNK].float() @ directions.T for start in range(0, len(points), CHUNK)]
+    logits = temperature * (torch.cat(parts) if parts else points.float() @ directions.T)
+    return logits.masked_fill(~(counts > 0), -torch.inf)
