@@ -144,6 +144,32 @@ def predict(
     )
 
 
+def explain(
+    node: Annotated[str, typer.Argument(help="The id of a node.")],
+    model: Model,
+    top: Annotated[int, typer.Option("--top", min=1, help="Classes, features and neighbours to name.")] = 5,
+    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+) -> None:
+    """Why a node gets its class: classes in competition, and the features, hops and neighbours that decide."""
+    import json
+
+    from graphfcl.cli.show import print_table
+    from graphfcl.production import GraphClassifier
+
+    found = GraphClassifier.load(model).explain(node, top=top)
+    if as_json:
+        print(json.dumps(found, indent=1))
+        return
+    rows = [(c["class"], f"{c['probability']:.3f}", f"{c['by_itself']:.3f}") for c in found["classes"]]
+    print_table(("class", "probability", "by itself"), rows, numbers=("probability", "by itself"))
+    first, second = (c["class"] for c in found["classes"][:2])
+    print(f"What speaks for {first} (+) and for {second} (-):")
+    for title, key in (("block", "blocks"), ("own feature", "features"), ("node within two hops", "two_hops")):
+        print_table((title, "adds"), [(name, f"{value:+.2f}") for name, value in found[key].items()], numbers=("adds",))
+    near = [(n["node"], f"{n['share']:.3f}", f"{n['probability']:.3f}") for n in found["neighbours"]]
+    print_table(("neighbour", "share", f"its own probability of {first}"), near, numbers=("share",))
+
+
 def history(
     model: Model,
     as_json: Annotated[bool, typer.Option("--json", help="Everything, as JSON.")] = False,
@@ -202,7 +228,7 @@ def retire(name: str, model: Model, device: Device = "auto", wait: Wait = 60.0) 
         classifier.retire(name)
 
 
-VERBS = (fit, learn, grow, predict, history, rollback, unlearn, rename, merge, retire, shrink)
+VERBS = (fit, learn, grow, predict, explain, history, rollback, unlearn, rename, merge, retire, shrink)
 
 
 @contextmanager

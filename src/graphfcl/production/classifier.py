@@ -19,7 +19,7 @@ from graphfcl.production.ledger import Ledger, Part, Support
 from graphfcl.production.quality import class_recalls, leave_one_out, lost
 from graphfcl.stream import Session
 
-DEFAULT_METHOD = "hag-meta"
+DEFAULT_METHOD = "anchor"
 # What a method is set to in production where that differs from its default in experiments.
 PRODUCTION_SETTINGS: dict[str, dict[str, Any]] = {"hag-meta": {"tla": "invariant"}}
 WHOLE_ABOVE = 0.5  # share of nodes within reach of a change above which all embeddings are computed anew
@@ -323,6 +323,36 @@ class GraphClassifier:
             "probability": probabilities[np.arange(best.size), best],
             "unknown_score": unknown,
             "unknown": unknown > self.calibration_.threshold,
+        }
+
+    def explain(self, node: Any, *, top: int = 5) -> dict[str, Any]:
+        """Why a node got its class: classes in competition, blocks, features and neighbours that decided.
+
+        Only models of the method ``anchor`` can say. Values are parts of the difference between the logits of the
+        first and the second class.
+        """
+        from graphfcl.methods.anchor import Anchor
+        from graphfcl.methods.anchor_explain import explain
+
+        if not isinstance(self._fitted().learner_, Anchor):
+            raise InputError(f"a model of the method {self.method!r} cannot explain itself: fit one of 'anchor'.")
+        number = int(self._numbers([node])[0])
+        found = explain(self.learner_, self.graph_.visible, number, top)  # type: ignore[arg-type]
+        names, ids, features = self.ledger_.names, self.graph_.id_of, self.graph_.feature_name
+        return {
+            "node": _plain(self.graph_.with_own_ids([node])[0]),
+            "classes": [
+                {"class": names[column], "probability": probability, "by_itself": own}
+                for (column, probability), own in zip(found.classes, found.before_smoothing, strict=True)
+                if names[column] is not None
+            ],
+            "blocks": found.blocks,
+            "features": {features(column): value for column, value in found.features},
+            "two_hops": {ids(other): value for other, value in found.two_hops},
+            "neighbours": [
+                {"node": ids(other), "share": share, "probability": probability}
+                for other, share, probability in found.neighbours
+            ],
         }
 
     @property

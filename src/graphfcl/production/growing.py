@@ -82,6 +82,16 @@ class GrowingGraph:
         rows = self._order[place]
         return np.where(self.ids[rows] == wanted, rows, -1)
 
+    def id_of(self, number: int) -> Any:
+        """The user's id of a node number."""
+        return self.ids[self.visible.rows(np.array([number]))[0]].item()
+
+    def feature_name(self, column: int) -> str:
+        """What a feature that a learner sees is called."""
+        if self.text_weights is not None:
+            column = int(self.text_weights.columns[column])
+        return f"feature_{column}" if self.feature_names is None else str(self.feature_names[column])
+
     @cached_property
     def _order(self) -> np.ndarray:
         return np.argsort(self.ids, kind="stable")

@@ -1,0 +1,104 @@
+"""Why ANCHOR answered what it did: the classes in competition, and which blocks, features and neighbours decided.
+
+T x·(μ_a/ℓ_a − μ_b/ℓ_b), the difference of the logits of the two likeliest classes a and b, is linear in f(v), and
+every block of f is linear in features once its length is known. So the difference is a sum over blocks; that of the
+first block a sum over the node's features, that of the second a sum over the nodes within two hops.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+
+from graphfcl.graph import VisibleGraph
+from graphfcl.methods.anchor import BLOCKS, WIDEST, Anchor
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """All in units of the logit difference between the first and the second class, except probabilities.
+
+    classes: (column, probability) of the likeliest classes. before_smoothing: their probabilities by the node's own
+        vector, without what neighbours look like.
+    blocks: what each block adds. features: (column of the feature, what it adds) of the node's own features; none if
+        columns were folded together. two_hops: (node number, what it adds).
+    neighbours: (node number, share in the smoothing, its own probability of the first class), direct neighbours.
+    """
+
+    classes: tuple[tuple[int, float], ...]
+    before_smoothing: tuple[float, ...]
+    blocks: dict[str, float]
+    features: tuple[tuple[int, float], ...]
+    two_hops: tuple[tuple[int, float], ...]
+    neighbours: tuple[tuple[int, float, float], ...]
+
+
+@torch.no_grad()
+def explain(learner: Anchor, visible: VisibleGraph, node: int, top: int = 5) -> Explanation:
+    """Explain the answer for one node."""
+    row = int(visible.rows(np.array([node]))[0])
+    inputs = learner._inputs(visible)
+    table = torch.from_numpy(learner.embedding_table(visible)).to(learner.device)
+    posterior, directions = learner.anchors.transduced(table, inputs.adjacency, learner.hop_[1], learner.settings)
+    own = torch.softmax(learner.settings.temperature * table.float() @ directions.T, dim=1)
+    order = posterior[row].argsort(descending=True)[: max(2, min(top, posterior.shape[1]))].tolist()
+    first, second = order[0], order[1] if len(order) > 1 else order[0]
+
+    blocks = learner._blocks(inputs, np.array([row]))
+    centred = learner._joined(blocks)[0] - learner.frame["middle"]
+    length = (centred @ learner.frame["whitening"]).norm().clamp(min=1e-8)
+    towards = learner.frame["whitening"] @ (directions[first] - directions[second])
+    towards = towards * learner.settings.temperature / length
+    sizes = [block.shape[1] for block in blocks]
+    parts = [part.sum() for part in (centred * towards).split(sizes)]
+
+    weights = (learner.settings.raw_weight, learner.hop_[0])
+    scaled = [
+        towards.split(sizes)[place] * weights[place] / (blocks[place][0] - learner.frame[f"centre.{place}"]).norm()
+        for place in range(2)
+    ]
+    basis = learner.frame["basis"].float()
+    return Explanation(
+        classes=tuple((column, float(posterior[row, column])) for column in order),
+        before_smoothing=tuple(float(own[row, column]) for column in order),
+        blocks={name: float(value) for name, value in zip(BLOCKS, parts, strict=True)},
+        features=_features(inputs.visible, row, (basis @ scaled[0]).cpu().numpy(), visible, top),
+        two_hops=_two_hops(inputs.visible, row, (basis @ scaled[1]).cpu().numpy(), top),
+        neighbours=_neighbours(visible, row, own[:, first].cpu().numpy(), top),
+    )
+
+
+def _strongest(numbers: np.ndarray, values: np.ndarray, top: int) -> list[tuple[int, float]]:
+    order = np.argsort(-np.abs(values), kind="stable")[:top]
+    return [(int(numbers[place]), float(values[place])) for place in order]
+
+
+def _features(prepared: VisibleGraph, row: int, weights: np.ndarray, visible: VisibleGraph, top: int) -> Any:
+    if not 0 < visible.features.shape[1] <= WIDEST:
+        return ()
+    columns, values = _row(prepared.features, row)
+    return tuple(_strongest(columns, values * weights[columns], top))
+
+
+def _two_hops(prepared: VisibleGraph, row: int, weights: np.ndarray, top: int) -> Any:
+    twice = prepared.normalised[[row]] @ prepared.normalised
+    says = np.asarray(prepared.features[twice.indices] @ weights).ravel()
+    return tuple(_strongest(prepared.nodes[twice.indices], twice.data * says, top))
+
+
+def _neighbours(visible: VisibleGraph, row: int, probabilities: np.ndarray, top: int) -> Any:
+    near = visible.normalised[[row]]
+    others = near.indices != row
+    rows, shares = near.indices[others], near.data[others]
+    order = np.argsort(-shares * probabilities[rows], kind="stable")[:top]
+    return tuple(
+        (int(visible.nodes[rows[place]]), float(shares[place]), float(probabilities[rows[place]])) for place in order
+    )
+
+
+def _row(features: Any, row: int) -> tuple[np.ndarray, np.ndarray]:
+    if isinstance(features, np.ndarray):
+        return np.flatnonzero(features[row]), features[row][features[row] != 0]
+    one = features[[row]]
+    return one.indices, one.data
