@@ -281,7 +281,7 @@ def test_it_is_not_fitted_twice_nor_asked_before() -> None:
         empty.predict()
     with pytest.raises(InputError, match="has no class 'nothing'"):
         empty.fit(small_graph(), hide_classes=["nothing"])
-    with pytest.raises(InputError, match="no method 'hag'"):
+    with pytest.raises(InputError, match="no method"):
         GraphClassifier("hag").fit(small_graph())
     model = fitted()
     with pytest.raises(InputError, match="is fitted"):

@@ -128,8 +128,7 @@ def _grid(
     from graphfcl.experiments import benches
     from graphfcl.methods import find_method
 
-    for name in methods:
-        find_method(name)
+    methods = [find_method(name).name for name in methods]
     ways, shots = _numbers(way, "--way"), _numbers(shot, "--shot")
     if what == "sweep":
         if protocol:

@@ -65,7 +65,7 @@ def run_method(
     from graphfcl.stream import load_stream, make_stream
 
     changes = protocol_changes(way, shot, sessions, protocol, track, base, pseudo_novel, novel, class_order, queries)
-    find_method(method)
+    method = find_method(method).name
     chosen = settings_from_options(settings or [])
     without: dict[str, Any] = {"gpil": False, "nla": False, "tla": None}
     for (key, value), off in zip(without.items(), (no_gpil, no_nla, no_tla), strict=True):

@@ -88,7 +88,8 @@ def embed(datasets: Sequence[str], methods: Sequence[str], rules: dict[str, Any]
 
 # A grid of one's own
 
-GRID_KEYS = ("name", "datasets", "methods", "seeds", "protocols", "tracks", "ways", "shots", "sessions", "variants")
+RULE_KEYS = ("sessions", "base", "pseudo_novel", "novel")
+GRID_KEYS = ("name", "datasets", "methods", "seeds", "protocols", "tracks", "ways", "shots", "variants", *RULE_KEYS)
 VARIANT_KEYS = ("name", "method", "settings")
 
 
@@ -96,7 +97,8 @@ def grid_from_toml(path: Path) -> Grid:
     """Every combination of what a file lists.
 
     ``datasets``; ``methods``, or ``[[variants]]`` with name, method and settings; ``seeds`` (how many, or a list); and
-    where the dataset's rules are to be changed ``protocols``, ``tracks``, ``ways``, ``shots`` (lists) and ``sessions``.
+    where the dataset's rules are to be changed ``protocols``, ``tracks``, ``ways``, ``shots`` (lists), ``sessions``
+    and the numbers of classes ``base``, ``pseudo_novel``, ``novel``.
     """
     text = read_bytes(path, "the grid").decode("utf-8", errors="replace")
     try:
@@ -123,14 +125,15 @@ def grid_from_toml(path: Path) -> Grid:
         _refuse_unknown(variant, VARIANT_KEYS, text, path)
         if not {"name", "method"} <= set(variant):
             raise InputError(f"{path}: variant {number + 1} needs a name and a method.")
-    rows: list[tuple[str, str, dict[str, Any]]] = [(method, method, {}) for method in values.get("methods", [])]
-    rows += [(v["name"], v["method"], v.get("settings", {})) for v in values.get("variants", [])]
+    named = [find_method(method).name for method in values.get("methods", [])]
+    rows: list[tuple[str, str, dict[str, Any]]] = [(method, method, {}) for method in named]
+    rows += [(v["name"], find_method(v["method"]).name, v.get("settings", {})) for v in values.get("variants", [])]
     if not values.get("datasets") or not rows:
         raise InputError(f"{path} needs `datasets` and either `methods` or `[[variants]]`.")
     for _, method, settings in rows:
         find_method(method).settings_with(settings)
     lists = [("name", "protocols"), ("track", "tracks"), ("way", "ways"), ("shot", "shots")]
-    combinations: list[dict[str, Any]] = [{"sessions": values["sessions"]} if "sessions" in values else {}]
+    combinations: list[dict[str, Any]] = [{rule: values[rule] for rule in RULE_KEYS if rule in values}]
     for rule, key in lists:
         if key in values:
             combinations = [{**rules, rule: value} for rules in combinations for value in values[key]]

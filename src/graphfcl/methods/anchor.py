@@ -84,7 +84,7 @@ class AnchorSettings(MethodSettings):
     rounds: int = 2
     smoothing_steps: int = 3
     candidates: tuple[tuple[float, float], ...] = ((2.0, 0.7), (0.5, 0.3), (0.1, 0.0))
-    margin: float = 0.01
+    margin: float = 0.02
     two_hop_weight: float | None = None
     smoothing: float | None = None
 
@@ -175,15 +175,23 @@ class Anchor(GraphLearner):
         self.frame |= {"middle": middle, "whitening": root}
 
     def _basis(self, features: Features) -> torch.Tensor:
-        """(d, k) the leading right singular vectors, in 16 bits as they are stored; the identity if that is smaller."""
-        from sklearn.utils.extmath import randomized_svd
+        """(d, k) the leading right singular vectors, in 16 bits as they are stored; the identity if that is smaller.
 
+        Subspace iteration from a seeded start (Halko, Martinsson, Tropp 2011), on the side of the features, which are
+        fewer than the nodes.
+        """
         width = features.shape[1]
         rank = min(self.settings.rank, max(16, MATRIX_BYTES // (2 * width)))
         if width <= rank or features.shape[0] <= rank:
             return torch.eye(width, device=self.device).half()
-        _, _, found = randomized_svd(features, rank, n_iter=4, random_state=self.seed)
-        return torch.from_numpy(np.ascontiguousarray(found.T)).to(self.device).half()
+        random = np.random.default_rng([self.seed, 3])
+        span = random.standard_normal((width, min(rank + 20, width))).astype(np.float32)
+        for _ in range(4):
+            span, _ = np.linalg.qr(np.asarray(features.T @ (features @ span)))
+        seen = np.asarray(features @ span)
+        _, vectors = np.linalg.eigh(seen.T @ seen)
+        found = np.ascontiguousarray(span @ vectors[:, ::-1][:, :rank])
+        return torch.from_numpy(found).to(self.device).half()
 
     def _choose(
         self, base: BaseSession, inputs: GraphInputs, blocks: list[torch.Tensor], progress: Progress

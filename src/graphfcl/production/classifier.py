@@ -53,7 +53,7 @@ class GraphClassifier:
         max_loss: float = 0.05,
         device: str = "cpu",
     ) -> None:
-        self.method, self.settings = method, dict(settings or {})
+        self.method, self.settings = find_method(method).name, dict(settings or {})
         self.way, self.shot, self.seed, self.max_loss, self.device = way, shot, seed, max_loss, device
         self.history: list[dict[str, Any]] = []
         self.version: int | None = None  # of the folder it was last loaded from or saved to
