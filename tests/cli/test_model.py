@@ -72,7 +72,7 @@ def test_a_life(model: Path, tmp_path: Path) -> None:
     assert explained.code == 0, explained.err
     assert "What speaks for" in explained.out
     assert set(json.loads(graphfcl_inside("explain", "--model", model, eight[0], "--json").out)) == {
-        "node", "classes", "blocks", "features", "two_hops", "neighbours"
+        "node", "classes", "blocks", "features", "around", "neighbours"
     }  # fmt: skip
 
 

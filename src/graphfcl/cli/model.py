@@ -164,7 +164,7 @@ def explain(
     print_table(("class", "probability", "by itself"), rows, numbers=("probability", "by itself"))
     first, second = (c["class"] for c in found["classes"][:2])
     print(f"What speaks for {first} (+) and for {second} (-):")
-    for title, key in (("block", "blocks"), ("own feature", "features"), ("node within two hops", "two_hops")):
+    for title, key in (("block", "blocks"), ("own feature", "features"), ("node around", "around")):
         print_table((title, "adds"), [(name, f"{value:+.2f}") for name, value in found[key].items()], numbers=("adds",))
     near = [(n["node"], f"{n['share']:.3f}", f"{n['probability']:.3f}") for n in found["neighbours"]]
     print_table(("neighbour", "share", f"its own probability of {first}"), near, numbers=("share",))

@@ -34,7 +34,7 @@ graphs, fixed on `cora-ml`, `amazon-computers` and synthetic graphs (``docs/anch
 """
 
 import hashlib
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -56,8 +56,9 @@ from graphfcl.nn import ENCODERS, GraphInputs, Linear
 from graphfcl.stream import BaseSession, Session
 
 WIDEST = 16_384  # feature columns above which a seeded sign hash folds them together
-MATRIX_BYTES = 7_000_000  # of the basis and of the encoder's first layer, each, as 16-bit floats
-BLOCKS = ("own features", "features two hops around", "encoder")
+BYTES = 18_000_000  # that what session 0 fixed may take
+Hops = tuple[float, int, float, int]
+BLOCKS = ("own features", "features around", "encoder")
 
 
 @dataclass(frozen=True)
@@ -75,24 +76,25 @@ class AnchorSettings(MethodSettings):
     pretraining: SupervisedSettings = field(
         default_factory=lambda: SupervisedSettings(epochs=15, patience=5, learning_rate=0.01)
     )
-    rank: int = 512
+    rank: int = 768
     raw_weight: float = 1.0
     encoder_weight: float = 0.7
     shrinkage: float = 0.1
     temperature: float = 30.0
     length_prior: float = 20.0
     rounds: int = 2
-    smoothing_steps: int = 3
-    candidates: tuple[tuple[float, float], ...] = ((2.0, 0.7), (0.5, 0.3), (0.1, 0.0))
-    margin: float = 0.02
-    two_hop_weight: float | None = None
+    candidates: tuple[Hops, ...] = ((2.0, 2, 0.7, 3), (2.0, 4, 0.9, 10), (0.5, 2, 0.3, 3), (0.1, 2, 0.0, 3))
+    margin: float = 0.01
+    hop_weight: float | None = None
+    hops: int | None = None
     smoothing: float | None = None
+    smoothing_steps: int | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("rank", "smoothing_steps"):
+        for name in ("rank", "smoothing_steps", "hops"):
             require_range(name, getattr(self, name), least=1)
-        for name in ("raw_weight", "encoder_weight", "two_hop_weight", "rounds", "margin", "length_prior"):
+        for name in ("raw_weight", "encoder_weight", "hop_weight", "rounds", "margin", "length_prior"):
             require_range(name, getattr(self, name), least=0)
         for name in ("shrinkage", "temperature"):
             require_range(name, getattr(self, name), above=0)
@@ -118,7 +120,7 @@ class Anchor(GraphLearner):
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self.frame: Tensors = {}  # what session 0 fixed: basis, centres, middle, whitening
-        self.hop_: tuple[float, float] = self.settings.candidates[0]  # (a₂, s)
+        self.hop_: Hops = self.settings.candidates[0]
         self.anchors = Anchors.empty()
 
     # Session 0
@@ -126,10 +128,9 @@ class Anchor(GraphLearner):
     def _make_network(self) -> None:
         chosen, features = self.settings, self.sizes["features"]
         start = torch.Generator().manual_seed(self.seed)
-        widest = max(16, MATRIX_BYTES // (2 * features))
         encoder = ENCODERS[chosen.encoder](
             features,
-            min(chosen.hidden, widest),
+            min(chosen.hidden, max(16, BYTES // (8 * features))),
             chosen.size,
             start,
             dropout=chosen.dropout,
@@ -161,72 +162,96 @@ class Anchor(GraphLearner):
             first = self._first_layer()
             first.copy_(first.half())  # as it is stored
             self._fix_frame(base, inputs, progress)
-            table = self._whitened(self._blocks(inputs, None))
+            table = self._table(inputs, None)
             self.anchors = Anchors.empty().plus(*self._rows_of(table, inputs, train), len(base.classes))
 
     def _fix_frame(self, base: BaseSession, inputs: GraphInputs, progress: Progress) -> None:
-        self.frame = {"basis": self._basis(inputs.visible.features)}
+        self.frame = self._basis(inputs.visible.features)
+        self.hop_ = self._choose(base, inputs, progress)
         blocks = self._blocks(inputs, None)
         self.frame |= {f"centre.{place}": block.mean(dim=0) for place, block in enumerate(blocks)}
-        self.hop_ = self._choose(base, inputs, blocks, progress)
         rows = torch.from_numpy(inputs.visible.rows(base.train)).to(self.device)
         labels = torch.from_numpy(base.train_labels).to(self.device)
         middle, root = whitening(self._joined(blocks)[rows], labels, len(base.classes), self.settings.shrinkage)
-        self.frame |= {"middle": middle, "whitening": root}
+        self.frame |= {"middle": middle, "whitening": root.half().float()}
 
-    def _basis(self, features: Features) -> torch.Tensor:
-        """(d, k) the leading right singular vectors, in 16 bits as they are stored; the identity if that is smaller.
+    def _basis(self, features: Features) -> Tensors:
+        """(d, k) the leading right singular vectors in 8 bits and the (k,) scales of its columns.
 
         Subspace iteration from a seeded start (Halko, Martinsson, Tropp 2011), on the side of the features, which are
-        fewer than the nodes.
+        fewer than the nodes. The identity if there are no more features than columns.
         """
-        width = features.shape[1]
-        rank = min(self.settings.rank, max(16, MATRIX_BYTES // (2 * width)))
-        if width <= rank or features.shape[0] <= rank:
-            return torch.eye(width, device=self.device).half()
-        random = np.random.default_rng([self.seed, 3])
-        span = random.standard_normal((width, min(rank + 20, width))).astype(np.float32)
-        for _ in range(4):
-            span, _ = np.linalg.qr(np.asarray(features.T @ (features @ span)))
-        seen = np.asarray(features @ span)
-        _, vectors = np.linalg.eigh(seen.T @ seen)
-        found = np.ascontiguousarray(span @ vectors[:, ::-1][:, :rank])
-        return torch.from_numpy(found).to(self.device).half()
+        width, rank = features.shape[1], self._rank(features.shape[1])
+        found = np.eye(width, dtype=np.float32)
+        if min(features.shape) > rank:
+            random = np.random.default_rng([self.seed, 3])
+            span = random.standard_normal((width, min(rank + 20, width))).astype(np.float32)
+            for _ in range(4):
+                span, _ = np.linalg.qr(np.asarray(features.T @ (features @ span)))
+            seen = np.asarray(features @ span)
+            _, vectors = np.linalg.eigh(seen.T @ seen)
+            found = span @ vectors[:, ::-1][:, :rank]
+        scales = np.maximum(np.abs(found).max(axis=0), 1e-12) / 127
+        steps = np.round(found / scales).astype(np.int8)
+        return {
+            "basis": torch.from_numpy(np.ascontiguousarray(steps)).to(self.device),
+            "basis.scales": torch.from_numpy(scales.astype(np.float32)).to(self.device),
+        }
 
-    def _choose(
-        self, base: BaseSession, inputs: GraphInputs, blocks: list[torch.Tensor], progress: Progress
-    ) -> tuple[float, float]:
-        """(a₂, s): held-out classes arrive in validation sessions, on the blocks that no label touched."""
+    def _rank(self, width: int) -> int:
+        """Columns of the basis: as many as asked for, or as the bytes allow."""
+        room = BYTES - 2 * self._first_layer().numel()
+        rank = self.settings.rank
+        while rank > 16 and width * rank + (2 * rank + self.settings.size) ** 2 > room:
+            rank -= 16
+        return rank
+
+    def _basis_matrix(self) -> torch.Tensor:
+        return self.frame["basis"].float() * self.frame["basis.scales"]
+
+    def _choose(self, base: BaseSession, inputs: GraphInputs, progress: Progress) -> Hops:
+        """Held-out classes arrive in validation sessions, on the blocks that no label touched."""
         chosen = self.settings
-        fixed = (chosen.two_hop_weight, chosen.smoothing)
-        candidates = [
-            tuple(own if given is None else given for own, given in zip(pair, fixed, strict=True))
-            for pair in chosen.candidates
-        ]
-        validation = ValidationSessions.draw(base, self.seed)
-        if len(set(candidates)) == 1 or not validation.has_new_classes:
-            return candidates[0]  # type: ignore[return-value]
+        fixed = (chosen.hop_weight, chosen.hops, chosen.smoothing, chosen.smoothing_steps)
+        candidates: list[Any] = []
+        for pair in chosen.candidates:
+            candidate = tuple(own if given is None else given for own, given in zip(pair, fixed, strict=True))
+            if candidate not in candidates:
+                candidates.append(candidate)
+        # No label touched these blocks, so every pseudo-novel class can stand for a novel one.
+        all_new = range(len(base.base_classes), len(base.classes))
+        validation = ValidationSessions.draw(replace(base, validation_columns=tuple(all_new)), self.seed)
+        if len(candidates) == 1 or not validation.has_new_classes:
+            return candidates[0]
+        scores: list[float] = []
+        for candidate in candidates:
+            scores.append(self._try(candidate, inputs, validation))
+            progress.step("choosing hops", len(scores), len(candidates), score=max(scores))
+        best = int(np.argmax(scores))
+        return candidates[best if scores[best] > scores[0] + chosen.margin else 0]
+
+    def _try(self, hop: Hops, inputs: GraphInputs, validation: ValidationSessions) -> float:
+        """The score of validation sessions with the two blocks that know no label."""
+        chosen = self.settings
+        raw = inputs.raw() @ self._basis_matrix()
+        blocks = [block - block.mean(dim=0) for block in (raw, propagated(inputs, raw, hop[1]))]
+        weights = (chosen.raw_weight, hop[0])
+        joined = torch.cat([weight * unit_rows(block) for weight, block in zip(weights, blocks, strict=True)], dim=1)
         nodes, labels = validation.many
         rows = torch.from_numpy(inputs.visible.rows(nodes)).to(self.device)
+        known = torch.from_numpy(labels).to(self.device)
+        middle, root = whitening(joined[rows], known, validation.known_count, chosen.shrinkage)
+        table = unit_rows((joined - middle) @ root).half()
+        many = Anchors.empty().plus(table[rows], known, validation.known_count)
         asked = inputs.visible.rows(validation.asked[0])
-        scores = []
-        for place, (two_hop, smoothing) in enumerate(candidates):
-            joined = self._joined(blocks[:2], (chosen.raw_weight, two_hop))
-            known = torch.from_numpy(labels).to(self.device)
-            middle, root = whitening(joined[rows], known, validation.known_count, chosen.shrinkage)
-            table = unit_rows((joined - middle) @ root).half()
-            many = Anchors.empty().plus(table[rows], known, validation.known_count)
-            found = []
-            for draw in range(min(STEP_DRAWS, len(validation.supports))):
-                alone = validation.only(draw)
-                few = next(iter(reversed(list(alone.sessions()))))
-                both = many.plus(*self._rows_of(table, inputs, (few.supports, few.support_classes)), few.class_count)
-                posterior, _ = both.transduced(table, inputs.adjacency, smoothing, chosen)
-                found.append(alone.score_of(posterior.argmax(dim=1).cpu().numpy()[asked]))
-            scores.append(float(np.mean(found)))
-            progress.step("choosing hops", place + 1, len(candidates), score=max(scores))
-        best = int(np.argmax(scores))
-        return candidates[best if scores[best] > scores[0] + chosen.margin else 0]  # type: ignore[return-value]
+        found = []
+        for draw in range(min(STEP_DRAWS, len(validation.supports))):
+            alone = validation.only(draw)
+            *_, few = alone.sessions()
+            both = many.plus(*self._rows_of(table, inputs, (few.supports, few.support_classes)), few.class_count)
+            posterior, _ = both.transduced(table, inputs.adjacency, hop[2:], chosen)
+            found.append(alone.score_of(posterior.argmax(dim=1).cpu().numpy()[asked]))
+        return float(np.mean(found))
 
     # From a graph to x(v)
 
@@ -236,20 +261,18 @@ class Anchor(GraphLearner):
 
     def _blocks(self, inputs: GraphInputs, rows: np.ndarray | None) -> list[torch.Tensor]:
         """XB, ÂÂXB and Z of all nodes, or of some: then only their neighbourhoods are read."""
-        basis, encoder = self.frame["basis"].float(), self.network.encoder
+        basis, encoder = self._basis_matrix(), self.network.encoder
         encoded = encoder(encoder.rows(inputs, rows))  # type: ignore[operator]
         if rows is None:
             raw = inputs.raw() @ basis
-            return [raw, inputs.adjacency @ (inputs.adjacency @ raw), encoded]
-        normalised = inputs.visible.normalised
-        inner = normalised[rows]
-        around = np.unique(inner.indices)
-        outer = normalised[around]
-        beyond = np.unique(outer.indices)
-        own = inputs.raw(rows) @ basis
-        far = (inputs.raw(beyond) @ basis).cpu().numpy()
-        near = inner[:, around] @ (outer[:, beyond] @ far)
-        return [own, torch.from_numpy(near).to(self.device), encoded]
+            return [raw, propagated(inputs, raw, self.hop_[1]), encoded]
+        reached = [rows]
+        for _ in range(self.hop_[1]):
+            reached.append(np.unique(inputs.visible.normalised[reached[-1]].indices))
+        values = (inputs.raw(reached[-1]) @ basis).cpu().numpy()
+        for outer, inner in zip(reached[:0:-1], reached[-2::-1], strict=True):
+            values = inputs.visible.normalised[inner][:, outer] @ values
+        return [inputs.raw(rows) @ basis, torch.from_numpy(values).to(self.device), encoded]
 
     def _joined(self, blocks: list[torch.Tensor], weights: tuple[float, ...] | None = None) -> torch.Tensor:
         """f(v): the blocks side by side, each centred, of unit length, and weighted."""
@@ -279,6 +302,10 @@ class Anchor(GraphLearner):
 
     # Sessions and scores
 
+    @property
+    def reach(self) -> int:
+        return max(2, self.hop_[1])
+
     def _keeps_weights(self) -> bool:
         return True
 
@@ -298,7 +325,7 @@ class Anchor(GraphLearner):
 
     def _score_all(self, inputs: GraphInputs) -> torch.Tensor:
         table = self._table(inputs, None) if inputs.table is None else inputs.table
-        posterior, _ = self.anchors.transduced(table, inputs.adjacency, self.hop_[1], self.settings)
+        posterior, _ = self.anchors.transduced(table, inputs.adjacency, self.hop_[2:], self.settings)
         return torch.log(posterior.clamp(min=1e-12))
 
     @torch.no_grad()
@@ -322,18 +349,24 @@ class Anchor(GraphLearner):
         return self.anchors.minus(points, labels).logits(points, self.settings).cpu().numpy()
 
     def chosen(self) -> dict[str, Any]:
-        return {"two_hop_weight": self.hop_[0], "smoothing": self.hop_[1]}
+        return dict(zip(("hop_weight", "hops", "smoothing", "smoothing_steps"), self.hop_, strict=True))
 
     def stored(self) -> dict[str, int]:
         found = super().stored()
         if self.stage == "ready":
             found["weights"] -= self._first_layer().nbytes // 2  # it is stored in 16 bits
-            found["weights"] += sum(tensor.nbytes for tensor in self.frame.values())
+            found["weights"] += sum(tensor.nbytes for tensor in self._stored_frame().values())
         return {**found, "embeddings": self.anchors.sums.nbytes + self.anchors.counts.nbytes}
 
     def _first_layer(self) -> torch.Tensor:
         first: Any = self.network.encoder.first
         return first.weight.detach()
+
+    def _stored_frame(self) -> Tensors:
+        """The frame as it is stored: of the symmetric root its upper half, in 16 bits, which it was rounded to."""
+        frame = {name: tensor.cpu() for name, tensor in self.frame.items()}
+        rows, columns = torch.triu_indices(*frame["whitening"].shape)
+        return {**frame, "whitening": frame["whitening"][rows, columns].half()}
 
     # State
 
@@ -346,20 +379,40 @@ class Anchor(GraphLearner):
         kept: Tensors = {}
         if self.stage == "ready":
             kept = {"network.encoder.first.weight": self._first_layer().half().cpu()}
-            kept |= {f"frame.{name}": tensor.cpu() for name, tensor in self.frame.items()}
+            kept |= {f"frame.{name}": tensor for name, tensor in self._stored_frame().items()}
         return {**super()._own_tensors(), **training, **kept, **self.anchors.tensors()}
 
     def _load_own(self, values: dict[str, Any], tensors: Tensors) -> None:
         super()._load_own(values, tensors)
-        self.hop_ = (values["hop"][0], values["hop"][1])
+        weight, hops, smoothing, steps = values["hop"]
+        self.hop_ = (weight, hops, smoothing, steps)
         self.frame = {
             name.removeprefix("frame."): tensor.to(self.device)
             for name, tensor in tensors.items()
             if name.startswith("frame.")
         }
+        if "whitening" in self.frame:
+            self.frame["whitening"] = symmetric(self.frame["whitening"].float())
         self.anchors = Anchors.load(tensors, self.device)
         if self.stage == "encoder":
             self.training.load(values["training"], tensors)
+
+
+def symmetric(upper: torch.Tensor) -> torch.Tensor:
+    """(D, D) from the (D(D + 1)/2,) entries of its upper half."""
+    size = int((2 * upper.numel() + 0.25) ** 0.5)
+    rows, columns = torch.triu_indices(size, size, device=upper.device)
+    whole = torch.zeros(size, size, dtype=upper.dtype, device=upper.device)
+    whole[rows, columns] = upper
+    whole[columns, rows] = upper
+    return whole
+
+
+def propagated(inputs: GraphInputs, values: torch.Tensor, hops: int) -> torch.Tensor:
+    """Â multiplied so many times."""
+    for _ in range(hops):
+        values = inputs.adjacency @ values
+    return values
 
 
 def prepare(features: Features, seed: int) -> Features:

@@ -2,7 +2,7 @@
 
 T x·(μ_a/ℓ_a − μ_b/ℓ_b), the difference of the logits of the two likeliest classes a and b, is linear in f(v), and
 every block of f is linear in features once its length is known. So the difference is a sum over blocks; that of the
-first block a sum over the node's features, that of the second a sum over the nodes within two hops.
+first block a sum over the node's features, that of the second a sum over the nodes around.
 """
 
 from dataclasses import dataclass
@@ -22,7 +22,7 @@ class Explanation:
     classes: (column, probability) of the likeliest classes. before_smoothing: their probabilities by the node's own
         vector, without what neighbours look like.
     blocks: what each block adds. features: (column of the feature, what it adds) of the node's own features; none if
-        columns were folded together. two_hops: (node number, what it adds).
+        columns were folded together. around: (node number, what it adds).
     neighbours: (node number, share in the smoothing, its own probability of the first class), direct neighbours.
     """
 
@@ -30,7 +30,7 @@ class Explanation:
     before_smoothing: tuple[float, ...]
     blocks: dict[str, float]
     features: tuple[tuple[int, float], ...]
-    two_hops: tuple[tuple[int, float], ...]
+    around: tuple[tuple[int, float], ...]
     neighbours: tuple[tuple[int, float, float], ...]
 
 
@@ -40,7 +40,7 @@ def explain(learner: Anchor, visible: VisibleGraph, node: int, top: int = 5) -> 
     row = int(visible.rows(np.array([node]))[0])
     inputs = learner._inputs(visible)
     table = torch.from_numpy(learner.embedding_table(visible)).to(learner.device)
-    posterior, directions = learner.anchors.transduced(table, inputs.adjacency, learner.hop_[1], learner.settings)
+    posterior, directions = learner.anchors.transduced(table, inputs.adjacency, learner.hop_[2:], learner.settings)
     own = torch.softmax(learner.settings.temperature * table.float() @ directions.T, dim=1)
     order = posterior[row].argsort(descending=True)[: max(2, min(top, posterior.shape[1]))].tolist()
     first, second = order[0], order[1] if len(order) > 1 else order[0]
@@ -58,13 +58,13 @@ def explain(learner: Anchor, visible: VisibleGraph, node: int, top: int = 5) -> 
         towards.split(sizes)[place] * weights[place] / (blocks[place][0] - learner.frame[f"centre.{place}"]).norm()
         for place in range(2)
     ]
-    basis = learner.frame["basis"].float()
+    basis = learner._basis_matrix()
     return Explanation(
         classes=tuple((column, float(posterior[row, column])) for column in order),
         before_smoothing=tuple(float(own[row, column]) for column in order),
         blocks={name: float(value) for name, value in zip(BLOCKS, parts, strict=True)},
         features=_features(inputs.visible, row, (basis @ scaled[0]).cpu().numpy(), visible, top),
-        two_hops=_two_hops(inputs.visible, row, (basis @ scaled[1]).cpu().numpy(), top),
+        around=_around(inputs.visible, row, (basis @ scaled[1]).cpu().numpy(), learner.hop_[1], top),
         neighbours=_neighbours(visible, row, own[:, first].cpu().numpy(), top),
     )
 
@@ -81,10 +81,12 @@ def _features(prepared: VisibleGraph, row: int, weights: np.ndarray, visible: Vi
     return tuple(_strongest(columns, values * weights[columns], top))
 
 
-def _two_hops(prepared: VisibleGraph, row: int, weights: np.ndarray, top: int) -> Any:
-    twice = prepared.normalised[[row]] @ prepared.normalised
-    says = np.asarray(prepared.features[twice.indices] @ weights).ravel()
-    return tuple(_strongest(prepared.nodes[twice.indices], twice.data * says, top))
+def _around(prepared: VisibleGraph, row: int, weights: np.ndarray, hops: int, top: int) -> Any:
+    far = prepared.normalised[[row]]
+    for _ in range(hops - 1):
+        far = far @ prepared.normalised
+    says = np.asarray(prepared.features[far.indices] @ weights).ravel()
+    return tuple(_strongest(prepared.nodes[far.indices], far.data * says, top))
 
 
 def _neighbours(visible: VisibleGraph, row: int, probabilities: np.ndarray, top: int) -> Any:

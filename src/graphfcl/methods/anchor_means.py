@@ -28,7 +28,7 @@ def class_sums(points: torch.Tensor, labels: torch.Tensor, count: int) -> tuple[
 def whitening(
     points: torch.Tensor, labels: torch.Tensor, count: int, shrinkage: float
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """(D,) the mean of class means m and (D, D) Ŝ^(−1/2), Ŝ = S_w + ρ tr(S_w)/D · I.
+    """(D,) the mean of class means m and (D, D) Ŝ^(−1/2), symmetric, Ŝ = S_w + ρ tr(S_w)/D · I.
 
     S_w = (1/C) Σ_c Σ_{v∈c} (f_v − μ_c)(f_v − μ_c)ᵀ / (n_c − 1). If no class has two points nothing is known of the
     spread, and Ŝ is the identity.
@@ -48,7 +48,8 @@ def whitening(
         within, trace = torch.eye(size, dtype=torch.float64, device=points.device), float(size)
     within += shrinkage * trace / size * torch.eye(size, dtype=torch.float64, device=points.device)
     values, vectors = torch.linalg.eigh(within)
-    return means[present].mean(dim=0).float(), (vectors / values.clamp(min=1e-12).sqrt()).float()
+    root = (vectors / values.clamp(min=1e-12).sqrt()) @ vectors.T
+    return means[present].mean(dim=0).float(), root.float()
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,20 +86,21 @@ class Anchors:
 
     @torch.no_grad()
     def transduced(
-        self, table: torch.Tensor, adjacency: SparseMatrix, smoothing: float, settings: Any
+        self, table: torch.Tensor, adjacency: SparseMatrix, smoothing: tuple[float, int], settings: Any
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """(n, C) posteriors of every visible node, and the (C, D) directions μ_c/ℓ_c they came from.
 
-        table: (n, D) x of all visible nodes. A class without a label takes no part.
+        table: (n, D) x of all visible nodes. smoothing: share s and steps. A class without a label takes no part.
         """
+        share, steps = smoothing
         means, weights = self._means(), self.counts
         for turn in range(settings.rounds + 1):
             directions = _directions(means, weights, settings)
             first = torch.softmax(_logits(table, directions, self.counts, settings.temperature), dim=1)
             posterior = first
-            if smoothing > 0:
-                for _ in range(settings.smoothing_steps):
-                    posterior = smoothing * (adjacency @ posterior) + (1 - smoothing) * first
+            if share > 0:
+                for _ in range(steps):
+                    posterior = share * (adjacency @ posterior) + (1 - share) * first
                 posterior = posterior / posterior.sum(dim=1, keepdim=True).clamp(min=1e-12)
             if turn < settings.rounds:
                 found = torch.zeros_like(self.sums)

@@ -64,7 +64,6 @@ class Learner(ABC):
     other nodes are asked about, and asking changes nothing. Classes are append-only: a class keeps its column.
     """
 
-    reach: ClassVar[int] = 2  # hops: how far a changed edge changes what :meth:`embed_rows` answers
     trains_on_query_labels: ClassVar[bool] = False  # under the protocol `paper`
     uses_pool_labels: ClassVar[bool] = False  # wants sessions with the labels of the pool
     classes_: tuple[str, ...] = ()
@@ -83,6 +82,11 @@ class Learner(ABC):
     @abstractmethod
     def scores(self, visible: VisibleGraph, nodes: np.ndarray) -> np.ndarray:
         """(nodes, classes seen) float: higher is likelier. ``nodes`` are node numbers of the visible graph."""
+
+    @property
+    def reach(self) -> int:
+        """Hops: how far a changed edge changes what :meth:`embed_rows` answers."""
+        return 2
 
     def embedding_table(self, visible: VisibleGraph) -> np.ndarray:
         """(n, width) all that scores need to know of every node: one forward pass, if none was made before.

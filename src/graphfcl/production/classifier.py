@@ -348,7 +348,7 @@ class GraphClassifier:
             ],
             "blocks": found.blocks,
             "features": {features(column): value for column, value in found.features},
-            "two_hops": {ids(other): value for other, value in found.two_hops},
+            "around": {ids(other): value for other, value in found.around},
             "neighbours": [
                 {"node": ids(other), "share": share, "probability": probability}
                 for other, share, probability in found.neighbours
