@@ -181,9 +181,10 @@ class Anchor(GraphLearner):
         Subspace iteration from a seeded start (Halko, Martinsson, Tropp 2011), on the side of the features, which are
         fewer than the nodes. The identity if there are no more features than columns.
         """
-        width, rank = features.shape[1], self._rank(features.shape[1])
-        found = np.eye(width, dtype=np.float32)
-        if min(features.shape) > rank:
+        width = features.shape[1]
+        rank = min(self._rank(width), *features.shape)
+        found = np.eye(rank, dtype=np.float32)
+        if width > rank:
             random = np.random.default_rng([self.seed, 3])
             span = random.standard_normal((width, min(rank + 20, width))).astype(np.float32)
             for _ in range(4):

@@ -1,0 +1,219 @@
+"""ANCHOR against plain loops, and what it promises."""
+
+import math
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from scipy import sparse
+
+from graphfcl.datasets import load_dataset
+from graphfcl.evaluation import evaluate
+from graphfcl.graph import build_graph
+from graphfcl.methods import find_method
+from graphfcl.methods.anchor import WIDEST, Anchor, prepare, symmetric
+from graphfcl.methods.anchor_explain import explain
+from graphfcl.methods.anchor_means import Anchors, _directions, class_sums, whitening
+from graphfcl.nn.sparse import SparseMatrix
+from graphfcl.stream import Protocol, Session, Stream, make_stream
+
+GRAPH = "synthetic:nodes=700,edges=2800,classes=10,features=300,signal=0.6,skew=0.5"
+QUICK: dict[str, Any] = {"pretraining.epochs": 5, "hidden": 32, "size": 16, "rank": 32}
+
+
+def stream_of(**changes: Any) -> Stream:
+    return make_stream(load_dataset(GRAPH)[0], Protocol(base=4, pseudo_novel=3, way=1, shot=5), seed=0, **changes)
+
+
+@pytest.fixture(scope="module")
+def learner() -> Anchor:
+    made = find_method("ours").make(QUICK, seed=0)
+    assert isinstance(made, Anchor)
+    made.fit(stream_of().base)
+    return made
+
+
+def points(count: int = 60, size: int = 5, classes: int = 4) -> tuple[torch.Tensor, torch.Tensor]:
+    random = torch.Generator().manual_seed(0)
+    values = torch.randn(count, size, generator=random)
+    return values / values.norm(dim=1, keepdim=True), torch.arange(count) % classes
+
+
+def test_the_whitening_is_that_of_a_loop() -> None:
+    values, labels = points()
+    middle, root = whitening(values, labels, 4, 0.3)
+    within = np.zeros((5, 5))
+    means = []
+    for c in range(4):
+        own = values[labels == c].double().numpy()
+        means.append(own.mean(axis=0))
+        for row in own:
+            within += np.outer(row - means[-1], row - means[-1]) / (len(own) - 1) / 4
+    within += 0.3 * np.trace(within) / 5 * np.eye(5)
+    np.testing.assert_allclose(root @ root, np.linalg.inv(within), rtol=1e-4)
+    np.testing.assert_allclose(root, root.T, atol=1e-5)
+    np.testing.assert_allclose(middle, np.mean(means, axis=0), atol=1e-6)
+    upper = root[tuple(torch.triu_indices(5, 5))]
+    assert torch.equal(symmetric(upper), torch.triu(root) + torch.triu(root, 1).T)
+
+
+def test_posteriors_are_those_of_a_loop() -> None:
+    values, labels = points()
+    adjacency = sparse.random_array((60, 60), density=0.1, rng=np.random.default_rng(0), dtype=np.float32)
+    adjacency = sparse.csr_array(adjacency + adjacency.T) * np.float32(0.2)
+    settings = SimpleNamespace(rounds=2, temperature=4.0, length_prior=3.0)
+    known = Anchors.empty().plus(values[:12], labels[:12], 4)
+    found, _ = known.transduced(values, SparseMatrix(adjacency, torch.device("cpu")), (0.6, 3), settings)
+
+    x, dense = values.double().numpy(), adjacency.toarray().astype(float)
+    sums = [sum(x[v] for v in range(12) if labels[v] == c) for c in range(4)]
+    counts = [3.0] * 4
+    means, weights = [sums[c] / counts[c] for c in range(4)], list(counts)
+    for turn in range(3):
+        squares = [
+            min(1, max(0, (means[c] @ means[c] - 1 / weights[c]) / max(0.3, 1 - 1 / weights[c]))) for c in range(4)
+        ]
+        sure = [c for c in range(4) if weights[c] >= 20] or list(range(4))
+        usual = max(1e-4, sum(squares[c] for c in sure) / len(sure))
+        lengths = [math.sqrt((weights[c] * squares[c] + 3 * usual) / (weights[c] + 3)) for c in range(4)]
+        first = np.zeros((60, 4))
+        for v in range(60):
+            scores = [math.exp(4 * (x[v] @ means[c]) / lengths[c]) for c in range(4)]
+            first[v] = [score / sum(scores) for score in scores]
+        posterior = first
+        for _ in range(3):
+            posterior = 0.6 * dense @ posterior + 0.4 * first
+        posterior = posterior / posterior.sum(axis=1, keepdims=True)
+        if turn < 2:
+            weights = [counts[c] + posterior[:, c].sum() for c in range(4)]
+            means = [(sums[c] + sum(posterior[v, c] * x[v] for v in range(60))) / weights[c] for c in range(4)]
+    np.testing.assert_allclose(found, posterior, rtol=1e-4, atol=1e-6)
+
+
+def test_a_class_without_a_label_takes_no_part() -> None:
+    values, labels = points()
+    three = labels < 3
+    adjacency = SparseMatrix(sparse.csr_array(np.eye(60, dtype=np.float32)), torch.device("cpu"))
+    settings = SimpleNamespace(rounds=2, temperature=4.0, length_prior=3.0)
+    plain, _ = Anchors.empty().plus(values[three], labels[three], 3).transduced(values, adjacency, (0.5, 2), settings)
+    wider, _ = Anchors.empty().plus(values[three], labels[three], 5).transduced(values, adjacency, (0.5, 2), settings)
+    np.testing.assert_allclose(wider[:, :3], plain, rtol=1e-6)
+    assert not wider[:, 3:].any()
+
+
+def test_a_mean_of_few_is_corrected_for_its_noise() -> None:
+    """Means of n unit vectors around one direction: the corrected length does not depend on n."""
+    random = torch.Generator().manual_seed(1)
+    centre = torch.zeros(200)
+    centre[0] = 1.0
+    lengths = []
+    for count in (5, 2000):
+        found = []
+        for _ in range(50 if count == 5 else 1):
+            drawn = centre + 0.1 * torch.randn(count, 200, generator=random)
+            drawn = drawn / drawn.norm(dim=1, keepdim=True)
+            mean = drawn.double().mean(dim=0, keepdim=True)
+            settings = SimpleNamespace(length_prior=0.0)
+            direction = _directions(mean, torch.tensor([float(count)], dtype=torch.float64), settings)
+            found.append(float(mean.norm() / direction.norm()))
+        lengths.append(np.mean(found))
+    assert lengths[0] == pytest.approx(lengths[1], rel=0.03)
+
+
+def test_sessions_one_by_one_in_any_order_or_at_once_give_the_same_state() -> None:
+    """On fixed features."""
+    stream = stream_of(track="open")
+    open_learner = find_method("anchor").make(QUICK, seed=0)
+    assert isinstance(open_learner, Anchor)
+    open_learner.fit(stream.base)
+    state, visible = open_learner.state(), stream.base.visible_graph
+    sessions = [stream.session(number) for number in range(1, 4)]
+    nodes = np.concatenate([session.supports for session in sessions])
+    labels = np.concatenate([session.support_labels for session in sessions])
+    names = tuple(name for session in sessions for name in session.new_classes)
+    results = []
+    for order in ([0, 1, 2], [2, 0, 1], None):
+        open_learner.load_state(state)
+        if order is None:
+            open_learner.learn(Session(1, names, nodes, labels, visible, "open"))
+        else:
+            open_learner.learn(Session(0, names, nodes[:0], labels[:0], visible, "open"))  # their columns
+            for place in order:
+                part = sessions[place]
+                open_learner.learn(Session(place, (), part.supports, part.support_labels, visible, "open"))
+        results.append((open_learner.anchors.sums, open_learner.scores(visible, visible.nodes)))
+    for sums, scores in results[1:]:
+        np.testing.assert_allclose(sums, results[0][0], rtol=1e-6)
+        np.testing.assert_allclose(scores, results[0][1], rtol=1e-5, atol=1e-5)
+    assert results[0][0].dtype == torch.float64
+
+
+def test_no_node_is_stored(learner: Anchor) -> None:
+    stored = learner.stored()
+    assert stored["nodes"] == stored["features"] == 0
+    state = learner.state()
+    whole = [name for name, tensor in state.tensors.items() if tensor.dtype == torch.int64]
+    assert whole == []
+    counted = sum(tensor.nbytes for name, tensor in state.tensors.items() if name != "generator")
+    assert sum(stored.values()) == pytest.approx(counted, rel=0.01)
+
+
+def test_the_state_stays_small_on_wide_features() -> None:
+    random = np.random.default_rng(0)
+    features = sparse.random_array((400, 30_000), density=0.001, rng=random, dtype=np.float32, format="csr")
+    labels = np.arange(400) % 8
+    hot = sparse.csr_array((np.ones(400, np.float32), (np.arange(400), labels * 3)), shape=(400, 30_000))
+    adjacency = sparse.random_array((400, 400), density=0.01, rng=random)
+    graph = build_graph(adjacency, features + 3 * hot, labels)
+    stream = make_stream(graph, Protocol(base=3, pseudo_novel=2, way=1), seed=0)
+    wide = find_method("anchor").make({"pretraining.epochs": 2}, seed=0)
+    measures = evaluate(wide, stream).measures
+    assert measures.sessions[-1].balanced_accuracy > 0.5
+    assert sum(wide.stored().values()) < 20_000_000
+    assert prepare(graph.features, 0).shape == (400, WIDEST)
+
+
+def test_edges_that_say_nothing_are_not_listened_to() -> None:
+    options = "nodes=1500,classes=12,features=400,signal=0.25,skew=0.3"
+    chosen = {}
+    for homophily in (0.05, 0.9):
+        graph, _ = load_dataset(f"synthetic:{options},homophily={homophily}")
+        stream = make_stream(graph, Protocol(base=4, pseudo_novel=4, way=1), seed=0)
+        fresh = find_method("anchor").make({"pretraining.epochs": 5, "rank": 128}, seed=0)
+        fresh.fit(stream.base)
+        chosen[homophily] = fresh.chosen()
+    assert chosen[0.05]["hop_weight"] < 1 < chosen[0.9]["hop_weight"]
+    assert chosen[0.05]["smoothing"] < chosen[0.9]["smoothing"]
+
+
+def test_an_explanation_adds_up(learner: Anchor) -> None:
+    stream = stream_of()
+    visible = stream.base.visible_graph
+    table = torch.from_numpy(learner.embedding_table(visible))
+    _, directions = learner.anchors.transduced(
+        table, learner._inputs(visible).adjacency, learner.hop_[2:], learner.settings
+    )
+    for node in stream.base.validation[:5].tolist():
+        found = explain(learner, visible, node, top=10_000)
+        (first, p), (second, q) = found.classes[:2]
+        assert p >= q
+        own = table[int(visible.rows(np.array([node]))[0])].float()
+        difference = float(learner.settings.temperature * own @ (directions[first] - directions[second]))
+        assert sum(found.blocks.values()) == pytest.approx(difference, rel=0.01, abs=0.05)
+        named = {column for column, _ in found.features}
+        row = visible.features[[int(visible.rows(np.array([node]))[0])]]
+        assert named == set(row.indices.tolist())
+        assert {number for number, _, _ in found.neighbours} <= set(visible.nodes.tolist()) - {node}
+    sums, counts = class_sums(table, torch.zeros(len(table), dtype=torch.int64), 1)
+    assert counts.item() == len(table)
+    assert sums.shape == (1, table.shape[1])
+
+
+@pytest.mark.parametrize("changes", [{"shot": 1}, {"shot": 20}, {"way": 3}, {"track": "isolated"}, {"track": "open"}])
+def test_it_is_ahead_of_prototypes_on_the_plain_encoder(changes: dict[str, Any]) -> None:
+    stream = stream_of(**changes)
+    ours = evaluate(find_method("anchor").make({**QUICK, "rank": 128}, seed=0), stream).measures
+    plain = evaluate(find_method("proto-gcn").make({"pretraining.epochs": 8}, seed=0), stream).measures
+    assert ours.average > plain.average
