@@ -53,6 +53,8 @@ def quality(model: GraphClassifier, stream: Stream, session: int) -> None:
     right = found["class"] == names[queries.labels]
     base, novel, unknown = asked == 0, (asked > 0) & (asked <= session), asked > session
     for title, here in (("base", base), ("novel", novel)):
+        if not here.any():
+            continue
         error = calibration_error(found["probability"][here], right[here])
         kept = 1 - found["unknown"][here].mean()
         print(

@@ -321,13 +321,17 @@ class Anchor(GraphLearner):
         """x of some labelled nodes, and their columns."""
         if inputs.table is not None:
             return self._rows_of(inputs.table, inputs, labelled)
-        found = self._table(self._make_inputs(visible, sparing=True), visible.rows(labelled[0]))
+        alone = GraphInputs(inputs.visible, self.device, sparing=True)
+        found = self._table(alone, visible.rows(labelled[0]))
         return found, torch.from_numpy(labelled[1]).to(self.device)
 
     def _score_all(self, inputs: GraphInputs) -> torch.Tensor:
         table = self._table(inputs, None) if inputs.table is None else inputs.table
         posterior, _ = self.anchors.transduced(table, inputs.adjacency, self.hop_[2:], self.settings)
-        return torch.log(posterior.clamp(min=1e-12))
+        # How near a node is to any class by the sums alone: the same for all its classes, so it changes no probability,
+        # but it tells nodes of unknown classes, which the rounds would hide.
+        near = torch.logsumexp(self.anchors.logits(table, self.settings), dim=1, keepdim=True)
+        return torch.log(posterior.clamp(min=1e-12)) + near
 
     @torch.no_grad()
     def restate(self, visible: VisibleGraph, train: Labelled, supports: Labelled) -> bool:
