@@ -35,7 +35,20 @@ def accuracy_figure(result: dict[str, Any], path: str | Path) -> None:
     _save(figure, path)
 
 
-COLOURS = ("#0b63ce", "#d9480f", "#2b8a3e", "#9c36b5", "#c92a2a", "#0c8599", "#b8860b", "#5f3dc4", "#868e96", "#e64980")
+COLOURS = (  # those of page.html
+    "#0b63ce",
+    "#d9480f",
+    "#2b8a3e",
+    "#9c36b5",
+    "#c92a2a",
+    "#0c8599",
+    "#b8860b",
+    "#5f3dc4",
+    "#868e96",
+    "#e64980",
+    "#74b816",
+    "#3bc9db",
+)
 
 
 def curves_figure(blocks: Sequence[Block], path: str | Path) -> None:
