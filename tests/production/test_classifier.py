@@ -151,7 +151,7 @@ def test_a_failure_in_the_middle_changes_nothing(model: GraphClassifier, monkeyp
     np.testing.assert_allclose(model.predict_proba(), before, rtol=1e-5, atol=1e-6)
 
 
-KEEPS_NODES = ["proto-gcn", "gpn", "hag-meta"]
+KEEPS_NODES = ["anchor", "proto-gcn", "gpn", "hag-meta"]
 
 
 @pytest.mark.parametrize("name", KEEPS_NODES)
@@ -183,6 +183,18 @@ def test_removed_nodes_and_edges_were_never_there(model: GraphClassifier) -> Non
     same_answers(grown, model, 1e-5)
 
 
+def test_after_growth_too_what_is_taken_back_was_never_seen() -> None:
+    eight, nine = members("class-08"), members("class-09")
+    model = fitted("anchor").learn({"eight": eight[:5]})
+    never = copy_of(model)
+    model.learn({"nine": nine[:5]})
+    for each in (never, model):
+        each.add_edges(eight[:3], nine[:3])
+    model.unlearn(nine[:5])
+    assert model.history[-1]["exact"]
+    same_answers(model, never, 1e-5)
+
+
 def test_a_class_is_renamed_and_nothing_else(model: GraphClassifier) -> None:
     before = model.predict_proba()
     model.rename("class-00", "zero")
@@ -202,11 +214,19 @@ def test_a_retired_name_can_be_learned_anew(model: GraphClassifier) -> None:
     assert (model.predict(eight[5:]) == "eight").mean() > 0.3
 
 
-@settings(max_examples=25, deadline=None)
+@pytest.fixture(scope="module")
+def far_start() -> GraphClassifier:
+    return fitted("anchor", hops=4)
+
+
+@pytest.mark.parametrize("far", [False, True])
+@settings(max_examples=15, deadline=None)
 @given(st.data())
-def test_growth_recomputes_exactly_what_it_reaches(start: GraphClassifier, data: st.DataObject) -> None:
+def test_growth_recomputes_exactly_what_it_reaches(
+    start: GraphClassifier, far_start: GraphClassifier, far: bool, data: st.DataObject
+) -> None:
     graph = small_graph()
-    model = copy_of(start)
+    model = copy_of(far_start if far else start)
     ids = st.sampled_from(graph.node_ids.tolist())
     for _ in range(2):
         if data.draw(st.booleans()):
@@ -223,8 +243,9 @@ def test_growth_recomputes_exactly_what_it_reaches(start: GraphClassifier, data:
     found = model.learner_.embedding_table(model.graph_.visible)
     anew = copy_of(model)
     expected = anew.learner_.embedding_table(anew.graph_.visible)
-    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
-    same_answers(anew, model, 1e-4)
+    digits = 1e-4 if found.dtype == np.float32 else 2e-3  # kept in 16 bits
+    np.testing.assert_allclose(found, expected, rtol=digits, atol=digits / 10)
+    same_answers(anew, model, digits)
 
 
 def test_text_nodes_grow_in_by_their_words() -> None:

@@ -114,7 +114,7 @@ def test_damage_is_said_in_a_sentence_and_the_last_good_version_loads(folder: Pa
     else:
         path.write_bytes(content[: len(content) // 2] if how == "truncated" else b"")
     if name == "current" and how == "flipped":
-        path.write_bytes(b'{"version":\x00}')
+        path.write_bytes(content.replace(b'"version":3', b'"version":2'))
     with pytest.raises(InputError) as caught:
         GraphClassifier.load(folder)
     assert "\n" not in str(caught.value)
@@ -292,6 +292,25 @@ def test_what_a_killed_writer_left_is_swept_and_its_number_used(folder: Path) ->
         model.learn({"nine": members("class-09")[:5]})
     assert GraphClassifier.load(folder).version == 4
     assert not list(folder.rglob("*.tmp"))
+
+
+def test_versions_without_a_pointer_are_not_written_over(folder: Path) -> None:
+    (folder / "current").unlink()
+    before = everything(folder)
+    model = GraphClassifier.load(folder, version=3)
+    model.learn({"nine": members("class-09")[:5]})
+    for attempt in (
+        lambda: GraphClassifier.load(folder),
+        lambda: model.save(folder),
+        lambda: ModelFolder(folder).check_free(),
+        lambda: ModelFolder(folder).editing().__enter__(),
+    ):
+        with pytest.raises(InputError, match=r"is missing: `graphfcl rollback .* 3`"):
+            attempt()
+    assert {name: content for name, content in everything(folder).items() if name != "lock"} == {
+        name: content for name, content in before.items() if name != "lock"
+    }
+    assert ModelFolder(folder).rollback(3) == 4
 
 
 def test_a_format_of_the_past_stays_readable() -> None:

@@ -46,8 +46,7 @@ def fit(
     from graphfcl.production import DEFAULT_METHOD, GraphClassifier, ModelFolder
 
     folder = ModelFolder(model)
-    if folder.exists():
-        raise InputError(f"{model} holds a model already: choose another folder, or `graphfcl learn` to teach it more.")
+    folder.check_free()
     loaded, _ = load_dataset(graph, data_dir=data_dir)
     classifier = GraphClassifier(
         method or DEFAULT_METHOD,
@@ -162,7 +161,9 @@ def explain(
         return
     rows = [(c["class"], f"{c['probability']:.3f}", f"{c['by_itself']:.3f}") for c in found["classes"]]
     print_table(("class", "probability", "by itself"), rows, numbers=("probability", "by itself"))
-    first, second = (c["class"] for c in found["classes"][:2])
+    first, second = found["classes"][0]["class"], found["classes"][-1]["class"]
+    if len(found["classes"]) > 1:
+        second = found["classes"][1]["class"]
     print(f"What speaks for {first} (+) and for {second} (-):")
     for title, key in (("block", "blocks"), ("own feature", "features"), ("node around", "around")):
         print_table((title, "adds"), [(name, f"{value:+.2f}") for name, value in found[key].items()], numbers=("adds",))

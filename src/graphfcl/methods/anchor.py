@@ -28,9 +28,10 @@ graphs their nodes were learned on; as the graph grows the visible nodes, which 
 along. ℓ_c is the length of the mean without its noise: the mean of n unit vectors with true mean length ℓ has squared
 length ℓ² + (1 − ℓ²)/n, so a mean of five is too long; ℓ is shrunk to that of well-known classes.
 
-**Chosen by validation sessions** of the run: one of three pairs (a₂, s), from "neighbours say much" to "nothing". They
-are tried on the two blocks that know no label, since Z has seen the classes held out. All else is one constant for all
-graphs, fixed on `cora-ml`, `amazon-computers` and synthetic graphs (``docs/anchor.md``).
+**Chosen by validation sessions** of the run: how much the surroundings weigh (a₂), how many hops they reach, and how
+strongly posteriors are smoothed (s, steps): one of four. They are tried on the two blocks that know no label, since Z
+has seen all classes of session 0. All else is one constant for all graphs, fixed on `cora-ml`, `amazon-computers` and
+synthetic graphs (``docs/anchor.md``).
 """
 
 import hashlib
@@ -66,8 +67,9 @@ class AnchorSettings(MethodSettings):
     """rank: columns of the basis B at most. raw_weight, encoder_weight: a₀ and a_z. shrinkage: ρ. temperature: T.
 
     length_prior: nodes that the usual length of a mean counts for. rounds: how often means are estimated anew.
-    smoothing_steps: on Â. candidates: pairs (a₂, s) that validation sessions choose from; another than the first must
-    be better by ``margin``. two_hop_weight, smoothing: fix them instead. ``pretraining`` is the encoder's training.
+    candidates: (a₂, hops, s, steps of smoothing) that validation sessions choose from; another than the first must be
+    better by ``margin``. hop_weight, hops, smoothing, smoothing_steps: fix them instead. ``pretraining`` is the
+    encoder's training.
     """
 
     hidden: int = 256
@@ -100,7 +102,9 @@ class AnchorSettings(MethodSettings):
             require_range(name, getattr(self, name), above=0)
         require_range("smoothing", self.smoothing, least=0, below=1)
         if not self.candidates:
-            raise InputError("candidates is empty: it must have at least one pair (two_hop_weight, smoothing).")
+            raise InputError(
+                "candidates is empty: give at least one of (hop_weight, hops, smoothing, smoothing_steps)."
+            )
 
 
 class AnchorNetwork(nn.Module):
@@ -302,6 +306,10 @@ class Anchor(GraphLearner):
         return table[rows], torch.from_numpy(labelled[1]).to(self.device)
 
     # Sessions and scores
+
+    @property
+    def forgets_exactly(self) -> bool:
+        return True
 
     @property
     def reach(self) -> int:

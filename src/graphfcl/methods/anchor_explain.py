@@ -41,7 +41,8 @@ def explain(learner: Anchor, visible: VisibleGraph, node: int, top: int = 5) -> 
     inputs = learner._inputs(visible)
     table = torch.from_numpy(learner.embedding_table(visible)).to(learner.device)
     posterior, directions = learner.anchors.transduced(table, inputs.adjacency, learner.hop_[2:], learner.settings)
-    own = torch.softmax(learner.settings.temperature * table.float() @ directions.T, dim=1)
+    logits = learner.settings.temperature * table.float() @ directions.T
+    own = torch.softmax(logits.masked_fill(~(learner.anchors.counts > 0), -torch.inf), dim=1)
     order = posterior[row].argsort(descending=True)[: max(2, min(top, posterior.shape[1]))].tolist()
     first, second = order[0], order[1] if len(order) > 1 else order[0]
 

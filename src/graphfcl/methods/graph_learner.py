@@ -182,7 +182,8 @@ class GraphLearner(Learner):
         accuracy = balanced_accuracy(confusion_matrix(base.validation_labels, found, count))
         sizes = np.bincount(base.validation_labels, minlength=count).clip(min=1)
         error = np.sqrt((1 / count) * (1 - 1 / count) * (1 / sizes).sum()) / count  # of a balanced accuracy by chance
-        if count > 1 and not accuracy > 1 / count + 2 * error:
+        # With a handful of validation nodes even a perfect answer could be chance.
+        if count > 1 and not accuracy > min(1 / count + 2 * error, 0.99):
             raise DivergenceError(
                 f"after training the balanced accuracy on validation nodes is {accuracy:.3f} with {count} classes, no "
                 "better than chance: the encoder collapsed, or neither features nor edges tell the classes apart; try "

@@ -110,6 +110,11 @@ class Learner(ABC):
         """
         return False
 
+    @property
+    def forgets_exactly(self) -> bool:
+        """Whether a restated learner knows nothing else of what it learned after session 0."""
+        return False
+
     def scores_without(
         self, visible: VisibleGraph, left_out: Labelled, train: Labelled, supports: Labelled
     ) -> np.ndarray | None:

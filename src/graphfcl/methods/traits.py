@@ -40,6 +40,10 @@ class KnowsPrototypes(GraphLearner):
         self.memory.train, self.memory.supports = train, supports
         return True
 
+    @property
+    def forgets_exactly(self) -> bool:
+        return self._keeps_weights() and self.memory.kept is None
+
     def drop_nodes(self, nodes: np.ndarray) -> None:
         self._answers = None
         self.memory.train, self.memory.supports = (

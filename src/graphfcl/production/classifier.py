@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from graphfcl.errors import InputError
+from graphfcl.errors import DivergenceError, InputError
 from graphfcl.graph import Graph
 from graphfcl.methods import Learner, Progress, find_method
 from graphfcl.methods.learner import SILENT, EncoderStore, Tensors
@@ -126,7 +126,10 @@ class GraphClassifier:
             return Calibration(), {}
         reduced, sessions = validation.rehearsal(start.base)
         learner = self._new_learner()
-        learner.fit(with_validation_classes(reduced, self.seed), progress, encoders)
+        try:
+            learner.fit(with_validation_classes(reduced, self.seed), progress, encoders)
+        except DivergenceError:  # with so few classes left there is nothing to learn from it
+            return Calibration(), {}
         nodes, labels = validation.asked
         visible = start.base.visible_graph
         before = learner.scores(visible, nodes)
@@ -174,6 +177,7 @@ class GraphClassifier:
         with self._all_or_nothing():
             self.ledger_, emptied = _without_empty_classes(self.ledger_.without_nodes(numbers))
             change = {"what": "unlearn", "nodes": [_plain(node) for node in nodes], "retired": emptied}
+            self.learner_.drop_nodes(numbers)
             self._settle({**change, "exact": self._restate()})
         return self
 
@@ -182,6 +186,10 @@ class GraphClassifier:
         self._fitted()
         self.ledger_ = self.ledger_.renamed(old, new)
         self._note({"what": "rename", "from": old, "to": new})
+        measured = [entry["accuracy"] for entry in self.history if entry.get("accuracy")]
+        if measured:
+            classes = {new if name == old else name: value for name, value in measured[-1]["classes"].items()}
+            self.history[-1]["accuracy"] = {**measured[-1], "classes": classes}
         return self
 
     def merge(self, source: str, into: str) -> "GraphClassifier":
@@ -193,6 +201,7 @@ class GraphClassifier:
             exact = self._restate()
             if not exact:
                 self.ledger_ = before.united(source, into)
+                self._restate()
             self._settle({"what": "merge", "from": source, "into": into, "exact": exact})
         return self
 
@@ -205,8 +214,9 @@ class GraphClassifier:
         return self
 
     def _restate(self) -> bool:
-        """Let the learner know what the ledger says, and nothing else; False if its method cannot."""
-        return self.learner_.restate(self._fitted().graph_.visible, *self.ledger_.knowledge())
+        """Let the learner know what the ledger says, and nothing else; whether nothing else is left in it."""
+        restated = self.learner_.restate(self._fitted().graph_.visible, *self.ledger_.knowledge())
+        return restated and self.learner_.forgets_exactly
 
     # The graph
 
@@ -294,6 +304,8 @@ class GraphClassifier:
                 self.learner_.drop_nodes(gone)
                 self.ledger_, change["retired"] = _without_empty_classes(self.ledger_.without_nodes(gone))
                 change["exact"] = self._restate()
+            else:
+                self._restate()  # sums are those of the graph of now
             self._settle({**change, "within_reach": round(share, 4)})
 
     # Asking

@@ -19,6 +19,7 @@ from graphfcl.production.growing import GrowingGraph
 from graphfcl.production.ledger import Ledger, Part
 
 Files = dict[str, bytes]
+FIXED = ("network.", "frame.")  # what most methods leave as it is after session 0
 FILES = {
     "nodes": "npz",
     "edges": "npz",
@@ -40,7 +41,7 @@ def encode(model: GraphClassifier) -> tuple[Files, dict[str, Any]]:
     graph = model.graph_
     state = model.learner_.state()
     tensors = {name: tensor.contiguous() for name, tensor in state.tensors.items()}
-    network = {name: tensor for name, tensor in tensors.items() if name.startswith("network.")}
+    network = {name: tensor for name, tensor in tensors.items() if name.startswith(FIXED)}
     files = {
         "nodes": _npz(numbers=graph.numbers, ids=graph.ids, next_number=np.array(graph.next_number)),
         "edges": _edges(graph),

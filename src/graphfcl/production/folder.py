@@ -2,7 +2,7 @@
 
 ::
 
-    current                    {"version": 7}
+    current                    {"version": 7, "sha256": that of its page}
     versions/000007.json       what version 7 is: the names of its files, plain values, its changes, its own checksum
     objects/<sha256>.npz|…     the files; a version shares those that did not change
     cache/                     embeddings and scores of the newest version: may be deleted at any time
@@ -25,7 +25,7 @@ import numpy as np
 
 import graphfcl
 from graphfcl.errors import InputError
-from graphfcl.files import read_bytes, sha256_of, write_durably
+from graphfcl.files import flush_folder, read_bytes, sha256_of, write_durably
 from graphfcl.production.classifier import GraphClassifier
 from graphfcl.production.codec import FILES, Damaged, Files, canonical, decode, encode
 
@@ -46,14 +46,31 @@ class ModelFolder:
 
     def current(self) -> int:
         """The number of the newest version."""
+        self._refuse_lost_pointer()
         content = read_bytes(self.path / "current", "the model")
         try:
-            return int(json.loads(content)["version"])
+            pointer = json.loads(content)
+            version, wanted = int(pointer["version"]), pointer["sha256"]
         except (ValueError, KeyError, TypeError) as error:
-            raise InputError(
-                f"{self.path / 'current'} is damaged: `graphfcl rollback --model {self.path} {self._newest_good()}` "
-                "goes on from the last version that is whole."
-            ) from error
+            raise self._lost("is damaged") from error
+        try:
+            named = json.loads(self._page_path(version).read_bytes())["sha256"]
+        except (OSError, ValueError, KeyError, TypeError):
+            return version  # a damaged page is found when it is read
+        if named != wanted:
+            raise self._lost("is damaged, it does not fit the version it names")
+        return version
+
+    def _lost(self, how: str) -> InputError:
+        return InputError(
+            f"{self.path / 'current'} {how}: `graphfcl rollback --model {self.path} {self._newest_good()}` goes on "
+            "from the last version that is whole."
+        )
+
+    def _refuse_lost_pointer(self) -> None:
+        """Versions without a pointer must not be written over; a first one alone was never acknowledged."""
+        if not self.exists() and self._newest_good() and self._numbers() != [1]:
+            raise self._lost("is missing")
 
     def page(self, version: int) -> dict[str, Any]:
         """What a version is; checked."""
@@ -169,7 +186,9 @@ class ModelFolder:
 
     def _open_lock(self) -> BinaryIO:
         try:
-            self.path.mkdir(parents=True, exist_ok=True)
+            if not self.path.is_dir():
+                self.path.mkdir(parents=True)
+                flush_folder(self.path.parent)
             return open(self.path / "lock", "ab")
         except OSError as error:
             raise InputError(
@@ -186,6 +205,7 @@ class ModelFolder:
     @contextmanager
     def editing(self, wait: float = 60.0, *, device: str = "cpu") -> Iterator[GraphClassifier]:
         """The newest version, to be changed; what was changed becomes the next version, or nothing does."""
+        self._refuse_lost_pointer()
         if not self.exists():
             raise InputError(f"{self.path} holds no model: make one with `graphfcl fit --model {self.path}`.")
         with self.writing(wait):
@@ -194,9 +214,19 @@ class ModelFolder:
             if _changes(model):
                 self._write(model)
 
+    def check_free(self) -> None:
+        """Refuse a folder that holds a model, or that cannot be written, before anything is computed for it."""
+        self._refuse_lost_pointer()
+        if self.exists():
+            raise InputError(
+                f"{self.path} holds a model already: choose another folder, or `graphfcl learn` to teach it more."
+            )
+        self._open_lock().close()
+
     def save(self, model: GraphClassifier, *, wait: float = 60.0) -> int:
         """Write a model as the next version. Refused if the folder has moved on since the model was loaded."""
         model._fitted()
+        self._refuse_lost_pointer()
         with self.writing(wait):
             there = self.current() if self.exists() else None
             if there is not None and model.version != there:
@@ -231,6 +261,7 @@ class ModelFolder:
                 if sha256_of(path.read_bytes()) == names[name]:
                     continue
             write_durably(path, lambda file, content=content: file.write(content))  # type: ignore[misc]
+        flush_folder(self.path / "objects")  # a file found there may come from a writer that was killed before this
         return names
 
     def _publish(
@@ -254,9 +285,11 @@ class ModelFolder:
         }
         # Through JSON once, so that the checksum is that of what will be read.
         page = json.loads(canonical(page))
-        content = canonical({**page, "sha256": sha256_of(canonical(page))})
+        digest = sha256_of(canonical(page))
+        content = canonical({**page, "sha256": digest})
+        pointer = canonical({"version": number, "sha256": digest})
         write_durably(self._page_path(number), lambda file: file.write(content))
-        write_durably(self.path / "current", lambda file: file.write(canonical({"version": number})))
+        write_durably(self.path / "current", lambda file: file.write(pointer))
         return page
 
     def rollback(self, version: int, *, wait: float = 60.0) -> int:
@@ -265,14 +298,17 @@ class ModelFolder:
             raise InputError(f"{self.path} holds no model: check the path.")
         with self.writing(wait):
             page = self.page(version)
-            self._files(page)
+            model = self.load(version)
             number = self._numbers()[-1] + 1
             with suppress(InputError):
                 # A page above the pointer was never acknowledged: its number is free.
                 number = self.current() + 1
             change = {"what": "rollback", "to": version, "when": _now()}
+            measured = [entry["accuracy"] for entry in model.history if entry.get("accuracy")]
+            if measured:
+                change["accuracy"] = measured[-1]
             page = self._publish(number, number - 1, page["files"], page["values"], [change])
-            self._write_cache(self.load(number), page)
+            self._write_cache(model, page)
             return number
 
     # Embeddings and scores of the newest version, so that asking needs no forward pass

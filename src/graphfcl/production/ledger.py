@@ -12,7 +12,7 @@ from graphfcl.errors import InputError
 from graphfcl.methods.learner import Labelled
 from graphfcl.production.growing import GrowingGraph
 
-LISTED = 5  # offending lines named in a message
+LISTED = 20  # offending lines named in a message
 
 
 class Part(IntEnum):

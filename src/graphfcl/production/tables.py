@@ -23,6 +23,7 @@ class TextTable:
 
     path: Path
     columns: dict[str, list[str]]
+    lines: list[int]
 
     @classmethod
     def read(cls, path: str | Path) -> "TextTable":
@@ -42,7 +43,9 @@ class TextTable:
                 texts = csv.ConvertOptions(
                     column_types={name: pa.string() for name in names}, strings_can_be_null=False
                 )
-                table = csv.read_csv(path, convert_options=texts)
+                table = csv.read_csv(
+                    path, convert_options=texts, parse_options=csv.ParseOptions(ignore_empty_lines=False)
+                )
         except (pa.ArrowException, OSError) as error:
             raise InputError(
                 f"{path} cannot be read as a table ({str(error).splitlines()[0]}): write it as CSV with a header, "
@@ -54,7 +57,11 @@ class TextTable:
             name: ["" if value is None else str(value) for value in table[name].to_pylist()]
             for name in table.column_names
         }
-        return cls(path, columns)
+        # Rows without any value are passed over, but counted: a message names the line of the file.
+        kept = [row for row in range(table.num_rows) if any(values[row] for values in columns.values())]
+        first = 1 if path.suffix == ".parquet" else 2
+        columns = {name: [values[row] for row in kept] for name, values in columns.items()}
+        return cls(path, columns, [row + first for row in kept])
 
     def find(self, names: Sequence[str]) -> str | None:
         return next((name for name in names if name in self.columns), None)
@@ -70,7 +77,7 @@ class TextTable:
 
     def place(self, row: int) -> str:
         """How to call a row in a message."""
-        return f"{self.path.name}, {'row' if self.path.suffix == '.parquet' else 'line'} {row + 2}"
+        return f"{self.path.name}, {'row' if self.path.suffix == '.parquet' else 'line'} {self.lines[row]}"
 
     def numbers(self, name: str) -> np.ndarray:
         values = np.empty(len(self.columns[name]), dtype=np.float32)
