@@ -269,6 +269,16 @@ def test_text_nodes_grow_in_by_their_words() -> None:
         model.add_nodes([1002])
 
 
+def test_nodes_grow_in_by_named_features(model: GraphClassifier) -> None:
+    names = [f"feature_{column}" for column in range(200)]
+    row = model.graph_.features[[3]].toarray()[0]
+    model.add_nodes([9000, 9001], [{n: v for n, v in zip(names, row, strict=True) if v}, {}])
+    model.add_nodes([9002], row[None])
+    np.testing.assert_array_equal(model.graph_.features[[500]].toarray(), model.graph_.features[[502]].toarray())
+    with pytest.raises(InputError, match="no feature 'colour'"):
+        model.add_nodes([9003], [{"colour": 1}])
+
+
 def test_the_history_warns_when_older_classes_lose(model: GraphClassifier) -> None:
     model.max_loss = 0.0
     zero = members("class-00")

@@ -1,6 +1,6 @@
 """A graph that grows and shrinks while a learner lives on it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -129,18 +129,33 @@ class GrowingGraph:
         return grown, numbers
 
     def features_of(self, values: Any = None, *, texts: Sequence[str] | None = None) -> Features:
-        """(m, d) features of new nodes, from a matrix with this graph's columns or from their texts."""
+        """(m, d) features of new nodes: from a matrix with this graph's columns, from ``{"name": value}`` for each node
+        (features not named are 0), or from their texts."""
         if texts is not None:
             if self.text_weights is None or self.feature_names is None:
                 raise InputError("the features of this graph do not come from text: give its feature columns instead.")
             return count_known_words(texts, self.feature_names)
         if values is None:
             raise InputError("the new nodes have no features: give a matrix, or texts if the graph was made from text.")
+        if isinstance(values, list | tuple) and any(isinstance(each, Mapping) for each in values):
+            values = self._named(values)
         rows = values.shape[0] if hasattr(values, "shape") else len(values)
         clean = clean_features(values, rows, "the new nodes")
         if isinstance(self.features, np.ndarray):
             return clean if isinstance(clean, np.ndarray) else clean.toarray()
         return sparse.csr_array(clean)
+
+    def _named(self, values: Sequence[Mapping[str, float]]) -> sparse.csr_array:
+        names = self.feature_names
+        width = self.features.shape[1]
+        known = {f"feature_{c}" if names is None else str(names[c]): c for c in range(width)}
+        strange = [name for each in values for name in each if name not in known]
+        if strange:
+            raise InputError(f"the graph has no feature {strange[0]!r}: leave it out.")
+        rows = np.repeat(np.arange(len(values)), [len(each) for each in values])
+        columns = np.array([known[name] for each in values for name in each], dtype=np.int64)
+        numbers = np.array([number for each in values for number in each.values()], dtype=np.float32)
+        return sparse.csr_array(sparse.coo_array((numbers, (rows, columns)), shape=(len(values), len(known))))
 
     def with_edges(
         self, source: Any, target: Any, weights: np.ndarray | None = None
