@@ -13,8 +13,9 @@ from graphfcl.datasets import load_dataset
 from graphfcl.evaluation import evaluate
 from graphfcl.graph import build_graph
 from graphfcl.methods import find_method
-from graphfcl.methods.anchor import WIDEST, Anchor, prepare, symmetric
+from graphfcl.methods.anchor import Anchor
 from graphfcl.methods.anchor_explain import explain
+from graphfcl.methods.anchor_features import WIDEST, prepare, symmetric
 from graphfcl.methods.anchor_means import Anchors, _directions, class_sums, whitening
 from graphfcl.nn.sparse import SparseMatrix
 from graphfcl.stream import Protocol, Session, Stream, make_stream

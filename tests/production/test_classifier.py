@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graphfcl.errors import InputError
+from graphfcl.errors import DivergenceError, GraphfclWarning, InputError
 from graphfcl.graph import build_graph
 from graphfcl.methods import METHODS
 from graphfcl.production import GraphClassifier
@@ -304,6 +304,38 @@ def test_leave_one_out_is_what_a_model_without_the_support_says(model: GraphClas
         right += (partial.predict([eight[place], nine[place]]) == np.array(["eight", "nine"], dtype=object)).tolist()
     model.learn({"eight": eight, "nine": nine})
     assert model.history[-1]["accuracy"]["leave_one_out"] == pytest.approx(np.mean(right), abs=1e-3)
+
+
+def test_a_rehearsal_that_fails_is_said_and_the_fit_goes_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    from graphfcl.methods.proto import ProtoGcn
+
+    plain = ProtoGcn.fit
+
+    def fails_on_fewer_classes(self: ProtoGcn, base: Any, *rest: Any) -> None:
+        if len(base.classes) < 8:
+            raise DivergenceError("no better than chance.")
+        plain(self, base, *rest)
+
+    monkeypatch.setattr(ProtoGcn, "fit", fails_on_fewer_classes)
+    with pytest.warns(GraphfclWarning, match="rehearsal"):
+        model = fitted()
+    assert model.calibration_.few_losses is None
+    np.testing.assert_allclose(
+        model.learn({"eight": members("class-08")[:5]}).predict_proba().sum(axis=1), 1, rtol=1e-5
+    )
+
+
+def test_an_interrupted_change_changes_nothing(model: GraphClassifier, monkeypatch: pytest.MonkeyPatch) -> None:
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    before = model.predict_proba()
+    with monkeypatch.context() as patch:
+        patch.setattr(GraphClassifier, "_settle", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            model.learn({"eight": members("class-08")[:5]})
+    assert "eight" not in model.classes_
+    np.testing.assert_allclose(model.predict_proba(), before, rtol=1e-6)
 
 
 def test_it_is_not_fitted_twice_nor_asked_before() -> None:

@@ -34,77 +34,27 @@ has seen all classes of session 0. All else is one constant for all graphs, fixe
 synthetic graphs (``docs/anchor.md``).
 """
 
-import hashlib
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from scipy import sparse
 from torch import nn
 
-from graphfcl.errors import InputError
-from graphfcl.graph import Features, VisibleGraph
+from graphfcl.graph import VisibleGraph
+from graphfcl.methods.anchor_features import leading_vectors, prepare, propagated, symmetric
 from graphfcl.methods.anchor_means import Anchors, unit_rows, whitening
+from graphfcl.methods.anchor_settings import AnchorSettings, Hops
 from graphfcl.methods.graph_learner import GraphLearner
 from graphfcl.methods.learner import EncoderStore, Labelled, Progress, Tensors
-from graphfcl.methods.settings import MethodSettings
-from graphfcl.methods.supervised import SupervisedSettings, SupervisedTraining, class_balanced
+from graphfcl.methods.supervised import SupervisedTraining, class_balanced
 from graphfcl.methods.trained_head import cross_entropies
-from graphfcl.methods.training import require_range
 from graphfcl.methods.validation import STEP_DRAWS, ValidationSessions
-from graphfcl.nn import ENCODERS, GraphInputs, Linear
+from graphfcl.nn import GraphInputs, Linear
 from graphfcl.stream import BaseSession, Session
 
-WIDEST = 16_384  # feature columns above which a seeded sign hash folds them together
 BYTES = 18_000_000  # that what session 0 fixed may take
-Hops = tuple[float, int, float, int]
 BLOCKS = ("own features", "features around", "encoder")
-
-
-@dataclass(frozen=True)
-class AnchorSettings(MethodSettings):
-    """rank: columns of the basis B at most. raw_weight, encoder_weight: a₀ and a_z. shrinkage: ρ. temperature: T.
-
-    length_prior: nodes that the usual length of a mean counts for. rounds: how often means are estimated anew.
-    candidates: (a₂, hops, s, steps of smoothing) that validation sessions choose from; another than the first must be
-    better by ``margin``. hop_weight, hops, smoothing, smoothing_steps: fix them instead. ``pretraining`` is the
-    encoder's training.
-    """
-
-    hidden: int = 256
-    size: int = 128
-    last_relu: bool = False
-    pretraining: SupervisedSettings = field(
-        default_factory=lambda: SupervisedSettings(epochs=15, patience=5, learning_rate=0.01)
-    )
-    rank: int = 768
-    raw_weight: float = 1.0
-    encoder_weight: float = 0.7
-    shrinkage: float = 0.1
-    temperature: float = 30.0
-    length_prior: float = 20.0
-    rounds: int = 2
-    candidates: tuple[Hops, ...] = ((2.0, 2, 0.7, 3), (2.0, 4, 0.9, 10), (0.5, 2, 0.3, 3), (0.1, 2, 0.0, 3))
-    margin: float = 0.01
-    hop_weight: float | None = None
-    hops: int | None = None
-    smoothing: float | None = None
-    smoothing_steps: int | None = None
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        for name in ("rank", "smoothing_steps", "hops"):
-            require_range(name, getattr(self, name), least=1)
-        for name in ("raw_weight", "encoder_weight", "hop_weight", "rounds", "margin", "length_prior"):
-            require_range(name, getattr(self, name), least=0)
-        for name in ("shrinkage", "temperature"):
-            require_range(name, getattr(self, name), above=0)
-        require_range("smoothing", self.smoothing, least=0, below=1)
-        if not self.candidates:
-            raise InputError(
-                "candidates is empty: give at least one of (hop_weight, hops, smoothing, smoothing_steps)."
-            )
 
 
 class AnchorNetwork(nn.Module):
@@ -130,16 +80,9 @@ class Anchor(GraphLearner):
     # Session 0
 
     def _make_network(self) -> None:
-        chosen, features = self.settings, self.sizes["features"]
+        chosen = self.settings
         start = torch.Generator().manual_seed(self.seed)
-        encoder = ENCODERS[chosen.encoder](
-            features,
-            min(chosen.hidden, max(16, BYTES // (8 * features))),
-            chosen.size,
-            start,
-            dropout=chosen.dropout,
-            last_relu=chosen.last_relu,
-        ).to(self.device)
+        encoder = self._make_encoder(start, min(chosen.hidden, max(16, BYTES // (8 * self.sizes["features"]))))
         head = Linear(chosen.size, self.sizes["many"], start).to(self.device)
         self.training = SupervisedTraining(
             encoder,
@@ -170,7 +113,9 @@ class Anchor(GraphLearner):
             self.anchors = Anchors.empty().plus(*self._rows_of(table, inputs, train), len(base.classes))
 
     def _fix_frame(self, base: BaseSession, inputs: GraphInputs, progress: Progress) -> None:
-        self.frame = self._basis(inputs.visible.features)
+        features = inputs.visible.features
+        found = leading_vectors(features, self._rank(features.shape[1]), self.seed)
+        self.frame = dict(zip(("basis", "basis.scales"), (part.to(self.device) for part in found), strict=True))
         self.hop_ = self._choose(base, inputs, progress)
         blocks = self._blocks(inputs, None)
         self.frame |= {f"centre.{place}": block.mean(dim=0) for place, block in enumerate(blocks)}
@@ -178,30 +123,6 @@ class Anchor(GraphLearner):
         labels = torch.from_numpy(base.train_labels).to(self.device)
         middle, root = whitening(self._joined(blocks)[rows], labels, len(base.classes), self.settings.shrinkage)
         self.frame |= {"middle": middle, "whitening": root.half().float()}
-
-    def _basis(self, features: Features) -> Tensors:
-        """(d, k) the leading right singular vectors in 8 bits and the (k,) scales of its columns.
-
-        Subspace iteration from a seeded start (Halko, Martinsson, Tropp 2011), on the side of the features, which are
-        fewer than the nodes. The identity if there are no more features than columns.
-        """
-        width = features.shape[1]
-        rank = min(self._rank(width), *features.shape)
-        found = np.eye(rank, dtype=np.float32)
-        if width > rank:
-            random = np.random.default_rng([self.seed, 3])
-            span = random.standard_normal((width, min(rank + 20, width))).astype(np.float32)
-            for _ in range(4):
-                span, _ = np.linalg.qr(np.asarray(features.T @ (features @ span)))
-            seen = np.asarray(features @ span)
-            _, vectors = np.linalg.eigh(seen.T @ seen)
-            found = span @ vectors[:, ::-1][:, :rank]
-        scales = np.maximum(np.abs(found).max(axis=0), 1e-12) / 127
-        steps = np.round(found / scales).astype(np.int8)
-        return {
-            "basis": torch.from_numpy(np.ascontiguousarray(steps)).to(self.device),
-            "basis.scales": torch.from_numpy(scales.astype(np.float32)).to(self.device),
-        }
 
     def _rank(self, width: int) -> int:
         """Columns of the basis: as many as asked for, or as the bytes allow."""
@@ -409,42 +330,3 @@ class Anchor(GraphLearner):
         self.anchors = Anchors.load(tensors, self.device)
         if self.stage == "encoder":
             self.training.load(values["training"], tensors)
-
-
-def symmetric(upper: torch.Tensor) -> torch.Tensor:
-    """(D, D) from the (D(D + 1)/2,) entries of its upper half."""
-    size = int((2 * upper.numel() + 0.25) ** 0.5)
-    rows, columns = torch.triu_indices(size, size, device=upper.device)
-    whole = torch.zeros(size, size, dtype=upper.dtype, device=upper.device)
-    whole[rows, columns] = upper
-    whole[columns, rows] = upper
-    return whole
-
-
-def propagated(inputs: GraphInputs, values: torch.Tensor, hops: int) -> torch.Tensor:
-    """Â multiplied so many times."""
-    for _ in range(hops):
-        values = inputs.adjacency @ values
-    return values
-
-
-def prepare(features: Features, seed: int) -> Features:
-    """Rows of unit length; more than ``WIDEST`` columns are folded together by a seeded sign hash."""
-    if features.shape[1] == 0:
-        return np.ones((features.shape[0], 1), dtype=np.float32)
-    if features.shape[1] > WIDEST:
-        features = features @ _folding(features.shape[1], seed)
-    if isinstance(features, np.ndarray):
-        length = np.linalg.norm(features, axis=1, keepdims=True)
-        return (features / np.maximum(length, 1e-8)).astype(np.float32)
-    scaled = sparse.csr_array(features, dtype=np.float32, copy=True)
-    length = np.sqrt(np.asarray((scaled * scaled).sum(axis=1)).ravel())
-    scaled.data /= np.repeat(np.maximum(length, 1e-8), np.diff(scaled.indptr))
-    return scaled
-
-
-def _folding(width: int, seed: int) -> sparse.csr_array:
-    digest = hashlib.sha256(f"{seed}:{width}".encode()).digest()
-    random = np.random.default_rng(int.from_bytes(digest[:8], "little"))
-    signs = random.choice(np.array([-1, 1], dtype=np.float32), width)
-    return sparse.csr_array((signs, (np.arange(width), random.integers(0, WIDEST, width))), shape=(width, WIDEST))

@@ -12,7 +12,8 @@ import numpy as np
 import torch
 
 from graphfcl.graph import VisibleGraph
-from graphfcl.methods.anchor import BLOCKS, WIDEST, Anchor
+from graphfcl.methods.anchor import BLOCKS, Anchor
+from graphfcl.methods.anchor_features import WIDEST
 
 
 @dataclass(frozen=True)

@@ -124,17 +124,21 @@ class GraphLearner(Learner):
         """Encoder and head first, so that every method pre-trains from the same weights."""
         chosen = self.settings
         start = torch.Generator().manual_seed(self.seed)
-        encoder = ENCODERS[chosen.encoder](
+        encoder = self._make_encoder(start, chosen.hidden)
+        head = Linear(chosen.size, self.sizes["base"], start).to(self.device)
+        self.pretraining = SupervisedTraining(encoder, head, chosen.pretraining)
+        self.network = self._build(encoder, start).to(self.device)
+
+    def _make_encoder(self, start: torch.Generator, hidden: int) -> nn.Module:
+        chosen = self.settings
+        return ENCODERS[chosen.encoder](
             self.sizes["features"],
-            chosen.hidden,
+            hidden,
             chosen.size,
             start,
             dropout=chosen.dropout,
             last_relu=chosen.last_relu,
         ).to(self.device)
-        head = Linear(chosen.size, self.sizes["base"], start).to(self.device)
-        self.pretraining = SupervisedTraining(encoder, head, chosen.pretraining)
-        self.network = self._build(encoder, start).to(self.device)
 
     def _pretrain(self, base: BaseSession, inputs: GraphInputs, progress: Progress, encoders: EncoderStore) -> None:
         """The encoder of this graph, protocol and seed: computed here, or by another method before."""

@@ -1,27 +1,24 @@
 """A classifier that lives on a growing graph: fitted once, taught classes for years."""
 
 import datetime
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 
-from graphfcl.errors import DivergenceError, InputError
+from graphfcl.errors import InputError
 from graphfcl.graph import Graph
 from graphfcl.methods import Learner, Progress, find_method
-from graphfcl.methods.learner import SILENT, EncoderStore, Tensors
-from graphfcl.methods.validation import ValidationSessions
-from graphfcl.production.base import Start, make_start, with_validation_classes
-from graphfcl.production.calibration import Calibration, rehearse
+from graphfcl.methods.learner import SILENT
+from graphfcl.production.calibration import Calibration
 from graphfcl.production.growing import GrowingGraph
 from graphfcl.production.ledger import Ledger, Part, Support
-from graphfcl.production.quality import class_recalls, leave_one_out, lost
+from graphfcl.production.quality import accuracy_of, class_recalls, last_accuracy, leave_one_out, lost
+from graphfcl.production.training import train
 from graphfcl.stream import Session
 
 DEFAULT_METHOD = "anchor"
-# What a method is set to in production where that differs from its default in experiments.
-PRODUCTION_SETTINGS: dict[str, dict[str, Any]] = {"hag-meta": {"tla": "invariant"}}
 WHOLE_ABOVE = 0.5  # share of nodes within reach of a change above which all embeddings are computed anew
 
 Predictions = dict[str, np.ndarray]
@@ -78,65 +75,21 @@ class GraphClassifier:
         """
         if self._is_fitted:
             raise InputError("this classifier is fitted: make a new one to fit it to another graph.")
-        learner = self._new_learner()
-        growing = GrowingGraph.of(graph)
-        labels = graph.labels.copy()
-        for name in hide_classes:
-            number = graph.class_number(name)
-            if number is None:
-                raise InputError(f"{graph.name} has no class {name!r} to hide: `graphfcl data show` lists them.")
-            labels[labels == number] = -1
-        nodes = np.flatnonzero(labels >= 0)
-        start = make_start(
-            growing.visible, nodes, labels[nodes], graph.class_names, way=self.way, shot=self.shot, seed=self.seed
+        found = train(
+            graph,
+            self.method,
+            self.settings,
+            hide_classes=hide_classes,
+            way=self.way,
+            shot=self.shot,
+            seed=self.seed,
+            device=self.device,
+            progress=progress,
         )
-        encoders = _SharedEncoders()
-        calibration, separations = self._rehearse(start, encoders, progress)
-        learner.fit(start.base, progress, encoders)
-        base = start.base
-        ledger = Ledger.of((base.train, base.train_labels), (base.validation, base.validation_labels), base.classes)
-        if start.few_classes:
-            learner.learn(Session(1, start.few_classes, *start.few, growing.visible, "open"))
-            ledger = ledger.with_supports(*start.few, start.few_classes)
-        self.learner_, self.ledger_, self.calibration_, self.graph_ = learner, ledger, calibration, growing
-        change = {
-            "what": "fit",
-            "graph": graph.name,
-            "nodes": graph.node_count,
-            "edges": graph.edge_count,
-            "labelled": int(nodes.size),
-            "classes": list(ledger.classes),
-            "hidden": list(hide_classes),
-            "unknown_auroc": {name: round(value, 4) for name, value in separations.items()},
-            "chosen": learner.chosen(),
-        }
-        self._settle(change)
+        self.learner_, self.ledger_ = found.learner, found.ledger
+        self.calibration_, self.graph_ = found.calibration, found.graph
+        self._settle(found.change)
         return self
-
-    def _new_learner(self) -> Learner:
-        changes = {**PRODUCTION_SETTINGS.get(self.method, {}), **self.settings}
-        return find_method(self.method).make(changes, seed=self.seed, device=self.device)
-
-    def _rehearse(
-        self, start: Start, encoders: EncoderStore, progress: Progress
-    ) -> tuple[Calibration, dict[str, float]]:
-        """Fit a learner without the held-out classes, ask it, teach it those, ask again."""
-        validation = ValidationSessions.draw(start.base, self.seed)
-        if not validation.has_new_classes:
-            return Calibration(), {}
-        reduced, sessions = validation.rehearsal(start.base)
-        learner = self._new_learner()
-        try:
-            learner.fit(with_validation_classes(reduced, self.seed), progress, encoders)
-        except DivergenceError:  # with so few classes left there is nothing to learn from it
-            return Calibration(), {}
-        nodes, labels = validation.asked
-        visible = start.base.visible_graph
-        before = learner.scores(visible, nodes)
-        for session in sessions:
-            learner.learn(session)
-        after = learner.scores(visible, nodes)
-        return rehearse((before, labels), (after, labels), validation.known_count)
 
     # Learning
 
@@ -169,7 +122,7 @@ class GraphClassifier:
 
     def unlearn(self, nodes: Sequence[Any]) -> "GraphClassifier":
         """Take back the labels of some nodes; a class that loses its last one is retired."""
-        numbers = self._numbers(nodes)
+        numbers = self.numbers_of(nodes)
         unknown = ~np.isin(numbers, self.ledger_.nodes)
         if unknown.any():
             missing = np.asarray(nodes)[unknown][0]
@@ -186,10 +139,10 @@ class GraphClassifier:
         self._fitted()
         self.ledger_ = self.ledger_.renamed(old, new)
         self._note({"what": "rename", "from": old, "to": new})
-        measured = [entry["accuracy"] for entry in self.history if entry.get("accuracy")]
-        if measured:
-            classes = {new if name == old else name: value for name, value in measured[-1]["classes"].items()}
-            self.history[-1]["accuracy"] = {**measured[-1], "classes": classes}
+        before = last_accuracy(self.history)
+        if before:
+            classes = {new if name == old else name: value for name, value in before["classes"].items()}
+            self.history[-1]["accuracy"] = {**before, "classes": classes}
         return self
 
     def merge(self, source: str, into: str) -> "GraphClassifier":
@@ -343,29 +296,9 @@ class GraphClassifier:
         Only models of the method ``anchor`` can say. Values are parts of the difference between the logits of the
         first and the second class.
         """
-        from graphfcl.methods.anchor import Anchor
-        from graphfcl.methods.anchor_explain import explain
+        from graphfcl.production.explaining import explain_node
 
-        if not isinstance(self._fitted().learner_, Anchor):
-            raise InputError(f"a model of the method {self.method!r} cannot explain itself: fit one of 'anchor'.")
-        number = int(self._numbers([node])[0])
-        found = explain(self.learner_, self.graph_.visible, number, top)  # type: ignore[arg-type]
-        names, ids, features = self.ledger_.names, self.graph_.id_of, self.graph_.feature_name
-        return {
-            "node": _plain(self.graph_.with_own_ids([node])[0]),
-            "classes": [
-                {"class": names[column], "probability": probability, "by_itself": own}
-                for (column, probability), own in zip(found.classes, found.before_smoothing, strict=True)
-                if names[column] is not None
-            ],
-            "blocks": found.blocks,
-            "features": {features(column): value for column, value in found.features},
-            "around": {ids(other): value for other, value in found.around},
-            "neighbours": [
-                {"node": ids(other), "share": share, "probability": probability}
-                for other, share, probability in found.neighbours
-            ],
-        }
+        return explain_node(self._fitted(), node, top)
 
     @property
     def node_ids_(self) -> np.ndarray:
@@ -382,7 +315,7 @@ class GraphClassifier:
 
     def _asked(self, nodes: Sequence[Any] | None) -> np.ndarray:
         scores = self._fitted().all_scores()
-        return scores if nodes is None else scores[self._fitted().graph_.visible.rows(self._numbers(nodes))]
+        return scores if nodes is None else scores[self._fitted().graph_.visible.rows(self.numbers_of(nodes))]
 
     def _active(self, scores: np.ndarray) -> np.ndarray:
         return scores[:, self.ledger_.class_of_column() >= 0]
@@ -420,7 +353,8 @@ class GraphClassifier:
     def _is_fitted(self) -> bool:
         return hasattr(self, "graph_")
 
-    def _numbers(self, nodes: Sequence[Any]) -> np.ndarray:
+    def numbers_of(self, nodes: Sequence[Any]) -> np.ndarray:
+        """Node numbers of the user's ids."""
         graph = self._fitted().graph_
         rows = graph.rows_of_ids(nodes)
         if (rows < 0).any():
@@ -434,14 +368,16 @@ class GraphClassifier:
         """If anything goes wrong inside, the model is what it was before."""
         graph, ledger, calibration, scores = self._fitted().graph_, self.ledger_, self.calibration_, self._scores
         state, table, count = self.learner_.state(), self.learner_.embedding_table(graph.visible), len(self.history)
+        done = False
         try:
             yield
-        except BaseException:
-            self.graph_, self.ledger_, self.calibration_, self._scores = graph, ledger, calibration, scores
-            self.learner_.load_state(state)
-            self.learner_.use_table(graph.visible, table)
-            del self.history[count:]
-            raise
+            done = True
+        finally:
+            if not done:
+                self.graph_, self.ledger_, self.calibration_, self._scores = graph, ledger, calibration, scores
+                self.learner_.load_state(state)
+                self.learner_.use_table(graph.visible, table)
+                del self.history[count:]
 
     def _settle(self, change: dict[str, Any]) -> None:
         """After a change: scores, calibration, accuracy on validation nodes, an entry in the history."""
@@ -466,28 +402,11 @@ class GraphClassifier:
     ) -> None:
         entry: dict[str, Any] = {"version": None, "when": _now(), **change}
         if recalls is not None:
-            entry["accuracy"] = {
-                "validation": _mean(recalls.values()),
-                "leave_one_out": None if learned is None else _mean(learned.values()),
-                "classes": {name: round(value, 4) for name, value in {**recalls, **(learned or {})}.items()},
-            }
+            entry["accuracy"] = accuracy_of(recalls, learned)
             warning = lost(self.history, entry, self.max_loss)
             if warning:
                 entry["warning"] = warning
         self.history.append(entry)
-
-
-class _SharedEncoders(EncoderStore):
-    """The rehearsal and the fit share their pre-trained encoder: it sees base classes only, which are the same."""
-
-    def __init__(self) -> None:
-        self.found: dict[str, Tensors] = {}
-
-    def get(self, key: dict[str, Any], compute: Callable[[], Tensors]) -> Tensors:
-        name = repr(sorted(key.items()))
-        if name not in self.found:
-            self.found[name] = compute()
-        return self.found[name]
 
 
 def _without_empty_classes(ledger: Ledger) -> tuple[Ledger, list[str]]:
@@ -502,11 +421,6 @@ def _without_empty_classes(ledger: Ledger) -> tuple[Ledger, list[str]]:
 
 def _now() -> str:
     return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
-
-
-def _mean(values: Any) -> float | None:
-    listed = list(values)
-    return round(float(np.mean(listed)), 4) if listed else None
 
 
 def _plain(value: Any) -> Any:

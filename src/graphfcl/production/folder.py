@@ -28,6 +28,7 @@ from graphfcl.errors import InputError
 from graphfcl.files import flush_folder, read_bytes, sha256_of, write_durably
 from graphfcl.production.classifier import GraphClassifier
 from graphfcl.production.codec import FILES, Damaged, Files, canonical, decode, encode
+from graphfcl.production.quality import last_accuracy
 
 FORMAT = 1
 POLL = 0.05
@@ -303,10 +304,10 @@ class ModelFolder:
             with suppress(InputError):
                 # A page above the pointer was never acknowledged: its number is free.
                 number = self.current() + 1
-            change = {"what": "rollback", "to": version, "when": _now()}
-            measured = [entry["accuracy"] for entry in model.history if entry.get("accuracy")]
-            if measured:
-                change["accuracy"] = measured[-1]
+            change: dict[str, Any] = {"what": "rollback", "to": version, "when": _now()}
+            accuracy = last_accuracy(model.history)
+            if accuracy:
+                change["accuracy"] = accuracy
             page = self._publish(number, number - 1, page["files"], page["values"], [change])
             self._write_cache(model, page)
             return number

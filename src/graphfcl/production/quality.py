@@ -50,11 +50,30 @@ def leave_one_out(
     return class_recalls(np.concatenate(labels), np.concatenate(answers), ledger)
 
 
+def accuracy_of(recalls: dict[str, float], learned: dict[str, float] | None) -> dict[str, Any]:
+    """What the history keeps: balanced accuracies on validation nodes and by leave-one-out, and every recall."""
+    return {
+        "validation": _mean(recalls),
+        "leave_one_out": None if learned is None else _mean(learned),
+        "classes": {name: round(value, 4) for name, value in {**recalls, **(learned or {})}.items()},
+    }
+
+
+def _mean(recalls: dict[str, float]) -> float | None:
+    return round(float(np.mean(list(recalls.values()))), 4) if recalls else None
+
+
+def last_accuracy(history: list[dict[str, Any]]) -> dict[str, Any] | None:
+    """The newest accuracy that was measured."""
+    return next((entry["accuracy"] for entry in reversed(history) if entry.get("accuracy")), None)
+
+
 def lost(history: list[dict[str, Any]], entry: dict[str, Any], most: float) -> str | None:
     """A warning if the classes known before lost more than ``most`` of their mean recall."""
-    before = next((past["accuracy"]["classes"] for past in reversed(history) if past.get("accuracy")), None)
-    if not before:
+    measured = last_accuracy(history)
+    if not measured:
         return None
+    before = measured["classes"]
     now = entry["accuracy"]["classes"]
     both = [name for name in before if name in now]
     if not both:

@@ -1,0 +1,73 @@
+"""What ANCHOR makes of features before any label is seen: rows of unit length, a basis, what lies around a node."""
+
+import hashlib
+
+import numpy as np
+import torch
+from scipy import sparse
+
+from graphfcl.graph import Features
+from graphfcl.nn import GraphInputs
+
+WIDEST = 16_384  # feature columns above which a seeded sign hash folds them together
+
+
+def leading_vectors(features: Features, rank: int, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """(d, k) the leading right singular vectors in 8 bits and the (k,) scales of its columns.
+
+    Subspace iteration from a seeded start (Halko, Martinsson, Tropp 2011), on the side of the features, which are fewer
+    than the nodes. The identity if there are no more features than columns.
+    """
+    width = features.shape[1]
+    rank = min(rank, *features.shape)
+    found = np.eye(rank, dtype=np.float32)
+    if width > rank:
+        random = np.random.default_rng([seed, 3])
+        span = random.standard_normal((width, min(rank + 20, width))).astype(np.float32)
+        for _ in range(4):
+            span, _ = np.linalg.qr(np.asarray(features.T @ (features @ span)))
+        seen = np.asarray(features @ span)
+        _, vectors = np.linalg.eigh(seen.T @ seen)
+        found = span @ vectors[:, ::-1][:, :rank]
+    scales = np.maximum(np.abs(found).max(axis=0), 1e-12) / 127
+    steps = np.round(found / scales).astype(np.int8)
+    return torch.from_numpy(np.ascontiguousarray(steps)), torch.from_numpy(scales.astype(np.float32))
+
+
+def symmetric(upper: torch.Tensor) -> torch.Tensor:
+    """(D, D) from the (D(D + 1)/2,) entries of its upper half."""
+    size = int((2 * upper.numel() + 0.25) ** 0.5)
+    rows, columns = torch.triu_indices(size, size, device=upper.device)
+    whole = torch.zeros(size, size, dtype=upper.dtype, device=upper.device)
+    whole[rows, columns] = upper
+    whole[columns, rows] = upper
+    return whole
+
+
+def propagated(inputs: GraphInputs, values: torch.Tensor, hops: int) -> torch.Tensor:
+    """Â multiplied so many times."""
+    for _ in range(hops):
+        values = inputs.adjacency @ values
+    return values
+
+
+def prepare(features: Features, seed: int) -> Features:
+    """Rows of unit length; more than ``WIDEST`` columns are folded together by a seeded sign hash."""
+    if features.shape[1] == 0:
+        return np.ones((features.shape[0], 1), dtype=np.float32)
+    if features.shape[1] > WIDEST:
+        features = features @ _folding(features.shape[1], seed)
+    if isinstance(features, np.ndarray):
+        length = np.linalg.norm(features, axis=1, keepdims=True)
+        return (features / np.maximum(length, 1e-8)).astype(np.float32)
+    scaled = sparse.csr_array(features, dtype=np.float32, copy=True)
+    length = np.sqrt(np.asarray((scaled * scaled).sum(axis=1)).ravel())
+    scaled.data /= np.repeat(np.maximum(length, 1e-8), np.diff(scaled.indptr))
+    return scaled
+
+
+def _folding(width: int, seed: int) -> sparse.csr_array:
+    digest = hashlib.sha256(f"{seed}:{width}".encode()).digest()
+    random = np.random.default_rng(int.from_bytes(digest[:8], "little"))
+    signs = random.choice(np.array([-1, 1], dtype=np.float32), width)
+    return sparse.csr_array((signs, (np.arange(width), random.integers(0, WIDEST, width))), shape=(width, WIDEST))
