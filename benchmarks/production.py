@@ -162,7 +162,7 @@ def session_costs(stream: Stream) -> None:
     assert isinstance(anchor, Anchor)
     anchor.fit(base)
     inputs = anchor._inputs(visible)
-    raw = inputs.raw() @ anchor._basis_matrix()
+    raw = inputs.raw() @ anchor.frame["basis"]
     once = best_seconds(lambda: propagated(inputs, raw, 1), 3)
     ours = seconds(anchor)
     meta = find_method("hag-meta").make(

@@ -10,14 +10,17 @@ import torch
 from scipy import sparse
 
 from graphfcl.datasets import load_dataset
+from graphfcl.errors import InputError
 from graphfcl.evaluation import evaluate
-from graphfcl.graph import build_graph
+from graphfcl.graph import VisibleGraph, build_graph
 from graphfcl.methods import find_method
 from graphfcl.methods.anchor import Anchor
+from graphfcl.methods.anchor_around import Surroundings
 from graphfcl.methods.anchor_explain import explain
-from graphfcl.methods.anchor_features import WIDEST, prepare, symmetric
+from graphfcl.methods.anchor_features import WIDEST, around_rows, prepare, propagated, symmetric
 from graphfcl.methods.anchor_means import Anchors, _directions, class_sums, whitening
-from graphfcl.nn.sparse import SparseMatrix
+from graphfcl.methods.learner import LearnerState
+from graphfcl.nn import GraphInputs
 from graphfcl.stream import Protocol, Session, Stream, make_stream
 
 GRAPH = "synthetic:nodes=700,edges=2800,classes=10,features=300,signal=0.6,skew=0.5"
@@ -60,15 +63,49 @@ def test_the_whitening_is_that_of_a_loop() -> None:
     assert torch.equal(symmetric(upper), torch.triu(root) + torch.triu(root, 1).T)
 
 
-def test_posteriors_are_those_of_a_loop() -> None:
+def surroundings(share: float, steps: int, links: float = 0.0, edges: float = 0.1) -> Surroundings:
+    """Of 60 nodes with weighted edges; some may have none."""
+    drawn = sparse.random_array((60, 60), density=edges, rng=np.random.default_rng(0), dtype=np.float32)
+    adjacency = sparse.csr_array(sparse.triu(drawn, 1) + sparse.triu(drawn, 1).T)
+    visible = VisibleGraph(np.arange(60), adjacency, np.zeros((60, 1), np.float32))
+    return Surroundings(GraphInputs(visible, torch.device("cpu")), (1.0, 2, share, steps, links))
+
+
+def softmax_of_a_loop(logits: np.ndarray) -> np.ndarray:
+    return np.array([[math.exp(value) / sum(math.exp(other) for other in row) for value in row] for row in logits])
+
+
+def links_of_a_loop(dense: np.ndarray, posterior: np.ndarray) -> np.ndarray:
+    """What the classes of neighbours say, node by node."""
+    nodes, classes = posterior.shape
+    weights = dense / dense[dense > 0].mean()
+    links = np.zeros((classes, classes))
+    for v in range(nodes):
+        for u in range(nodes):
+            links += weights[v, u] * np.outer(posterior[v], posterior[u])
+    usual = links.sum(axis=0) / links.sum()
+    found = np.zeros((nodes, classes))
+    for v in range(nodes):
+        for c in range(classes):
+            for other in range(classes):
+                expected = 50 * (0.7 * usual[other] + 0.3 * (c == other))
+                ratio = math.log((links[c, other] + expected) / (links[c].sum() + 50) / usual[other])
+                near = sum(weights[v, u] * posterior[u, other] for u in range(nodes))
+                found[v, c] += near * ratio / math.sqrt(max(1, weights[v].sum()))
+    return found
+
+
+@pytest.mark.parametrize("weight", [0.0, 0.8])
+def test_posteriors_are_those_of_a_loop(weight: float) -> None:
     values, labels = points()
-    adjacency = sparse.random_array((60, 60), density=0.1, rng=np.random.default_rng(0), dtype=np.float32)
-    adjacency = sparse.csr_array(adjacency + adjacency.T) * np.float32(0.2)
+    around = surroundings(0.6, 3, weight)
     settings = SimpleNamespace(rounds=2, temperature=4.0, length_prior=3.0)
     known = Anchors.empty().plus(values[:12], labels[:12], 4)
-    found, _ = known.transduced(values, SparseMatrix(adjacency, torch.device("cpu")), (0.6, 3), settings)
+    found, _ = known.transduced(values, around, settings)
 
-    x, dense = values.double().numpy(), adjacency.toarray().astype(float)
+    x, dense = values.double().numpy(), around.adjacency.host.toarray().astype(float)
+    plain = (dense - np.diag(np.diag(dense))) * np.sqrt(np.outer(1 / np.diag(dense), 1 / np.diag(dense)))
+    before = None
     sums = [sum(x[v] for v in range(12) if labels[v] == c) for c in range(4)]
     counts = [3.0] * 4
     means, weights = [sums[c] / counts[c] for c in range(4)], list(counts)
@@ -79,27 +116,65 @@ def test_posteriors_are_those_of_a_loop() -> None:
         sure = [c for c in range(4) if weights[c] >= 20] or list(range(4))
         usual = max(1e-4, sum(squares[c] for c in sure) / len(sure))
         lengths = [math.sqrt((weights[c] * squares[c] + 3 * usual) / (weights[c] + 3)) for c in range(4)]
-        first = np.zeros((60, 4))
-        for v in range(60):
-            scores = [math.exp(4 * (x[v] @ means[c]) / lengths[c]) for c in range(4)]
-            first[v] = [score / sum(scores) for score in scores]
-        posterior = first
-        for _ in range(3):
-            posterior = 0.6 * dense @ posterior + 0.4 * first
-        posterior = posterior / posterior.sum(axis=1, keepdims=True)
+        logits = np.array([[4 * (x[v] @ means[c]) / lengths[c] for c in range(4)] for v in range(60)])
+        for _ in range(2 if weight else 1):
+            heard = logits
+            if weight:
+                start = softmax_of_a_loop(logits) if before is None else before
+                heard = logits + weight * links_of_a_loop(plain, start)
+            first = softmax_of_a_loop(heard)
+            posterior = first
+            for _ in range(3):
+                posterior = 0.6 * dense @ posterior + 0.4 * first
+            posterior = posterior / posterior.sum(axis=1, keepdims=True)
+            before = posterior
         if turn < 2:
             weights = [counts[c] + posterior[:, c].sum() for c in range(4)]
             means = [(sums[c] + sum(posterior[v, c] * x[v] for v in range(60))) / weights[c] for c in range(4)]
     np.testing.assert_allclose(found, posterior, rtol=1e-4, atol=1e-6)
 
 
-def test_a_class_without_a_label_takes_no_part() -> None:
+def test_links_say_nothing_without_edges() -> None:
+    values, labels = points()
+    settings = SimpleNamespace(rounds=2, temperature=4.0, length_prior=3.0)
+    known = Anchors.empty().plus(values[:12], labels[:12], 4)
+    with_links, _ = known.transduced(values, surroundings(0.0, 1, 1.0, edges=0.0), settings)
+    without, _ = known.transduced(values, surroundings(0.0, 1, 0.0, edges=0.0), settings)
+    np.testing.assert_allclose(with_links, without, rtol=1e-5)
+
+
+def test_links_tell_classes_that_link_to_others() -> None:
+    """Two kinds of nodes look alike; what sets them apart is whom they link to: never their own kind."""
+    random = np.random.default_rng(0)
+    truth = np.arange(400) % 4
+    rows = np.repeat(np.arange(400), 4)
+    partner = np.array([2, 3, 0, 1])[truth[rows]]
+    columns = random.integers(0, 100, rows.size) * 4 + partner
+    half = sparse.csr_array((np.ones(rows.size, np.float32), (rows, columns)), shape=(400, 400))
+    adjacency = sparse.csr_array(half + half.T)
+    visible = VisibleGraph(np.arange(400), adjacency, np.zeros((400, 1), np.float32))
+    looks = np.eye(3, dtype=np.float32)[np.array([0, 0, 1, 2])[truth]] + 0.02 * random.standard_normal((400, 3))
+    values = torch.from_numpy((looks / np.linalg.norm(looks, axis=1, keepdims=True)).astype(np.float32))
+    settings = SimpleNamespace(rounds=2, temperature=20.0, length_prior=3.0)
+    labels = torch.from_numpy(truth)
+    known = Anchors.empty().plus(values[:200], labels[:200], 4)
+    accuracy = []
+    for weight in (0.0, 1.0):
+        around = Surroundings(GraphInputs(visible, torch.device("cpu")), (1.0, 2, 0.0, 1, weight))
+        found, _ = known.transduced(values, around, settings)
+        accuracy.append(float((found.argmax(dim=1) == labels).float().mean()))
+    assert accuracy[0] < 0.85
+    assert accuracy[1] > 0.95
+
+
+@pytest.mark.parametrize("links", [0.0, 0.7])
+def test_a_class_without_a_label_takes_no_part(links: float) -> None:
     values, labels = points()
     three = labels < 3
-    adjacency = SparseMatrix(sparse.csr_array(np.eye(60, dtype=np.float32)), torch.device("cpu"))
     settings = SimpleNamespace(rounds=2, temperature=4.0, length_prior=3.0)
-    plain, _ = Anchors.empty().plus(values[three], labels[three], 3).transduced(values, adjacency, (0.5, 2), settings)
-    wider, _ = Anchors.empty().plus(values[three], labels[three], 5).transduced(values, adjacency, (0.5, 2), settings)
+    around = surroundings(0.5, 2, links)
+    plain, _ = Anchors.empty().plus(values[three], labels[three], 3).transduced(values, around, settings)
+    wider, _ = Anchors.empty().plus(values[three], labels[three], 5).transduced(values, around, settings)
     np.testing.assert_allclose(wider[:, :3], plain, rtol=1e-6)
     assert not wider[:, 3:].any()
 
@@ -193,9 +268,8 @@ def test_an_explanation_adds_up(learner: Anchor) -> None:
     stream = stream_of()
     visible = stream.base.visible_graph
     table = torch.from_numpy(learner.embedding_table(visible))
-    _, directions = learner.anchors.transduced(
-        table, learner._inputs(visible).adjacency, learner.hop_[2:], learner.settings
-    )
+    around = Surroundings(learner._inputs(visible), learner.hop_)
+    _, directions = learner.anchors.transduced(table, around, learner.settings)
     for node in stream.base.validation[:5].tolist():
         found = explain(learner, visible, node, top=10_000)
         (first, p), (second, q) = found.classes[:2]
@@ -206,7 +280,7 @@ def test_an_explanation_adds_up(learner: Anchor) -> None:
         named = {column for column, _ in found.features}
         row = visible.features[[int(visible.rows(np.array([node]))[0])]]
         assert named == set(row.indices.tolist())
-        assert {number for number, _, _ in found.neighbours} <= set(visible.nodes.tolist()) - {node}
+        assert {number for number, *_ in found.neighbours} <= set(visible.nodes.tolist()) - {node}
     sums, counts = class_sums(table, torch.zeros(len(table), dtype=torch.int64), 1)
     assert counts.item() == len(table)
     assert sums.shape == (1, table.shape[1])
@@ -218,3 +292,35 @@ def test_it_is_ahead_of_prototypes_on_the_plain_encoder(changes: dict[str, Any])
     ours = evaluate(find_method("anchor").make({**QUICK, "rank": 128}, seed=0), stream).measures
     plain = evaluate(find_method("proto-gcn").make({"pretraining.epochs": 8}, seed=0), stream).measures
     assert ours.average > plain.average
+
+
+def test_a_state_of_before_links_and_8_bits_is_still_read(learner: Anchor) -> None:
+    """The first layer was in 16 bits, and neither a choice nor a setting named links."""
+    state = learner.state()
+    values = {**state.values, "hop": state.values["hop"][:4]}
+    values["settings"] = {key: value for key, value in values["settings"].items() if key != "links"}
+    tensors = {name: tensor for name, tensor in state.tensors.items() if name != "frame.first.scales"}
+    tensors["network.encoder.first.weight"] = learner._first_layer().half().cpu()
+    fresh = find_method("anchor").make(QUICK, seed=0)
+    fresh.load_state(LearnerState(tensors, values))
+    visible = stream_of().base.visible_graph
+    expected = learner.scores(visible, visible.nodes)
+    assert (fresh.scores(visible, visible.nodes).argmax(axis=1) == expected.argmax(axis=1)).mean() > 0.98
+    again = find_method("anchor").make(QUICK, seed=0)
+    again.load_state(fresh.state())
+    np.testing.assert_array_equal(again.scores(visible, visible.nodes), fresh.scores(visible, visible.nodes))
+    other = find_method("anchor").make({**QUICK, "links": 0.3}, seed=0)
+    with pytest.raises(InputError, match="settings"):
+        other.load_state(LearnerState(tensors, values))
+
+
+def test_few_rows_are_added_up_first_to_the_same_numbers(learner: Anchor, monkeypatch: pytest.MonkeyPatch) -> None:
+    visible = stream_of().base.visible_graph
+    inputs = learner._inputs(visible)
+    rows = np.array([3, 500, 7])
+    for hops in (1, 2, 4):
+        expected = propagated(inputs, inputs.raw() @ learner.frame["basis"], hops)[rows]
+        for few in (0, 256):
+            monkeypatch.setattr("graphfcl.methods.anchor_features.FEW", few)
+            found = around_rows(inputs.visible, rows, hops, learner.frame["basis"])
+            np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-6)

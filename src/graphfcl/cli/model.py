@@ -167,8 +167,11 @@ def explain(
     print(f"What speaks for {first} (+) and for {second} (-):")
     for title, key in (("block", "blocks"), ("own feature", "features"), ("node around", "around")):
         print_table((title, "adds"), [(name, f"{value:+.2f}") for name, value in found[key].items()], numbers=("adds",))
-    near = [(n["node"], f"{n['share']:.3f}", f"{n['probability']:.3f}") for n in found["neighbours"]]
-    print_table(("neighbour", "share", f"its own probability of {first}"), near, numbers=("share",))
+    near = [
+        (n["node"], f"{n['share']:.3f}", f"{n['probability']:.3f}", f"{n['adds']:+.2f}") for n in found["neighbours"]
+    ]
+    title = f"its own probability of {first}"
+    print_table(("neighbour", "share", title, "its link adds"), near, numbers=("share", "its link adds"))
 
 
 def history(

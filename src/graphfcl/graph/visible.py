@@ -54,6 +54,13 @@ class VisibleGraph:
         matrix.data *= scale[matrix.indices]
         return matrix
 
+    def with_features(self, features: Features) -> "VisibleGraph":
+        """The same nodes and edges with other features; what is known of the edges already is not computed again."""
+        other = VisibleGraph(self.nodes, self.adjacency, features)
+        known = ("degrees", "normalised")
+        other.__dict__.update({name: self.__dict__[name] for name in known if name in self.__dict__})
+        return other
+
     def rows(self, nodes: np.ndarray) -> np.ndarray:
         """Rows of node numbers; a node that is not visible is an error."""
         nodes = np.asarray(nodes)

@@ -42,7 +42,15 @@ import torch
 from torch import nn
 
 from graphfcl.graph import VisibleGraph
-from graphfcl.methods.anchor_features import leading_vectors, prepare, propagated, symmetric
+from graphfcl.methods.anchor_around import Surroundings
+from graphfcl.methods.anchor_features import (
+    around_rows,
+    in_steps,
+    leading_vectors,
+    prepare,
+    propagated,
+    symmetric,
+)
 from graphfcl.methods.anchor_means import Anchors, unit_rows, whitening
 from graphfcl.methods.anchor_settings import AnchorSettings, Hops
 from graphfcl.methods.graph_learner import GraphLearner
@@ -82,7 +90,7 @@ class Anchor(GraphLearner):
     def _make_network(self) -> None:
         chosen = self.settings
         start = torch.Generator().manual_seed(self.seed)
-        encoder = self._make_encoder(start, min(chosen.hidden, max(16, BYTES // (8 * self.sizes["features"]))))
+        encoder = self._make_encoder(start, min(chosen.hidden, max(16, BYTES // (4 * self.sizes["features"]))))
         head = Linear(chosen.size, self.sizes["many"], start).to(self.device)
         self.training = SupervisedTraining(
             encoder,
@@ -106,16 +114,15 @@ class Anchor(GraphLearner):
         train, validation = (base.train, base.train_labels), (base.validation, base.validation_labels)
         self.training.run(train, validation, inputs, self.generator, progress, self)
         with torch.no_grad():
-            first = self._first_layer()
-            first.copy_(first.half())  # as it is stored
+            self._round_first_layer()
             self._fix_frame(base, inputs, progress)
             table = self._table(inputs, None)
             self.anchors = Anchors.empty().plus(*self._rows_of(table, inputs, train), len(base.classes))
 
     def _fix_frame(self, base: BaseSession, inputs: GraphInputs, progress: Progress) -> None:
         features = inputs.visible.features
-        found = leading_vectors(features, self._rank(features.shape[1]), self.seed)
-        self.frame = dict(zip(("basis", "basis.scales"), (part.to(self.device) for part in found), strict=True))
+        steps, scales = leading_vectors(features, self._rank(features.shape[1]), self.seed)
+        self.frame |= {"basis": (steps * scales).to(self.device), "basis.scales": scales.to(self.device)}
         self.hop_ = self._choose(base, inputs, progress)
         blocks = self._blocks(inputs, None)
         self.frame |= {f"centre.{place}": block.mean(dim=0) for place, block in enumerate(blocks)}
@@ -126,19 +133,16 @@ class Anchor(GraphLearner):
 
     def _rank(self, width: int) -> int:
         """Columns of the basis: as many as asked for, or as the bytes allow."""
-        room = BYTES - 2 * self._first_layer().numel()
+        room = BYTES - self._first_layer().numel()
         rank = self.settings.rank
         while rank > 16 and width * rank + (2 * rank + self.settings.size) ** 2 > room:
             rank -= 16
         return rank
 
-    def _basis_matrix(self) -> torch.Tensor:
-        return self.frame["basis"].float() * self.frame["basis.scales"]
-
     def _choose(self, base: BaseSession, inputs: GraphInputs, progress: Progress) -> Hops:
         """Held-out classes arrive in validation sessions, on the blocks that no label touched."""
         chosen = self.settings
-        fixed = (chosen.hop_weight, chosen.hops, chosen.smoothing, chosen.smoothing_steps)
+        fixed = (chosen.hop_weight, chosen.hops, chosen.smoothing, chosen.smoothing_steps, chosen.links)
         candidates: list[Any] = []
         for pair in chosen.candidates:
             candidate = tuple(own if given is None else given for own, given in zip(pair, fixed, strict=True))
@@ -159,7 +163,7 @@ class Anchor(GraphLearner):
     def _try(self, hop: Hops, inputs: GraphInputs, validation: ValidationSessions) -> float:
         """The score of validation sessions with the two blocks that know no label."""
         chosen = self.settings
-        raw = inputs.raw() @ self._basis_matrix()
+        raw = inputs.raw() @ self.frame["basis"]
         blocks = [block - block.mean(dim=0) for block in (raw, propagated(inputs, raw, hop[1]))]
         weights = (chosen.raw_weight, hop[0])
         joined = torch.cat([weight * unit_rows(block) for weight, block in zip(weights, blocks, strict=True)], dim=1)
@@ -169,36 +173,29 @@ class Anchor(GraphLearner):
         middle, root = whitening(joined[rows], known, validation.known_count, chosen.shrinkage)
         table = unit_rows((joined - middle) @ root).half()
         many = Anchors.empty().plus(table[rows], known, validation.known_count)
-        asked = inputs.visible.rows(validation.asked[0])
-        found = []
+        asked, around, found = inputs.visible.rows(validation.asked[0]), Surroundings(inputs, hop), []
         for draw in range(min(STEP_DRAWS, len(validation.supports))):
             alone = validation.only(draw)
             *_, few = alone.sessions()
             both = many.plus(*self._rows_of(table, inputs, (few.supports, few.support_classes)), few.class_count)
-            posterior, _ = both.transduced(table, inputs.adjacency, hop[2:], chosen)
+            posterior, _ = both.transduced(table, around, chosen)
             found.append(alone.score_of(posterior.argmax(dim=1).cpu().numpy()[asked]))
         return float(np.mean(found))
 
     # From a graph to x(v)
 
     def _make_inputs(self, visible: VisibleGraph, *, sparing: bool = False) -> GraphInputs:
-        prepared = VisibleGraph(visible.nodes, visible.adjacency, prepare(visible.features, self.seed))
-        return GraphInputs(prepared, self.device, sparing=sparing)
+        return GraphInputs(visible.with_features(prepare(visible.features, self.seed)), self.device, sparing=sparing)
 
     def _blocks(self, inputs: GraphInputs, rows: np.ndarray | None) -> list[torch.Tensor]:
         """XB, ÂÂXB and Z of all nodes, or of some: then only their neighbourhoods are read."""
-        basis, encoder = self._basis_matrix(), self.network.encoder
+        basis, encoder = self.frame["basis"], self.network.encoder
         encoded = encoder(encoder.rows(inputs, rows))  # type: ignore[operator]
         if rows is None:
             raw = inputs.raw() @ basis
             return [raw, propagated(inputs, raw, self.hop_[1]), encoded]
-        reached = [rows]
-        for _ in range(self.hop_[1]):
-            reached.append(np.unique(inputs.visible.normalised[reached[-1]].indices))
-        values = (inputs.raw(reached[-1]) @ basis).cpu().numpy()
-        for outer, inner in zip(reached[:0:-1], reached[-2::-1], strict=True):
-            values = inputs.visible.normalised[inner][:, outer] @ values
-        return [inputs.raw(rows) @ basis, torch.from_numpy(values).to(self.device), encoded]
+        around = around_rows(inputs.visible, rows, self.hop_[1], basis).to(self.device)
+        return [inputs.raw(rows) @ basis, around, encoded]
 
     def _joined(self, blocks: list[torch.Tensor], weights: tuple[float, ...] | None = None) -> torch.Tensor:
         """f(v): the blocks side by side, each centred, of unit length, and weighted."""
@@ -256,7 +253,7 @@ class Anchor(GraphLearner):
 
     def _score_all(self, inputs: GraphInputs) -> torch.Tensor:
         table = self._table(inputs, None) if inputs.table is None else inputs.table
-        posterior, _ = self.anchors.transduced(table, inputs.adjacency, self.hop_[2:], self.settings)
+        posterior, _ = self.anchors.transduced(table, Surroundings(inputs, self.hop_), self.settings)
         # How near a node is to any class by the sums alone: the same for all its classes, so it changes no probability,
         # but it tells nodes of unknown classes, which the rounds would hide.
         near = torch.logsumexp(self.anchors.logits(table, self.settings), dim=1, keepdim=True)
@@ -283,24 +280,31 @@ class Anchor(GraphLearner):
         return self.anchors.minus(points, labels).logits(points, self.settings).cpu().numpy()
 
     def chosen(self) -> dict[str, Any]:
-        return dict(zip(("hop_weight", "hops", "smoothing", "smoothing_steps"), self.hop_, strict=True))
+        return dict(zip(("hop_weight", "hops", "smoothing", "smoothing_steps", "links"), self.hop_, strict=True))
 
     def stored(self) -> dict[str, int]:
         found = super().stored()
         if self.stage == "ready":
-            found["weights"] -= self._first_layer().nbytes // 2  # it is stored in 16 bits
+            found["weights"] -= 3 * self._first_layer().nbytes // 4  # it is stored in 8 bits
             found["weights"] += sum(tensor.nbytes for tensor in self._stored_frame().values())
         return {**found, "embeddings": self.anchors.sums.nbytes + self.anchors.counts.nbytes}
+
+    def _round_first_layer(self) -> None:
+        """To the 8 bits in which it is stored."""
+        steps, scales = in_steps(self._first_layer())
+        self._first_layer().copy_(steps * scales)
+        self.frame["first.scales"] = scales
 
     def _first_layer(self) -> torch.Tensor:
         first: Any = self.network.encoder.first
         return first.weight.detach()
 
     def _stored_frame(self) -> Tensors:
-        """The frame as it is stored: of the symmetric root its upper half, in 16 bits, which it was rounded to."""
+        """The frame in the few bits it was rounded to: the basis in 8, of the symmetric root the upper half in 16."""
         frame = {name: tensor.cpu() for name, tensor in self.frame.items()}
         rows, columns = torch.triu_indices(*frame["whitening"].shape)
-        return {**frame, "whitening": frame["whitening"][rows, columns].half()}
+        steps = (frame["basis"] / frame["basis.scales"]).round().to(torch.int8)
+        return {**frame, "basis": steps, "whitening": frame["whitening"][rows, columns].half()}
 
     # State
 
@@ -312,20 +316,26 @@ class Anchor(GraphLearner):
         training = self.training.tensors() if self.stage == "encoder" else {}
         kept: Tensors = {}
         if self.stage == "ready":
-            kept = {"network.encoder.first.weight": self._first_layer().half().cpu()}
+            steps = (self._first_layer() / self.frame["first.scales"]).round().to(torch.int8)
+            kept = {"network.encoder.first.weight": steps.cpu()}
             kept |= {f"frame.{name}": tensor for name, tensor in self._stored_frame().items()}
         return {**super()._own_tensors(), **training, **kept, **self.anchors.tensors()}
 
     def _load_own(self, values: dict[str, Any], tensors: Tensors) -> None:
         super()._load_own(values, tensors)
-        weight, hops, smoothing, steps = values["hop"]
-        self.hop_ = (weight, hops, smoothing, steps)
+        weight, hops, smoothing, steps, *links = values["hop"]  # links came later
+        self.hop_ = (weight, hops, smoothing, steps, *(links or [0.0]))
         self.frame = {
             name.removeprefix("frame."): tensor.to(self.device)
             for name, tensor in tensors.items()
             if name.startswith("frame.")
         }
-        if "whitening" in self.frame:
+        if self.frame:
+            if "first.scales" in self.frame:
+                self._first_layer().mul_(self.frame["first.scales"])
+            else:  # it was once stored in 16 bits
+                self._round_first_layer()
+            self.frame["basis"] = self.frame["basis"].float() * self.frame["basis.scales"]
             self.frame["whitening"] = symmetric(self.frame["whitening"].float())
         self.anchors = Anchors.load(tensors, self.device)
         if self.stage == "encoder":

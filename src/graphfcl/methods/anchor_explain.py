@@ -13,6 +13,7 @@ import torch
 
 from graphfcl.graph import VisibleGraph
 from graphfcl.methods.anchor import BLOCKS, Anchor
+from graphfcl.methods.anchor_around import Surroundings
 from graphfcl.methods.anchor_features import WIDEST
 
 
@@ -24,7 +25,8 @@ class Explanation:
         vector, without what neighbours look like.
     blocks: what each block adds. features: (column of the feature, what it adds) of the node's own features; none if
         columns were folded together. around: (node number, what it adds).
-    neighbours: (node number, share in the smoothing, its own probability of the first class), direct neighbours.
+    neighbours: (node number, share in the smoothing, its own probability of the first class, what the link to it adds
+        where links are listened to), direct neighbours.
     """
 
     classes: tuple[tuple[int, float], ...]
@@ -32,7 +34,7 @@ class Explanation:
     blocks: dict[str, float]
     features: tuple[tuple[int, float], ...]
     around: tuple[tuple[int, float], ...]
-    neighbours: tuple[tuple[int, float, float], ...]
+    neighbours: tuple[tuple[int, float, float, float], ...]
 
 
 @torch.no_grad()
@@ -41,7 +43,8 @@ def explain(learner: Anchor, visible: VisibleGraph, node: int, top: int = 5) -> 
     row = int(visible.rows(np.array([node]))[0])
     inputs = learner._inputs(visible)
     table = torch.from_numpy(learner.embedding_table(visible)).to(learner.device)
-    posterior, directions = learner.anchors.transduced(table, inputs.adjacency, learner.hop_[2:], learner.settings)
+    surroundings = Surroundings(inputs, learner.hop_)
+    posterior, directions = learner.anchors.transduced(table, surroundings, learner.settings)
     logits = learner.settings.temperature * table.float() @ directions.T
     own = torch.softmax(logits.masked_fill(~(learner.anchors.counts > 0), -torch.inf), dim=1)
     order = posterior[row].argsort(descending=True)[: max(2, min(top, posterior.shape[1]))].tolist()
@@ -60,14 +63,15 @@ def explain(learner: Anchor, visible: VisibleGraph, node: int, top: int = 5) -> 
         towards.split(sizes)[place] * weights[place] / (blocks[place][0] - learner.frame[f"centre.{place}"]).norm()
         for place in range(2)
     ]
-    basis = learner._basis_matrix()
+    basis = learner.frame["basis"]
+    links = _links(surroundings, posterior, first, second)
     return Explanation(
         classes=tuple((column, float(posterior[row, column])) for column in order),
         before_smoothing=tuple(float(own[row, column]) for column in order),
         blocks={name: float(value) for name, value in zip(BLOCKS, parts, strict=True)},
         features=_features(inputs.visible, row, (basis @ scaled[0]).cpu().numpy(), visible, top),
         around=_around(inputs.visible, row, (basis @ scaled[1]).cpu().numpy(), learner.hop_[1], top),
-        neighbours=_neighbours(visible, row, own[:, first].cpu().numpy(), top),
+        neighbours=_neighbours(surroundings, visible, row, own[:, first].cpu().numpy(), links, top),
     )
 
 
@@ -91,14 +95,25 @@ def _around(prepared: VisibleGraph, row: int, weights: np.ndarray, hops: int, to
     return tuple(_strongest(prepared.nodes[far.indices], far.data * says, top))
 
 
-def _neighbours(visible: VisibleGraph, row: int, probabilities: np.ndarray, top: int) -> Any:
+def _links(surroundings: Surroundings, posterior: torch.Tensor, first: int, second: int) -> np.ndarray:
+    """(n,) what a link to each node adds to the difference of logits; the row's own β d^(−1/2) is not in it."""
+    if not surroundings.weight > 0:
+        return np.zeros(len(posterior))
+    ratios = surroundings.ratios(posterior)
+    return (posterior @ (ratios[first] - ratios[second])).cpu().numpy()
+
+
+def _neighbours(
+    surroundings: Surroundings, visible: VisibleGraph, row: int, own: np.ndarray, links: np.ndarray, top: int
+) -> Any:
     near = visible.normalised[[row]]
     others = near.indices != row
     rows, shares = near.indices[others], near.data[others]
-    order = np.argsort(-shares * probabilities[rows], kind="stable")[:top]
-    return tuple(
-        (int(visible.nodes[rows[place]]), float(shares[place]), float(probabilities[rows[place]])) for place in order
-    )
+    adds = np.zeros(rows.size)
+    if surroundings.weight > 0:
+        adds = surroundings.weight * surroundings.near.host[[row]].toarray()[0, rows] * links[rows]
+    order = np.lexsort((-shares * own[rows], -np.abs(adds)))[:top]
+    return tuple((int(visible.nodes[rows[k]]), float(shares[k]), float(own[rows[k]]), float(adds[k])) for k in order)
 
 
 def _row(features: Any, row: int) -> tuple[np.ndarray, np.ndarray]:

@@ -6,9 +6,10 @@ import numpy as np
 import torch
 from scipy import sparse
 
-from graphfcl.graph import Features
+from graphfcl.graph import Features, VisibleGraph
 from graphfcl.nn import GraphInputs
 
+FEW = 256  # rows whose surroundings are added up before they are projected
 WIDEST = 16_384  # feature columns above which a seeded sign hash folds them together
 
 
@@ -29,9 +30,13 @@ def leading_vectors(features: Features, rank: int, seed: int) -> tuple[torch.Ten
         seen = np.asarray(features @ span)
         _, vectors = np.linalg.eigh(seen.T @ seen)
         found = span @ vectors[:, ::-1][:, :rank]
-    scales = np.maximum(np.abs(found).max(axis=0), 1e-12) / 127
-    steps = np.round(found / scales).astype(np.int8)
-    return torch.from_numpy(np.ascontiguousarray(steps)), torch.from_numpy(scales.astype(np.float32))
+    return in_steps(torch.from_numpy(np.ascontiguousarray(found)))
+
+
+def in_steps(values: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+    """A matrix in 8 bits: (d, k) steps and the (k,) scales of its columns; steps · scales is nearly the matrix."""
+    scales = values.abs().amax(dim=0).clamp(min=1e-12) / 127
+    return (values / scales).round().to(torch.int8), scales.float()
 
 
 def symmetric(upper: torch.Tensor) -> torch.Tensor:
@@ -49,6 +54,27 @@ def propagated(inputs: GraphInputs, values: torch.Tensor, hops: int) -> torch.Te
     for _ in range(hops):
         values = inputs.adjacency @ values
     return values
+
+
+def around_rows(visible: VisibleGraph, rows: np.ndarray, hops: int, basis: torch.Tensor) -> torch.Tensor:
+    """(r, k): some rows of Â…ÂXB; only what lies within so many hops is read.
+
+    For a few rows features are added up first, (Â…Â)[rows]X and then B: a session reads thousands of nodes around ten
+    supports, and a row of X is a few words long where a row of XB has hundreds of numbers.
+    """
+    if rows.size <= FEW:
+        weights = visible.normalised[rows]
+        for _ in range(hops - 1):
+            weights = weights @ visible.normalised
+        added = weights @ visible.features
+        return torch.from_numpy(added if isinstance(added, np.ndarray) else added.toarray()).to(basis.device) @ basis
+    reached = [rows]
+    for _ in range(hops):
+        reached.append(np.unique(visible.normalised[reached[-1]].indices))
+    values = np.asarray(visible.features[reached[-1]] @ basis.cpu().numpy())
+    for outer, inner in zip(reached[:0:-1], reached[-2::-1], strict=True):
+        values = visible.normalised[inner][:, outer] @ values
+    return torch.from_numpy(values)
 
 
 def prepare(features: Features, seed: int) -> Features:

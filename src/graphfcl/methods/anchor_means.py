@@ -5,7 +5,7 @@ from typing import Any
 
 import torch
 
-from graphfcl.nn.sparse import SparseMatrix
+from graphfcl.methods.anchor_around import Surroundings
 
 CHUNK = 16_384  # rows that are turned from 16 into 32 bits at a time
 KNOWN = 20  # labels from which on a class tells how long means are
@@ -85,30 +85,22 @@ class Anchors:
         return self.sums / self.counts.clamp(min=1e-6)[:, None]
 
     @torch.no_grad()
-    def transduced(
-        self, table: torch.Tensor, adjacency: SparseMatrix, smoothing: tuple[float, int], settings: Any
-    ) -> tuple[torch.Tensor, torch.Tensor]:
+    def transduced(self, table: torch.Tensor, around: Surroundings, settings: Any) -> tuple[torch.Tensor, torch.Tensor]:
         """(n, C) posteriors of every visible node, and the (C, D) directions μ_c/ℓ_c they came from.
 
-        table: (n, D) x of all visible nodes. smoothing: share s and steps. A class without a label takes no part.
+        table: (n, D) x of all visible nodes. A class without a label takes no part.
         """
-        share, steps = smoothing
-        means, weights = self._means(), self.counts
-        for turn in range(settings.rounds + 1):
+        directions = _directions(self._means(), self.counts, settings)
+        posterior = around.posterior(_logits(table, directions, self.counts, settings.temperature), None)
+        for _ in range(settings.rounds):
+            found = torch.zeros_like(self.sums)
+            for start in range(0, len(table), CHUNK):
+                part = slice(start, start + CHUNK)
+                found += (posterior[part].T @ table[part].float()).double()
+            weights = self.counts + posterior.sum(dim=0).double() * (self.counts > 0)
+            means = (self.sums + found) / weights.clamp(min=1e-6)[:, None]
             directions = _directions(means, weights, settings)
-            first = torch.softmax(_logits(table, directions, self.counts, settings.temperature), dim=1)
-            posterior = first
-            if share > 0:
-                for _ in range(steps):
-                    posterior = share * (adjacency @ posterior) + (1 - share) * first
-                posterior = posterior / posterior.sum(dim=1, keepdim=True).clamp(min=1e-12)
-            if turn < settings.rounds:
-                found = torch.zeros_like(self.sums)
-                for start in range(0, len(table), CHUNK):
-                    part = slice(start, start + CHUNK)
-                    found += (posterior[part].T @ table[part].float()).double()
-                weights = self.counts + posterior.sum(dim=0).double() * (self.counts > 0)
-                means = (self.sums + found) / weights.clamp(min=1e-6)[:, None]
+            posterior = around.posterior(_logits(table, directions, self.counts, settings.temperature), posterior)
         return posterior, directions
 
     def tensors(self) -> dict[str, torch.Tensor]:

@@ -267,6 +267,11 @@ class GraphLearner(Learner):
     def _identity(self) -> dict[str, Any]:
         return {"method": self.name, "settings": self.settings.as_json(), "seed": self.seed}
 
+    def _is_identity(self, saved: dict[str, Any]) -> bool:
+        """Whether a saved learner is of the same kind. A setting that it does not know yet must have its default."""
+        settings = {**type(self.settings)().as_json(), **(saved.get("settings") or {})}
+        return all({**saved, "settings": settings}.get(key) == value for key, value in self._identity().items())
+
     def state(self) -> LearnerState:
         values: dict[str, Any] = {
             **self._identity(),
@@ -292,7 +297,7 @@ class GraphLearner(Learner):
 
     def load_state(self, state: LearnerState) -> None:
         values, tensors = state.values, state.tensors
-        if any(values.get(key) != value for key, value in self._identity().items()):
+        if not self._is_identity(values):
             raise InputError("the saved learner has another method, seed or settings than this one: use the same ones.")
         self.stage, self.classes_, self.sizes = values["stage"], tuple(values["classes"]), dict(values["sizes"])
         self.track = values["track"]

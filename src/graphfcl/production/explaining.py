@@ -28,7 +28,7 @@ def explain_node(model: "GraphClassifier", node: Any, top: int) -> dict[str, Any
         "features": {graph.feature_name(column): value for column, value in found.features},
         "around": {graph.id_of(other): value for other, value in found.around},
         "neighbours": [
-            {"node": graph.id_of(other), "share": share, "probability": probability}
-            for other, share, probability in found.neighbours
+            {"node": graph.id_of(other), "share": share, "probability": probability, "adds": adds}
+            for other, share, probability, adds in found.neighbours
         ],
     }
