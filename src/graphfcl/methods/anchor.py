@@ -58,7 +58,7 @@ from graphfcl.methods.learner import EncoderStore, Labelled, Progress, Tensors
 from graphfcl.methods.supervised import SupervisedTraining, class_balanced
 from graphfcl.methods.trained_head import cross_entropies
 from graphfcl.methods.validation import STEP_DRAWS, ValidationSessions
-from graphfcl.nn import GraphInputs, Linear
+from graphfcl.nn import GcnRows, GraphInputs, Linear
 from graphfcl.stream import BaseSession, Session
 
 BYTES = 18_000_000  # that what session 0 fixed may take
@@ -189,13 +189,13 @@ class Anchor(GraphLearner):
 
     def _blocks(self, inputs: GraphInputs, rows: np.ndarray | None) -> list[torch.Tensor]:
         """XB, ÂÂXB and Z of all nodes, or of some: then only their neighbourhoods are read."""
-        basis, encoder = self.frame["basis"], self.network.encoder
-        encoded = encoder(encoder.rows(inputs, rows))  # type: ignore[operator]
+        basis, encoder, hops = self.frame["basis"], self.network.encoder, self.hop_[1]
+        near: GcnRows = encoder.rows(inputs, rows)  # type: ignore[operator]
         if rows is None:
             raw = inputs.raw() @ basis
-            return [raw, propagated(inputs, raw, self.hop_[1]), encoded]
-        around = around_rows(inputs.visible, rows, self.hop_[1], basis).to(self.device)
-        return [inputs.raw(rows) @ basis, around, encoded]
+            return [raw, propagated(inputs, raw, hops), encoder(near)]
+        around = around_rows(inputs.visible, rows, hops, basis, near)
+        return [inputs.raw(rows) @ basis, around, encoder(near)]
 
     def _joined(self, blocks: list[torch.Tensor], weights: tuple[float, ...] | None = None) -> torch.Tensor:
         """f(v): the blocks side by side, each centred, of unit length, and weighted."""

@@ -7,7 +7,8 @@ import torch
 from scipy import sparse
 
 from graphfcl.graph import Features, VisibleGraph
-from graphfcl.nn import GraphInputs
+from graphfcl.nn import GcnRows, GraphInputs
+from graphfcl.nn.sparse import SparseMatrix
 
 FEW = 256  # rows whose surroundings are added up before they are projected
 WIDEST = 16_384  # feature columns above which a seeded sign hash folds them together
@@ -56,17 +57,25 @@ def propagated(inputs: GraphInputs, values: torch.Tensor, hops: int) -> torch.Te
     return values
 
 
-def around_rows(visible: VisibleGraph, rows: np.ndarray, hops: int, basis: torch.Tensor) -> torch.Tensor:
+def around_rows(
+    visible: VisibleGraph, rows: np.ndarray, hops: int, basis: torch.Tensor, near: GcnRows | None = None
+) -> torch.Tensor:
     """(r, k): some rows of Â…ÂXB; only what lies within so many hops is read.
 
     For a few rows features are added up first, (Â…Â)[rows]X and then B: a session reads thousands of nodes around ten
-    supports, and a row of X is a few words long where a row of XB has hundreds of numbers.
+    supports, and a row of X is a few words long where a row of XB has hundreds of numbers. near: what the encoder reads
+    for the same rows, if it is at hand: it has the features one hop around already.
     """
     if rows.size <= FEW:
-        weights = visible.normalised[rows]
-        for _ in range(hops - 1):
-            weights = weights @ visible.normalised
-        added = weights @ visible.features
+        added: Features
+        if hops == 2 and isinstance(near, GcnRows) and near.chosen is None and isinstance(near.inputs, SparseMatrix):
+            added = near.gather.host @ near.inputs.host
+        else:
+            weights = visible.normalised[rows]
+            for _ in range(hops - 1):
+                weights = weights @ visible.normalised
+            added = weights @ visible.features
+        # Dense: a sum of thousands of rows has most of the columns, and B is then read once.
         return torch.from_numpy(added if isinstance(added, np.ndarray) else added.toarray()).to(basis.device) @ basis
     reached = [rows]
     for _ in range(hops):
@@ -74,7 +83,7 @@ def around_rows(visible: VisibleGraph, rows: np.ndarray, hops: int, basis: torch
     values = np.asarray(visible.features[reached[-1]] @ basis.cpu().numpy())
     for outer, inner in zip(reached[:0:-1], reached[-2::-1], strict=True):
         values = visible.normalised[inner][:, outer] @ values
-    return torch.from_numpy(values)
+    return torch.from_numpy(values).to(basis.device)
 
 
 def prepare(features: Features, seed: int) -> Features:
