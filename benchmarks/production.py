@@ -145,7 +145,7 @@ def session_costs(stream: Stream) -> None:
     five = columns < len(base.classes) + 5
 
     def seconds(learner: Any) -> tuple[float, float]:
-        """On a graph that is new, as in every session of a stream, and once more on the same; both find it normalised."""
+        """On a graph that is new, as in every session of a stream, and once more on it; both find it normalised."""
         state, times = learner.state(), []
         for _ in range(8):
             visible = stream.visible_graph(3)
