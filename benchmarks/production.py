@@ -148,6 +148,7 @@ def session_costs(stream: Stream) -> None:
         """On a graph that is new, as in every session of a stream, and once more on it; both find it normalised."""
         state, times = learner.state(), []
         for _ in range(8):
+            stream.visible_graph(2)  # the last one is kept, so this makes the next one new
             visible = stream.visible_graph(3)
             visible.normalised  # noqa: B018
             session = Session(1, tuple(names[:5]), nodes[five], columns[five], visible, "transductive")

@@ -324,3 +324,13 @@ def test_few_rows_are_added_up_first_to_the_same_numbers(learner: Anchor, monkey
             monkeypatch.setattr("graphfcl.methods.anchor_features.FEW", few)
             found = around_rows(inputs.visible, rows, hops, learner.frame["basis"])
             np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-6)
+
+
+def test_classes_without_any_spread_are_told_apart() -> None:
+    """Every node of a class has the same features: the root of the covariance is scaled to what 16 bits hold."""
+    labels = np.arange(300) % 6
+    features = sparse.csr_array(np.eye(6, dtype=np.float32)[labels] + np.float32(1e-6) * labels[:, None])
+    graph = build_graph(sparse.csr_array((300, 300), dtype=np.float32), features, labels)
+    stream = make_stream(graph, Protocol(base=3, pseudo_novel=1, way=1), seed=0)
+    plain = find_method("anchor").make(QUICK, seed=0)
+    assert evaluate(plain, stream).measures.sessions[-1].balanced_accuracy > 0.9

@@ -14,7 +14,7 @@ from tests.production.models import fitted, members
 
 torch.set_num_threads(1)  # threads do not survive a fork
 folder, rounds = ModelFolder(sys.argv[1]), int(sys.argv[2])
-fitted().save(sys.argv[1])
+fitted("anchor").save(sys.argv[1])
 first = members("class-08") + members("class-09")
 draw = random.Random(0)
 

@@ -21,7 +21,7 @@ from tests.production.models import fitted, members, same_answers
 def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with three versions."""
     folder = tmp_path_factory.mktemp("models") / "model"
-    model = fitted()
+    model = fitted("anchor")
     model.save(folder)
     model.learn({"eight": members("class-08")[:5]}).save(folder)
     model.add_edges(members("class-08")[:3], members("class-08")[3:6]).save(folder)

@@ -167,11 +167,12 @@ def explain(
     print(f"What speaks for {first} (+) and for {second} (-):")
     for title, key in (("block", "blocks"), ("own feature", "features"), ("node around", "around")):
         print_table((title, "adds"), [(name, f"{value:+.2f}") for name, value in found[key].items()], numbers=("adds",))
-    near = [
-        (n["node"], f"{n['share']:.3f}", f"{n['probability']:.3f}", f"{n['adds']:+.2f}") for n in found["neighbours"]
-    ]
-    title = f"its own probability of {first}"
-    print_table(("neighbour", "share", title, "its link adds"), near, numbers=("share", "its link adds"))
+    titles = ["neighbour", "share", f"its own probability of {first}"]
+    near = [[n["node"], f"{n['share']:.3f}", f"{n['probability']:.3f}"] for n in found["neighbours"]]
+    if any(n["adds"] for n in found["neighbours"]):  # the model hears whom classes link to
+        titles.append("its link adds")
+        near = [[*row, f"{n['adds']:+.2f}"] for row, n in zip(near, found["neighbours"], strict=True)]
+    print_table(titles, near, numbers=("share", "its link adds"))
 
 
 def history(

@@ -19,19 +19,19 @@ once, give the same state. Centre, basis, covariance and encoder stay as session
 
 **Scores** come from (S, n) and the graph visible now. With means μ_c = S_c / n_c::
 
-    P₀ = softmax_c( T x·μ_c / ℓ_c ),   P = three steps of P ← s ÂP + (1 − s) P₀          (where classes lie)
+    P₀ = softmax_c( T x·μ_c / ℓ_c ),   P = what neighbours make of P₀                    (where classes lie)
     μ_c ← (S_c + Σ_v P_vc x_v) / (n_c + Σ_v P_vc)                                        (what then their means are)
 
 twice, over all visible nodes, labelled or not. The sums are a prior that weighs as much as the labels behind it: a
-class with thousands of them hardly moves, one with five goes where its nodes lie. The stored sums are those of the
+class with thousands of them moves little, one with five goes where its nodes lie. The stored sums are those of the
 graphs their nodes were learned on; as the graph grows the visible nodes, which are embedded anew, pull every mean
 along. ℓ_c is the length of the mean without its noise: the mean of n unit vectors with true mean length ℓ has squared
-length ℓ² + (1 − ℓ²)/n, so a mean of five is too long; ℓ is shrunk to that of well-known classes.
+length ℓ² + (1 − ℓ²)/n, so a mean of five is too long; ℓ is shrunk to that of well-known classes. Neighbours are heard
+by smoothing or by the links between classes (``anchor_around.py``).
 
 **Chosen by validation sessions** of the run: how much the surroundings weigh (a₂), how many hops they reach, and how
-strongly posteriors are smoothed (s, steps): one of four. They are tried on the two blocks that know no label, since Z
-has seen all classes of session 0. All else is one constant for all graphs, fixed on `cora-ml`, `amazon-computers` and
-synthetic graphs (``docs/anchor.md``).
+neighbours are heard (s, steps, β): one of five. They are tried on the two blocks that know no label, since Z has seen
+all classes of session 0. All else is one constant for all graphs, fixed on development graphs (``docs/anchor.md``).
 """
 
 from dataclasses import replace
@@ -54,7 +54,7 @@ from graphfcl.methods.anchor_features import (
 from graphfcl.methods.anchor_means import Anchors, unit_rows, whitening
 from graphfcl.methods.anchor_settings import AnchorSettings, Hops
 from graphfcl.methods.graph_learner import GraphLearner
-from graphfcl.methods.learner import EncoderStore, Labelled, Progress, Tensors
+from graphfcl.methods.learner import EncoderStore, Labelled, LearnerState, Progress, Tensors
 from graphfcl.methods.supervised import SupervisedTraining, class_balanced
 from graphfcl.methods.trained_head import cross_entropies
 from graphfcl.methods.validation import STEP_DRAWS, ValidationSessions
@@ -84,13 +84,15 @@ class Anchor(GraphLearner):
         self.frame: Tensors = {}  # what session 0 fixed: basis, centres, middle, whitening
         self.hop_: Hops = self.settings.candidates[0]
         self.anchors = Anchors.empty()
+        self._hidden: int | None = None  # of the state that is being read
 
     # Session 0
 
     def _make_network(self) -> None:
         chosen = self.settings
         start = torch.Generator().manual_seed(self.seed)
-        encoder = self._make_encoder(start, min(chosen.hidden, max(16, BYTES // (4 * self.sizes["features"]))))
+        hidden = self._hidden or min(chosen.hidden, max(16, BYTES // (4 * self.sizes["features"])))
+        encoder = self._make_encoder(start, hidden)
         head = Linear(chosen.size, self.sizes["many"], start).to(self.device)
         self.training = SupervisedTraining(
             encoder,
@@ -145,7 +147,8 @@ class Anchor(GraphLearner):
         fixed = (chosen.hop_weight, chosen.hops, chosen.smoothing, chosen.smoothing_steps, chosen.links)
         candidates: list[Any] = []
         for pair in chosen.candidates:
-            candidate = tuple(own if given is None else given for own, given in zip(pair, fixed, strict=True))
+            five = (*pair, 0.0)[:5]  # links came later
+            candidate = tuple(own if given is None else given for own, given in zip(five, fixed, strict=True))
             if candidate not in candidates:
                 candidates.append(candidate)
         # No label touched these blocks, so every pseudo-novel class can stand for a novel one.
@@ -320,6 +323,14 @@ class Anchor(GraphLearner):
             kept = {"network.encoder.first.weight": steps.cpu()}
             kept |= {f"frame.{name}": tensor for name, tensor in self._stored_frame().items()}
         return {**super()._own_tensors(), **training, **kept, **self.anchors.tensors()}
+
+    def load_state(self, state: LearnerState) -> None:
+        first = state.tensors.get("network.encoder.first.weight")
+        self._hidden = None if first is None else first.shape[1]
+        try:
+            super().load_state(state)
+        finally:
+            self._hidden = None
 
     def _load_own(self, values: dict[str, Any], tensors: Tensors) -> None:
         super()._load_own(values, tensors)

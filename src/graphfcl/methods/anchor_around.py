@@ -2,13 +2,14 @@
 
 **Smoothing** assumes that neighbours are alike: P ← s ÂP + (1 − s) P₀.
 
-**Links** assume nothing but that a class links to classes in proportions of its own, as in a block model. With the
-posteriors P and the adjacency A, class c has links to c'::
+**Links** assume less, that a class links to classes in proportions of its own, as in a block model; where links are few
+these are drawn to the usual ones and a little to the class itself. With the posteriors P and the adjacency A, class c
+has links to c'::
 
     F = Pᵀ A P,   π_c' = Σ_c F_cc' / ΣF,   Θ_cc' = (F_cc' + κ((1 − h) π_c' + h [c = c'])) / (Σ F_c + κ)
 
-and the neighbours of v speak for c by  β d_v^(−1/2) Σ_u A_vu Σ_c' P_uc' log(Θ_cc' / π_c').  The neighbours of a node
-are not independent of each other: their evidence grows with the root of their number. Libraries that link to
+and the neighbours of v speak for c by  β max(d_v, 1)^(−1/2) Σ_u A_vu Σ_c' P_uc' log(Θ_cc' / π_c').  The neighbours of
+a node are not independent of each other: their evidence grows with the root of their number. Libraries that link to
 documentation are as good a sign as libraries that link to libraries.
 """
 
@@ -40,13 +41,17 @@ class Surroundings:
             return self._smoothed(torch.softmax(logits, dim=1))
         found = torch.softmax(logits, dim=1) if before is None else before
         for _ in range(TURNS):
-            evidence = self.near @ found @ self.ratios(found).T
+            near = self.near @ found
+            evidence = near @ self._ratios(found, near).T
             found = self._smoothed(torch.softmax(logits + self.weight * evidence, dim=1))
         return found
 
     def ratios(self, posterior: torch.Tensor) -> torch.Tensor:
         """(C, C) log(Θ_cc' / π_c'); 0 towards a class that nothing links to."""
-        links = (posterior * self.roots).T @ (self.near @ posterior)
+        return self._ratios(posterior, self.near @ posterior)
+
+    def _ratios(self, posterior: torch.Tensor, near: torch.Tensor) -> torch.Tensor:
+        links = (posterior * self.roots).T @ near
         usual = links.sum(dim=0) / links.sum().clamp(min=1e-12)
         expected = (1 - ALIKE) * usual + ALIKE * torch.eye(len(usual), device=usual.device)
         profile = (links + PRIOR_LINKS * expected) / (links.sum(dim=1, keepdim=True) + PRIOR_LINKS)

@@ -95,10 +95,14 @@ def prepare(features: Features, seed: int) -> Features:
     if isinstance(features, np.ndarray):
         length = np.linalg.norm(features, axis=1, keepdims=True)
         return (features / np.maximum(length, 1e-8)).astype(np.float32)
-    scaled = sparse.csr_array(features, dtype=np.float32, copy=True)
-    length = np.sqrt(np.asarray((scaled * scaled).sum(axis=1)).ravel())
-    scaled.data /= np.repeat(np.maximum(length, 1e-8), np.diff(scaled.indptr))
-    return scaled
+    features = sparse.csr_array(features)
+    counts = np.diff(features.indptr)
+    squares = np.zeros(features.shape[0])
+    if features.nnz:
+        squares[counts > 0] = np.add.reduceat(features.data.astype(np.float64) ** 2, features.indptr[:-1][counts > 0])
+    length = np.maximum(np.sqrt(squares), 1e-8).astype(np.float32)
+    data = features.data.astype(np.float32) / np.repeat(length, counts)
+    return sparse.csr_array((data, features.indices, features.indptr), shape=features.shape)
 
 
 def _folding(width: int, seed: int) -> sparse.csr_array:

@@ -7,6 +7,7 @@ import torch
 
 from graphfcl.methods.anchor_around import Surroundings
 
+LARGEST = 1e4  # entry of a root, so that 16 bits hold it
 CHUNK = 16_384  # rows that are turned from 16 into 32 bits at a time
 KNOWN = 20  # labels from which on a class tells how long means are
 
@@ -31,7 +32,7 @@ def whitening(
     """(D,) the mean of class means m and (D, D) Ŝ^(−1/2), symmetric, Ŝ = S_w + ρ tr(S_w)/D · I.
 
     S_w = (1/C) Σ_c Σ_{v∈c} (f_v − μ_c)(f_v − μ_c)ᵀ / (n_c − 1). If no class has two points nothing is known of the
-    spread, and Ŝ is the identity.
+    spread, and Ŝ is the identity; if there is hardly any, the root is scaled down.
     """
     sums, counts = class_sums(points, labels, count)
     means = sums / counts.clamp(min=1)[:, None]
@@ -49,6 +50,7 @@ def whitening(
     within += shrinkage * trace / size * torch.eye(size, dtype=torch.float64, device=points.device)
     values, vectors = torch.linalg.eigh(within)
     root = (vectors / values.clamp(min=1e-12).sqrt()) @ vectors.T
+    root = root / (root.abs().max() / LARGEST).clamp(min=1)  # vectors are made of unit length afterwards
     return means[present].mean(dim=0).float(), root.float()
 
 

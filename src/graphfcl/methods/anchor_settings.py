@@ -57,6 +57,8 @@ class AnchorSettings(MethodSettings):
         for name in ("shrinkage", "temperature"):
             require_range(name, getattr(self, name), above=0)
         require_range("smoothing", self.smoothing, least=0, below=1)
+        if any(len(candidate) not in (4, 5) for candidate in self.candidates):
+            raise InputError("candidates: each is five numbers, (hop_weight, hops, smoothing, smoothing_steps, links).")
         if not self.candidates:
             raise InputError(
                 "candidates is empty: give at least one of (hop_weight, hops, smoothing, smoothing_steps, links)."

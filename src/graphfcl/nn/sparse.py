@@ -35,7 +35,9 @@ class SparseMatrix:
     def tensor(self) -> torch.Tensor:
         """The matrix as a torch CSR tensor."""
         parts = (self.host.indptr, self.host.indices, self.host.data.astype(np.float32, copy=False))
-        pointers, columns, values = (torch.from_numpy(part).to(self.device) for part in parts)
+        # torch warns of arrays that are read-only, as those of a graph from a file are.
+        writable = (part if part.flags.writeable else part.copy() for part in parts)
+        pointers, columns, values = (torch.from_numpy(part).to(self.device) for part in writable)
         return torch.sparse_csr_tensor(pointers, columns, values, size=self.host.shape, check_invariants=False)
 
     @cached_property
