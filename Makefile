@@ -1,6 +1,7 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
+WORKERS ?= 2
 
 .PHONY: setup demo test lint bench
 
@@ -15,7 +16,7 @@ demo: setup
 	$(BIN)/graphfcl run --out runs/demo $(if $(wildcard runs/demo/checkpoint.safetensors),--resume)
 
 test: setup
-	$(BIN)/python -m pytest
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses $(WORKERS)
 
 lint: setup
 	$(BIN)/ruff check .
