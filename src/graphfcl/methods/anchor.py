@@ -156,17 +156,16 @@ class Anchor(GraphLearner):
         validation = ValidationSessions.draw(replace(base, validation_columns=tuple(all_new)), self.seed)
         if len(candidates) == 1 or not validation.has_new_classes:
             return candidates[0]
-        scores: list[float] = []
+        raw, scores = inputs.raw() @ self.frame["basis"], list[float]()
         for candidate in candidates:
-            scores.append(self._try(candidate, inputs, validation))
+            scores.append(self._try(candidate, inputs, raw, validation))
             progress.step("choosing hops", len(scores), len(candidates), score=max(scores))
         best = int(np.argmax(scores))
         return candidates[best if scores[best] > scores[0] + chosen.margin else 0]
 
-    def _try(self, hop: Hops, inputs: GraphInputs, validation: ValidationSessions) -> float:
+    def _try(self, hop: Hops, inputs: GraphInputs, raw: torch.Tensor, validation: ValidationSessions) -> float:
         """The score of validation sessions with the two blocks that know no label."""
         chosen = self.settings
-        raw = inputs.raw() @ self.frame["basis"]
         blocks = [block - block.mean(dim=0) for block in (raw, propagated(inputs, raw, hop[1]))]
         weights = (chosen.raw_weight, hop[0])
         joined = torch.cat([weight * unit_rows(block) for weight, block in zip(weights, blocks, strict=True)], dim=1)

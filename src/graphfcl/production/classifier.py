@@ -14,12 +14,12 @@ from graphfcl.methods.learner import SILENT
 from graphfcl.production.calibration import Calibration
 from graphfcl.production.growing import GrowingGraph
 from graphfcl.production.ledger import Ledger, Part, Support
+from graphfcl.production.moving import carry_embeddings
 from graphfcl.production.quality import accuracy_of, class_recalls, last_accuracy, leave_one_out, lost
 from graphfcl.production.training import train
 from graphfcl.stream import Session
 
 DEFAULT_METHOD = "anchor"
-WHOLE_ABOVE = 0.5  # share of nodes within reach of a change above which all embeddings are computed anew
 
 Predictions = dict[str, np.ndarray]
 
@@ -128,7 +128,7 @@ class GraphClassifier:
             missing = np.asarray(nodes)[unknown][0]
             raise InputError(f"node {str(missing)!r} has no label to take back; nothing was changed.")
         with self._all_or_nothing():
-            self.ledger_, emptied = _without_empty_classes(self.ledger_.without_nodes(numbers))
+            self.ledger_, emptied = self.ledger_.without_nodes(numbers).without_empty_classes()
             change = {"what": "unlearn", "nodes": [_plain(node) for node in nodes], "retired": emptied}
             self.learner_.drop_nodes(numbers)
             self._settle({**change, "exact": self._restate()})
@@ -192,8 +192,8 @@ class GraphClassifier:
         edges: tuple[Sequence[Any], Sequence[Any], np.ndarray | None] | None = None,
     ) -> "GraphClassifier":
         """Nodes (ids, features, texts) and edges (sources, targets, weights) in one change."""
-        self._fitted()
-        graph, touched = self._fitted().graph_, []
+        before = self._fitted().graph_
+        graph, touched = before, []
         if nodes is not None:
             ids, features, texts = nodes
             graph, fresh = graph.with_nodes(ids, graph.features_of(features, texts=texts))
@@ -201,11 +201,8 @@ class GraphClassifier:
         if edges is not None:
             graph, ends = graph.with_edges(*edges)
             touched.append(ends)
-        count = (
-            graph.node_count - self._fitted().graph_.node_count,
-            graph.edge_count - self._fitted().graph_.edge_count,
-        )
-        self._move(graph, touched, {"what": "grow", "nodes": count[0], "edges": count[1]})
+        nodes_more, edges_more = graph.node_count - before.node_count, graph.edge_count - before.edge_count
+        self._move(graph, touched, {"what": "grow", "nodes": nodes_more, "edges": edges_more})
         return self
 
     def remove_edges(self, source: Sequence[Any], target: Sequence[Any]) -> "GraphClassifier":
@@ -219,19 +216,16 @@ class GraphClassifier:
         self, *, nodes: Sequence[Any] | None = None, edges: tuple[Sequence[Any], Sequence[Any]] | None = None
     ) -> "GraphClassifier":
         """Edges and nodes leave in one change."""
-        self._fitted()
-        graph, touched, gone = self._fitted().graph_, [], np.zeros(0, dtype=np.int64)
+        before = self._fitted().graph_
+        graph, touched, gone = before, [], np.zeros(0, dtype=np.int64)
         if edges is not None:
             graph, ends = graph.without_edges(*edges)
             touched.append(ends)
         if nodes is not None:
             graph, gone, around = graph.without_nodes(nodes)
             touched = [ends[~np.isin(ends, gone)] for ends in touched] + [around]
-        count = (
-            self._fitted().graph_.node_count - graph.node_count,
-            self._fitted().graph_.edge_count - graph.edge_count,
-        )
-        self._move(graph, touched, {"what": "shrink", "nodes": count[0], "edges": count[1]}, gone)
+        nodes_less, edges_less = before.node_count - graph.node_count, before.edge_count - graph.edge_count
+        self._move(graph, touched, {"what": "shrink", "nodes": nodes_less, "edges": edges_less}, gone)
         return self
 
     def _move(
@@ -240,22 +234,11 @@ class GraphClassifier:
         """Go on with a changed graph: only embeddings within reach of the change are computed anew."""
         old = self._fitted().graph_
         with self._all_or_nothing():
-            table = self.learner_.embedding_table(old.visible)
-            reached = graph.reach(
-                np.unique(np.concatenate(touched)) if touched else np.zeros(0, np.int64), self.learner_.reach
-            )
-            share = reached.size / max(1, graph.node_count)
-            if share <= WHOLE_ABOVE and table.shape[1]:
-                stayed = np.isin(graph.numbers, old.numbers, assume_unique=True)
-                moved = np.empty((graph.node_count, table.shape[1]), dtype=table.dtype)
-                moved[stayed] = table[old.visible.rows(graph.numbers[stayed])]
-                if reached.size:
-                    moved[reached] = self.learner_.embed_rows(graph.visible, reached)
-                self.learner_.use_table(graph.visible, moved)
+            share = carry_embeddings(self.learner_, old, graph, touched)
             self.graph_ = graph
             if gone is not None and gone.size:
                 self.learner_.drop_nodes(gone)
-                self.ledger_, change["retired"] = _without_empty_classes(self.ledger_.without_nodes(gone))
+                self.ledger_, change["retired"] = self.ledger_.without_nodes(gone).without_empty_classes()
                 change["exact"] = self._restate()
             else:
                 self._restate()  # sums are those of the graph of now
@@ -407,16 +390,6 @@ class GraphClassifier:
             if warning:
                 entry["warning"] = warning
         self.history.append(entry)
-
-
-def _without_empty_classes(ledger: Ledger) -> tuple[Ledger, list[str]]:
-    """Retire classes that no labelled node stands for any more."""
-    train, supports = ledger.knowledge()
-    present = {ledger.names[column] for column in np.concatenate([train[1], supports[1]]).tolist()}
-    emptied = [name for name in ledger.classes if name not in present]
-    for name in emptied:
-        ledger = ledger.retired(name)
-    return ledger, emptied
 
 
 def _now() -> str:

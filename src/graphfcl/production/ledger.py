@@ -176,5 +176,15 @@ class Ledger:
         kept = self._kept(~np.isin(self.columns, self._columns_named(name)))
         return replace(kept, names=tuple(None if other == name else other for other in self.names))
 
+    def without_empty_classes(self) -> tuple["Ledger", list[str]]:
+        """Classes that no labelled node stands for any more are retired; their names."""
+        train, supports = self.knowledge()
+        present = {self.names[column] for column in np.concatenate([train[1], supports[1]]).tolist()}
+        emptied = [name for name in self.classes if name not in present]
+        ledger = self
+        for name in emptied:
+            ledger = ledger.retired(name)
+        return ledger, emptied
+
     def _columns_named(self, name: str) -> list[int]:
         return [column for column, other in enumerate(self.names) if other == name]

@@ -1,0 +1,28 @@
+"""From a graph to the next: what is known of nodes that a change cannot have reached stays."""
+
+import numpy as np
+
+from graphfcl.methods import Learner
+from graphfcl.production.growing import GrowingGraph
+
+WHOLE_ABOVE = 0.5  # share of nodes within reach of a change above which all embeddings are computed anew
+
+
+def carry_embeddings(learner: Learner, old: GrowingGraph, new: GrowingGraph, touched: list[np.ndarray]) -> float:
+    """Give the learner the embeddings of the new graph; only those within reach of the change are computed.
+
+    touched: numbers of nodes of the new graph whose edges or features changed. Answers the share of nodes within reach;
+    above ``WHOLE_ABOVE`` the learner is given nothing and computes all when it is asked.
+    """
+    table = learner.embedding_table(old.visible)
+    ends = np.unique(np.concatenate(touched)) if touched else np.zeros(0, np.int64)
+    reached = new.reach(ends, learner.reach)
+    share = reached.size / max(1, new.node_count)
+    if share <= WHOLE_ABOVE and table.shape[1]:
+        stayed = np.isin(new.numbers, old.numbers, assume_unique=True)
+        moved = np.empty((new.node_count, table.shape[1]), dtype=table.dtype)
+        moved[stayed] = table[old.visible.rows(new.numbers[stayed])]
+        if reached.size:
+            moved[reached] = learner.embed_rows(new.visible, reached)
+        learner.use_table(new.visible, moved)
+    return share
