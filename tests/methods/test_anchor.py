@@ -334,3 +334,21 @@ def test_classes_without_any_spread_are_told_apart() -> None:
     stream = make_stream(graph, Protocol(base=3, pseudo_novel=1, way=1), seed=0)
     plain = find_method("anchor").make(QUICK, seed=0)
     assert evaluate(plain, stream).measures.sessions[-1].balanced_accuracy > 0.9
+
+
+def test_what_links_add_is_the_evidence_of_the_neighbours() -> None:
+    stream = stream_of()
+    visible = stream.base.visible_graph
+    listening = find_method("anchor").make({**QUICK, "smoothing": 0.0, "links": 0.5}, seed=0)
+    assert isinstance(listening, Anchor)
+    listening.fit(stream.base)
+    around = Surroundings(listening._inputs(visible), listening.hop_)
+    table = torch.from_numpy(listening.embedding_table(visible))
+    posterior, _ = listening.anchors.transduced(table, around, listening.settings)
+    evidence = 0.5 * (around.near @ posterior) @ around.ratios(posterior).T
+    for node in stream.base.validation[:5].tolist():
+        found = explain(listening, visible, node, top=10_000)
+        (first, _), (second, _) = found.classes[:2]
+        row = int(visible.rows(np.array([node]))[0])
+        added = sum(adds for *_, adds in found.neighbours)
+        assert added == pytest.approx(float(evidence[row, first] - evidence[row, second]), rel=1e-3, abs=1e-4)
