@@ -1,0 +1,40 @@
+"""Write the golden files anew. A change of the code's shape must not need this; a change of numbers says why it did."""
+
+import json
+from pathlib import Path
+
+import numpy as np
+
+import graphfcl
+from graphfcl.methods import METHODS
+from tests.cli.command import graphfcl_inside
+from tests.golden.samples import TRACKS, outline, walk
+
+FOLDER = Path(__file__).parent
+VERBS = (
+    *((), ("data",), ("data", "list"), ("data", "show"), ("stream",), ("run",), ("methods",), ("bench",), ("report",)),
+    *((verb,) for verb in ("fit", "learn", "grow", "predict", "explain", "history", "rollback", "unlearn", "rename")),
+    *((verb,) for verb in ("merge", "retire", "shrink")),
+)
+
+
+def help_of(verb: tuple[str, ...]) -> list[str]:
+    """The words of a help page; how wide a terminal is does not matter."""
+    return graphfcl_inside(*verb, "--help").out.replace("│", " ").replace("─", " ").split()
+
+
+def record() -> None:
+    scores, outlines = {}, {}
+    for method in METHODS:
+        for track in TRACKS:
+            scores[f"{method.name} {track}"], state = walk(method.name, track)
+            outlines[f"{method.name} {track}"] = outline(state)
+    np.savez_compressed(FOLDER / "scores.npz", allow_pickle=False, **scores)
+    (FOLDER / "states.json").write_text(json.dumps(outlines, indent=1) + "\n")
+    (FOLDER / "names.json").write_text(json.dumps(sorted(graphfcl.__all__), indent=1) + "\n")
+    pages = {" ".join(verb): " ".join(help_of(verb)) for verb in VERBS}
+    (FOLDER / "help.json").write_text(json.dumps(pages, indent=1, ensure_ascii=False) + "\n")
+
+
+if __name__ == "__main__":
+    record()

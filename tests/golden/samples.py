@@ -1,0 +1,52 @@
+"""What the golden files are made of: every method on every track of a small graph, with short training."""
+
+from typing import Any
+
+import numpy as np
+
+from graphfcl.datasets import load_dataset
+from graphfcl.methods import LearnerState, find_method
+from graphfcl.stream import Protocol, Stream, make_stream
+
+GRAPH = "synthetic:nodes=300,edges=1200,classes=9,features=60,signal=0.9,skew=0.4"
+TRACKS = ("transductive", "isolated", "open")
+TRAINING = {"pretraining.epochs": 3, "pretraining.steps_per_epoch": 4, "pretraining.learning_rate": 0.02}
+EPISODES = {"episodes": 8, "validate_every": 4, "learning_rate": 0.02, "validation_window": 1}
+STEPS = {"fine_tuning": ((3, 0.005),)}
+FIXED = {"fine_tuning_steps": 2, "fine_tuning_rate": 0.005}
+# All stages of every method, but few steps of each: other machines then differ in the last digits only.
+SHORT: dict[str, dict[str, Any]] = {
+    "anchor": {"hidden": 16, "size": 8, "rank": 24, "pretraining.epochs": 3},
+    "hag-meta": {**TRAINING, **EPISODES, **FIXED},
+    "proto-gcn": TRAINING,
+    "proto-gat": TRAINING,
+    "meta-gnn": {**TRAINING, **EPISODES, "inner_steps": 2, **STEPS},
+    "gpn": {**TRAINING, **EPISODES},
+    "er-gnn": {**TRAINING, **FIXED},
+    "icarl": {**TRAINING, **STEPS},
+    "cec": {**TRAINING, **EPISODES},
+    "finetune": {**TRAINING, **FIXED},
+    "joint": TRAINING,
+}
+
+
+def golden_stream(track: str) -> Stream:
+    rules = Protocol(base=4, pseudo_novel=3, way=1, shot=4, track=track)  # type: ignore[arg-type]
+    return make_stream(load_dataset(GRAPH)[0], rules, seed=0)
+
+
+def walk(method: str, track: str) -> tuple[np.ndarray, LearnerState]:
+    """Scores of some test nodes after the last session, and the state then."""
+    stream = golden_stream(track)
+    learner = find_method(method).make(SHORT[method], seed=0)
+    learner.fit(stream.base)
+    for number in range(1, len(stream) + 1):
+        learner.learn(stream.session(number, with_pool_labels=learner.uses_pool_labels))
+    last = len(stream)
+    return learner.scores(stream.evaluation_graph(last), stream.queries(last).nodes[::3]), learner.state()
+
+
+def outline(state: LearnerState) -> dict[str, Any]:
+    """Names, shapes and kinds of the tensors of a state, and the names of its values."""
+    tensors = {name: [list(t.shape), str(t.dtype)] for name, t in sorted(state.tensors.items())}
+    return {"tensors": tensors, "values": sorted(state.values)}

@@ -1,0 +1,99 @@
+"""What a change of the code's shape must not change: numbers, states, public names, help; and files of before load."""
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import graphfcl
+from graphfcl.experiments import CellStore, Run, load_checkpoint, load_grids, run, run_grid
+from graphfcl.methods import METHODS, find_method
+from graphfcl.production import GraphClassifier
+from graphfcl.stream import load_stream
+from tests.golden.record import FOLDER, VERBS, help_of
+from tests.golden.samples import SHORT, TRACKS, golden_stream, outline, walk
+
+BEFORE = FOLDER / "before"
+NAMES = [method.name for method in METHODS]
+# Of a score's size; machines differ in the last digits, and short training does not spread them far.
+CLOSE = 1e-5
+
+
+def assert_close(found: np.ndarray, expected: np.ndarray) -> None:
+    np.testing.assert_allclose(found, expected, rtol=CLOSE, atol=CLOSE * max(1.0, float(np.abs(expected).max())))
+
+
+@pytest.fixture(scope="module")
+def expected() -> dict[str, np.ndarray]:
+    with np.load(BEFORE / "expected.npz", allow_pickle=False) as archive:
+        return {name: archive[name] for name in archive.files}
+
+
+@pytest.mark.parametrize("track", TRACKS)
+@pytest.mark.parametrize("name", NAMES)
+def test_scores_and_states_are_what_they_were(name: str, track: str) -> None:
+    scores, state = walk(name, track)
+    with np.load(FOLDER / "scores.npz", allow_pickle=False) as archive:
+        assert_close(scores, archive[f"{name} {track}"])
+    assert outline(state) == json.loads((FOLDER / "states.json").read_text())[f"{name} {track}"]
+
+
+def test_public_names_are_there() -> None:
+    assert set(json.loads((FOLDER / "names.json").read_text())) == set(graphfcl.__all__)
+
+
+@pytest.mark.parametrize("verb", VERBS, ids=" ".join)
+def test_help_is_what_it_was(verb: tuple[str, ...]) -> None:
+    assert " ".join(help_of(verb)) == json.loads((FOLDER / "help.json").read_text())[" ".join(verb)]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_state_of_before_is_read(name: str, expected: dict[str, np.ndarray]) -> None:
+    stream = golden_stream("transductive")
+    state, _ = load_checkpoint(BEFORE / "states" / f"{name}.safetensors")
+    learner = find_method(name).make(SHORT[name], seed=0)
+    learner.load_state(state)
+    scores = learner.scores(stream.evaluation_graph(1), stream.queries(1).nodes[::3])
+    assert_close(scores, expected[f"state {name}"])
+    learner.learn(stream.session(2, with_pool_labels=learner.uses_pool_labels))
+    assert np.isfinite(learner.scores(stream.evaluation_graph(2), stream.queries(2).nodes)).all()
+
+
+@pytest.mark.parametrize("folder", sorted(path.name for path in (BEFORE / "interrupted").iterdir()))
+def test_an_unfinished_run_of_before_goes_on(folder: str, tmp_path: Path) -> None:
+    name = next(name for name in NAMES if folder.startswith(name))
+    shutil.copytree(BEFORE / "interrupted" / folder, tmp_path / folder)
+    result = run(Run(golden_stream("transductive"), name, SHORT[name]), tmp_path / folder, resume=True)
+    assert result["confusion_matrices"] == json.loads((BEFORE / "interrupted.json").read_text())[folder]
+
+
+@pytest.mark.parametrize("name", ["anchor", "hag-meta", "icarl"])
+def test_a_model_of_before_lives_on(name: str, expected: dict[str, np.ndarray], tmp_path: Path) -> None:
+    shutil.copytree(BEFORE / "models" / name, tmp_path / name)
+    model = GraphClassifier.load(tmp_path / name)
+    assert model.version == 3
+    assert [entry["what"] for entry in model.history] == ["fit", "learn", "grow", "grow"]
+    assert_close(model.predict_proba(), expected[f"model {name}"])
+    model.rename("eight", "acht")
+    assert model.save(tmp_path / name) == 4
+    assert GraphClassifier.load(tmp_path / name, version=2).classes_[-1] == "eight"
+
+
+def test_cells_of_before_are_done(tmp_path: Path) -> None:
+    shutil.copytree(BEFORE / "grid", tmp_path / "grid")
+    (grid,) = load_grids(tmp_path / "grid")
+    store = CellStore(tmp_path / "grid")
+    results = [store.read(cell) for cell in grid.cells]
+    assert all(result is not None for result in results)
+    status = run_grid(grid, tmp_path / "grid")
+    assert (status.done, status.failed) == (len(grid.cells), 0)
+    assert [store.read(cell) for cell in grid.cells] == results, "nothing ran again"
+
+
+def test_a_stream_of_before_is_the_same_stream() -> None:
+    stream = golden_stream("transductive")
+    loaded = load_stream(BEFORE / "stream.json", stream.graph)
+    assert loaded.classes == stream.classes
+    np.testing.assert_array_equal(loaded.split.roles, stream.split.roles)
