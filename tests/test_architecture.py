@@ -7,7 +7,7 @@ import graphfcl
 
 ROOT = Path(graphfcl.__file__).parent
 FLOORS = [
-    {"errors"},
+    {"errors", "version", "arrays"},
     {"files"},
     {"graph"},
     {"stream", "measures"},

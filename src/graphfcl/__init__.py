@@ -10,6 +10,8 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from graphfcl.version import __version__ as __version__
+
 if TYPE_CHECKING:
     from graphfcl.datasets import load_dataset
     from graphfcl.errors import GraphfclWarning, InputError
@@ -19,8 +21,6 @@ if TYPE_CHECKING:
     from graphfcl.methods import HagMeta, HagMetaSettings
     from graphfcl.production import GraphClassifier, ModelFolder
     from graphfcl.stream import Protocol, Stream, load_stream, make_stream, save_stream
-
-__version__ = "0.1.0"
 
 # Where each public name lives. Nothing is imported before it is asked for, so that `graphfcl --help` answers at once.
 _PLACES = {

@@ -1,4 +1,7 @@
-"""What the package raises on purpose."""
+"""What the package raises on purpose, and the hint that belongs to a word nobody knows."""
+
+import difflib
+from collections.abc import Sequence
 
 
 class GraphfclError(Exception):
@@ -18,3 +21,11 @@ class DivergenceError(GraphfclError):
 
 class GraphfclWarning(UserWarning):
     """Something was left out or changed that the user should know of."""
+
+
+def did_you_mean(word: str, known: Sequence[str], otherwise: str | None = None, *, cutoff: float = 0.5) -> str:
+    """A hint for a word that is not known: the nearest one, or what to say instead (by default, all there are)."""
+    near = difflib.get_close_matches(word, known, n=1, cutoff=cutoff)
+    if near:
+        return f"did you mean {near[0]!r}?"
+    return f"there are {', '.join(known)}." if otherwise is None else otherwise

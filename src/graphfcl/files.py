@@ -1,13 +1,18 @@
-"""Writing files so that a reader finds the old content or the new, never half of either."""
+"""Files: written whole or not at all, read with a clear error, locked, and hashed."""
 
+import fcntl
 import hashlib
+import json
 import os
-from collections.abc import Callable
-from contextlib import suppress
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 from graphfcl.errors import InputError
+
+POLL = 0.05  # seconds between two looks at a lock that another process holds
 
 
 def write_durably(path: str | Path, write: Callable[[BinaryIO], object]) -> None:
@@ -32,6 +37,11 @@ def write_durably(path: str | Path, write: Callable[[BinaryIO], object]) -> None
             temporary.unlink(missing_ok=True)
 
 
+def write_bytes(path: str | Path, content: bytes) -> None:
+    """:func:`write_durably` with the content at hand."""
+    write_durably(path, lambda file: file.write(content))
+
+
 def flush_folder(folder: Path) -> None:
     """Make a rename inside ``folder`` last through a power cut."""
     descriptor = os.open(folder, os.O_RDONLY)
@@ -53,3 +63,39 @@ def read_bytes(path: str | Path, what: str) -> bytes:
 
 def sha256_of(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
+
+
+def canonical_json(values: Any, *, ascii_only: bool = True) -> bytes:
+    """JSON that is the same for the same values: sorted keys, no white space."""
+    return json.dumps(values, sort_keys=True, ensure_ascii=ascii_only, separators=(",", ":")).encode()
+
+
+def safetensors_header(content: bytes) -> dict[str, str]:
+    """The texts in the header of a safetensors file; ValueError, KeyError or TypeError if it is none."""
+    size = int.from_bytes(content[:8], "little")
+    return json.loads(content[8 : 8 + size])["__metadata__"]
+
+
+@contextmanager
+def file_lock(path: str | Path, *, wait: float | None = None) -> Iterator[bool]:
+    """Whether this process alone holds the lock of a file while the context lasts.
+
+    wait: seconds to wait for another process; 0 asks once, None waits for ever. The lock goes with the process.
+    """
+    with open(path, "ab") as lock:
+        yield _locked(lock, wait)
+
+
+def _locked(lock: BinaryIO, wait: float | None) -> bool:
+    if wait is None:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        return True
+    until = time.monotonic() + wait
+    while True:
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return True
+        except BlockingIOError:
+            if time.monotonic() >= until:
+                return False
+            time.sleep(POLL)

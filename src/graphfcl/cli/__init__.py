@@ -11,6 +11,7 @@ from graphfcl.cli.model import VERBS
 from graphfcl.cli.run import list_methods, run_method
 from graphfcl.cli.stream import show_stream
 from graphfcl.errors import GraphfclError, GraphfclWarning, InputError
+from graphfcl.version import __version__
 
 app = typer.Typer(
     name="graphfcl",
@@ -35,9 +36,7 @@ def _root(
     debug: bool = typer.Option(False, "--debug", help="Show the traceback of an error; may stand anywhere."),  # noqa: ARG001
 ) -> None:
     if version:
-        import graphfcl
-
-        print(graphfcl.__version__)
+        print(__version__)
         raise typer.Exit
 
 

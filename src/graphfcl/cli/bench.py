@@ -10,7 +10,7 @@ import typer
 
 from graphfcl.cli.options import DataDir
 from graphfcl.cli.run import usable_device
-from graphfcl.errors import InputError
+from graphfcl.errors import InputError, did_you_mean
 
 if TYPE_CHECKING:
     from graphfcl.experiments import Grid, GridStatus
@@ -123,8 +123,6 @@ def _grid(
     way: str | None,
     shot: str | None,
 ) -> "Grid":
-    import difflib
-
     from graphfcl.experiments import benches
     from graphfcl.methods import find_method
 
@@ -149,10 +147,7 @@ def _grid(
         return benches.embed(datasets, methods or list(benches.COMPARED), rules)
     if what.endswith(".toml"):
         return benches.grid_from_toml(Path(what))
-    near = difflib.get_close_matches(what, benches.KINDS, n=1, cutoff=0.5)
-    hint = (
-        f"did you mean {near[0]!r}?" if near else f"there are {', '.join(benches.KINDS)}, or a file that ends in .toml."
-    )
+    hint = did_you_mean(what, benches.KINDS, f"there are {', '.join(benches.KINDS)}, or a file that ends in .toml.")
     raise InputError(f"there is no benchmark {what!r}: {hint}")
 
 

@@ -2,13 +2,13 @@
 
 from pathlib import Path
 
-from graphfcl.datasets.dataset import DATA_VARIABLE, Dataset, data_folder, nearest, settings_from
+from graphfcl.datasets.dataset import DATA_VARIABLE, Dataset, data_folder, settings_from
 from graphfcl.datasets.embedded import DEBIAN, WORDNET
 from graphfcl.datasets.gpn import AMAZON_CLOTHING, AMAZON_CLOTHING_20, DBLP
 from graphfcl.datasets.reddit import REDDIT, REDDIT_DGL
 from graphfcl.datasets.research import AMAZON_COMPUTERS, COAUTHOR_CS, CORA_ML, CORA_TOPICS
 from graphfcl.datasets.synthetic import SYNTHETIC, SYNTHETIC_REDDIT
-from graphfcl.errors import InputError
+from graphfcl.errors import InputError, did_you_mean
 from graphfcl.graph import Graph, TableColumns, read_npz, read_tables
 from graphfcl.graph.tables import is_table_folder
 from graphfcl.stream import Protocol
@@ -39,10 +39,10 @@ def find_dataset(name: str) -> tuple[Dataset, dict[str, str]]:
     elif stem.endswith(".npz") or is_table_folder(stem) or Path(stem).is_dir():
         dataset = _of_path(Path(stem))
     else:
-        raise InputError(f"there is no dataset or file {stem!r}: {nearest(stem, list(known))}")
+        raise InputError(f"there is no dataset or file {stem!r}: {did_you_mean(stem, list(known))}")
     unknown = [key for key in options if key not in dataset.options]
     if unknown:
-        hint = nearest(unknown[0], dataset.options) if dataset.options else "it has none."
+        hint = did_you_mean(unknown[0], dataset.options) if dataset.options else "it has none."
         raise InputError(f"{dataset.name} has no option {unknown[0]!r}: {hint}")
     return dataset, options
 

@@ -1,13 +1,12 @@
 """What a dataset is, and the small things all of them need."""
 
-import difflib
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any, TypeVar, get_type_hints
 
-from graphfcl.errors import InputError
+from graphfcl.errors import InputError, did_you_mean
 from graphfcl.graph import Graph
 from graphfcl.stream import Protocol
 
@@ -71,7 +70,7 @@ def settings_from(kind: type[Settings], options: dict[str, str], where: str) -> 
     values: dict[str, Any] = {}
     for key, text in options.items():
         if key not in known:
-            raise InputError(f"{where} has no option {key!r}: {nearest(key, known)}")
+            raise InputError(f"{where} has no option {key!r}: {did_you_mean(key, known)}")
         convert = next((t for t in (int, float) if hints[key] is t), str)
         try:
             values[key] = convert(text.replace("_", "")) if convert is not str else text
@@ -79,9 +78,3 @@ def settings_from(kind: type[Settings], options: dict[str, str], where: str) -> 
             wanted = "a whole number" if convert is int else "a number"
             raise InputError(f"{where}: {key} is {text!r}, it must be {wanted}.") from error
     return kind(**values)
-
-
-def nearest(word: str, known: Sequence[str]) -> str:
-    """A hint for a word that is not known."""
-    near = difflib.get_close_matches(word, known, n=1, cutoff=0.5)
-    return f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}."

@@ -3,14 +3,13 @@
 Seeds come first in the order of cells: a grid that is stopped early has whole seeds.
 """
 
-import difflib
 import re
 import tomllib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
-from graphfcl.errors import InputError
+from graphfcl.errors import InputError, did_you_mean
 from graphfcl.experiments.cells import Cell
 from graphfcl.experiments.grid import Grid
 from graphfcl.files import read_bytes
@@ -150,8 +149,7 @@ def grid_from_toml(path: Path) -> Grid:
 def _refuse_unknown(values: dict[str, Any], known: Sequence[str], text: str, path: Path) -> None:
     for key in values:
         if key not in known:
-            near = difflib.get_close_matches(key, known, n=1, cutoff=0.5)
-            hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}."
+            hint = did_you_mean(key, known)
             raise InputError(f"{path}, line {_line_of(key, text)}: there is no key {key!r}: {hint}")
 
 

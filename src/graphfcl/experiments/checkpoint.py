@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from graphfcl.errors import InputError
-from graphfcl.files import read_bytes, write_durably
+from graphfcl.files import read_bytes, safetensors_header, write_bytes
 from graphfcl.methods.learner import LearnerState
 
 FORMAT = "graphfcl checkpoint 2"
@@ -21,8 +21,7 @@ def save_checkpoint(path: str | Path, state: LearnerState, run: dict[str, Any]) 
     tensors = {name: tensor.contiguous() for name, tensor in state.tensors.items()}
     values = json.dumps({"learner": state.values, "run": run})
     header = {"format": FORMAT, "values": values, "sha256": _checksum(tensors, values)}
-    content = save(tensors, header)
-    write_durably(path, lambda file: file.write(content))
+    write_bytes(path, save(tensors, header))
 
 
 def load_checkpoint(path: str | Path) -> tuple[LearnerState, dict[str, Any]]:
@@ -32,8 +31,7 @@ def load_checkpoint(path: str | Path) -> tuple[LearnerState, dict[str, Any]]:
 
     content = read_bytes(path, "the checkpoint")
     try:
-        size = int.from_bytes(content[:8], "little")
-        header = json.loads(content[8 : 8 + size])["__metadata__"]
+        header = safetensors_header(content)
         tensors = load(content)
     except (SafetensorError, ValueError, KeyError, TypeError) as error:
         raise InputError(f"{path} is damaged or no checkpoint: start the run anew without --resume.") from error

@@ -1,6 +1,5 @@
 """Pre-trained encoders as files: computed once for a graph, a protocol and a seed, used by every method."""
 
-import fcntl
 import hashlib
 import json
 import warnings
@@ -11,11 +10,12 @@ from typing import Any
 
 import torch
 
-import graphfcl
 from graphfcl.errors import GraphfclWarning, InputError
 from graphfcl.experiments.checkpoint import load_checkpoint, save_checkpoint
+from graphfcl.files import file_lock
 from graphfcl.methods.learner import EncoderStore, LearnerState, Tensors
 from graphfcl.stream import Stream
+from graphfcl.version import __version__
 
 
 class EncoderFolder(EncoderStore):
@@ -27,7 +27,7 @@ class EncoderFolder(EncoderStore):
             "graph": stream.graph.sha256,
             "protocol": stream.protocol.hash,
             "stream_seed": stream.seed,
-            "graphfcl": graphfcl.__version__,
+            "graphfcl": __version__,
             "torch": torch.__version__,
         }
 
@@ -47,13 +47,12 @@ class EncoderFolder(EncoderStore):
         """Only one process at a time works on an encoder; the lock goes with the process that holds it."""
         try:
             self.folder.mkdir(parents=True, exist_ok=True)
-            lock = open(path.with_suffix(".lock"), "w")  # noqa: SIM115
+            path.with_suffix(".lock").touch()
         except OSError as error:
             raise InputError(
                 f"{self.folder} cannot be written ({error.strerror}): choose another folder with --encoders."
             ) from error
-        with lock:
-            fcntl.flock(lock, fcntl.LOCK_EX)
+        with file_lock(path.with_suffix(".lock")):
             yield
 
     def _read(self, path: Path, key: dict[str, Any]) -> Tensors | None:

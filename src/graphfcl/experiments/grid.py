@@ -18,7 +18,7 @@ from graphfcl.datasets import load_dataset
 from graphfcl.errors import GraphfclError, GraphfclWarning, InputError
 from graphfcl.experiments.cells import Cell, run_cell
 from graphfcl.experiments.store import CellStore
-from graphfcl.files import read_bytes, write_durably
+from graphfcl.files import read_bytes, write_bytes
 
 DEATHS = 3  # a cell whose process died so often is given up
 LOOK_EVERY = 0.25  # seconds
@@ -55,8 +55,7 @@ class Grid:
             "command": "\n".join(dict.fromkeys(commands)),
             "cells": [cell.as_json() for cell in cells.values()],
         }
-        text = json.dumps(values, indent=1)
-        write_durably(path, lambda file: file.write(text.encode()))
+        write_bytes(path, json.dumps(values, indent=1).encode())
 
 
 def load_grids(folder: str | Path) -> list[Grid]:

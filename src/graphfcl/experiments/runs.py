@@ -17,10 +17,11 @@ from graphfcl.evaluation import Evaluation, evaluate
 from graphfcl.experiments.checkpoint import load_checkpoint, save_checkpoint
 from graphfcl.experiments.encoders import EncoderFolder
 from graphfcl.experiments.peak_memory import forget_peaks, peak_gpu_memory_mb, peak_memory_mb
-from graphfcl.files import read_bytes, write_durably
+from graphfcl.files import read_bytes, write_bytes
 from graphfcl.methods import Learner, Progress, find_method
 from graphfcl.methods.learner import NO_STORE
 from graphfcl.stream import Stream, save_stream
+from graphfcl.version import __version__
 
 RESULT_FILE, CHECKPOINT_FILE, STREAM_FILE = "result.json", "checkpoint.safetensors", "stream.json"
 SECONDS_BETWEEN_CHECKPOINTS = 2.0
@@ -102,8 +103,7 @@ def run(
     if after is not None:
         result |= after(learner)
     if folder is not None:
-        text = json.dumps(result, indent=1)
-        write_durably(Path(folder) / RESULT_FILE, lambda file: file.write(text.encode()))
+        write_bytes(Path(folder) / RESULT_FILE, json.dumps(result, indent=1).encode())
     return result
 
 
@@ -232,10 +232,8 @@ def versions(device: str) -> dict[str, str]:
     import scipy
     import torch
 
-    import graphfcl
-
     found = {
-        "graphfcl": graphfcl.__version__,
+        "graphfcl": __version__,
         "python": platform.python_version(),
         "torch": torch.__version__,
         "numpy": np.__version__,

@@ -6,7 +6,6 @@ waits for anybody, and a damaged one costs one cell. The whole result is in the 
 Locks, failures and files set aside are in the folder ``state`` beside it.
 """
 
-import fcntl
 import hashlib
 import json
 import warnings
@@ -18,7 +17,7 @@ from typing import Any
 
 from graphfcl.errors import GraphfclWarning, InputError
 from graphfcl.experiments.cells import Cell
-from graphfcl.files import read_bytes, write_durably
+from graphfcl.files import file_lock, read_bytes, write_bytes, write_durably
 
 FORMAT = "graphfcl cell 1"
 SESSION_COLUMNS = (
@@ -72,13 +71,8 @@ class CellStore:
     @contextmanager
     def claim(self, cell: Cell) -> Iterator[bool]:
         """Whether the cell is ours while the context lasts; a claim goes with the process that holds it."""
-        with open(self.note(cell, "lock"), "a") as lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                yield False
-                return
-            yield True
+        with file_lock(self.note(cell, "lock"), wait=0) as ours:
+            yield ours
 
     def save(self, cell: Cell, result: dict[str, Any]) -> None:
         """Store the result of a cell at once."""
@@ -113,7 +107,7 @@ class CellStore:
     def fail(self, cell: Cell, error: str, traceback: str = "") -> None:
         """Record that a cell failed, and why."""
         text = json.dumps({"cell": cell.as_json(), "error": error, "traceback": traceback}, indent=1)
-        write_durably(self.note(cell, "failed.json"), lambda file: file.write(text.encode()))
+        write_bytes(self.note(cell, "failed.json"), text.encode())
 
     def forget_failures(self, cells: Iterable[Cell]) -> None:
         """Let failed cells run again."""

@@ -1,11 +1,10 @@
 """Learners. A method is added by one file with its learner and one line in ``METHODS``."""
 
-import difflib
 import types
 from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from graphfcl.errors import InputError
+from graphfcl.errors import InputError, did_you_mean
 from graphfcl.methods.anchor import Anchor
 from graphfcl.methods.cec import Cec
 from graphfcl.methods.er_gnn import ErGnn
@@ -86,9 +85,7 @@ def _rows(settings: Any, prefix: str) -> list[tuple[str, str, str]]:
 def _changed(settings: Any, path: list[str], value: Any, where: str) -> Any:
     known = [field.name for field in fields(settings)]
     if path[0] not in known:
-        near = difflib.get_close_matches(path[0], known, n=1, cutoff=0.5)
-        hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}."
-        raise InputError(f"{where} has no setting {path[0]!r}: {hint}")
+        raise InputError(f"{where} has no setting {path[0]!r}: {did_you_mean(path[0], known)}")
     inner = getattr(settings, path[0])
     if len(path) > 1:
         if not is_dataclass(inner):
@@ -207,9 +204,7 @@ def find_method(name: str) -> Method:
     known = {method.name: method for method in METHODS}
     name = ALIASES.get(name, name)
     if name not in known:
-        near = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
-        hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(known)}."
-        raise InputError(f"there is no method {name!r}: {hint}")
+        raise InputError(f"there is no method {name!r}: {did_you_mean(name, list(known))}")
     return known[name]
 
 

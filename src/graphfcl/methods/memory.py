@@ -6,6 +6,7 @@ import numpy as np
 import torch
 from scipy import sparse
 
+from graphfcl.arrays import rank_in_run
 from graphfcl.graph import Features, VisibleGraph, join_without_edges
 from graphfcl.methods.learner import Labelled
 
@@ -45,7 +46,7 @@ class ReplayMemory:
         order = np.argsort(self.labels, kind="stable")
         ordered = self.labels[order]
         rank = np.empty(order.size, dtype=np.int64)
-        rank[order] = np.arange(order.size) - np.searchsorted(ordered, ordered)
+        rank[order] = rank_in_run(ordered)
         kept = np.flatnonzero(rank < count)
         return ReplayMemory(self.nodes[kept], self.labels[kept], None if self.features is None else self.features[kept])
 

@@ -7,6 +7,8 @@ over nodes or classes.
 import numpy as np
 import torch
 
+from graphfcl.arrays import rank_in_run
+
 CHUNK = 4096
 
 
@@ -14,8 +16,7 @@ def first_of_each_class(importance: np.ndarray, labels: np.ndarray, count: int) 
     """The ``count`` positions of largest importance in each class; equal ones in the order they stand."""
     order = np.lexsort((-importance, labels))
     ordered = labels[order]
-    rank = np.arange(order.size) - np.searchsorted(ordered, ordered)
-    return order[rank < count]
+    return order[rank_in_run(ordered) < count]
 
 
 def class_means(embeddings: np.ndarray, labels: np.ndarray) -> np.ndarray:

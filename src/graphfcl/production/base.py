@@ -4,6 +4,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from graphfcl.arrays import rank_in_run
 from graphfcl.errors import InputError
 from graphfcl.graph import VisibleGraph
 from graphfcl.methods.learner import Labelled
@@ -85,12 +86,11 @@ def _held_out(columns: np.ndarray, count: int, seed: int) -> np.ndarray:
     random = np.random.default_rng([seed, 7])
     order = np.lexsort((random.random(columns.size), columns))
     ordered = columns[order]
-    first = np.searchsorted(ordered, ordered)
     sizes = np.bincount(columns, minlength=int(columns.max()) + 1)
     wanted = np.maximum(1, np.round(sizes * VALIDATION_SHARE)).astype(np.int64)
     wanted[count:] = 0
     held_out = np.zeros(columns.size, dtype=bool)
-    held_out[order] = np.arange(columns.size) - first < wanted[ordered]
+    held_out[order] = rank_in_run(ordered) < wanted[ordered]
     return held_out
 
 

@@ -4,7 +4,6 @@ Files that rarely change stand alone, so that a version shares them with those b
 """
 
 import io
-import json
 from typing import Any
 
 import numpy as np
@@ -198,8 +197,3 @@ def _read_ledger(content: bytes, names: tuple[str | None, ...], many: int) -> Le
     if columns.size and not 0 <= columns.min() <= columns.max() < len(names):
         raise Damaged("its ledger names a class that is not there")
     return Ledger(nodes=nodes, columns=columns, parts=parts, names=names, many=many)
-
-
-def canonical(values: Any) -> bytes:
-    """JSON that is the same for the same values."""
-    return json.dumps(values, sort_keys=True, separators=(",", ":"), allow_nan=True).encode()

@@ -13,25 +13,30 @@ pointer and finds whole versions only. Nothing that the pointer ever showed is c
 """
 
 import datetime
-import fcntl
 import json
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 
-import graphfcl
 from graphfcl.errors import InputError
-from graphfcl.files import flush_folder, read_bytes, sha256_of, write_durably
+from graphfcl.files import (
+    canonical_json,
+    file_lock,
+    flush_folder,
+    read_bytes,
+    safetensors_header,
+    sha256_of,
+    write_bytes,
+)
 from graphfcl.production.classifier import GraphClassifier
-from graphfcl.production.codec import FILES, Damaged, Files, canonical, decode, encode
+from graphfcl.production.codec import FILES, Damaged, Files, decode, encode
 from graphfcl.production.quality import last_accuracy
+from graphfcl.version import __version__
 
 FORMAT = 1
-POLL = 0.05
 
 
 class ModelFolder:
@@ -93,7 +98,7 @@ class ModelFolder:
                 f"{self.path}, version {version}, has format {number}; this graphfcl reads up to {FORMAT}: use the "
                 f"graphfcl that wrote it ({page.get('graphfcl', 'unknown')})."
             )
-        if claimed != sha256_of(canonical(page)):
+        if claimed != sha256_of(canonical_json(page)):
             raise self._damaged(version, f"the checksum of {path.name} does not fit")
         return page
 
@@ -149,7 +154,7 @@ class ModelFolder:
                 continue
             try:
                 page = json.loads(self._page_path(number).read_bytes())
-                if page.pop("sha256") != sha256_of(canonical(page)):
+                if page.pop("sha256") != sha256_of(canonical_json(page)):
                     continue
                 paths = [self.path / "objects" / f"{page['files'][name]}.{kind}" for name, kind in FILES.items()]
                 if all(sha256_of(path.read_bytes()) == path.stem for path in paths):
@@ -169,28 +174,24 @@ class ModelFolder:
     @contextmanager
     def writing(self, wait: float = 60.0) -> Iterator[None]:
         """Only one process writes at a time; another waits so many seconds, then it is refused."""
-        with self._open_lock() as lock:
-            until = time.monotonic() + wait
-            while True:
-                try:
-                    fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    break
-                except OSError as error:
-                    if time.monotonic() >= until:
-                        raise InputError(
-                            f"{self.path} is being changed by another process, for longer than {wait:g} s: try again "
-                            "later, or wait longer with --wait; nothing was changed."
-                        ) from error
-                    time.sleep(POLL)
+        with file_lock(self._lock_path(), wait=wait) as ours:
+            if not ours:
+                raise InputError(
+                    f"{self.path} is being changed by another process, for longer than {wait:g} s: try again later, or "
+                    "wait longer with --wait; nothing was changed."
+                )
             self._sweep()
             yield
 
-    def _open_lock(self) -> BinaryIO:
+    def _lock_path(self) -> Path:
+        """The lock file, which shows that the folder can be written."""
         try:
             if not self.path.is_dir():
                 self.path.mkdir(parents=True)
                 flush_folder(self.path.parent)
-            return open(self.path / "lock", "ab")
+            path = self.path / "lock"
+            open(path, "ab").close()
+            return path
         except OSError as error:
             raise InputError(
                 f"{self.path} cannot be written ({error.strerror}): choose a folder that you may write to."
@@ -222,7 +223,7 @@ class ModelFolder:
             raise InputError(
                 f"{self.path} holds a model already: choose another folder, or `graphfcl learn` to teach it more."
             )
-        self._open_lock().close()
+        self._lock_path()
 
     def save(self, model: GraphClassifier, *, wait: float = 60.0) -> int:
         """Write a model as the next version. Refused if the folder has moved on since the model was loaded."""
@@ -261,7 +262,7 @@ class ModelFolder:
             with suppress(OSError):
                 if sha256_of(path.read_bytes()) == names[name]:
                     continue
-            write_durably(path, lambda file, content=content: file.write(content))  # type: ignore[misc]
+            write_bytes(path, content)
         flush_folder(self.path / "objects")  # a file found there may come from a writer that was killed before this
         return names
 
@@ -276,7 +277,7 @@ class ModelFolder:
         """Write the page of a version whose files are there, then move the pointer."""
         page = {
             "format": FORMAT,
-            "graphfcl": graphfcl.__version__,
+            "graphfcl": __version__,
             "version": number,
             "parent": parent,
             "written": datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds"),
@@ -285,12 +286,12 @@ class ModelFolder:
             "changes": changes,
         }
         # Through JSON once, so that the checksum is that of what will be read.
-        page = json.loads(canonical(page))
-        digest = sha256_of(canonical(page))
-        content = canonical({**page, "sha256": digest})
-        pointer = canonical({"version": number, "sha256": digest})
-        write_durably(self._page_path(number), lambda file: file.write(content))
-        write_durably(self.path / "current", lambda file: file.write(pointer))
+        page = json.loads(canonical_json(page))
+        digest = sha256_of(canonical_json(page))
+        content = canonical_json({**page, "sha256": digest})
+        pointer = canonical_json({"version": number, "sha256": digest})
+        write_bytes(self._page_path(number), content)
+        write_bytes(self.path / "current", pointer)
         return page
 
     def rollback(self, version: int, *, wait: float = 60.0) -> int:
@@ -316,7 +317,7 @@ class ModelFolder:
 
     def _cache_key(self, page: dict[str, Any]) -> str:
         files = {name: page["files"][name] for name in FILES if name != "ledger"}
-        return sha256_of(canonical([files, page["values"]["method"], page["values"]["learner"]]))
+        return sha256_of(canonical_json([files, page["values"]["method"], page["values"]["learner"]]))
 
     def _write_cache(self, model: GraphClassifier, page: dict[str, Any]) -> None:
         from safetensors.numpy import save
@@ -327,7 +328,7 @@ class ModelFolder:
         digest = sha256_of(b"".join(tensor.tobytes() for tensor in tensors.values()))
         content = save(tensors, {"key": self._cache_key(page), "sha256": digest})
         with suppress(InputError):  # it can be computed again
-            write_durably(self.path / "cache" / "newest.safetensors", lambda file: file.write(content))
+            write_bytes(self.path / "cache" / "newest.safetensors", content)
 
     def _use_cache(self, model: GraphClassifier, page: dict[str, Any]) -> None:
         from safetensors import SafetensorError
@@ -336,8 +337,7 @@ class ModelFolder:
         graph = model.graph_
         try:
             content = (self.path / "cache" / "newest.safetensors").read_bytes()
-            size = int.from_bytes(content[:8], "little")
-            header = json.loads(content[8 : 8 + size])["__metadata__"]
+            header = safetensors_header(content)
             if header["key"] != self._cache_key(page):
                 return
             tensors = load(content)

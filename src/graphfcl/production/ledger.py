@@ -1,6 +1,5 @@
 """Which node is labelled with which class, and what the classes are called now."""
 
-import difflib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import IntEnum
@@ -8,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from graphfcl.errors import InputError
+from graphfcl.errors import InputError, did_you_mean
 from graphfcl.methods.learner import Labelled
 from graphfcl.production.growing import GrowingGraph
 
@@ -76,8 +75,8 @@ class Ledger:
     def require(self, name: str) -> int:
         column = self.column_of(name)
         if column is None:
-            near = difflib.get_close_matches(name, self.classes, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(self.classes[:12])}."
+            listed = f"there are {', '.join(self.classes[:12])}."
+            hint = did_you_mean(name, self.classes, listed, cutoff=0.6)
             raise InputError(f"the model knows no class {name!r}: {hint}")
         return column
 

@@ -4,6 +4,7 @@ from typing import Any
 
 import numpy as np
 
+from graphfcl.arrays import rank_in_run
 from graphfcl.graph import VisibleGraph
 from graphfcl.methods import Learner
 from graphfcl.production.ledger import Ledger, Part
@@ -31,7 +32,7 @@ def leave_one_out(
     own = own[of_column[ledger.columns[own]] >= 0]
     order = own[np.argsort(ledger.columns[own], kind="stable")]
     columns = ledger.columns[order]
-    rank = np.arange(order.size) - np.searchsorted(columns, columns)
+    rank = rank_in_run(columns)
     shots = np.bincount(columns, minlength=len(ledger.names))[columns] if order.size else rank
     folds = min(FOLDS, int(shots.max(initial=0)))
     labels, answers = [], []

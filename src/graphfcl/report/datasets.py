@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from graphfcl.datasets import DATASETS, data_folder, load_dataset
-from graphfcl.files import write_durably
+from graphfcl.files import write_bytes
 from graphfcl.stream import make_stream
 
 DATASET_COLUMNS = (
@@ -45,7 +45,7 @@ def write_dataset_table(rows: list[tuple[Any, ...]], folder: str | Path) -> Path
     """For the report of that folder."""
     path = Path(folder) / FILE
     text = json.dumps({"columns": DATASET_COLUMNS, "rows": rows}, indent=1)
-    write_durably(path, lambda file: file.write(text.encode()))
+    write_bytes(path, text.encode())
     return path
 
 

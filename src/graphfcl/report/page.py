@@ -1,14 +1,13 @@
 """The report of a folder of grids: one HTML page that needs no network, and the same tables as Markdown and LaTeX."""
 
 import json
-from functools import partial
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import numpy as np
 
-from graphfcl.files import write_durably
+from graphfcl.files import write_bytes
 from graphfcl.report.blocks import Block, Findings, Row, collect, summary
 from graphfcl.report.datasets import read_dataset_table
 from graphfcl.report.figures import curves_figure
@@ -33,7 +32,7 @@ def write_page(folder: str | Path) -> list[Path]:
     paths = []
     for name, text in texts.items():
         path = Path(folder) / name
-        write_durably(path, partial(_write, text.encode()))
+        write_bytes(path, text.encode())
         paths.append(path)
     for grid in findings.grids:
         if grid.kind in ("sweep", "embed"):
@@ -44,10 +43,6 @@ def write_page(folder: str | Path) -> list[Path]:
             paths.append(Path(folder) / f"{name}.png")
             curves_figure([block for block in blocks if block.protocol["name"] == protocol], paths[-1])
     return paths
-
-
-def _write(content: bytes, file: BinaryIO) -> None:
-    file.write(content)
 
 
 def page_data(findings: Findings) -> dict[str, Any]:

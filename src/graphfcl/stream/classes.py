@@ -1,12 +1,11 @@
 """Which class plays which part: base, pseudo-novel, novel, or none."""
 
-import difflib
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from graphfcl.errors import InputError
+from graphfcl.errors import InputError, did_you_mean
 from graphfcl.graph import Graph
 from graphfcl.stream.protocol import Classes, Protocol
 
@@ -102,8 +101,8 @@ def _named_classes(graph: Graph, protocol: Protocol, part: str, need: int) -> li
     for name in names:
         number = graph.class_number(name)
         if number is None:
-            near = difflib.get_close_matches(name, graph.class_names, n=1)
-            hint = f"did you mean {near[0]!r}?" if near else "`graphfcl data show` lists the classes."
+            listed = "`graphfcl data show` lists the classes."
+            hint = did_you_mean(name, graph.class_names, listed, cutoff=0.6)
             raise InputError(f"{graph.name} has no class {name!r}: {hint}")
         if graph.class_sizes[number] < need:
             raise InputError(

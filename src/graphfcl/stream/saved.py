@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from graphfcl.errors import InputError
-from graphfcl.files import read_bytes, sha256_of, write_durably
+from graphfcl.files import canonical_json, read_bytes, sha256_of, write_bytes
 from graphfcl.graph import Graph, TextWeights
 from graphfcl.stream.protocol import Protocol
 from graphfcl.stream.split import Role, Split
@@ -20,8 +20,10 @@ VERSION = 1
 def save_stream(stream: Stream, path: str | Path) -> None:
     """Write the stream: protocol, seed, classes, the part of every node, and the SHA-256 of the graph."""
     content = stream_as_json(stream)
-    text = json.dumps({**content, "sha256": sha256_of(_canonical(content))}, ensure_ascii=False, indent=1)
-    write_durably(path, lambda file: file.write(text.encode()))
+    text = json.dumps(
+        {**content, "sha256": sha256_of(canonical_json(content, ascii_only=False))}, ensure_ascii=False, indent=1
+    )
+    write_bytes(path, text.encode())
 
 
 def stream_as_json(stream: Stream) -> dict[str, Any]:
@@ -116,10 +118,6 @@ def _read_checked(path: str | Path) -> dict[str, Any]:
             f"{path} has stream format {content.get('version')}, this graphfcl reads {VERSION}: update it."
         )
     checksum = content.pop("sha256", None)
-    if checksum != sha256_of(_canonical(content)):
+    if checksum != sha256_of(canonical_json(content, ascii_only=False)):
         raise InputError(f"{path} was changed or damaged (its checksum does not fit): make it again from its seed.")
     return content
-
-
-def _canonical(content: dict[str, Any]) -> bytes:
-    return json.dumps(content, sort_keys=True, ensure_ascii=False, separators=(",", ":")).encode()
