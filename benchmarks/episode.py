@@ -20,8 +20,8 @@ from benchmarks.timing import best_seconds, report
 from graphfcl.datasets import load_dataset
 from graphfcl.errors import InputError
 from graphfcl.graph import Graph, cut_visible
-from graphfcl.methods.episodes import Episode
-from graphfcl.methods.hag_meta import HagMeta
+from graphfcl.methods.hag_meta.learner import HagMeta
+from graphfcl.methods.shared.episodes import Episode
 from graphfcl.nn import GcnEncoder, GraphInputs
 from graphfcl.stream import Stream, make_stream
 

@@ -14,11 +14,11 @@ from graphfcl.errors import InputError
 from graphfcl.evaluation import evaluate
 from graphfcl.graph import VisibleGraph, build_graph
 from graphfcl.methods import find_method
-from graphfcl.methods.anchor import Anchor
-from graphfcl.methods.anchor_around import Surroundings
-from graphfcl.methods.anchor_explain import explain
-from graphfcl.methods.anchor_features import WIDEST, around_rows, prepare, propagated, symmetric
-from graphfcl.methods.anchor_means import Anchors, _directions, class_sums, whitening
+from graphfcl.methods.anchor.class_sums import Anchors, _directions, class_sums, whitening
+from graphfcl.methods.anchor.explanation import explain
+from graphfcl.methods.anchor.features import WIDEST, around_rows, prepare, propagated, symmetric
+from graphfcl.methods.anchor.learner import Anchor
+from graphfcl.methods.anchor.neighbours import Surroundings
 from graphfcl.methods.learner import LearnerState
 from graphfcl.nn import GraphInputs
 from graphfcl.stream import Protocol, Session, Stream, make_stream
@@ -321,7 +321,7 @@ def test_few_rows_are_added_up_first_to_the_same_numbers(learner: Anchor, monkey
     for hops in (1, 2, 4):
         expected = propagated(inputs, inputs.raw() @ learner.frame["basis"], hops)[rows]
         for few in (0, 256):
-            monkeypatch.setattr("graphfcl.methods.anchor_features.FEW", few)
+            monkeypatch.setattr("graphfcl.methods.anchor.features.FEW", few)
             found = around_rows(inputs.visible, rows, hops, learner.frame["basis"])
             np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-6)
 

@@ -9,15 +9,15 @@ from torch import nn
 
 from graphfcl.evaluation import evaluate
 from graphfcl.methods.cec import Cec, ClassifierAttention
-from graphfcl.methods.episodes import NodePools, TaskSampler
 from graphfcl.methods.er_gnn import ErGnn
 from graphfcl.methods.finetune import Finetune
 from graphfcl.methods.gpn import Gpn
-from graphfcl.methods.heads import CosineHead, grown, head_of
 from graphfcl.methods.icarl import ICarl, distillation_targets, one_hot_losses
 from graphfcl.methods.joint import Joint
 from graphfcl.methods.meta_gnn import MetaGnn, adapted, nearest_mean
 from graphfcl.methods.proto import ProtoGcn
+from graphfcl.methods.shared.episodes import NodePools, TaskSampler
+from graphfcl.methods.shared.heads import CosineHead, grown, head_of
 from graphfcl.nn import GraphInputs
 from graphfcl.stream import PooledSession, Session, Stream
 from tests.methods.test_checks import make, stream_of

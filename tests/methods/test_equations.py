@@ -6,14 +6,14 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from graphfcl.methods.losses import (
+from graphfcl.methods.hag_meta.network import (
     class_weights,
     hard_task_loss,
     query_shares,
     weighted_binary_cross_entropy,
     weighted_cross_entropy,
 )
-from graphfcl.methods.prototypes import (
+from graphfcl.methods.shared.prototypes import (
     class_shares,
     leave_one_out_distances,
     squared_distances,

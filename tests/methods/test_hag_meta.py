@@ -12,7 +12,7 @@ from graphfcl.errors import DivergenceError, InputError
 from graphfcl.evaluation import evaluate
 from graphfcl.graph import build_graph
 from graphfcl.methods import HagMeta, HagMetaSettings, find_method
-from graphfcl.methods.episodes import Episode
+from graphfcl.methods.shared.episodes import Episode
 from graphfcl.nn import GraphInputs
 from graphfcl.stream import BaseSession, Protocol, Stream, make_stream
 from tests.methods.test_checks import make, stream_of

@@ -6,8 +6,8 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphfcl.methods.memory import ReplayMemory
-from graphfcl.methods.selection import coverage, herding, influence, mean_of_features
+from graphfcl.methods.shared.exemplar_selection import coverage, herding, influence, mean_of_features
+from graphfcl.methods.shared.replay_memory import ReplayMemory
 from graphfcl.stream import Protocol, make_stream
 from tests.graphs import random_graph
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from graphfcl.methods.validation import ValidationSessions
+from graphfcl.methods.shared.validation_sessions import ValidationSessions
 from graphfcl.stream import Stream
 from tests.methods.test_checks import make, stream_of
 

@@ -5,13 +5,13 @@ from dataclasses import dataclass, fields, is_dataclass, replace
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 from graphfcl.errors import InputError, did_you_mean
-from graphfcl.methods.anchor import Anchor
+from graphfcl.methods.anchor.learner import Anchor
 from graphfcl.methods.cec import Cec
 from graphfcl.methods.er_gnn import ErGnn
 from graphfcl.methods.finetune import Finetune
 from graphfcl.methods.gpn import Gpn
-from graphfcl.methods.hag_meta import HagMeta
-from graphfcl.methods.hag_meta_settings import HagMetaSettings
+from graphfcl.methods.hag_meta.learner import HagMeta
+from graphfcl.methods.hag_meta.settings import HagMetaSettings
 from graphfcl.methods.icarl import ICarl
 from graphfcl.methods.joint import Joint
 from graphfcl.methods.learner import Learner, LearnerState, Progress

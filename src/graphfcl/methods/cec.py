@@ -21,17 +21,17 @@ import numpy as np
 import torch
 from torch import nn
 
-from graphfcl.methods.episodes import Episode, PseudoIncrementalSampler
-from graphfcl.methods.episodic_learner import EpisodicLearner
-from graphfcl.methods.heads import CosineHead, unit
+from graphfcl.methods.bases.episodic_learner import EpisodicLearner
 from graphfcl.methods.learner import Labelled, Progress, Tensors
-from graphfcl.methods.prototype_network import PrototypeNetwork
-from graphfcl.methods.prototypes import class_shares, weighted_prototypes
 from graphfcl.methods.settings import EpisodicSettings
-from graphfcl.methods.supervised import SupervisedTraining, base_part
-from graphfcl.methods.training import copy_weights, require_range
-from graphfcl.methods.traits import KnowsPrototypes
-from graphfcl.methods.validation import ValidationSessions
+from graphfcl.methods.shared.episodes import Episode, PseudoIncrementalSampler
+from graphfcl.methods.shared.fine_tuning import KnowsPrototypes
+from graphfcl.methods.shared.heads import CosineHead, unit
+from graphfcl.methods.shared.prototype_network import PrototypeNetwork
+from graphfcl.methods.shared.prototypes import class_shares, weighted_prototypes
+from graphfcl.methods.shared.supervised_training import SupervisedTraining, base_part
+from graphfcl.methods.shared.training_state import copy_weights, require_range
+from graphfcl.methods.shared.validation_sessions import ValidationSessions
 from graphfcl.nn import GraphInputs, Linear
 from graphfcl.stream import BaseSession
 

@@ -22,12 +22,12 @@ import numpy as np
 import torch
 
 from graphfcl.errors import InputError
-from graphfcl.methods import selection
-from graphfcl.methods.head_learner import HeadLearner, HeadSettings
-from graphfcl.methods.heads import unit
+from graphfcl.methods.bases.growing_head_learner import HeadLearner, HeadSettings
 from graphfcl.methods.learner import Labelled
-from graphfcl.methods.trained_head import cross_entropies
-from graphfcl.methods.training import require_range
+from graphfcl.methods.shared import exemplar_selection as selection
+from graphfcl.methods.shared.heads import unit
+from graphfcl.methods.shared.trained_head import cross_entropies
+from graphfcl.methods.shared.training_state import require_range
 from graphfcl.nn import GraphInputs
 
 SELECTIONS = ("influence", "coverage", "mean")

@@ -10,9 +10,9 @@ from typing import ClassVar
 
 import torch
 
-from graphfcl.methods.head_learner import HeadLearner, HeadSettings
+from graphfcl.methods.bases.growing_head_learner import HeadLearner, HeadSettings
 from graphfcl.methods.learner import Labelled
-from graphfcl.methods.trained_head import cross_entropies
+from graphfcl.methods.shared.trained_head import cross_entropies
 
 
 class Finetune(HeadLearner):

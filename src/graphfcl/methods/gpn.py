@@ -18,13 +18,13 @@ import numpy as np
 import torch
 from torch import nn
 
-from graphfcl.methods.episodes import Episode, TaskSampler
-from graphfcl.methods.episodic_learner import EpisodicLearner
-from graphfcl.methods.prototype_network import PrototypeNetwork
+from graphfcl.methods.bases.episodic_learner import EpisodicLearner
 from graphfcl.methods.settings import EpisodicSettings
-from graphfcl.methods.training import require_range
-from graphfcl.methods.traits import KnowsPrototypes
-from graphfcl.methods.validation import ValidationSessions
+from graphfcl.methods.shared.episodes import Episode, TaskSampler
+from graphfcl.methods.shared.fine_tuning import KnowsPrototypes
+from graphfcl.methods.shared.prototype_network import PrototypeNetwork
+from graphfcl.methods.shared.training_state import require_range
+from graphfcl.methods.shared.validation_sessions import ValidationSessions
 from graphfcl.nn import GraphInputs, NodeLevelAttention
 from graphfcl.stream import BaseSession
 

@@ -22,13 +22,13 @@ import numpy as np
 import torch
 from torch import nn
 
-from graphfcl.methods.head_learner import HeadLearner, HeadSettings
-from graphfcl.methods.heads import unit
+from graphfcl.methods.bases.growing_head_learner import HeadLearner, HeadSettings
 from graphfcl.methods.learner import Labelled, Tensors
-from graphfcl.methods.prototypes import class_shares, squared_distances, weighted_prototypes
-from graphfcl.methods.selection import herding
-from graphfcl.methods.supervised import HeadLoss
-from graphfcl.methods.training import require_range
+from graphfcl.methods.shared.exemplar_selection import herding
+from graphfcl.methods.shared.heads import unit
+from graphfcl.methods.shared.prototypes import class_shares, squared_distances, weighted_prototypes
+from graphfcl.methods.shared.supervised_training import HeadLoss
+from graphfcl.methods.shared.training_state import require_range
 from graphfcl.nn import GraphInputs
 
 

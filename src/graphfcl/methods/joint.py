@@ -13,8 +13,8 @@ import torch
 
 from graphfcl.methods.learner import Labelled, Progress, Tensors
 from graphfcl.methods.settings import MethodSettings
-from graphfcl.methods.trained_head import HeadNetwork, TrainedHead
-from graphfcl.methods.training import with_prefix, without_prefix
+from graphfcl.methods.shared.trained_head import HeadNetwork, TrainedHead
+from graphfcl.methods.shared.training_state import with_prefix, without_prefix
 from graphfcl.nn import GraphInputs, Linear
 from graphfcl.stream import BaseSession, PooledSession, Session
 

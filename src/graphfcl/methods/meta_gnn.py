@@ -26,16 +26,16 @@ from torch import nn
 from torch.func import functional_call
 
 from graphfcl.errors import DivergenceError
-from graphfcl.methods.episodes import Episode, TaskSampler
-from graphfcl.methods.episodic_learner import EpisodicLearner, choose_steps
+from graphfcl.methods.bases.episodic_learner import EpisodicLearner, choose_steps
 from graphfcl.methods.learner import Labelled, Progress, Tensors
-from graphfcl.methods.prototype_memory import nothing
-from graphfcl.methods.prototype_network import PrototypeNetwork
-from graphfcl.methods.prototypes import class_shares, weighted_prototypes
 from graphfcl.methods.settings import EpisodicSettings, Steps, check_steps
-from graphfcl.methods.training import check_finite, require_range, with_prefix, without_prefix
-from graphfcl.methods.traits import FineTunes, KnowsPrototypes
-from graphfcl.methods.validation import STEP_DRAWS, ValidationSessions
+from graphfcl.methods.shared.episodes import Episode, TaskSampler
+from graphfcl.methods.shared.fine_tuning import FineTunes, KnowsPrototypes
+from graphfcl.methods.shared.prototype_memory import nothing
+from graphfcl.methods.shared.prototype_network import PrototypeNetwork
+from graphfcl.methods.shared.prototypes import class_shares, weighted_prototypes
+from graphfcl.methods.shared.training_state import check_finite, require_range, with_prefix, without_prefix
+from graphfcl.methods.shared.validation_sessions import STEP_DRAWS, ValidationSessions
 from graphfcl.nn import GraphInputs
 from graphfcl.stream import BaseSession, Session
 

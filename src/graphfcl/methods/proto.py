@@ -15,9 +15,9 @@ import torch
 from torch import nn
 
 from graphfcl.methods.learner import Progress
-from graphfcl.methods.prototype_network import PrototypeNetwork
 from graphfcl.methods.settings import MethodSettings
-from graphfcl.methods.traits import KnowsPrototypes
+from graphfcl.methods.shared.fine_tuning import KnowsPrototypes
+from graphfcl.methods.shared.prototype_network import PrototypeNetwork
 from graphfcl.nn import GraphInputs
 from graphfcl.stream import BaseSession
 

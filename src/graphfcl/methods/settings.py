@@ -5,8 +5,8 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from graphfcl.errors import InputError
-from graphfcl.methods.supervised import SupervisedSettings
-from graphfcl.methods.training import require_range
+from graphfcl.methods.shared.supervised_training import SupervisedSettings
+from graphfcl.methods.shared.training_state import require_range
 from graphfcl.nn import ENCODERS
 
 Steps = tuple[int, float]

@@ -3,8 +3,8 @@
 from typing import TYPE_CHECKING, Any
 
 from graphfcl.errors import InputError
-from graphfcl.methods.anchor import Anchor
-from graphfcl.methods.anchor_explain import explain
+from graphfcl.methods.anchor.explanation import explain
+from graphfcl.methods.anchor.learner import Anchor
 
 if TYPE_CHECKING:
     from graphfcl.production.classifier import GraphClassifier

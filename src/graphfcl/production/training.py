@@ -11,7 +11,7 @@ from graphfcl.errors import DivergenceError, GraphfclWarning, InputError
 from graphfcl.graph import Graph
 from graphfcl.methods import Learner, Progress, find_method
 from graphfcl.methods.learner import EncoderStore, Tensors
-from graphfcl.methods.validation import ValidationSessions
+from graphfcl.methods.shared.validation_sessions import ValidationSessions
 from graphfcl.production.base import Start, make_start, with_validation_classes
 from graphfcl.production.calibration import Calibration, rehearse
 from graphfcl.production.growing import GrowingGraph

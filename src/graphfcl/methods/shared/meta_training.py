@@ -7,10 +7,10 @@ import numpy as np
 import torch
 from torch import nn
 
-from graphfcl.methods.episodes import Episode, Sampler
 from graphfcl.methods.learner import Learner, Progress
 from graphfcl.methods.settings import EpisodicSettings
-from graphfcl.methods.training import (
+from graphfcl.methods.shared.episodes import Episode, Sampler
+from graphfcl.methods.shared.training_state import (
     EarlyStopping,
     adam_tensors,
     check_finite,

@@ -4,7 +4,7 @@ import numpy as np
 import torch
 
 from graphfcl.methods.learner import Labelled
-from graphfcl.methods.prototype_network import Embedding, PrototypeNetwork
+from graphfcl.methods.shared.prototype_network import Embedding, PrototypeNetwork
 from graphfcl.nn import GraphInputs
 from graphfcl.stream import Session
 

@@ -13,8 +13,8 @@ from graphfcl.graph import VisibleGraph
 from graphfcl.measures import balanced_accuracy, confusion_matrix
 from graphfcl.methods.learner import NO_STORE, SILENT, EncoderStore, Learner, LearnerState, Progress, Tensors
 from graphfcl.methods.settings import MethodSettings
-from graphfcl.methods.supervised import SupervisedTraining, base_part
-from graphfcl.methods.training import (
+from graphfcl.methods.shared.supervised_training import SupervisedTraining, base_part
+from graphfcl.methods.shared.training_state import (
     copy_weights,
     generator_from,
     generator_state,

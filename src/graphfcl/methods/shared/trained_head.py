@@ -6,10 +6,10 @@ import numpy as np
 import torch
 from torch import nn
 
-from graphfcl.methods.graph_learner import GraphLearner
+from graphfcl.methods.bases.encoder_learner import GraphLearner
 from graphfcl.methods.learner import Labelled, Progress, Tensors
-from graphfcl.methods.memory import ReplayMemory
-from graphfcl.methods.supervised import HeadLoss, SupervisedTraining, class_balanced
+from graphfcl.methods.shared.replay_memory import ReplayMemory
+from graphfcl.methods.shared.supervised_training import HeadLoss, SupervisedTraining, class_balanced
 from graphfcl.nn import GraphInputs, Linear
 from graphfcl.stream import BaseSession, Session
 

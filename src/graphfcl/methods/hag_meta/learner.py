@@ -4,10 +4,10 @@ Zhen Tan, Kaize Ding, Ruocheng Guo, Huan Liu: Graph Few-shot Class-incremental L
 
 A prototypical network on a graph encoder g_θ, trained in three stages:
 
-1. pre-training of g_θ on the base classes (:mod:`graphfcl.methods.supervised`);
+1. pre-training of g_θ on the base classes (:mod:`graphfcl.methods.shared.supervised_training`);
 2. Graph Pseudo Incremental Learning: episodes that rehearse incremental sessions with the pseudo-novel classes
-   (:class:`graphfcl.methods.episodes.PseudoIncrementalSampler`), validated on held-out classes, then repeated on all
-   pseudo-novel classes for the number of episodes that was best (``refit``);
+   (:class:`graphfcl.methods.shared.episodes.PseudoIncrementalSampler`), validated on held-out classes, then repeated
+   on all pseudo-novel classes for the number of episodes that was best (``refit``);
 3. incremental sessions, each with as many fine-tuning steps as validation sessions found useful, possibly none.
 
 Prototype of a class known by few supports: p_k = Σ_{j∈S_k} λ_j z_j with node-level attention λ (NLA, g_ψ); of a class
@@ -32,15 +32,15 @@ from torch import nn
 
 from graphfcl.errors import DivergenceError
 from graphfcl.graph import VisibleGraph
-from graphfcl.methods.episodes import Episode, KnownClasses, NodePools, PseudoIncrementalSampler
-from graphfcl.methods.episodic_learner import EpisodicLearner, choose_steps
-from graphfcl.methods.hag_meta_settings import HagMetaSettings
+from graphfcl.methods.bases.episodic_learner import EpisodicLearner, choose_steps
+from graphfcl.methods.hag_meta.network import LOSSES
+from graphfcl.methods.hag_meta.settings import HagMetaSettings
 from graphfcl.methods.learner import Labelled, Progress, Tensors
-from graphfcl.methods.losses import LOSSES
-from graphfcl.methods.prototype_network import PrototypeNetwork
-from graphfcl.methods.training import check_finite, copy_weights
-from graphfcl.methods.traits import FineTunes, KnowsPrototypes
-from graphfcl.methods.validation import STEP_DRAWS, ValidationSessions
+from graphfcl.methods.shared.episodes import Episode, KnownClasses, NodePools, PseudoIncrementalSampler
+from graphfcl.methods.shared.fine_tuning import FineTunes, KnowsPrototypes
+from graphfcl.methods.shared.prototype_network import PrototypeNetwork
+from graphfcl.methods.shared.training_state import check_finite, copy_weights
+from graphfcl.methods.shared.validation_sessions import STEP_DRAWS, ValidationSessions
 from graphfcl.nn import TASK_ATTENTIONS, GraphInputs, NodeLevelAttention
 from graphfcl.stream import BaseSession, PaperSession, Session
 

@@ -9,14 +9,14 @@ import numpy as np
 import torch
 
 from graphfcl.errors import DivergenceError
-from graphfcl.methods.episodic_learner import choose_steps
-from graphfcl.methods.heads import grown
+from graphfcl.methods.bases.episodic_learner import choose_steps
 from graphfcl.methods.learner import GivenEncoder, Labelled, Progress, Tensors
 from graphfcl.methods.settings import STEP_CANDIDATES, MethodSettings, Steps, check_steps
-from graphfcl.methods.trained_head import TrainedHead
-from graphfcl.methods.training import check_finite, make_adam, require_range, with_prefix, without_prefix
-from graphfcl.methods.traits import FineTunes
-from graphfcl.methods.validation import STEP_DRAWS, ValidationSessions
+from graphfcl.methods.shared.fine_tuning import FineTunes
+from graphfcl.methods.shared.heads import grown
+from graphfcl.methods.shared.trained_head import TrainedHead
+from graphfcl.methods.shared.training_state import check_finite, make_adam, require_range, with_prefix, without_prefix
+from graphfcl.methods.shared.validation_sessions import STEP_DRAWS, ValidationSessions
 from graphfcl.nn import GraphInputs
 from graphfcl.stream import BaseSession, Session
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import torch
 
-from graphfcl.methods.anchor_around import Surroundings
+from graphfcl.methods.anchor.neighbours import Surroundings
 
 LARGEST = 1e4  # entry of a root, so that 16 bits hold it
 CHUNK = 16_384  # rows that are turned from 16 into 32 bits at a time

@@ -4,8 +4,8 @@ from dataclasses import dataclass, field
 
 from graphfcl.errors import InputError
 from graphfcl.methods.settings import MethodSettings
-from graphfcl.methods.supervised import SupervisedSettings
-from graphfcl.methods.training import require_range
+from graphfcl.methods.shared.supervised_training import SupervisedSettings
+from graphfcl.methods.shared.training_state import require_range
 
 # Weight of the surroundings, hops, share and steps of smoothing, weight of links.
 Hops = tuple[float, int, float, int, float]

@@ -6,9 +6,9 @@ import numpy as np
 import torch
 
 from graphfcl.graph import VisibleGraph
-from graphfcl.methods.graph_learner import GraphLearner
+from graphfcl.methods.bases.encoder_learner import GraphLearner
 from graphfcl.methods.learner import Labelled, Tensors
-from graphfcl.methods.prototype_memory import PrototypeMemory
+from graphfcl.methods.shared.prototype_memory import PrototypeMemory
 from graphfcl.nn import GraphInputs
 from graphfcl.stream import BaseSession, Session
 

@@ -17,7 +17,7 @@ import numpy as np
 import torch
 from scipy import sparse
 
-from graphfcl.methods.anchor_settings import Hops
+from graphfcl.methods.anchor.settings import Hops
 from graphfcl.nn import GraphInputs
 from graphfcl.nn.sparse import SparseMatrix
 

@@ -14,7 +14,7 @@ import torch
 from torch import nn
 
 from graphfcl.methods.learner import SILENT, Labelled, Learner, Progress
-from graphfcl.methods.training import (
+from graphfcl.methods.shared.training_state import (
     EarlyStopping,
     adam_tensors,
     check_finite,

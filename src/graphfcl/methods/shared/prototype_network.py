@@ -8,16 +8,16 @@ import torch
 from torch import nn
 
 from graphfcl.graph import VisibleGraph
-from graphfcl.methods.episodes import Episode
+from graphfcl.methods.hag_meta.network import class_weights, hard_task_loss, query_shares, weighted_cross_entropy
 from graphfcl.methods.learner import Labelled
-from graphfcl.methods.losses import class_weights, hard_task_loss, query_shares, weighted_cross_entropy
-from graphfcl.methods.prototypes import (
+from graphfcl.methods.shared.episodes import Episode
+from graphfcl.methods.shared.prototypes import (
     class_shares,
     leave_one_out_distances,
     squared_distances,
     weighted_prototypes,
 )
-from graphfcl.methods.validation import ValidationSessions
+from graphfcl.methods.shared.validation_sessions import ValidationSessions
 from graphfcl.nn import GcnRows, GraphInputs
 
 Loss = Callable[[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]

@@ -8,12 +8,12 @@ import numpy as np
 import torch
 from torch import nn
 
-from graphfcl.methods.episodes import Episode, Sampler
-from graphfcl.methods.graph_learner import GraphLearner
+from graphfcl.methods.bases.encoder_learner import GraphLearner
 from graphfcl.methods.learner import Progress, Tensors
-from graphfcl.methods.meta_training import MetaTraining
 from graphfcl.methods.settings import Steps
-from graphfcl.methods.validation import ValidationSessions
+from graphfcl.methods.shared.episodes import Episode, Sampler
+from graphfcl.methods.shared.meta_training import MetaTraining
+from graphfcl.methods.shared.validation_sessions import ValidationSessions
 from graphfcl.nn import GraphInputs
 from graphfcl.stream import BaseSession
 

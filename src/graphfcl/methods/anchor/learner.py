@@ -42,8 +42,8 @@ import torch
 from torch import nn
 
 from graphfcl.graph import VisibleGraph
-from graphfcl.methods.anchor_around import Surroundings
-from graphfcl.methods.anchor_features import (
+from graphfcl.methods.anchor.class_sums import Anchors, unit_rows, whitening
+from graphfcl.methods.anchor.features import (
     around_rows,
     in_steps,
     leading_vectors,
@@ -51,13 +51,13 @@ from graphfcl.methods.anchor_features import (
     propagated,
     symmetric,
 )
-from graphfcl.methods.anchor_means import Anchors, unit_rows, whitening
-from graphfcl.methods.anchor_settings import AnchorSettings, Hops
-from graphfcl.methods.graph_learner import GraphLearner
+from graphfcl.methods.anchor.neighbours import Surroundings
+from graphfcl.methods.anchor.settings import AnchorSettings, Hops
+from graphfcl.methods.bases.encoder_learner import GraphLearner
 from graphfcl.methods.learner import EncoderStore, Labelled, LearnerState, Progress, Tensors
-from graphfcl.methods.supervised import SupervisedTraining, class_balanced
-from graphfcl.methods.trained_head import cross_entropies
-from graphfcl.methods.validation import STEP_DRAWS, ValidationSessions
+from graphfcl.methods.shared.supervised_training import SupervisedTraining, class_balanced
+from graphfcl.methods.shared.trained_head import cross_entropies
+from graphfcl.methods.shared.validation_sessions import STEP_DRAWS, ValidationSessions
 from graphfcl.nn import GcnRows, GraphInputs, Linear
 from graphfcl.stream import BaseSession, Session
 

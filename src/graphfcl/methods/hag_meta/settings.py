@@ -4,9 +4,9 @@ from dataclasses import dataclass
 from typing import Literal
 
 from graphfcl.errors import InputError
-from graphfcl.methods.losses import LOSSES
+from graphfcl.methods.hag_meta.network import LOSSES
 from graphfcl.methods.settings import STEP_CANDIDATES, EpisodicSettings, Steps, check_steps
-from graphfcl.methods.training import require_range
+from graphfcl.methods.shared.training_state import require_range
 from graphfcl.nn import TASK_ATTENTIONS
 
 

@@ -12,9 +12,9 @@ import numpy as np
 import torch
 
 from graphfcl.graph import VisibleGraph
-from graphfcl.methods.anchor import BLOCKS, Anchor
-from graphfcl.methods.anchor_around import Surroundings
-from graphfcl.methods.anchor_features import WIDEST
+from graphfcl.methods.anchor.features import WIDEST
+from graphfcl.methods.anchor.learner import BLOCKS, Anchor
+from graphfcl.methods.anchor.neighbours import Surroundings
 
 
 @dataclass(frozen=True)
