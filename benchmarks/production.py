@@ -90,7 +90,7 @@ def speed(model: GraphClassifier, stream: Stream) -> None:
 
     def forward() -> None:
         learner._inputs(visible).table = None
-        learner.embedding_table(visible)
+        learner.embeddings(visible)
 
     once = best_seconds(forward, 2)
     five = dict(list(supports_of(stream, range(1, 4)).items())[:5])

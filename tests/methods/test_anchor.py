@@ -267,7 +267,7 @@ def test_edges_that_say_nothing_are_not_listened_to() -> None:
 def test_an_explanation_adds_up(learner: Anchor) -> None:
     stream = stream_of()
     visible = stream.base.visible_graph
-    table = torch.from_numpy(learner.embedding_table(visible))
+    table = torch.from_numpy(learner.embeddings(visible))
     around = Surroundings(learner._inputs(visible), learner.hop_)
     _, directions = learner.anchors.transduced(table, around, learner.settings)
     for node in stream.base.validation[:5].tolist():
@@ -343,7 +343,7 @@ def test_what_links_add_is_the_evidence_of_the_neighbours() -> None:
     assert isinstance(listening, Anchor)
     listening.fit(stream.base)
     around = Surroundings(listening._inputs(visible), listening.hop_)
-    table = torch.from_numpy(listening.embedding_table(visible))
+    table = torch.from_numpy(listening.embeddings(visible))
     posterior, _ = listening.anchors.transduced(table, around, listening.settings)
     evidence = 0.5 * (around.near @ posterior) @ around.ratios(posterior).T
     for node in stream.base.validation[:5].tolist():

@@ -244,13 +244,13 @@ def test_a_given_table_spares_the_forward_pass_and_changes_no_score(walked: tupl
     copy, plain = make(name), make(name)
     for other in (copy, plain):
         other.load_state(learner.state())
-    table = learner.embedding_table(visible)
-    copy.use_table(visible, table)
+    table = learner.embeddings(visible)
+    copy.use_embeddings(visible, table)
     np.testing.assert_allclose(copy.scores(visible, nodes), expected, rtol=1e-5, atol=1e-5)
     if table.shape[1]:
-        copy.use_table(visible, np.zeros_like(table))
+        copy.use_embeddings(visible, np.zeros_like(table))
         assert not np.allclose(copy.scores(visible, nodes), expected), "the table is what scores come from"
-        copy.use_table(visible, table)
+        copy.use_embeddings(visible, table)
     session = stream.session(1)
     more = Session(2, (), session.supports, session.support_labels, visible, stream.protocol.track)
     for other in (copy, plain):
@@ -262,6 +262,6 @@ def test_some_rows_of_the_table_are_those_of_the_whole(walked: tuple[str, Learne
     _, learner, stream = walked
     visible = stream.evaluation_graph(1)
     rows = np.arange(3, visible.node_count, 17)
-    table = learner.embedding_table(visible)
+    table = learner.embeddings(visible)
     digits = max(1e-5, 2 * float(np.finfo(table.dtype).eps))  # a table may be kept in 16 bits
-    np.testing.assert_allclose(learner.embed_rows(visible, rows), table[rows], rtol=digits, atol=digits / 10)
+    np.testing.assert_allclose(learner.embeddings_of_rows(visible, rows), table[rows], rtol=digits, atol=digits / 10)

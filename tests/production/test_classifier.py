@@ -240,9 +240,9 @@ def test_growth_recomputes_exactly_what_it_reaches(
             place = data.draw(st.integers(0, adjacency.nnz - 1))
             ends = model.node_ids_[[adjacency.row[place], adjacency.col[place]]]
             model.remove_edges([ends[0]], [ends[1]])
-    found = model.learner_.embedding_table(model.graph_.visible)
+    found = model.learner_.embeddings(model.graph_.visible)
     anew = copy_of(model)
-    expected = anew.learner_.embedding_table(anew.graph_.visible)
+    expected = anew.learner_.embeddings(anew.graph_.visible)
     digits = 1e-4 if found.dtype == np.float32 else 2e-3  # kept in 16 bits
     np.testing.assert_allclose(found, expected, rtol=digits, atol=digits / 10)
     same_answers(anew, model, digits)

@@ -96,10 +96,9 @@ def picture(learner: Learner, stream: Stream) -> dict[str, Any]:
     queries = stream.queries(last)
     random = np.random.default_rng([stream.seed, 9])
     chosen = np.sort(random.permutation(queries.nodes.size)[:EMBEDDED_NODES])
-    embed: Any = getattr(learner, "embeddings", None)
-    if embed is None:
+    values = learner.vectors_to_draw(stream.evaluation_graph(last), queries.nodes[chosen])
+    if values is None:
         return {}
-    values = embed(stream.evaluation_graph(last), queries.nodes[chosen])
     perplexity = min(30.0, max(2.0, (chosen.size - 1) / 3))
     flat = TSNE(perplexity=perplexity, init="pca", random_state=stream.seed).fit_transform(values.astype(np.float64))
     return {

@@ -18,7 +18,7 @@ from graphfcl.experiments.checkpoint import load_checkpoint, save_checkpoint
 from graphfcl.experiments.encoders import EncoderFolder
 from graphfcl.experiments.peak_memory import forget_peaks, peak_gpu_memory_mb, peak_memory_mb
 from graphfcl.files import read_bytes, write_bytes
-from graphfcl.methods import Learner, Progress, find_method
+from graphfcl.methods import Learner, Progress, find_method, settings_as_json
 from graphfcl.methods.learner import NO_STORE
 from graphfcl.stream import Stream, save_stream
 from graphfcl.version import __version__
@@ -48,7 +48,7 @@ class Run:
             "dataset": self.stream.graph.name,
             "graph_sha256": self.stream.graph.sha256,
             "method": self.method,
-            "settings": settings.as_json(),
+            "settings": settings_as_json(settings),
             "seed": self.seed,
             "protocol": self.stream.protocol.as_json(),
             "protocol_hash": self.stream.protocol.hash,

@@ -21,18 +21,20 @@ import numpy as np
 import torch
 from torch import nn
 
+from graphfcl.methods.bases.encoder_learner import Stage
 from graphfcl.methods.bases.episodic_learner import EpisodicLearner
-from graphfcl.methods.learner import Labelled, Progress, Tensors
-from graphfcl.methods.settings import EpisodicSettings
+from graphfcl.methods.bases.settings import EpisodicSettings
+from graphfcl.methods.learner import Labelled, LearnerState, Progress
+from graphfcl.methods.settings import require_range
 from graphfcl.methods.shared.episodes import Episode, PseudoIncrementalSampler
-from graphfcl.methods.shared.fine_tuning import KnowsPrototypes
 from graphfcl.methods.shared.heads import CosineHead, unit
+from graphfcl.methods.shared.parts import Part
 from graphfcl.methods.shared.prototype_network import PrototypeNetwork
 from graphfcl.methods.shared.prototypes import class_shares, weighted_prototypes
 from graphfcl.methods.shared.supervised_training import SupervisedTraining, base_part
-from graphfcl.methods.shared.training_state import copy_weights, require_range
+from graphfcl.methods.shared.training_state import copy_weights
 from graphfcl.methods.shared.validation_sessions import ValidationSessions
-from graphfcl.nn import GraphInputs, Linear
+from graphfcl.nn import Encoder, GraphInputs, Linear
 from graphfcl.stream import BaseSession
 
 CHUNK = 8192  # queries scored at a time
@@ -40,11 +42,14 @@ CHUNK = 8192  # queries scored at a time
 
 @dataclass(frozen=True)
 class CecSettings(EpisodicSettings):
-    """base_supports: nodes of a base class that make its mean in an episode. train_encoder: in the episodes too."""
+    """A cosine head, then episodes."""
 
     base_supports: int = 20
+    """Nodes of a base class that make its mean in an episode."""
     temperature: float = 16.0
+    """Factor of every cosine."""
     train_encoder: bool = True
+    """Let the encoder learn in the episodes too."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -89,7 +94,7 @@ class ClassifierAttention(nn.Module):
 class CecNetwork(PrototypeNetwork):
     """Encoder and attention; prototypes are plain means."""
 
-    def __init__(self, encoder: nn.Module, attention: ClassifierAttention, temperature: float) -> None:
+    def __init__(self, encoder: Encoder, attention: ClassifierAttention, temperature: float) -> None:
         super().__init__(encoder)
         self.attention, self.temperature = attention, temperature
 
@@ -104,32 +109,40 @@ class CecNetwork(PrototypeNetwork):
         return torch.cat([self.logits(part, prototypes) for part in queries.split(CHUNK)])
 
 
-class Cec(KnowsPrototypes, EpisodicLearner):
-    """The learner."""
+class Cec(EpisodicLearner):
+    """CEC; formulas and deviations in the module docstring."""
 
     name: ClassVar[str] = "cec"
-    settings_type = CecSettings
+    title: ClassVar[str] = "self-attention over prototypes and query, frozen encoder"
+    reference: ClassVar[str] = (
+        "Zhang et al.: Few-Shot Incremental Learning with Continually Evolved Classifiers. CVPR 2021"
+    )
+    settings_type: ClassVar[type[Any]] = CecSettings
     settings: CecSettings
     network: CecNetwork
 
-    def _build(self, encoder: nn.Module, start: torch.Generator) -> nn.Module:
+    def _build(self, encoder: Encoder, start: torch.Generator) -> CecNetwork:
         chosen = self.settings
-        head = CosineHead(chosen.size, self.sizes["base"], chosen.temperature, start).to(self.device)
-        self.cosine_training = SupervisedTraining(encoder, head, chosen.pretraining, stage="cosine head")
-        attention = ClassifierAttention(chosen.size, start)
-        network = CecNetwork(encoder, attention, chosen.temperature).to(self.device)
-        self.meta = self._meta_training(network if chosen.train_encoder else network.attention)
-        return network
+        head = CosineHead(chosen.size, self.sizes.base, chosen.temperature, start).to(self.device)
+        self.cosine_training = SupervisedTraining(encoder, head, chosen.pretraining, stage="cosine head", name="cosine")
+        return CecNetwork(encoder, ClassifierAttention(chosen.size, start), chosen.temperature)
+
+    def _meta_trained(self) -> nn.Module:
+        return self.network if self.settings.train_encoder else self.network.attention
+
+    def parts(self) -> tuple[Part, ...]:
+        running = (self.cosine_training,) if self.stage == Stage.COSINE_HEAD else ()
+        return (*super().parts(), *running)
 
     # Session 0
 
     def _train(self, base: BaseSession, inputs: GraphInputs, progress: Progress) -> None:
-        if self.stage == "pre-trained":
-            self._enter("cosine head", progress)
-        if self.stage == "cosine head":
+        if self.stage == Stage.PRE_TRAINED:
+            self._enter(Stage.COSINE_HEAD, progress)
+        if self.stage == Stage.COSINE_HEAD:
             self.cosine_training.run(*base_part(base), inputs, self.generator, progress, self)
             self.pretrained = copy_weights(self.network)
-            self._enter("prepared", progress)
+            self._enter(Stage.PREPARED, progress)
         super()._train(base, inputs, progress)
 
     def _sampler(self, base: BaseSession, pseudo_novel: np.ndarray) -> PseudoIncrementalSampler:
@@ -139,7 +152,7 @@ class Cec(KnowsPrototypes, EpisodicLearner):
         rows = inputs.visible.rows(np.concatenate([episode.supports, episode.queries]))
         encoder = self.network.encoder
         with torch.set_grad_enabled(self.settings.train_encoder):
-            embeddings = encoder(encoder.rows(inputs, rows), self.generator)  # type: ignore[operator]
+            embeddings = encoder(encoder.rows(inputs, rows), self.generator)
         supports, queries = embeddings[: episode.supports.size], embeddings[episode.supports.size :]
         classes, labels = (
             torch.from_numpy(array).to(self.device) for array in (episode.support_classes, episode.query_classes)
@@ -149,38 +162,25 @@ class Cec(KnowsPrototypes, EpisodicLearner):
         return nn.functional.cross_entropy(self.network.logits(queries, prototypes), labels)
 
     def _validate(self, inputs: GraphInputs, validation: ValidationSessions) -> float:
-        embedding = self.network.embed(inputs)
+        embedding = self.network.embedding(inputs)
 
-        def predict(many: Labelled, few: Labelled, count: int, nodes: np.ndarray) -> np.ndarray:
-            prototypes = self.network.prototypes(embedding, many, few, count)
+        def predict(train: Labelled, supports: Labelled, class_count: int, nodes: np.ndarray) -> np.ndarray:
+            prototypes = self.network.prototypes(embedding, train, supports, class_count)
             queries = embedding.values[embedding.rows(nodes)]
             return self.network.all_logits(queries, prototypes).argmax(dim=1).cpu().numpy()
 
         return validation.score(predict)
 
     def _finish(self, inputs: GraphInputs) -> None:
-        embedding = self.network.embed(inputs)
-        self.memory.keep(self.memory.prototypes(self.network, embedding, len(self.classes_)))
+        self.memory.keep(self.memory.prototypes(self.network, self._embedding(inputs), len(self.classes_)))
         self.network.requires_grad_(False)
 
     def _score_all(self, inputs: GraphInputs) -> torch.Tensor:
-        embedding = self.network.embed(inputs)
+        embedding = self._embedding(inputs)
         prototypes = self.memory.prototypes(self.network, embedding, len(self.classes_))
         return self.network.all_logits(embedding.values, prototypes)
 
-    # State
-
-    def _own_values(self) -> dict[str, Any]:
-        cosine = {"cosine": self.cosine_training.values()} if self.stage == "cosine head" else {}
-        return {**super()._own_values(), **cosine}
-
-    def _own_tensors(self) -> Tensors:
-        cosine = self.cosine_training.tensors() if self.stage == "cosine head" else {}
-        return {**super()._own_tensors(), **cosine}
-
-    def _load_own(self, values: dict[str, Any], tensors: Tensors) -> None:
-        super()._load_own(values, tensors)
-        if self.stage == "cosine head":
-            self.cosine_training.load(values["cosine"], tensors)
-        elif self.stage == "ready":
+    def load_state(self, state: LearnerState) -> None:
+        super().load_state(state)
+        if self.stage == Stage.READY:
             self.network.requires_grad_(False)

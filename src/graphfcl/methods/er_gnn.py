@@ -16,18 +16,18 @@ a novel class has no more than that.
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import ClassVar, Literal
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
 
-from graphfcl.errors import InputError
-from graphfcl.methods.bases.growing_head_learner import HeadLearner, HeadSettings
+from graphfcl.methods.bases.growing_head_learner import GrowingHeadLearner
+from graphfcl.methods.bases.settings import HeadSettings
 from graphfcl.methods.learner import Labelled
-from graphfcl.methods.shared import exemplar_selection as selection
+from graphfcl.methods.settings import require_choice, require_range
+from graphfcl.methods.shared import exemplar_selection
 from graphfcl.methods.shared.heads import unit
 from graphfcl.methods.shared.trained_head import cross_entropies
-from graphfcl.methods.shared.training_state import require_range
 from graphfcl.nn import GraphInputs
 
 SELECTIONS = ("influence", "coverage", "mean")
@@ -35,25 +35,31 @@ SELECTIONS = ("influence", "coverage", "mean")
 
 @dataclass(frozen=True)
 class ErGnnSettings(HeadSettings):
-    """selection: IM, CM or MF. experiences: e, the nodes kept of each class; none means K. distance: d of CM."""
+    """A head that grows, with a replay buffer."""
 
     selection: Literal["influence", "coverage", "mean"] = "influence"
+    """How nodes are chosen: IM, CM or MF."""
     experiences: int | None = None
+    """Nodes kept of each class (e); none means K."""
     distance: float = 0.5
+    """Within it another class's nodes count as near, in CM (d)."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.selection not in SELECTIONS:
-            raise InputError(f"selection is {self.selection!r}; there are {', '.join(SELECTIONS)}.")
+        require_choice("selection", self.selection, SELECTIONS)
         require_range("experiences", self.experiences, least=1)
         require_range("distance", self.distance, above=0)
 
 
-class ErGnn(HeadLearner):
-    """The learner."""
+class ErGnn(GrowingHeadLearner):
+    """ER-GNN; formulas and deviations in the module docstring."""
 
     name: ClassVar[str] = "er-gnn"
-    settings_type = ErGnnSettings
+    title: ClassVar[str] = "a growing head with a replay buffer of chosen nodes"
+    reference: ClassVar[str] = (
+        "Zhou, Cao: Overcoming Catastrophic Forgetting in Graph Neural Networks with Experience Replay. AAAI 2021"
+    )
+    settings_type: ClassVar[type[Any]] = ErGnnSettings
     settings: ErGnnSettings
 
     def _session_loss(self, before: torch.Tensor, supports: Labelled) -> Callable[[torch.Tensor], torch.Tensor]:  # noqa: ARG002
@@ -69,18 +75,18 @@ class ErGnn(HeadLearner):
 
     def _remember(self, labelled: Labelled, inputs: GraphInputs) -> None:
         nodes, labels = labelled
-        count = self.settings.experiences or self.sizes["shot"]
-        chosen = self._select(self._embed(inputs, nodes), labels, count)
+        count = self.settings.experiences or self.sizes.shot
+        chosen = self._select(self._embeddings_of(inputs, nodes), labels, count)
         self._keep(nodes[chosen], labels[chosen], inputs)
-        self.memory = self.memory.first(count)
+        self.memory.keep_first(count)
 
     def _select(self, embeddings: torch.Tensor, labels: np.ndarray, count: int) -> np.ndarray:
         """Positions of the nodes to keep."""
         points = unit(embeddings).cpu().numpy()
         if self.settings.selection == "mean":
-            return selection.mean_of_features(points, labels, count)
+            return exemplar_selection.mean_of_features(points, labels, count)
         if self.settings.selection == "coverage":
-            return selection.coverage(points, labels, count, self.settings.distance)
+            return exemplar_selection.coverage(points, labels, count, self.settings.distance)
         with torch.no_grad():
             probabilities = torch.softmax(self.network.head(embeddings), dim=1).cpu().numpy()
-        return selection.influence(embeddings.cpu().numpy(), labels, count, probabilities)
+        return exemplar_selection.influence(embeddings.cpu().numpy(), labels, count, probabilities)

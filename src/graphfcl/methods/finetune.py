@@ -10,16 +10,17 @@ from typing import ClassVar
 
 import torch
 
-from graphfcl.methods.bases.growing_head_learner import HeadLearner, HeadSettings
+from graphfcl.methods.bases.growing_head_learner import GrowingHeadLearner
 from graphfcl.methods.learner import Labelled
 from graphfcl.methods.shared.trained_head import cross_entropies
 
 
-class Finetune(HeadLearner):
-    """The learner."""
+class Finetune(GrowingHeadLearner):
+    """Fine-tuning; what it does and keeps in the module docstring."""
 
     name: ClassVar[str] = "finetune"
-    settings_type = HeadSettings
+    title: ClassVar[str] = "a growing linear head, fine-tuned on supports alone"
+    reference: ClassVar[str] = "baseline"
 
     def _session_loss(self, before: torch.Tensor, supports: Labelled) -> Callable[[torch.Tensor], torch.Tensor]:  # noqa: ARG002
         labels = torch.from_numpy(supports[1]).to(self.device)

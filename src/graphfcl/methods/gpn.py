@@ -12,47 +12,47 @@ labels have the plain mean of their train nodes as prototype.
 """
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
-from torch import nn
 
 from graphfcl.methods.bases.episodic_learner import EpisodicLearner
-from graphfcl.methods.settings import EpisodicSettings
+from graphfcl.methods.bases.settings import EpisodicSettings
+from graphfcl.methods.settings import require_range
 from graphfcl.methods.shared.episodes import Episode, TaskSampler
-from graphfcl.methods.shared.fine_tuning import KnowsPrototypes
-from graphfcl.methods.shared.prototype_network import PrototypeNetwork
-from graphfcl.methods.shared.training_state import require_range
-from graphfcl.methods.shared.validation_sessions import ValidationSessions
-from graphfcl.nn import GraphInputs, NodeLevelAttention
+from graphfcl.methods.shared.prototype_network import NodeLevelAttention, PrototypeNetwork
+from graphfcl.nn import Encoder, GraphInputs
 from graphfcl.stream import BaseSession
 
 
 @dataclass(frozen=True)
 class GpnSettings(EpisodicSettings):
-    """task_way: classes of a training task."""
+    """Meta-training in ordinary few-shot tasks."""
 
     task_way: int = 5
+    """Classes of a training task."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         require_range("task_way", self.task_way, least=2)
 
 
-class Gpn(KnowsPrototypes, EpisodicLearner):
-    """The learner."""
+class Gpn(EpisodicLearner):
+    """GPN; formulas and deviations in the module docstring."""
 
     name: ClassVar[str] = "gpn"
-    settings_type = GpnSettings
+    title: ClassVar[str] = "prototypes of supports that a node valuator weights"
+    reference: ClassVar[str] = (
+        "Ding et al.: Graph Prototypical Networks for Few-shot Learning on Attributed Networks. CIKM 2020"
+    )
+    settings_type: ClassVar[type[Any]] = GpnSettings
     settings: GpnSettings
     network: PrototypeNetwork
 
-    def _build(self, encoder: nn.Module, start: torch.Generator) -> nn.Module:
-        valuator = NodeLevelAttention(self.sizes["features"], 32, 16, start)
-        network = PrototypeNetwork(encoder, valuator, softmax=False).to(self.device)
-        self.meta = self._meta_training(network)
-        return network
+    def _build(self, encoder: Encoder, start: torch.Generator) -> PrototypeNetwork:
+        valuator = NodeLevelAttention(self.sizes.features, 32, 16, start)
+        return PrototypeNetwork(encoder, valuator, softmax=False)
 
     def _can_meta_train(self, base: BaseSession) -> bool:
         return len(base.classes) > 1
@@ -62,9 +62,3 @@ class Gpn(KnowsPrototypes, EpisodicLearner):
 
     def _episode_loss(self, inputs: GraphInputs, episode: Episode, *, by_class: bool = False) -> torch.Tensor:
         return self.network.episode_loss(inputs, episode, self.generator, by_class=by_class)
-
-    def _validate(self, inputs: GraphInputs, validation: ValidationSessions) -> float:
-        return self.network.validate(inputs, validation)
-
-    def _finish(self, inputs: GraphInputs) -> None:
-        self.memory.finish(self.network, inputs, self.track, len(self.classes_))

@@ -22,21 +22,24 @@ import numpy as np
 import torch
 from torch import nn
 
-from graphfcl.methods.bases.growing_head_learner import HeadLearner, HeadSettings
-from graphfcl.methods.learner import Labelled, Tensors
+from graphfcl.methods.bases.growing_head_learner import GrowingHeadLearner
+from graphfcl.methods.bases.settings import HeadSettings
+from graphfcl.methods.learner import Labelled
+from graphfcl.methods.settings import require_range
 from graphfcl.methods.shared.exemplar_selection import herding
 from graphfcl.methods.shared.heads import unit
+from graphfcl.methods.shared.parts import OwnAttributes, Part
 from graphfcl.methods.shared.prototypes import class_shares, squared_distances, weighted_prototypes
 from graphfcl.methods.shared.supervised_training import HeadLoss
-from graphfcl.methods.shared.training_state import require_range
 from graphfcl.nn import GraphInputs
 
 
 @dataclass(frozen=True)
 class ICarlSettings(HeadSettings):
-    """exemplars: M, the nodes kept in all."""
+    """A head that grows, with exemplars."""
 
     exemplars: int = 2000
+    """Nodes kept in all (M)."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -58,16 +61,27 @@ def distillation_targets(before: torch.Tensor, labels: torch.Tensor, count: int)
     return targets
 
 
-class ICarl(HeadLearner):
-    """The learner."""
+class ICarl(GrowingHeadLearner):
+    """iCaRL; formulas and deviations in the module docstring."""
 
     name: ClassVar[str] = "icarl"
-    settings_type = ICarlSettings
+    title: ClassVar[str] = "herded exemplars, distillation, nearest mean of exemplars"
+    reference: ClassVar[str] = (
+        "Rebuffi, Kolesnikov, Sperl, Lampert: iCaRL: Incremental Classifier and Representation Learning. CVPR 2017"
+    )
+    settings_type: ClassVar[type[Any]] = ICarlSettings
     settings: ICarlSettings
 
-    def __init__(self, *arguments: Any, **options: Any) -> None:
-        super().__init__(*arguments, **options)
+    def __init__(self, settings: Any = None, *, seed: int = 0, device: str | torch.device = "cpu") -> None:
+        super().__init__(settings, seed=seed, device=device)
         self.means: torch.Tensor | None = None  # (classes, h) of the exemplars, under ``isolated``
+
+    def parts(self) -> tuple[Part, ...]:
+        return (*super().parts(), OwnAttributes(self, tensors={"means": "means"}))
+
+    def stored(self) -> dict[str, int]:
+        found = super().stored()
+        return {**found, "embeddings": found["embeddings"] + (0 if self.means is None else self.means.nbytes)}
 
     def _node_losses(self) -> HeadLoss:
         return one_hot_losses
@@ -85,16 +99,16 @@ class ICarl(HeadLearner):
     def _remember(self, labelled: Labelled, inputs: GraphInputs) -> None:
         nodes, labels = labelled
         each = max(1, self.settings.exemplars // len(self.classes_))
-        chosen = herding(unit(self._embed(inputs, nodes)).cpu().numpy(), labels, each)
+        chosen = herding(unit(self._embeddings_of(inputs, nodes)).cpu().numpy(), labels, each)
         self._keep(nodes[chosen], labels[chosen], inputs)
-        self.memory = self.memory.first(each)
+        self.memory.keep_first(each)
         if self.track == "isolated":
             self._keep_means(inputs, np.unique(labels))
 
     def _exemplar_means(self, inputs: GraphInputs) -> torch.Tensor:
         """(classes, h) of unit length."""
         labels, count = torch.from_numpy(self.memory.labels).to(self.device), len(self.classes_)
-        points = unit(self._embed(inputs, self.memory.nodes))
+        points = unit(self._embeddings_of(inputs, self.memory.nodes))
         return unit(weighted_prototypes(points, class_shares(labels, count), labels, count))
 
     def _keep_means(self, inputs: GraphInputs, columns: np.ndarray) -> None:
@@ -109,19 +123,5 @@ class ICarl(HeadLearner):
         self.means = means
 
     def _score_all(self, inputs: GraphInputs) -> torch.Tensor:
-        points = unit(self._embed_all(inputs))
+        points = unit(self._embeddings(inputs))
         return -squared_distances(points, self._exemplar_means(inputs) if self.means is None else self.means)
-
-    def _data_stored(self) -> dict[str, int]:
-        stored = super()._data_stored()
-        means = 0 if self.means is None else self.means.nbytes
-        return {**stored, "embeddings": stored["embeddings"] + means}
-
-    def _own_tensors(self) -> Tensors:
-        means = {} if self.means is None else {"means": self.means.cpu()}
-        return {**super()._own_tensors(), **means}
-
-    def _load_own(self, values: dict[str, Any], tensors: Tensors) -> None:
-        super()._load_own(values, tensors)
-        means = tensors.get("means")
-        self.means = None if means is None else means.to(self.device)

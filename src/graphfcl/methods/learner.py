@@ -1,5 +1,11 @@
-"""The contract between a method and everything that runs it."""
+"""The contract between a method and everything that runs it.
 
+A learner of your own derives from :class:`Learner` and says :meth:`~Learner.fit`, :meth:`~Learner.learn` and
+:meth:`~Learner.scores`; all else has a default. ``docs/your-method.md`` shows one in 40 lines, and
+``graphfcl check my_module:MyLearner`` holds it to every rule written here.
+"""
+
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -8,15 +14,21 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 
+from graphfcl.errors import InputError
 from graphfcl.graph import VisibleGraph
+from graphfcl.methods.settings import NoSettings, settings_as_json
+from graphfcl.methods.shared.learned_attributes import read_learned, write_learned
 from graphfcl.stream import BaseSession, Session
+
+Tensors = dict[str, torch.Tensor]
+Labelled = tuple[np.ndarray, np.ndarray]  # node numbers and columns
 
 
 @dataclass(frozen=True, eq=False)
 class LearnerState:
     """Everything a learner knows: plain tensors, and values that JSON can hold."""
 
-    tensors: dict[str, torch.Tensor] = field(default_factory=dict)
+    tensors: Tensors = field(default_factory=dict)
     values: dict[str, Any] = field(default_factory=dict)
 
 
@@ -31,9 +43,6 @@ class Progress:
 
 
 SILENT = Progress()
-
-Tensors = dict[str, torch.Tensor]
-Labelled = tuple[np.ndarray, np.ndarray]  # node numbers and columns
 
 
 class EncoderStore:
@@ -57,53 +66,164 @@ class GivenEncoder(EncoderStore):
 NO_STORE = EncoderStore()
 
 
+@dataclass(frozen=True)
+class Explanation:
+    """Why a node got its class. All in units of the logit difference between the first and the second class, except
+    probabilities.
+
+    classes: (column, probability) of the likeliest classes. before_smoothing: their probabilities by the node's own
+        vector, without what neighbours look like.
+    blocks: what each block adds. features: (column of the feature, what it adds) of the node's own features; none if
+        columns were folded together. around: (node number, what it adds).
+    neighbours: (node number, share in the smoothing, its own probability of the first class, what the link to it adds
+        where links are listened to), direct neighbours.
+    """
+
+    classes: tuple[tuple[int, float], ...]
+    before_smoothing: tuple[float, ...]
+    blocks: dict[str, float]
+    features: tuple[tuple[int, float], ...]
+    around: tuple[tuple[int, float], ...]
+    neighbours: tuple[tuple[int, float, float, float], ...]
+
+
 class Learner(ABC):
     """A classifier that learns classes session by session.
 
     Scores are a function of the learner's state and of the graph visible now: a node's scores do not depend on which
     other nodes are asked about, and asking changes nothing. Classes are append-only: a class keeps its column.
+
+    What a learner has learned are attributes whose names end in ``_``: arrays, tensors, generators of numpy, and
+    values that JSON can hold. :meth:`state` saves them, unless a learner says it in another way.
     """
 
-    trains_on_query_labels: ClassVar[bool] = False  # under the protocol `paper`
-    uses_pool_labels: ClassVar[bool] = False  # wants sessions with the labels of the pool
+    name: ClassVar[str] = "learner"
+    """What it is called on the command line and in tables; by default the class's name: NearestMean is nearest-mean."""
+    title: ClassVar[str] = ""
+    """One line for ``graphfcl methods``; by default the first line of the docstring."""
+    reference: ClassVar[str] = ""
+    """Where it comes from: a paper."""
+    settings_type: ClassVar[type[Any]] = NoSettings
+    """A frozen dataclass whose fields all have defaults; ``--set key=value`` sets them."""
+    production_settings: ClassVar[dict[str, Any]] = {}
+    """Settings that a model in production has where they differ from the defaults."""
+    lasting_tensors: ClassVar[tuple[str, ...]] = ()
+    """How names of tensors begin that a session leaves as they are: versions of a model share them in one file."""
+    trains_on_query_labels: ClassVar[bool] = False
+    """Whether it takes the query labels that sessions of the protocol ``paper`` carry."""
+    uses_pool_labels: ClassVar[bool] = False
+    """Whether it wants sessions with the labels of the pool: an upper reference."""
+
     classes_: tuple[str, ...] = ()
+    """Names of the classes seen, in the order of their columns; :meth:`fit` and :meth:`learn` keep it."""
+    pretraining_seconds_: float = 0.0
+    """What the pre-training of the encoder took, in whichever run it was done."""
+    pretraining_reused_: bool = False
+    """Whether another run had done it before."""
+
+    def __init__(self, settings: Any = None, *, seed: int = 0, device: str | torch.device = "cpu") -> None:
+        self.settings: Any = self.settings_type() if settings is None else settings
+        self.seed = seed
+        self.device = torch.device(device)
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "name" not in vars(cls):
+            cls.name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "-", cls.__name__.strip("_")).lower()
+        if "title" not in vars(cls):
+            cls.title = (vars(cls).get("__doc__") or "").strip().split("\n")[0]
+
+    # Learning and answering
 
     @abstractmethod
     def fit(self, base: BaseSession, progress: Progress = SILENT, encoders: EncoderStore = NO_STORE) -> None:
-        """Learn session 0. If a state from the middle of a fit was loaded, go on from there.
+        """Learn session 0, and set ``classes_``. If a state from the middle of a fit was loaded, go on from there.
 
-        encoders: where a learner with a pre-trained encoder asks for it before it computes it.
+        progress: told what is done, where a learner takes long. encoders: where a learner with a pre-trained encoder
+        asks for it before it computes it.
         """
 
     @abstractmethod
     def learn(self, session: Session) -> None:
-        """Learn from the supports of a session: new classes, or more supports for known ones."""
+        """Learn from the supports of a session: new classes, which join ``classes_``, or more supports for known ones.
+
+        Supports may be of unequal number, and may be one. ``session.visible_graph`` is what exists now.
+        """
 
     @abstractmethod
     def scores(self, visible: VisibleGraph, nodes: np.ndarray) -> np.ndarray:
         """(nodes, classes seen) float: higher is likelier. ``nodes`` are node numbers of the visible graph."""
 
+    def explain(self, visible: VisibleGraph, node: int, top: int = 5) -> Explanation | None:  # noqa: ARG002
+        """Why a node got its class; None if the method cannot say."""
+        return None
+
+    def chosen(self) -> dict[str, Any]:
+        """What a run settled on, as plain values: chosen by validation where settings or protocol do not fix it."""
+        return {}
+
+    # State
+
+    def settings_as_json(self) -> dict[str, Any]:
+        """The settings as plain values."""
+        return settings_as_json(self.settings)
+
+    def state(self) -> LearnerState:
+        """All that :meth:`load_state` needs to make an equal learner in another process.
+
+        By default: method, settings, seed, and every attribute whose name ends in ``_``.
+        """
+        tensors, learned = write_learned(self)
+        identity = {"method": self.name, "settings": self.settings_as_json(), "seed": self.seed}
+        return LearnerState(tensors, {**identity, "classes": list(self.classes_), "learned": learned})
+
+    def load_state(self, state: LearnerState) -> None:
+        """Become the learner that ``state`` was taken from; its method, settings and seed must be those of this one."""
+        wanted = {"method": self.name, "settings": self.settings_as_json(), "seed": self.seed}
+        if any(state.values.get(key) != value for key, value in wanted.items()):
+            raise InputError("the saved learner has another method, seed or settings than this one: use the same ones.")
+        self.classes_ = tuple(state.values["classes"])
+        read_learned(self, state.tensors, state.values["learned"])
+
+    def stored(self) -> dict[str, int]:
+        """Bytes kept between sessions, by kind: ``nodes`` (numbers and labels), ``features``, ``embeddings``,
+        ``weights``. All but the weights are kept of the data.
+
+        By default whole numbers of the state count as nodes and all else as weights.
+        """
+        found = {"nodes": 0, "features": 0, "embeddings": 0, "weights": 0}
+        for tensor in self.state().tensors.values():
+            found["weights" if tensor.is_floating_point() else "nodes"] += tensor.nbytes
+        return found
+
+    # What a model in production needs besides; the defaults are right and slow
+
     @property
     def reach(self) -> int:
-        """Hops: how far a changed edge changes what :meth:`embed_rows` answers."""
+        """Hops: how far a changed edge changes what :meth:`embeddings_of_rows` answers."""
         return 2
 
-    def embedding_table(self, visible: VisibleGraph) -> np.ndarray:
+    def embeddings(self, visible: VisibleGraph) -> np.ndarray:
         """(n, width) all that scores need to know of every node: one forward pass, if none was made before.
 
-        A learner that answers no table (width 0) computes its scores anew for every graph.
+        A learner without embeddings (width 0) computes its scores again for every graph.
         """
         return np.zeros((visible.node_count, 0), dtype=np.float32)
 
-    def embed_rows(self, visible: VisibleGraph, rows: np.ndarray) -> np.ndarray:  # noqa: ARG002
-        """Some rows of that table, computed from their neighbourhood alone."""
+    def embeddings_of_rows(self, visible: VisibleGraph, rows: np.ndarray) -> np.ndarray:  # noqa: ARG002
+        """Some rows of :meth:`embeddings`, computed from their neighbourhood alone."""
         return np.zeros((rows.size, 0), dtype=np.float32)
 
-    def use_table(self, visible: VisibleGraph, table: np.ndarray) -> None:  # noqa: B027
-        """Take the table of a graph as given: scores of it need no forward pass until a session changes weights."""
+    def use_embeddings(self, visible: VisibleGraph, embeddings: np.ndarray) -> None:  # noqa: B027
+        """Take the embeddings of a graph as given: scores need no forward pass until a session changes weights."""
+
+    def vectors_to_draw(self, visible: VisibleGraph, nodes: np.ndarray) -> np.ndarray | None:
+        """(nodes, h) vectors for a picture of the classes; None if the learner has no embeddings."""
+        found = self.embeddings(visible)
+        return found[visible.rows(nodes)] if found.shape[1] else None
 
     def restate(self, visible: VisibleGraph, train: Labelled, supports: Labelled) -> bool:  # noqa: ARG002
-        """Know the classes by these labelled nodes alone, on this graph; False if the method cannot.
+        """Rebuild class memory from exactly these labelled nodes; False if unsupported.
 
         train: (nodes, columns) of the classes of session 0. supports: those of the others. A column without a node
         stays, and has scores without meaning. What training made of nodes that are gone remains in the weights.
@@ -112,7 +232,7 @@ class Learner(ABC):
 
     @property
     def forgets_exactly(self) -> bool:
-        """Whether a restated learner knows nothing else of what it learned after session 0."""
+        """True if :meth:`restate` removes every trace of labels learned after session 0."""
         return False
 
     def scores_without(
@@ -135,20 +255,3 @@ class Learner(ABC):
 
     def drop_nodes(self, nodes: np.ndarray) -> None:  # noqa: B027
         """These nodes leave the graph for good: keep none of them."""
-
-    @abstractmethod
-    def state(self) -> LearnerState:
-        """All that :meth:`load_state` needs to make an equal learner in another process."""
-
-    @abstractmethod
-    def load_state(self, state: LearnerState) -> None:
-        """Become the learner that ``state`` was taken from; its settings must be those of this one."""
-
-    def chosen(self) -> dict[str, Any]:
-        """What a run settled on, as plain values: chosen by validation where settings or protocol do not fix it."""
-        return {}
-
-    @abstractmethod
-    def stored(self) -> dict[str, int]:
-        """Bytes kept between sessions, by kind: ``nodes`` (numbers and labels), ``features``, ``embeddings``,
-        ``weights``. All but the weights are kept of the data."""

@@ -26,17 +26,19 @@ from torch import nn
 from torch.func import functional_call
 
 from graphfcl.errors import DivergenceError
-from graphfcl.methods.bases.episodic_learner import EpisodicLearner, choose_steps
+from graphfcl.methods.bases.episodic_learner import EpisodicLearner
+from graphfcl.methods.bases.settings import EpisodicSettings
 from graphfcl.methods.learner import Labelled, Progress, Tensors
-from graphfcl.methods.settings import EpisodicSettings, Steps, check_steps
+from graphfcl.methods.settings import require_range
 from graphfcl.methods.shared.episodes import Episode, TaskSampler
-from graphfcl.methods.shared.fine_tuning import FineTunes, KnowsPrototypes
+from graphfcl.methods.shared.fine_tuning import FineTuning, Steps, check_steps
+from graphfcl.methods.shared.parts import Part
 from graphfcl.methods.shared.prototype_memory import nothing
 from graphfcl.methods.shared.prototype_network import PrototypeNetwork
 from graphfcl.methods.shared.prototypes import class_shares, weighted_prototypes
-from graphfcl.methods.shared.training_state import check_finite, require_range, with_prefix, without_prefix
+from graphfcl.methods.shared.training_state import check_finite, with_prefix, without_prefix
 from graphfcl.methods.shared.validation_sessions import STEP_DRAWS, ValidationSessions
-from graphfcl.nn import GraphInputs
+from graphfcl.nn import Encoder, GraphInputs
 from graphfcl.stream import BaseSession, Session
 
 Head = tuple[torch.Tensor, torch.Tensor]  # weights (h, classes) and biases (classes,)
@@ -44,19 +46,22 @@ Head = tuple[torch.Tensor, torch.Tensor]  # weights (h, classes) and biases (cla
 
 @dataclass(frozen=True)
 class MetaGnnSettings(EpisodicSettings):
-    """task_way: classes of a training task. inner_steps, inner_rate: of the adaptation in a task.
-
-    fine_tuning: (steps, rate) candidates for the adaptation of a session, besides (0, 0); validation sessions choose.
-    fine_tuning_steps, fine_tuning_rate: fix them instead.
-    """
+    """Meta-training through inner steps."""
 
     task_way: int = 5
+    """Classes of a training task."""
     inner_steps: int = 5
+    """Steps of the adaptation in a training task."""
     inner_rate: float = 0.01
+    """Rate of these steps."""
     first_order: bool = False
+    """Leave the second derivatives of the inner steps out."""
     fine_tuning: tuple[Steps, ...] = ((5, 0.01), (10, 0.01), (5, 0.1), (10, 0.1))
+    """(steps, rate) candidates for the adaptation of a session, besides (0, 0); validation sessions choose."""
     fine_tuning_steps: int | None = None
+    """Steps of a session, instead of choosing them."""
     fine_tuning_rate: float = 0.01
+    """Rate of these steps."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -97,21 +102,55 @@ def adapted(
     return weights, head
 
 
-class MetaGnn(KnowsPrototypes, FineTunes, EpisodicLearner):
-    """The learner."""
+class Adaptation(Part):
+    """Encoder weights and head of the last session; nothing before the first."""
+
+    def __init__(self) -> None:
+        self.weights: Tensors = {}
+        self.head: Head | None = None
+
+    def stored(self) -> dict[str, int]:
+        return {"weights": sum(value.nbytes for value in (*self.weights.values(), *(self.head or ())))}
+
+    def tensors(self) -> Tensors:
+        if self.head is None:
+            return {}
+        columns, biases = self.head
+        own = {"adapted.weight": columns.cpu().clone(), "adapted.bias": biases.cpu().clone()}
+        return {**with_prefix("adapted.encoder", self.weights), **own}
+
+    def load(self, values: dict[str, Any], tensors: Tensors, device: torch.device) -> None:  # noqa: ARG002
+        self.weights, self.head = {}, None
+        if "adapted.weight" in tensors:
+            self.weights = {n: v.to(device) for n, v in without_prefix("adapted.encoder", tensors).items()}
+            self.head = (tensors["adapted.weight"].to(device), tensors["adapted.bias"].to(device))
+
+
+class MetaGnn(EpisodicLearner):
+    """Meta-GNN; formulas and deviations in the module docstring."""
 
     name: ClassVar[str] = "meta-gnn"
-    settings_type = MetaGnnSettings
+    title: ClassVar[str] = "MAML: an initialisation that adapts to a few supports"
+    reference: ClassVar[str] = (
+        "Zhou et al.: Meta-GNN: On Few-shot Node Classification in Graph Meta-learning. CIKM 2019"
+    )
+    settings_type: ClassVar[type[Any]] = MetaGnnSettings
     settings: MetaGnnSettings
     network: PrototypeNetwork
 
-    def __init__(self, *arguments: Any, **options: Any) -> None:
-        super().__init__(*arguments, **options)
-        self.adapted_: tuple[Tensors, Head] | None = None  # encoder and head of the last session
+    def __init__(self, settings: Any = None, *, seed: int = 0, device: str | torch.device = "cpu") -> None:
+        super().__init__(settings, seed=seed, device=device)
+        self.fine_tuning = FineTuning(self.settings)
+        self.adaptation = Adaptation()
 
-    def _build(self, encoder: nn.Module, start: torch.Generator) -> nn.Module:  # noqa: ARG002
-        self.meta = self._meta_training(encoder)
+    def parts(self) -> tuple[Part, ...]:
+        return (*super().parts(), self.fine_tuning, self.adaptation)
+
+    def _build(self, encoder: Encoder, start: torch.Generator) -> PrototypeNetwork:  # noqa: ARG002
         return PrototypeNetwork(encoder)
+
+    def _meta_trained(self) -> nn.Module:
+        return self.network.encoder
 
     # Session 0
 
@@ -127,8 +166,7 @@ class MetaGnn(KnowsPrototypes, FineTunes, EpisodicLearner):
             torch.from_numpy(array).to(self.device) for array in (episode.support_classes, episode.query_classes)
         )
         supports, queries = (
-            encoder.rows(inputs, inputs.visible.rows(nodes))  # type: ignore[operator]
-            for nodes in (episode.supports, episode.queries)
+            encoder.rows(inputs, inputs.visible.rows(nodes)) for nodes in (episode.supports, episode.queries)
         )
         shares = class_shares(labels, episode.class_count)
         prototypes = weighted_prototypes(encoder(supports), shares, labels, episode.class_count)
@@ -153,7 +191,7 @@ class MetaGnn(KnowsPrototypes, FineTunes, EpisodicLearner):
         self, inputs: GraphInputs, validation: ValidationSessions, steps: int, rate: float, draws: int
     ) -> float:
         """The validation score after the last session with so many steps; −∞ if they diverge."""
-        embedding = self.network.embed(inputs)
+        embedding = self.network.embedding(inputs)
         rows = inputs.visible.rows(validation.asked[0])
         scores = []
         for draw in range(draws):
@@ -179,17 +217,17 @@ class MetaGnn(KnowsPrototypes, FineTunes, EpisodicLearner):
         validation: ValidationSessions,
         progress: Progress,
     ) -> None:
-        self.fine_tuning_ = self._fixed_steps() or (self.settings.inner_steps, self.settings.inner_rate)
-        if self._fixed_steps() is None and validation.has_new_classes:
+        fixed = self.fine_tuning.fixed
+        self.fine_tuning.take(*(fixed or (self.settings.inner_steps, self.settings.inner_rate)))
+        if fixed is None and validation.has_new_classes:
 
             def score(steps: int, rate: float) -> float:
                 return self._try_steps(inputs, validation, steps, rate, STEP_DRAWS)
 
-            self.fine_tuning_ = choose_steps(self.settings.fine_tuning, score, progress)
+            self.fine_tuning.choose(score, progress)
 
-    def _train(self, base: BaseSession, inputs: GraphInputs, progress: Progress) -> None:
-        super()._train(base, inputs, progress)
-        self.memory.keep(self.memory.prototypes(self.network, self.network.embed(inputs), len(self.classes_)))
+    def _finish(self, inputs: GraphInputs) -> None:
+        self.memory.keep(self.memory.prototypes(self.network, self._embedding(inputs), len(self.classes_)))
 
     # Incremental sessions
 
@@ -198,7 +236,7 @@ class MetaGnn(KnowsPrototypes, FineTunes, EpisodicLearner):
     ) -> tuple[Tensors, Head]:
         """Encoder weights and head after inner steps on supports, from the learned encoder and the class means."""
         encoder = self.network.encoder
-        needed = encoder.rows(inputs, inputs.visible.rows(labelled[0]))  # type: ignore[operator]
+        needed = encoder.rows(inputs, inputs.visible.rows(labelled[0]))
         labels = torch.from_numpy(labelled[1]).to(self.device)
         weights = {name: value.detach().requires_grad_() for name, value in encoder.named_parameters()}
         columns, biases = (value.detach().requires_grad_() for value in nearest_mean(prototypes))
@@ -208,50 +246,25 @@ class MetaGnn(KnowsPrototypes, FineTunes, EpisodicLearner):
     @torch.no_grad()
     def _logits(self, inputs: GraphInputs, weights: Tensors, head: Head) -> torch.Tensor:
         """(n, classes) of every node."""
-        everything = self.network.encoder.rows(inputs, None)  # type: ignore[operator]
+        everything = self.network.encoder.rows(inputs, None)
         return functional_call(self.network.encoder, weights, (everything,)) @ head[0] + head[1]
 
     def _learn(self, session: Session, inputs: GraphInputs) -> None:
         super()._learn(session, inputs)
         here = (session.supports, session.support_labels)
         assert self.memory.kept is not None
-        self.adapted_ = self._adapt(inputs, self.memory.kept, here, *self.fine_tuning_)
+        steps, rate = self.fine_tuning.steps, self.fine_tuning.rate
+        self.adaptation.weights, self.adaptation.head = self._adapt(inputs, self.memory.kept, here, steps, rate)
 
     def _keeps_weights(self) -> bool:
         return False
 
-    def _table(self, inputs: GraphInputs, rows: np.ndarray | None) -> torch.Tensor:
-        weights = self.adapted_[0] if self.adapted_ else dict(self.network.encoder.state_dict())
-        return functional_call(self.network.encoder, weights, (self.network.encoder.rows(inputs, rows),))  # type: ignore[operator]
-
-    def _embed_all(self, inputs: GraphInputs) -> torch.Tensor:
-        return self._table(inputs, None) if inputs.table is None else inputs.table
+    def _embed(self, inputs: GraphInputs, rows: np.ndarray | None = None) -> torch.Tensor:
+        encoder = self.network.encoder
+        weights = self.adaptation.weights or dict(encoder.state_dict())
+        return functional_call(encoder, weights, (encoder.rows(inputs, rows),))
 
     def _score_all(self, inputs: GraphInputs) -> torch.Tensor:
         assert self.memory.kept is not None
-        columns, biases = self.adapted_[1] if self.adapted_ else nearest_mean(self.memory.kept)
-        return self._embed_all(inputs) @ columns + biases
-
-    def stored(self) -> dict[str, int]:
-        found = super().stored()
-        weights, head = self.adapted_ or ({}, ())
-        found["weights"] += sum(value.nbytes for value in (*weights.values(), *head))
-        return found
-
-    # State
-
-    def _own_tensors(self) -> Tensors:
-        tensors = super()._own_tensors()
-        if self.adapted_ is not None:
-            weights, (columns, biases) = self.adapted_
-            tensors |= with_prefix("adapted.encoder", weights)
-            tensors |= {"adapted.weight": columns.cpu().clone(), "adapted.bias": biases.cpu().clone()}
-        return tensors
-
-    def _load_own(self, values: dict[str, Any], tensors: Tensors) -> None:
-        super()._load_own(values, tensors)
-        self.adapted_ = None
-        if "adapted.weight" in tensors:
-            weights = {n: v.to(self.device) for n, v in without_prefix("adapted.encoder", tensors).items()}
-            head = (tensors["adapted.weight"].to(self.device), tensors["adapted.bias"].to(self.device))
-            self.adapted_ = (weights, head)
+        columns, biases = self.adaptation.head or nearest_mean(self.memory.kept)
+        return self._embeddings(inputs) @ columns + biases

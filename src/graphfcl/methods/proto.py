@@ -4,45 +4,68 @@ Jake Snell, Kevin Swersky, Richard Zemel: Prototypical Networks for Few-shot Lea
 Welling, ICLR 2017; Veličković et al., ICLR 2018.
 
 p_k is the mean embedding of the labelled nodes of class k, p(y = k | q) = softmax_k(−‖z_q − p_k‖²). After pre-training
-no weight changes: a session adds prototypes. The labelled nodes are kept, because the growing graph encodes them anew;
+no weight changes: a session adds prototypes. The labelled nodes are kept, because the growing graph encodes them again;
 under the track ``isolated`` the prototypes are kept instead.
 """
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
-from torch import nn
 
+from graphfcl.methods.bases.encoder_learner import EncoderLearner
+from graphfcl.methods.bases.settings import EncoderSettings
 from graphfcl.methods.learner import Progress
-from graphfcl.methods.settings import MethodSettings
-from graphfcl.methods.shared.fine_tuning import KnowsPrototypes
-from graphfcl.methods.shared.prototype_network import PrototypeNetwork
-from graphfcl.nn import GraphInputs
-from graphfcl.stream import BaseSession
+from graphfcl.methods.shared.prototype_memory import PrototypeMemory
+from graphfcl.methods.shared.prototype_network import Embedding, PrototypeNetwork
+from graphfcl.nn import Encoder, GraphInputs
+from graphfcl.stream import BaseSession, Session
 
 
 @dataclass(frozen=True)
-class ProtoGatSettings(MethodSettings):
+class ProtoGatSettings(EncoderSettings):
+    """The same settings with another encoder."""
+
     encoder: str = "gat"
 
 
-class ProtoGcn(KnowsPrototypes):
-    """The learner."""
+class ProtoGcn(EncoderLearner):
+    """Proto-GCN; formulas and deviations in the module docstring."""
 
     name: ClassVar[str] = "proto-gcn"
-    settings_type = MethodSettings
+    title: ClassVar[str] = "prototypes on the pre-trained GCN"
+    reference: ClassVar[str] = "Snell, Swersky, Zemel: Prototypical Networks for Few-shot Learning. NeurIPS 2017"
     network: PrototypeNetwork
+    memory: PrototypeMemory
 
-    def _build(self, encoder: nn.Module, start: torch.Generator) -> nn.Module:  # noqa: ARG002
+    def __init__(self, settings: Any = None, *, seed: int = 0, device: str | torch.device = "cpu") -> None:
+        super().__init__(settings, seed=seed, device=device)
+        self.memory = PrototypeMemory()
+
+    def _build(self, encoder: Encoder, start: torch.Generator) -> PrototypeNetwork:  # noqa: ARG002
         return PrototypeNetwork(encoder)
 
     def _train(self, base: BaseSession, inputs: GraphInputs, progress: Progress) -> None:  # noqa: ARG002
-        self.memory.finish(self.network, inputs, self.track, len(self.classes_))
+        self.memory.finish(self.network, lambda: self._embedding(inputs), self.track, len(self.classes_))
+
+    def _keeps_weights(self) -> bool:
+        return True
+
+    def _learn(self, session: Session, inputs: GraphInputs) -> None:
+        count = len(self.classes_)
+        self.memory.learn(session, self.network, lambda: self._embedding(inputs), self.sizes.many, count)
+
+    def _score_all(self, inputs: GraphInputs) -> torch.Tensor:
+        return self.memory.scores(self.network, self._embedding(inputs), len(self.classes_))
+
+    def _embedding(self, inputs: GraphInputs) -> Embedding:
+        return self.network.embedding(inputs, self.cache.embeddings(inputs))
 
 
 class ProtoGat(ProtoGcn):
     """The same on a graph attention network."""
 
     name: ClassVar[str] = "proto-gat"
-    settings_type = ProtoGatSettings
+    title: ClassVar[str] = "prototypes on a pre-trained GAT"
+    reference: ClassVar[str] = "Snell et al. 2017, with Veličković et al.: Graph Attention Networks. ICLR 2018"
+    settings_type: ClassVar[type[Any]] = ProtoGatSettings

@@ -1,78 +1,188 @@
-"""Settings that methods share. A method's own settings class adds to one of these."""
+"""Settings of methods: frozen dataclasses with a line of explanation under each field, and how texts become values."""
 
+import ast
+import inspect
 import json
-from dataclasses import asdict, dataclass, field
-from typing import Any
+import textwrap
+import types
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, fields, is_dataclass, replace
+from typing import Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
 
-from graphfcl.errors import InputError
-from graphfcl.methods.shared.supervised_training import SupervisedSettings
-from graphfcl.methods.shared.training_state import require_range
-from graphfcl.nn import ENCODERS
-
-Steps = tuple[int, float]
-STEP_CANDIDATES: tuple[Steps, ...] = ((5, 0.001), (20, 0.001), (5, 0.005), (20, 0.005))
+from graphfcl.errors import InputError, did_you_mean
 
 
 @dataclass(frozen=True)
-class MethodSettings:
-    """The encoder and its pre-training, the same for all methods.
+class NoSettings:
+    """A method that has nothing to set."""
 
-    last_relu: ReLU on the last encoder layer, which the authors' code does not have.
+
+class SettingRow(NamedTuple):
+    """One setting: its name as ``--set`` takes it, its default, what may be written for it, and what it is."""
+
+    name: str
+    default: str
+    kind: str
+    explanation: str
+
+
+def settings_as_json(settings: Any) -> dict[str, Any]:
+    """Plain values, the same whether or not they have been through a file."""
+    return json.loads(json.dumps(asdict(settings)))
+
+
+def flat_settings(values: dict[str, Any]) -> dict[str, Any]:
+    """Nested settings as changes: {"pretraining": {"epochs": 5}} is {"pretraining.epochs": 5}."""
+    flat: dict[str, Any] = {}
+    for key, value in values.items():
+        if isinstance(value, dict):
+            flat |= {f"{key}.{inner}": each for inner, each in flat_settings(value).items()}
+        else:
+            flat[key] = _tuples(value)
+    return flat
+
+
+def settings_rows(settings: Any) -> list[SettingRow]:
+    """All settings, nested ones with a dot in their name."""
+    return _rows(settings, "")
+
+
+def with_changes(settings: Any, changes: dict[str, Any], where: str) -> Any:
+    """The settings with some of them changed; texts are turned into the types of their fields.
+
+    where: what has these settings, for messages.
     """
-
-    encoder: str = "gcn"
-    hidden: int = 32
-    size: int = 16
-    last_relu: bool = True
-    dropout: float = 0.5
-    pretraining: SupervisedSettings = field(default_factory=SupervisedSettings)
-
-    def __post_init__(self) -> None:
-        if self.encoder not in ENCODERS:
-            raise InputError(f"encoder is {self.encoder!r}; there are {', '.join(ENCODERS)}.")
-        require_range("hidden", self.hidden, least=1)
-        require_range("size", self.size, least=1)
-        require_range("dropout", self.dropout, least=0, below=1)
-        if self.encoder == "gat" and self.hidden % 4:
-            raise InputError(f"hidden is {self.hidden}; with the encoder gat it must be a multiple of its 4 heads.")
-
-    def as_json(self) -> dict[str, Any]:
-        """Plain values, the same whether or not they have been through a file."""
-        return json.loads(json.dumps(asdict(self)))
+    for key, value in changes.items():
+        settings = _changed(settings, key.split("."), value, where)
+    return settings
 
 
-@dataclass(frozen=True)
-class EpisodicSettings(MethodSettings):
-    """Meta-training in episodes.
-
-    learning_rate, weight_decay: of meta-training; the decay is that of fine-tuning too.
-    episodes, validate_every, patience: a validation counts as the mean of the last ``validation_window``.
-    refit: repeat meta-training on all pseudo-novel classes, the held-out ones included.
-    queries: nodes a class that are asked about in an episode.
-    """
-
-    learning_rate: float = 0.005
-    weight_decay: float = 0.0005
-    episodes: int = 1000
-    validate_every: int = 20
-    patience: int = 10
-    validation_window: int = 5
-    refit: bool = True
-    queries: int = 10
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        for name in ("validate_every", "patience", "validation_window", "queries"):
-            require_range(name, getattr(self, name), least=1)
-        require_range("episodes", self.episodes, least=0)
-        require_range("learning_rate", self.learning_rate, above=0)
-        require_range("weight_decay", self.weight_decay, least=0)
+def switched_off(settings: Any, name: str, where: str) -> Any:
+    """The value that switches a setting off: false, or none."""
+    known = [field.name for field in fields(settings)]
+    if name not in known:
+        raise InputError(f"{where} has no setting {name!r} to switch off: {did_you_mean(name, known)}")
+    options = _options(get_type_hints(type(settings))[name])
+    if bool in options:
+        return False
+    if type(None) in options:
+        return None
+    raise InputError(f"{where}.{name} cannot be switched off: set it with --set {name}={_kind(options)}.")
 
 
-def check_steps(candidates: tuple[Steps, ...], steps: int | None, rate: float) -> None:
-    """Refuse impossible steps of an incremental session."""
-    require_range("fine_tuning_steps", steps, least=0)
-    require_range("fine_tuning_rate", rate, above=0)
-    for count, each in candidates:
-        require_range("fine_tuning, steps", count, least=0)
-        require_range("fine_tuning, rate", each, above=0)
+def explanations(kind: type) -> dict[str, str]:
+    """What the text under each field of a settings class says; a subclass may say it again."""
+    found: dict[str, str] = {}
+    for owner in reversed(kind.__mro__):
+        if not is_dataclass(owner):
+            continue
+        try:
+            body = ast.parse(textwrap.dedent(inspect.getsource(owner))).body[0]
+        except (OSError, TypeError, SyntaxError):
+            continue  # a class without a source file, as in a notebook
+        assert isinstance(body, ast.ClassDef)
+        for field, text in zip(body.body, body.body[1:], strict=False):
+            if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and isinstance(text, ast.Expr):
+                value = text.value
+                if isinstance(value, ast.Constant) and isinstance(value.value, str):
+                    found[field.target.id] = " ".join(value.value.split())
+    return found
+
+
+def require_range(
+    name: str,
+    value: float | None,
+    *,
+    least: float | None = None,
+    above: float | None = None,
+    below: float | None = None,
+) -> None:
+    """Refuse a setting outside its range; None is always in it."""
+    if value is None:
+        return
+    if least is not None and value < least:
+        raise InputError(f"{name} is {value}; it must be at least {least}.")
+    if above is not None and value <= above:
+        raise InputError(f"{name} is {value}; it must be above {above}.")
+    if below is not None and value >= below:
+        raise InputError(f"{name} is {value}; it must be below {below}.")
+
+
+def require_choice(name: str, value: str, allowed: Sequence[str]) -> None:
+    """Refuse a word that is none of those allowed."""
+    if value not in allowed:
+        raise InputError(f"{name} is {value!r}; there are {', '.join(allowed)}.")
+
+
+def _tuples(value: Any) -> Any:
+    return tuple(_tuples(each) for each in value) if isinstance(value, list) else value
+
+
+def _rows(settings: Any, prefix: str) -> list[SettingRow]:
+    hints, said = get_type_hints(type(settings)), explanations(type(settings))
+    rows = []
+    for field in fields(settings):
+        value = getattr(settings, field.name)
+        if is_dataclass(value):
+            rows += _rows(value, f"{prefix}{field.name}.")
+        else:
+            kind, text = _kind(_options(hints[field.name])), said.get(field.name, "")
+            rows.append(SettingRow(f"{prefix}{field.name}", str(value).lower(), kind, text))
+    return rows
+
+
+def _changed(settings: Any, path: list[str], value: Any, where: str) -> Any:
+    known = [field.name for field in fields(settings)]
+    if path[0] not in known:
+        hint = did_you_mean(path[0], known) if known else "it has none."
+        raise InputError(f"{where} has no setting {path[0]!r}: {hint}")
+    inner = getattr(settings, path[0])
+    if len(path) > 1:
+        if not is_dataclass(inner):
+            raise InputError(f"{where}.{path[0]} is a single setting: write {path[0]}=value.")
+        return replace(settings, **{path[0]: _changed(inner, path[1:], value, f"{where}.{path[0]}")})
+    hint = get_type_hints(type(settings))[path[0]]
+    return replace(settings, **{path[0]: _converted(value, hint, f"{where}.{path[0]}")})
+
+
+def _converted(value: Any, hint: Any, where: str) -> Any:
+    """A text as the type of its field: bool, int, float, one of some words, or none."""
+    if not isinstance(value, str):
+        return value
+    options = _options(hint)
+    for option in options:
+        if option is type(None) and value.lower() == "none":
+            return None
+        if option is bool and value.lower() in ("true", "false"):
+            return value.lower() == "true"
+        if get_origin(option) is Literal and value in get_args(option):
+            return value
+        if option in (int, float):
+            try:
+                return option(value)
+            except ValueError:
+                continue
+        if option is str:
+            return value
+    if any(get_origin(option) is tuple for option in options):
+        raise InputError(f"{where} is a list, which can only be set in Python.")
+    raise InputError(f"{where} is {value!r}; it must be {_kind(options)}.")
+
+
+def _options(hint: Any) -> tuple[Any, ...]:
+    return get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
+
+
+def _kind(options: tuple[Any, ...]) -> str:
+    """What may be written for a type: words, or the name of a kind of number."""
+    words: list[str] = []
+    for option in options:
+        if get_origin(option) is Literal:
+            words += [str(word) for word in get_args(option)]
+        elif option is type(None):
+            words.append("none")
+        elif option is bool:
+            words += ["true", "false"]
+        else:
+            words.append({int: "whole number", float: "number", str: "word"}.get(option, "list"))
+    return " or ".join(words)

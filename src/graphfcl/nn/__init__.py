@@ -1,6 +1,5 @@
 """Layers and operators."""
 
-from graphfcl.nn.attention import TASK_ATTENTIONS, InvariantTaskAttention, NodeLevelAttention, PrintedTaskAttention
 from graphfcl.nn.dense import DenseRows, DenseTable
 from graphfcl.nn.encoders import ENCODERS, Encoder, GatEncoder, GcnEncoder, Linear, dropout
 from graphfcl.nn.inputs import FeatureRows, GatRows, GcnRows, GraphInputs
@@ -8,7 +7,6 @@ from graphfcl.nn.sparse import SparseMatrix
 
 __all__ = [
     "ENCODERS",
-    "TASK_ATTENTIONS",
     "DenseRows",
     "DenseTable",
     "Encoder",
@@ -18,10 +16,7 @@ __all__ = [
     "GcnEncoder",
     "GcnRows",
     "GraphInputs",
-    "InvariantTaskAttention",
     "Linear",
-    "NodeLevelAttention",
-    "PrintedTaskAttention",
     "SparseMatrix",
     "dropout",
 ]

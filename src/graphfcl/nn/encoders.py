@@ -1,6 +1,7 @@
 """Graph encoders g_θ: rows of a graph to rows of an embedding."""
 
-from typing import Any, Protocol
+from abc import abstractmethod
+from typing import Any
 
 import numpy as np
 import torch
@@ -10,18 +11,18 @@ from graphfcl.nn.edges import EdgePattern, chosen
 from graphfcl.nn.inputs import GatRows, GcnRows, GraphInputs
 
 
-class Encoder(Protocol):
+class Encoder(nn.Module):
     """What an encoder is: it says what it needs for some rows, and turns that into their embeddings."""
 
     size: int
 
+    @abstractmethod
     def rows(self, graph: GraphInputs, rows: np.ndarray | None, lead: int = 0) -> Any:
-        """What :meth:`__call__` needs for the rows (None: all of the graph)."""
+        """What :meth:`forward` needs for the rows (None: all of the graph)."""
 
-    def __call__(self, rows: Any, generator: torch.Generator | None = None) -> torch.Tensor:
+    @abstractmethod
+    def forward(self, rows: Any, generator: torch.Generator | None = None) -> torch.Tensor:
         """(r, size) embeddings; dropout is drawn from ``generator`` and off without one."""
-
-    def parameters(self) -> Any: ...
 
 
 def dropout(values: torch.Tensor, share: float, generator: torch.Generator | None) -> torch.Tensor:
@@ -50,7 +51,7 @@ class Linear(nn.Module):
         return values @ self.weight + self.bias
 
 
-class GcnEncoder(nn.Module):
+class GcnEncoder(Encoder):
     """Two graph convolutions (Kipf and Welling, 2017): Z = ReLU(Â · ReLU(Â X W₁ + b₁) W₂ + b₂).
 
     ``last_relu=False`` leaves out the outer ReLU, as the authors' code does.
@@ -111,7 +112,7 @@ class GatLayer(nn.Module):
         return (sums[:, :, :-1] / sums[:, :, -1:]).transpose(0, 1).flatten(1) + self.bias
 
 
-class GatEncoder(nn.Module):
+class GatEncoder(Encoder):
     """Two attention layers, 4 heads × 8 and then one head, ReLU on both as in the GCN encoder."""
 
     def __init__(

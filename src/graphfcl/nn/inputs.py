@@ -16,6 +16,7 @@ from graphfcl.nn.dense import DenseRows, DenseTable
 from graphfcl.nn.edges import EdgePattern
 from graphfcl.nn.sparse import SparseMatrix
 
+EPSILON = 1e-6  # added to a degree before its logarithm is taken
 DENSE_ABOVE = 0.3  # a matrix with a larger share of nonzeros is stored dense
 WHOLE_BELOW = 4e9  # nodes × features up to which a GPU computes all rows; about 30 times Reddit's
 
@@ -78,17 +79,13 @@ class GraphInputs:
     """A visible graph ready for computation. What no parameter touches is cached here.
 
     sparing: compute nothing for all nodes that only some need; for a few rows of a graph that is asked about once.
-    table: (n, width) what a learner knows of every node already, or None; whoever changes weights takes it away.
     """
 
-    def __init__(
-        self, visible: VisibleGraph, device: torch.device, epsilon: float = 1e-6, *, sparing: bool = False
-    ) -> None:
+    def __init__(self, visible: VisibleGraph, device: torch.device, *, sparing: bool = False) -> None:
         self.visible = visible
         self.device = device
         self.sparing = sparing
-        self.table: torch.Tensor | None = None
-        self.log_degrees = np.log(visible.degrees + np.float32(epsilon))
+        self.log_degrees = np.log(visible.degrees + np.float32(EPSILON))
         self._place = np.full(visible.node_count, -1, dtype=np.int32)
 
     @property

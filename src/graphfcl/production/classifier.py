@@ -292,7 +292,7 @@ class GraphClassifier:
         """(n, columns) the learner's scores of every node; computed once for a state of the model."""
         if self._scores is None:
             graph = self._fitted().graph_
-            self.learner_.embedding_table(graph.visible)
+            self.learner_.embeddings(graph.visible)
             self._scores = self.learner_.scores(graph.visible, graph.numbers)
         return self._scores
 
@@ -350,7 +350,7 @@ class GraphClassifier:
     def _all_or_nothing(self) -> Iterator[None]:
         """If anything goes wrong inside, the model is what it was before."""
         graph, ledger, calibration, scores = self._fitted().graph_, self.ledger_, self.calibration_, self._scores
-        state, table, count = self.learner_.state(), self.learner_.embedding_table(graph.visible), len(self.history)
+        state, table, count = self.learner_.state(), self.learner_.embeddings(graph.visible), len(self.history)
         done = False
         try:
             yield
@@ -359,7 +359,7 @@ class GraphClassifier:
             if not done:
                 self.graph_, self.ledger_, self.calibration_, self._scores = graph, ledger, calibration, scores
                 self.learner_.load_state(state)
-                self.learner_.use_table(graph.visible, table)
+                self.learner_.use_embeddings(graph.visible, table)
                 del self.history[count:]
 
     def _settle(self, change: dict[str, Any]) -> None:

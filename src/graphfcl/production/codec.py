@@ -11,7 +11,7 @@ from scipy import sparse
 
 from graphfcl.errors import InputError
 from graphfcl.graph import TextWeights
-from graphfcl.methods import LearnerState, find_method
+from graphfcl.methods import LearnerState, find_method, flat_settings
 from graphfcl.production.calibration import Calibration
 from graphfcl.production.classifier import GraphClassifier
 from graphfcl.production.growing import GrowingGraph
@@ -51,7 +51,7 @@ def encode(model: GraphClassifier) -> tuple[Files, dict[str, Any]]:
     }
     values = {
         "method": model.method,
-        "settings": find_method(model.method).settings_as_json(model.learner_),
+        "settings": model.learner_.settings_as_json(),
         "way": model.way,
         "shot": model.shot,
         "seed": model.seed,
@@ -80,9 +80,7 @@ def decode(files: Files, values: dict[str, Any], *, device: str) -> GraphClassif
             device=device,
         )
         graph = _graph(files)
-        learner = find_method(model.method).make(
-            find_method(model.method).flat_settings(values["settings"]), seed=model.seed, device=device
-        )
+        learner = find_method(model.method).make(flat_settings(values["settings"]), seed=model.seed, device=device)
         learner.load_state(LearnerState({**load(files["network"]), **load(files["knowledge"])}, values["learner"]))
         ledger = _read_ledger(files["ledger"], tuple(values["classes"]), values["many"])
         calibration = Calibration.from_json(values["calibration"])
@@ -92,7 +90,7 @@ def decode(files: Files, values: dict[str, Any], *, device: str) -> GraphClassif
         raise Damaged(f"its parts do not fit together ({_first_line(error)})") from error
     if len(ledger.names) != len(learner.classes_) or not np.isin(ledger.nodes, graph.numbers).all():
         raise Damaged("its ledger does not fit its learner and its graph")
-    model.settings = find_method(model.method).flat_settings(values["settings"])
+    model.settings = flat_settings(values["settings"])
     model.graph_, model.learner_, model.ledger_, model.calibration_ = graph, learner, ledger, calibration
     return model
 

@@ -3,8 +3,6 @@
 from typing import TYPE_CHECKING, Any
 
 from graphfcl.errors import InputError
-from graphfcl.methods.anchor.explanation import explain
-from graphfcl.methods.anchor.learner import Anchor
 
 if TYPE_CHECKING:
     from graphfcl.production.classifier import GraphClassifier
@@ -13,10 +11,10 @@ if TYPE_CHECKING:
 def explain_node(model: "GraphClassifier", node: Any, top: int) -> dict[str, Any]:
     """See :meth:`GraphClassifier.explain`."""
     learner, graph, names = model.learner_, model.graph_, model.ledger_.names
-    if not isinstance(learner, Anchor):
-        raise InputError(f"a model of the method {model.method!r} cannot explain itself: fit one of 'anchor'.")
     number = int(model.numbers_of([node])[0])
-    found = explain(learner, graph.visible, number, top)
+    found = learner.explain(graph.visible, number, top)
+    if found is None:
+        raise InputError(f"a model of the method {model.method!r} cannot explain itself: fit one of 'anchor'.")
     return {
         "node": graph.id_of(number),
         "classes": [

@@ -323,7 +323,7 @@ class ModelFolder:
         from safetensors.numpy import save
 
         graph = model.graph_
-        tensors = {"table": model.learner_.embedding_table(graph.visible), "scores": model.all_scores()}
+        tensors = {"table": model.learner_.embeddings(graph.visible), "scores": model.all_scores()}
         tensors = {name: np.ascontiguousarray(tensor) for name, tensor in tensors.items()}
         digest = sha256_of(b"".join(tensor.tobytes() for tensor in tensors.values()))
         content = save(tensors, {"key": self._cache_key(page), "sha256": digest})
@@ -345,7 +345,7 @@ class ModelFolder:
                 return
         except (OSError, ValueError, KeyError, TypeError, SafetensorError):
             return
-        model.learner_.use_table(graph.visible, tensors["table"])
+        model.learner_.use_embeddings(graph.visible, tensors["table"])
         model._scores = tensors["scores"]
 
 

@@ -14,7 +14,7 @@ def carry_embeddings(learner: Learner, old: GrowingGraph, new: GrowingGraph, tou
     touched: numbers of nodes of the new graph whose edges or features changed. Answers the share of nodes within reach;
     above ``WHOLE_ABOVE`` the learner is given nothing and computes all when it is asked.
     """
-    table = learner.embedding_table(old.visible)
+    table = learner.embeddings(old.visible)
     ends = np.unique(np.concatenate(touched)) if touched else np.zeros(0, np.int64)
     reached = new.reach(ends, learner.reach)
     share = reached.size / max(1, new.node_count)
@@ -23,6 +23,6 @@ def carry_embeddings(learner: Learner, old: GrowingGraph, new: GrowingGraph, tou
         moved = np.empty((new.node_count, table.shape[1]), dtype=table.dtype)
         moved[stayed] = table[old.visible.rows(new.numbers[stayed])]
         if reached.size:
-            moved[reached] = learner.embed_rows(new.visible, reached)
-        learner.use_table(new.visible, moved)
+            moved[reached] = learner.embeddings_of_rows(new.visible, reached)
+        learner.use_embeddings(new.visible, moved)
     return share

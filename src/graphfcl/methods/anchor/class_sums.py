@@ -9,7 +9,7 @@ from graphfcl.methods.anchor.neighbours import Surroundings
 
 LARGEST = 1e4  # entry of a root, so that 16 bits hold it
 CHUNK = 16_384  # rows that are turned from 16 into 32 bits at a time
-KNOWN = 20  # labels from which on a class tells how long means are
+MIN_LABELS_FOR_LENGTH = 20  # from so many on a class tells how long means are
 
 
 def unit_rows(values: torch.Tensor) -> torch.Tensor:
@@ -118,7 +118,7 @@ def _directions(means: torch.Tensor, weights: torch.Tensor, settings: Any) -> to
     noise = 1 / weights.clamp(min=1)
     squares = (((means**2).sum(dim=1) - noise) / (1 - noise).clamp(min=0.3)).clamp(0, 1)
     squares = torch.where(weights > 1.5, squares, torch.zeros_like(squares))
-    known = weights >= KNOWN
+    known = weights >= MIN_LABELS_FOR_LENGTH
     if not known.any():
         known = weights > 0
     usual = squares[known].mean().clamp(min=1e-4)

@@ -13,65 +13,63 @@ import torch
 
 from graphfcl.graph import VisibleGraph
 from graphfcl.methods.anchor.features import WIDEST
-from graphfcl.methods.anchor.learner import BLOCKS, Anchor
 from graphfcl.methods.anchor.neighbours import Surroundings
+from graphfcl.methods.learner import Explanation, Tensors
+
+BLOCKS = ("own features", "features around", "encoder")
 
 
-@dataclass(frozen=True)
-class Explanation:
-    """All in units of the logit difference between the first and the second class, except probabilities.
+@dataclass(frozen=True, eq=False)
+class Evidence:
+    """All that an explanation is made of.
 
-    classes: (column, probability) of the likeliest classes. before_smoothing: their probabilities by the node's own
-        vector, without what neighbours look like.
-    blocks: what each block adds. features: (column of the feature, what it adds) of the node's own features; none if
-        columns were folded together. around: (node number, what it adds).
-    neighbours: (node number, share in the smoothing, its own probability of the first class, what the link to it adds
-        where links are listened to), direct neighbours.
+    visible: the graph as it is. prepared: the same with the features that ANCHOR reads.
+    posterior, own: (n, C) with and without what neighbours say. directions: (C, D) μ_c/ℓ_c.
+    blocks: three (1, k) blocks of the node. joined: (D,) f(v). frame: what session 0 fixed.
+    weights: a₀ and a₂. hops: how far the second block reaches.
     """
 
-    classes: tuple[tuple[int, float], ...]
-    before_smoothing: tuple[float, ...]
-    blocks: dict[str, float]
-    features: tuple[tuple[int, float], ...]
-    around: tuple[tuple[int, float], ...]
-    neighbours: tuple[tuple[int, float, float, float], ...]
+    visible: VisibleGraph
+    prepared: VisibleGraph
+    surroundings: Surroundings
+    posterior: torch.Tensor
+    own: torch.Tensor
+    directions: torch.Tensor
+    blocks: list[torch.Tensor]
+    joined: torch.Tensor
+    frame: Tensors
+    temperature: float
+    weights: tuple[float, float]
+    hops: int
 
 
 @torch.no_grad()
-def explain(learner: Anchor, visible: VisibleGraph, node: int, top: int = 5) -> Explanation:
-    """Explain the answer for one node."""
-    row = int(visible.rows(np.array([node]))[0])
-    inputs = learner._inputs(visible)
-    table = torch.from_numpy(learner.embedding_table(visible)).to(learner.device)
-    surroundings = Surroundings(inputs, learner.hop_)
-    posterior, directions = learner.anchors.transduced(table, surroundings, learner.settings)
-    logits = learner.settings.temperature * table.float() @ directions.T
-    own = torch.softmax(logits.masked_fill(~(learner.anchors.counts > 0), -torch.inf), dim=1)
+def explain(evidence: Evidence, row: int, top: int) -> Explanation:
+    """Explain the answer for one row of the graph."""
+    posterior, blocks, frame = evidence.posterior, evidence.blocks, evidence.frame
     order = posterior[row].argsort(descending=True)[: max(2, min(top, posterior.shape[1]))].tolist()
     first, second = order[0], order[1] if len(order) > 1 else order[0]
 
-    blocks = learner._blocks(inputs, np.array([row]))
-    centred = learner._joined(blocks)[0] - learner.frame["middle"]
-    length = (centred @ learner.frame["whitening"]).norm().clamp(min=1e-8)
-    towards = learner.frame["whitening"] @ (directions[first] - directions[second])
-    towards = towards * learner.settings.temperature / length
+    centred = evidence.joined - frame["middle"]
+    length = (centred @ frame["whitening"]).norm().clamp(min=1e-8)
+    towards = frame["whitening"] @ (evidence.directions[first] - evidence.directions[second])
+    towards = towards * evidence.temperature / length
     sizes = [block.shape[1] for block in blocks]
     parts = [part.sum() for part in (centred * towards).split(sizes)]
-
-    weights = (learner.settings.raw_weight, learner.hop_[0])
     scaled = [
-        towards.split(sizes)[place] * weights[place] / (blocks[place][0] - learner.frame[f"centre.{place}"]).norm()
+        towards.split(sizes)[place] * evidence.weights[place] / (blocks[place][0] - frame[f"centre.{place}"]).norm()
         for place in range(2)
     ]
-    basis = learner.frame["basis"]
-    links = _links(surroundings, posterior, first, second)
+    of_features, of_around = ((frame["basis"] @ part).cpu().numpy() for part in scaled)
+    links = _links(evidence.surroundings, posterior, first, second)
+    own = evidence.own
     return Explanation(
         classes=tuple((column, float(posterior[row, column])) for column in order),
         before_smoothing=tuple(float(own[row, column]) for column in order),
         blocks={name: float(value) for name, value in zip(BLOCKS, parts, strict=True)},
-        features=_features(inputs.visible, row, (basis @ scaled[0]).cpu().numpy(), visible, top),
-        around=_around(inputs.visible, row, (basis @ scaled[1]).cpu().numpy(), learner.hop_[1], top),
-        neighbours=_neighbours(surroundings, visible, row, own[:, first].cpu().numpy(), links, top),
+        features=_features(evidence.prepared, row, of_features, evidence.visible, top),
+        around=_around(evidence.prepared, row, of_around, evidence.hops, top),
+        neighbours=_neighbours(evidence.surroundings, evidence.visible, row, own[:, first].cpu().numpy(), links, top),
     )
 
 

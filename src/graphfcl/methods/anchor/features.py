@@ -10,7 +10,7 @@ from graphfcl.graph import Features, VisibleGraph
 from graphfcl.nn import GcnRows, GraphInputs
 from graphfcl.nn.sparse import SparseMatrix
 
-FEW = 256  # rows whose surroundings are added up before they are projected
+AGGREGATE_FIRST_UP_TO = 256  # rows whose surroundings are added up before they are projected
 WIDEST = 16_384  # feature columns above which a seeded sign hash folds them together
 
 
@@ -66,7 +66,7 @@ def around_rows(
     supports, and a row of X is a few words long where a row of XB has hundreds of numbers. near: what the encoder reads
     for the same rows, if it is at hand: it has the features one hop around already.
     """
-    if rows.size <= FEW:
+    if rows.size <= AGGREGATE_FIRST_UP_TO:
         added: Features
         if hops == 2 and isinstance(near, GcnRows) and near.chosen is None and isinstance(near.inputs, SparseMatrix):
             added = near.gather.host @ near.inputs.host

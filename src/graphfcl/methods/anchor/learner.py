@@ -24,10 +24,10 @@ once, give the same state. Centre, basis, covariance and encoder stay as session
 
 twice, over all visible nodes, labelled or not. The sums are a prior that weighs as much as the labels behind it: a
 class with thousands of them moves little, one with five goes where its nodes lie. The stored sums are those of the
-graphs their nodes were learned on; as the graph grows the visible nodes, which are embedded anew, pull every mean
+graphs their nodes were learned on; as the graph grows the visible nodes, which are embedded again, pull every mean
 along. ℓ_c is the length of the mean without its noise: the mean of n unit vectors with true mean length ℓ has squared
 length ℓ² + (1 − ℓ²)/n, so a mean of five is too long; ℓ is shrunk to that of well-known classes. Neighbours are heard
-by smoothing or by the links between classes (``anchor_around.py``).
+by smoothing or by the links between classes (``neighbours.py``).
 
 **Chosen by validation sessions** of the run: how much the surroundings weigh (a₂), how many hops they reach, and how
 neighbours are heard (s, steps, β): one of five. They are tried on the two blocks that know no label, since Z has seen
@@ -42,145 +42,142 @@ import torch
 from torch import nn
 
 from graphfcl.graph import VisibleGraph
+from graphfcl.methods.anchor import explanation
 from graphfcl.methods.anchor.class_sums import Anchors, unit_rows, whitening
-from graphfcl.methods.anchor.features import (
-    around_rows,
-    in_steps,
-    leading_vectors,
-    prepare,
-    propagated,
-    symmetric,
-)
+from graphfcl.methods.anchor.features import around_rows, leading_vectors, prepare, propagated
 from graphfcl.methods.anchor.neighbours import Surroundings
-from graphfcl.methods.anchor.settings import AnchorSettings, Hops
-from graphfcl.methods.bases.encoder_learner import GraphLearner
-from graphfcl.methods.learner import EncoderStore, Labelled, LearnerState, Progress, Tensors
-from graphfcl.methods.shared.supervised_training import SupervisedTraining, class_balanced
-from graphfcl.methods.shared.trained_head import cross_entropies
+from graphfcl.methods.anchor.settings import AnchorSettings, Neighbourhood
+from graphfcl.methods.anchor.storage import FIRST_LAYER, AnchorKnowledge
+from graphfcl.methods.bases.encoder_learner import EncoderLearner, Stage
+from graphfcl.methods.learner import EncoderStore, Explanation, Labelled, LearnerState, Progress
+from graphfcl.methods.shared.parts import Part
+from graphfcl.methods.shared.supervised_training import SupervisedTraining
+from graphfcl.methods.shared.trained_head import head_training
 from graphfcl.methods.shared.validation_sessions import STEP_DRAWS, ValidationSessions
-from graphfcl.nn import GcnRows, GraphInputs, Linear
+from graphfcl.nn import Encoder, GcnRows, GraphInputs, Linear
 from graphfcl.stream import BaseSession, Session
 
-BYTES = 18_000_000  # that what session 0 fixed may take
-BLOCKS = ("own features", "features around", "encoder")
+MAX_FRAME_BYTES = 18_000_000  # storage budget for basis, whitening, encoder
 
 
 class AnchorNetwork(nn.Module):
-    def __init__(self, encoder: nn.Module) -> None:
+    """The encoder alone."""
+
+    def __init__(self, encoder: Encoder) -> None:
         super().__init__()
         self.encoder = encoder
 
 
-class Anchor(GraphLearner):
-    """The learner."""
+class Anchor(EncoderLearner):
+    """ANCHOR; formulas in the module docstring.
+
+    known: what session 0 fixed, the class sums, and what validation sessions chose.
+    """
 
     name: ClassVar[str] = "anchor"
-    settings_type = AnchorSettings
+    title: ClassVar[str] = (
+        "whitened class sums as anchors, means moved by the visible graph; closed form, stores no node"
+    )
+    reference: ClassVar[str] = "this project, docs/anchor.md"
+    settings_type: ClassVar[type[Any]] = AnchorSettings
+    lasting_tensors: ClassVar[tuple[str, ...]] = ("network.", "frame.")
     settings: AnchorSettings
     network: AnchorNetwork
+    training: SupervisedTraining
 
-    def __init__(self, *arguments: Any, **options: Any) -> None:
-        super().__init__(*arguments, **options)
-        self.frame: Tensors = {}  # what session 0 fixed: basis, centres, middle, whitening
-        self.hop_: Hops = self.settings.candidates[0]
-        self.anchors = Anchors.empty()
+    def __init__(self, settings: Any = None, *, seed: int = 0, device: str | torch.device = "cpu") -> None:
+        super().__init__(settings, seed=seed, device=device)
+        first = Neighbourhood(*(*self.settings.candidates[0], 0.0)[:5])
+        self.known = AnchorKnowledge(first, self._first_layer)
         self._hidden: int | None = None  # of the state that is being read
+
+    def parts(self) -> tuple[Part, ...]:
+        running = (self.training,) if self.stage == Stage.ENCODER else ()
+        return (self.memory, *running, self.known)
 
     # Session 0
 
     def _make_network(self) -> None:
         chosen = self.settings
         start = torch.Generator().manual_seed(self.seed)
-        hidden = self._hidden or min(chosen.hidden, max(16, BYTES // (4 * self.sizes["features"])))
+        hidden = self._hidden or min(chosen.hidden, max(16, MAX_FRAME_BYTES // (4 * self.sizes.features)))
         encoder = self._make_encoder(start, hidden)
-        head = Linear(chosen.size, self.sizes["many"], start).to(self.device)
-        self.training = SupervisedTraining(
-            encoder,
-            head,
-            chosen.pretraining,
-            stage="encoder",
-            loss=class_balanced(cross_entropies),
-            balanced=True,
-        )
+        head = Linear(chosen.size, self.sizes.many, start).to(self.device)
+        self.training = head_training(encoder, head, chosen.pretraining, stage="encoder")
         self.network = self._build(encoder, start).to(self.device)
 
-    def _build(self, encoder: nn.Module, start: torch.Generator) -> AnchorNetwork:  # noqa: ARG002
+    def _build(self, encoder: Encoder, start: torch.Generator) -> AnchorNetwork:  # noqa: ARG002
         return AnchorNetwork(encoder)
 
     def _pretrain(self, base: BaseSession, inputs: GraphInputs, progress: Progress, encoders: EncoderStore) -> None:
         """The encoder is trained on all classes of session 0 at once."""
 
     def _train(self, base: BaseSession, inputs: GraphInputs, progress: Progress) -> None:
-        if self.stage == "pre-trained":
-            self._enter("encoder", progress)
+        if self.stage == Stage.PRE_TRAINED:
+            self._enter(Stage.ENCODER, progress)
         train, validation = (base.train, base.train_labels), (base.validation, base.validation_labels)
         self.training.run(train, validation, inputs, self.generator, progress, self)
         with torch.no_grad():
-            self._round_first_layer()
+            self.known.round_first_layer()
             self._fix_frame(base, inputs, progress)
-            table = self._table(inputs, None)
-            self.anchors = Anchors.empty().plus(*self._rows_of(table, inputs, train), len(base.classes))
+            embeddings = self._embed(inputs)
+            points = self._rows_of(embeddings, inputs, train)
+            self.known.anchors = Anchors.empty().plus(*points, len(base.classes))
 
     def _fix_frame(self, base: BaseSession, inputs: GraphInputs, progress: Progress) -> None:
-        features = inputs.visible.features
+        features, frame = inputs.visible.features, self.known.frame
         steps, scales = leading_vectors(features, self._rank(features.shape[1]), self.seed)
-        self.frame |= {"basis": (steps * scales).to(self.device), "basis.scales": scales.to(self.device)}
-        self.hop_ = self._choose(base, inputs, progress)
+        frame |= {"basis": (steps * scales).to(self.device), "basis.scales": scales.to(self.device)}
+        self.known.neighbourhood = self._choose(base, inputs, progress)
         blocks = self._blocks(inputs, None)
-        self.frame |= {f"centre.{place}": block.mean(dim=0) for place, block in enumerate(blocks)}
+        frame |= {f"centre.{place}": block.mean(dim=0) for place, block in enumerate(blocks)}
         rows = torch.from_numpy(inputs.visible.rows(base.train)).to(self.device)
         labels = torch.from_numpy(base.train_labels).to(self.device)
         middle, root = whitening(self._joined(blocks)[rows], labels, len(base.classes), self.settings.shrinkage)
-        self.frame |= {"middle": middle, "whitening": root.half().float()}
+        frame |= {"middle": middle, "whitening": root.half().float()}
 
     def _rank(self, width: int) -> int:
         """Columns of the basis: as many as asked for, or as the bytes allow."""
-        room = BYTES - self._first_layer().numel()
+        room = MAX_FRAME_BYTES - self._first_layer().numel()
         rank = self.settings.rank
         while rank > 16 and width * rank + (2 * rank + self.settings.size) ** 2 > room:
             rank -= 16
         return rank
 
-    def _choose(self, base: BaseSession, inputs: GraphInputs, progress: Progress) -> Hops:
+    def _choose(self, base: BaseSession, inputs: GraphInputs, progress: Progress) -> Neighbourhood:
         """Held-out classes arrive in validation sessions, on the blocks that no label touched."""
-        chosen = self.settings
-        fixed = (chosen.hop_weight, chosen.hops, chosen.smoothing, chosen.smoothing_steps, chosen.links)
-        candidates: list[Any] = []
-        for pair in chosen.candidates:
-            five = (*pair, 0.0)[:5]  # links came later
-            candidate = tuple(own if given is None else given for own, given in zip(five, fixed, strict=True))
-            if candidate not in candidates:
-                candidates.append(candidate)
+        candidates = self.settings.neighbourhoods()
         # No label touched these blocks, so every pseudo-novel class can stand for a novel one.
         all_new = range(len(base.base_classes), len(base.classes))
         validation = ValidationSessions.draw(replace(base, validation_columns=tuple(all_new)), self.seed)
         if len(candidates) == 1 or not validation.has_new_classes:
             return candidates[0]
-        raw, scores = inputs.raw() @ self.frame["basis"], list[float]()
+        raw, scores = inputs.raw() @ self.known.frame["basis"], list[float]()
         for candidate in candidates:
             scores.append(self._try(candidate, inputs, raw, validation))
             progress.step("choosing hops", len(scores), len(candidates), score=max(scores))
         best = int(np.argmax(scores))
-        return candidates[best if scores[best] > scores[0] + chosen.margin else 0]
+        return candidates[best if scores[best] > scores[0] + self.settings.margin else 0]
 
-    def _try(self, hop: Hops, inputs: GraphInputs, raw: torch.Tensor, validation: ValidationSessions) -> float:
+    def _try(self, how: Neighbourhood, inputs: GraphInputs, raw: torch.Tensor, validation: ValidationSessions) -> float:
         """The score of validation sessions with the two blocks that know no label."""
         chosen = self.settings
-        blocks = [block - block.mean(dim=0) for block in (raw, propagated(inputs, raw, hop[1]))]
-        weights = (chosen.raw_weight, hop[0])
+        blocks = [block - block.mean(dim=0) for block in (raw, propagated(inputs, raw, how.hops))]
+        weights = (chosen.raw_weight, how.hop_weight)
         joined = torch.cat([weight * unit_rows(block) for weight, block in zip(weights, blocks, strict=True)], dim=1)
         nodes, labels = validation.many
         rows = torch.from_numpy(inputs.visible.rows(nodes)).to(self.device)
-        known = torch.from_numpy(labels).to(self.device)
-        middle, root = whitening(joined[rows], known, validation.known_count, chosen.shrinkage)
-        table = unit_rows((joined - middle) @ root).half()
-        many = Anchors.empty().plus(table[rows], known, validation.known_count)
-        asked, around, found = inputs.visible.rows(validation.asked[0]), Surroundings(inputs, hop), []
+        columns = torch.from_numpy(labels).to(self.device)
+        middle, root = whitening(joined[rows], columns, validation.known_count, chosen.shrinkage)
+        embeddings = unit_rows((joined - middle) @ root).half()
+        before = Anchors.empty().plus(embeddings[rows], columns, validation.known_count)
+        asked, around, found = inputs.visible.rows(validation.asked[0]), Surroundings(inputs, how), []
         for draw in range(min(STEP_DRAWS, len(validation.supports))):
             alone = validation.only(draw)
-            *_, few = alone.sessions()
-            both = many.plus(*self._rows_of(table, inputs, (few.supports, few.support_classes)), few.class_count)
-            posterior, _ = both.transduced(table, around, chosen)
+            *_, last = alone.sessions()
+            labelled = (last.supports, last.support_classes)
+            after = before.plus(*self._rows_of(embeddings, inputs, labelled), last.class_count)
+            posterior, _ = after.transduced(embeddings, around, chosen)
             found.append(alone.score_of(posterior.argmax(dim=1).cpu().numpy()[asked]))
         return float(np.mean(found))
 
@@ -191,39 +188,38 @@ class Anchor(GraphLearner):
 
     def _blocks(self, inputs: GraphInputs, rows: np.ndarray | None) -> list[torch.Tensor]:
         """XB, ÂÂXB and Z of all nodes, or of some: then only their neighbourhoods are read."""
-        basis, encoder, hops = self.frame["basis"], self.network.encoder, self.hop_[1]
-        near: GcnRows = encoder.rows(inputs, rows)  # type: ignore[operator]
+        basis, encoder, hops = self.known.frame["basis"], self.network.encoder, self.known.neighbourhood.hops
+        near: GcnRows = encoder.rows(inputs, rows)
         if rows is None:
             raw = inputs.raw() @ basis
             return [raw, propagated(inputs, raw, hops), encoder(near)]
         around = around_rows(inputs.visible, rows, hops, basis, near)
         return [inputs.raw(rows) @ basis, around, encoder(near)]
 
-    def _joined(self, blocks: list[torch.Tensor], weights: tuple[float, ...] | None = None) -> torch.Tensor:
+    def _joined(self, blocks: list[torch.Tensor]) -> torch.Tensor:
         """f(v): the blocks side by side, each centred, of unit length, and weighted."""
         chosen = self.settings
-        weights = weights or (chosen.raw_weight, self.hop_[0], chosen.encoder_weight)
+        weights = (chosen.raw_weight, self.known.neighbourhood.hop_weight, chosen.encoder_weight)
         parts = [
-            weight * unit_rows(block - self.frame[f"centre.{place}"])
+            weight * unit_rows(block - self.known.frame[f"centre.{place}"])
             for place, (block, weight) in enumerate(zip(blocks, weights, strict=True))
         ]
         return torch.cat(parts, dim=1)
 
-    def _whitened(self, blocks: list[torch.Tensor]) -> torch.Tensor:
+    def _embed(self, inputs: GraphInputs, rows: np.ndarray | None = None) -> torch.Tensor:
         """x(v) in 16 bits: what a node is known by."""
-        return unit_rows((self._joined(blocks) - self.frame["middle"]) @ self.frame["whitening"]).half()
+        frame = self.known.frame
+        return unit_rows((self._joined(self._blocks(inputs, rows)) - frame["middle"]) @ frame["whitening"]).half()
 
-    def _table(self, inputs: GraphInputs, rows: np.ndarray | None) -> torch.Tensor:
-        return self._whitened(self._blocks(inputs, rows))
-
-    def _embed_all(self, inputs: GraphInputs) -> torch.Tensor:
-        return (self._table(inputs, None) if inputs.table is None else inputs.table).float()
+    def vectors_to_draw(self, visible: VisibleGraph, nodes: np.ndarray) -> np.ndarray | None:
+        with torch.no_grad():
+            return self._embeddings(self.cache.inputs(visible)).float().cpu().numpy()[visible.rows(nodes)]
 
     def _rows_of(
-        self, table: torch.Tensor, inputs: GraphInputs, labelled: Labelled
+        self, embeddings: torch.Tensor, inputs: GraphInputs, labelled: Labelled
     ) -> tuple[torch.Tensor, torch.Tensor]:
         rows = torch.from_numpy(inputs.visible.rows(labelled[0])).to(self.device)
-        return table[rows], torch.from_numpy(labelled[1]).to(self.device)
+        return embeddings[rows], torch.from_numpy(labelled[1]).to(self.device)
 
     # Sessions and scores
 
@@ -233,120 +229,89 @@ class Anchor(GraphLearner):
 
     @property
     def reach(self) -> int:
-        return max(2, self.hop_[1])
+        return max(2, self.known.neighbourhood.hops)
 
     def _keeps_weights(self) -> bool:
         return True
 
     @torch.no_grad()
     def _learn(self, session: Session, inputs: GraphInputs) -> None:
-        labelled = (session.supports, session.support_labels)
-        self.anchors = self.anchors.plus(*self._known(session.visible_graph, inputs, labelled), len(self.classes_))
+        points = self._points(session.visible_graph, inputs, (session.supports, session.support_labels))
+        self.known.anchors = self.known.anchors.plus(*points, len(self.classes_))
 
-    def _known(
+    def _points(
         self, visible: VisibleGraph, inputs: GraphInputs, labelled: Labelled
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """x of some labelled nodes, and their columns."""
-        if inputs.table is not None:
-            return self._rows_of(inputs.table, inputs, labelled)
+        known = self.cache.embeddings(inputs)
+        if known is not None:
+            return self._rows_of(known, inputs, labelled)
         alone = GraphInputs(inputs.visible, self.device, sparing=True)
-        found = self._table(alone, visible.rows(labelled[0]))
-        return found, torch.from_numpy(labelled[1]).to(self.device)
+        return self._embed(alone, visible.rows(labelled[0])), torch.from_numpy(labelled[1]).to(self.device)
 
     def _score_all(self, inputs: GraphInputs) -> torch.Tensor:
-        table = self._table(inputs, None) if inputs.table is None else inputs.table
-        posterior, _ = self.anchors.transduced(table, Surroundings(inputs, self.hop_), self.settings)
+        embeddings, anchors = self._embeddings(inputs), self.known.anchors
+        posterior, _ = anchors.transduced(embeddings, Surroundings(inputs, self.known.neighbourhood), self.settings)
         # How near a node is to any class by the sums alone: the same for all its classes, so it changes no probability,
         # but it tells nodes of unknown classes, which the rounds would hide.
-        near = torch.logsumexp(self.anchors.logits(table, self.settings), dim=1, keepdim=True)
+        near = torch.logsumexp(anchors.logits(embeddings, self.settings), dim=1, keepdim=True)
         return torch.log(posterior.clamp(min=1e-12)) + near
 
     @torch.no_grad()
     def restate(self, visible: VisibleGraph, train: Labelled, supports: Labelled) -> bool:
-        self._answers = None
+        self.cache.classes_changed()
         nodes, labels = (np.concatenate(parts) for parts in zip(train, supports, strict=True))
-        inputs = self._inputs(visible)
-        if inputs.table is None:
-            inputs.table = self._table(inputs, None)
-        self.anchors = Anchors.empty().plus(*self._rows_of(inputs.table, inputs, (nodes, labels)), len(self.classes_))
+        inputs = self.cache.inputs(visible)
+        embeddings = self._embeddings(inputs)
+        self.cache.keep_embeddings(visible, embeddings)
+        points = self._rows_of(embeddings, inputs, (nodes, labels))
+        self.known.anchors = Anchors.empty().plus(*points, len(self.classes_))
         return True
 
     @torch.no_grad()
     def scores_without(
         self, visible: VisibleGraph, left_out: Labelled, train: Labelled, supports: Labelled
     ) -> np.ndarray | None:
-        """Subtracted from the sums, and asked without estimating means anew: that would take a pass over the graph."""
+        """Subtracted from the sums, and asked without estimating means: that would take a pass over the graph."""
         _ = train, supports
-        inputs = self._inputs(visible)
-        points, labels = self._known(visible, inputs, left_out)
-        return self.anchors.minus(points, labels).logits(points, self.settings).cpu().numpy()
+        points, labels = self._points(visible, self.cache.inputs(visible), left_out)
+        return self.known.anchors.minus(points, labels).logits(points, self.settings).cpu().numpy()
 
-    def chosen(self) -> dict[str, Any]:
-        return dict(zip(("hop_weight", "hops", "smoothing", "smoothing_steps", "links"), self.hop_, strict=True))
+    @torch.no_grad()
+    def explain(self, visible: VisibleGraph, node: int, top: int = 5) -> Explanation | None:
+        row = int(visible.rows(np.array([node]))[0])
+        inputs, anchors, how = self.cache.inputs(visible), self.known.anchors, self.known.neighbourhood
+        embeddings = torch.from_numpy(self.embeddings(visible)).to(self.device)
+        surroundings = Surroundings(inputs, how)
+        posterior, directions = anchors.transduced(embeddings, surroundings, self.settings)
+        logits = self.settings.temperature * embeddings.float() @ directions.T
+        blocks = self._blocks(inputs, np.array([row]))
+        evidence = explanation.Evidence(
+            visible=visible,
+            prepared=inputs.visible,
+            surroundings=surroundings,
+            posterior=posterior,
+            own=torch.softmax(logits.masked_fill(~(anchors.counts > 0), -torch.inf), dim=1),
+            directions=directions,
+            blocks=blocks,
+            joined=self._joined(blocks)[0],
+            frame=self.known.frame,
+            temperature=self.settings.temperature,
+            weights=(self.settings.raw_weight, how.hop_weight),
+            hops=how.hops,
+        )
+        return explanation.explain(evidence, row, top)
 
-    def stored(self) -> dict[str, int]:
-        found = super().stored()
-        if self.stage == "ready":
-            found["weights"] -= 3 * self._first_layer().nbytes // 4  # it is stored in 8 bits
-            found["weights"] += sum(tensor.nbytes for tensor in self._stored_frame().values())
-        return {**found, "embeddings": self.anchors.sums.nbytes + self.anchors.counts.nbytes}
-
-    def _round_first_layer(self) -> None:
-        """To the 8 bits in which it is stored."""
-        steps, scales = in_steps(self._first_layer())
-        self._first_layer().copy_(steps * scales)
-        self.frame["first.scales"] = scales
+    # State
 
     def _first_layer(self) -> torch.Tensor:
         first: Any = self.network.encoder.first
         return first.weight.detach()
 
-    def _stored_frame(self) -> Tensors:
-        """The frame in the few bits it was rounded to: the basis in 8, of the symmetric root the upper half in 16."""
-        frame = {name: tensor.cpu() for name, tensor in self.frame.items()}
-        rows, columns = torch.triu_indices(*frame["whitening"].shape)
-        steps = (frame["basis"] / frame["basis.scales"]).round().to(torch.int8)
-        return {**frame, "basis": steps, "whitening": frame["whitening"][rows, columns].half()}
-
-    # State
-
-    def _own_values(self) -> dict[str, Any]:
-        training = {"training": self.training.values()} if self.stage == "encoder" else {}
-        return {**super()._own_values(), "hop": list(self.hop_), **training}
-
-    def _own_tensors(self) -> Tensors:
-        training = self.training.tensors() if self.stage == "encoder" else {}
-        kept: Tensors = {}
-        if self.stage == "ready":
-            steps = (self._first_layer() / self.frame["first.scales"]).round().to(torch.int8)
-            kept = {"network.encoder.first.weight": steps.cpu()}
-            kept |= {f"frame.{name}": tensor for name, tensor in self._stored_frame().items()}
-        return {**super()._own_tensors(), **training, **kept, **self.anchors.tensors()}
-
     def load_state(self, state: LearnerState) -> None:
-        first = state.tensors.get("network.encoder.first.weight")
+        first = state.tensors.get(FIRST_LAYER)
         self._hidden = None if first is None else first.shape[1]
         try:
             super().load_state(state)
         finally:
             self._hidden = None
-
-    def _load_own(self, values: dict[str, Any], tensors: Tensors) -> None:
-        super()._load_own(values, tensors)
-        weight, hops, smoothing, steps, *links = values["hop"]  # links came later
-        self.hop_ = (weight, hops, smoothing, steps, *(links or [0.0]))
-        self.frame = {
-            name.removeprefix("frame."): tensor.to(self.device)
-            for name, tensor in tensors.items()
-            if name.startswith("frame.")
-        }
-        if self.frame:
-            if "first.scales" in self.frame:
-                self._first_layer().mul_(self.frame["first.scales"])
-            else:  # it was once stored in 16 bits
-                self._round_first_layer()
-            self.frame["basis"] = self.frame["basis"].float() * self.frame["basis.scales"]
-            self.frame["whitening"] = symmetric(self.frame["whitening"].float())
-        self.anchors = Anchors.load(tensors, self.device)
-        if self.stage == "encoder":
-            self.training.load(values["training"], tensors)

@@ -17,20 +17,20 @@ import numpy as np
 import torch
 from scipy import sparse
 
-from graphfcl.methods.anchor.settings import Hops
+from graphfcl.methods.anchor.settings import Neighbourhood
 from graphfcl.nn import GraphInputs
 from graphfcl.nn.sparse import SparseMatrix
 
 PRIOR_LINKS = 50.0  # κ: links that the usual proportions count for
-ALIKE = 0.3  # h: the share of a class's links that is expected to stay inside
-TURNS = 2  # how often links are counted and listened to
+EXPECTED_HOMOPHILY = 0.3  # h: the share of a class's links that is expected to stay inside
+LINK_ITERATIONS = 2  # how often links are counted and listened to
 
 
 class Surroundings:
-    """The neighbours in one visible graph, and how they are listened to: hop is (·, ·, s, steps, β)."""
+    """The neighbours in one visible graph, and how they are listened to."""
 
-    def __init__(self, inputs: GraphInputs, hop: Hops) -> None:
-        _, _, self.share, self.steps, self.weight = hop
+    def __init__(self, inputs: GraphInputs, how: Neighbourhood) -> None:
+        self.share, self.steps, self.weight = how.smoothing, how.smoothing_steps, how.links
         self.adjacency = inputs.adjacency
         if self.weight > 0:
             self.near, self.roots = _near(inputs)
@@ -40,7 +40,7 @@ class Surroundings:
         if not self.weight > 0:
             return self._smoothed(torch.softmax(logits, dim=1))
         found = torch.softmax(logits, dim=1) if before is None else before
-        for _ in range(TURNS):
+        for _ in range(LINK_ITERATIONS):
             near = self.near @ found
             evidence = near @ self._ratios(found, near).T
             found = self._smoothed(torch.softmax(logits + self.weight * evidence, dim=1))
@@ -53,7 +53,7 @@ class Surroundings:
     def _ratios(self, posterior: torch.Tensor, near: torch.Tensor) -> torch.Tensor:
         links = (posterior * self.roots).T @ near
         usual = links.sum(dim=0) / links.sum().clamp(min=1e-12)
-        expected = (1 - ALIKE) * usual + ALIKE * torch.eye(len(usual), device=usual.device)
+        expected = (1 - EXPECTED_HOMOPHILY) * usual + EXPECTED_HOMOPHILY * torch.eye(len(usual), device=usual.device)
         profile = (links + PRIOR_LINKS * expected) / (links.sum(dim=1, keepdim=True) + PRIOR_LINKS)
         ratio = torch.log(profile.clamp(min=1e-12) / usual.clamp(min=1e-9))
         return torch.where(usual > 0, ratio, torch.zeros_like(ratio))

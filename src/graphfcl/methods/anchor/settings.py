@@ -1,52 +1,78 @@
 """The settings of ANCHOR."""
 
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from graphfcl.errors import InputError
-from graphfcl.methods.settings import MethodSettings
+from graphfcl.methods.bases.settings import EncoderSettings
+from graphfcl.methods.settings import require_range
 from graphfcl.methods.shared.supervised_training import SupervisedSettings
-from graphfcl.methods.shared.training_state import require_range
 
-# Weight of the surroundings, hops, share and steps of smoothing, weight of links.
-Hops = tuple[float, int, float, int, float]
+Candidate = tuple[float, int, float, int, float]
+
+
+class Neighbourhood(NamedTuple):
+    """How the surroundings of a node count.
+
+    hop_weight: a₂, weight of the features around. hops: how far they reach. smoothing: s, the share that neighbours'
+    posteriors have. smoothing_steps: how often they are mixed in. links: β, the weight of whom classes link to.
+    """
+
+    hop_weight: float
+    hops: int
+    smoothing: float
+    smoothing_steps: int
+    links: float
 
 
 @dataclass(frozen=True)
-class AnchorSettings(MethodSettings):
-    """rank: columns of the basis B at most. raw_weight, encoder_weight: a₀ and a_z. shrinkage: ρ. temperature: T.
-
-    length_prior: nodes that the usual length of a mean counts for. rounds: how often means are estimated anew.
-    candidates: (a₂, hops, s, steps of smoothing, β) that validation sessions choose from; another than the first must
-    be better by ``margin``. hop_weight, hops, smoothing, smoothing_steps, links: fix them instead. ``pretraining`` is
-    the encoder's training.
-    """
+class AnchorSettings(EncoderSettings):
+    """The names of formulas are those of the module docstring of ``anchor/learner.py``."""
 
     hidden: int = 256
+    """Width of the encoder's first layer."""
     size: int = 128
+    """Width of the encoder's output."""
     last_relu: bool = False
+    """ReLU on the last encoder layer."""
     pretraining: SupervisedSettings = field(
         default_factory=lambda: SupervisedSettings(epochs=15, patience=5, learning_rate=0.01)
     )
+    """Training of the encoder on all classes of session 0."""
     rank: int = 1024
+    """Columns of the basis B at most."""
     raw_weight: float = 1.0
+    """Weight of a node's own features (a₀)."""
     encoder_weight: float = 0.7
+    """Weight of the encoder's output (a_z)."""
     shrinkage: float = 0.3
+    """How far the covariance is drawn to a multiple of the identity (ρ)."""
     temperature: float = 30.0
+    """Factor of the cosines (T)."""
     length_prior: float = 20.0
+    """Nodes that the usual length of a mean counts for."""
     rounds: int = 2
-    candidates: tuple[Hops, ...] = (
+    """How often the means are estimated from the visible nodes."""
+    candidates: tuple[Candidate, ...] = (
         (2.0, 2, 0.7, 3, 0.0),
         (2.0, 2, 0.0, 3, 0.5),
         (2.0, 4, 0.9, 10, 0.0),
         (0.5, 2, 0.3, 3, 0.0),
         (0.1, 2, 0.0, 3, 0.0),
     )
+    """(hop_weight, hops, smoothing, smoothing_steps, links) that validation sessions choose from."""
     margin: float = 0.01
+    """By how much another candidate than the first must be better."""
     hop_weight: float | None = None
+    """Weight of the features around (a₂), instead of choosing it."""
     hops: int | None = None
+    """How far the features around reach, instead of choosing it."""
     smoothing: float | None = None
+    """Share of the neighbours' posteriors (s), instead of choosing it."""
     smoothing_steps: int | None = None
+    """How often neighbours' posteriors are mixed in, instead of choosing it."""
     links: float | None = None
+    """Weight of whom classes link to (β), instead of choosing it."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -63,3 +89,15 @@ class AnchorSettings(MethodSettings):
             raise InputError(
                 "candidates is empty: give at least one of (hop_weight, hops, smoothing, smoothing_steps, links)."
             )
+
+    def neighbourhoods(self) -> list[Neighbourhood]:
+        """The candidates with what is fixed put in; each once."""
+        fixed = (self.hop_weight, self.hops, self.smoothing, self.smoothing_steps, self.links)
+        found: list[Neighbourhood] = []
+        for candidate in self.candidates:
+            five = (*candidate, 0.0)[:5]  # a candidate of four has no links
+            values = (own if given is None else given for own, given in zip(five, fixed, strict=True))
+            neighbourhood = Neighbourhood(*values)
+            if neighbourhood not in found:
+                found.append(neighbourhood)
+        return found

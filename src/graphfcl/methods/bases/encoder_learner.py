@@ -1,8 +1,9 @@
-"""What all learners of this package share: a pre-trained encoder, stages that can be interrupted, a state."""
+"""What all learners of this package share: a pre-trained encoder, stages that can be interrupted, a state of parts."""
 
-import hashlib
 from abc import abstractmethod
-from typing import Any, ClassVar, TypeVar
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
@@ -11,9 +12,12 @@ from torch import nn
 from graphfcl.errors import DivergenceError, InputError
 from graphfcl.graph import VisibleGraph
 from graphfcl.measures import balanced_accuracy, confusion_matrix
-from graphfcl.methods.learner import NO_STORE, SILENT, EncoderStore, Learner, LearnerState, Progress, Tensors
-from graphfcl.methods.settings import MethodSettings
-from graphfcl.methods.shared.supervised_training import SupervisedTraining, base_part
+from graphfcl.methods.bases.settings import EncoderSettings
+from graphfcl.methods.learner import NO_STORE, SILENT, EncoderStore, Labelled, Learner, LearnerState, Progress, Tensors
+from graphfcl.methods.settings import settings_as_json
+from graphfcl.methods.shared.embedding_cache import EmbeddingCache
+from graphfcl.methods.shared.parts import ClassMemory, Part
+from graphfcl.methods.shared.pretraining import Pretraining
 from graphfcl.methods.shared.training_state import (
     copy_weights,
     generator_from,
@@ -21,50 +25,71 @@ from graphfcl.methods.shared.training_state import (
     with_prefix,
     without_prefix,
 )
-from graphfcl.nn import ENCODERS, GraphInputs, Linear
+from graphfcl.nn import ENCODERS, Encoder, GraphInputs, Linear
 from graphfcl.stream import BaseSession, Session
 
-Settings = TypeVar("Settings", bound=MethodSettings)
+
+class Stage(StrEnum):
+    """How far session 0 is. A state says it in these words."""
+
+    NEW = "new"
+    PRE_TRAINING = "pre-training"
+    PRE_TRAINED = "pre-trained"
+    ENCODER = "encoder"
+    SESSION_ZERO = "session 0"
+    COSINE_HEAD = "cosine head"
+    PREPARED = "prepared"
+    META_TRAINING = "meta-training"
+    CHOOSING = "choosing"
+    REFIT = "refit"
+    FINISHING = "finishing"
+    READY = "ready"
 
 
-class GraphLearner(Learner):
+@dataclass(frozen=True)
+class StreamSizes:
+    """Numbers of a stream: feature columns, base classes, classes of session 0 (``many``), N (way) and K (shot)."""
+
+    features: int = 0
+    base: int = 0
+    many: int = 0
+    way: int = 1
+    shot: int = 1
+
+
+class EncoderLearner(Learner):
     """A learner on a graph encoder g_θ that was pre-trained on the base classes.
 
     A method says what it adds to the encoder (:meth:`_build`), how session 0 goes on after pre-training
     (:meth:`_train`), what an incremental session changes (:meth:`_learn`) and how all nodes are scored
-    (:meth:`_score_all`). Same settings, seed and machine: the same numbers.
+    (:meth:`_score_all`). What it keeps besides the network are :meth:`parts`. Same settings, seed and machine: the
+    same numbers.
+
+    memory: what is kept of labelled nodes. cache: what was computed for the graph last asked about.
+    network: has ``encoder`` and ``embed(inputs, rows)``.
     """
 
-    name: ClassVar[str]
-    settings_type: ClassVar[type[MethodSettings]]
-    settings: Any
-    network: Any  # has the encoder as ``network.encoder``
+    settings_type: ClassVar[type[Any]] = EncoderSettings
+    lasting_tensors: ClassVar[tuple[str, ...]] = ("network.",)
+    network: Any
+    pretraining: Pretraining
 
-    def __init__(
-        self, settings: MethodSettings | None = None, *, seed: int = 0, device: str | torch.device = "cpu"
-    ) -> None:
-        self.settings = settings or self.settings_type()
-        self.seed = seed
-        self.device = torch.device(device)
-        self.stage = "new"
+    def __init__(self, settings: Any = None, *, seed: int = 0, device: str | torch.device = "cpu") -> None:
+        super().__init__(settings, seed=seed, device=device)
+        self.stage = Stage.NEW
         self.random = np.random.default_rng([seed, 1])
         self.generator = torch.Generator(self.device).manual_seed(seed)
-        self.sizes = {"features": 0, "base": 0, "many": 0, "way": 1, "shot": 1}
+        self.sizes = StreamSizes()
         self.track = "transductive"
+        self.memory: Any = ClassMemory()
+        self.cache = EmbeddingCache(self._make_inputs)
         self.pretrained: Tensors = {}  # all weights right after pre-training, until the learner is ready
-        self.pretraining_seconds_ = 0.0
-        self.pretraining_reused_ = False  # whether another method had done it before
-        self._last_inputs: tuple[VisibleGraph, GraphInputs] | None = None
-        self._answers: tuple[VisibleGraph, np.ndarray] | None = None  # of the visible graph last asked about
 
     # What a method says
 
     @abstractmethod
-    def _build(self, encoder: nn.Module, start: torch.Generator) -> nn.Module:
-        """The network around the encoder, with weights drawn from ``start``, and what trains it."""
-
-    def _begin(self, base: BaseSession) -> None:
-        """Note what is kept of session 0, before any training."""
+    def _build(self, encoder: Encoder, start: torch.Generator) -> nn.Module:
+        """The network around the encoder, with weights drawn from ``start``."""
 
     @abstractmethod
     def _train(self, base: BaseSession, inputs: GraphInputs, progress: Progress) -> None:
@@ -78,102 +103,66 @@ class GraphLearner(Learner):
     def _score_all(self, inputs: GraphInputs) -> torch.Tensor:
         """(n, classes) scores of every node of a visible graph."""
 
-    def _own_tensors(self) -> Tensors:
-        return {}
+    def _keeps_weights(self) -> bool:
+        """Whether a session leaves what the network makes of a node as it is."""
+        return False
 
-    def _own_values(self) -> dict[str, Any]:
-        return {}
-
-    def _load_own(self, values: dict[str, Any], tensors: Tensors) -> None:
-        """The reverse of both; the network is built and has its weights."""
+    def parts(self) -> tuple[Part, ...]:
+        """What belongs to the state in this stage, besides the network; a method adds its own."""
+        running = (self.pretraining.training,) if self.stage == Stage.PRE_TRAINING else ()
+        return (self.memory, *running)
 
     # Session 0
 
     def fit(self, base: BaseSession, progress: Progress = SILENT, encoders: EncoderStore = NO_STORE) -> None:
-        inputs = self._inputs(base.visible_graph)
-        inputs.table = None
-        if self.stage == "new":
+        inputs = self.cache.inputs(base.visible_graph)
+        self.cache.weights_changed()
+        if self.stage == Stage.NEW:
             self._start(base, inputs)
         elif self.classes_ != base.classes or self.track != base.track:
-            raise InputError(
-                "this learner was fitted on other classes or another track: make a new one to fit it anew."
-            )
-        if self.stage == "pre-training":
+            raise InputError("this learner was fitted on other classes or another track: make a new one to fit it.")
+        if self.stage == Stage.PRE_TRAINING:
             self._pretrain(base, inputs, progress, encoders)
             self.pretrained = copy_weights(self.network)
-            self._enter("pre-trained", progress)
-        if self.stage != "ready":
+            self._enter(Stage.PRE_TRAINED, progress)
+        if self.stage != Stage.READY:
             self._train(base, inputs, progress)
-            self._enter("ready", progress)
+            self._enter(Stage.READY, progress)
         self._refuse_chance(base)
 
     def _start(self, base: BaseSession, inputs: GraphInputs) -> None:
         self.classes_, self.track = base.classes, base.track
-        self.sizes = {
-            "features": inputs.feature_count,
-            "base": len(base.base_classes),
-            "many": len(base.classes),
-            "way": base.way,
-            "shot": base.shot,
-        }
-        self._begin(base)
+        self.sizes = StreamSizes(
+            features=inputs.feature_count,
+            base=len(base.base_classes),
+            many=len(base.classes),
+            way=base.way,
+            shot=base.shot,
+        )
+        self.memory.begin(base)
         self._make_network()
-        self.stage = "pre-training"
+        self.stage = Stage.PRE_TRAINING
 
     def _make_network(self) -> None:
         """Encoder and head first, so that every method pre-trains from the same weights."""
         chosen = self.settings
         start = torch.Generator().manual_seed(self.seed)
         encoder = self._make_encoder(start, chosen.hidden)
-        head = Linear(chosen.size, self.sizes["base"], start).to(self.device)
-        self.pretraining = SupervisedTraining(encoder, head, chosen.pretraining)
+        head = Linear(chosen.size, self.sizes.base, start).to(self.device)
+        self.pretraining = Pretraining(encoder, head, chosen)
         self.network = self._build(encoder, start).to(self.device)
 
-    def _make_encoder(self, start: torch.Generator, hidden: int) -> nn.Module:
+    def _make_encoder(self, start: torch.Generator, hidden: int) -> Encoder:
         chosen = self.settings
         return ENCODERS[chosen.encoder](
-            self.sizes["features"],
-            hidden,
-            chosen.size,
-            start,
-            dropout=chosen.dropout,
-            last_relu=chosen.last_relu,
+            self.sizes.features, hidden, chosen.size, start, dropout=chosen.dropout, last_relu=chosen.last_relu
         ).to(self.device)
 
     def _pretrain(self, base: BaseSession, inputs: GraphInputs, progress: Progress, encoders: EncoderStore) -> None:
-        """The encoder of this graph, protocol and seed: computed here, or by another method before."""
-        encoder = self.network.encoder
-        self.pretraining_reused_ = True
+        found = self.pretraining.find(base, inputs, self, self.generator, progress, encoders)
+        self.pretraining_seconds_, self.pretraining_reused_ = found
 
-        def compute() -> Tensors:
-            self.pretraining_reused_ = False
-            train, validation = base_part(base)
-            self.pretraining.run(train, validation, inputs, self.generator, progress, self)
-            return {
-                **with_prefix("encoder", copy_weights(encoder)),
-                "generator": self.generator.get_state(),
-                "seconds": torch.tensor(self.pretraining.seconds, dtype=torch.float64),
-            }
-
-        found = encoders.get(self._encoder_key(base), compute)
-        encoder.load_state_dict(without_prefix("encoder", found))
-        self.generator.set_state(found["generator"])
-        self.pretraining_seconds_ = float(found["seconds"])
-
-    def _encoder_key(self, base: BaseSession) -> dict[str, Any]:
-        """What a pre-trained encoder depends on besides the graph."""
-        train, validation = base_part(base)
-        nodes = hashlib.sha256(b"".join(part.tobytes() for part in (*train, *validation)))
-        settings = self.settings.as_json()
-        names = ("encoder", "hidden", "size", "last_relu", "dropout", "pretraining")
-        return {
-            **{name: settings[name] for name in names},
-            "seed": self.seed,
-            "device": self.device.type,
-            "nodes": nodes.hexdigest(),
-        }
-
-    def _enter(self, stage: str, progress: Progress) -> None:
+    def _enter(self, stage: Stage, progress: Progress) -> None:
         """Start a stage; a checkpoint taken here begins it."""
         self.stage = stage
         progress.checkpoint(self)
@@ -181,7 +170,7 @@ class GraphLearner(Learner):
     def _refuse_chance(self, base: BaseSession) -> None:
         """A collapsed encoder puts every node in one place; its table would look like a result."""
         count = len(base.classes)
-        self._answers = None  # asked while it was trained, it had other weights
+        self.cache.weights_changed()  # asked while it was trained, it had other weights
         found = self.scores(base.visible_graph, base.validation)[:, :count].argmax(axis=1)
         accuracy = balanced_accuracy(confusion_matrix(base.validation_labels, found, count))
         sizes = np.bincount(base.validation_labels, minlength=count).clip(min=1)
@@ -194,90 +183,88 @@ class GraphLearner(Learner):
                 "another seed, a smaller learning rate, or last_relu=False."
             )
 
-    # Incremental sessions and scores
+    # Incremental sessions, scores and embeddings
 
     def learn(self, session: Session) -> None:
-        self._answers = None
+        self.cache.classes_changed()
         self.classes_ = self.classes_ + session.new_classes
-        inputs = self._inputs(session.visible_graph)
+        inputs = self.cache.inputs(session.visible_graph)
         if not self._keeps_weights():
-            inputs.table = None
+            self.cache.weights_changed()
         self._learn(session, inputs)
 
     def scores(self, visible: VisibleGraph, nodes: np.ndarray) -> np.ndarray:
         # All nodes are scored at once, whatever is asked: products of other shapes differ in their last digits.
-        if self._answers is None or self._answers[0] is not visible:
-            with torch.no_grad():
-                self._answers = (visible, self._score_all(self._inputs(visible)).cpu().numpy())
-        return self._answers[1][visible.rows(nodes)]
-
-    def embeddings(self, visible: VisibleGraph, nodes: np.ndarray) -> np.ndarray:
-        """(nodes, h) what the encoder makes of some nodes."""
         with torch.no_grad():
-            return self._embed_all(self._inputs(visible)).cpu().numpy()[visible.rows(nodes)]
+            return self.cache.scores(visible, self._score_all)[visible.rows(nodes)]
 
-    def _embed_all(self, inputs: GraphInputs) -> torch.Tensor:
-        if inputs.table is not None:
-            return inputs.table[:, : self.settings.size]
-        return self.network.encoder(self.network.encoder.rows(inputs, None))
+    def _embed(self, inputs: GraphInputs, rows: np.ndarray | None = None) -> torch.Tensor:
+        """(r, width) of some rows or of all: what scores need to know of them, the encoder's output first."""
+        return self.network.embed(inputs, rows)
 
-    def _keeps_weights(self) -> bool:
-        """Whether a session leaves what the network makes of a node as it is."""
-        return False
+    def _embeddings(self, inputs: GraphInputs) -> torch.Tensor:
+        """(n, width) of every node: those at hand, or one forward pass."""
+        known = self.cache.embeddings(inputs)
+        return self._embed(inputs) if known is None else known
 
-    def _table(self, inputs: GraphInputs, rows: np.ndarray | None) -> torch.Tensor:
-        """(r, width) what scores need to know of some rows, or of all: their embeddings, and whatever else."""
-        return self.network.encoder(self.network.encoder.rows(inputs, rows))
-
-    def embedding_table(self, visible: VisibleGraph) -> np.ndarray:
-        inputs = self._inputs(visible)
-        if inputs.table is None:
-            with torch.no_grad():
-                inputs.table = self._table(inputs, None)
-        return inputs.table.cpu().numpy()
-
-    def embed_rows(self, visible: VisibleGraph, rows: np.ndarray) -> np.ndarray:
+    def embeddings(self, visible: VisibleGraph) -> np.ndarray:
         with torch.no_grad():
-            return self._table(self._make_inputs(visible, sparing=True), rows).cpu().numpy()
+            found = self._embeddings(self.cache.inputs(visible))
+        self.cache.keep_embeddings(visible, found)
+        return found.cpu().numpy()
 
-    def use_table(self, visible: VisibleGraph, table: np.ndarray) -> None:
-        self._answers = None
-        self._inputs(visible).table = torch.from_numpy(table).to(self.device)
+    def embeddings_of_rows(self, visible: VisibleGraph, rows: np.ndarray) -> np.ndarray:
+        with torch.no_grad():
+            return self._embed(self._make_inputs(visible, sparing=True), rows).cpu().numpy()
 
-    def _inputs(self, visible: VisibleGraph) -> GraphInputs:
-        """The graph on the device; the last one is kept, with what was computed for it."""
-        if self._last_inputs is None or self._last_inputs[0] is not visible:
-            self._last_inputs = None  # make room before the next one
-            self._last_inputs = (visible, self._make_inputs(visible))
-        return self._last_inputs[1]
+    def use_embeddings(self, visible: VisibleGraph, embeddings: np.ndarray) -> None:
+        self.cache.classes_changed()
+        self.cache.keep_embeddings(visible, torch.from_numpy(embeddings).to(self.device))
+
+    def vectors_to_draw(self, visible: VisibleGraph, nodes: np.ndarray) -> np.ndarray | None:
+        with torch.no_grad():
+            found = self._embeddings(self.cache.inputs(visible))[:, : self.settings.size]
+        return found.cpu().numpy()[visible.rows(nodes)]
 
     def _make_inputs(self, visible: VisibleGraph, *, sparing: bool = False) -> GraphInputs:
         return GraphInputs(visible, self.device, sparing=sparing)
 
-    def _data_stored(self) -> dict[str, int]:
-        """Bytes kept of the data, by kind."""
-        return {}
+    # What is known of labelled nodes
+
+    def restate(self, visible: VisibleGraph, train: Labelled, supports: Labelled) -> bool:  # noqa: ARG002
+        self.cache.classes_changed()
+        return self.memory.restate(train, supports)
+
+    @property
+    def forgets_exactly(self) -> bool:
+        return self._keeps_weights() and self.memory.forgets_exactly
+
+    def drop_nodes(self, nodes: np.ndarray) -> None:
+        self.cache.classes_changed()
+        self.memory.drop(nodes)
+
+    def chosen(self) -> dict[str, Any]:
+        return {key: value for part in self.parts() for key, value in part.chosen().items()}
 
     def stored(self) -> dict[str, int]:
-        weights = sum(value.nbytes for value in self.network.state_dict().values()) if self.stage != "new" else 0
-        return {"nodes": 0, "features": 0, "embeddings": 0, **self._data_stored(), "weights": weights}
+        found = {"nodes": 0, "features": 0, "embeddings": 0, "weights": 0}
+        if self.stage != Stage.NEW:
+            found["weights"] = sum(value.nbytes for value in self.network.state_dict().values())
+        for part in self.parts():
+            for kind, size in part.stored().items():
+                found[kind] += size
+        return found
 
     # State
 
-    def _identity(self) -> dict[str, Any]:
-        return {"method": self.name, "settings": self.settings.as_json(), "seed": self.seed}
-
-    def _is_identity(self, saved: dict[str, Any]) -> bool:
-        """Whether a saved learner is of the same kind. A setting that it does not know yet must have its default."""
-        settings = {**type(self.settings)().as_json(), **(saved.get("settings") or {})}
-        return all({**saved, "settings": settings}.get(key) == value for key, value in self._identity().items())
-
     def state(self) -> LearnerState:
         values: dict[str, Any] = {
-            **self._identity(),
-            "stage": self.stage,
+            "method": self.name,
+            "settings": self.settings_as_json(),
+            "seed": self.seed,
+            "stage": self.stage.value,
             "classes": list(self.classes_),
-            "sizes": dict(self.sizes),
+            "sizes": asdict(self.sizes),
             "track": self.track,
             "device": self.device.type,
             "random": generator_state(self.random),
@@ -285,22 +272,20 @@ class GraphLearner(Learner):
             "pretraining_reused": self.pretraining_reused_,
         }
         tensors = {"generator": self.generator.get_state()}
-        if self.stage != "new":
-            values |= self._own_values()
-            tensors |= with_prefix("network", copy_weights(self.network)) | self._own_tensors()
-        if self.stage == "pre-training":
-            values |= {"pretraining": self.pretraining.values()}
-            tensors |= self.pretraining.tensors()
-        elif self.stage not in ("new", "ready"):
+        if self.stage != Stage.NEW:
+            tensors |= with_prefix("network", copy_weights(self.network))
+            for part in self.parts():
+                values |= part.values()
+                tensors |= part.tensors()
+        if self.stage not in (Stage.NEW, Stage.PRE_TRAINING, Stage.READY):
             tensors |= with_prefix("pretrained", self.pretrained)
         return LearnerState(tensors, values)
 
     def load_state(self, state: LearnerState) -> None:
         values, tensors = state.values, state.tensors
-        if not self._is_identity(values):
-            raise InputError("the saved learner has another method, seed or settings than this one: use the same ones.")
-        self.stage, self.classes_, self.sizes = values["stage"], tuple(values["classes"]), dict(values["sizes"])
-        self.track = values["track"]
+        self._refuse_another(values)
+        self.stage, self.classes_ = Stage(values["stage"]), tuple(values["classes"])
+        self.sizes, self.track = StreamSizes(**values["sizes"]), values["track"]
         self.pretraining_seconds_ = values["pretraining_seconds"]
         self.pretraining_reused_ = values["pretraining_reused"]
         self.random = generator_from(values["random"])
@@ -308,12 +293,18 @@ class GraphLearner(Learner):
             self.generator.set_state(tensors["generator"])
         else:  # generators of different devices have nothing in common
             self.generator.manual_seed(self.seed + 1)
-        self._answers = None
-        if self.stage == "new":
+        self.cache.weights_changed()
+        if self.stage == Stage.NEW:
             return
         self._make_network()
         self.network.load_state_dict(without_prefix("network", tensors))
-        self._load_own(values, tensors)
+        for part in self.parts():
+            part.load(values, tensors, self.device)
         self.pretrained = without_prefix("pretrained", tensors)
-        if self.stage == "pre-training":
-            self.pretraining.load(values["pretraining"], tensors)
+
+    def _refuse_another(self, saved: dict[str, Any]) -> None:
+        """A saved learner must be of the same kind. A setting that it does not know yet must have its default."""
+        settings = {**settings_as_json(type(self.settings)()), **(saved.get("settings") or {})}
+        found = (saved.get("method"), settings, saved.get("seed"))
+        if found != (self.name, self.settings_as_json(), self.seed):
+            raise InputError("the saved learner has another method, seed or settings than this one: use the same ones.")

@@ -1,31 +1,37 @@
 """Learners that meta-train in episodes: held-out classes stop the training, then it is repeated on all classes."""
 
 from abc import abstractmethod
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import torch
 from torch import nn
 
-from graphfcl.methods.bases.encoder_learner import GraphLearner
-from graphfcl.methods.learner import Progress, Tensors
-from graphfcl.methods.settings import Steps
+from graphfcl.methods.bases.encoder_learner import EncoderLearner, Stage
+from graphfcl.methods.learner import Progress
 from graphfcl.methods.shared.episodes import Episode, Sampler
 from graphfcl.methods.shared.meta_training import MetaTraining
+from graphfcl.methods.shared.parts import Part
+from graphfcl.methods.shared.prototype_memory import PrototypeMemory
+from graphfcl.methods.shared.prototype_network import Embedding
 from graphfcl.methods.shared.validation_sessions import ValidationSessions
 from graphfcl.nn import GraphInputs
-from graphfcl.stream import BaseSession
+from graphfcl.stream import BaseSession, Session
 
 
-class EpisodicLearner(GraphLearner):
-    """Three stages after pre-training: meta-training, choosing, refit.
+class EpisodicLearner(EncoderLearner):
+    """Three stages after pre-training: meta-training, choosing, refit. Classes are known by their prototypes.
 
-    A method says how episodes are drawn (:meth:`_sampler`), what a step does (:meth:`_step`), how held-out classes are
-    recognised (:meth:`_validate`), and what else validation sessions choose (:meth:`_choose`).
+    A method says how episodes are drawn (:meth:`_sampler`), what a step minimises (:meth:`_episode_loss`), and what
+    else validation sessions choose (:meth:`_choose`).
     """
 
     meta: MetaTraining
+    memory: PrototypeMemory
+
+    def __init__(self, settings: Any = None, *, seed: int = 0, device: str | torch.device = "cpu") -> None:
+        super().__init__(settings, seed=seed, device=device)
+        self.memory = PrototypeMemory()
 
     @abstractmethod
     def _sampler(self, base: BaseSession, pseudo_novel: np.ndarray) -> Sampler:
@@ -35,9 +41,9 @@ class EpisodicLearner(GraphLearner):
     def _episode_loss(self, inputs: GraphInputs, episode: Episode, *, by_class: bool = False) -> torch.Tensor:
         """What one optimiser step minimises; by_class: every class counts the same."""
 
-    @abstractmethod
     def _validate(self, inputs: GraphInputs, validation: ValidationSessions) -> float:
         """Score of the validation sessions with the weights as they are."""
+        return self.network.validate(inputs, validation)
 
     def _choose(
         self, base: BaseSession, inputs: GraphInputs, validation: ValidationSessions, progress: Progress
@@ -49,69 +55,55 @@ class EpisodicLearner(GraphLearner):
 
     def _finish(self, inputs: GraphInputs) -> None:
         """Last work on session 0, with the final weights."""
+        self.memory.finish(self.network, lambda: self._embedding(inputs), self.track, len(self.classes_))
 
-    def _meta_training(self, network: nn.Module) -> MetaTraining:
-        self.meta_episodes_ = 0  # as many as validation found best
-        return MetaTraining(network, self.settings, self._sampler)
+    def _meta_trained(self) -> nn.Module:
+        """What the steps of meta-training change."""
+        return self.network
+
+    def parts(self) -> tuple[Part, ...]:
+        return (*super().parts(), self.meta)
+
+    def _make_network(self) -> None:
+        super()._make_network()
+        self.meta = MetaTraining(self._meta_trained(), self.settings, self._sampler, self._episode_loss)
 
     def _train(self, base: BaseSession, inputs: GraphInputs, progress: Progress) -> None:
         validation = ValidationSessions.draw(base, self.seed)
-        if self.stage in ("pre-trained", "prepared"):
-            self._enter("meta-training" if self._can_meta_train(base) else "choosing", progress)
-        if self.stage == "meta-training":
-            self.meta_episodes_ = self.meta.run(
-                base, inputs, self._step, self.random, lambda: self._validate(inputs, validation), progress, self
-            )
-            self._enter("choosing", progress)
-        if self.stage == "choosing":
+        if self.stage in (Stage.PRE_TRAINED, Stage.PREPARED):
+            self._enter(Stage.META_TRAINING if self._can_meta_train(base) else Stage.CHOOSING, progress)
+        if self.stage == Stage.META_TRAINING:
+            self.meta.run(base, inputs, self.random, lambda: self._validate(inputs, validation), progress, self)
+            self._enter(Stage.CHOOSING, progress)
+        if self.stage == Stage.CHOOSING:
             self._choose(base, inputs, validation, progress)
             held_out = len(base.validation_columns) > 0
-            repeat = self.settings.refit and held_out and self.meta_episodes_ > 0
-            self._enter("refit" if repeat else "finishing", progress)
-        if self.stage == "refit":
+            repeat = self.settings.refit and held_out and self.meta.best_episodes > 0
+            self._enter(Stage.REFIT if repeat else Stage.FINISHING, progress)
+        if self.stage == Stage.REFIT:
             if self.meta.episode == 0:
                 self.network.load_state_dict(self.pretrained)
-            self.meta.repeat(base, inputs, self._step, self.random, self.meta_episodes_, progress, self)
+            self.meta.repeat(base, inputs, self.random, progress, self)
         self._finish(inputs)
 
-    def _enter(self, stage: str, progress: Progress) -> None:
-        self.meta.begin()
+    def _enter(self, stage: Stage, progress: Progress) -> None:
+        if stage == Stage.READY:
+            self.meta.end()
+        else:
+            self.meta.begin()
         super()._enter(stage, progress)
 
-    def _step(
-        self, inputs: GraphInputs, episode: Episode, optimiser: torch.optim.Adam, *, by_class: bool = False
-    ) -> torch.Tensor:
-        optimiser.zero_grad(set_to_none=True)
-        loss = self._episode_loss(inputs, episode, by_class=by_class)
-        loss.backward()
-        optimiser.step()
-        return loss.detach()
+    # Classes are known by prototypes
 
-    def chosen(self) -> dict[str, Any]:
-        return {"episodes": self.meta_episodes_}
+    def _embedding(self, inputs: GraphInputs) -> Embedding:
+        return self.network.embedding(inputs, self.cache.embeddings(inputs))
 
-    def _own_values(self) -> dict[str, Any]:
-        meta = {} if self.stage == "ready" else {"meta": self.meta.values()}
-        return {"meta_episodes": self.meta_episodes_, **meta}
+    def _keeps_weights(self) -> bool:
+        return True
 
-    def _own_tensors(self) -> Tensors:
-        return {} if self.stage == "ready" else self.meta.tensors()
+    def _learn(self, session: Session, inputs: GraphInputs) -> None:
+        count = len(self.classes_)
+        self.memory.learn(session, self.network, lambda: self._embedding(inputs), self.sizes.many, count)
 
-    def _load_own(self, values: dict[str, Any], tensors: Tensors) -> None:
-        self.meta_episodes_ = values["meta_episodes"]
-        if self.stage != "ready":
-            self.meta.load(values["meta"], tensors)
-
-
-def choose_steps(candidates: tuple[Steps, ...], score: Callable[[int, float], float], progress: Progress) -> Steps:
-    """The (steps, rate) of an incremental session that validation sessions like best.
-
-    No step at all comes first and wins a draw.
-    """
-    best, chosen = -np.inf, (0, 0.0)
-    for number, (steps, rate) in enumerate(((0, 0.0), *candidates)):
-        found = score(steps, rate)
-        if found > best:
-            best, chosen = found, (steps, rate)
-        progress.step("choosing fine-tuning", number + 1, len(candidates) + 1, score=best)
-    return chosen
+    def _score_all(self, inputs: GraphInputs) -> torch.Tensor:
+        return self.memory.scores(self.network, self._embedding(inputs), len(self.classes_))

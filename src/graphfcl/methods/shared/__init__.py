@@ -1,0 +1,1 @@
+"""Parts that learners have: each owns its state, and none knows a learner's class."""

@@ -1,94 +1,64 @@
-"""What several methods have in common besides their trunk: classes known by prototypes, and steps at a session."""
+"""How many steps an incremental session takes, and how long they are."""
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import torch
 
-from graphfcl.graph import VisibleGraph
-from graphfcl.methods.bases.encoder_learner import GraphLearner
-from graphfcl.methods.learner import Labelled, Tensors
-from graphfcl.methods.shared.prototype_memory import PrototypeMemory
-from graphfcl.nn import GraphInputs
-from graphfcl.stream import BaseSession, Session
+from graphfcl.methods.learner import Progress, Tensors
+from graphfcl.methods.settings import require_range
+from graphfcl.methods.shared.parts import Part
+
+Steps = tuple[int, float]
+STEP_CANDIDATES: tuple[Steps, ...] = ((5, 0.001), (20, 0.001), (5, 0.005), (20, 0.005))
 
 
-class KnowsPrototypes(GraphLearner):
-    """Classes are known by a :class:`PrototypeMemory`; a session adds prototypes, scores are −‖z − p_k‖²."""
+class FineTuning(Part):
+    """The (steps, rate) of an incremental session: fixed by settings, or chosen by validation sessions.
 
-    def __init__(self, *arguments: Any, **options: Any) -> None:
-        super().__init__(*arguments, **options)
-        self.memory = PrototypeMemory()
+    settings: has ``fine_tuning``, ``fine_tuning_steps`` and ``fine_tuning_rate``.
+    """
 
-    def _begin(self, base: BaseSession) -> None:
-        super()._begin(base)
-        self.memory.train = (base.train, base.train_labels)
-
-    def _learn(self, session: Session, inputs: GraphInputs) -> None:
-        self.memory.learn(self.network, inputs, session, self.sizes["many"], len(self.classes_))
-
-    def _keeps_weights(self) -> bool:
-        return True
-
-    def _table(self, inputs: GraphInputs, rows: np.ndarray | None) -> torch.Tensor:
-        return self.network.table(inputs, rows)
-
-    def restate(self, visible: VisibleGraph, train: Labelled, supports: Labelled) -> bool:  # noqa: ARG002
-        if self.memory.kept is not None:
-            return False
-        self._answers = None
-        self.memory.train, self.memory.supports = train, supports
-        return True
+    def __init__(self, settings: Any) -> None:
+        self.candidates: tuple[Steps, ...] = settings.fine_tuning
+        fixed = settings.fine_tuning_steps
+        self.fixed: Steps | None = None if fixed is None else (fixed, settings.fine_tuning_rate)
+        self.steps, self.rate = 0, 0.0
 
     @property
-    def forgets_exactly(self) -> bool:
-        return self._keeps_weights() and self.memory.kept is None
+    def mildest(self) -> Steps:
+        """What a session takes if no class could be held out to choose on: the first candidate."""
+        return self.candidates[0] if self.candidates else (0, 0.0)
 
-    def drop_nodes(self, nodes: np.ndarray) -> None:
-        self._answers = None
-        self.memory.train, self.memory.supports = (
-            (kept[0][stays], kept[1][stays])
-            for kept in (self.memory.train, self.memory.supports)
-            for stays in (~np.isin(kept[0], nodes),)
-        )
+    def take(self, steps: int, rate: float) -> None:
+        """Sessions take so many steps from now on."""
+        self.steps, self.rate = steps, rate
 
-    def _score_all(self, inputs: GraphInputs) -> torch.Tensor:
-        return self.memory.scores(self.network, inputs, len(self.classes_))
-
-    def _data_stored(self) -> dict[str, int]:
-        return {**super()._data_stored(), **self.memory.stored()}
-
-    def _own_tensors(self) -> Tensors:
-        return {**super()._own_tensors(), **self.memory.tensors()}
-
-    def _load_own(self, values: dict[str, Any], tensors: Tensors) -> None:
-        super()._load_own(values, tensors)
-        self.memory.load(tensors, self.device)
-
-
-class FineTunes(GraphLearner):
-    """A session takes (steps, rate) that validation sessions chose; where they could not, the mildest candidate."""
-
-    def __init__(self, *arguments: Any, **options: Any) -> None:
-        super().__init__(*arguments, **options)
-        self.fine_tuning_: tuple[int, float] = (0, 0.0)
-
-    def _fixed_steps(self) -> tuple[int, float] | None:
-        """Steps that the settings fix."""
-        steps = self.settings.fine_tuning_steps
-        return None if steps is None else (steps, self.settings.fine_tuning_rate)
-
-    def _mildest_steps(self) -> tuple[int, float]:
-        """What a session takes if no class was held out to choose on."""
-        return self.settings.fine_tuning[0] if self.settings.fine_tuning else (0, 0.0)
+    def choose(self, score: Callable[[int, float], float], progress: Progress) -> None:
+        """Take the candidate with the best validation score. No step at all comes first and wins a draw."""
+        best, chosen = -np.inf, (0, 0.0)
+        for number, (steps, rate) in enumerate(((0, 0.0), *self.candidates)):
+            found = score(steps, rate)
+            if found > best:
+                best, chosen = found, (steps, rate)
+            progress.step("choosing fine-tuning", number + 1, len(self.candidates) + 1, score=best)
+        self.take(*chosen)
 
     def chosen(self) -> dict[str, Any]:
-        steps, rate = self.fine_tuning_
-        return {**super().chosen(), "fine_tuning_steps": steps, "fine_tuning_rate": rate}
+        return {"fine_tuning_steps": self.steps, "fine_tuning_rate": self.rate}
 
-    def _own_values(self) -> dict[str, Any]:
-        return {**super()._own_values(), "fine_tuning": list(self.fine_tuning_)}
+    def values(self) -> dict[str, Any]:
+        return {"fine_tuning": [self.steps, self.rate]}
 
-    def _load_own(self, values: dict[str, Any], tensors: Tensors) -> None:
-        super()._load_own(values, tensors)
-        self.fine_tuning_ = (values["fine_tuning"][0], values["fine_tuning"][1])
+    def load(self, values: dict[str, Any], tensors: Tensors, device: torch.device) -> None:  # noqa: ARG002
+        self.take(*values["fine_tuning"])
+
+
+def check_steps(candidates: tuple[Steps, ...], steps: int | None, rate: float) -> None:
+    """Refuse impossible steps of an incremental session."""
+    require_range("fine_tuning_steps", steps, least=0)
+    require_range("fine_tuning_rate", rate, above=0)
+    for count, each in candidates:
+        require_range("fine_tuning, steps", count, least=0)
+        require_range("fine_tuning, rate", each, above=0)

@@ -1,15 +1,15 @@
-"""Meta-training in episodes (Section 4.1 of the paper): the loop, and its state."""
+"""Meta-training in episodes (Section 4.1 of the paper): draw an episode, take one step, again and again."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import torch
 from torch import nn
 
-from graphfcl.methods.learner import Learner, Progress
-from graphfcl.methods.settings import EpisodicSettings
+from graphfcl.methods.learner import Learner, Progress, Tensors
 from graphfcl.methods.shared.episodes import Episode, Sampler
+from graphfcl.methods.shared.parts import Part
 from graphfcl.methods.shared.training_state import (
     EarlyStopping,
     adam_tensors,
@@ -22,21 +22,29 @@ from graphfcl.methods.shared.training_state import (
 from graphfcl.nn import GraphInputs
 from graphfcl.stream import BaseSession
 
-Step = Callable[[GraphInputs, Episode, torch.optim.Adam], torch.Tensor]
-
-
 MakeSampler = Callable[[BaseSession, np.ndarray], Sampler]
 
 
-class MetaTraining:
+class EpisodeLoss(Protocol):
+    """What one step minimises; by_class: every class counts the same."""
+
+    def __call__(self, inputs: GraphInputs, episode: Episode, *, by_class: bool = False) -> torch.Tensor: ...
+
+
+class MetaTraining(Part):
     """Episodes, an optimiser step each; :meth:`run` and :meth:`repeat` go on from wherever the state stands.
 
+    network: what the steps change. settings: those of :class:`~graphfcl.methods.bases.settings.EpisodicSettings`.
     make_sampler: from session 0 and the pseudo-novel columns to train on to a row of episodes.
+    best_episodes: as many as validation found best.
     """
 
-    def __init__(self, network: nn.Module, settings: EpisodicSettings, make_sampler: MakeSampler) -> None:
-        self.network, self.settings, self.make_sampler = network, settings, make_sampler
+    def __init__(self, network: nn.Module, settings: Any, make_sampler: MakeSampler, episode_loss: EpisodeLoss) -> None:
+        self.network, self.settings = network, settings
+        self.make_sampler, self.episode_loss = make_sampler, episode_loss
         self.stopping = EarlyStopping(settings.patience, window=settings.validation_window)
+        self.best_episodes = 0
+        self.ended = False
         self.begin()
 
     def begin(self) -> None:
@@ -45,6 +53,11 @@ class MetaTraining:
         self.optimiser: torch.optim.Adam | None = None
         self.sampler: Sampler | None = None
         self._place: dict[str, Any] | None = None
+
+    def end(self) -> None:
+        """Meta-training is over: only ``best_episodes`` belongs to the state from now on."""
+        self.begin()
+        self.ended = True
 
     def new_optimiser(self, rate: float) -> torch.optim.Adam:
         return make_adam(self.network.parameters(), rate, self.settings.weight_decay)
@@ -57,19 +70,28 @@ class MetaTraining:
         if self.optimiser is None:
             self.optimiser = self.new_optimiser(self.settings.learning_rate)
 
+    def step(
+        self, inputs: GraphInputs, episode: Episode, optimiser: torch.optim.Adam, *, by_class: bool = False
+    ) -> torch.Tensor:
+        """One optimiser step on one episode; its loss."""
+        optimiser.zero_grad(set_to_none=True)
+        loss = self.episode_loss(inputs, episode, by_class=by_class)
+        loss.backward()
+        optimiser.step()
+        return loss.detach()
+
     def run(
         self,
         base: BaseSession,
         inputs: GraphInputs,
-        step: Step,
         random: np.random.Generator,
         validate: Callable[[], float],
         progress: Progress,
         learner: Learner,
-    ) -> int:
+    ) -> None:
         """Train on the classes that are not held out until validation no longer improves.
 
-        The best weights are put back, and their number of episodes is returned; the weights at the start count as 0.
+        The best weights are put back; the weights at the start count as 0 episodes.
         """
         self.prepare(base, np.setdiff1d(_pseudo_novel(base), base.validation_columns))
         total = self.settings.episodes
@@ -77,59 +99,68 @@ class MetaTraining:
             self.stopping.check(validate(), 0, self.network)
         stop = self.stopping.exhausted or self.episode >= total
         while not stop:
-            loss = self._train(inputs, step, random, total, "meta-training")
+            loss = self._train(inputs, random, total, "meta-training")
             score = validate()
             stop = self.stopping.check(score, self.episode, self.network) or self.episode >= total
             progress.step("meta-training", self.episode, total, loss=loss, score=score)
             progress.checkpoint(learner)
         self.network.load_state_dict(self.stopping.weights)
-        return self.stopping.step
+        self.best_episodes = self.stopping.step
 
     def repeat(
         self,
         base: BaseSession,
         inputs: GraphInputs,
-        step: Step,
         random: np.random.Generator,
-        episodes: int,
         progress: Progress,
         learner: Learner,
     ) -> None:
-        """So many episodes on all pseudo-novel classes."""
+        """As many episodes as were best, on all pseudo-novel classes."""
         self.prepare(base, _pseudo_novel(base))
-        while self.episode < episodes:
-            loss = self._train(inputs, step, random, episodes, "refit")
-            progress.step("refit", self.episode, episodes, loss=loss)
+        while self.episode < self.best_episodes:
+            loss = self._train(inputs, random, self.best_episodes, "refit")
+            progress.step("refit", self.episode, self.best_episodes, loss=loss)
             progress.checkpoint(learner)
 
-    def _train(self, inputs: GraphInputs, step: Step, random: np.random.Generator, total: int, stage: str) -> float:
+    def _train(self, inputs: GraphInputs, random: np.random.Generator, total: int, stage: str) -> float:
         """The episodes up to the next validation; their mean loss."""
         assert self.sampler is not None
         assert self.optimiser is not None
         count = min(self.settings.validate_every, total - self.episode)
         losses = torch.zeros((), device=inputs.device)
         for _ in range(count):
-            losses += step(inputs, self.sampler.sample(random), self.optimiser)
+            losses += self.step(inputs, self.sampler.sample(random), self.optimiser)
         self.episode += count
         return check_finite(losses / count, stage, self.episode)
 
-    def tensors(self) -> dict[str, torch.Tensor]:
-        """State of the loop, with :meth:`values`; the network's own weights are its owner's."""
+    def chosen(self) -> dict[str, Any]:
+        return {"episodes": self.best_episodes}
+
+    def tensors(self) -> Tensors:
+        """The network's own weights are its owner's."""
+        if self.ended:
+            return {}
         moments = {} if self.optimiser is None else adam_tensors(self.optimiser, "meta.optimiser")
         return {**with_prefix("meta.best", self.stopping.weights), **moments}
 
     def values(self) -> dict[str, Any]:
-        return {
+        if self.ended:
+            return {"meta_episodes": self.best_episodes}
+        running = {
             "episode": self.episode,
             "stopping": self.stopping.values(),
             "sampler": self._place if self.sampler is None else self.sampler.values(),
         }
+        return {"meta_episodes": self.best_episodes, "meta": running}
 
-    def load(self, values: dict[str, Any], tensors: dict[str, torch.Tensor]) -> None:
+    def load(self, values: dict[str, Any], tensors: Tensors, device: torch.device) -> None:  # noqa: ARG002
         self.begin()
-        self.episode = values["episode"]
-        self.stopping.load(values["stopping"], without_prefix("meta.best", tensors))
-        self._place = values["sampler"]
+        self.best_episodes, self.ended = values["meta_episodes"], "meta" not in values
+        if self.ended:
+            return
+        running = values["meta"]
+        self.episode, self._place = running["episode"], running["sampler"]
+        self.stopping.load(running["stopping"], without_prefix("meta.best", tensors))
         if any(name.startswith("meta.optimiser.") for name in tensors):
             self.optimiser = self.new_optimiser(self.settings.learning_rate)
             load_adam(self.optimiser, tensors, "meta.optimiser")

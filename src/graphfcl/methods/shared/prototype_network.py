@@ -1,6 +1,5 @@
-"""A prototypical network on a graph: encoder, node-level and task-level attention, and the loss of an episode."""
+"""A prototypical network on a graph: encoder, node-level attention, prototypes, and the loss of an episode."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -8,19 +7,18 @@ import torch
 from torch import nn
 
 from graphfcl.graph import VisibleGraph
-from graphfcl.methods.hag_meta.network import class_weights, hard_task_loss, query_shares, weighted_cross_entropy
 from graphfcl.methods.learner import Labelled
 from graphfcl.methods.shared.episodes import Episode
 from graphfcl.methods.shared.prototypes import (
     class_shares,
     leave_one_out_distances,
+    query_shares,
     squared_distances,
+    weighted_cross_entropy,
     weighted_prototypes,
 )
 from graphfcl.methods.shared.validation_sessions import ValidationSessions
-from graphfcl.nn import GcnRows, GraphInputs
-
-Loss = Callable[[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]
+from graphfcl.nn import Encoder, GcnRows, GraphInputs, Linear
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,40 +30,23 @@ class Embedding:
     attention: torch.Tensor | None
 
     def rows(self, nodes: np.ndarray) -> torch.Tensor:
+        """Where some nodes stand."""
         return torch.from_numpy(self.visible.rows(nodes)).to(self.values.device)
 
 
 class PrototypeNetwork(nn.Module):
-    """encoder g_θ; nla g_ψ and tla g_φ may be None.
+    """encoder: g_θ. nla: node-level attention g_ψ, or None.
 
-    hard: attention is taught the harder tasks. softmax: how the values of ``nla`` become weights inside a class.
+    softmax: how the values of ``nla`` become weights inside a class; otherwise they are divided by their sum.
     """
 
-    def __init__(
-        self,
-        encoder: nn.Module,
-        nla: nn.Module | None = None,
-        tla: nn.Module | None = None,
-        loss: Loss = weighted_cross_entropy,
-        *,
-        hard: bool = False,
-        softmax: bool = True,
-    ) -> None:
+    def __init__(self, encoder: Encoder, nla: nn.Module | None = None, *, softmax: bool = True) -> None:
         super().__init__()
-        self.encoder, self.nla, self.tla = encoder, nla, tla
-        self.loss, self.hard, self.softmax = loss, hard, softmax
+        self.encoder, self.nla, self.softmax = encoder, nla, softmax
 
-    @torch.no_grad()
-    def embed(self, inputs: GraphInputs) -> Embedding:
-        """All nodes, in evaluation mode."""
-        table = self.table(inputs) if inputs.table is None else inputs.table
-        if self.nla is None:
-            return Embedding(inputs.visible, table, None)
-        return Embedding(inputs.visible, table[:, :-1], table[:, -1])
-
-    def table(self, inputs: GraphInputs, rows: np.ndarray | None = None) -> torch.Tensor:
+    def embed(self, inputs: GraphInputs, rows: np.ndarray | None = None) -> torch.Tensor:
         """(r, h) embeddings of some rows or of all; with a node-level attention (r, h + 1), its values last."""
-        needed = self.encoder.rows(inputs, rows)  # type: ignore[operator]
+        needed = self.encoder.rows(inputs, rows)
         values = self.encoder(needed)
         if self.nla is None:
             return values
@@ -74,14 +55,22 @@ class PrototypeNetwork(nn.Module):
         return torch.cat([values, self.nla(needed)[:, None]], dim=1)
 
     @torch.no_grad()
-    def prototypes(self, embedding: Embedding, many: Labelled, few: Labelled, count: int) -> torch.Tensor:
-        """(count, h): means over the nodes of ``many``, attended sums over those of ``few``; both (nodes, columns)."""
+    def embedding(self, inputs: GraphInputs, known: torch.Tensor | None = None) -> Embedding:
+        """All nodes, in evaluation mode. known: what :meth:`embed` answered for this graph before."""
+        found = self.embed(inputs) if known is None else known
+        if self.nla is None:
+            return Embedding(inputs.visible, found, None)
+        return Embedding(inputs.visible, found[:, :-1], found[:, -1])
+
+    @torch.no_grad()
+    def prototypes(self, embedding: Embedding, train: Labelled, supports: Labelled, class_count: int) -> torch.Tensor:
+        """(classes, h): means over the nodes of ``train``, attended sums over ``supports``; both (nodes, columns)."""
         parts = []
-        for (nodes, columns), attention in ((few, embedding.attention), (many, None)):
+        for (nodes, columns), attention in ((supports, embedding.attention), (train, None)):
             rows, classes = embedding.rows(nodes), torch.from_numpy(columns).to(embedding.values.device)
             values = None if attention is None else attention[rows]
-            shares = class_shares(classes, count, values, softmax=self.softmax)
-            parts.append(weighted_prototypes(embedding.values[rows], shares, classes, count))
+            shares = class_shares(classes, class_count, values, softmax=self.softmax)
+            parts.append(weighted_prototypes(embedding.values[rows], shares, classes, class_count))
         return parts[0] + parts[1]
 
     @staticmethod
@@ -92,10 +81,10 @@ class PrototypeNetwork(nn.Module):
 
     def validate(self, inputs: GraphInputs, validation: ValidationSessions) -> float:
         """Score of the validation sessions, with the prototypes that classes have then."""
-        embedding = self.embed(inputs)
+        embedding = self.embedding(inputs)
 
-        def predict(many: Labelled, few: Labelled, count: int, nodes: np.ndarray) -> np.ndarray:
-            prototypes = self.prototypes(embedding, many, few, count)
+        def predict(train: Labelled, supports: Labelled, class_count: int, nodes: np.ndarray) -> np.ndarray:
+            prototypes = self.prototypes(embedding, train, supports, class_count)
             return self.scores(embedding, nodes, prototypes).argmax(dim=1).cpu().numpy()
 
         return validation.score(predict)
@@ -106,7 +95,7 @@ class PrototypeNetwork(nn.Module):
         """The loss of one episode; dropout is off without a generator. by_class: every class counts the same."""
         count, few, device = episode.class_count, episode.few_shot, inputs.device
         rows = inputs.visible.rows(np.concatenate([episode.supports, episode.queries]))
-        needed = self.encoder.rows(inputs, rows, lead=few)  # type: ignore[operator]
+        needed = self.encoder.rows(inputs, rows, lead=few)
         embeddings = self.encoder(needed, generator)
         supports, queries = embeddings[: episode.supports.size], embeddings[episode.supports.size :]
         classes, labels = (torch.from_numpy(a).to(device) for a in (episode.support_classes, episode.query_classes))
@@ -121,14 +110,41 @@ class PrototypeNetwork(nn.Module):
         if (episode.own >= 0).any():
             own = torch.from_numpy(episode.own).to(device)
             distances = leave_one_out_distances(distances, queries, prototypes, own, supports, shares, classes)
+        return self.loss(distances, prototypes, labels, query_shares(labels, count, by_class), episode)
 
-        balance = query_shares(labels, count, by_class)
-        if self.tla is None:
-            return self.loss(distances, labels, torch.zeros(count, device=device), balance)
-        tasks, task_of_class = (torch.from_numpy(a).to(device) for a in (episode.tasks, episode.task_of_class))
-        task_weights = self.tla(prototypes, tasks, episode.base_count, len(episode.tasks))
-        weights = class_weights(task_weights, task_of_class)
-        if not self.hard:
-            return self.loss(distances, labels, weights, balance)
-        teaching = hard_task_loss(distances, labels, task_weights, task_of_class)
-        return self.loss(distances, labels, weights.detach(), balance) + teaching
+    def loss(
+        self,
+        distances: torch.Tensor,
+        prototypes: torch.Tensor,  # noqa: ARG002
+        labels: torch.Tensor,
+        shares: torch.Tensor,
+        episode: Episode,
+    ) -> torch.Tensor:
+        """Of (q, classes) distances of queries to the prototypes; shares: (q,) what each query counts.
+
+        Here the cross-entropy; a method may weigh classes.
+        """
+        return weighted_cross_entropy(
+            distances, labels, torch.zeros(episode.class_count, device=distances.device), shares
+        )
+
+
+class NodeLevelAttention(nn.Module):
+    """g_ψ: how much each support counts in its class's prototype.
+
+    λ_j = MLP(h_j) with h two graph convolutions of X (d → 32 → 16, ReLU on both); λ̃_j = σ(log(degree_j + ε) · λ_j);
+    the weights are softmax(λ̃) over the supports of the class.
+    """
+
+    def __init__(self, features: int, hidden: int, size: int, generator: torch.Generator) -> None:
+        super().__init__()
+        self.first = Linear(features, hidden, generator)
+        self.second = Linear(hidden, size, generator)
+        self.last = Linear(size, 1, generator)
+
+    def forward(self, rows: GcnRows) -> torch.Tensor:
+        """(r,) λ̃ of the rows, each in (0, 1)."""
+        hidden = torch.relu(rows.inputs @ self.first.weight + self.first.bias)
+        hidden = torch.relu(rows.aggregate(hidden @ self.second.weight) + self.second.bias)
+        value = self.last(hidden).squeeze(1)
+        return torch.sigmoid(rows.log_degrees.to(value.dtype) * value)

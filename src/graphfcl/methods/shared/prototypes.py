@@ -1,4 +1,4 @@
-"""Class prototypes and distances to them. Nothing here loops over classes."""
+"""Class prototypes, distances to them, and the loss of queries. Nothing here loops over classes."""
 
 import torch
 
@@ -54,3 +54,21 @@ def leave_one_out_distances(
     without = (prototypes[label] - share * embeddings[support]) / (1 - share)
     replaced = ((queries[asked] - without) ** 2).sum(dim=1)
     return distances.index_put((asked, label), replaced)
+
+
+def query_shares(labels: torch.Tensor, classes: int, by_class: bool) -> torch.Tensor:
+    """(q,) weights that add up to 1: the same for every query, or for every class that has queries."""
+    if not by_class:
+        return torch.full(labels.shape, 1 / labels.numel(), device=labels.device)
+    counts = torch.zeros(classes, device=labels.device).index_add(
+        0, labels, torch.ones(labels.shape, device=labels.device)
+    )
+    return 1 / (counts[labels] * (counts > 0).sum())
+
+
+def weighted_cross_entropy(
+    distances: torch.Tensor, labels: torch.Tensor, weights: torch.Tensor, shares: torch.Tensor
+) -> torch.Tensor:
+    """L = −Σ_q share_q (1 + w_{y_q}) log p(y_q | q), p the softmax over negative squared distances."""
+    log_likelihood = torch.log_softmax(-distances, dim=1).gather(1, labels[:, None]).squeeze(1)
+    return -(shares.to(distances.dtype) * (1 + weights[labels]) * log_likelihood).sum()

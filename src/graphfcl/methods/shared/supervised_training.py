@@ -13,18 +13,19 @@ from typing import Any
 import torch
 from torch import nn
 
-from graphfcl.methods.learner import SILENT, Labelled, Learner, Progress
+from graphfcl.methods.learner import SILENT, Labelled, Learner, Progress, Tensors
+from graphfcl.methods.settings import require_range
+from graphfcl.methods.shared.parts import Part
 from graphfcl.methods.shared.training_state import (
     EarlyStopping,
     adam_tensors,
     check_finite,
     load_adam,
     make_adam,
-    require_range,
     with_prefix,
     without_prefix,
 )
-from graphfcl.nn import GraphInputs
+from graphfcl.nn import Encoder, GraphInputs
 from graphfcl.stream import BaseSession
 
 HeadLoss = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
@@ -32,11 +33,18 @@ HeadLoss = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 
 @dataclass(frozen=True)
 class SupervisedSettings:
+    """Supervised training that validation nodes stop."""
+
     epochs: int = 100
+    """Epochs at most."""
     steps_per_epoch: int = 10
+    """Full-batch steps between two validations."""
     patience: int = 10
+    """Epochs in a row without a better validation accuracy that end the training."""
     learning_rate: float = 0.005
+    """Adam's rate."""
     weight_decay: float = 0.0005
+    """Adam's weight decay."""
 
     def __post_init__(self) -> None:
         for name in ("epochs", "steps_per_epoch", "patience"):
@@ -45,24 +53,27 @@ class SupervisedSettings:
         require_range("pretraining.weight_decay", self.weight_decay, least=0)
 
 
-class SupervisedTraining:
+class SupervisedTraining(Part):
     """The loop and its state; :meth:`run` goes on from wherever the state stands.
 
     loss: of (n, classes) logits and (n,) labels. balanced: validation accuracy is the mean recall over classes.
+    stage: what messages call it. name: what its values are called in a state.
     """
 
     def __init__(
         self,
-        encoder: nn.Module,
+        encoder: Encoder,
         head: nn.Module,
         settings: SupervisedSettings,
         *,
         stage: str = "pre-training",
+        name: str = "training",
         loss: HeadLoss = nn.functional.cross_entropy,
         balanced: bool = False,
     ) -> None:
+        self.encoder, self.head = encoder, head
         self.network = nn.ModuleDict({"encoder": encoder, "head": head})
-        self.settings, self.stage, self.loss, self.balanced = settings, stage, loss, balanced
+        self.settings, self.stage, self.name, self.loss, self.balanced = settings, stage, name, loss, balanced
         self.optimiser = make_adam(self.network.parameters(), settings.learning_rate, settings.weight_decay)
         self.stopping = EarlyStopping(settings.patience)
         self.epoch = 0
@@ -83,7 +94,7 @@ class SupervisedTraining:
         """
         rows, labels = _on_device(train, inputs)
         asked, asked_labels = _on_device(validation, inputs)
-        needed = self.network["encoder"].rows(inputs, None)  # type: ignore[operator]
+        needed = self.encoder.rows(inputs, None)
         total = self.settings.epochs
         stop = self.stopping.exhausted or self.epoch >= total
         while not stop:
@@ -101,15 +112,14 @@ class SupervisedTraining:
     def run_epochs(self, train: Labelled, epochs: int, inputs: GraphInputs, generator: torch.Generator) -> None:
         """So many epochs, without validation."""
         rows, labels = _on_device(train, inputs)
-        needed = self.network["encoder"].rows(inputs, None)  # type: ignore[operator]
+        needed = self.encoder.rows(inputs, None)
         for _ in range(epochs):
             check_finite(self._epoch(needed, rows, labels, generator), self.stage, self.epoch)
 
     def _epoch(self, needed: Any, rows: torch.Tensor, labels: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-        encoder, head = self.network["encoder"], self.network["head"]
         for _ in range(self.settings.steps_per_epoch):
             self.optimiser.zero_grad(set_to_none=True)
-            loss = self.loss(head(encoder(needed, generator)[rows]), labels)
+            loss = self.loss(self.head(self.encoder(needed, generator)[rows]), labels)
             loss.backward()
             self.optimiser.step()
         self.epoch += 1
@@ -117,29 +127,29 @@ class SupervisedTraining:
 
     @torch.no_grad()
     def _accuracy(self, needed: Any, rows: torch.Tensor, labels: torch.Tensor) -> float:
-        encoder, head = self.network["encoder"], self.network["head"]
-        right = (head(encoder(needed)[rows]).argmax(dim=1) == labels).to(torch.float64)
+        right = (self.head(self.encoder(needed)[rows]).argmax(dim=1) == labels).to(torch.float64)
         if not self.balanced:
             return float(right.mean())
         counts = torch.bincount(labels)
         recalls = torch.bincount(labels, weights=right)[counts > 0] / counts[counts > 0]
         return float(recalls.mean())
 
-    def tensors(self) -> dict[str, torch.Tensor]:
-        """State of the loop, with :meth:`values`; the encoder's own weights are its owner's."""
+    def tensors(self) -> Tensors:
+        """The encoder's own weights are its owner's."""
         return {
             **with_prefix("supervised.best", self.stopping.weights),
-            **with_prefix("supervised.head", dict(self.network["head"].state_dict())),
+            **with_prefix("supervised.head", dict(self.head.state_dict())),
             **adam_tensors(self.optimiser, "supervised.optimiser"),
         }
 
     def values(self) -> dict[str, Any]:
-        return {"epoch": self.epoch, "seconds": self.seconds, "stopping": self.stopping.values()}
+        return {self.name: {"epoch": self.epoch, "seconds": self.seconds, "stopping": self.stopping.values()}}
 
-    def load(self, values: dict[str, Any], tensors: dict[str, torch.Tensor]) -> None:
-        self.epoch, self.seconds = values["epoch"], values["seconds"]
-        self.stopping.load(values["stopping"], without_prefix("supervised.best", tensors))
-        self.network["head"].load_state_dict(without_prefix("supervised.head", tensors))
+    def load(self, values: dict[str, Any], tensors: Tensors, device: torch.device) -> None:  # noqa: ARG002
+        own = values[self.name]
+        self.epoch, self.seconds = own["epoch"], own["seconds"]
+        self.stopping.load(own["stopping"], without_prefix("supervised.best", tensors))
+        self.head.load_state_dict(without_prefix("supervised.head", tensors))
         load_adam(self.optimiser, tensors, "supervised.optimiser")
 
 

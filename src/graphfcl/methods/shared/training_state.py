@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from graphfcl.errors import DivergenceError, InputError
+from graphfcl.errors import DivergenceError
 
 
 def make_adam(parameters: Iterable[nn.Parameter], rate: float, weight_decay: float) -> torch.optim.Adam:
@@ -98,25 +98,6 @@ class EarlyStopping:
         self.score = -math.inf if score is None else score
         self.step, self.stale, self.weights = values["step"], values["stale"], weights
         self.recent = list(values["recent"])
-
-
-def require_range(
-    name: str,
-    value: float | None,
-    *,
-    least: float | None = None,
-    above: float | None = None,
-    below: float | None = None,
-) -> None:
-    """Refuse a setting outside its range; None is always in it."""
-    if value is None:
-        return
-    if least is not None and value < least:
-        raise InputError(f"{name} is {value}; it must be at least {least}.")
-    if above is not None and value <= above:
-        raise InputError(f"{name} is {value}; it must be above {above}.")
-    if below is not None and value >= below:
-        raise InputError(f"{name} is {value}; it must be below {below}.")
 
 
 def check_finite(loss: torch.Tensor, stage: str, step: int) -> float:

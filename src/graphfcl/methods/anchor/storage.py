@@ -1,0 +1,86 @@
+"""How ANCHOR is stored: in the few bits to which session 0 rounded it."""
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from graphfcl.methods.anchor.class_sums import Anchors
+from graphfcl.methods.anchor.features import in_steps, symmetric
+from graphfcl.methods.anchor.settings import Neighbourhood
+from graphfcl.methods.learner import Tensors
+from graphfcl.methods.shared.parts import Part
+
+FIRST_LAYER = "network.encoder.first.weight"
+
+
+class AnchorKnowledge(Part):
+    """What ANCHOR knows besides its encoder.
+
+    frame: what session 0 fixed: basis, centres, middle, whitening. anchors: class sums. neighbourhood: what validation
+    sessions chose. first_layer: answers the encoder's first weights, which are stored in 8 bits once the frame is
+    fixed.
+    """
+
+    def __init__(self, neighbourhood: Neighbourhood, first_layer: Callable[[], torch.Tensor]) -> None:
+        self.frame: Tensors = {}
+        self.anchors = Anchors.empty()
+        self.neighbourhood = neighbourhood
+        self._first_layer = first_layer
+
+    def round_first_layer(self) -> None:
+        """To the 8 bits in which it is stored."""
+        steps, scales = in_steps(self._first_layer())
+        self._first_layer().copy_(steps * scales)
+        self.frame["first.scales"] = scales
+
+    @property
+    def is_fixed(self) -> bool:
+        """Whether session 0 is over."""
+        return "whitening" in self.frame
+
+    def _stored_frame(self) -> Tensors:
+        """The basis in 8 bits, of the symmetric root the upper half in 16."""
+        frame = {name: tensor.cpu() for name, tensor in self.frame.items()}
+        rows, columns = torch.triu_indices(*frame["whitening"].shape)
+        steps = (frame["basis"] / frame["basis.scales"]).round().to(torch.int8)
+        return {**frame, "basis": steps, "whitening": frame["whitening"][rows, columns].half()}
+
+    def chosen(self) -> dict[str, Any]:
+        return self.neighbourhood._asdict()
+
+    def stored(self) -> dict[str, int]:
+        embeddings = self.anchors.sums.nbytes + self.anchors.counts.nbytes
+        if not self.is_fixed:
+            return {"embeddings": embeddings}
+        spared = 3 * self._first_layer().nbytes // 4  # of the network's 32 bits
+        frame = sum(tensor.nbytes for tensor in self._stored_frame().values())
+        return {"embeddings": embeddings, "weights": frame - spared}
+
+    def values(self) -> dict[str, Any]:
+        return {"hop": list(self.neighbourhood)}
+
+    def tensors(self) -> Tensors:
+        kept: Tensors = {}
+        if self.is_fixed:
+            steps = (self._first_layer() / self.frame["first.scales"]).round().to(torch.int8)
+            kept = {FIRST_LAYER: steps.cpu()}
+            kept |= {f"frame.{name}": tensor for name, tensor in self._stored_frame().items()}
+        return {**kept, **self.anchors.tensors()}
+
+    def load(self, values: dict[str, Any], tensors: Tensors, device: torch.device) -> None:
+        weight, hops, smoothing, steps, *links = values["hop"]  # a state may be older than links
+        self.neighbourhood = Neighbourhood(weight, hops, smoothing, steps, *(links or [0.0]))
+        self.frame = {
+            name.removeprefix("frame."): tensor.to(device)
+            for name, tensor in tensors.items()
+            if name.startswith("frame.")
+        }
+        if self.frame:
+            if "first.scales" in self.frame:
+                self._first_layer().mul_(self.frame["first.scales"])
+            else:  # it was once stored in 16 bits
+                self.round_first_layer()
+            self.frame["basis"] = self.frame["basis"].float() * self.frame["basis.scales"]
+            self.frame["whitening"] = symmetric(self.frame["whitening"].float())
+        self.anchors = Anchors.load(tensors, device)
