@@ -1,7 +1,8 @@
 """Files are replaced as a whole or not at all."""
 
+import os
 from pathlib import Path
-from typing import BinaryIO
+from typing import Any, BinaryIO
 
 import pytest
 
@@ -17,6 +18,31 @@ def test_a_reader_keeps_the_old_content_while_the_new_one_arrives(tmp_path: Path
         assert reader.read() == b"old"
     assert path.read_bytes() == b"new and longer"
     assert [each.name for each in path.parent.iterdir()] == ["result.json"]
+
+
+def test_the_content_is_on_the_disk_before_its_name_and_the_name_before_the_end(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A power cut cannot be had in a test; what is asked of the disk, and in which order, can be seen."""
+    seen: list[tuple[str, bytes | Path]] = []
+    plain_sync, plain_replace = os.fsync, os.replace
+
+    def sync(descriptor: int) -> None:
+        flushed = Path(os.readlink(f"/proc/self/fd/{descriptor}"))
+        seen.append(("folder", flushed) if flushed.is_dir() else ("content", flushed.read_bytes()))
+        plain_sync(descriptor)
+
+    def replace(source: Any, target: Any) -> None:
+        seen.append(("name", Path(target)))
+        plain_replace(source, target)
+
+    monkeypatch.setattr(os, "fsync", sync)
+    monkeypatch.setattr(os, "replace", replace)
+    path = tmp_path / "result.json"
+    for content in (b"old", b"new and longer"):
+        seen.clear()
+        write_durably(path, lambda file, content=content: file.write(content))  # type: ignore[misc]
+        assert seen == [("content", content), ("name", path), ("folder", tmp_path)]
 
 
 @pytest.mark.parametrize(("failure", "raised"), [(OSError(28, "No space left"), InputError), (KeyError(), KeyError)])

@@ -6,6 +6,7 @@ import json
 import multiprocessing
 import os
 import re
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -30,8 +31,6 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def folder(kept: Path, tmp_path: Path) -> Path:
-    import shutil
-
     return Path(shutil.copytree(kept, tmp_path / "model"))
 
 
@@ -55,8 +54,6 @@ def test_versions_are_numbered_and_share_what_did_not_change(folder: Path) -> No
 
 
 def test_a_loaded_model_answers_the_same_without_and_with_the_cache(folder: Path) -> None:
-    import shutil
-
     with_cache = GraphClassifier.load(folder)
     assert with_cache._scores is not None
     shutil.rmtree(folder / "cache")
@@ -225,8 +222,8 @@ def test_a_folder_that_cannot_be_written(folder: Path, monkeypatch: pytest.Monke
         model.save(folder)
 
 
-def test_everything_is_flushed_before_what_refers_to_it(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The order of write, fsync, rename and fsync of the folder: SIGKILL cannot reveal a missing one."""
+def recorded(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, str]]:
+    """Every fsync and every rename from now on."""
     calls: list[tuple[str, str]] = []
     plain_sync, plain_replace = os.fsync, os.replace
 
@@ -240,6 +237,12 @@ def test_everything_is_flushed_before_what_refers_to_it(folder: Path, monkeypatc
 
     monkeypatch.setattr(os, "fsync", sync)
     monkeypatch.setattr(os, "replace", replace)
+    return calls
+
+
+def test_everything_is_flushed_before_what_refers_to_it(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The order of write, fsync, rename and fsync of the folder: SIGKILL cannot reveal a missing one."""
+    calls = recorded(monkeypatch)
     with ModelFolder(folder).editing() as model:
         model.learn({"nine": members("class-09")[:5]})
         model.add_edges(members("class-09")[:2], members("class-09")[2:4])
@@ -251,6 +254,25 @@ def test_everything_is_flushed_before_what_refers_to_it(folder: Path, monkeypatc
         assert calls[place + 1] == ("fsync", str(target.parent)), "and the name is, before anything else happens"
     kinds = [target.parent.name if target.name != "current" else "current" for target in targets]
     assert kinds == ["objects"] * kinds.count("objects") + ["versions", "current", "cache"]
+
+
+def test_files_that_a_killed_writer_left_are_flushed_before_a_page_names_them(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = GraphClassifier.load(folder)
+    shutil.rmtree(folder / "versions")
+    (folder / "current").unlink()
+    calls = recorded(monkeypatch)
+    model.save(folder)
+    page = next(place for place, (kind, _) in enumerate(calls) if kind == "rename")
+    assert calls[page][1].endswith("/versions/000001.json"), "the files were there and are not written again"
+    assert ("fsync", str(folder / "objects")) in calls[:page]
+
+
+def test_the_name_of_a_new_folder_is_flushed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = recorded(monkeypatch)
+    with ModelFolder(tmp_path / "new").writing():
+        assert ("fsync", str(tmp_path)) in calls
 
 
 def _learn_in_another_process(folder: str, name: str, nodes: list[Any], ready: Any) -> None:

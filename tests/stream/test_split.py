@@ -1,0 +1,58 @@
+"""What the seed draws of the pseudo-novel classes: those held out, and their tasks."""
+
+from collections.abc import Callable
+
+import pytest
+
+from graphfcl.graph import Graph
+from graphfcl.stream import BaseSession, Protocol, make_stream
+from tests.graphs import random_graph
+
+PSEUDO_NOVEL = range(3, 15)  # their columns
+SEEDS = range(40)
+
+
+@pytest.fixture(scope="module")
+def graph() -> Graph:
+    return random_graph(0, [30] * 3 + [12] * 14, density=0.005)
+
+
+@pytest.fixture(scope="module")
+def sessions(graph: Graph) -> list[BaseSession]:
+    """Session 0 by seed."""
+    return [base_of(graph, seed) for seed in SEEDS]
+
+
+def base_of(graph: Graph, seed: int) -> BaseSession:
+    return make_stream(graph, Protocol(base=3, pseudo_novel=len(PSEUDO_NOVEL), way=2), seed=seed).base
+
+
+def held_out(base: BaseSession) -> object:
+    return base.validation_columns
+
+
+def tasks(base: BaseSession) -> object:
+    return base.pseudo_novel_tasks
+
+
+@pytest.mark.parametrize("drawn", [held_out, tasks])
+def test_a_seed_gives_one_draw_and_others_give_others(
+    graph: Graph, sessions: list[BaseSession], drawn: Callable[[BaseSession], object]
+) -> None:
+    for seed in (0, 7):
+        assert drawn(base_of(graph, seed)) == drawn(sessions[seed])
+    assert len({drawn(base) for base in sessions}) > len(SEEDS) / 2
+
+
+def test_every_pseudo_novel_class_is_held_out_by_some_seed(sessions: list[BaseSession]) -> None:
+    assert {column for base in sessions for column in base.validation_columns} == set(PSEUDO_NOVEL)
+
+
+def test_every_two_pseudo_novel_classes_are_rarely_one_task(sessions: list[BaseSession]) -> None:
+    together: dict[frozenset[int], int] = {}
+    for base in sessions:
+        assert sorted(column for task in base.pseudo_novel_tasks for column in task) == list(PSEUDO_NOVEL)
+        for task in base.pseudo_novel_tasks:
+            together[frozenset(task)] = together.get(frozenset(task), 0) + 1
+    assert len(together) > 60, "of the 66 pairs nearly all occur"
+    assert max(together.values()) < len(SEEDS) / 2
