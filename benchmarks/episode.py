@@ -34,7 +34,7 @@ class Bench:
         self.base = stream.base
         self.inputs = GraphInputs(self.base.visible_graph, self.learner.device)
         self.learner._start(self.base, self.inputs)
-        columns = np.arange(self.learner.sizes["base"], self.learner.sizes["many"])
+        columns = np.arange(self.learner.sizes.base, self.learner.sizes.many)
         self.learner.meta.prepare(self.base, columns)
         self.episode = self.sample()
         for _ in range(columns.size // self.base.way - 1):
@@ -51,7 +51,7 @@ class Bench:
     def run_episode(self) -> None:
         """One of average size: the sampler goes through all sizes in turn."""
         assert self.learner.meta.optimiser is not None
-        self.learner._step(self.inputs, self.sample(), self.learner.meta.optimiser)
+        self.learner.meta.step(self.inputs, self.sample(), self.learner.meta.optimiser)
         self.synchronise()
 
     def run_cycle(self) -> None:
@@ -192,7 +192,7 @@ def one_of_size(bench: Bench) -> None:
     """The kept episode once more, planned, computed and stepped as any other; sampling is timed with it."""
     assert bench.learner.meta.optimiser is not None
     bench.sample()
-    bench.learner._step(bench.inputs, bench.episode, bench.learner.meta.optimiser)
+    bench.learner.meta.step(bench.inputs, bench.episode, bench.learner.meta.optimiser)
     bench.synchronise()
 
 

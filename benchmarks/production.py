@@ -166,8 +166,8 @@ def session_costs(stream: Stream) -> None:
     anchor = find_method("anchor").make({"pretraining.epochs": 3}, seed=0)
     assert isinstance(anchor, Anchor)
     anchor.fit(base)
-    inputs = anchor._inputs(stream.visible_graph(3))
-    raw = inputs.raw() @ anchor.frame["basis"]
+    inputs = anchor.cache.inputs(stream.visible_graph(3))
+    raw = inputs.raw() @ anchor.known.frame["basis"]
     once = best_seconds(lambda: propagated(inputs, raw, 1), 3)
     ours, ours_again = seconds(anchor)
     meta = find_method("hag-meta").make(

@@ -16,8 +16,9 @@ from graphfcl.methods.icarl import ICarl, distillation_targets, one_hot_losses
 from graphfcl.methods.joint import Joint
 from graphfcl.methods.meta_gnn import MetaGnn, adapted, nearest_mean
 from graphfcl.methods.proto import ProtoGcn
-from graphfcl.methods.shared.episodes import NodePools, TaskSampler
+from graphfcl.methods.shared.episodes import TaskSampler
 from graphfcl.methods.shared.heads import CosineHead, grown, head_of
+from graphfcl.methods.shared.sampling import NodePools
 from graphfcl.nn import GraphInputs
 from graphfcl.stream import PooledSession, Session, Stream
 from tests.methods.test_checks import make, stream_of
@@ -132,14 +133,14 @@ def test_meta_gnn_adapts_from_the_learned_encoder_at_every_session(stream: Strea
     for session in (stream.session(1), stream.session(2)):
         learner.learn(session)
         assert same(before, weights_of(learner)), "the initialisation stays"
-        assert learner.adapted_ is not None
-        assert same(before, learner.adapted_[0]) == (steps == 0)
+        assert learner.adaptation.head is not None
+        assert same(before, learner.adaptation.weights) == (steps == 0)
         assert learner.memory.kept is not None
         torch.testing.assert_close(learner.memory.kept[:7], means)
     assert learner.stored()["nodes"] == 0, "no node is kept"
     visible, nodes = stream.evaluation_graph(2), stream.queries(2).nodes
     if steps == 0:
-        points = learner.network.embed(GraphInputs(visible, learner.device)).values[visible.rows(nodes)]
+        points = learner.network.embedding(GraphInputs(visible, learner.device)).values[visible.rows(nodes)]
         assert learner.memory.kept is not None
         nearest = torch.cdist(points, learner.memory.kept).argmin(dim=1)
         assert (learner.scores(visible, nodes).argmax(axis=1) == nearest.numpy()).mean() > 0.99
@@ -185,7 +186,7 @@ def test_gpn_divides_the_valuator_s_scores_by_their_sum(stream: Stream) -> None:
     learner.learn(stream.session(1))
     assert same(before, weights_of(learner)), "nothing is updated at a session"
     visible = stream.evaluation_graph(1)
-    embedding = learner.network.embed(GraphInputs(visible, learner.device))
+    embedding = learner.network.embedding(GraphInputs(visible, learner.device))
     assert embedding.attention is not None
     rows = torch.from_numpy(visible.rows(stream.session(1).supports))
     values = embedding.attention[rows]
@@ -338,7 +339,7 @@ def test_cec_s_encoder_is_frozen_after_session_0(stream: Stream) -> None:
     learner = make("cec")
     assert isinstance(learner, Cec)
     learner.fit(stream.base)
-    assert learner.meta_episodes_ > 0
+    assert learner.meta.best_episodes > 0
     before = {name: value.clone() for name, value in learner.network.state_dict().items()}
     kept = learner.memory.kept
     assert kept is not None
@@ -362,7 +363,7 @@ def test_cec_can_train_its_attention_alone(stream: Stream) -> None:
         assert learner.meta.optimiser is not None
         before, attention = weights_of(learner), learner.network.attention.out.weight.detach().clone()
         for _ in range(2):
-            learner._step(inputs, learner.meta.sampler.sample(learner.random), learner.meta.optimiser)
+            learner.meta.step(inputs, learner.meta.sampler.sample(learner.random), learner.meta.optimiser)
         assert same(before, weights_of(learner)) == (not train_encoder)
         assert not torch.equal(attention, learner.network.attention.out.weight)
 
@@ -414,9 +415,9 @@ def test_joint_trains_anew_from_the_pre_trained_encoder(stream: Stream) -> None:
     other = make("joint")
     assert isinstance(other, Joint)
     other.fit(stream.base)
-    other.epochs_ = 0
+    other.retraining.epochs = 0
     other.learn(stream.session(1, with_pool_labels=True))
-    other.epochs_ = learner.epochs_
+    other.retraining.epochs = learner.retraining.epochs
     other.generator.set_state(generator)
     other.learn(stream.session(2, with_pool_labels=True))
     assert same(expected, weights_of(other))

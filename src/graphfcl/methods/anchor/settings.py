@@ -1,7 +1,7 @@
 """The settings of ANCHOR."""
 
 from dataclasses import dataclass, field
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from graphfcl.errors import InputError
 from graphfcl.methods.bases.settings import EncoderSettings
@@ -96,7 +96,7 @@ class AnchorSettings(EncoderSettings):
         found: list[Neighbourhood] = []
         for candidate in self.candidates:
             five = (*candidate, 0.0)[:5]  # a candidate of four has no links
-            values = (own if given is None else given for own, given in zip(five, fixed, strict=True))
+            values: list[Any] = [own if given is None else given for own, given in zip(five, fixed, strict=True)]
             neighbourhood = Neighbourhood(*values)
             if neighbourhood not in found:
                 found.append(neighbourhood)

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from graphfcl.methods.training import EarlyStopping
+from graphfcl.methods.shared.training_state import EarlyStopping
 
 # Sums of these are exact, so that equal means are equal.
 RISING_THEN_FALLING = [0.125, 0.25, 0.125, 0.5, 0.25, 0.75, 1.0, 0.75, 0.875, 0.5, 0.25, 0.25, 0.125, 0.125, 0.0, 0.0]

@@ -15,10 +15,10 @@ from graphfcl.evaluation import evaluate
 from graphfcl.graph import VisibleGraph, build_graph
 from graphfcl.methods import find_method
 from graphfcl.methods.anchor.class_sums import Anchors, _directions, class_sums, whitening
-from graphfcl.methods.anchor.explanation import explain
 from graphfcl.methods.anchor.features import WIDEST, around_rows, prepare, propagated, symmetric
 from graphfcl.methods.anchor.learner import Anchor
 from graphfcl.methods.anchor.neighbours import Surroundings
+from graphfcl.methods.anchor.settings import Neighbourhood
 from graphfcl.methods.learner import LearnerState
 from graphfcl.nn import GraphInputs
 from graphfcl.stream import Protocol, Session, Stream, make_stream
@@ -68,7 +68,7 @@ def surroundings(share: float, steps: int, links: float = 0.0, edges: float = 0.
     drawn = sparse.random_array((60, 60), density=edges, rng=np.random.default_rng(0), dtype=np.float32)
     adjacency = sparse.csr_array(sparse.triu(drawn, 1) + sparse.triu(drawn, 1).T)
     visible = VisibleGraph(np.arange(60), adjacency, np.zeros((60, 1), np.float32))
-    return Surroundings(GraphInputs(visible, torch.device("cpu")), (1.0, 2, share, steps, links))
+    return Surroundings(GraphInputs(visible, torch.device("cpu")), Neighbourhood(1.0, 2, share, steps, links))
 
 
 def softmax_of_a_loop(logits: np.ndarray) -> np.ndarray:
@@ -160,7 +160,7 @@ def test_links_tell_classes_that_link_to_others() -> None:
     known = Anchors.empty().plus(values[:200], labels[:200], 4)
     accuracy = []
     for weight in (0.0, 1.0):
-        around = Surroundings(GraphInputs(visible, torch.device("cpu")), (1.0, 2, 0.0, 1, weight))
+        around = Surroundings(GraphInputs(visible, torch.device("cpu")), Neighbourhood(1.0, 2, 0.0, 1, weight))
         found, _ = known.transduced(values, around, settings)
         accuracy.append(float((found.argmax(dim=1) == labels).float().mean()))
     assert accuracy[0] < 0.85
@@ -219,7 +219,7 @@ def test_sessions_one_by_one_in_any_order_or_at_once_give_the_same_state() -> No
             for place in order:
                 part = sessions[place]
                 open_learner.learn(Session(place, (), part.supports, part.support_labels, visible, "open"))
-        results.append((open_learner.anchors.sums, open_learner.scores(visible, visible.nodes)))
+        results.append((open_learner.known.anchors.sums, open_learner.scores(visible, visible.nodes)))
     for sums, scores in results[1:]:
         np.testing.assert_allclose(sums, results[0][0], rtol=1e-6)
         np.testing.assert_allclose(scores, results[0][1], rtol=1e-5, atol=1e-5)
@@ -268,10 +268,11 @@ def test_an_explanation_adds_up(learner: Anchor) -> None:
     stream = stream_of()
     visible = stream.base.visible_graph
     table = torch.from_numpy(learner.embeddings(visible))
-    around = Surroundings(learner._inputs(visible), learner.hop_)
-    _, directions = learner.anchors.transduced(table, around, learner.settings)
+    around = Surroundings(learner.cache.inputs(visible), learner.known.neighbourhood)
+    _, directions = learner.known.anchors.transduced(table, around, learner.settings)
     for node in stream.base.validation[:5].tolist():
-        found = explain(learner, visible, node, top=10_000)
+        found = learner.explain(visible, node, top=10_000)
+        assert found is not None
         (first, p), (second, q) = found.classes[:2]
         assert p >= q
         own = table[int(visible.rows(np.array([node]))[0])].float()
@@ -316,13 +317,13 @@ def test_a_state_of_before_links_and_8_bits_is_still_read(learner: Anchor) -> No
 
 def test_few_rows_are_added_up_first_to_the_same_numbers(learner: Anchor, monkeypatch: pytest.MonkeyPatch) -> None:
     visible = stream_of().base.visible_graph
-    inputs = learner._inputs(visible)
+    inputs = learner.cache.inputs(visible)
     rows = np.array([3, 500, 7])
     for hops in (1, 2, 4):
-        expected = propagated(inputs, inputs.raw() @ learner.frame["basis"], hops)[rows]
+        expected = propagated(inputs, inputs.raw() @ learner.known.frame["basis"], hops)[rows]
         for few in (0, 256):
-            monkeypatch.setattr("graphfcl.methods.anchor.features.FEW", few)
-            found = around_rows(inputs.visible, rows, hops, learner.frame["basis"])
+            monkeypatch.setattr("graphfcl.methods.anchor.features.AGGREGATE_FIRST_UP_TO", few)
+            found = around_rows(inputs.visible, rows, hops, learner.known.frame["basis"])
             np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-6)
 
 
@@ -342,12 +343,13 @@ def test_what_links_add_is_the_evidence_of_the_neighbours() -> None:
     listening = find_method("anchor").make({**QUICK, "smoothing": 0.0, "links": 0.5}, seed=0)
     assert isinstance(listening, Anchor)
     listening.fit(stream.base)
-    around = Surroundings(listening._inputs(visible), listening.hop_)
+    around = Surroundings(listening.cache.inputs(visible), listening.known.neighbourhood)
     table = torch.from_numpy(listening.embeddings(visible))
-    posterior, _ = listening.anchors.transduced(table, around, listening.settings)
+    posterior, _ = listening.known.anchors.transduced(table, around, listening.settings)
     evidence = 0.5 * (around.near @ posterior) @ around.ratios(posterior).T
     for node in stream.base.validation[:5].tolist():
-        found = explain(listening, visible, node, top=10_000)
+        found = listening.explain(visible, node, top=10_000)
+        assert found is not None
         (first, _), (second, _) = found.classes[:2]
         row = int(visible.rows(np.array([node]))[0])
         added = sum(adds for *_, adds in found.neighbours)

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphfcl.methods.shared.episodes import KnownClasses, NodePools, PseudoIncrementalSampler, tasks_matrix
+from graphfcl.methods.shared.episodes import KnownClasses, PseudoIncrementalSampler, tasks_matrix
+from graphfcl.methods.shared.sampling import NodePools
 
 
 def pools_of(sizes: list[int]) -> tuple[NodePools, np.ndarray, np.ndarray]:

@@ -9,10 +9,10 @@ import pytest
 import torch
 
 from graphfcl.graph import VisibleGraph, cut_visible
-from graphfcl.methods.episodes import Episode
-from graphfcl.methods.losses import LOSSES
-from graphfcl.methods.prototype_network import PrototypeNetwork
-from graphfcl.nn import TASK_ATTENTIONS, GcnEncoder, GraphInputs, NodeLevelAttention
+from graphfcl.methods.hag_meta.network import LOSSES, TASK_ATTENTIONS, HagMetaNetwork
+from graphfcl.methods.shared.episodes import Episode
+from graphfcl.methods.shared.prototype_network import NodeLevelAttention, PrototypeNetwork
+from graphfcl.nn import GcnEncoder, GraphInputs
 from tests.graphs import random_graph
 
 pytestmark = pytest.mark.usefixtures("double_precision")
@@ -32,7 +32,11 @@ def network_of(tla: Tla | None, loss: str = "softmax", *, hard: bool = False, so
     start = torch.Generator().manual_seed(67)
     encoder, nla = GcnEncoder(7, 5, SIZE, start), NodeLevelAttention(7, 6, 3, start)
     attention = None if tla is None else TASK_ATTENTIONS[tla](BASE, WAY, SIZE, start)
-    network = PrototypeNetwork(encoder, nla, attention, LOSSES[loss], hard=hard, softmax=softmax)
+    network: PrototypeNetwork
+    if softmax:
+        network = HagMetaNetwork(encoder, nla, attention, LOSSES[loss], hard=hard)
+    else:
+        network = PrototypeNetwork(encoder, nla, softmax=False)
     with torch.no_grad():
         for parameter in network.parameters():
             parameter.add_(torch.randn(parameter.shape, generator=start))

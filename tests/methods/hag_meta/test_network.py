@@ -7,7 +7,9 @@ import pytest
 import torch
 
 from graphfcl.graph import cut_visible
-from graphfcl.nn import GraphInputs, InvariantTaskAttention, NodeLevelAttention, PrintedTaskAttention
+from graphfcl.methods.hag_meta.network import InvariantTaskAttention, PrintedTaskAttention
+from graphfcl.methods.shared.prototype_network import NodeLevelAttention
+from graphfcl.nn import GraphInputs
 from tests.graphs import random_graph
 
 pytestmark = pytest.mark.usefixtures("double_precision")

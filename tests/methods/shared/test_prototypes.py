@@ -6,17 +6,13 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from graphfcl.methods.hag_meta.network import (
-    class_weights,
-    hard_task_loss,
-    query_shares,
-    weighted_binary_cross_entropy,
-    weighted_cross_entropy,
-)
+from graphfcl.methods.hag_meta.network import class_weights, hard_task_loss, weighted_binary_cross_entropy
 from graphfcl.methods.shared.prototypes import (
     class_shares,
     leave_one_out_distances,
+    query_shares,
     squared_distances,
+    weighted_cross_entropy,
     weighted_prototypes,
 )
 

@@ -48,7 +48,7 @@ def test_prototypes_are_means_of_train_nodes_and_attended_supports(stream: Strea
     learner.learn(stream.session(1))
     learner.learn(stream.session(2))
     visible = stream.evaluation_graph(2)
-    embedding = learner.network.embed(GraphInputs(visible, learner.device))
+    embedding = learner.network.embedding(GraphInputs(visible, learner.device))
     found = learner.memory.prototypes(learner.network, embedding, len(learner.classes_))
     assert found.shape[0] == 9, "each class once; the trap doubled the current ones"
     assert embedding.attention is not None
@@ -65,7 +65,7 @@ def test_prototypes_are_means_of_train_nodes_and_attended_supports(stream: Strea
 def test_scores_are_negative_squared_distances(stream: Stream) -> None:
     learner = fitted(stream)
     visible, nodes = stream.evaluation_graph(0), stream.queries(0).nodes[:5]
-    embedding = learner.network.embed(GraphInputs(visible, learner.device))
+    embedding = learner.network.embedding(GraphInputs(visible, learner.device))
     prototypes = learner.memory.prototypes(learner.network, embedding, len(learner.classes_))
     for node, scores in zip(nodes, learner.scores(visible, nodes), strict=True):
         z = embedding.values[int(visible.rows(np.array([node]))[0])]
@@ -100,7 +100,7 @@ def test_an_episode_encodes_once_and_its_gradients_are_its_own(stream: Stream) -
         loss = learner.network.episode_loss(inputs, episode, None)
         expected = torch.autograd.grad(loss, list(learner.network.parameters()), allow_unused=True)
         calls.clear()
-        learner._step(inputs, episode, learner.meta.optimiser)
+        learner.meta.step(inputs, episode, learner.meta.optimiser)
         assert len(calls) == 1
         for parameter, gradient in zip(learner.network.parameters(), expected, strict=True):
             assert gradient is not None
@@ -124,15 +124,15 @@ def test_held_out_classes_are_not_meta_trained_before_the_refit(stream: Stream) 
     seen: set[int] = set()
     learner = make("hag-meta", refit=False)
     assert isinstance(learner, HagMeta)
-    step = learner._step
+    loss = learner._episode_loss
 
-    def watch(inputs: GraphInputs, episode: Episode, optimiser: Any, **options: Any) -> torch.Tensor:
+    def watch(inputs: GraphInputs, episode: Episode, *, by_class: bool = False) -> torch.Tensor:
         if learner.stage == "meta-training":
             seen.update(episode.supports.tolist())
             seen.update(episode.queries.tolist())
-        return step(inputs, episode, optimiser, **options)
+        return loss(inputs, episode, by_class=by_class)
 
-    learner._step = watch  # type: ignore[method-assign]
+    learner._episode_loss = watch  # type: ignore[method-assign]
     learner.fit(stream.base)
     base = stream.base
     held_out = base.train[np.isin(base.train_labels, base.validation_columns)]
@@ -144,16 +144,16 @@ def test_held_out_classes_are_not_meta_trained_before_the_refit(stream: Stream) 
 def test_strict_learning_never_touches_a_query(stream: Stream) -> None:
     """Trap: the final evaluation runs the training step with a loss on query labels."""
     learner = fitted(stream)
-    learner.fine_tuning_ = (3, 0.01)
+    learner.fine_tuning.take(3, 0.01)
     queries = set(stream.queries(len(stream)).nodes.tolist())
-    step = learner._step
+    step = learner.meta.step
 
     def watch(inputs: GraphInputs, episode: Episode, optimiser: Any, **options: Any) -> torch.Tensor:
         assert not queries & set(episode.queries.tolist())
         assert not queries & set(episode.supports.tolist())
         return step(inputs, episode, optimiser, **options)
 
-    learner._step = watch  # type: ignore[method-assign]
+    learner.meta.step = watch  # type: ignore[method-assign]
     before = learner.network.encoder.state_dict()["first.weight"].clone()
     for session in stream:
         learner.learn(session)
@@ -167,21 +167,23 @@ def test_paper_sessions_take_one_step_on_query_labels() -> None:
     paper = stream_of(name="paper")
     learner = fitted(paper)
     asked = []
-    step = learner._step
+    step = learner.meta.step
 
     def watch(inputs: GraphInputs, episode: Episode, optimiser: Any, **options: Any) -> torch.Tensor:
         asked.append(set(episode.queries.tolist()))
         return step(inputs, episode, optimiser, **options)
 
-    learner._step = watch  # type: ignore[method-assign]
+    learner.meta.step = watch  # type: ignore[method-assign]
     learner.learn(paper.session(1, with_query_labels=True))
     assert asked == [set(paper.queries(1).nodes.tolist())]
     assert learner.chosen()["fine_tuning_steps"] == 1
 
 
 def test_steps_can_be_fixed_and_a_diverging_candidate_is_passed_over(stream: Stream) -> None:
-    assert fitted(stream, fine_tuning_steps=3, fine_tuning_rate=0.002).fine_tuning_ == (3, 0.002)
-    assert fitted(stream, fine_tuning=((2, 1e30),)).fine_tuning_ == (0, 0.0)
+    fixed = fitted(stream, fine_tuning_steps=3, fine_tuning_rate=0.002).fine_tuning
+    assert (fixed.steps, fixed.rate) == (3, 0.002)
+    chosen = fitted(stream, fine_tuning=((2, 1e30),)).fine_tuning
+    assert (chosen.steps, chosen.rate) == (0, 0.0)
 
 
 def test_isolated_prototypes_stay_as_they_were() -> None:

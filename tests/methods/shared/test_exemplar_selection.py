@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from graphfcl.methods.shared.exemplar_selection import coverage, herding, influence, mean_of_features
 from graphfcl.methods.shared.replay_memory import ReplayMemory
+from graphfcl.nn import GraphInputs
 from graphfcl.stream import Protocol, make_stream
 from tests.graphs import random_graph
 
@@ -124,19 +125,22 @@ def test_a_memory_keeps_the_first_of_each_class_with_their_features(dense: bool)
     stream = make_stream(graph, Protocol(base=2, pseudo_novel=1, way=1, shot=3), track="isolated")
     here, there = stream.visible_graph(0), stream.visible_graph(1)
     nodes = stream.base.train[:9]
-    memory = ReplayMemory.empty().with_nodes(nodes[:5], np.array([0, 1, 0, 1, 0]), here, keep_features=True)
-    memory = memory.with_nodes(nodes[5:], np.array([1, 0, 1, 1]), here, keep_features=True)
-    smaller = memory.first(2)
-    assert smaller.labelled[0].tolist() == nodes[[0, 1, 2, 3]].tolist()
-    again = ReplayMemory.load(smaller.tensors())
-    joined = again.beside(there)
-    assert set(joined.nodes) == set(there.nodes) | set(smaller.nodes)
-    rows = joined.rows(smaller.nodes)
+    memory = ReplayMemory()
+    memory.add(nodes[:5], np.array([0, 1, 0, 1, 0]), here, keep_features=True)
+    memory.add(nodes[5:], np.array([1, 0, 1, 1]), here, keep_features=True)
+    memory.keep_first(2)
+    assert memory.labelled[0].tolist() == nodes[[0, 1, 2, 3]].tolist()
+    cpu, again = torch.device("cpu"), ReplayMemory()
+    again.load({}, memory.tensors(), cpu)
+    joined = again.beside(GraphInputs(there, cpu)).visible
+    assert set(joined.nodes) == set(there.nodes) | set(memory.nodes)
+    rows = joined.rows(memory.nodes)
     assert (joined.degrees[rows] == 0).all()
-    wanted = here.features[here.rows(smaller.nodes)]
+    wanted = here.features[here.rows(memory.nodes)]
     found = joined.features[rows]
     plain = (lambda table: table) if dense else (lambda table: table.toarray())
     np.testing.assert_array_equal(plain(found), plain(wanted))
     np.testing.assert_array_equal(joined.degrees[joined.rows(there.nodes)], there.degrees)
     assert again.stored()["features"] > 0
-    assert again.beside(here) is here
+    inputs = GraphInputs(here, cpu)
+    assert again.beside(inputs) is inputs
