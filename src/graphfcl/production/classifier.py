@@ -12,11 +12,11 @@ from graphfcl.graph import Graph
 from graphfcl.methods import Learner, Progress, find_method
 from graphfcl.methods.learner import SILENT
 from graphfcl.production.calibration import Calibration
-from graphfcl.production.growing import GrowingGraph
+from graphfcl.production.carried_embeddings import carry_embeddings
+from graphfcl.production.fitting import train
+from graphfcl.production.growing_graph import GrowingGraph
 from graphfcl.production.ledger import Ledger, Part, Support
-from graphfcl.production.moving import carry_embeddings
-from graphfcl.production.quality import accuracy_of, class_recalls, last_accuracy, leave_one_out, lost
-from graphfcl.production.training import train
+from graphfcl.production.monitoring import accuracy_of, class_recalls, last_accuracy, leave_one_out, lost
 from graphfcl.stream import Session
 
 DEFAULT_METHOD = "anchor"
@@ -279,7 +279,7 @@ class GraphClassifier:
         Only models of the method ``anchor`` can say. Values are parts of the difference between the logits of the
         first and the second class.
         """
-        from graphfcl.production.explaining import explain_node
+        from graphfcl.production.explanation import explain_node
 
         return explain_node(self._fitted(), node, top)
 

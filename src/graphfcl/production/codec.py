@@ -14,7 +14,7 @@ from graphfcl.graph import TextWeights
 from graphfcl.methods import LearnerState, find_method
 from graphfcl.production.calibration import Calibration
 from graphfcl.production.classifier import GraphClassifier
-from graphfcl.production.growing import GrowingGraph
+from graphfcl.production.growing_graph import GrowingGraph
 from graphfcl.production.ledger import Ledger, Part
 
 Files = dict[str, bytes]

@@ -33,7 +33,7 @@ from graphfcl.files import (
 )
 from graphfcl.production.classifier import GraphClassifier
 from graphfcl.production.codec import FILES, Damaged, Files, decode, encode
-from graphfcl.production.quality import last_accuracy
+from graphfcl.production.monitoring import last_accuracy
 from graphfcl.version import __version__
 
 FORMAT = 1

@@ -9,7 +9,7 @@ import numpy as np
 
 from graphfcl.errors import InputError, did_you_mean
 from graphfcl.methods.learner import Labelled
-from graphfcl.production.growing import GrowingGraph
+from graphfcl.production.growing_graph import GrowingGraph
 
 LISTED = 20  # offending lines named in a message
 

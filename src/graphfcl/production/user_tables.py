@@ -11,7 +11,7 @@ from scipy import sparse
 from graphfcl.errors import InputError
 from graphfcl.graph import Features
 from graphfcl.graph.tables import ID_NAMES, SOURCE_NAMES, TARGET_NAMES, TEXT_NAMES, WEIGHT_NAMES
-from graphfcl.production.growing import GrowingGraph
+from graphfcl.production.growing_graph import GrowingGraph
 from graphfcl.production.ledger import Support
 
 CLASS_NAMES = ("class", "label")

@@ -12,10 +12,10 @@ from graphfcl.graph import Graph
 from graphfcl.methods import Learner, Progress, find_method
 from graphfcl.methods.learner import EncoderStore, Tensors
 from graphfcl.methods.validation import ValidationSessions
-from graphfcl.production.base import Start, make_start, with_validation_classes
 from graphfcl.production.calibration import Calibration, rehearse
-from graphfcl.production.growing import GrowingGraph
+from graphfcl.production.growing_graph import GrowingGraph
 from graphfcl.production.ledger import Ledger
+from graphfcl.production.session_zero import Start, make_start, with_validation_classes
 from graphfcl.stream import Session
 
 # What a method is set to in production where that differs from its default in experiments.

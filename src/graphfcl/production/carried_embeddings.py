@@ -3,7 +3,7 @@
 import numpy as np
 
 from graphfcl.methods import Learner
-from graphfcl.production.growing import GrowingGraph
+from graphfcl.production.growing_graph import GrowingGraph
 
 WHOLE_ABOVE = 0.5  # share of nodes within reach of a change above which all embeddings are computed anew
 
