@@ -54,7 +54,7 @@ from graphfcl.methods.anchor_features import (
 from graphfcl.methods.anchor_means import Anchors, unit_rows, whitening
 from graphfcl.methods.anchor_settings import AnchorSettings, Hops
 from graphfcl.methods.graph_learner import GraphLearner
-from graphfcl.methods.learner import EncoderStore, Labelled, LearnerState, Progress, Tensors
+from graphfcl.methods.learner import EncoderStore, Explanation, Labelled, LearnerState, Progress, Tensors
 from graphfcl.methods.supervised import SupervisedTraining, class_balanced
 from graphfcl.methods.trained_head import cross_entropies
 from graphfcl.methods.validation import STEP_DRAWS, ValidationSessions
@@ -76,6 +76,7 @@ class Anchor(GraphLearner):
 
     name: ClassVar[str] = "anchor"
     settings_type = AnchorSettings
+    lasting_tensors: ClassVar[tuple[str, ...]] = ("network.", "frame.")
     settings: AnchorSettings
     network: AnchorNetwork
 
@@ -307,6 +308,11 @@ class Anchor(GraphLearner):
         rows, columns = torch.triu_indices(*frame["whitening"].shape)
         steps = (frame["basis"] / frame["basis.scales"]).round().to(torch.int8)
         return {**frame, "basis": steps, "whitening": frame["whitening"][rows, columns].half()}
+
+    def explain(self, visible: VisibleGraph, node: int, top: int = 5) -> Explanation | None:
+        from graphfcl.methods.anchor_explain import explain
+
+        return explain(self, visible, node, top)
 
     # State
 

@@ -5,7 +5,6 @@ every block of f is linear in features once its length is known. So the differen
 first block a sum over the node's features, that of the second a sum over the nodes around.
 """
 
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -15,26 +14,7 @@ from graphfcl.graph import VisibleGraph
 from graphfcl.methods.anchor import BLOCKS, Anchor
 from graphfcl.methods.anchor_around import Surroundings
 from graphfcl.methods.anchor_features import WIDEST
-
-
-@dataclass(frozen=True)
-class Explanation:
-    """All in units of the logit difference between the first and the second class, except probabilities.
-
-    classes: (column, probability) of the likeliest classes. before_smoothing: their probabilities by the node's own
-        vector, without what neighbours look like.
-    blocks: what each block adds. features: (column of the feature, what it adds) of the node's own features; none if
-        columns were folded together. around: (node number, what it adds).
-    neighbours: (node number, share in the smoothing, its own probability of the first class, what the link to it adds
-        where links are listened to), direct neighbours.
-    """
-
-    classes: tuple[tuple[int, float], ...]
-    before_smoothing: tuple[float, ...]
-    blocks: dict[str, float]
-    features: tuple[tuple[int, float], ...]
-    around: tuple[tuple[int, float], ...]
-    neighbours: tuple[tuple[int, float, float, float], ...]
+from graphfcl.methods.learner import Explanation
 
 
 @torch.no_grad()

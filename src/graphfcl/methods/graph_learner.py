@@ -37,6 +37,7 @@ class GraphLearner(Learner):
 
     name: ClassVar[str]
     settings_type: ClassVar[type[MethodSettings]]
+    lasting_tensors: ClassVar[tuple[str, ...]] = ("network.",)
     settings: Any
     network: Any  # has the encoder as ``network.encoder``
 

@@ -50,6 +50,7 @@ class HagMeta(KnowsPrototypes, FineTunes, EpisodicLearner):
 
     name: ClassVar[str] = "hag-meta"
     settings_type = HagMetaSettings
+    production_settings: ClassVar[dict[str, Any]] = {"tla": "invariant"}
     settings: HagMetaSettings
     network: PrototypeNetwork
     trains_on_query_labels: ClassVar[bool] = True

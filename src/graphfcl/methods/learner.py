@@ -20,6 +20,26 @@ class LearnerState:
     values: dict[str, Any] = field(default_factory=dict)
 
 
+@dataclass(frozen=True)
+class Explanation:
+    """All in units of the logit difference between the first and the second class, except probabilities.
+
+    classes: (column, probability) of the likeliest classes. before_smoothing: their probabilities by the node's own
+        vector, without what neighbours look like.
+    blocks: what each block adds. features: (column of the feature, what it adds) of the node's own features; none if
+        columns were folded together. around: (node number, what it adds).
+    neighbours: (node number, share in the smoothing, its own probability of the first class, what the link to it adds
+        where links are listened to), direct neighbours.
+    """
+
+    classes: tuple[tuple[int, float], ...]
+    before_smoothing: tuple[float, ...]
+    blocks: dict[str, float]
+    features: tuple[tuple[int, float], ...]
+    around: tuple[tuple[int, float], ...]
+    neighbours: tuple[tuple[int, float, float, float], ...]
+
+
 class Progress:
     """What a learner tells while it works. This one listens to nothing; a run shows it and saves checkpoints."""
 
@@ -66,6 +86,9 @@ class Learner(ABC):
 
     trains_on_query_labels: ClassVar[bool] = False  # under the protocol `paper`
     uses_pool_labels: ClassVar[bool] = False  # wants sessions with the labels of the pool
+    production_settings: ClassVar[dict[str, Any]] = {}  # of a model in production, where they differ from the defaults
+    lasting_tensors: ClassVar[tuple[str, ...]] = ()  # prefixes of state tensors that rarely change after session 0
+    settings: Any
     classes_: tuple[str, ...] = ()
 
     @abstractmethod
@@ -135,6 +158,14 @@ class Learner(ABC):
 
     def drop_nodes(self, nodes: np.ndarray) -> None:  # noqa: B027
         """These nodes leave the graph for good: keep none of them."""
+
+    def explain(self, visible: VisibleGraph, node: int, top: int = 5) -> Explanation | None:  # noqa: ARG002
+        """Why a node gets its class; None if the method cannot say."""
+        return None
+
+    def settings_as_json(self) -> dict[str, Any]:
+        """All settings as plain values, nested as they are."""
+        return self.settings.as_json()
 
     @abstractmethod
     def state(self) -> LearnerState:
