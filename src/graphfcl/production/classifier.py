@@ -375,7 +375,7 @@ class GraphClassifier:
         few = len({ledger.names[c] for c in active if c >= ledger.many})
         if nodes.size:
             asked = scores[rows][:, active]
-            self.calibration_ = self.calibration_.set_anew(asked, place[columns], few / len(ledger.classes))
+            self.calibration_ = self.calibration_.refit(asked, place[columns], few / len(ledger.classes))
         recalls = class_recalls(of_column[columns], of_column[active][scores[rows][:, active].argmax(axis=1)], ledger)
         learned = leave_one_out(self.learner_, graph.visible, ledger, active)
         self._note(change, recalls, learned)

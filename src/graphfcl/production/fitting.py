@@ -12,7 +12,7 @@ from graphfcl.graph import Graph
 from graphfcl.methods import Learner, Progress, find_method
 from graphfcl.methods.learner import EncoderStore, Tensors
 from graphfcl.methods.validation import ValidationSessions
-from graphfcl.production.calibration import Calibration, rehearse
+from graphfcl.production.calibration import Calibration, learn_from_rehearsal
 from graphfcl.production.growing_graph import GrowingGraph
 from graphfcl.production.ledger import Ledger
 from graphfcl.production.session_zero import Start, make_start, with_validation_classes
@@ -56,7 +56,7 @@ def train(
     nodes = np.flatnonzero(labels >= 0)
     start = make_start(growing.visible, nodes, labels[nodes], graph.class_names, way=way, shot=shot, seed=seed)
     encoders = SharedEncoders()
-    calibration, separations = rehearsed(start, new_learner(), seed, encoders, progress)
+    calibration, separations = rehearse(start, new_learner(), seed, encoders, progress)
     learner.fit(start.base, progress, encoders)
     base = start.base
     ledger = Ledger.of((base.train, base.train_labels), (base.validation, base.validation_labels), base.classes)
@@ -88,7 +88,7 @@ def shown_labels(graph: Graph, hide_classes: Sequence[str]) -> np.ndarray:
     return labels
 
 
-def rehearsed(
+def rehearse(
     start: Start, learner: Learner, seed: int, encoders: EncoderStore, progress: Progress
 ) -> tuple[Calibration, dict[str, float]]:
     """Fit a learner without the held-out classes, ask it, teach it those, ask again."""
@@ -111,7 +111,7 @@ def rehearsed(
     before = learner.scores(visible, nodes)
     for session in sessions:
         learner.learn(session)
-    return rehearse((before, labels), (learner.scores(visible, nodes), labels), validation.known_count)
+    return learn_from_rehearsal((before, labels), (learner.scores(visible, nodes), labels), validation.known_count)
 
 
 class SharedEncoders(EncoderStore):
