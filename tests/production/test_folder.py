@@ -41,7 +41,7 @@ def everything(folder: Path) -> dict[str, bytes]:
 
 def test_versions_are_numbered_and_share_what_did_not_change(folder: Path) -> None:
     model = ModelFolder(folder)
-    pages = [model.page(number) for number in (1, 2, 3)]
+    pages = [model.manifest(number) for number in (1, 2, 3)]
     assert model.current() == 3
     assert [page["parent"] for page in pages] == [None, 1, 2]
     assert len({page["files"]["network"] for page in pages}) == 1
@@ -145,7 +145,7 @@ def test_a_newer_format_is_refused_and_left_alone(folder: Path) -> None:
 def test_tensors_of_another_shape_are_refused(folder: Path) -> None:
     from graphfcl.production.codec import Damaged, decode, encode
 
-    files, values = encode(GraphClassifier.load(folder))
+    files, values = encode(GraphClassifier.load(folder).parts())
     with pytest.raises((Damaged, InputError)):
         decode(
             files,

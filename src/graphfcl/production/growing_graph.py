@@ -82,6 +82,15 @@ class GrowingGraph:
         rows = self._order[place]
         return np.where(self.ids[rows] == wanted, rows, -1)
 
+    def numbers_of(self, ids: Any) -> np.ndarray:
+        """(m,) node numbers of the user's ids; an id that is not there is an error."""
+        rows = self.rows_of_ids(ids)
+        if (rows < 0).any():
+            missing = np.asarray(ids)[rows < 0]
+            more = f" (and {missing.size - 1} more)" if missing.size > 1 else ""
+            raise InputError(f"node {str(missing[0])!r}{more} is not in the graph: check the ids.")
+        return self.numbers[rows]
+
     def id_of(self, number: int) -> Any:
         """The user's id of a node number."""
         return self.ids[self.visible.rows(np.array([number]))[0]].item()

@@ -36,14 +36,14 @@ class Ledger:
     nodes, columns, parts: (m,) the labelled nodes, the learner's columns of their classes, and :class:`Part`.
     names: what the class of each column is called; None if it is retired. Two columns of one name are one class: that
         is how classes are merged if the learner cannot be restated.
-    many: columns of session 0, which were learned from many labels.
+    session_zero_columns: how many of the columns are of session 0; they come first.
     """
 
     nodes: np.ndarray
     columns: np.ndarray
     parts: np.ndarray
     names: tuple[str | None, ...]
-    many: int
+    session_zero_columns: int
 
     @classmethod
     def of(cls, train: Labelled, validation: Labelled, names: Sequence[str]) -> "Ledger":
@@ -53,7 +53,7 @@ class Ledger:
             columns=np.concatenate([train[1], validation[1]]),
             parts=np.concatenate(parts).astype(np.int8),
             names=tuple(names),
-            many=len(names),
+            session_zero_columns=len(names),
         )
 
     # Reading
@@ -87,8 +87,8 @@ class Ledger:
     def knowledge(self) -> tuple[Labelled, Labelled]:
         """What a learner is restated with: labelled nodes of session 0's columns, and those of the others."""
         used = self.parts != Part.VALIDATION
-        first = used & (self.columns < self.many)
-        later = used & (self.columns >= self.many)
+        first = used & (self.columns < self.session_zero_columns)
+        later = used & (self.columns >= self.session_zero_columns)
         return (self.nodes[first], self.columns[first]), (self.nodes[later], self.columns[later])
 
     # Changes
