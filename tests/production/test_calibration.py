@@ -100,3 +100,12 @@ def test_unknown_scores_rise_with_strangeness_and_stay_between_0_and_1() -> None
     assert found.max() <= 1
     assert found[-2] > 0.98
     assert found[-1] < 0.02
+
+
+def test_of_equal_strangeness_scores_the_first_is_kept() -> None:
+    columns = np.array([0, 0, 1, 1, 2, 2])
+    scores = np.concatenate([np.repeat(8 * np.eye(2), 2, axis=0), np.zeros((2, 2))])
+    after = np.eye(3)[columns]
+    calibration, separations = learn_from_rehearsal((scores, columns), (after, columns), known=2)
+    assert list(separations.values()) == [1.0, 1.0, 1.0]
+    assert calibration.unknown_by == "probability"

@@ -83,10 +83,12 @@ class Calibration:
         )
 
     def as_json(self) -> dict[str, Any]:
+        """Its fields as JSON values."""
         return asdict(self)
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> "Calibration":
+        """The reverse of :meth:`as_json`."""
         plain: dict[str, Any] = {key: tuple(v) if isinstance(v, list) else v for key, v in values.items()}
         return cls(**plain)
 

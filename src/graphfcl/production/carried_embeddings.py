@@ -11,7 +11,7 @@ WHOLE_ABOVE = 0.5  # share of nodes within reach of a change above which all emb
 def carry_embeddings(learner: Learner, old: GrowingGraph, new: GrowingGraph, touched: list[np.ndarray]) -> float:
     """Give the learner the embeddings of the new graph; only those within reach of the change are computed.
 
-    touched: numbers of nodes of the new graph that are new or whose edges changed. Answers the share of nodes within
+    touched: numbers of nodes of the new graph that are new or whose edges changed. Returns the share of nodes within
     reach. Above ``WHOLE_ABOVE`` the learner is given nothing, and computes all embeddings when it is asked.
     """
     table = learner.embedding_table(old.visible)

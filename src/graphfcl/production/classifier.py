@@ -229,7 +229,7 @@ class GraphClassifier(LiveModel):
         return model
 
     def save(self, folder: Any, *, wait: float = 60.0) -> int:
-        """Write the model as the folder's next version; answers its number.
+        """Write the model as the folder's next version; returns its number.
 
         Refused if the folder has moved on since the model was loaded. See :class:`ModelFolder`.
         """

@@ -86,7 +86,7 @@ def rehearse(
 ) -> tuple[Calibration, dict[str, float]]:
     """Fit a learner without the held-out classes, ask it, teach it those, ask again.
 
-    Answers the calibration, and the AUROC of each strangeness score; none if no class can be held out.
+    Returns the calibration, and the AUROC of each strangeness score; none if no class can be held out.
     """
     validation = ValidationSessions.draw(start.base, seed)
     if not validation.has_new_classes:

@@ -72,5 +72,5 @@ class ModelFolder:
         return model.save(self.path, wait=wait)
 
     def rollback(self, version: int, *, wait: float = 60.0) -> int:
-        """Write a new version equal to an old one; answers its number. Works also if newer versions are damaged."""
+        """Write a new version equal to an old one; returns its number. Works also if newer versions are damaged."""
         return self._versions.rollback(version, wait=wait)

@@ -60,10 +60,12 @@ class LiveModel:
         return self._fitted().graph_.numbers_of(nodes)
 
     def _scores_of(self, nodes: Sequence[Any] | None) -> np.ndarray:
+        """(n, columns) the scores of some nodes, given by their ids, or of all."""
         scores = self.all_scores()
         return scores if nodes is None else scores[self.graph_.visible.rows(self.numbers_of(nodes))]
 
     def _fitted(self) -> Self:
+        """This model; an error if it is not fitted yet."""
         if not self._is_fitted:
             raise InputError("this classifier is not fitted: call fit with a graph first.")
         return self
@@ -75,6 +77,7 @@ class LiveModel:
     # Changes
 
     def _take(self, parts: ModelParts) -> None:
+        """Consist of these parts; the configuration stays."""
         self.graph_, self.learner_ = parts.graph, parts.learner
         self.ledger_, self.calibration_ = parts.ledger, parts.calibration
 

@@ -54,6 +54,7 @@ class Versions:
     # Reading
 
     def exists(self) -> bool:
+        """Whether there is a version that the pointer shows."""
         return (self.path / "current").exists()
 
     def current(self) -> int:
@@ -267,7 +268,7 @@ class Versions:
         return manifest
 
     def rollback(self, version: int, *, wait: float = 60.0) -> int:
-        """Write a new version equal to an old one; answers its number. Works also if newer versions are damaged."""
+        """Write a new version equal to an old one; returns its number. Works also if newer versions are damaged."""
         if not (self.path / "versions").is_dir():
             raise InputError(f"{self.path} holds no model: check the path.")
         with self.writing(wait):
