@@ -1,6 +1,7 @@
 """Small models for tests."""
 
 from functools import cache
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -8,6 +9,7 @@ import numpy as np
 from graphfcl.datasets import load_dataset
 from graphfcl.graph import Graph
 from graphfcl.production import GraphClassifier
+from graphfcl.production.codec import decode, encode
 from tests.methods.test_checks import QUICK
 
 NAME = "synthetic:nodes=500,edges=1500,classes=10,features=200,signal=1.0,skew=0.5"
@@ -41,3 +43,15 @@ def same_answers(first: GraphClassifier, second: GraphClassifier, tolerance: flo
     np.testing.assert_allclose(first.predict_proba(), second.predict_proba(), atol=tolerance, rtol=tolerance)
     # A score among known nodes is steep where few of them are: rounding may move a single node far.
     assert np.abs(first.unknown_scores() - second.unknown_scores()).mean() <= max(tolerance, 1e-12) * 20
+
+
+def copy_of(model: GraphClassifier) -> GraphClassifier:
+    """An equal model, by way of files."""
+    copy = GraphClassifier.from_parts(decode(*encode(model.parts()), device="cpu"))
+    copy.history = [dict(entry) for entry in model.history]
+    return copy
+
+
+def everything(folder: Path) -> dict[str, bytes]:
+    """The content of every file below a folder."""
+    return {str(path.relative_to(folder)): path.read_bytes() for path in folder.rglob("*") if path.is_file()}

@@ -72,7 +72,7 @@ def learn(
     wait: Wait = 60.0,
 ) -> None:
     """Learn new classes, or more supports of known ones."""
-    from graphfcl.production.tables import read_supports
+    from graphfcl.production.user_tables import read_supports
 
     listed = read_supports(supports)
     with _changing(model, wait, device) as classifier:
@@ -87,7 +87,7 @@ def grow(
     wait: Wait = 60.0,
 ) -> None:
     """Add nodes and edges to the graph the model lives on."""
-    from graphfcl.production.tables import read_edges, read_nodes
+    from graphfcl.production.user_tables import read_edges, read_nodes
 
     if nodes is None and edges is None:
         raise InputError("there is nothing to add: give --nodes, --edges or both.")
@@ -108,7 +108,7 @@ def shrink(
     wait: Wait = 60.0,
 ) -> None:
     """Remove nodes and edges; what was learned from the nodes goes with them, as far as the method can."""
-    from graphfcl.production.tables import read_edges, read_ids
+    from graphfcl.production.user_tables import read_edges, read_ids
 
     if nodes is None and edges is None:
         raise InputError("there is nothing to remove: give --nodes, --edges or both.")
@@ -130,7 +130,7 @@ def predict(
     """Ask for the classes of nodes: node, class, probability, unknown_score, unknown."""
     from graphfcl.cli.run import usable_device
     from graphfcl.production import GraphClassifier
-    from graphfcl.production.tables import read_ids, write_predictions
+    from graphfcl.production.user_tables import read_ids, write_predictions
 
     asked = None if nodes is None else read_ids(nodes)
     classifier = GraphClassifier.load(model, version=version, device=usable_device(device))
@@ -208,7 +208,7 @@ def unlearn(
     wait: Wait = 60.0,
 ) -> None:
     """Take back the labels of some nodes."""
-    from graphfcl.production.tables import read_ids
+    from graphfcl.production.user_tables import read_ids
 
     listed = read_ids(nodes)
     with _changing(model, wait, device) as classifier:

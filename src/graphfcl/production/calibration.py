@@ -1,46 +1,44 @@
 """Probabilities that mean something, and a score for "none of the known classes".
 
-Two questions cannot be answered by looking at the classes the model was trained on: how sure it may be of a class that
-it knows by a handful of nodes, and what a node of an unknown class looks like. A *rehearsal* answers them once: a
-learner is fitted without the held-out classes, asked about their nodes (which are unknown then), taught them with K
-supports each, and asked again. Three things are kept of it, all free of the scale of scores:
+The classes that a model was trained on leave two questions open: how sure may it be of a class that it knows by a few
+nodes, and what does a node of an unknown class look like? A *rehearsal* answers them once per fit: a learner is fitted
+without the held-out classes, asked about their nodes (which are unknown then), taught them with K supports each, and
+asked again. Three findings are kept. None of them depends on the scale of scores:
 
-- which score of strangeness told the unknown nodes best from known ones (``unknown_by``);
-- the loss of few-shot classes over the temperature, in units of the temperature that is best for the others;
-- the share of few-shot nodes that stay when a share p of the others does.
+- which strangeness score told unknown nodes from known ones best (``unknown_by``);
+- the loss of few-shot classes over the temperature, in units of the temperature that is best for the other classes;
+- the share of few-shot nodes that stays when a share p of the other nodes does.
 
-After every change of the model the temperature and the threshold are computed anew from the validation nodes of session
-0 with the scores of now, and from these curves for the classes that have no validation nodes.
+After every change of the model, :meth:`Calibration.refit` computes temperature and threshold again: from the current
+scores of the validation nodes of session 0, and from these two curves for the classes that have no validation nodes.
 """
 
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 import numpy as np
 from scipy.special import logsumexp, softmax
 
+from graphfcl.production.strangeness import STRANGENESS, find_strangeness
+
 KEPT = 0.95  # share of known nodes that the threshold keeps
 RELATIVE = np.geomspace(0.25, 8, 41)  # temperatures, in units of the one that is best for classes with many labels
 LEVELS = np.linspace(0, 1, 201)
 QUANTILES = np.linspace(0, 1, 1001)
 
-Strangeness = Callable[[np.ndarray], np.ndarray]
-STRANGENESS: dict[str, Strangeness] = {
-    # of (n, classes) scores divided by the temperature
-    "probability": lambda logits: logsumexp(logits, axis=1) - logits.max(axis=1),
-    "score": lambda logits: -logits.max(axis=1),
-    "energy": lambda logits: -logsumexp(logits, axis=1),
-}
+Answers = tuple[np.ndarray, np.ndarray]  # (n, columns) scores of nodes, and the true column of each
 
 
 @dataclass(frozen=True)
 class Calibration:
-    """few_losses: (41,) mean −log p of few-shot nodes at ``RELATIVE``. few_kept: (201,) their share at ``LEVELS``.
+    """How scores become probabilities and unknown scores.
 
-    Both are None if no class could be held out; then few-shot classes are taken to be like the others.
-    temperature: scores are divided by it. strangeness: (1001,) quantiles of the strangeness of known validation nodes.
-    threshold: a node is called unknown if its unknown score, the share of known nodes that are less strange, is above.
+    unknown_by: name of the strangeness score.
+    few_losses: (41,) mean −log p of few-shot nodes at the temperatures ``RELATIVE``. few_kept: (201,) share of few-shot
+        nodes kept at ``LEVELS``. Both are None if no class could be held out: few-shot classes then count as others do.
+    temperature: scores are divided by it.
+    threshold: a node is called unknown if its unknown score is above.
+    strangeness: (1001,) quantiles of the strangeness of known validation nodes.
     """
 
     unknown_by: str = "probability"
@@ -56,26 +54,27 @@ class Calibration:
 
     def unknown_scores(self, scores: np.ndarray) -> np.ndarray:
         """(n,) in [0, 1]: the share of known nodes, every class counting the same, that are less strange."""
-        strange = STRANGENESS[self.unknown_by](scores / self.temperature)
+        strange = find_strangeness(self.unknown_by).of(scores / self.temperature)
         return np.interp(strange, self.strangeness, QUANTILES, left=0.0, right=1.0)
 
-    def set_anew(self, scores: np.ndarray, labels: np.ndarray, few_share: float) -> "Calibration":
-        """Temperature and threshold for the model of now.
+    def refit(self, scores: np.ndarray, columns: np.ndarray, few_share: float) -> "Calibration":
+        """Temperature and threshold for the current model.
 
-        scores: (v, columns) of the validation nodes, labels: their columns. few_share: share of few-shot classes.
+        scores: (v, columns) of the validation nodes. columns: (v,) their true columns.
+        few_share: share of the classes that were learned from few nodes.
         """
-        weights = balanced_weights(labels)
-        best = best_temperature(scores, labels, weights)
+        weights = balanced_weights(columns)
+        best = best_temperature(scores, columns, weights)
         temperature = best
         if self.few_losses is not None and few_share > 0:
-            losses = np.array([weighted_loss(scores / (best * t), labels, weights) for t in RELATIVE])
+            losses = np.array([weighted_loss(scores / (best * t), columns, weights) for t in RELATIVE])
             mixed = (1 - few_share) * losses + few_share * np.array(self.few_losses)
             temperature = best * float(RELATIVE[mixed.argmin()])
         threshold = KEPT
         if self.few_kept is not None and few_share > 0:
             kept = (1 - few_share) * LEVELS + few_share * np.array(self.few_kept)
             threshold = float(LEVELS[min(int(np.searchsorted(kept, KEPT)), LEVELS.size - 1)])
-        strange = STRANGENESS[self.unknown_by](scores / temperature)
+        strange = find_strangeness(self.unknown_by).of(scores / temperature)
         return replace(
             self,
             temperature=temperature,
@@ -84,58 +83,63 @@ class Calibration:
         )
 
     def as_json(self) -> dict[str, Any]:
+        """Its fields as JSON values."""
         return asdict(self)
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> "Calibration":
+        """The reverse of :meth:`as_json`."""
         plain: dict[str, Any] = {key: tuple(v) if isinstance(v, list) else v for key, v in values.items()}
         return cls(**plain)
 
 
-def rehearse(
-    before: tuple[np.ndarray, np.ndarray], after: tuple[np.ndarray, np.ndarray], known: int
-) -> tuple[Calibration, dict[str, float]]:
-    """What a rehearsal teaches, and how well each score of strangeness told unknown nodes apart (AUROC).
+def learn_from_rehearsal(before: Answers, after: Answers, known: int) -> tuple[Calibration, dict[str, float]]:
+    """The calibration that a rehearsal teaches, and how well each strangeness score found unknown nodes (AUROC).
 
-    before, after: (v, columns) scores of all validation nodes, and their labels, before and after the held-out classes
-        (labels of ``known`` and more) were learned.
+    before, after: answers for all validation nodes, before and after the held-out classes were learned.
+    known: the held-out classes have this column and later ones.
     """
-    scores, labels = before
-    unknown = labels >= known
-    weights = balanced_weights(labels[~unknown])
-    temperature = best_temperature(scores[~unknown], labels[~unknown], weights)
-    found = {
-        name: separation(strange(scores[unknown] / temperature), strange(scores[~unknown] / temperature))
-        for name, strange in STRANGENESS.items()
-    }
-    unknown_by = max(found, key=lambda name: found[name])
+    separations = unknown_separations(before, known)
+    unknown_by = max(separations, key=lambda name: separations[name])
 
-    scores, labels = after
-    few = labels >= known
-    many_weights, few_weights = balanced_weights(labels[~few]), balanced_weights(labels[few])
-    best = best_temperature(scores[~few], labels[~few], many_weights)
-    losses = [weighted_loss(scores[few] / (best * t), labels[few], few_weights) for t in RELATIVE]
-    strange = STRANGENESS[unknown_by](scores / best)
+    scores, columns = after
+    few = columns >= known
+    many_weights, few_weights = balanced_weights(columns[~few]), balanced_weights(columns[few])
+    best = best_temperature(scores[~few], columns[~few], many_weights)
+    losses = [weighted_loss(scores[few] / (best * t), columns[few], few_weights) for t in RELATIVE]
+    strange = find_strangeness(unknown_by).of(scores / best)
     limits = weighted_quantiles(strange[~few], many_weights, LEVELS)
     kept = [float((few_weights * (strange[few] <= limit)).sum()) for limit in limits]
     kept[-1] = 1.0  # the last limit keeps everything
-    return Calibration(unknown_by, tuple(losses), tuple(kept)), found
+    return Calibration(unknown_by, tuple(losses), tuple(kept)), separations
 
 
-def balanced_weights(labels: np.ndarray) -> np.ndarray:
+def unknown_separations(answers: Answers, known: int) -> dict[str, float]:
+    """AUROC of each strangeness score, nodes with the column ``known`` and later against the others."""
+    scores, columns = answers
+    unknown = columns >= known
+    weights = balanced_weights(columns[~unknown])
+    temperature = best_temperature(scores[~unknown], columns[~unknown], weights)
+    return {
+        each.name: separation(each.of(scores[unknown] / temperature), each.of(scores[~unknown] / temperature))
+        for each in STRANGENESS
+    }
+
+
+def balanced_weights(columns: np.ndarray) -> np.ndarray:
     """(n,) weights that sum to 1, every class counting the same."""
-    _, places, counts = np.unique(labels, return_inverse=True, return_counts=True)
+    _, places, counts = np.unique(columns, return_inverse=True, return_counts=True)
     weights = 1 / counts[places]
     return weights / weights.sum()
 
 
-def weighted_loss(logits: np.ndarray, labels: np.ndarray, weights: np.ndarray) -> float:
-    """Σ w_i · −log softmax(logits_i)[label_i]."""
-    own = logits[np.arange(labels.size), labels]
+def weighted_loss(logits: np.ndarray, columns: np.ndarray, weights: np.ndarray) -> float:
+    """Σ w_i · −log softmax(logits_i)[column_i]."""
+    own = logits[np.arange(columns.size), columns]
     return float((weights * (logsumexp(logits, axis=1) - own)).sum())
 
 
-def best_temperature(scores: np.ndarray, labels: np.ndarray, weights: np.ndarray) -> float:
+def best_temperature(scores: np.ndarray, columns: np.ndarray, weights: np.ndarray) -> float:
     """The temperature with the smallest loss, to half a percent, whatever the scale of scores."""
     from scipy.optimize import minimize_scalar
 
@@ -143,7 +147,7 @@ def best_temperature(scores: np.ndarray, labels: np.ndarray, weights: np.ndarray
     scale = float(np.abs(finite).mean()) or 1.0
 
     def loss(log: float) -> float:
-        return weighted_loss(finite / (scale * np.exp(log)), labels, weights)
+        return weighted_loss(finite / (scale * np.exp(log)), columns, weights)
 
     grid = np.linspace(-7, 5, 25)
     start = grid[int(np.argmin([loss(log) for log in grid]))]

@@ -1,43 +1,39 @@
 """A classifier that lives on a growing graph: fitted once, taught classes for years."""
 
-import datetime
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from graphfcl.errors import InputError
 from graphfcl.graph import Graph
-from graphfcl.methods import Learner, Progress, find_method
+from graphfcl.methods import Progress, find_method
 from graphfcl.methods.learner import SILENT
-from graphfcl.production.calibration import Calibration
-from graphfcl.production.growing import GrowingGraph
-from graphfcl.production.ledger import Ledger, Part, Support
-from graphfcl.production.moving import carry_embeddings
-from graphfcl.production.quality import accuracy_of, class_recalls, last_accuracy, leave_one_out, lost
-from graphfcl.production.training import train
+from graphfcl.production.answers import Predictions, class_probabilities, predictions, unknown_scores
+from graphfcl.production.explanation import explain_node
+from graphfcl.production.fitting import fit_model
+from graphfcl.production.graph_changes import EdgeEnds, NewEdges, NewNodes, grown, shrunk
+from graphfcl.production.history import last_accuracy, new_entry, unsaved
+from graphfcl.production.ledger import Support
+from graphfcl.production.live_model import LiveModel
+from graphfcl.production.model_parts import Configuration, ModelParts
+from graphfcl.production.versions import Versions
 from graphfcl.stream import Session
 
 DEFAULT_METHOD = "anchor"
 
-Predictions = dict[str, np.ndarray]
 
+class GraphClassifier(LiveModel):
+    """A classifier on a growing graph, in scikit-learn's manner.
 
-class GraphClassifier:
-    """In scikit-learn's manner: the constructor's arguments are the whole configuration, learned state ends in ``_``.
+    The constructor's arguments are the whole configuration; learned state ends in ``_``.
 
     method, settings: any method of this project, and its settings that differ from the defaults.
-    way, shot: how many classes with how many supports training rehearses. seed: repeats everything.
+    way, shot: how many classes with how many supports a session is expected to bring. seed: repeats everything.
     max_loss: a change that costs older classes more balanced accuracy than this on validation nodes leaves a warning.
 
     Names and ids are the user's own. Every change is all or nothing: after an error the model is what it was.
     """
-
-    graph_: GrowingGraph
-    learner_: Learner
-    ledger_: Ledger
-    calibration_: Calibration
 
     def __init__(
         self,
@@ -50,11 +46,9 @@ class GraphClassifier:
         max_loss: float = 0.05,
         device: str = "cpu",
     ) -> None:
-        self.method, self.settings = find_method(method).name, dict(settings or {})
-        self.way, self.shot, self.seed, self.max_loss, self.device = way, shot, seed, max_loss, device
-        self.history: list[dict[str, Any]] = []
+        configuration = Configuration(find_method(method).name, dict(settings or {}), way, shot, seed, max_loss)
+        super().__init__(configuration, device=device)
         self.version: int | None = None  # of the folder it was last loaded from or saved to
-        self._scores: np.ndarray | None = None  # (n, columns) of every node of the graph
 
     def __repr__(self) -> str:
         if not self._is_fitted:
@@ -66,6 +60,11 @@ class GraphClassifier:
         """Names of all classes it can answer, in the order in which they were learned."""
         return self._fitted().ledger_.classes
 
+    @property
+    def node_ids_(self) -> np.ndarray:
+        """The user's ids of all nodes."""
+        return self._fitted().graph_.ids
+
     # Training
 
     def fit(self, graph: Graph, *, hide_classes: Sequence[str] = (), progress: Progress = SILENT) -> "GraphClassifier":
@@ -75,19 +74,8 @@ class GraphClassifier:
         """
         if self._is_fitted:
             raise InputError("this classifier is fitted: make a new one to fit it to another graph.")
-        found = train(
-            graph,
-            self.method,
-            self.settings,
-            hide_classes=hide_classes,
-            way=self.way,
-            shot=self.shot,
-            seed=self.seed,
-            device=self.device,
-            progress=progress,
-        )
-        self.learner_, self.ledger_ = found.learner, found.ledger
-        self.calibration_, self.graph_ = found.calibration, found.graph
+        found = fit_model(graph, self.configuration, hide_classes=hide_classes, device=self.device, progress=progress)
+        self._take(found.parts)
         self._settle(found.change)
         return self
 
@@ -104,8 +92,7 @@ class GraphClassifier:
 
     def learn_listed(self, supports: Sequence[Support]) -> "GraphClassifier":
         """The same from a list of supports, each of which says where it was written."""
-        fitted = self._fitted()
-        graph, ledger = fitted.graph_, self.ledger_
+        graph, ledger = self._fitted().graph_, self.ledger_
         nodes = ledger.check(supports, graph)
         names = list(dict.fromkeys(support.class_name for support in supports))
         new = [name for name in names if ledger.column_of(name) is None]
@@ -138,11 +125,11 @@ class GraphClassifier:
         """Call a class otherwise; nothing else changes."""
         self._fitted()
         self.ledger_ = self.ledger_.renamed(old, new)
-        self._note({"what": "rename", "from": old, "to": new})
-        before = last_accuracy(self.history)
+        entry, before = new_entry({"what": "rename", "from": old, "to": new}), last_accuracy(self.history)
         if before:
             classes = {new if name == old else name: value for name, value in before["classes"].items()}
-            self.history[-1]["accuracy"] = {**before, "classes": classes}
+            entry["accuracy"] = {**before, "classes": classes}
+        self.history.append(entry)
         return self
 
     def merge(self, source: str, into: str) -> "GraphClassifier":
@@ -166,11 +153,6 @@ class GraphClassifier:
             self._settle({"what": "retire", "class": name, "exact": self._restate()})
         return self
 
-    def _restate(self) -> bool:
-        """Let the learner know what the ledger says, and nothing else; whether nothing else is left in it."""
-        restated = self.learner_.restate(self._fitted().graph_.visible, *self.ledger_.knowledge())
-        return restated and self.learner_.forgets_exactly
-
     # The graph
 
     def add_nodes(
@@ -185,64 +167,21 @@ class GraphClassifier:
         """New edges between nodes that are there, given by the ids of their ends."""
         return self.grow(edges=(source, target, weights))
 
-    def grow(
-        self,
-        *,
-        nodes: tuple[Sequence[Any], Any, Sequence[str] | None] | None = None,
-        edges: tuple[Sequence[Any], Sequence[Any], np.ndarray | None] | None = None,
-    ) -> "GraphClassifier":
+    def grow(self, *, nodes: NewNodes | None = None, edges: NewEdges | None = None) -> "GraphClassifier":
         """Nodes (ids, features, texts) and edges (sources, targets, weights) in one change."""
-        before = self._fitted().graph_
-        graph, touched = before, []
-        if nodes is not None:
-            ids, features, texts = nodes
-            graph, fresh = graph.with_nodes(ids, graph.features_of(features, texts=texts))
-            touched.append(fresh)
-        if edges is not None:
-            graph, ends = graph.with_edges(*edges)
-            touched.append(ends)
-        nodes_more, edges_more = graph.node_count - before.node_count, graph.edge_count - before.edge_count
-        self._move(graph, touched, {"what": "grow", "nodes": nodes_more, "edges": edges_more})
-        return self
+        return self._move(grown(self._fitted().graph_, nodes, edges))
 
     def remove_edges(self, source: Sequence[Any], target: Sequence[Any]) -> "GraphClassifier":
+        """Edges leave, given by the ids of their ends."""
         return self.shrink(edges=(source, target))
 
     def remove_nodes(self, ids: Sequence[Any]) -> "GraphClassifier":
         """Nodes leave with their edges and labels; a class that loses its last label is retired."""
         return self.shrink(nodes=ids)
 
-    def shrink(
-        self, *, nodes: Sequence[Any] | None = None, edges: tuple[Sequence[Any], Sequence[Any]] | None = None
-    ) -> "GraphClassifier":
+    def shrink(self, *, nodes: Sequence[Any] | None = None, edges: EdgeEnds | None = None) -> "GraphClassifier":
         """Edges and nodes leave in one change."""
-        before = self._fitted().graph_
-        graph, touched, gone = before, [], np.zeros(0, dtype=np.int64)
-        if edges is not None:
-            graph, ends = graph.without_edges(*edges)
-            touched.append(ends)
-        if nodes is not None:
-            graph, gone, around = graph.without_nodes(nodes)
-            touched = [ends[~np.isin(ends, gone)] for ends in touched] + [around]
-        nodes_less, edges_less = before.node_count - graph.node_count, before.edge_count - graph.edge_count
-        self._move(graph, touched, {"what": "shrink", "nodes": nodes_less, "edges": edges_less}, gone)
-        return self
-
-    def _move(
-        self, graph: GrowingGraph, touched: list[np.ndarray], change: dict[str, Any], gone: np.ndarray | None = None
-    ) -> None:
-        """Go on with a changed graph: only embeddings within reach of the change are computed anew."""
-        old = self._fitted().graph_
-        with self._all_or_nothing():
-            share = carry_embeddings(self.learner_, old, graph, touched)
-            self.graph_ = graph
-            if gone is not None and gone.size:
-                self.learner_.drop_nodes(gone)
-                self.ledger_, change["retired"] = self.ledger_.without_nodes(gone).without_empty_classes()
-                change["exact"] = self._restate()
-            else:
-                self._restate()  # sums are those of the graph of now
-            self._settle({**change, "within_reach": round(share, 4)})
+        return self._move(shrunk(self._fitted().graph_, nodes, edges))
 
     # Asking
 
@@ -252,26 +191,16 @@ class GraphClassifier:
 
     def predict_proba(self, nodes: Sequence[Any] | None = None) -> np.ndarray:
         """(n, classes) probabilities in the order of ``classes_``; each row sums to 1."""
-        return self._probabilities(self._asked(nodes))
+        return class_probabilities(self.parts(), self._scores_of(nodes))
 
     def unknown_scores(self, nodes: Sequence[Any] | None = None) -> np.ndarray:
         """(n,) the share of known nodes that look less strange; above ``calibration_.threshold`` a node is unknown."""
-        return self.calibration_.unknown_scores(self._active(self._asked(nodes)))
+        return unknown_scores(self.parts(), self._scores_of(nodes))
 
     def predictions(self, nodes: Sequence[Any] | None = None) -> Predictions:
         """Columns ``node, class, probability, unknown_score, unknown`` of some nodes, or of all."""
-        scores = self._asked(nodes)
-        probabilities = self._probabilities(scores)
-        best = probabilities.argmax(axis=1)
-        unknown = self.calibration_.unknown_scores(self._active(scores))
-        ids = self.node_ids_ if nodes is None else self._fitted().graph_.with_own_ids(nodes)
-        return {
-            "node": ids,
-            "class": np.array(self.classes_, dtype=object)[best],
-            "probability": probabilities[np.arange(best.size), best],
-            "unknown_score": unknown,
-            "unknown": unknown > self.calibration_.threshold,
-        }
+        parts, scores = self.parts(), self._scores_of(nodes)
+        return predictions(parts, self.node_ids_ if nodes is None else parts.graph.with_own_ids(nodes), scores)
 
     def explain(self, node: Any, *, top: int = 5) -> dict[str, Any]:
         """Why a node got its class: classes in competition, blocks, features and neighbours that decided.
@@ -279,122 +208,60 @@ class GraphClassifier:
         Only models of the method ``anchor`` can say. Values are parts of the difference between the logits of the
         first and the second class.
         """
-        from graphfcl.production.explaining import explain_node
-
-        return explain_node(self._fitted(), node, top)
-
-    @property
-    def node_ids_(self) -> np.ndarray:
-        """The user's ids of all nodes."""
-        return self._fitted().graph_.ids
-
-    def all_scores(self) -> np.ndarray:
-        """(n, columns) the learner's scores of every node; computed once for a state of the model."""
-        if self._scores is None:
-            graph = self._fitted().graph_
-            self.learner_.embeddings(graph.visible)
-            self._scores = self.learner_.scores(graph.visible, graph.numbers)
-        return self._scores
-
-    def _asked(self, nodes: Sequence[Any] | None) -> np.ndarray:
-        scores = self._fitted().all_scores()
-        return scores if nodes is None else scores[self._fitted().graph_.visible.rows(self.numbers_of(nodes))]
-
-    def _active(self, scores: np.ndarray) -> np.ndarray:
-        return scores[:, self.ledger_.class_of_column() >= 0]
-
-    def _probabilities(self, scores: np.ndarray) -> np.ndarray:
-        of_column = self.ledger_.class_of_column()
-        shares = self.calibration_.probabilities(self._active(scores))
-        joined = np.zeros((len(scores), len(self.classes_)), dtype=shares.dtype)
-        np.add.at(joined.T, of_column[of_column >= 0], shares.T)
-        return joined
+        return explain_node(self.parts(), int(self.numbers_of([node])[0]), top)
 
     # Keeping
 
-    def save(self, folder: Any, *, wait: float = 60.0) -> int:
-        """Write the model as the folder's next version; answers its number. See :class:`ModelFolder`."""
-        from graphfcl.production.folder import ModelFolder
+    @classmethod
+    def from_parts(cls, parts: ModelParts, *, device: str = "cpu") -> "GraphClassifier":
+        """A model of these parts, with an empty history."""
+        chosen = parts.configuration
+        model = cls(
+            chosen.method,
+            chosen.settings,
+            way=chosen.way,
+            shot=chosen.shot,
+            seed=chosen.seed,
+            max_loss=chosen.max_loss,
+            device=device,
+        )
+        model._take(parts)
+        return model
 
-        return ModelFolder(folder).save(self, wait=wait)
+    def save(self, folder: Any, *, wait: float = 60.0) -> int:
+        """Write the model as the folder's next version; returns its number.
+
+        Refused if the folder has moved on since the model was loaded. See :class:`ModelFolder`.
+        """
+        self._fitted()
+        versions = Versions(folder)
+        versions.refuse_lost_pointer()
+        with versions.writing(wait):
+            versions.refuse_unrelated(self.version)
+            if versions.exists() and not unsaved(self.history):
+                return versions.current()
+            return self.write_version(versions)
+
+    def write_version(self, versions: Versions) -> int:
+        """Write the model as the next version; the caller holds the lock of the folder."""
+        parts = self.parts()
+        manifest = versions.write(parts, self.history, loaded=self.version)
+        number = manifest["version"]
+        for entry in self.history if number == 1 else unsaved(self.history):
+            entry["version"] = number
+        self.version = number
+        versions.cache.write(manifest, parts, self.all_scores())
+        return number
 
     @classmethod
     def load(cls, folder: Any, *, version: int | None = None, device: str = "cpu") -> "GraphClassifier":
         """The newest version of a model, or an older one."""
-        from graphfcl.production.folder import ModelFolder
-
-        return ModelFolder(folder).load(version, device=device)
-
-    # Inside
-
-    def _fitted(self) -> "GraphClassifier":
-        if not self._is_fitted:
-            raise InputError("this classifier is not fitted: call fit with a graph first.")
-        return self
-
-    @property
-    def _is_fitted(self) -> bool:
-        return hasattr(self, "graph_")
-
-    def numbers_of(self, nodes: Sequence[Any]) -> np.ndarray:
-        """Node numbers of the user's ids."""
-        graph = self._fitted().graph_
-        rows = graph.rows_of_ids(nodes)
-        if (rows < 0).any():
-            missing = np.asarray(nodes)[rows < 0]
-            more = f" (and {missing.size - 1} more)" if missing.size > 1 else ""
-            raise InputError(f"node {str(missing[0])!r}{more} is not in the graph: check the ids.")
-        return graph.numbers[rows]
-
-    @contextmanager
-    def _all_or_nothing(self) -> Iterator[None]:
-        """If anything goes wrong inside, the model is what it was before."""
-        graph, ledger, calibration, scores = self._fitted().graph_, self.ledger_, self.calibration_, self._scores
-        state, table, count = self.learner_.state(), self.learner_.embeddings(graph.visible), len(self.history)
-        done = False
-        try:
-            yield
-            done = True
-        finally:
-            if not done:
-                self.graph_, self.ledger_, self.calibration_, self._scores = graph, ledger, calibration, scores
-                self.learner_.load_state(state)
-                self.learner_.use_embeddings(graph.visible, table)
-                del self.history[count:]
-
-    def _settle(self, change: dict[str, Any]) -> None:
-        """After a change: scores, calibration, accuracy on validation nodes, an entry in the history."""
-        self._scores = None
-        graph, ledger = self._fitted().graph_, self.ledger_
-        scores, of_column = self.all_scores(), ledger.class_of_column()
-        active = np.flatnonzero(of_column >= 0)
-        place = np.full(of_column.size, -1, dtype=np.int64)
-        place[active] = np.arange(active.size)
-        nodes, columns = ledger.of_part(Part.VALIDATION)
-        rows = graph.visible.rows(nodes)
-        few = len({ledger.names[c] for c in active if c >= ledger.many})
-        if nodes.size:
-            asked = scores[rows][:, active]
-            self.calibration_ = self.calibration_.set_anew(asked, place[columns], few / len(ledger.classes))
-        recalls = class_recalls(of_column[columns], of_column[active][scores[rows][:, active].argmax(axis=1)], ledger)
-        learned = leave_one_out(self.learner_, graph.visible, ledger, active)
-        self._note(change, recalls, learned)
-
-    def _note(
-        self, change: dict[str, Any], recalls: dict[str, float] | None = None, learned: dict[str, float] | None = None
-    ) -> None:
-        entry: dict[str, Any] = {"version": None, "when": _now(), **change}
-        if recalls is not None:
-            entry["accuracy"] = accuracy_of(recalls, learned)
-            warning = lost(self.history, entry, self.max_loss)
-            if warning:
-                entry["warning"] = warning
-        self.history.append(entry)
-
-
-def _now() -> str:
-    return datetime.datetime.now(datetime.UTC).isoformat(timespec="seconds")
+        stored = Versions(folder).load(version, device=device)
+        model = cls.from_parts(stored.parts, device=device)
+        model.history, model.version, model._scores = stored.history, stored.version, stored.scores
+        return model
 
 
 def _plain(value: Any) -> Any:
+    """A NumPy scalar as the Python value that JSON can hold."""
     return value.item() if isinstance(value, np.generic) else value

@@ -1,6 +1,6 @@
-"""A classifier as a handful of files and some plain values, and back. Nothing is ever unpickled.
+"""A model as a handful of files and some JSON values, and back. Nothing is ever unpickled.
 
-Files that rarely change stand alone, so that a version shares them with those before it.
+Tensors that rarely change have a file of their own, so that a version shares it with the versions before it.
 """
 
 import io
@@ -13,12 +13,11 @@ from graphfcl.errors import InputError
 from graphfcl.graph import TextWeights
 from graphfcl.methods import LearnerState, find_method, flat_settings
 from graphfcl.production.calibration import Calibration
-from graphfcl.production.classifier import GraphClassifier
-from graphfcl.production.growing import GrowingGraph
+from graphfcl.production.growing_graph import GrowingGraph
 from graphfcl.production.ledger import Ledger, Part
+from graphfcl.production.model_parts import Configuration, ModelParts
 
 Files = dict[str, bytes]
-FIXED = ("network.", "frame.")  # what most methods leave as it is after session 0
 FILES = {
     "nodes": "npz",
     "edges": "npz",
@@ -33,56 +32,56 @@ class Damaged(ValueError):
     """The content of a file does not fit together; says which and how."""
 
 
-def encode(model: GraphClassifier) -> tuple[Files, dict[str, Any]]:
+def encode(parts: ModelParts) -> tuple[Files, dict[str, Any]]:
     """The files of a model by name, and everything else as JSON values."""
     from safetensors.torch import save
 
-    graph = model.graph_
-    state = model.learner_.state()
+    configuration, graph, ledger = parts.configuration, parts.graph, parts.ledger
+    state = parts.learner.state()
     tensors = {name: tensor.contiguous() for name, tensor in state.tensors.items()}
-    network = {name: tensor for name, tensor in tensors.items() if name.startswith(FIXED)}
+    network = {name: tensor for name, tensor in tensors.items() if name.startswith(parts.learner.lasting_tensors)}
     files = {
         "nodes": _npz(numbers=graph.numbers, ids=graph.ids, next_number=np.array(graph.next_number)),
-        "edges": _edges(graph),
-        "features": _features(graph),
+        "edges": _encode_edges(graph),
+        "features": _encode_features(graph),
         "network": save(network),
         "knowledge": save({name: tensor for name, tensor in tensors.items() if name not in network}),
-        "ledger": _ledger(model.ledger_, graph),
+        "ledger": _encode_ledger(ledger, graph),
     }
     values = {
-        "method": model.method,
-        "settings": model.learner_.settings_as_json(),
-        "way": model.way,
-        "shot": model.shot,
-        "seed": model.seed,
-        "max_loss": model.max_loss,
+        "method": configuration.method,
+        "settings": parts.learner.settings_as_json(),
+        "way": configuration.way,
+        "shot": configuration.shot,
+        "seed": configuration.seed,
+        "max_loss": configuration.max_loss,
         "learner": state.values,
-        "classes": list(model.ledger_.names),
-        "many": model.ledger_.many,
-        "calibration": model.calibration_.as_json(),
+        "classes": list(ledger.names),
+        "many": ledger.session_zero_columns,
+        "calibration": parts.calibration.as_json(),
     }
     return files, values
 
 
-def decode(files: Files, values: dict[str, Any], *, device: str) -> GraphClassifier:
+def decode(files: Files, values: dict[str, Any], *, device: str) -> ModelParts:
     """The reverse; raises :class:`Damaged` or :class:`InputError` before anything wrong is used."""
     from safetensors import SafetensorError
     from safetensors.torch import load
 
     try:
-        model = GraphClassifier(
-            values["method"],
-            values["settings"],
+        method = find_method(values["method"])
+        configuration = Configuration(
+            method=method.name,
+            settings=flat_settings(values["settings"]),
             way=values["way"],
             shot=values["shot"],
             seed=values["seed"],
             max_loss=values["max_loss"],
-            device=device,
         )
-        graph = _graph(files)
-        learner = find_method(model.method).make(flat_settings(values["settings"]), seed=model.seed, device=device)
+        graph = _decode_graph(files)
+        learner = method.make(dict(configuration.settings), seed=configuration.seed, device=device)
         learner.load_state(LearnerState({**load(files["network"]), **load(files["knowledge"])}, values["learner"]))
-        ledger = _read_ledger(files["ledger"], tuple(values["classes"]), values["many"])
+        ledger = _decode_ledger(files["ledger"], tuple(values["classes"]), values["many"])
         calibration = Calibration.from_json(values["calibration"])
     except InputError:
         raise
@@ -90,9 +89,7 @@ def decode(files: Files, values: dict[str, Any], *, device: str) -> GraphClassif
         raise Damaged(f"its parts do not fit together ({_first_line(error)})") from error
     if len(ledger.names) != len(learner.classes_) or not np.isin(ledger.nodes, graph.numbers).all():
         raise Damaged("its ledger does not fit its learner and its graph")
-    model.settings = flat_settings(values["settings"])
-    model.graph_, model.learner_, model.ledger_, model.calibration_ = graph, learner, ledger, calibration
-    return model
+    return ModelParts(configuration, graph, learner, ledger, calibration)
 
 
 def _first_line(error: BaseException) -> str:
@@ -110,14 +107,14 @@ def _read_npz(content: bytes) -> dict[str, np.ndarray]:
         return {name: archive[name] for name in archive.files}
 
 
-def _edges(graph: GrowingGraph) -> bytes:
+def _encode_edges(graph: GrowingGraph) -> bytes:
     """Each edge once, from the smaller row to the larger."""
     upper = sparse.triu(graph.adjacency, k=1, format="csr")
     weights = {} if (upper.data == 1).all() else {"weights": upper.data}
     return _npz(indptr=upper.indptr, indices=upper.indices, **weights)
 
 
-def _features(graph: GrowingGraph) -> bytes:
+def _encode_features(graph: GrowingGraph) -> bytes:
     arrays: dict[str, np.ndarray] = {"shape": np.array(graph.features.shape)}
     if isinstance(graph.features, np.ndarray):
         arrays["dense"] = graph.features
@@ -132,7 +129,7 @@ def _features(graph: GrowingGraph) -> bytes:
     return _npz(**arrays)
 
 
-def _graph(files: Files) -> GrowingGraph:
+def _decode_graph(files: Files) -> GrowingGraph:
     nodes, edges, features = (_read_npz(files[name]) for name in ("nodes", "edges", "features"))
     count = nodes["numbers"].size
     indices = edges["indices"]
@@ -161,7 +158,7 @@ def _graph(files: Files) -> GrowingGraph:
     )
 
 
-def _ledger(ledger: Ledger, graph: GrowingGraph) -> bytes:
+def _encode_ledger(ledger: Ledger, graph: GrowingGraph) -> bytes:
     """A table that a person can open: node, class, part; and the numbers a learner speaks of."""
     import pyarrow as pa
     from pyarrow import parquet
@@ -181,7 +178,7 @@ def _ledger(ledger: Ledger, graph: GrowingGraph) -> bytes:
     return buffer.getvalue()
 
 
-def _read_ledger(content: bytes, names: tuple[str | None, ...], many: int) -> Ledger:
+def _decode_ledger(content: bytes, names: tuple[str | None, ...], session_zero_columns: int) -> Ledger:
     import pyarrow as pa
     from pyarrow import parquet
 
@@ -194,4 +191,4 @@ def _read_ledger(content: bytes, names: tuple[str | None, ...], many: int) -> Le
         raise Damaged("its ledger is no table") from error
     if columns.size and not 0 <= columns.min() <= columns.max() < len(names):
         raise Damaged("its ledger names a class that is not there")
-    return Ledger(nodes=nodes, columns=columns, parts=parts, names=names, many=many)
+    return Ledger(nodes=nodes, columns=columns, parts=parts, names=names, session_zero_columns=session_zero_columns)

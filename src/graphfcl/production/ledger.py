@@ -9,12 +9,14 @@ import numpy as np
 
 from graphfcl.errors import InputError, did_you_mean
 from graphfcl.methods.learner import Labelled
-from graphfcl.production.growing import GrowingGraph
+from graphfcl.production.growing_graph import GrowingGraph
 
 LISTED = 20  # offending lines named in a message
 
 
 class Part(IntEnum):
+    """What a labelled node is for: training session 0, validation, or a class learned later."""
+
     TRAIN = 0
     VALIDATION = 1
     SUPPORT = 2
@@ -22,7 +24,7 @@ class Part(IntEnum):
 
 @dataclass(frozen=True)
 class Support:
-    """A node to learn, and where it was written."""
+    """A node to learn, its class, and where both were written (``place``, for messages)."""
 
     node: Any
     class_name: str
@@ -31,29 +33,30 @@ class Support:
 
 @dataclass(frozen=True, eq=False)
 class Ledger:
-    """Immutable: every change answers a new ledger.
+    """Immutable: every change makes a new ledger.
 
     nodes, columns, parts: (m,) the labelled nodes, the learner's columns of their classes, and :class:`Part`.
     names: what the class of each column is called; None if it is retired. Two columns of one name are one class: that
         is how classes are merged if the learner cannot be restated.
-    many: columns of session 0, which were learned from many labels.
+    session_zero_columns: how many of the columns are of session 0; they come first.
     """
 
     nodes: np.ndarray
     columns: np.ndarray
     parts: np.ndarray
     names: tuple[str | None, ...]
-    many: int
+    session_zero_columns: int
 
     @classmethod
     def of(cls, train: Labelled, validation: Labelled, names: Sequence[str]) -> "Ledger":
+        """The ledger after session 0."""
         parts = [np.full(part[0].size, kind) for kind, part in ((Part.TRAIN, train), (Part.VALIDATION, validation))]
         return cls(
             nodes=np.concatenate([train[0], validation[0]]),
             columns=np.concatenate([train[1], validation[1]]),
             parts=np.concatenate(parts).astype(np.int8),
             names=tuple(names),
-            many=len(names),
+            session_zero_columns=len(names),
         )
 
     # Reading
@@ -65,14 +68,15 @@ class Ledger:
 
     def class_of_column(self) -> np.ndarray:
         """(columns,) position in ``classes``; -1 where a column is retired."""
-        place = {name: number for number, name in enumerate(self.classes)}
-        return np.array([-1 if name is None else place[name] for name in self.names], dtype=np.int64)
+        position = {name: number for number, name in enumerate(self.classes)}
+        return np.array([-1 if name is None else position[name] for name in self.names], dtype=np.int64)
 
     def column_of(self, name: str) -> int | None:
         """The column that further supports of a class join."""
         return self.names.index(name) if name in self.names else None
 
     def require(self, name: str) -> int:
+        """The column of a class; a class that is not there is an error."""
         column = self.column_of(name)
         if column is None:
             listed = f"there are {', '.join(self.classes[:12])}."
@@ -81,14 +85,15 @@ class Ledger:
         return column
 
     def of_part(self, part: Part) -> Labelled:
+        """Nodes and columns of one part."""
         here = self.parts == part
         return self.nodes[here], self.columns[here]
 
     def knowledge(self) -> tuple[Labelled, Labelled]:
-        """What a learner is restated with: labelled nodes of session 0's columns, and those of the others."""
+        """What a learner is restated with: labelled nodes of the columns of session 0, and those of later columns."""
         used = self.parts != Part.VALIDATION
-        first = used & (self.columns < self.many)
-        later = used & (self.columns >= self.many)
+        first = used & (self.columns < self.session_zero_columns)
+        later = used & (self.columns >= self.session_zero_columns)
         return (self.nodes[first], self.columns[first]), (self.nodes[later], self.columns[later])
 
     # Changes
@@ -127,6 +132,7 @@ class Ledger:
         return ""
 
     def with_supports(self, nodes: np.ndarray, columns: np.ndarray, new_names: Sequence[str]) -> "Ledger":
+        """More labelled nodes, and more classes, whose columns follow the last one."""
         return replace(
             self,
             nodes=np.concatenate([self.nodes, nodes]),
@@ -136,12 +142,14 @@ class Ledger:
         )
 
     def without_nodes(self, nodes: np.ndarray) -> "Ledger":
+        """Some nodes are labelled no more."""
         return self._kept(~np.isin(self.nodes, nodes))
 
     def _kept(self, kept: np.ndarray) -> "Ledger":
         return replace(self, nodes=self.nodes[kept], columns=self.columns[kept], parts=self.parts[kept])
 
     def renamed(self, old: str, new: str) -> "Ledger":
+        """A class is called otherwise."""
         self.require(old)
         if not new.strip():
             raise InputError("the new name is empty: give the class a name.")
@@ -160,7 +168,7 @@ class Ledger:
         return replace(self, columns=columns, names=tuple(None if name == source else name for name in self.names))
 
     def united(self, source: str, into: str) -> "Ledger":
-        """One class of two columns: for learners that cannot be restated."""
+        """One class of several columns: for learners that cannot be restated."""
         self.require(into)
         self.require(source)
         if source == into:

@@ -19,9 +19,10 @@ VALIDATION_SHARE = 0.2
 class Start:
     """What a production learner starts with.
 
-    base: session 0, its classes the largest first (``base``), then the others (``pseudo-novel``).
-    few: (nodes, columns) of classes with too few labels for session 0, learned right after it; their names are
-        ``few_classes``, their columns follow those of session 0.
+    base: session 0, its largest classes first (``base``), then the others (``pseudo-novel``).
+    few: (nodes, columns) of the classes with too few labels for session 0. They are learned right after it, and their
+        columns follow those of session 0.
+    few_classes: their names.
     """
 
     base: BaseSession
@@ -39,11 +40,11 @@ def make_start(
     shot: int,
     seed: int,
 ) -> Start:
-    """Give classes and nodes their parts.
+    """Split classes and nodes into the parts of session 0.
 
-    nodes, labels: all labelled nodes and their classes, positions in ``names``.
+    nodes, labels: all labelled nodes and their classes, as positions in ``names``.
 
-    The largest 55 % of the classes are base. A fifth of the nodes of each class is held out for validation. A class of
+    The largest 55 % of the classes are base. A fifth of the nodes per class is held out for validation. A class of
     session 0 needs K + 2 labelled nodes, so that pseudo-incremental training can draw K supports and ask about another.
     """
     sizes = np.bincount(labels, minlength=len(names))
@@ -55,22 +56,22 @@ def make_start(
             "label more nodes, or take fewer shots."
         )
     base_count = max(1, round(len(usable) * BASE_SHARE))
-    columns = [*sorted(usable[:base_count]), *sorted(usable[base_count:]), *few]
+    order = [*sorted(usable[:base_count]), *sorted(usable[base_count:]), *few]
     column_of = np.full(len(names), -1, dtype=np.int64)
-    column_of[columns] = np.arange(len(columns))
-    own = column_of[labels]
+    column_of[order] = np.arange(len(order))
+    columns = column_of[labels]
     count = len(usable)
-    held_out = _held_out(own, count, seed)
-    of_base = own < count
+    held_out = _held_out(columns, count, seed)
+    in_session_zero = columns < count
+    trained = in_session_zero & ~held_out
     pseudo_novel = np.arange(base_count, count)
-    train, validation = nodes[of_base & ~held_out], nodes[held_out]
     base = BaseSession(
-        base_classes=tuple(names[c] for c in columns[:base_count]),
-        pseudo_novel_classes=tuple(names[c] for c in columns[base_count:count]),
-        train=train,
-        train_labels=own[of_base & ~held_out],
-        validation=validation,
-        validation_labels=own[held_out],
+        base_classes=tuple(names[c] for c in order[:base_count]),
+        pseudo_novel_classes=tuple(names[c] for c in order[base_count:count]),
+        train=nodes[trained],
+        train_labels=columns[trained],
+        validation=nodes[held_out],
+        validation_labels=columns[held_out],
         validation_columns=draw_validation_columns(pseudo_novel, way, seed),
         pseudo_novel_tasks=draw_tasks(pseudo_novel, way, seed),
         visible_graph=visible,
@@ -78,11 +79,12 @@ def make_start(
         shot=shot,
         track="open",
     )
-    return Start(base, (nodes[~of_base], own[~of_base]), tuple(names[c] for c in few))
+    later = ~in_session_zero
+    return Start(base, (nodes[later], columns[later]), tuple(names[c] for c in few))
 
 
 def _held_out(columns: np.ndarray, count: int, seed: int) -> np.ndarray:
-    """(nodes,) whether a node is for validation: a fifth of each class, at least one."""
+    """(nodes,) whether a node is for validation: a fifth per class, at least one, of the first ``count`` columns."""
     random = np.random.default_rng([seed, 7])
     order = np.lexsort((random.random(columns.size), columns))
     ordered = columns[order]

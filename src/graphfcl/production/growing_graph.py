@@ -16,7 +16,7 @@ from graphfcl.graph.text import count_known_words
 
 @dataclass(frozen=True, eq=False)
 class GrowingGraph:
-    """Immutable: every change answers a new graph.
+    """Immutable: every change makes a new graph.
 
     numbers: (n,) int64, ascending. A node keeps its number for ever, and no number is given twice: learners and the
         ledger speak of nodes by them. ``next_number`` is the first that was never given.
@@ -78,9 +78,18 @@ class GrowingGraph:
         wanted = self.with_own_ids(ids)
         if wanted.size == 0 or self.node_count == 0 or (wanted.dtype.kind == "i") != (self.ids.dtype.kind == "i"):
             return np.full(wanted.shape, -1, dtype=np.int64)
-        place = np.searchsorted(self.ids, wanted, sorter=self._order).clip(max=self.node_count - 1)
-        rows = self._order[place]
+        positions = np.searchsorted(self.ids, wanted, sorter=self._order).clip(max=self.node_count - 1)
+        rows = self._order[positions]
         return np.where(self.ids[rows] == wanted, rows, -1)
+
+    def numbers_of(self, ids: Any) -> np.ndarray:
+        """(m,) node numbers of the user's ids; an id that is not there is an error."""
+        rows = self.rows_of_ids(ids)
+        if (rows < 0).any():
+            missing = np.asarray(ids)[rows < 0]
+            more = f" (and {missing.size - 1} more)" if missing.size > 1 else ""
+            raise InputError(f"node {str(missing[0])!r}{more} is not in the graph: check the ids.")
+        return self.numbers[rows]
 
     def id_of(self, number: int) -> Any:
         """The user's id of a node number."""
@@ -96,7 +105,7 @@ class GrowingGraph:
     def _order(self) -> np.ndarray:
         return np.argsort(self.ids, kind="stable")
 
-    # Changes; each answers the new graph and the numbers of the nodes whose own edges changed
+    # Changes: each returns the new graph and the numbers of the nodes that are new or whose edges changed
 
     def with_nodes(self, ids: Any, features: Features) -> tuple["GrowingGraph", np.ndarray]:
         """More nodes, without edges yet. features: (m, d) as :meth:`features_of` or a matrix of the same columns."""
@@ -129,8 +138,11 @@ class GrowingGraph:
         return grown, numbers
 
     def features_of(self, values: Any = None, *, texts: Sequence[str] | None = None) -> Features:
-        """(m, d) features of new nodes: from a matrix with this graph's columns, from ``{"name": value}`` for each node
-        (features not named are 0), or from their texts."""
+        """(m, d) features of new nodes, from one of three sources.
+
+        values: a matrix with this graph's columns, or ``{"name": value}`` for each node (features not named are 0).
+        texts: the text of each node.
+        """
         if texts is not None:
             if self.text_weights is None or self.feature_names is None:
                 raise InputError("the features of this graph do not come from text: give its feature columns instead.")
@@ -173,9 +185,9 @@ class GrowingGraph:
         first, second = self._ends(source, target)
         there = np.asarray(self.adjacency[first, second]).ravel() > 0
         if not there.all():
-            place = int(np.flatnonzero(~there)[0])
+            missing = int(np.flatnonzero(~there)[0])
             raise InputError(
-                f"there is no edge between {str(self.ids[first[place]])!r} and {str(self.ids[second[place]])!r}: "
+                f"there is no edge between {str(self.ids[first[missing]])!r} and {str(self.ids[second[missing]])!r}: "
                 "leave it out; nothing was changed."
             )
         gone, _ = adjacency_from_edges(first, second, None, self.node_count, "the edges to remove")
@@ -206,8 +218,8 @@ class GrowingGraph:
     def reach(self, numbers: np.ndarray, hops: int) -> np.ndarray:
         """Rows of all nodes at most ``hops`` edges away from some nodes.
 
-        Â of a node whose degree changed differs in its own row and in those of its neighbours, so what ``hops``
-        products with Â make of a node changes exactly there.
+        If a node's degree changes, Â changes in its row and in the rows of its neighbours. After ``hops`` products with
+        Â, exactly the rows within reach have changed.
         """
         marked = np.zeros(self.node_count, dtype=bool)
         frontier = self.visible.rows(numbers)

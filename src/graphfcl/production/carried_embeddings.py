@@ -1,18 +1,18 @@
-"""From a graph to the next: what is known of nodes that a change cannot have reached stays."""
+"""Embeddings of nodes that a change of the graph cannot have reached are carried over to the new graph."""
 
 import numpy as np
 
 from graphfcl.methods import Learner
-from graphfcl.production.growing import GrowingGraph
+from graphfcl.production.growing_graph import GrowingGraph
 
-WHOLE_ABOVE = 0.5  # share of nodes within reach of a change above which all embeddings are computed anew
+WHOLE_ABOVE = 0.5  # share of nodes within reach of a change above which all embeddings are computed again
 
 
 def carry_embeddings(learner: Learner, old: GrowingGraph, new: GrowingGraph, touched: list[np.ndarray]) -> float:
     """Give the learner the embeddings of the new graph; only those within reach of the change are computed.
 
-    touched: numbers of nodes of the new graph whose edges or features changed. Answers the share of nodes within reach;
-    above ``WHOLE_ABOVE`` the learner is given nothing and computes all when it is asked.
+    touched: numbers of nodes of the new graph that are new or whose edges changed. Returns the share of nodes within
+    reach. Above ``WHOLE_ABOVE`` the learner is given nothing, and computes all embeddings when it is asked.
     """
     table = learner.embeddings(old.visible)
     ends = np.unique(np.concatenate(touched)) if touched else np.zeros(0, np.int64)

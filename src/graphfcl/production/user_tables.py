@@ -11,7 +11,7 @@ from scipy import sparse
 from graphfcl.errors import InputError
 from graphfcl.graph import Features
 from graphfcl.graph.tables import ID_NAMES, SOURCE_NAMES, TARGET_NAMES, TEXT_NAMES, WEIGHT_NAMES
-from graphfcl.production.growing import GrowingGraph
+from graphfcl.production.growing_graph import GrowingGraph
 from graphfcl.production.ledger import Support
 
 CLASS_NAMES = ("class", "label")
@@ -19,7 +19,7 @@ CLASS_NAMES = ("class", "label")
 
 @dataclass(frozen=True)
 class TextTable:
-    """Columns of text."""
+    """Columns of text. lines: of each row, its line in a CSV file or its number in a Parquet file."""
 
     path: Path
     columns: dict[str, list[str]]
@@ -57,16 +57,18 @@ class TextTable:
             name: ["" if value is None else str(value) for value in table[name].to_pylist()]
             for name in table.column_names
         }
-        # Rows without any value are passed over, but counted: a message names the line of the file.
+        # Empty rows are left out but counted: a message names the line of the file.
         kept = [row for row in range(table.num_rows) if any(values[row] for values in columns.values())]
         first = 1 if path.suffix == ".parquet" else 2
         columns = {name: [values[row] for row in kept] for name, values in columns.items()}
         return cls(path, columns, [row + first for row in kept])
 
     def find(self, names: Sequence[str]) -> str | None:
+        """The first of these names that is a column."""
         return next((name for name in names if name in self.columns), None)
 
     def need(self, names: Sequence[str], what: str) -> list[str]:
+        """The column with one of these names; an error if there is none. what: what it holds, for the message."""
         name = self.find(names)
         if name is None:
             raise InputError(
@@ -76,10 +78,11 @@ class TextTable:
         return self.columns[name]
 
     def place(self, row: int) -> str:
-        """How to call a row in a message."""
+        """What a message calls a row."""
         return f"{self.path.name}, {'row' if self.path.suffix == '.parquet' else 'line'} {self.lines[row]}"
 
     def numbers(self, name: str) -> np.ndarray:
+        """A column as numbers."""
         values = np.empty(len(self.columns[name]), dtype=np.float32)
         for row, text in enumerate(self.columns[name]):
             try:
@@ -123,13 +126,13 @@ def read_nodes(path: str | Path, graph: GrowingGraph) -> tuple[list[str], Featur
         missing = next(name for name in known if name not in table.columns)
         raise InputError(f"{table.path} lacks the feature column {missing!r}: give all {width} of them.")
     matrix = np.zeros((len(ids), len(given)), dtype=np.float32)
-    for place, name in enumerate(given):
-        matrix[:, place] = table.numbers(name)
+    for position, name in enumerate(given):
+        matrix[:, position] = table.numbers(name)
     columns = np.array([known[name] for name in given], dtype=np.int64)
     if dense:
         return ids, matrix[:, np.argsort(columns)], None
-    rows, places = np.nonzero(matrix)
-    values: Any = (matrix[rows, places], (rows, columns[places]))
+    rows, positions = np.nonzero(matrix)
+    values: Any = (matrix[rows, positions], (rows, columns[positions]))
     return ids, sparse.csr_array(sparse.coo_array(values, shape=(len(ids), width))), None
 
 

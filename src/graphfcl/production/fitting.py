@@ -1,7 +1,7 @@
-"""Session 0 of a model in production: rehearse, then train on every label there is."""
+"""Fitting a model for production: rehearse without the held-out classes, then train on every label there is."""
 
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,57 +12,43 @@ from graphfcl.graph import Graph
 from graphfcl.methods import Learner, Progress, find_method
 from graphfcl.methods.learner import EncoderStore, Tensors
 from graphfcl.methods.shared.validation_sessions import ValidationSessions
-from graphfcl.production.base import Start, make_start, with_validation_classes
-from graphfcl.production.calibration import Calibration, rehearse
-from graphfcl.production.growing import GrowingGraph
+from graphfcl.production.calibration import Calibration, learn_from_rehearsal
+from graphfcl.production.growing_graph import GrowingGraph
 from graphfcl.production.ledger import Ledger
+from graphfcl.production.model_parts import Configuration, ModelParts
+from graphfcl.production.session_zero import Start, make_start, with_validation_classes
 from graphfcl.stream import Session
-
-# What a method is set to in production where that differs from its default in experiments.
-PRODUCTION_SETTINGS: dict[str, dict[str, Any]] = {"hag-meta": {"tla": "invariant"}}
 
 
 @dataclass(frozen=True, eq=False)
-class Trained:
-    """All that a model starts with, and its first entry in the history."""
+class Fitted:
+    """A new model, and what its history says of the fit."""
 
-    graph: GrowingGraph
-    learner: Learner
-    ledger: Ledger
-    calibration: Calibration
+    parts: ModelParts
     change: dict[str, Any]
 
 
-def train(
-    graph: Graph,
-    method: str,
-    settings: Mapping[str, Any],
-    *,
-    hide_classes: Sequence[str],
-    way: int,
-    shot: int,
-    seed: int,
-    device: str,
-    progress: Progress,
-) -> Trained:
+def fit_model(
+    graph: Graph, configuration: Configuration, *, hide_classes: Sequence[str], device: str, progress: Progress
+) -> Fitted:
     """See :meth:`GraphClassifier.fit`."""
-
-    def new_learner() -> Learner:
-        changes = {**PRODUCTION_SETTINGS.get(method, {}), **settings}
-        return find_method(method).make(changes, seed=seed, device=device)
-
-    learner, growing = new_learner(), GrowingGraph.of(graph)
+    learner, growing = new_learner(configuration, device), GrowingGraph.of(graph)
     labels = shown_labels(graph, hide_classes)
     nodes = np.flatnonzero(labels >= 0)
-    start = make_start(growing.visible, nodes, labels[nodes], graph.class_names, way=way, shot=shot, seed=seed)
+    start = make_start(
+        growing.visible,
+        nodes,
+        labels[nodes],
+        graph.class_names,
+        way=configuration.way,
+        shot=configuration.shot,
+        seed=configuration.seed,
+    )
     encoders = SharedEncoders()
-    calibration, separations = rehearsed(start, new_learner(), seed, encoders, progress)
+    rehearsing = new_learner(configuration, device)
+    calibration, separations = rehearse(start, rehearsing, configuration.seed, encoders, progress)
     learner.fit(start.base, progress, encoders)
-    base = start.base
-    ledger = Ledger.of((base.train, base.train_labels), (base.validation, base.validation_labels), base.classes)
-    if start.few_classes:
-        learner.learn(Session(1, start.few_classes, *start.few, growing.visible, "open"))
-        ledger = ledger.with_supports(*start.few, start.few_classes)
+    ledger = learn_few(start, learner)
     change = {
         "what": "fit",
         "graph": graph.name,
@@ -74,7 +60,14 @@ def train(
         "unknown_auroc": {name: round(value, 4) for name, value in separations.items()},
         "chosen": learner.chosen(),
     }
-    return Trained(growing, learner, ledger, calibration, change)
+    return Fitted(ModelParts(configuration, growing, learner, ledger, calibration), change)
+
+
+def new_learner(configuration: Configuration, device: str) -> Learner:
+    """A learner with the user's settings, and where they are silent those of its method for production."""
+    method = find_method(configuration.method)
+    settings = {**method.learner.production_settings, **configuration.settings}
+    return method.make(settings, seed=configuration.seed, device=device)
 
 
 def shown_labels(graph: Graph, hide_classes: Sequence[str]) -> np.ndarray:
@@ -88,10 +81,13 @@ def shown_labels(graph: Graph, hide_classes: Sequence[str]) -> np.ndarray:
     return labels
 
 
-def rehearsed(
+def rehearse(
     start: Start, learner: Learner, seed: int, encoders: EncoderStore, progress: Progress
 ) -> tuple[Calibration, dict[str, float]]:
-    """Fit a learner without the held-out classes, ask it, teach it those, ask again."""
+    """Fit a learner without the held-out classes, ask it, teach it those, ask again.
+
+    Returns the calibration, and the AUROC of each strangeness score; none if no class can be held out.
+    """
     validation = ValidationSessions.draw(start.base, seed)
     if not validation.has_new_classes:
         return Calibration(), {}
@@ -106,12 +102,23 @@ def rehearsed(
             2,
         )
         return Calibration(), {}
-    nodes, labels = validation.asked
+    nodes, columns = validation.asked
     visible = start.base.visible_graph
     before = learner.scores(visible, nodes)
     for session in sessions:
         learner.learn(session)
-    return rehearse((before, labels), (learner.scores(visible, nodes), labels), validation.known_count)
+    after = learner.scores(visible, nodes)
+    return learn_from_rehearsal((before, columns), (after, columns), validation.known_count)
+
+
+def learn_few(start: Start, learner: Learner) -> Ledger:
+    """Teach a fitted learner the classes with too few labels for session 0; the ledger of all labels."""
+    base = start.base
+    ledger = Ledger.of((base.train, base.train_labels), (base.validation, base.validation_labels), base.classes)
+    if not start.few_classes:
+        return ledger
+    learner.learn(Session(1, start.few_classes, *start.few, base.visible_graph, "open"))
+    return ledger.with_supports(*start.few, start.few_classes)
 
 
 class SharedEncoders(EncoderStore):

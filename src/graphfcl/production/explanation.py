@@ -1,20 +1,18 @@
-"""An explanation of ANCHOR in the user's own words: ids, class names and feature names."""
+"""An explanation of an answer in the user's own words: ids, class names and feature names."""
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from graphfcl.errors import InputError
-
-if TYPE_CHECKING:
-    from graphfcl.production.classifier import GraphClassifier
+from graphfcl.production.model_parts import ModelParts
 
 
-def explain_node(model: "GraphClassifier", node: Any, top: int) -> dict[str, Any]:
-    """See :meth:`GraphClassifier.explain`."""
-    learner, graph, names = model.learner_, model.graph_, model.ledger_.names
-    number = int(model.numbers_of([node])[0])
-    found = learner.explain(graph.visible, number, top)
+def explain_node(parts: ModelParts, number: int, top: int) -> dict[str, Any]:
+    """Why a node got its class, as JSON values. See :meth:`GraphClassifier.explain`."""
+    graph, names = parts.graph, parts.ledger.names
+    found = parts.learner.explain(graph.visible, number, top)
     if found is None:
-        raise InputError(f"a model of the method {model.method!r} cannot explain itself: fit one of 'anchor'.")
+        method = parts.configuration.method
+        raise InputError(f"a model of the method {method!r} cannot explain itself: fit one of 'anchor'.")
     return {
         "node": graph.id_of(number),
         "classes": [

@@ -1,0 +1,55 @@
+"""Growing and shrinking a graph in one step, with the nodes that the step touched."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from graphfcl.production.growing_graph import GrowingGraph
+
+NewNodes = tuple[Sequence[Any], Any, Sequence[str] | None]  # ids, features, texts
+NewEdges = tuple[Sequence[Any], Sequence[Any], np.ndarray | None]  # ids of sources, ids of targets, weights
+EdgeEnds = tuple[Sequence[Any], Sequence[Any]]  # ids of sources, ids of targets
+
+
+@dataclass(frozen=True, eq=False)
+class GraphChange:
+    """A changed graph.
+
+    touched: numbers of its nodes that are new or whose edges changed, in arrays that may overlap.
+    removed: numbers of the nodes that left.
+    entry: what the history says of the change.
+    """
+
+    graph: GrowingGraph
+    touched: list[np.ndarray]
+    entry: dict[str, Any]
+    removed: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+
+
+def grown(before: GrowingGraph, nodes: NewNodes | None, edges: NewEdges | None) -> GraphChange:
+    """Add nodes, then edges, which may lead to the new nodes."""
+    graph, touched = before, []
+    if nodes is not None:
+        ids, features, texts = nodes
+        graph, fresh = graph.with_nodes(ids, graph.features_of(features, texts=texts))
+        touched.append(fresh)
+    if edges is not None:
+        graph, ends = graph.with_edges(*edges)
+        touched.append(ends)
+    nodes_more, edges_more = graph.node_count - before.node_count, graph.edge_count - before.edge_count
+    return GraphChange(graph, touched, {"what": "grow", "nodes": nodes_more, "edges": edges_more})
+
+
+def shrunk(before: GrowingGraph, nodes: Sequence[Any] | None, edges: EdgeEnds | None) -> GraphChange:
+    """Remove edges, then nodes with the edges that they still have."""
+    graph, touched, removed = before, [], np.zeros(0, dtype=np.int64)
+    if edges is not None:
+        graph, ends = graph.without_edges(*edges)
+        touched.append(ends)
+    if nodes is not None:
+        graph, removed, around = graph.without_nodes(nodes)
+        touched = [ends[~np.isin(ends, removed)] for ends in touched] + [around]
+    nodes_less, edges_less = before.node_count - graph.node_count, before.edge_count - graph.edge_count
+    return GraphChange(graph, touched, {"what": "shrink", "nodes": nodes_less, "edges": edges_less}, removed)

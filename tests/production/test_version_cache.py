@@ -1,0 +1,19 @@
+"""The cache spares a forward pass and is never needed."""
+
+import shutil
+from pathlib import Path
+
+from graphfcl.production import GraphClassifier
+from tests.production.models import same_answers
+
+
+def test_a_loaded_model_answers_the_same_without_and_with_the_cache(folder: Path) -> None:
+    with_cache = GraphClassifier.load(folder)
+    assert with_cache._scores is not None
+    shutil.rmtree(folder / "cache")
+    without = GraphClassifier.load(folder)
+    assert without._scores is None
+    same_answers(with_cache, without, 1e-5)
+    (folder / "cache").mkdir()
+    (folder / "cache" / "newest.safetensors").write_bytes(b"nonsense")
+    same_answers(GraphClassifier.load(folder), without, 1e-5)
