@@ -16,17 +16,37 @@ if TYPE_CHECKING:
     from graphfcl.datasets import load_dataset
     from graphfcl.errors import GraphfclWarning, InputError
     from graphfcl.evaluation import evaluate
-    from graphfcl.graph import Graph, build_graph, from_networkx, from_pyg, from_scipy, read_npz, read_tables
+    from graphfcl.graph import (
+        Graph,
+        VisibleGraph,
+        build_graph,
+        from_networkx,
+        from_pyg,
+        from_scipy,
+        read_npz,
+        read_tables,
+    )
     from graphfcl.measures import measure_stream, summarise_seeds
-    from graphfcl.methods import HagMeta, HagMetaSettings
+    from graphfcl.methods import (
+        Anchor,
+        Explanation,
+        HagMeta,
+        HagMetaSettings,
+        Learner,
+        LearnerState,
+        Progress,
+        find_method,
+        register_method,
+    )
     from graphfcl.production import GraphClassifier, ModelFolder
-    from graphfcl.stream import Protocol, Stream, load_stream, make_stream, save_stream
+    from graphfcl.stream import BaseSession, Protocol, Session, Stream, load_stream, make_stream, save_stream
 
 # Where each public name lives. Nothing is imported before it is asked for, so that `graphfcl --help` answers at once.
 _PLACES = {
     "GraphfclWarning": "errors",
     "InputError": "errors",
     "Graph": "graph",
+    "VisibleGraph": "graph",
     "build_graph": "graph",
     "from_networkx": "graph",
     "from_pyg": "graph",
@@ -34,14 +54,23 @@ _PLACES = {
     "read_npz": "graph",
     "read_tables": "graph",
     "load_dataset": "datasets",
+    "BaseSession": "stream",
     "Protocol": "stream",
+    "Session": "stream",
     "Stream": "stream",
     "load_stream": "stream",
     "make_stream": "stream",
     "save_stream": "stream",
     "evaluate": "evaluation",
+    "Anchor": "methods",
+    "Explanation": "methods",
     "HagMeta": "methods",
     "HagMetaSettings": "methods",
+    "Learner": "methods",
+    "LearnerState": "methods",
+    "Progress": "methods",
+    "find_method": "methods",
+    "register_method": "methods",
     "GraphClassifier": "production",
     "ModelFolder": "production",
     "measure_stream": "measures",
@@ -49,17 +78,26 @@ _PLACES = {
 }
 
 __all__ = [
+    "Anchor",
+    "BaseSession",
+    "Explanation",
     "Graph",
     "GraphClassifier",
     "GraphfclWarning",
     "HagMeta",
     "HagMetaSettings",
     "InputError",
+    "Learner",
+    "LearnerState",
     "ModelFolder",
+    "Progress",
     "Protocol",
+    "Session",
     "Stream",
+    "VisibleGraph",
     "build_graph",
     "evaluate",
+    "find_method",
     "from_networkx",
     "from_pyg",
     "from_scipy",
@@ -69,6 +107,7 @@ __all__ = [
     "measure_stream",
     "read_npz",
     "read_tables",
+    "register_method",
     "save_stream",
     "summarise_seeds",
 ]

@@ -18,7 +18,16 @@ from graphfcl.methods.learner import (
     Progress,
     Tensors,
 )
-from graphfcl.methods.registry import METHODS, Method, find_method
+from graphfcl.methods.registry import (
+    METHODS,
+    Method,
+    find_method,
+    import_method,
+    method_from,
+    outside_methods,
+    plug_in_rows,
+    register_method,
+)
 from graphfcl.methods.settings import flat_settings, settings_as_json
 
 __all__ = [
@@ -38,5 +47,10 @@ __all__ = [
     "Tensors",
     "find_method",
     "flat_settings",
+    "import_method",
+    "method_from",
+    "outside_methods",
+    "plug_in_rows",
+    "register_method",
     "settings_as_json",
 ]

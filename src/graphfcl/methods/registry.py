@@ -1,7 +1,19 @@
-"""Names to methods. A method of this package is added by one file with its learner and one line in ``LEARNERS``."""
+"""Names to methods: those of this package, those registered in this process, and installed plug-ins.
 
-from dataclasses import dataclass
-from typing import Any
+A method of this package is added by one file with its learner and one line in ``LEARNERS``. A method from outside is
+known once it was handed to :func:`register_method`, named as ``module:Class`` on the command line
+(:func:`import_method`), or installed with an entry point of the group ``graphfcl.methods``. A name that stands in a
+file is never imported.
+"""
+
+import importlib
+import inspect
+import os
+import re
+import sys
+from dataclasses import dataclass, fields, is_dataclass
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any, TypeVar
 
 from graphfcl.errors import InputError, did_you_mean
 from graphfcl.methods.anchor import Anchor
@@ -15,14 +27,22 @@ from graphfcl.methods.joint import Joint
 from graphfcl.methods.learner import Learner
 from graphfcl.methods.meta_gnn import MetaGnn
 from graphfcl.methods.proto import ProtoGat, ProtoGcn
-from graphfcl.methods.settings import SettingRow, settings_rows, with_changes
+from graphfcl.methods.settings import SettingRow, settings_rows, switched_off, with_changes
+from graphfcl.source_code import reference_of, source_hash
+
+GROUP = "graphfcl.methods"
+NAME = re.compile(r"[A-Za-z0-9][\w.+-]*")
 
 
 @dataclass(frozen=True)
 class Method:
-    """A learner class, and how it is made."""
+    """A learner class, and how it is made.
+
+    source: of a method from outside, ``module:Class`` and the hash of its code; results are kept apart by it.
+    """
 
     learner: type[Learner]
+    source: str = ""
 
     @property
     def name(self) -> str:
@@ -43,6 +63,10 @@ class Method:
     def settings_with(self, changes: dict[str, Any]) -> Any:
         """The settings that differ from the defaults in ``changes``."""
         return with_changes(self.learner.settings_type(), changes, self.name)
+
+    def switched_off(self, setting: str) -> Any:
+        """The value that switches a setting off."""
+        return switched_off(self.learner.settings_type(), setting, self.name)
 
     def settings_rows(self) -> list[SettingRow]:
         """Name, default, kind and explanation of each setting."""
@@ -65,11 +89,149 @@ LEARNERS: tuple[type[Learner], ...] = (
 METHODS: tuple[Method, ...] = tuple(Method(learner) for learner in LEARNERS)
 ALIASES = {"ours": "anchor"}
 
+_registered: dict[str, Method] = {}  # by name; what this process brought from outside
 
-def find_method(name: str) -> Method:
-    """The method of a name."""
-    known = {method.name: method for method in METHODS}
-    name = ALIASES.get(name, name)
-    if name not in known:
-        raise InputError(f"there is no method {name!r}: {did_you_mean(name, list(known))}")
-    return known[name]
+Kind = TypeVar("Kind", bound=type[Learner])
+
+
+def find_method(name: str, source: str = "") -> Method:
+    """The method of a name, of an alias, or of a ``module:Class`` that is known already.
+
+    source: what a file says of where the method comes from; it is named in the message if the method is missing.
+    """
+    known = {method.name: method for method in METHODS} | _registered
+    by_reference = {reference_of(method.learner): method for method in _registered.values()}
+    found = known.get(ALIASES.get(name, name)) or by_reference.get(name)
+    if found is not None:
+        return found
+    for point in _plug_ins():
+        if name in (point.name, point.value):
+            return _loaded(point)
+    origin = source.partition("@")[0] or (name if ":" in name else "")
+    if origin:
+        raise InputError(
+            f"the method {name!r} comes from outside graphfcl ({origin}) and is not known here: if you trust it, add "
+            f"--method {origin} to the command, or call register_method in Python."
+        )
+    names = [*known, *(point.name for point in _plug_ins())]
+    raise InputError(f"there is no method {name!r}: {did_you_mean(name, names)}")
+
+
+def register_method(learner: Kind) -> Kind:
+    """Make a learner of your own known by its name, in this process and in the workers of its grids.
+
+    Answers the class, so that it can stand above it as a decorator. The same class may be registered again, as when
+    a cell of a notebook runs twice.
+    """
+    refuse_no_learner(learner, "register_method")
+    reference = reference_of(learner)
+    there = _registered.get(learner.name)
+    if learner.name in {*(method.name for method in METHODS), *ALIASES}:
+        taken = "graphfcl itself has a method of that name"
+    elif there is not None and reference_of(there.learner) != reference:
+        taken = f"{reference_of(there.learner)} has that name already"
+    else:
+        _registered[learner.name] = Method(learner, f"{reference}@{source_hash(learner)[:16]}")
+        return learner
+    raise InputError(f"{reference} is called {learner.name!r}, but {taken}: give it another `name`.")
+
+
+def import_method(reference: str) -> Method:
+    """The method ``module:Class`` that a user named on the command line; the current folder is on the path then."""
+    where = f"--method {reference}"
+    module_name, _, class_name = reference.partition(":")
+    if not module_name or not class_name:
+        raise InputError(f"{where}: write it as module:Class.")
+    if os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
+    try:
+        module = importlib.import_module(module_name)
+    except (Exception, SystemExit) as error:  # whatever a module of somebody else does when it is imported
+        raise InputError(
+            f"{where}: {module_name} cannot be imported ({_said(error)}): run from the folder that holds it, or "
+            "install it."
+        ) from error
+    found: Any = module
+    for part in class_name.split("."):
+        found = getattr(found, part, None)
+    if found is None:
+        learners = [name for name, each in vars(module).items() if _is_learner(each) and each is not Learner]
+        hint = did_you_mean(class_name, learners) if learners else "it has no learner."
+        raise InputError(f"{where}: {module_name} has no {class_name}: {hint}")
+    refuse_no_learner(found, where)
+    for method in METHODS:
+        if method.learner is found:
+            return method
+    return _registered[register_method(found).name]
+
+
+def method_from(text: str) -> Method:
+    """What a user may write for ``--method``: a name, or ``module:Class`` of their own."""
+    return import_method(text) if ":" in text else find_method(text)
+
+
+def outside_methods() -> tuple[Method, ...]:
+    """What was registered in this process."""
+    return tuple(_registered.values())
+
+
+def plug_in_rows() -> list[tuple[str, str, str]]:
+    """Name, what and reference of every installed plug-in; of a broken one, why it is broken."""
+    rows = []
+    for point in _plug_ins():
+        try:
+            method = _loaded(point)
+            rows.append((point.name, method.title, method.reference or point.value))
+        except InputError as error:
+            rows.append((point.name, f"broken plug-in: {error}", point.value))
+    return rows
+
+
+def refuse_no_learner(found: Any, where: str) -> None:
+    """Refuse what cannot be a method, in one sentence that says what it lacks."""
+    if not _is_learner(found):
+        raise InputError(f"{where}: it is no class that derives from graphfcl.Learner: let it derive from that.")
+    name = reference_of(found)
+    if inspect.isabstract(found):
+        missing = ", ".join(sorted(found.__abstractmethods__))
+        raise InputError(f"{where}: {name} lacks {missing}: graphfcl.Learner says what each must do.")
+    if not isinstance(found.name, str) or not NAME.fullmatch(found.name):
+        raise InputError(f"{where}: the name of {name} is {found.name!r}: use letters, digits and - . _ +.")
+    settings = found.settings_type
+    if not (isinstance(settings, type) and is_dataclass(settings)):
+        raise InputError(f"{where}: settings_type of {name} is no dataclass: make it a frozen dataclass.")
+    if not settings.__dataclass_params__.frozen:  # type: ignore[attr-defined]
+        raise InputError(f"{where}: settings of {name} can be changed: write @dataclass(frozen=True).")
+    try:
+        settings()
+    except TypeError as error:
+        lacking = ", ".join(field.name for field in fields(settings))
+        raise InputError(f"{where}: give every setting of {name} a default ({lacking}).") from error
+    try:
+        inspect.signature(found).bind(settings(), seed=0, device="cpu")
+    except TypeError as error:
+        raise InputError(f"{where}: {name} must take (settings, *, seed, device), as Learner does.") from error
+
+
+def _is_learner(found: Any) -> bool:
+    return isinstance(found, type) and issubclass(found, Learner)
+
+
+def _plug_ins() -> list[EntryPoint]:
+    """Installed plug-ins; a name of this package's own is not theirs to take."""
+    return sorted(entry_points(group=GROUP), key=lambda point: (point.name, point.value))
+
+
+def _loaded(point: EntryPoint) -> Method:
+    where = f"the plug-in {point.name} ({point.value})"
+    try:
+        learner = point.load()
+    except (Exception, SystemExit) as error:  # a broken plug-in breaks nothing else
+        raise InputError(f"{where} cannot be imported ({_said(error)}): mend or remove its package.") from error
+    refuse_no_learner(learner, where)
+    return _registered[register_method(learner).name]
+
+
+def _said(error: BaseException) -> str:
+    text = str(error).strip()
+    return f"{type(error).__name__}: {text.splitlines()[0]}" if text else type(error).__name__

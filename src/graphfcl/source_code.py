@@ -1,0 +1,94 @@
+"""Which code is behind a class, as one hash: results of edited code must not be taken for results of the old."""
+
+import ast
+import hashlib
+import inspect
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from graphfcl.errors import InputError
+
+OWN = "graphfcl"  # its version is noted elsewhere
+
+
+def reference_of(kind: type) -> str:
+    """``module:Class``, as a command line names it."""
+    module = "__main__" if kind.__module__ == "__mp_main__" else kind.__module__  # a worker calls the script so
+    return f"{module}:{kind.__qualname__}"
+
+
+def source_hash(kind: type) -> str:
+    """SHA-256 of the files behind a class: those of it and its bases, and what these import from beside them.
+
+    Installed packages and this one are not read: a class is hashed with the modules of its own folder or package.
+    """
+    digest, read = hashlib.sha256(), 0
+    for base in kind.__mro__:
+        if base.__module__.split(".")[0] in (OWN, "builtins", "abc", "typing"):
+            continue
+        file = getattr(sys.modules.get(base.__module__), "__file__", None)
+        if file is None:
+            digest.update(_text_of(base).encode())
+            read += 1
+            continue
+        for name, content in _files(base.__module__, Path(file)):
+            digest.update(f"{name}:{len(content)}:".encode() + content)
+            read += 1
+    if not read:
+        raise InputError(f"{reference_of(kind)} has no source file: define it in a module of your own.")
+    return digest.hexdigest()
+
+
+def _text_of(kind: type) -> str:
+    """The source of a class that was typed, as in a notebook."""
+    try:
+        return inspect.getsource(kind)
+    except (OSError, TypeError) as error:
+        raise InputError(
+            f"the source of {reference_of(kind)} cannot be read, so results of edited code could not be told from "
+            "others: define it in a file."
+        ) from error
+
+
+def _files(module: str, file: Path) -> list[tuple[str, bytes]]:
+    """Name and content of a module's file and of all files beside it that it imports, directly or not."""
+    depth = 0 if module in ("__main__", "__mp_main__") else module.count(".") + (file.name == "__init__.py")
+    root = file.resolve().parents[depth]
+    top = module.split(".")[0] if root.name in ("site-packages", "dist-packages") else None
+    found: dict[Path, bytes] = {}
+    left = [file.resolve()]
+    while left:
+        path = left.pop()
+        if path in found:
+            continue
+        found[path] = path.read_bytes()
+        left += [each for each in _imported(path, found[path], root) if top is None or _is_below(each, root / top)]
+    return sorted((path.relative_to(root).as_posix(), content) for path, content in found.items())
+
+
+def _is_below(path: Path, folder: Path) -> bool:
+    return path.is_relative_to(folder) or path == folder.with_suffix(".py")
+
+
+def _imported(path: Path, content: bytes, root: Path) -> Iterator[Path]:
+    """Files under ``root`` that a file imports; nothing is run."""
+    try:
+        tree = ast.parse(content)
+    except SyntaxError:
+        return
+    package = path.relative_to(root).parent.parts
+    for node in ast.walk(tree):
+        names: list[tuple[str, ...]] = []
+        if isinstance(node, ast.Import):
+            names = [tuple(alias.name.split(".")) for alias in node.names]
+        elif isinstance(node, ast.ImportFrom):
+            start = package[: len(package) - node.level + 1] if node.level else ()
+            module = (*start, *(node.module.split(".") if node.module else ()))
+            names = [module, *((*module, alias.name) for alias in node.names)]
+        for name in names:
+            for length in range(1, len(name) + 1):  # packages on the way are run too
+                below = root.joinpath(*name[:length])
+                for file in (below / "__init__.py", below.with_suffix(".py") if below.name else below):
+                    if file.is_file():
+                        yield file

@@ -1,0 +1,5 @@
+"""Checks for learners of your own: ``check_learner(MyLearner)``, or ``graphfcl check my_module:MyLearner``."""
+
+from graphfcl.methods.testing import ContractError, check_learner
+
+__all__ = ["ContractError", "check_learner"]
