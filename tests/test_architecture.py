@@ -7,7 +7,7 @@ import graphfcl
 
 ROOT = Path(graphfcl.__file__).parent
 FLOORS = [
-    {"errors", "version", "arrays"},
+    {"errors", "version", "arrays", "defaults"},
     {"files"},
     {"graph"},
     {"stream", "measures"},

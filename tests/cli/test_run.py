@@ -75,6 +75,15 @@ def test_killed_and_resumed_it_ends_with_the_same_numbers(
         (["--device", "gpu"], "auto, cpu or cuda"),
         (["--track", "closed"], "track is 'closed'"),
         (["--stream", "none.json", "--seed", "3"], "its own seed and rules"),
+        (["--no-gpill"], "hag-meta has no setting 'gpill': did you mean 'gpil'?"),
+        (["--no-sleep"], "it can do without last-relu, "),
+        (["--method", "proto-gcn", "--no-gpil"], "proto-gcn has no setting 'gpil': it can do without last-relu."),
+        (["--no-episodes"], "episodes of hag-meta cannot be switched off: give it a value with --set episodes=VALUE."),
+        (["--no-pretraining"], "give it a value with --set pretraining.NAME=VALUE."),
+        (["--metod", "cec"], "there is no option --metod: did you mean --method?"),
+        (["--qqqqq=3"], "there is no option --qqqqq: see `graphfcl run --help`."),
+        (["-x"], "there is no option -x: see"),
+        (["stray"], "'stray' belongs to no option"),
     ],
 )
 def test_bad_input_is_one_sentence(
@@ -102,6 +111,25 @@ def test_divergence_ends_with_exit_code_1_and_no_table(tmp_path: Path, capsys: p
     assert "diverged" in printed.err
     assert "balanced" not in printed.out
     assert not (tmp_path / "result.json").exists()
+
+
+def test_no_switches_a_setting_off(tmp_path: Path) -> None:
+    from graphfcl.cli import main
+
+    words = [*command("--out", str(tmp_path), "--method", "proto-gcn", "--no-last-relu")[3:]]
+    words[words.index("--set", words.index("--set") + 1) : words.index("--base")] = []  # proto-gcn has no episodes
+    main_without_exit(main, words)
+    assert json.loads((tmp_path / "result.json").read_text())["settings"]["last_relu"] is False
+
+
+def test_what_is_off_follows_from_the_type_of_a_setting() -> None:
+    from graphfcl.cli.switches import switched_off
+    from graphfcl.methods import find_method
+
+    settings = find_method("hag-meta").settings_with({})
+    words = ["--no-gpil", "--no-nla", "--no-tla", "--no-last-relu"]
+    expected = {"gpil": False, "nla": False, "tla": None, "last_relu": False}
+    assert switched_off(words, [], "hag-meta", settings) == expected
 
 
 def test_a_saved_stream_can_be_run(tmp_path: Path, finished: tuple[Path, subprocess.CompletedProcess[str]]) -> None:

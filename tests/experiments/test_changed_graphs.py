@@ -8,7 +8,7 @@ import pytest
 from graphfcl.datasets import load_dataset
 from graphfcl.errors import GraphfclWarning
 from graphfcl.experiments import Cell, CellStore, Grid, run_cell, run_grid
-from graphfcl.experiments.benches import grid_from_toml
+from graphfcl.experiments.grid_file import grid_from_toml
 from graphfcl.graph import build_graph, write_tables
 from tests.cli.command import graphfcl
 from tests.methods.test_checks import GRAPH
@@ -82,7 +82,7 @@ def test_a_graph_is_loaded_only_where_that_tells_something(
     grid = Grid("one", "grid", cells_of(dataset, 1))
     store = fill(tmp_path / "out", grid)
     with monkeypatch.context() as patch:
-        patch.setattr("graphfcl.experiments.grid.load_dataset", None)
+        patch.setattr("graphfcl.experiments.workers.load_dataset", None)
         known = {str(dataset): graph_of(store, grid.cells[0])}
         assert run_grid(grid, tmp_path / "out", graphs=known).done == 1, "the caller knows it"
         CellStore(tmp_path / "new").fail(grid.cells[0], "it failed")

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +14,13 @@ import pytest
 
 from graphfcl.errors import GraphfclWarning, InputError
 from graphfcl.experiments import Cell, CellStore, Grid, load_grids, read_cell, run_grid
-from graphfcl.experiments.benches import ABLATION, embed, grid_from_toml, sweep, table2, table3
+from graphfcl.experiments.grid_file import grid_from_toml
+from graphfcl.experiments.paper_grids import ABLATION, embed, sweep, table2, table3
 from tests.methods.test_checks import GRAPH
 
 RULES = {"base": 4, "pseudo_novel": 3, "way": 1, "shot": 5}
+ROOT = Path(__file__).parents[2]
+ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
 OTHER = GRAPH.replace("nodes=700", "nodes=600")
 
 
@@ -54,7 +58,7 @@ def unbroken(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Grid]:
 SCRIPT = """
 from pathlib import Path
 from graphfcl.experiments import run_grid
-from graphfcl.experiments import grid as module
+from graphfcl.experiments import workers as module
 from tests.experiments.test_grid import grid_of
 if __name__ == "__main__":
     run_grid(grid_of(), Path({folder!r}), jobs=1)
@@ -63,9 +67,7 @@ if __name__ == "__main__":
 
 def start(folder: Path, script: Path) -> subprocess.Popen[bytes]:
     script.write_text(SCRIPT.format(folder=str(folder)))
-    root = Path(__file__).parents[2]
-    environment = {**os.environ, "PYTHONPATH": str(root)}
-    return subprocess.Popen([sys.executable, str(script)], cwd=root, env=environment, start_new_session=True)
+    return subprocess.Popen([sys.executable, str(script)], cwd=ROOT, env=ENVIRONMENT, start_new_session=True)
 
 
 def test_killed_in_the_middle_and_continued_it_gives_the_same_table(
@@ -90,7 +92,7 @@ def test_killed_in_the_middle_and_continued_it_gives_the_same_table(
 def test_two_processes_never_run_a_cell_twice(tmp_path: Path, unbroken: tuple[Path, Grid]) -> None:
     watcher = tmp_path / "ran"
     hook = f"""
-from graphfcl.experiments import grid as module
+from graphfcl.experiments import workers as module
 plain = module.run_cell
 def noted(cell, **options):
     with open({str(watcher)!r}, "a") as file:
@@ -100,16 +102,101 @@ module.run_cell = noted
 """
     # A spawned worker imports the script as its main module, so the hook is there too.
     scripts = [tmp_path / "one.py", tmp_path / "two.py"]
-    root = Path(__file__).parents[2]
     text = SCRIPT.format(folder=str(tmp_path / "grid")).replace("from tests.exp", hook + "from tests.exp")
     processes = []
     for script in scripts:
         script.write_text(text)
-        environment = {**os.environ, "PYTHONPATH": str(root), "OMP_NUM_THREADS": "1"}
-        processes.append(subprocess.Popen([sys.executable, str(script)], cwd=root, env=environment))
+        one_thread = {**ENVIRONMENT, "OMP_NUM_THREADS": "1"}
+        processes.append(subprocess.Popen([sys.executable, str(script)], cwd=ROOT, env=one_thread))
     assert [process.wait(180) for process in processes] == [0, 0]
     ran = watcher.read_text().split()
     assert sorted(ran) == sorted(cell.key for cell in unbroken[1].cells)
+
+
+STARTED = """
+from pathlib import Path
+from graphfcl.experiments import Grid, run_grid
+from graphfcl.experiments import workers
+from tests.experiments.test_grid import Mine, grid_of
+def noted(methods):
+    with open({noted!r}, "a") as file:
+        file.write(" ".join(method.__name__ for method in methods) + "\\n")
+workers._register = noted
+if __name__ == "__main__":
+    grid = Grid("tiny", "grid", grid_of(seeds=1).cells[:2])
+    status = run_grid(grid, Path({folder!r}), jobs=2, start_method={start_method!r}, methods=[Mine])
+    assert (status.done, status.failed) == (2, 0), status
+"""
+
+
+class Mine:
+    """Stands for a learner class from outside the package."""
+
+
+@pytest.mark.parametrize("start_method", ["spawn", "forkserver", "fork"])
+def test_processes_may_be_started_in_every_way(tmp_path: Path, unbroken: tuple[Path, Grid], start_method: str) -> None:
+    script, noted = tmp_path / "go.py", tmp_path / "noted"
+    folder = tmp_path / "grid"
+    script.write_text(STARTED.format(noted=str(noted), folder=str(folder), start_method=start_method))
+    done = subprocess.run(
+        [sys.executable, str(script)],
+        cwd=ROOT,
+        env=ENVIRONMENT,
+        timeout=180,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert noted.read_text().split() == ["Mine", "Mine"], "each process got the classes before it began"
+    grid = Grid("tiny", "grid", unbroken[1].cells[:2])
+    expected = table(*unbroken)
+    assert table(folder, grid) == {cell.key: expected[cell.key] for cell in grid.cells}
+
+
+def test_processes_end_when_whoever_started_them_is_gone(tmp_path: Path) -> None:
+    """Also with a fork server, which is their parent as the system sees it."""
+    script = tmp_path / "go.py"
+    text = STARTED.format(noted=str(tmp_path / "noted"), folder=str(tmp_path / "grid"), start_method="forkserver")
+    hook = """
+import os, time
+def slow(store, cell, workshop):
+    open({place!r}, "a").write(f"{{os.getpid()}}\\n")
+    time.sleep(2)
+workers._settle = slow
+if __name__"""
+    script.write_text(text.replace("if __name__", hook.format(place=str(tmp_path / "pids")), 1))
+    process = subprocess.Popen([sys.executable, str(script)], cwd=ROOT, env=ENVIRONMENT)
+    deadline = time.monotonic() + 120
+    while not (tmp_path / "pids").exists():
+        assert time.monotonic() < deadline
+        assert process.poll() is None
+        time.sleep(0.05)
+    process.kill()
+    process.wait()
+    pids = {int(line) for line in (tmp_path / "pids").read_text().split()}
+    while any(Path(f"/proc/{pid}").exists() for pid in pids):
+        assert time.monotonic() < deadline, "a worker lives on"
+        time.sleep(0.1)
+
+
+def test_an_unknown_way_to_start_processes_is_one_sentence(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="did you mean 'forkserver'"):
+        run_grid(grid_of(seeds=1), tmp_path, start_method="fork-server")
+    with pytest.raises(InputError, match="cannot use a GPU"):
+        run_grid(grid_of(seeds=1), tmp_path, start_method="fork", device="cuda")
+
+
+def test_the_source_of_a_method_is_part_of_a_cell_only_where_there_is_one() -> None:
+    cell = Cell("debian", "cec", 3, "mine", {"way": 2}, {"size": 8})
+    assert cell.key == "f94aa3e9074e9a69e1b2"
+    assert list(cell.as_json()) == ["dataset", "method", "seed", "variant", "rules", "settings", "embed"]
+    foreign = replace(cell, source="abc")
+    assert foreign.key != cell.key
+    assert foreign.key != replace(cell, source="abd").key
+    assert foreign.as_json() == {**cell.as_json(), "source": "abc"}
+    assert Cell.from_json(foreign.as_json()) == foreign
+    assert Cell.from_json(cell.as_json()) == cell
 
 
 def test_a_cell_that_fails_does_not_stop_the_rest(tmp_path: Path) -> None:
@@ -180,14 +267,14 @@ def test_a_grid_that_grows_keeps_what_it_had(tmp_path: Path) -> None:
 
 def test_a_cell_whose_process_dies_again_and_again_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     deadly, good = grid_of(seeds=1).cells[:2]
-    monkeypatch.setattr("graphfcl.experiments.grid._work", DiesOf(deadly.key))
+    monkeypatch.setattr("graphfcl.experiments.workers._work", DiesOf(deadly.key))
     status = run_grid(Grid("deadly", "grid", (deadly, good)), tmp_path, jobs=1)
     assert (status.done, status.failed) == (1, 1)
     assert "died 3 times" in (CellStore(tmp_path).error(deadly) or "")
 
 
 def test_processes_that_cannot_work_end_in_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("graphfcl.experiments.grid._work", _die_at_once)
+    monkeypatch.setattr("graphfcl.experiments.workers._work", _die_at_once)
     with pytest.raises(InputError, match="check its rights"):
         run_grid(grid_of(seeds=1), tmp_path, jobs=1)
 
@@ -203,9 +290,9 @@ class DiesOf:
         self.key = key
 
     def __call__(self, workshop: Any, cells: tuple[Cell, ...], events: Any) -> None:
-        from graphfcl.experiments import grid
+        from graphfcl.experiments import workers
 
-        plain = grid._settle
+        plain = workers._settle
 
         def settle(store: CellStore, cell: Cell, workshop: Any) -> None:
             if cell.key == self.key:
@@ -213,8 +300,8 @@ class DiesOf:
                 os.kill(os.getpid(), signal.SIGKILL)
             plain(store, cell, workshop)
 
-        grid._settle = settle
-        grid._work(workshop, cells, events)
+        workers._settle = settle
+        workers._work(workshop, cells, events)
 
 
 def test_grids_are_remembered(unbroken: tuple[Path, Grid], tmp_path: Path) -> None:

@@ -8,6 +8,8 @@ from scipy import stats
 from sklearn import metrics
 
 from graphfcl.measures import (
+    SESSION_MEASURES,
+    STREAM_MEASURES,
     accuracy,
     balanced_accuracy,
     confusion_matrix,
@@ -109,3 +111,25 @@ def test_one_seed_has_no_interval() -> None:
     assert summarise_seeds([0.5]).interval is None
     with pytest.raises(ValueError, match="at least one"):
         summarise_seeds([])
+
+
+def test_the_order_of_measures_is_that_of_stored_results() -> None:
+    """Files of earlier versions have this order; new measures come after."""
+    sessions = ["balanced_accuracy", "accuracy", "base", "novel", "harmonic_mean", "macro_f1"]
+    stream = ["pd", "rpd", "average", "forgetting"]
+    stream += [f"plain_{name}" for name in stream]
+    assert [measure.name for measure in SESSION_MEASURES[:6]] == sessions
+    assert [measure.name for measure in STREAM_MEASURES[:8]] == stream
+    names = [measure.name for measure in (*SESSION_MEASURES, *STREAM_MEASURES)]
+    assert len(set(names)) == len(names)
+    assert not {"session", "classes", "seconds", "sessions", "matrix", "total_seconds"} & set(names)
+
+
+def test_attributes_are_the_listed_values() -> None:
+    confusions = [confusion_matrix(y, p, int((ARRIVAL <= t).sum())) for t, (y, p) in enumerate(answers(1))]
+    measures = measure_stream(confusions, ARRIVAL)
+    assert all(getattr(measures, name) == value for name, value in measures.values.items())
+    assert list(measures.values) == [measure.name for measure in STREAM_MEASURES]
+    for session in measures.sessions:
+        assert all(getattr(session, name) == value for name, value in session.values.items())
+        assert list(session.values) == [measure.name for measure in SESSION_MEASURES]

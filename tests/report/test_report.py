@@ -14,8 +14,9 @@ from graphfcl.datasets import load_dataset
 from graphfcl.experiments import Cell, CellStore, Grid, run_cell
 from graphfcl.report import collect, write_page
 from graphfcl.report.blocks import Block, Row
+from graphfcl.report.comparison import block_figures, paper_tables
 from graphfcl.report.datasets import dataset_rows, write_dataset_table
-from graphfcl.report.tables import all_tables, cost_table, latex, markdown, paper_tables, result_table
+from graphfcl.report.tables import all_tables, cost_table, latex, markdown, result_table
 from tests.methods.test_checks import GRAPH, QUICK
 
 RULES = {"base": 4, "pseudo_novel": 3, "way": 1, "shot": 5}
@@ -97,21 +98,35 @@ def test_bold_is_only_what_is_surely_ahead() -> None:
     assert fake({**clear, "joint": [0.95, 0.96, 0.95, 0.94]}).winner == "hag-meta", "joint takes no part"
     unsure = {**clear, "cec": [0.85, 0.70, 0.82, 0.69]}
     assert fake(unsure).winner is None
-    bold = result_table(fake(clear), {})
+    bold = result_table(block_figures(fake(clear), {}))
     assert "**hag-meta**" in markdown(bold)
     assert r"\textbf{hag-meta}" in latex(bold)
     assert "ahead of every other row on average" in bold.notes[-1]
-    plain = result_table(fake(unsure), {})
+    plain = result_table(block_figures(fake(unsure), {}))
     assert "**" not in markdown(plain)
     assert "textbf" not in latex(plain)
-    below = result_table(fake({**clear, "joint": [0.95, 0.96, 0.95, 0.94]}), {})
+    below = result_table(block_figures(fake({**clear, "joint": [0.95, 0.96, 0.95, 0.94]}), {}))
     assert "ahead of every other row without a mark" in below.notes[-1], "joint is above it"
+
+
+def test_figures_are_numbers() -> None:
+    found = block_figures(fake({"hag-meta": [0.8, 0.7, 0.9], "cec": [0.6, 0.7, 0.65]}), {"hag-meta": 1.0, "cec": 2.0})
+    ours, theirs = found.rows
+    assert ours.difference is None
+    assert theirs.difference is not None
+    assert theirs.difference.mean == pytest.approx(15)
+    assert theirs.improvement == (0.0, 0.0), "the same PD and RPD in all"
+    assert theirs.average.mean == pytest.approx(65)
+    assert (ours.rank, theirs.rank) == (1.0, 2.0)
+    assert theirs.p_value is not None
+    assert not found.has_further
 
 
 def test_rows_without_a_common_seed_are_shown_without_comparison() -> None:
     block = fake({"hag-meta": [0.8, 0.7], "cec": [0.6, 0.7]})
     apart = Row("cec", {7: block.rows[1].results[0]})
-    lines = result_table(Block(block.grid, "debian", block.protocol, (block.rows[0], apart), (), 0), {}).rows
+    apart_block = Block(block.grid, "debian", block.protocol, (block.rows[0], apart), (), 0)
+    lines = result_table(block_figures(apart_block, {})).rows
     assert lines[1][-3:] == ("", "", "")
 
 
@@ -127,7 +142,7 @@ def test_the_paper_s_figures_stand_beside_ours_only_under_its_protocol() -> None
 
     def printed(rules: dict[str, Any], rows: tuple[Row, ...] = rows, dataset: str = name, source: str = name) -> Any:
         block = Block(Grid("g", "table2", ()), dataset, rules, rows, (), 0, source)
-        return [row for row in result_table(block, {}).rows if "printed" in row[0]]
+        return [row for row in result_table(block_figures(block, {})).rows if "printed" in row[0]]
 
     ours = printed(rules)
     assert [row[0] for row in ours] == ["hag-meta, printed", "cec, printed"]
@@ -169,10 +184,10 @@ def test_markdown_and_latex_hold_the_same_figures(folder: Path) -> None:
 
 def test_memory_on_a_gpu_is_shown_where_a_run_counted_it(folder: Path) -> None:
     blocks = {block.grid.name: block for block in collect(folder).blocks if block.grid.kind != "sweep"}
-    costs = cost_table(blocks["table2"])
+    costs = cost_table(block_figures(blocks["table2"], {}))
     assert costs.columns[2:4] == ("peak memory, MB", "peak GPU memory, MB")
     assert [row[3] for row in costs.rows] == ["512", "", ""]
-    assert "peak GPU memory, MB" not in cost_table(blocks["embed"]).columns
+    assert "peak GPU memory, MB" not in cost_table(block_figures(blocks["embed"], {})).columns
     assert all(len(row) == len(costs.columns) for row in costs.rows)
 
 

@@ -8,7 +8,7 @@ import typer
 from graphfcl.cli.bench import bench, write_report
 from graphfcl.cli.data import data
 from graphfcl.cli.model import VERBS
-from graphfcl.cli.run import list_methods, run_method
+from graphfcl.cli.run import SWITCHES, list_methods, run_method
 from graphfcl.cli.stream import show_stream
 from graphfcl.errors import GraphfclError, GraphfclWarning, InputError
 from graphfcl.version import __version__
@@ -22,7 +22,7 @@ app = typer.Typer(
 )
 app.add_typer(data, name="data")
 app.command(name="stream")(show_stream)
-app.command(name="run")(run_method)
+app.command(name="run", context_settings=SWITCHES)(run_method)
 app.command(name="methods")(list_methods)
 app.command(name="bench")(bench)
 app.command(name="report")(write_report)

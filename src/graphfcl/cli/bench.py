@@ -3,12 +3,13 @@
 import os
 import shlex
 import sys
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from graphfcl.cli.options import DataDir
+from graphfcl.cli.options import DataDir, with_option_groups
 from graphfcl.cli.run import usable_device
 from graphfcl.errors import InputError, did_you_mean
 
@@ -22,58 +23,74 @@ UNUSED = {
 }
 
 
-def bench(
-    what: Annotated[str, typer.Argument(help="table1, table2, table3, sweep, embed, or a TOML file.")],
-    datasets: Annotated[str | None, typer.Option("--datasets", help="Names or paths: a,b [default: debian].")] = None,
-    methods: Annotated[str | None, typer.Option("--methods", help="Names: a,b [default: all that fit].")] = None,
-    seeds: Annotated[int | None, typer.Option("--seeds", min=1, help="How many, from 0 on [default: 10].")] = None,
+@dataclass(frozen=True)
+class GridOptions:
+    """Which cells are to run; None where an option was not given."""
+
+    datasets: Annotated[str | None, typer.Option("--datasets", help="Names or paths: a,b [default: debian].")] = None
+    methods: Annotated[str | None, typer.Option("--methods", help="Names: a,b [default: all that fit].")] = None
+    seeds: Annotated[int | None, typer.Option("--seeds", min=1, help="How many, from 0 on [default: 10].")] = None
     protocol: Annotated[
         str | None, typer.Option("--protocol", help="strict or paper [default: table2 both, else strict].")
-    ] = None,
-    track: Annotated[str | None, typer.Option("--track", help="transductive, isolated or open.")] = None,
-    way: Annotated[str | None, typer.Option("--way", help="N; for sweep a list: 1,2,3,5.")] = None,
-    shot: Annotated[str | None, typer.Option("--shot", help="K; for sweep a list: 1,3,5,10.")] = None,
-    sessions: Annotated[int | None, typer.Option("--sessions", help="T; for embed the session to look at.")] = None,
-    device: Annotated[str, typer.Option("--device", help="auto, cpu or cuda.")] = "auto",
-    jobs: Annotated[int | None, typer.Option("--jobs", min=1, help="Cells at a time [default: 1; 8 on a GPU].")] = None,
-    out: Annotated[Path, typer.Option("--out", help="Folder of the grid; may hold several.")] = Path("runs/bench"),
-    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Run failed cells again.")] = False,
-    data_dir: DataDir = None,
+    ] = None
+    track: Annotated[str | None, typer.Option("--track", help="transductive, isolated or open.")] = None
+    way: Annotated[str | None, typer.Option("--way", help="N; for sweep a list: 1,2,3,5.")] = None
+    shot: Annotated[str | None, typer.Option("--shot", help="K; for sweep a list: 1,3,5,10.")] = None
+    sessions: Annotated[int | None, typer.Option("--sessions", help="T; for embed the session to look at.")] = None
+
+    def given(self) -> list[str]:
+        return [field.name for field in fields(self) if getattr(self, field.name) is not None]
+
+    def rules(self, *, with_protocol: bool = False) -> dict[str, Any]:
+        """Rules that are the same for all cells."""
+        named = {"track": self.track, "sessions": self.sessions, "name": self.protocol if with_protocol else None}
+        return {name: value for name, value in named.items() if value is not None}
+
+
+@dataclass(frozen=True)
+class WorkOptions:
+    """Where and with how many processes cells run."""
+
+    device: Annotated[str, typer.Option("--device", help="auto, cpu or cuda.")] = "auto"
+    jobs: Annotated[int | None, typer.Option("--jobs", min=1, help="Cells at a time [default: 1; 8 on a GPU].")] = None
+    out: Annotated[Path, typer.Option("--out", help="Folder of the grid; may hold several.")] = Path("runs/bench")
+    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Run failed cells again.")] = False
+    data_dir: DataDir = None
+
+
+@with_option_groups
+def bench(
+    what: Annotated[str, typer.Argument(help="table1, table2, table3, sweep, embed, or a TOML file.")],
+    options: GridOptions,
+    work: WorkOptions,
 ) -> None:
     """Run the paper's evaluation, or a grid of your own; go on where an earlier call stopped."""
     from graphfcl.datasets import data_folder
     from graphfcl.experiments import run_grid
 
-    given = {"methods": methods, "seeds": seeds, "protocol": protocol, "track": track, "way": way, "shot": shot}
-    given |= {"sessions": sessions, "datasets": datasets}
-    _refuse_unused(what, [name for name, value in given.items() if value is not None])
-    names = _listed(datasets) or ["debian"]
+    _refuse_unused(what, options.given())
     if what == "table1":
-        _table1(_listed(datasets), data_dir, out)
+        _table1(_listed(options.datasets), work.data_dir, work.out)
         return
-    rules: dict[str, Any] = {"track": track} if track else {}
-    if sessions is not None:
-        rules["sessions"] = sessions
-    grid = _grid(what, names, _listed(methods), seeds or 10, protocol, rules, way, shot)
-    grid = type(grid)(grid.name, grid.kind, grid.cells, shlex.join(["graphfcl", *sys.argv[1:]]))
-    folder = data_folder(data_dir)
+    grid = replace(_grid(what, options), command=shlex.join(["graphfcl", *sys.argv[1:]]))
+    folder = data_folder(work.data_dir)
     graphs = _check(grid, folder)
-    on = usable_device(device)
-    count = jobs or (min(8, os.cpu_count() or 1) if on == "cuda" else 1)
-    print(f"{grid.name}: {len(grid.cells)} cells, {count} at a time on {on}, in {out}")
+    on = usable_device(work.device)
+    count = work.jobs or (min(8, os.cpu_count() or 1) if on == "cuda" else 1)
+    print(f"{grid.name}: {len(grid.cells)} cells, {count} at a time on {on}, in {work.out}")
     with _Display(len(grid.cells)) as display:
         status = run_grid(
             grid,
-            out,
+            work.out,
             jobs=count,
             device=on,
             data_dir=folder,
             watch=display.show,
-            retry_failed=retry_failed,
+            retry_failed=work.retry_failed,
             graphs=graphs,
         )
     print(f"{status.done} cells done, {status.failed} failed.")
-    write_report(out)
+    write_report(work.out)
 
 
 def write_report(
@@ -113,41 +130,34 @@ def _numbers(text: str | None, option: str) -> list[int]:
         raise InputError(f"{option} is {text!r}; it must be a number, or for sweep numbers: 1,2,5.") from error
 
 
-def _grid(
-    what: str,
-    datasets: list[str],
-    methods: list[str],
-    seeds: int,
-    protocol: str | None,
-    rules: dict[str, Any],
-    way: str | None,
-    shot: str | None,
-) -> "Grid":
-    from graphfcl.experiments import benches
+def _grid(what: str, options: GridOptions) -> "Grid":
+    """The cells that a benchmark needs under the options."""
+    from graphfcl.experiments import grid_file, paper_grids
     from graphfcl.methods import find_method
 
-    methods = [find_method(name).name for name in methods]
-    ways, shots = _numbers(way, "--way"), _numbers(shot, "--shot")
+    if what.endswith(".toml"):
+        return grid_file.grid_from_toml(Path(what))
+    datasets = _listed(options.datasets) or ["debian"]
+    methods = [find_method(name).name for name in _listed(options.methods)]
+    seeds = options.seeds or 10
+    ways, shots = _numbers(options.way, "--way"), _numbers(options.shot, "--shot")
     if what == "sweep":
-        if protocol:
-            rules = {**rules, "name": protocol}
-        chosen = methods or list(benches.COMPARED)
-        return benches.sweep(datasets, chosen, seeds, rules, ways or benches.SWEPT_WAYS, shots or benches.SWEPT_SHOTS)
+        ways, shots = ways or list(paper_grids.SWEPT_WAYS), shots or list(paper_grids.SWEPT_SHOTS)
+        rules = options.rules(with_protocol=True)
+        return paper_grids.sweep(datasets, methods or paper_grids.COMPARED, seeds, rules, ways, shots)
     if len(ways) > 1 or len(shots) > 1:
         raise InputError("several values of --way or --shot are for sweep: give one, or run `graphfcl bench sweep`.")
-    rules = {**rules, **({"way": ways[0]} if ways else {}), **({"shot": shots[0]} if shots else {})}
+    counts = {name: values[0] for name, values in (("way", ways), ("shot", shots)) if values}
+    rules = {**options.rules(with_protocol=what == "embed"), **counts}
     if what == "table2":
-        chosen = methods or benches.all_methods()
-        return benches.table2(datasets, chosen, seeds, [protocol] if protocol else ["strict", "paper"], rules)
+        protocols = [options.protocol] if options.protocol else ["strict", "paper"]
+        return paper_grids.table2(datasets, methods or paper_grids.all_methods(), seeds, protocols, rules)
     if what == "table3":
-        return benches.table3(datasets, seeds, [protocol or "strict"], rules)
+        return paper_grids.table3(datasets, seeds, [options.protocol or "strict"], rules)
     if what == "embed":
-        if protocol:
-            rules = {**rules, "name": protocol}
-        return benches.embed(datasets, methods or list(benches.COMPARED), rules)
-    if what.endswith(".toml"):
-        return benches.grid_from_toml(Path(what))
-    hint = did_you_mean(what, benches.KINDS, f"there are {', '.join(benches.KINDS)}, or a file that ends in .toml.")
+        return paper_grids.embed(datasets, methods or paper_grids.COMPARED, rules)
+    kinds = paper_grids.KINDS
+    hint = did_you_mean(what, kinds, f"there are {', '.join(kinds)}, or a file that ends in .toml.")
     raise InputError(f"there is no benchmark {what!r}: {hint}")
 
 

@@ -1,7 +1,11 @@
 """Options that several verbs share, and how their texts become values."""
 
+import inspect
+from collections.abc import Callable
+from dataclasses import MISSING, dataclass, fields, is_dataclass
+from functools import wraps
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, get_type_hints
 
 import typer
 
@@ -36,31 +40,57 @@ QueriesOption = Annotated[
 ]
 
 
-def protocol_changes(
-    way: int | None,
-    shot: int | None,
-    sessions: int | None,
-    protocol: str | None,
-    track: str | None,
-    base: str | None,
-    pseudo_novel: str | None,
-    novel: str | None,
-    class_order: str | None,
-    queries: int | None,
-) -> dict[str, Any]:
-    """The rules that options change; None where an option was not given."""
-    return {
-        "way": way,
-        "shot": shot,
-        "sessions": sessions,
-        "name": protocol,
-        "track": track,
-        "base": classes_from(base),
-        "pseudo_novel": classes_from(pseudo_novel),
-        "novel": classes_from(novel),
-        "class_order": class_order,
-        "queries": queries,
-    }
+@dataclass(frozen=True)
+class StreamOptions:
+    """The rules of a stream, where they are to differ from the dataset's."""
+
+    way: Way = None
+    shot: Shot = None
+    sessions: Sessions = None
+    protocol: ProtocolOption = None
+    track: TrackOption = None
+    base: Base = None
+    pseudo_novel: PseudoNovel = None
+    novel: Novel = None
+    class_order: ClassOrderOption = None
+    queries: QueriesOption = None
+
+    def changes(self) -> dict[str, Any]:
+        """The rules that options change; None where an option was not given."""
+        given = {field.name: getattr(self, field.name) for field in fields(self)}
+        classes = {name: classes_from(given[name]) for name in ("base", "pseudo_novel", "novel")}
+        return {"name": given.pop("protocol"), **given, **classes}
+
+    def given(self) -> bool:
+        return any(getattr(self, field.name) is not None for field in fields(self))
+
+
+def with_option_groups(verb: Callable[..., None]) -> Callable[..., None]:
+    """Let a verb take frozen dataclasses of options: typer sees their fields in place of the dataclass."""
+    hints = get_type_hints(verb, include_extras=True)
+    groups = {name: kind for name, kind in hints.items() if isinstance(kind, type) and is_dataclass(kind)}
+    flat = []
+    for name, parameter in inspect.signature(verb).parameters.items():
+        if name in groups:
+            inner = get_type_hints(groups[name], include_extras=True)
+            flat += [(field.name, inner[field.name], field.default) for field in fields(groups[name])]
+        else:
+            flat.append((name, hints[name], parameter.default))
+
+    @wraps(verb)
+    def call(**given: Any) -> None:
+        for name, group in groups.items():
+            given[name] = group(**{field.name: given.pop(field.name) for field in fields(group)})
+        verb(**given)
+
+    keyword, none = inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.empty
+    parameters = [
+        inspect.Parameter(name, keyword, annotation=hint, default=none if default in (none, MISSING) else default)
+        for name, hint, default in flat
+    ]
+    call.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    call.__annotations__ = {name: hint for name, hint, _ in flat}
+    return call
 
 
 def settings_from_options(listed: list[str]) -> dict[str, Any]:

@@ -2,14 +2,16 @@
 
 import sys
 import time
+from itertools import groupby
 from typing import Any
 
 from graphfcl.cli.show import print_table
+from graphfcl.measures import SESSION_MEASURES, STREAM_MEASURES
 from graphfcl.methods import Progress
 
 
 class RunDisplay(Progress):
-    """One live line on a terminal: stage, step, loss, validation accuracy, time left. Elsewhere a line a stage."""
+    """One live line on a terminal: stage, step, loss, validation accuracy, time left. Elsewhere a line per stage."""
 
     def __init__(self) -> None:
         from rich.console import Console
@@ -70,25 +72,19 @@ class RunDisplay(Progress):
 
 def print_result(result: dict[str, Any]) -> None:
     """The table of sessions and what it comes to."""
-
-    def percent(value: float | None) -> str:
-        return "" if value is None else f"{100 * value:.2f}"
-
     if result["trained_on_query_labels"]:
         print("\nTRAINED ON QUERY LABELS (protocol 'paper'): compare only with results under the same mark.")
     if result["uses_pool_labels"]:
         print("\nUSES POOL LABELS: an upper reference, trained on labels that no other method receives.")
-    columns = ("session", "classes", "balanced", "plain", "base", "novel", "harmonic", "seconds")
-    keys = ("balanced_accuracy", "accuracy", "base", "novel", "harmonic_mean")
+    measures = [measure for measure in SESSION_MEASURES if "print" in measure.places]
+    columns = ("session", "classes", *(measure.title for measure in measures), "seconds")
     rows = [
-        (s["session"], s["classes"], *(percent(s[key]) for key in keys), f"{s['seconds']:.2f}")
+        (s["session"], s["classes"], *(measure.text(s[measure.name]) for measure in measures), f"{s['seconds']:.2f}")
         for s in result["sessions"]
     ]
     print_table(columns, rows, numbers=columns)
-    print(
-        f"PD {percent(result['pd'])}  RPD {percent(result['rpd'])}  average {percent(result['average'])}  "
-        f"forgetting {percent(result['forgetting'])}  (balanced accuracy, %)"
-    )
+    for line in _stream_lines(result):
+        print(line)
     chosen = ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in result["chosen"].items())
     print(f"Settled on: {chosen or 'nothing'}.")
     pretraining = result["pretraining"]
@@ -100,3 +96,13 @@ def print_result(result: dict[str, Any]) -> None:
     print(f"{result['total_seconds']:.1f} s in all{reused}; peak memory {memory}.")
     kept = ", ".join(f"{kind} {size:,}" for kind, size in result["stored"].items() if size)
     print(f"Kept between sessions: {result['stored_bytes']:,} bytes ({kept}).")
+
+
+def _stream_lines(result: dict[str, Any]) -> list[str]:
+    """The figures of the whole stream; those with the same note stand in one line."""
+    lines = []
+    shown = [measure for measure in STREAM_MEASURES if "print" in measure.places]
+    for note, group in groupby(shown, key=lambda measure: measure.note):
+        figures = "  ".join(f"{measure.title} {measure.text(result[measure.name])}" for measure in group)
+        lines.append(f"{figures}  ({note})" if note else figures)
+    return lines

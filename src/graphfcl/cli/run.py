@@ -1,93 +1,91 @@
 """``graphfcl run`` and ``graphfcl methods``."""
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from graphfcl.cli.options import (
-    Base,
-    ClassOrderOption,
-    DataDir,
-    Novel,
-    ProtocolOption,
-    PseudoNovel,
-    QueriesOption,
-    Seed,
-    Sessions,
-    Shot,
-    TrackOption,
-    Way,
-    protocol_changes,
-    settings_from_options,
-)
+from graphfcl.cli.options import DataDir, Seed, StreamOptions, settings_from_options, with_option_groups
+from graphfcl.cli.switches import switched_off
+from graphfcl.defaults import RUN_METHOD
 from graphfcl.errors import InputError
 
+if TYPE_CHECKING:
+    from graphfcl.stream import Stream
 
-def run_method(
-    dataset: Annotated[str, typer.Option("--dataset", help="A name from `data list`, or a path.")] = "debian",
-    method: Annotated[str, typer.Option("--method", help="A name from `graphfcl methods`.")] = "hag-meta",
-    seed: Seed = 0,
-    way: Way = None,
-    shot: Shot = None,
-    sessions: Sessions = None,
-    protocol: ProtocolOption = None,
-    track: TrackOption = None,
-    base: Base = None,
-    pseudo_novel: PseudoNovel = None,
-    novel: Novel = None,
-    class_order: ClassOrderOption = None,
-    queries: QueriesOption = None,
-    no_gpil: Annotated[bool, typer.Option("--no-gpil", help="Without meta-training.")] = False,
-    no_nla: Annotated[bool, typer.Option("--no-nla", help="Without node-level attention.")] = False,
-    no_tla: Annotated[bool, typer.Option("--no-tla", help="Without task-level attention.")] = False,
-    settings: Annotated[
-        list[str] | None, typer.Option("--set", help="A setting of the method: key=value; may be repeated.")
-    ] = None,
-    stream_file: Annotated[Path | None, typer.Option("--stream", help="Run on a saved stream.")] = None,
-    device: Annotated[str, typer.Option("--device", help="auto, cpu or cuda.")] = "auto",
-    out: Annotated[Path | None, typer.Option("--out", help="Folder of the run [default: one under runs/].")] = None,
+SWITCHES = {"ignore_unknown_options": True, "allow_extra_args": True}  # --no-NAME is for the method to know
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """Where a run works and what it goes on from."""
+
+    device: Annotated[str, typer.Option("--device", help="auto, cpu or cuda.")] = "auto"
+    out: Annotated[Path | None, typer.Option("--out", help="Folder of the run [default: one under runs/].")] = None
     encoders: Annotated[
         Path | None,
         typer.Option(
             "--encoders", help="Folder of pre-trained encoders, which all methods share [default: beside the run]."
         ),
+    ] = None
+    resume: Annotated[bool, typer.Option("--resume", help="Go on from the folder's checkpoint.")] = False
+    data_dir: DataDir = None
+
+
+@with_option_groups
+def run_method(
+    context: typer.Context,
+    *,
+    dataset: Annotated[str, typer.Option("--dataset", help="A name from `data list`, or a path.")] = "debian",
+    method: Annotated[str, typer.Option("--method", help="A name from `graphfcl methods`.")] = RUN_METHOD,
+    seed: Seed = 0,
+    rules: StreamOptions,
+    settings: Annotated[
+        list[str] | None, typer.Option("--set", help="A setting of the method: key=value; may be repeated.")
     ] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on from the folder's checkpoint.")] = False,
-    data_dir: DataDir = None,
+    stream_file: Annotated[Path | None, typer.Option("--stream", help="Run on a saved stream.")] = None,
+    options: RunOptions,
 ) -> None:
-    """Train a method on session 0, walk it through all sessions, and measure it."""
+    """Train a method on session 0, walk it through all sessions, and measure it.
+
+    --no-NAME switches the setting NAME of the method off, as --no-refit.
+    """
     from graphfcl.cli.progress import RunDisplay, print_result
-    from graphfcl.datasets import load_dataset
     from graphfcl.experiments import Run, run
     from graphfcl.methods import find_method
     from graphfcl.report import accuracy_figure, matrix_figure
-    from graphfcl.stream import load_stream, make_stream
 
-    changes = protocol_changes(way, shot, sessions, protocol, track, base, pseudo_novel, novel, class_order, queries)
-    method = find_method(method).name
+    found = find_method(method)
+    declared = [name for parameter in context.command.params for name in parameter.opts]
     chosen = settings_from_options(settings or [])
-    without: dict[str, Any] = {"gpil": False, "nla": False, "tla": None}
-    for (key, value), off in zip(without.items(), (no_gpil, no_nla, no_tla), strict=True):
-        if off:
-            chosen[key] = value
-    on = usable_device(device)
-    graph, default = load_dataset(dataset, data_dir=data_dir)
-    if stream_file is None:
-        stream = make_stream(graph, default, seed=seed, **changes)
-    elif seed or any(value is not None for value in changes.values()):
-        raise InputError("a stream read with --stream has its own seed and rules: leave the other options out.")
-    else:
-        stream = load_stream(stream_file, graph)
-    job = Run(stream, method, chosen, on)
-    folder = out or Path("runs") / job.short_name()
-    print(f"{method} on {stream!r}, device {on}")
+    chosen |= switched_off(context.args, declared, found.name, found.settings_with({}))
+    on = usable_device(options.device)
+    stream = _stream(dataset, options.data_dir, seed, rules, stream_file)
+    job = Run(stream, found.name, chosen, on)
+    folder = options.out or Path("runs") / job.short_name()
+    encoders = options.encoders or folder.parent / "encoders"
+    print(f"{found.name} on {stream!r}, device {on}")
     with RunDisplay() as display:
-        result = run(job, folder, resume=resume, progress=display, encoders=encoders or folder.parent / "encoders")
+        result = run(job, folder, resume=options.resume, progress=display, encoders=encoders)
     print_result(result)
     accuracy_figure(result, folder / "accuracy.png")
     matrix_figure(result, folder / "matrix.png")
     print(f"Result, stream, checkpoint and two figures are in {folder}.")
+
+
+def _stream(dataset: str, data_dir: Path | None, seed: int, rules: StreamOptions, saved: Path | None) -> "Stream":
+    """The stream that the options describe, or a saved one."""
+    from graphfcl.datasets import load_dataset
+    from graphfcl.stream import load_stream, make_stream
+
+    changes = rules.changes()
+    graph, default = load_dataset(dataset, data_dir=data_dir)
+    if saved is None:
+        return make_stream(graph, default, seed=seed, **changes)
+    if seed or rules.given():
+        raise InputError("a stream read with --stream has its own seed and rules: leave the other options out.")
+    return load_stream(saved, graph)
 
 
 def usable_device(wanted: str) -> str:

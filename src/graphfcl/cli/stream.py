@@ -5,40 +5,19 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from graphfcl.cli.options import (
-    Base,
-    ClassOrderOption,
-    DataDir,
-    Novel,
-    ProtocolOption,
-    PseudoNovel,
-    QueriesOption,
-    Seed,
-    Sessions,
-    Shot,
-    TrackOption,
-    Way,
-    protocol_changes,
-)
+from graphfcl.cli.options import DataDir, Seed, StreamOptions, with_option_groups
 from graphfcl.errors import InputError
 
 if TYPE_CHECKING:
     from graphfcl.stream import Stream
 
 
+@with_option_groups
 def show_stream(
     name: Annotated[str, typer.Argument(help="A name from `data list`, an .npz file, or a folder of tables.")],
+    *,
     seed: Seed = 0,
-    way: Way = None,
-    shot: Shot = None,
-    sessions: Sessions = None,
-    protocol: ProtocolOption = None,
-    track: TrackOption = None,
-    base: Base = None,
-    pseudo_novel: PseudoNovel = None,
-    novel: Novel = None,
-    class_order: ClassOrderOption = None,
-    queries: QueriesOption = None,
+    rules: StreamOptions,
     out: Annotated[Path | None, typer.Option("--out", help="Save the stream as this JSON file.")] = None,
     saved: Annotated[Path | None, typer.Option("--from", help="Show a saved stream instead of making one.")] = None,
     data_dir: DataDir = None,
@@ -47,8 +26,8 @@ def show_stream(
     from graphfcl.datasets import load_dataset
     from graphfcl.stream import load_stream, make_stream, save_stream
 
-    changes = protocol_changes(way, shot, sessions, protocol, track, base, pseudo_novel, novel, class_order, queries)
-    if saved is not None and (seed or any(value is not None for value in changes.values())):
+    changes = rules.changes()
+    if saved is not None and (seed or rules.given()):
         raise InputError("a stream read with --from has its own seed and rules: leave the other options out.")
     graph, default = load_dataset(name, data_dir=data_dir)
     stream = load_stream(saved, graph) if saved else make_stream(graph, default, seed=seed, **changes)

@@ -1,33 +1,24 @@
-"""Names to graphs. A dataset is added by one entry in a file of its own and one line in ``DATASETS``."""
+"""Names to graphs. A dataset is added by one file that makes a ``Dataset``, and one line here that imports it."""
+# ruff: noqa: F401 (importing a dataset here is what lists it)
 
 from pathlib import Path
 
 from graphfcl.datasets.dataset import DATA_VARIABLE, Dataset, data_folder, settings_from
-from graphfcl.datasets.embedded import DEBIAN, WORDNET
-from graphfcl.datasets.gpn import AMAZON_CLOTHING, AMAZON_CLOTHING_20, DBLP
-from graphfcl.datasets.reddit import REDDIT, REDDIT_DGL
-from graphfcl.datasets.research import AMAZON_COMPUTERS, COAUTHOR_CS, CORA_ML, CORA_TOPICS
-from graphfcl.datasets.synthetic import SYNTHETIC, SYNTHETIC_REDDIT
 from graphfcl.errors import InputError, did_you_mean
 from graphfcl.graph import Graph, TableColumns, read_npz, read_tables
 from graphfcl.graph.tables import is_table_folder
 from graphfcl.stream import Protocol
 
-DATASETS: tuple[Dataset, ...] = (
-    DEBIAN,
-    WORDNET,
-    AMAZON_CLOTHING,
-    AMAZON_CLOTHING_20,
-    DBLP,
-    REDDIT,
-    REDDIT_DGL,
-    CORA_TOPICS,
-    COAUTHOR_CS,
-    AMAZON_COMPUTERS,
-    CORA_ML,
-    SYNTHETIC,
-    SYNTHETIC_REDDIT,
-)
+# The datasets: their order here is that of `graphfcl data list`.
+# isort: off
+from graphfcl.datasets.embedded import DEBIAN, WORDNET
+from graphfcl.datasets.gpn import AMAZON_CLOTHING, AMAZON_CLOTHING_20, DBLP
+from graphfcl.datasets.reddit import REDDIT, REDDIT_DGL
+from graphfcl.datasets.research import CORA_TOPICS, COAUTHOR_CS, AMAZON_COMPUTERS, CORA_ML
+from graphfcl.datasets.synthetic import SYNTHETIC, SYNTHETIC_REDDIT
+# isort: on
+
+DATASETS = tuple(found for found in tuple(globals().values()) if isinstance(found, Dataset))
 
 
 def find_dataset(name: str) -> tuple[Dataset, dict[str, str]]:

@@ -2,9 +2,10 @@
 
 from graphfcl.experiments.cells import Cell, run_cell
 from graphfcl.experiments.checkpoint import load_checkpoint, save_checkpoint
-from graphfcl.experiments.grid import Grid, GridStatus, load_grids, run_grid
+from graphfcl.experiments.grid import Grid, GridStatus, load_grids
 from graphfcl.experiments.runs import CHECKPOINT_FILE, RESULT_FILE, STREAM_FILE, Run, run
 from graphfcl.experiments.store import CellStore, read_cell
+from graphfcl.experiments.workers import run_grid
 
 __all__ = [
     "CHECKPOINT_FILE",

@@ -25,6 +25,8 @@ class Cell:
     variant: what the row of a table is called; the method's name where nothing else is said.
     rules, settings: changes to the dataset's protocol and to the method's settings.
     embed: keep a picture of the embedding after the last session.
+    source: hash of the source of a method that is not graphfcl's own; empty for its own, and then no part of key and
+        JSON, so that cells of before keep their names.
     """
 
     dataset: str
@@ -34,6 +36,7 @@ class Cell:
     rules: dict[str, Any] = field(default_factory=dict)
     settings: dict[str, Any] = field(default_factory=dict)
     embed: bool = False
+    source: str = ""
 
     @property
     def row(self) -> str:
@@ -42,11 +45,14 @@ class Cell:
     @property
     def key(self) -> str:
         """A name for its file; cells that differ in anything but the name of their row have different ones."""
-        values = {name: value for name, value in asdict(self).items() if name != "variant"}
+        values = {name: value for name, value in self._values().items() if name != "variant"}
         return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:20]
 
     def as_json(self) -> dict[str, Any]:
-        return json.loads(json.dumps(asdict(self)))
+        return json.loads(json.dumps(self._values()))
+
+    def _values(self) -> dict[str, Any]:
+        return {name: value for name, value in asdict(self).items() if name != "source" or value}
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> "Cell":

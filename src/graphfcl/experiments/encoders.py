@@ -19,7 +19,7 @@ from graphfcl.version import __version__
 
 
 class EncoderFolder(EncoderStore):
-    """A folder with one file an encoder. Whoever comes first computes it; others who ask meanwhile wait."""
+    """A folder with one file per encoder. Whoever comes first computes it; others who ask meanwhile wait."""
 
     def __init__(self, folder: str | Path, stream: Stream) -> None:
         self.folder = Path(folder)

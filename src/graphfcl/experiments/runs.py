@@ -72,7 +72,7 @@ def run(
     """Run it; the result as plain values, also in ``folder/result.json`` beside the stream and the checkpoint.
 
     resume: go on from the folder's checkpoint; the numbers are those of an unbroken run.
-    encoders: a folder of pre-trained encoders, which all methods share; without it the encoder is computed anew.
+    encoders: a folder of pre-trained encoders, which all methods share; without it the encoder is computed again.
     after: asked about the learner after its last session; what it answers joins the result.
     """
     method = find_method(job.method)
@@ -180,29 +180,12 @@ def result_values(evaluation: Evaluation, job: Run, learner: Learner) -> dict[st
     """Measures, matrices and costs as plain values."""
     measures = evaluation.measures
     sessions = [
-        {
-            "session": session.session,
-            "classes": session.classes,
-            "balanced_accuracy": session.balanced_accuracy,
-            "accuracy": session.accuracy,
-            "base": session.base,
-            "novel": session.novel,
-            "harmonic_mean": session.harmonic_mean,
-            "macro_f1": session.macro_f1,
-            "seconds": seconds,
-        }
+        {"session": session.session, "classes": session.classes, **session.values, "seconds": seconds}
         for session, seconds in zip(measures.sessions, evaluation.seconds, strict=True)
     ]
     return {
         "sessions": sessions,
-        "pd": measures.pd,
-        "rpd": measures.rpd,
-        "average": measures.average,
-        "forgetting": measures.forgetting,
-        "plain_pd": measures.plain_pd,
-        "plain_rpd": measures.plain_rpd,
-        "plain_average": measures.plain_average,
-        "plain_forgetting": measures.plain_forgetting,
+        **measures.values,
         "matrix": _plain(measures.matrix),
         "plain_matrix": _plain(measures.plain_matrix),
         "confusion_matrices": [matrix.tolist() for matrix in evaluation.confusions],

@@ -1,7 +1,7 @@
-"""Where finished cells land: a folder with one Parquet file a cell.
+"""Where finished cells land: a folder with one Parquet file per cell.
 
 Parquet, because ``pandas.read_parquet("DIR/cells")`` and DuckDB's ``select * from 'DIR/cells/*.parquet'`` read the
-folder as one table with a row for every session; one file a cell, because each is written whole or not at all, nobody
+folder as one table with a row for every session; one file per cell, because each is written whole or not at all, nobody
 waits for anybody, and a damaged one costs one cell. The whole result is in the first row's column ``result`` as JSON.
 Locks, failures and files set aside are in the folder ``state`` beside it.
 """
@@ -18,20 +18,21 @@ from typing import Any
 from graphfcl.errors import GraphfclWarning, InputError
 from graphfcl.experiments.cells import Cell
 from graphfcl.files import file_lock, read_bytes, write_bytes, write_durably
+from graphfcl.measures import SESSION_MEASURES, STREAM_MEASURES
 
 FORMAT = "graphfcl cell 1"
 SESSION_COLUMNS = (
     "session",
     "classes",
-    "balanced_accuracy",
-    "accuracy",
-    "base",
-    "novel",
-    "harmonic_mean",
-    "macro_f1",
+    *(measure.name for measure in SESSION_MEASURES if "column" in measure.places),
     "seconds",
 )
-RUN_COLUMNS = ("pd", "rpd", "average", "forgetting", "stored_bytes", "peak_memory_mb", "total_seconds")
+RUN_COLUMNS = (
+    *(measure.name for measure in STREAM_MEASURES if "column" in measure.places),
+    "stored_bytes",
+    "peak_memory_mb",
+    "total_seconds",
+)
 
 
 class CellStore:
@@ -93,8 +94,8 @@ class CellStore:
                 ("shot", result["protocol"]["shot"]),
             )
         }
-        columns |= {name: [session[name] for session in sessions] for name in SESSION_COLUMNS}
-        columns |= {name: [result[name]] * len(sessions) for name in RUN_COLUMNS}
+        columns |= {name: [session.get(name) for session in sessions] for name in SESSION_COLUMNS}
+        columns |= {name: [result.get(name)] * len(sessions) for name in RUN_COLUMNS}
         whole = json.dumps({"cell": cell.as_json(), "result": result})
         columns["result"] = [whole, *[None] * (len(sessions) - 1)]
         table = pa.table(columns).replace_schema_metadata(

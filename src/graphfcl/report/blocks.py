@@ -8,8 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from graphfcl.defaults import REFERENCE_METHOD
 from graphfcl.experiments import Cell, CellStore, Grid, load_grids
 from graphfcl.measures import (
+    SESSION_MEASURES,
+    STREAM_MEASURES,
     PairedDifference,
     SeedSummary,
     average_ranks,
@@ -19,6 +22,7 @@ from graphfcl.measures import (
 )
 
 SIGNIFICANT = 0.05
+SCALES = {measure.name: measure.scale for measure in (*SESSION_MEASURES, *STREAM_MEASURES)}
 POOL, QUERIES = "uses pool labels", "trained on query labels"
 
 
@@ -36,17 +40,19 @@ class Row:
         return tuple(mark for mark, holds in marks if holds)
 
     def values(self, key: str) -> dict[int, float]:
-        """A figure of the whole run for each seed, in % where it is a share."""
-        scale = 100.0 if key in ("average", "pd", "rpd", "forgetting") else 1.0
-        return {seed: scale * result[key] for seed, result in self.results.items() if result[key] is not None}
+        """A figure of the whole run for each seed that has it, in % where it is a share."""
+        found = {seed: result.get(key) for seed, result in self.results.items()}
+        return {seed: SCALES.get(key, 1.0) * value for seed, value in found.items() if value is not None}
 
-    def last(self) -> dict[int, float]:
-        return {seed: 100 * result["sessions"][-1]["balanced_accuracy"] for seed, result in self.results.items()}
+    def last(self, key: str = "balanced_accuracy") -> dict[int, float]:
+        """A figure of the last session for each seed that has it, in % where it is a share."""
+        found = {seed: result["sessions"][-1].get(key) for seed, result in self.results.items()}
+        return {seed: SCALES.get(key, 1.0) * value for seed, value in found.items() if value is not None}
 
     def sessions(self, key: str = "balanced_accuracy") -> np.ndarray:
-        """(seeds, sessions) in %; NaN where a figure does not exist, as that of novel classes at session 0."""
-        rows = [[session[key] for session in result["sessions"]] for result in self.results.values()]
-        return 100 * np.array([[np.nan if value is None else value for value in row] for row in rows])
+        """(seeds, sessions), in % where it is a share; NaN where a figure does not exist."""
+        rows = [[session.get(key) for session in result["sessions"]] for result in self.results.values()]
+        return SCALES.get(key, 1.0) * np.array([[np.nan if value is None else value for value in row] for row in rows])
 
     def matrix(self) -> np.ndarray:
         """(sessions, sessions) mean of a_{t,j} over seeds, in %."""
@@ -72,8 +78,8 @@ class Block:
     """Rows on the same dataset under the same rules.
 
     rows: in the order of the grid's cells.
-    reference: the row others are compared with: HAG-Meta whole where it is there, else the last one that plays by the
-        rules.
+    reference: the row others are compared with: that of ``REFERENCE_METHOD`` where it is there, else the last one that
+        uses no pool labels.
     failures: (row, seed, error) of cells that failed. missing: cells that have not run.
     source: the dataset as its cells name it, which for a user's own graph is a path.
     """
@@ -94,7 +100,7 @@ class Block:
     @cached_property
     def reference(self) -> Row:
         fair = [row for row in self.rows if POOL not in row.marks] or list(self.rows)
-        return next((row for row in fair if row.name == "hag-meta"), fair[-1])
+        return next((row for row in fair if row.name == REFERENCE_METHOD), fair[-1])
 
     @cached_property
     def comparisons(self) -> dict[str, tuple[PairedDifference, float | None]]:

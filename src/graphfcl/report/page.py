@@ -8,10 +8,21 @@ from typing import Any
 import numpy as np
 
 from graphfcl.files import write_bytes
-from graphfcl.report.blocks import Block, Findings, Row, collect, summary
+from graphfcl.report.blocks import Block, Findings, collect, summary
+from graphfcl.report.comparison import FURTHER_OF_SESSIONS, RowFigures, block_figures, further_titles
 from graphfcl.report.datasets import read_dataset_table
 from graphfcl.report.figures import curves_figure
-from graphfcl.report.tables import MARKS, all_tables, cost_table, latex, markdown, result_table
+from graphfcl.report.tables import all_tables, latex, markdown
+from graphfcl.report.texts import (
+    MARKS,
+    chosen_text,
+    difference_text,
+    improvement_text,
+    notes,
+    p_text,
+    printed_line,
+    result_columns,
+)
 
 
 def write_page(folder: str | Path) -> list[Path]:
@@ -19,8 +30,11 @@ def write_page(folder: str | Path) -> list[Path]:
     findings = collect(folder)
     template = files("graphfcl.report").joinpath("page.html").read_text(encoding="utf-8")
     # "<" could end the script element that holds the data, or begin a comment in it.
-    content = json.dumps(page_data(findings), separators=(",", ":")).replace("<", "\\u003c")
-    page = template.replace("/*DATA*/", content)
+    data = page_data(findings)
+    content = json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")
+    further = files("graphfcl.report").joinpath("further.js").read_text(encoding="utf-8")
+    has_further = any("further" in block for block in data["blocks"])
+    page = template.replace("/*FURTHER*/", further if has_further else "").replace("/*DATA*/", content)
     sections = all_tables(findings)
     texts = {
         "report.html": page,
@@ -83,51 +97,50 @@ def _grid(findings: Findings, name: str) -> dict[str, Any]:
 
 
 def _block(block: Block, findings: Findings) -> dict[str, Any]:
-    ranks = findings.ranks(block)
-    lines = result_table(block, ranks)
-    costs = cost_table(block)
-    ours = len(block.rows)
-    extra = 3 + bool(ranks)
-    rows = []
-    for row, line, cost in zip(block.rows, lines.rows, costs.rows, strict=False):
-        improvement, difference, p_value = line[-extra : len(line) - bool(ranks)]
-        rows.append(
-            {
-                **_row(row),
-                "improvement": improvement,
-                "difference": difference,
-                "p": p_value,
-                "rank": ranks.get(row.name),
-                "chosen": cost[-1],
-            }
-        )
-    return {
+    figures = block_figures(block, findings.ranks(block))
+    width = len(result_columns(figures))
+    further = further_titles() if figures.has_further else {}
+    found: dict[str, Any] = {
         "grid": block.grid.name,
         "title": block.title,
         "reference": block.reference.name,
         "winner": block.winner,
-        "rows": rows,
-        "printed": [list(line) for line in lines.rows[ours:]],
-        "notes": list(lines.notes),
+        "rows": [_row(row, with_further=bool(further)) for row in figures.rows],
+        "printed": [list(printed_line(printed, width)) for printed in figures.printed],
+        "notes": list(notes(figures)),
     }
+    if further:
+        found["further"] = further
+        found["curves"] = {m.name: f"{m.title}: {m.what}" for m in FURTHER_OF_SESSIONS if m.share}
+    return found
 
 
-def _row(row: Row) -> dict[str, Any]:
-    results = list(row.results.values())
-    return {
+def _row(figures: RowFigures, *, with_further: bool) -> dict[str, Any]:
+    row = figures.row
+    found: dict[str, Any] = {
         "name": row.name,
         "marks": list(row.marks),
         "seeds": sorted(row.results),
-        "sessions": list(range(row.sessions().shape[1])),
+        "sessions": list(range(figures.by_session.size)),
         **{key: _curve(row.sessions(key)) for key in ("balanced_accuracy", "base", "novel")},
-        **{key: _plain(summary(row.values(key) or [0.0])) for key in ("average", "pd", "rpd")},
-        "last": _plain(summary(row.last())),
+        "average": _plain(figures.average),
+        **{key: _plain(figures.drop(key) or summary([0.0])) for key in ("pd", "rpd")},
+        "last": _plain(figures.last),
         "matrix": _numbers(row.matrix()),
-        "seconds": float(np.mean(row.seconds())),
-        "memory": float(np.mean([result["peak_memory_mb"] for result in results])),
+        "seconds": figures.seconds,
+        "memory": figures.memory,
         "gpu_memory": row.gpu_memory(),
-        "stored": {kind: max(r["stored"][kind] for r in results) for kind in results[0]["stored"]},
+        "stored": figures.stored,
+        "improvement": improvement_text(figures),
+        "difference": difference_text(figures),
+        "p": p_text(figures),
+        "rank": figures.rank,
+        "chosen": chosen_text(figures),
     }
+    if with_further:
+        found["further"] = {name: one and _plain(one) for name, one in figures.further.items()}
+        found["curves"] = {m.name: _curve(row.sessions(m.name)) for m in FURTHER_OF_SESSIONS if m.share}
+    return found
 
 
 def _curve(values: np.ndarray) -> dict[str, list[float | None]]:

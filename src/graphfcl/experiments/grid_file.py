@@ -1,0 +1,121 @@
+"""A grid of one's own, read from a TOML file."""
+
+import re
+import tomllib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from graphfcl.errors import InputError, did_you_mean
+from graphfcl.experiments.cells import Cell
+from graphfcl.experiments.grid import Grid
+from graphfcl.experiments.paper_grids import KINDS
+from graphfcl.files import read_bytes
+from graphfcl.methods import find_method
+
+RULE_KEYS = ("sessions", "base", "pseudo_novel", "novel")
+LISTED_RULES = {"protocols": "name", "tracks": "track", "ways": "way", "shots": "shot"}  # key of the file → rule
+LIST_KEYS = ("datasets", "methods", *LISTED_RULES, "variants")
+GRID_KEYS = ("name", "datasets", "methods", "seeds", *LISTED_RULES, "variants", *RULE_KEYS)
+VARIANT_KEYS = ("name", "method", "settings")
+SEEDS = 10
+
+
+def grid_from_toml(path: Path) -> Grid:
+    """Every combination of what a file lists.
+
+    ``datasets``; ``methods``, or ``[[variants]]`` with name, method and settings; ``seeds`` (how many, or a list); and
+    where the dataset's rules are to be changed ``protocols``, ``tracks``, ``ways``, ``shots`` (lists), ``sessions``
+    and the numbers of classes ``base``, ``pseudo_novel``, ``novel``.
+    """
+    file = _GridFile.read(path)
+    seeds, name = file.seeds(), file.name()
+    rows = file.rows()
+    cells = [
+        Cell(dataset, method, seed, "" if row == method else row, rules, dict(settings))
+        for rules in file.rules()
+        for seed in seeds
+        for row, method, settings in rows
+        for dataset in file.values["datasets"]
+    ]
+    return Grid(name, "grid", tuple(cells))
+
+
+@dataclass(frozen=True)
+class _GridFile:
+    """A file that was read: its values, and its text, in which errors are located."""
+
+    path: Path
+    text: str
+    values: dict[str, Any]
+
+    @classmethod
+    def read(cls, path: Path) -> "_GridFile":
+        text = read_bytes(path, "the grid").decode("utf-8", errors="replace")
+        try:
+            file = cls(path, text, tomllib.loads(text))
+        except tomllib.TOMLDecodeError as error:
+            raise InputError(f"{path} is not TOML: {error}.") from error
+        file.refuse_unknown(file.values, GRID_KEYS)
+        for key in LIST_KEYS:
+            if not isinstance(file.values.get(key, []), list):
+                raise InputError(f"{path}, line {file.line_of(key)}: {key} must be a list.")
+        return file
+
+    def seeds(self) -> Sequence[int]:
+        seeds = self.values.get("seeds", SEEDS)
+        if isinstance(seeds, int) and not isinstance(seeds, bool) and seeds > 0:
+            return range(seeds)
+        if isinstance(seeds, list) and seeds and all(isinstance(seed, int) for seed in seeds):
+            return seeds
+        raise InputError(
+            f"{self.path}, line {self.line_of('seeds')}: seeds must be a count or a list of whole numbers."
+        )
+
+    def name(self) -> str:
+        for key in ("datasets", "methods"):
+            if not all(isinstance(name, str) for name in self.values.get(key, [])):
+                raise InputError(f"{self.path}, line {self.line_of(key)}: {key} must be a list of names.")
+        name = str(self.values.get("name", self.path.stem))
+        if not re.fullmatch(r"[\w. -]+", name) or name.startswith(".") or name in KINDS:
+            raise InputError(
+                f"{self.path}: the name {name!r} is no plain file name, or that of a table: choose another."
+            )
+        return name
+
+    def rows(self) -> list[tuple[str, str, dict[str, Any]]]:
+        """Name, method and settings of each row."""
+        variants = self.values.get("variants", [])
+        for number, variant in enumerate(variants):
+            if not isinstance(variant, dict):
+                raise InputError(f"{self.path}: write variants as [[variants]] with name, method and settings.")
+            self.refuse_unknown(variant, VARIANT_KEYS)
+            if not {"name", "method"} <= set(variant):
+                raise InputError(f"{self.path}: variant {number + 1} needs a name and a method.")
+        named = [find_method(method).name for method in self.values.get("methods", [])]
+        rows: list[tuple[str, str, dict[str, Any]]] = [(method, method, {}) for method in named]
+        rows += [(v["name"], find_method(v["method"]).name, v.get("settings", {})) for v in variants]
+        if not self.values.get("datasets") or not rows:
+            raise InputError(f"{self.path} needs `datasets` and either `methods` or `[[variants]]`.")
+        for _, method, settings in rows:
+            find_method(method).settings_with(settings)
+        return rows
+
+    def rules(self) -> list[dict[str, Any]]:
+        """Every combination of the rules that the file changes."""
+        combinations: list[dict[str, Any]] = [{rule: self.values[rule] for rule in RULE_KEYS if rule in self.values}]
+        for key, rule in LISTED_RULES.items():
+            if key in self.values:
+                combinations = [{**rules, rule: value} for rules in combinations for value in self.values[key]]
+        return combinations
+
+    def refuse_unknown(self, values: dict[str, Any], known: Sequence[str]) -> None:
+        for key in values:
+            if key not in known:
+                hint = did_you_mean(key, known)
+                raise InputError(f"{self.path}, line {self.line_of(key)}: there is no key {key!r}: {hint}")
+
+    def line_of(self, key: str) -> int:
+        pattern = re.compile(rf"^\s*\[*\s*[\"']?{re.escape(key)}[\"']?\s*[\].=]")
+        return next((number for number, line in enumerate(self.text.splitlines(), 1) if pattern.match(line)), 1)

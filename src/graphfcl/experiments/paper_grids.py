@@ -1,0 +1,85 @@
+"""The paper's evaluation as grids: which cells Table 2, Table 3, the parameter study and the embedding picture need.
+
+Seeds come first in the order of cells: a grid that is stopped early has whole seeds.
+"""
+
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from graphfcl.experiments.cells import Cell
+from graphfcl.experiments.grid import Grid
+from graphfcl.methods import METHODS
+
+ABLATED = "hag-meta"
+ABLATION: dict[str, dict[str, Any]] = {
+    "Proto-GNN": {"gpil": False, "nla": False, "tla": None},
+    "Proto-GNN + GPIL": {"nla": False, "tla": None},
+    "Proto-GNN + NLA": {"gpil": False, "tla": None},
+    "Proto-GNN + TLA": {"gpil": False, "nla": False},
+    "Proto-GNN + NLA + GPIL": {"tla": None},
+    "Proto-GNN + TLA + GPIL": {"nla": False},
+    "Proto-GNN + NLA + TLA": {"gpil": False},
+    "Proto-GNN + NLA + TLA + GPIL": {},
+}
+# Every row fine-tunes alike, or the rows without GPIL would differ in more than that.
+ABLATION_STEPS = {"fine_tuning_steps": 20, "fine_tuning_rate": 0.005}
+SWEPT_WAYS, SWEPT_SHOTS = (1, 2, 3, 5), (1, 3, 5, 10)
+COMPARED = ("hag-meta", "cec")
+KINDS = ("table1", "table2", "table3", "sweep", "embed")
+
+
+def table2(
+    datasets: Sequence[str], methods: Sequence[str], seeds: int, protocols: Sequence[str], rules: dict[str, Any]
+) -> Grid:
+    """All methods on all datasets: strict, and `paper` in a second block."""
+    cells = [
+        Cell(dataset, method, seed, rules={**rules, "name": protocol})
+        for protocol in protocols
+        for seed in range(seeds)
+        for method in methods
+        for dataset in datasets
+    ]
+    return Grid("table2", "table2", tuple(cells))
+
+
+def table3(datasets: Sequence[str], seeds: int, protocols: Sequence[str], rules: dict[str, Any]) -> Grid:
+    """The eight ablation rows of HAG-Meta."""
+    cells = [
+        Cell(dataset, ABLATED, seed, row, {**rules, "name": protocol}, {**changes, **ABLATION_STEPS})
+        for protocol in protocols
+        for seed in range(seeds)
+        for row, changes in ABLATION.items()
+        for dataset in datasets
+    ]
+    return Grid("table3", "table3", tuple(cells))
+
+
+def sweep(
+    datasets: Sequence[str],
+    methods: Sequence[str],
+    seeds: int,
+    rules: dict[str, Any],
+    ways: Iterable[int] = SWEPT_WAYS,
+    shots: Iterable[int] = SWEPT_SHOTS,
+) -> Grid:
+    """N-way × K-shot."""
+    cells = [
+        Cell(dataset, method, seed, rules={**rules, "way": way, "shot": shot})
+        for seed in range(seeds)
+        for method in methods
+        for way in ways
+        for shot in shots
+        for dataset in datasets
+    ]
+    return Grid("sweep", "sweep", tuple(cells))
+
+
+def embed(datasets: Sequence[str], methods: Sequence[str], rules: dict[str, Any]) -> Grid:
+    """The embedding after some sessions (2 of 2-way 5-shot unless the rules say otherwise), seed 0."""
+    chosen = {"way": 2, "shot": 5, "sessions": 2, **rules}
+    cells = [Cell(dataset, method, 0, rules=chosen, embed=True) for method in methods for dataset in datasets]
+    return Grid("embed", "embed", tuple(cells))
+
+
+def all_methods() -> list[str]:
+    return [method.name for method in METHODS]

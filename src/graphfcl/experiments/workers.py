@@ -1,0 +1,258 @@
+"""The processes that work on a grid.
+
+Each takes the next cell that nobody has claimed, until all are settled. Whatever a process needs comes to it as an
+argument, so that it does not matter how processes are started.
+"""
+
+import contextlib
+import multiprocessing
+import os
+import queue
+import signal
+import time
+import traceback
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from graphfcl.datasets import load_dataset
+from graphfcl.errors import GraphfclError, GraphfclWarning, InputError, did_you_mean
+from graphfcl.experiments.cells import Cell, run_cell
+from graphfcl.experiments.grid import Grid, GridStatus, load_grids
+from graphfcl.experiments.store import CellStore
+
+DEATHS = 3  # a cell whose process died so often is given up
+LOOK_EVERY = 0.25  # seconds
+START_METHODS = ("spawn", "forkserver", "fork")
+
+
+@dataclass(frozen=True)
+class Workshop:
+    """Where and with what cells are run.
+
+    methods: learner classes that a process must know before it starts.
+    """
+
+    folder: Path
+    device: str
+    data_dir: Path | None
+    threads: int
+    methods: tuple[type, ...] = ()
+
+
+def run_grid(
+    grid: Grid,
+    folder: str | Path,
+    *,
+    jobs: int = 1,
+    device: str = "cpu",
+    data_dir: Path | None = None,
+    watch: Callable[[GridStatus], None] | None = None,
+    retry_failed: bool = False,
+    graphs: Mapping[str, str] | None = None,
+    start_method: str = "spawn",
+    methods: Sequence[type] = (),
+) -> GridStatus:
+    """Run all cells that are neither done nor failed, in ``jobs`` processes that share the threads of the machine.
+
+    Other processes may work on the same folder: nobody runs a cell that somebody else is running, and each call returns
+    when all cells are settled. A cell that fails is recorded and does not stop the others; it runs again only with
+    ``retry_failed``. A cell whose file is damaged, or whose graph has changed since, runs again.
+
+    graphs: the SHA-256 of datasets' graphs as they are now; a dataset that is not among them is loaded if cells of it
+        are done.
+    start_method: how processes are started: spawn, forkserver or fork. fork is quick, but only safe on a CPU and in a
+        program that has not computed with several threads yet.
+    methods: learner classes of one's own that the cells name; a class must be importable where processes are spawned.
+    """
+    _check_start_method(start_method, device)
+    store = CellStore(folder)
+    grid.save(folder)
+    _set_aside(store, grid, graphs or {}, data_dir)
+    if retry_failed:
+        store.forget_failures(grid.cells)
+    status = _look(store, grid, GridStatus(len(grid.cells)))
+    if status.settled:
+        return status
+    threads = max(1, (os.cpu_count() or 1) // jobs)
+    crew = _Crew(grid, store, Workshop(Path(folder), device, data_dir, threads, tuple(methods)), start_method)
+    begun, at_start = time.monotonic(), status.done
+    try:
+        for _ in range(min(jobs, status.total)):
+            crew.start()
+        while not status.settled:
+            time.sleep(LOOK_EVERY)
+            crew.listen(status)
+            crew.replace_dead(status)
+            _look(store, grid, status)
+            new = status.done - at_start
+            if new:
+                left = status.total - status.done - status.failed
+                status.seconds_left = (time.monotonic() - begun) / new * left
+            if watch is not None:
+                watch(status)
+            if not crew.processes and not status.settled:
+                crew.start()
+    finally:
+        crew.stop()
+    return status
+
+
+def _check_start_method(start_method: str, device: str) -> None:
+    if start_method not in START_METHODS:
+        hint = did_you_mean(start_method, START_METHODS)
+        raise InputError(f"processes cannot be started with {start_method!r}: {hint}")
+    if start_method == "fork" and device.startswith("cuda"):
+        raise InputError("a forked process cannot use a GPU: start processes with spawn or forkserver.")
+
+
+@dataclass
+class _Crew:
+    """The processes of one call, and how often they died.
+
+    deaths: by the key of the cell that a process was running. idle_deaths: of processes that were running none.
+    """
+
+    grid: Grid
+    store: CellStore
+    workshop: Workshop
+    start_method: str
+    processes: list[Any] = field(default_factory=list)
+    deaths: dict[str, int] = field(default_factory=dict)
+    idle_deaths: int = 0
+
+    def __post_init__(self) -> None:
+        self.context: Any = multiprocessing.get_context(self.start_method)
+        self.events: Any = self.context.Queue()
+
+    def start(self) -> None:
+        process = self.context.Process(target=_work, args=(self.workshop, self.grid.cells, self.events), daemon=True)
+        process.start()
+        self.processes.append(process)
+
+    def listen(self, status: GridStatus) -> None:
+        """Hear which process runs which cell."""
+        with contextlib.suppress(queue.Empty):
+            while True:
+                process, cell = self.events.get_nowait()
+                status.running.pop(process, None)
+                if cell is not None:
+                    status.running[process] = cell
+
+    def replace_dead(self, status: GridStatus) -> None:
+        """Start a process for each that was killed; give a cell up that kills its processes."""
+        for process in [one for one in self.processes if not one.is_alive()]:
+            self.processes.remove(process)
+            victim = status.running.pop(process.pid, None)
+            if process.exitcode:
+                self._count(victim)
+                self.start()
+
+    def _count(self, victim: Cell | None) -> None:
+        if victim is None:
+            self.idle_deaths += 1
+        else:
+            self.deaths[victim.key] = self.deaths.get(victim.key, 0) + 1
+            if self.deaths[victim.key] >= DEATHS:
+                self.store.fail(victim, f"its process died {DEATHS} times (killed, or out of memory)")
+        if self.idle_deaths > DEATHS:
+            raise InputError(
+                f"processes cannot work in {self.workshop.folder}: check its rights and the free space there."
+            )
+
+    def stop(self) -> None:
+        for process in self.processes:
+            process.terminate()
+        for process in self.processes:
+            process.join(5)
+
+
+def _set_aside(store: CellStore, grid: Grid, graphs: Mapping[str, str], data_dir: Path | None) -> None:
+    """Set damaged files aside, and results on graphs that have changed since.
+
+    Cells of the folder's other grids on the same datasets too, or a report would mix two graphs in one row.
+    """
+    datasets = {cell.dataset for cell in grid.cells}
+    cells = {cell.key: cell for one in load_grids(store.folder) for cell in one.cells if cell.dataset in datasets}
+    found: dict[str, list[tuple[Cell, str]]] = {}
+    for cell in cells.values():
+        result = store.read(cell)
+        if result is not None:
+            found.setdefault(cell.dataset, []).append((cell, result["graph_sha256"]))
+    for dataset, results in found.items():
+        try:
+            now = graphs[dataset] if dataset in graphs else load_dataset(dataset, data_dir=data_dir)[0].sha256
+        except InputError:  # without the graph nobody can say that it has changed
+            continue
+        count = sum(store.set_outdated_aside(cell, now) for cell, then in results if then != now)
+        if count:
+            warnings.warn(
+                f"{dataset} has changed: the results of cells that ran on it before ({count}) were set aside, and the "
+                "cells run again.",
+                GraphfclWarning,
+                2,
+            )
+
+
+def _look(store: CellStore, grid: Grid, status: GridStatus) -> GridStatus:
+    status.done = sum(store.done(cell) for cell in grid.cells)
+    status.failed = sum(store.error(cell) is not None for cell in grid.cells)
+    return status
+
+
+def _register(methods: tuple[type, ...]) -> None:
+    """Make learner classes known to this process before its first cell."""
+
+
+def _work(workshop: Workshop, cells: tuple[Cell, ...], events: Any) -> None:
+    """One process: take cell after cell until all are settled."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent says when to stop
+    import torch
+
+    torch.set_num_threads(workshop.threads)
+    warnings.simplefilter("ignore", GraphfclWarning)  # the parent has said them once
+    _register(workshop.methods)
+    store = CellStore(workshop.folder)
+
+    signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
+    while True:
+        waiting = 0
+        for cell in cells:
+            if store.settled(cell):
+                continue
+            if _left_alone():
+                return
+            with store.claim(cell) as ours:
+                if not ours:
+                    waiting += 1
+                elif not store.settled(cell):
+                    events.put((os.getpid(), cell))
+                    _settle(store, cell, workshop)
+                    events.put((os.getpid(), None))
+        if not waiting:
+            return
+        time.sleep(LOOK_EVERY)
+
+
+def _left_alone() -> bool:
+    """Whether whoever started this process is gone; its id does not tell, because a fork server stands between them."""
+    parent = multiprocessing.parent_process()
+    return parent is not None and not parent.is_alive()
+
+
+def _settle(store: CellStore, cell: Cell, workshop: Workshop) -> None:
+    """Run a cell and store what came out, be it an error."""
+    try:
+        result = run_cell(
+            cell,
+            device=workshop.device,
+            encoders=workshop.folder / "encoders",
+            data_dir=workshop.data_dir,
+        )
+        store.save(cell, result)
+    except GraphfclError as error:
+        store.fail(cell, str(error), traceback.format_exc())
+    except Exception as error:  # whatever it is, the other cells go on
+        store.fail(cell, f"{type(error).__name__}: {error}", traceback.format_exc())

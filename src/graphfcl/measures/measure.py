@@ -1,0 +1,89 @@
+"""What a measure is: a name, a function, and where its figures are shown."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+
+Accuracy = Callable[[np.ndarray, np.ndarray | None], float]  # of a confusion matrix, over the classes of a mask
+Place = Literal["column", "print", "report"]
+EVERYWHERE: tuple[Place, ...] = ("column", "print", "report")
+
+
+@dataclass(frozen=True, eq=False)
+class StreamRecord:
+    """What the measures of a whole stream are computed from.
+
+    confusions: one matrix for each of the sessions 0..T.
+    session_of_class: (classes,) the session in which each column arrives.
+    """
+
+    confusions: Sequence[np.ndarray]
+    session_of_class: np.ndarray
+    _matrices: dict[Accuracy, np.ndarray] = field(default_factory=dict, repr=False)
+
+    def curve(self, accuracy: Accuracy) -> np.ndarray:
+        """(T + 1,) A_t: the accuracy after each session over all classes seen."""
+        return np.array([accuracy(confusion, None) for confusion in self.confusions])
+
+    def matrix(self, accuracy: Accuracy) -> np.ndarray:
+        """(T + 1, T + 1) a_{t,j}: the accuracy after session t over the classes of session j; NaN for j > t."""
+        if accuracy not in self._matrices:
+            matrix = np.full((len(self.confusions), len(self.confusions)), np.nan)
+            for t, confusion in enumerate(self.confusions):
+                arrival = self.session_of_class[: confusion.shape[0]]
+                for j in range(t + 1):
+                    matrix[t, j] = accuracy(confusion, arrival == j)
+            self._matrices[accuracy] = matrix
+        return self._matrices[accuracy]
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Shown:
+    """What is said of a measure, and where it stands.
+
+    name: its key in result.json and the name of its Parquet column.
+    title: the head of its column where it is printed.
+    what: its meaning in one line.
+    share: it lies between 0 and 1 and is shown in %.
+    places: "column" in the Parquet file of a cell, "print" in the table of `graphfcl run`, "report" among the report's
+        further measures. The report's main table and curves show balanced accuracy and what follows from it anyway.
+    """
+
+    name: str
+    title: str
+    what: str
+    share: bool = True
+    places: tuple[Place, ...] = EVERYWHERE
+
+    @property
+    def scale(self) -> float:
+        """A figure is shown times this."""
+        return 100.0 if self.share else 1.0
+
+    def text(self, value: float | None) -> str:
+        """A figure as it is printed; empty where there is none."""
+        return "" if value is None else f"{self.scale * value:.2f}"
+
+
+@dataclass(frozen=True, kw_only=True)
+class SessionMeasure(_Shown):
+    """A figure of every session.
+
+    of: called with the (classes, classes) confusion matrix after the session, the arrival of each of these classes (the
+        number of its session), and the number of the session.
+    """
+
+    of: Callable[[np.ndarray, np.ndarray, int], float | None]
+
+
+@dataclass(frozen=True, kw_only=True)
+class StreamMeasure(_Shown):
+    """A figure of the whole stream.
+
+    note: printed in brackets behind it; neighbours with the same note share a line.
+    """
+
+    of: Callable[[StreamRecord], float | None]
+    note: str = ""

@@ -1,0 +1,154 @@
+"""The figures of a block's rows, side by side: what a table and the page show, as numbers."""
+
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from importlib.resources import files
+from typing import Any
+
+import numpy as np
+
+from graphfcl.measures import SESSION_MEASURES, STREAM_MEASURES, PairedDifference, SeedSummary
+from graphfcl.report.blocks import Block, Row, summary
+
+PRINTED_RULES = {"amazon-clothing": (3, 5), "dblp": (5, 5), "reddit": (2, 3)}  # N and K of Table 2
+PRINTED_SESSIONS = 10  # 0 to 9
+FURTHER_OF_SESSIONS = tuple(measure for measure in SESSION_MEASURES if "report" in measure.places)
+FURTHER_OF_STREAMS = tuple(measure for measure in STREAM_MEASURES if "report" in measure.places)
+
+
+def further_titles() -> dict[str, str]:
+    """Name → title of the measures besides the result table's own, where a session's says of which one it is."""
+    titles = {measure.name: f"{measure.title}, last session" for measure in FURTHER_OF_SESSIONS}
+    return titles | {measure.name: measure.title for measure in FURTHER_OF_STREAMS}
+
+
+@dataclass(frozen=True, eq=False)
+class RowFigures:
+    """One row. Accuracies are in %.
+
+    improvement: by how much PD and RPD are smaller for the reference, over the seeds both have; None without any.
+    difference: reference - row on the average; None for the reference itself and without a common seed.
+    p_value: of that difference after Holm's correction; None where it was not tested.
+    rank: average rank; None where the row takes no part.
+    further: measures besides the table's own, by name; a session's measure is that of the last session.
+    """
+
+    row: Row
+    improvement: tuple[float | None, float | None]
+    difference: PairedDifference | None
+    p_value: float | None
+    rank: float | None
+
+    @cached_property
+    def by_session(self) -> np.ndarray:
+        """(sessions,) mean balanced accuracy over seeds."""
+        return self.row.sessions().mean(axis=0)
+
+    @cached_property
+    def last(self) -> SeedSummary:
+        return summary(self.row.last())
+
+    @cached_property
+    def average(self) -> SeedSummary:
+        return summary(self.row.values("average"))
+
+    def drop(self, key: str) -> SeedSummary | None:
+        """PD or RPD; None where no seed has it."""
+        values = self.row.values(key)
+        return summary(values) if values else None
+
+    @cached_property
+    def stored(self) -> dict[str, int]:
+        """Bytes kept between sessions by kind, the most over seeds."""
+        results = list(self.row.results.values())
+        return {kind: max(result["stored"][kind] for result in results) for kind in results[0]["stored"]}
+
+    @cached_property
+    def memory(self) -> float:
+        """Mean peak in MB."""
+        return float(np.mean([result["peak_memory_mb"] for result in self.row.results.values()]))
+
+    @cached_property
+    def seconds(self) -> float:
+        return float(np.mean(self.row.seconds()))
+
+    @cached_property
+    def chosen(self) -> dict[str, list[Any]]:
+        """What validation chose, by setting, for each seed."""
+        results = list(self.row.results.values())
+        return {key: [result["chosen"][key] for result in results] for key in results[0]["chosen"]}
+
+    @cached_property
+    def further(self) -> dict[str, SeedSummary | None]:
+        found = {measure.name: self.row.last(measure.name) for measure in FURTHER_OF_SESSIONS}
+        found |= {measure.name: self.row.values(measure.name) for measure in FURTHER_OF_STREAMS}
+        return {name: summary(values) if values else None for name, values in found.items()}
+
+
+@dataclass(frozen=True)
+class PrintedFigures:
+    """What the paper prints for a row, in %."""
+
+    name: str
+    accuracy: tuple[float, ...]
+    pd: float
+    rpd: float
+
+    @property
+    def average(self) -> float:
+        return float(np.mean(self.accuracy))
+
+
+@dataclass(frozen=True, eq=False)
+class BlockFigures:
+    """All rows of a block, in its order, and below them what the paper prints."""
+
+    block: Block
+    rows: tuple[RowFigures, ...]
+    printed: tuple[PrintedFigures, ...]
+    ranked: bool
+
+    @property
+    def sessions(self) -> int:
+        return max(row.by_session.size for row in self.rows)
+
+    @property
+    def has_further(self) -> bool:
+        """Whether a row has a measure besides the table's own."""
+        return any(found is not None for row in self.rows for found in row.further.values())
+
+
+def block_figures(block: Block, ranks: dict[str, float]) -> BlockFigures:
+    rows = []
+    for row in block.rows:
+        difference, p_value = block.comparisons.get(row.name, (None, None))
+        improvement = (_improvement(block.reference, row, "pd"), _improvement(block.reference, row, "rpd"))
+        rows.append(RowFigures(row, improvement, difference, p_value, ranks.get(row.name)))
+    sessions = max(row.by_session.size for row in rows)
+    return BlockFigures(block, tuple(rows), _printed(block, sessions), bool(ranks))
+
+
+def paper_tables() -> dict[str, Any]:
+    """The figures that the paper prints."""
+    return json.loads(files("graphfcl.report").joinpath("paper_tables.json").read_text())
+
+
+def _improvement(reference: Row, row: Row, key: str) -> float | None:
+    ours, theirs = reference.values(key), row.values(key)
+    shared = sorted(set(ours) & set(theirs))
+    return float(np.mean([theirs[seed] - ours[seed] for seed in shared])) if shared else None
+
+
+def _printed(block: Block, sessions: int) -> tuple[PrintedFigures, ...]:
+    """The paper's own figures, where dataset, rules and sessions are the paper's."""
+    rules = (block.protocol["name"], block.protocol["track"], block.protocol["way"], block.protocol["shot"])
+    paper_rules = ("paper", "transductive", *PRINTED_RULES.get(block.source, (0, 0)))
+    if rules != paper_rules or sessions != PRINTED_SESSIONS:
+        return ()
+    tables = paper_tables()
+    source = tables["table2"].get(block.source, {}) if block.grid.kind == "table2" else {}
+    if block.grid.kind == "table3" and block.source == "amazon-clothing":
+        source = tables["table3"]
+    found = [(row.name, source[row.name]) for row in block.rows if row.name in source]
+    return tuple(PrintedFigures(name, tuple(one["accuracy"]), one["pd"], one["rpd"]) for name, one in found)

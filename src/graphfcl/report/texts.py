@@ -1,0 +1,74 @@
+"""Figures as texts, the same in tables and on the page."""
+
+from graphfcl.measures import SeedSummary
+from graphfcl.report.blocks import POOL, QUERIES
+from graphfcl.report.comparison import BlockFigures, PrintedFigures, RowFigures
+
+MARKS = {POOL: "†", QUERIES: "‡"}
+NOTES = {
+    "†": "uses pool labels: an upper reference that takes no part in comparisons",
+    "‡": "trained on query labels (protocol `paper`): takes no part in comparisons with rows that are not",
+}
+
+
+def figure(found: SeedSummary | None) -> str:
+    """Mean ± half the interval; empty where there is no figure."""
+    if found is None:
+        return ""
+    return f"{found.mean:.2f}" if found.interval is None else f"{found.mean:.2f} ± {found.interval:.2f}"
+
+
+def improvement_text(row: RowFigures) -> str:
+    """PD/RPD, with signs; empty for the reference."""
+    if row.difference is None:
+        return ""
+    return "/".join("" if value is None else f"{value:+.2f}" for value in row.improvement)
+
+
+def difference_text(row: RowFigures) -> str:
+    if row.difference is None:
+        return ""
+    interval = "" if row.difference.interval is None else f" ± {row.difference.interval:.2f}"
+    return f"{row.difference.mean:+.2f}{interval}"
+
+
+def p_text(row: RowFigures) -> str:
+    if row.p_value is None:
+        return ""
+    return "< 0.001" if row.p_value < 0.001 else f"{row.p_value:.3f}"
+
+
+def chosen_text(row: RowFigures) -> str:
+    """Setting by setting, what each seed chose."""
+    return "; ".join(f"{key.replace('_', ' ')} {', '.join(map(str, values))}" for key, values in row.chosen.items())
+
+
+def printed_line(printed: PrintedFigures, width: int) -> tuple[str, ...]:
+    """A line of the result table that holds the paper's figures."""
+    cells = [f"{value:.2f}" for value in (*printed.accuracy, printed.average, printed.pd, printed.rpd)]
+    line = [f"{printed.name}, printed", "", *cells]
+    return (*line, *[""] * (width - len(line)))
+
+
+def result_columns(figures: BlockFigures) -> tuple[str, ...]:
+    """The columns of the result table."""
+    reference = figures.block.reference.name
+    columns = ("method", "seeds", *(str(number) for number in range(figures.sessions)), "average", "PD", "RPD")
+    columns += (f"improvement by {reference} (PD/RPD)", f"{reference} ahead on average", "p, Holm")
+    return (*columns, "average rank") if figures.ranked else columns
+
+
+def notes(figures: BlockFigures) -> tuple[str, ...]:
+    """What stands below the result table."""
+    block = figures.block
+    marks = {mark for row in block.rows for mark in row.marks}
+    found = [f"{MARKS[mark]} {NOTES[MARKS[mark]]}" for mark in sorted(marks)]
+    fair = "row without a mark" if marks else "row"
+    if block.winner is not None:
+        found.append(f"bold: ahead of every other {fair} on average, each p < 0.05 after Holm's correction")
+    else:
+        found.append(f"no {fair} is ahead of every other with p < 0.05 after Holm's correction, so none is bold")
+    found += [f"failed: {row}, seed {seed}: {error}" for row, seed, error in block.failures]
+    if block.missing:
+        found.append(f"cells that have not run yet: {block.missing}")
+    return tuple(found)
