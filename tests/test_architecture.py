@@ -1,45 +1,132 @@
-"""Each floor imports the floors below it and nothing above or beside it."""
+"""The house: floors, no circles, rooms of one kind, functions of a readable size."""
 
 import ast
+import inspect
+from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 import graphfcl
+from graphfcl.methods import LEARNERS, METHODS, Learner
+from graphfcl.methods.settings import settings_rows
 
 ROOT = Path(graphfcl.__file__).parent
 FLOORS = [
     {"errors", "version", "arrays", "defaults"},
-    {"files"},
+    {"files", "source_code"},
     {"graph"},
     {"stream", "measures"},
     {"datasets", "nn"},
     {"methods"},
-    {"production", "evaluation"},
+    {"testing", "production", "evaluation"},
     {"experiments"},
     {"report"},
     {"cli"},
 ]
 HEIGHT = {name: height for height, floor in enumerate(FLOORS) for name in floor}
+FILES = sorted(ROOT.rglob("*.py"))
+MODULES = {
+    ".".join(("graphfcl", *path.relative_to(ROOT).with_suffix("").parts)).removesuffix(".__init__"): path
+    for path in FILES
+}
+LONGEST, MOST_PARAMETERS = 60, 12
 
 
-def imported(path: Path) -> set[str]:
-    """The folders of the package that a file imports from."""
-    modules = []
+def imported(path: Path) -> Iterator[str]:
+    """The modules of the package that a file imports, wherever in it; ``import x`` inside a function too."""
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.ImportFrom) and node.module:
-            modules.append(node.module)
+            yield node.module
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
         elif isinstance(node, ast.Import):
-            modules += [alias.name for alias in node.names]
-    return {module.split(".")[1] for module in modules if module.startswith("graphfcl.")}
+            yield from (alias.name for alias in node.names)
+
+
+def inside() -> dict[str, set[str]]:
+    """Each module and those of the package that it imports."""
+    return {name: {other for other in imported(path) if other in MODULES} for name, path in MODULES.items()}
 
 
 def test_imports_go_down() -> None:
-    for path in ROOT.rglob("*.py"):
-        parts = path.relative_to(ROOT).parts
-        floor = parts[0].removesuffix(".py")
+    for path in FILES:
+        floor = path.relative_to(ROOT).parts[0].removesuffix(".py")
         if floor in ("__init__", "__main__"):
             continue
-        for other in imported(path) - {floor}:
+        for other in {name.split(".")[1] for name in imported(path) if name.startswith("graphfcl.")} - {floor}:
             assert HEIGHT[other] < HEIGHT[floor], f"{path.relative_to(ROOT)} imports graphfcl.{other}"
+
+
+def test_nobody_climbs_to_the_package_root() -> None:
+    for name, others in inside().items():
+        assert "graphfcl" not in others or name == "graphfcl", f"{name} imports the package root"
+
+
+def test_there_is_no_circle() -> None:
+    """Neither between packages nor inside one, nor through an import inside a function or for type checkers."""
+    left = {name: others - {name} for name, others in inside().items() if name not in ("graphfcl", "graphfcl.__main__")}
+    while left:
+        free = {name for name, others in left.items() if not others & left.keys()}
+        assert free, f"these import each other: {sorted(left)}"
+        left = {name: others for name, others in left.items() if name not in free}
+
+
+def test_methods_seen_from_above() -> None:
+    """A door, the methods, and two folders of parts."""
+    folder = ROOT / "methods"
+    names = {path.stem for path in folder.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
+    door = {"__init__", "learner", "registry", "settings", "testing"}
+    methods = {inspect.getmodule(learner).__name__.split(".")[2] for learner in LEARNERS}  # type: ignore[union-attr]
+    assert names == door | methods | {"bases", "shared"}
+
+
+@pytest.mark.parametrize("learner", LEARNERS, ids=lambda learner: learner.name)
+def test_a_learner_has_parts_and_one_line_of_bases(learner: type[Learner]) -> None:
+    line = [learner]
+    while line[-1] is not Learner:
+        assert len(line[-1].__bases__) == 1, f"{line[-1].__name__} has several bases"
+        line.append(line[-1].__bases__[0])
+    assert len(line) - 2 <= 2, [kind.__name__ for kind in line]
+
+
+def test_above_methods_nobody_knows_a_method() -> None:
+    """Defaults, the paper's own grids and the figures it printed name methods, each in one file."""
+    allowed = {"defaults.py", "experiments/paper_grids.py"}
+    names = {method.name for method in METHODS}
+    for path in FILES:
+        place = path.relative_to(ROOT).as_posix()
+        if place.startswith("methods/") or place in allowed:
+            continue
+        tree = ast.parse(path.read_text())
+        texts = {
+            node.value for node in ast.walk(tree) if isinstance(node, ast.Constant) and isinstance(node.value, str)
+        }
+        assert not texts & names, f"{place} names {texts & names}"
+        single = {name for name in imported(path) if name.startswith("graphfcl.methods.") and name in MODULES}
+        single -= {f"graphfcl.methods.{part}" for part in ("learner", "registry", "settings", "testing")}
+        assert all(name.startswith("graphfcl.methods.shared") for name in single), f"{place} imports {single}"
+
+
+def functions() -> Iterator[tuple[str, ast.FunctionDef]]:
+    for path in FILES:
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.FunctionDef):
+                yield f"{path.relative_to(ROOT)}:{node.name}", node
+
+
+def test_functions_are_short_and_take_few_things() -> None:
+    for name, node in functions():
+        assert (node.end_lineno or 0) - node.lineno + 1 <= LONGEST, f"{name} is too long"
+        arguments = node.args
+        count = len([*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs])
+        assert count - (node.name == "__init__") <= MOST_PARAMETERS, f"{name} has {count} parameters"
+
+
+def test_every_setting_is_explained() -> None:
+    for method in METHODS:
+        for row in settings_rows(method.learner.settings_type()):
+            assert row.explanation.endswith("."), f"{method.name}: {row.name} has no line of explanation"
+            assert len(row.explanation) < 120
 
 
 def test_every_public_name_can_be_imported() -> None:
@@ -49,7 +136,7 @@ def test_every_public_name_can_be_imported() -> None:
 
 
 def test_nothing_is_unpickled() -> None:
-    for path in ROOT.rglob("*.py"):
+    for path in FILES:
         text = path.read_text()
         assert "import pickle" not in text
         assert "allow_pickle=True" not in text

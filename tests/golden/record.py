@@ -1,6 +1,10 @@
-"""Write the golden files anew. A change of the code's shape must not need this; a change of numbers says why it did."""
+"""Write the golden files again: ``python -m tests.golden.record [numbers] [texts]``.
+
+A change of the code's shape must not need ``numbers``; a commit that needs it says why.
+"""
 
 import json
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -11,8 +15,10 @@ from tests.cli.command import graphfcl_inside
 from tests.golden.samples import TRACKS, outline, walk
 
 FOLDER = Path(__file__).parent
-VERBS = (
-    *((), ("data",), ("data", "list"), ("data", "show"), ("stream",), ("run",), ("methods",), ("bench",), ("report",)),
+VERBS: tuple[tuple[str, ...], ...] = (
+    (),
+    *(("data", verb) for verb in ("list", "show")),
+    *((verb,) for verb in ("data", "stream", "run", "methods", "check", "bench", "report")),
     *((verb,) for verb in ("fit", "learn", "grow", "predict", "explain", "history", "rollback", "unlearn", "rename")),
     *((verb,) for verb in ("merge", "retire", "shrink")),
 )
@@ -23,7 +29,8 @@ def help_of(verb: tuple[str, ...]) -> list[str]:
     return graphfcl_inside(*verb, "--help").out.replace("│", " ").replace("─", " ").split()
 
 
-def record() -> None:
+def record_numbers() -> None:
+    """Scores and outlines of states."""
     scores, outlines = {}, {}
     for method in METHODS:
         for track in TRACKS:
@@ -31,10 +38,15 @@ def record() -> None:
             outlines[f"{method.name} {track}"] = outline(state)
     np.savez_compressed(FOLDER / "scores.npz", allow_pickle=False, **scores)
     (FOLDER / "states.json").write_text(json.dumps(outlines, indent=1) + "\n")
+
+
+def record_texts() -> None:
+    """Public names and help pages."""
     (FOLDER / "names.json").write_text(json.dumps(sorted(graphfcl.__all__), indent=1) + "\n")
     pages = {" ".join(verb): " ".join(help_of(verb)) for verb in VERBS}
     (FOLDER / "help.json").write_text(json.dumps(pages, indent=1, ensure_ascii=False) + "\n")
 
 
 if __name__ == "__main__":
-    record()
+    for what in sys.argv[1:] or ("numbers", "texts"):
+        {"numbers": record_numbers, "texts": record_texts}[what]()

@@ -7,8 +7,9 @@ import typer
 
 from graphfcl.cli.bench import bench, write_report
 from graphfcl.cli.data import data
+from graphfcl.cli.methods import check, list_methods
 from graphfcl.cli.model import VERBS
-from graphfcl.cli.run import SWITCHES, list_methods, run_method
+from graphfcl.cli.run import SWITCHES, run_method
 from graphfcl.cli.stream import show_stream
 from graphfcl.errors import GraphfclError, GraphfclWarning, InputError
 from graphfcl.version import __version__
@@ -24,6 +25,7 @@ app.add_typer(data, name="data")
 app.command(name="stream")(show_stream)
 app.command(name="run", context_settings=SWITCHES)(run_method)
 app.command(name="methods")(list_methods)
+app.command(name="check")(check)
 app.command(name="bench")(bench)
 app.command(name="report")(write_report)
 for verb in VERBS:

@@ -3,6 +3,7 @@
 import os
 import shlex
 import sys
+from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -17,8 +18,8 @@ if TYPE_CHECKING:
     from graphfcl.experiments import Grid, GridStatus
 
 UNUSED = {
-    "table1": ("methods", "seeds", "protocol", "track", "way", "shot", "sessions"),
-    "table3": ("methods",),
+    "table1": ("methods", "method", "seeds", "protocol", "track", "way", "shot", "sessions"),
+    "table3": ("methods", "method"),
     "embed": ("seeds",),
 }
 
@@ -27,11 +28,17 @@ UNUSED = {
 class GridOptions:
     """Which cells are to run; None where an option was not given."""
 
-    datasets: Annotated[str | None, typer.Option("--datasets", help="Names or paths: a,b [default: debian].")] = None
-    methods: Annotated[str | None, typer.Option("--methods", help="Names: a,b [default: all that fit].")] = None
-    seeds: Annotated[int | None, typer.Option("--seeds", min=1, help="How many, from 0 on [default: 10].")] = None
+    datasets: Annotated[str | None, typer.Option("--datasets", help="Names or paths: a,b (default: debian).")] = None
+    methods: Annotated[
+        str | None, typer.Option("--methods", help="Names, or module:Class: a,b (default: all that fit).")
+    ] = None
+    method: Annotated[
+        list[str] | None,
+        typer.Option("--method", help="Your own module:Class; joins the table, and a TOML file may name it."),
+    ] = None
+    seeds: Annotated[int | None, typer.Option("--seeds", min=1, help="How many, from 0 on (default: 10).")] = None
     protocol: Annotated[
-        str | None, typer.Option("--protocol", help="strict or paper [default: table2 both, else strict].")
+        str | None, typer.Option("--protocol", help="strict or paper (default: table2 both, else strict).")
     ] = None
     track: Annotated[str | None, typer.Option("--track", help="transductive, isolated or open.")] = None
     way: Annotated[str | None, typer.Option("--way", help="N; for sweep a list: 1,2,3,5.")] = None
@@ -39,7 +46,7 @@ class GridOptions:
     sessions: Annotated[int | None, typer.Option("--sessions", help="T; for embed the session to look at.")] = None
 
     def given(self) -> list[str]:
-        return [field.name for field in fields(self) if getattr(self, field.name) is not None]
+        return [field.name for field in fields(self) if getattr(self, field.name)]
 
     def rules(self, *, with_protocol: bool = False) -> dict[str, Any]:
         """Rules that are the same for all cells."""
@@ -52,7 +59,7 @@ class WorkOptions:
     """Where and with how many processes cells run."""
 
     device: Annotated[str, typer.Option("--device", help="auto, cpu or cuda.")] = "auto"
-    jobs: Annotated[int | None, typer.Option("--jobs", min=1, help="Cells at a time [default: 1; 8 on a GPU].")] = None
+    jobs: Annotated[int | None, typer.Option("--jobs", min=1, help="Cells at a time (default: 1; 8 on a GPU).")] = None
     out: Annotated[Path, typer.Option("--out", help="Folder of the grid; may hold several.")] = Path("runs/bench")
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Run failed cells again.")] = False
     data_dir: DataDir = None
@@ -105,8 +112,9 @@ def write_report(
 
 def _refuse_unused(what: str, given: list[str]) -> None:
     """An option that a benchmark has no use for is an error, not a wish."""
-    if what.endswith(".toml") and given:
-        raise InputError(f"a TOML file describes its whole grid: leave --{given[0]} out.")
+    described = [name for name in given if name != "method"]
+    if what.endswith(".toml") and described:
+        raise InputError(f"a TOML file describes its whole grid: leave --{described[0]} out.")
     unused = [name for name in UNUSED.get(what, ()) if name in given]
     if unused:
         raise InputError(f"{what} has no use for --{unused[0]}: leave it out.")
@@ -133,32 +141,38 @@ def _numbers(text: str | None, option: str) -> list[int]:
 def _grid(what: str, options: GridOptions) -> "Grid":
     """The cells that a benchmark needs under the options."""
     from graphfcl.experiments import grid_file, paper_grids
-    from graphfcl.methods import find_method
+    from graphfcl.methods import method_from
 
+    own = [method_from(name).name for name in options.method or []]
     if what.endswith(".toml"):
         return grid_file.grid_from_toml(Path(what))
     datasets = _listed(options.datasets) or ["debian"]
-    methods = [find_method(name).name for name in _listed(options.methods)]
+    methods = [method_from(name).name for name in _listed(options.methods)]
     seeds = options.seeds or 10
     ways, shots = _numbers(options.way, "--way"), _numbers(options.shot, "--shot")
     if what == "sweep":
         ways, shots = ways or list(paper_grids.SWEPT_WAYS), shots or list(paper_grids.SWEPT_SHOTS)
         rules = options.rules(with_protocol=True)
-        return paper_grids.sweep(datasets, methods or paper_grids.COMPARED, seeds, rules, ways, shots)
+        return paper_grids.sweep(datasets, _joined(methods or paper_grids.COMPARED, own), seeds, rules, ways, shots)
     if len(ways) > 1 or len(shots) > 1:
         raise InputError("several values of --way or --shot are for sweep: give one, or run `graphfcl bench sweep`.")
     counts = {name: values[0] for name, values in (("way", ways), ("shot", shots)) if values}
     rules = {**options.rules(with_protocol=what == "embed"), **counts}
     if what == "table2":
         protocols = [options.protocol] if options.protocol else ["strict", "paper"]
-        return paper_grids.table2(datasets, methods or paper_grids.all_methods(), seeds, protocols, rules)
+        return paper_grids.table2(datasets, _joined(methods or paper_grids.all_methods(), own), seeds, protocols, rules)
     if what == "table3":
         return paper_grids.table3(datasets, seeds, [options.protocol or "strict"], rules)
     if what == "embed":
-        return paper_grids.embed(datasets, methods or paper_grids.COMPARED, rules)
+        return paper_grids.embed(datasets, _joined(methods or paper_grids.COMPARED, own), rules)
     kinds = paper_grids.KINDS
     hint = did_you_mean(what, kinds, f"there are {', '.join(kinds)}, or a file that ends in .toml.")
     raise InputError(f"there is no benchmark {what!r}: {hint}")
+
+
+def _joined(first: Iterable[str], second: Iterable[str]) -> list[str]:
+    """All names, each once."""
+    return list(dict.fromkeys([*first, *second]))
 
 
 def _check(grid: "Grid", data_dir: Path | None) -> dict[str, str]:

@@ -16,6 +16,10 @@ if TYPE_CHECKING:
 Model = Annotated[Path, typer.Option("--model", help="Folder of the model.")]
 Wait = Annotated[float, typer.Option("--wait", min=0, help="Seconds to wait while another process writes.")]
 Device = Annotated[str, typer.Option("--device", help="auto, cpu or cuda.")]
+OwnMethod = Annotated[
+    str | None,
+    typer.Option("--method", help="The model's method, if it is one of your own: module:Class.", show_default=False),
+]
 SETTINGS_HELP = "A setting of the method: key=value; may be repeated."
 
 
@@ -26,7 +30,10 @@ def fit(
         str | None, typer.Option("--hide-classes", help="Treat these classes as not labelled: a,b.")
     ] = None,
     method: Annotated[
-        str | None, typer.Option("--method", help="A name from `graphfcl methods` [default: the best one].")
+        str | None,
+        typer.Option(
+            "--method", help="A name from `graphfcl methods`, or your own module:Class (default: the best one)."
+        ),
     ] = None,
     settings: Annotated[list[str] | None, typer.Option("--set", help=SETTINGS_HELP)] = None,
     way: Annotated[int, typer.Option("--way", min=1, help="New classes at a time that training rehearses.")] = 2,
@@ -43,13 +50,16 @@ def fit(
     from graphfcl.cli.progress import RunDisplay
     from graphfcl.cli.run import usable_device
     from graphfcl.datasets import load_dataset
-    from graphfcl.production import DEFAULT_METHOD, GraphClassifier, ModelFolder
+    from graphfcl.defaults import MODEL_METHOD
+    from graphfcl.methods import method_from
+    from graphfcl.production import GraphClassifier, ModelFolder
 
+    found = method_from(method or MODEL_METHOD)
     folder = ModelFolder(model)
     folder.check_free()
     loaded, _ = load_dataset(graph, data_dir=data_dir)
     classifier = GraphClassifier(
-        method or DEFAULT_METHOD,
+        found.name,
         settings_from_options(settings or []),
         way=way,
         shot=shot,
@@ -68,6 +78,7 @@ def fit(
 def learn(
     supports: Annotated[Path, typer.Argument(help="A table with the columns node,class.")],
     model: Model,
+    method: OwnMethod = None,
     device: Device = "auto",
     wait: Wait = 60.0,
 ) -> None:
@@ -75,7 +86,7 @@ def learn(
     from graphfcl.production.user_tables import read_supports
 
     listed = read_supports(supports)
-    with _changing(model, wait, device) as classifier:
+    with _changing(model, wait, device, method) as classifier:
         classifier.learn_listed(listed)
 
 
@@ -83,6 +94,7 @@ def grow(
     model: Model,
     nodes: Annotated[Path | None, typer.Option("--nodes", help="New nodes: node, and text or feature columns.")] = None,
     edges: Annotated[Path | None, typer.Option("--edges", help="New edges: source,target[,weight].")] = None,
+    method: OwnMethod = None,
     device: Device = "auto",
     wait: Wait = 60.0,
 ) -> None:
@@ -91,7 +103,7 @@ def grow(
 
     if nodes is None and edges is None:
         raise InputError("there is nothing to add: give --nodes, --edges or both.")
-    with _changing(model, wait, device) as classifier:
+    with _changing(model, wait, device, method) as classifier:
         classifier.grow(
             nodes=None if nodes is None else read_nodes(nodes, classifier.graph_),
             edges=None if edges is None else read_edges(edges),
@@ -104,6 +116,7 @@ def shrink(
         Path | None, typer.Option("--nodes", help="Nodes to remove: a table with the column node.")
     ] = None,
     edges: Annotated[Path | None, typer.Option("--edges", help="Edges to remove: source,target.")] = None,
+    method: OwnMethod = None,
     device: Device = "auto",
     wait: Wait = 60.0,
 ) -> None:
@@ -112,7 +125,7 @@ def shrink(
 
     if nodes is None and edges is None:
         raise InputError("there is nothing to remove: give --nodes, --edges or both.")
-    with _changing(model, wait, device) as classifier:
+    with _changing(model, wait, device, method) as classifier:
         classifier.shrink(
             nodes=None if nodes is None else read_ids(nodes), edges=None if edges is None else read_edges(edges)[:2]
         )
@@ -122,9 +135,10 @@ def predict(
     model: Model,
     out: Annotated[Path, typer.Option("--out", help="Write predictions here: .parquet or .csv.")],
     nodes: Annotated[
-        Path | None, typer.Option("--nodes", help="Only these: a table with the column node [default: all].")
+        Path | None, typer.Option("--nodes", help="Only these: a table with the column node (default: all).")
     ] = None,
-    version: Annotated[int | None, typer.Option("--version", help="Of an older version [default: the newest].")] = None,
+    version: Annotated[int | None, typer.Option("--version", help="Of an older version (default: the newest).")] = None,
+    method: OwnMethod = None,
     device: Device = "auto",
 ) -> None:
     """Ask for the classes of nodes: node, class, probability, unknown_score, unknown."""
@@ -132,6 +146,7 @@ def predict(
     from graphfcl.production import GraphClassifier
     from graphfcl.production.user_tables import read_ids, write_predictions
 
+    _bring(method)
     asked = None if nodes is None else read_ids(nodes)
     classifier = GraphClassifier.load(model, version=version, device=usable_device(device))
     found = classifier.predictions(asked)
@@ -148,6 +163,7 @@ def explain(
     model: Model,
     top: Annotated[int, typer.Option("--top", min=1, help="Classes, features and neighbours to name.")] = 5,
     as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+    method: OwnMethod = None,
 ) -> None:
     """Why a node gets its class: classes in competition, and the features, hops and neighbours that decide."""
     import json
@@ -155,6 +171,7 @@ def explain(
     from graphfcl.cli.show import print_table
     from graphfcl.production import GraphClassifier
 
+    _bring(method)
     found = GraphClassifier.load(model).explain(node, top=top)
     if as_json:
         print(json.dumps(found, indent=1))
@@ -192,11 +209,15 @@ def history(
 
 
 def rollback(
-    version: Annotated[int, typer.Argument(help="The version to go back to.")], model: Model, wait: Wait = 60.0
+    version: Annotated[int, typer.Argument(help="The version to go back to.")],
+    model: Model,
+    method: OwnMethod = None,
+    wait: Wait = 60.0,
 ) -> None:
     """Write a new version equal to an old one."""
     from graphfcl.production import ModelFolder
 
+    _bring(method)
     number = ModelFolder(model).rollback(version, wait=wait)
     print(f"Version {number} of {model} equals version {version}.")
 
@@ -204,6 +225,7 @@ def rollback(
 def unlearn(
     nodes: Annotated[Path, typer.Argument(help="A table with the column node.")],
     model: Model,
+    method: OwnMethod = None,
     device: Device = "auto",
     wait: Wait = 60.0,
 ) -> None:
@@ -211,25 +233,27 @@ def unlearn(
     from graphfcl.production.user_tables import read_ids
 
     listed = read_ids(nodes)
-    with _changing(model, wait, device) as classifier:
+    with _changing(model, wait, device, method) as classifier:
         classifier.unlearn(listed)
 
 
-def rename(old: str, new: str, model: Model, wait: Wait = 60.0) -> None:
+def rename(old: str, new: str, model: Model, method: OwnMethod = None, wait: Wait = 60.0) -> None:
     """Call a class otherwise."""
-    with _changing(model, wait, "cpu") as classifier:
+    with _changing(model, wait, "cpu", method) as classifier:
         classifier.rename(old, new)
 
 
-def merge(source: str, into: str, model: Model, device: Device = "auto", wait: Wait = 60.0) -> None:
+def merge(
+    source: str, into: str, model: Model, method: OwnMethod = None, device: Device = "auto", wait: Wait = 60.0
+) -> None:
     """Make all nodes of one class another's."""
-    with _changing(model, wait, device) as classifier:
+    with _changing(model, wait, device, method) as classifier:
         classifier.merge(source, into)
 
 
-def retire(name: str, model: Model, device: Device = "auto", wait: Wait = 60.0) -> None:
+def retire(name: str, model: Model, method: OwnMethod = None, device: Device = "auto", wait: Wait = 60.0) -> None:
     """Never answer a class again."""
-    with _changing(model, wait, device) as classifier:
+    with _changing(model, wait, device, method) as classifier:
         classifier.retire(name)
 
 
@@ -237,8 +261,9 @@ VERBS = (fit, learn, grow, predict, explain, history, rollback, unlearn, rename,
 
 
 @contextmanager
-def _changing(model: Path, wait: float, device: str) -> Iterator["GraphClassifier"]:
+def _changing(model: Path, wait: float, device: str, method: str | None) -> Iterator["GraphClassifier"]:
     """The newest version, changed into the next one; says what it is when it is safe on the disk."""
+    _bring(method)
     from graphfcl.cli.run import usable_device
     from graphfcl.production import ModelFolder
 
@@ -246,6 +271,14 @@ def _changing(model: Path, wait: float, device: str) -> Iterator["GraphClassifie
         yield classifier
     print(f"{classifier!r} is version {classifier.version} of {model}.")
     _print_entries([entry for entry in classifier.history if entry["version"] == classifier.version])
+
+
+def _bring(method: str | None) -> None:
+    """Import the method that the user named, so that the model may name it too."""
+    if method is not None:
+        from graphfcl.methods import method_from
+
+        method_from(method)
 
 
 def _print_entries(entries: list[dict[str, Any]]) -> None:

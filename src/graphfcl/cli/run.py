@@ -1,4 +1,4 @@
-"""``graphfcl run`` and ``graphfcl methods``."""
+"""``graphfcl run``."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,11 +22,11 @@ class RunOptions:
     """Where a run works and what it goes on from."""
 
     device: Annotated[str, typer.Option("--device", help="auto, cpu or cuda.")] = "auto"
-    out: Annotated[Path | None, typer.Option("--out", help="Folder of the run [default: one under runs/].")] = None
+    out: Annotated[Path | None, typer.Option("--out", help="Folder of the run (default: one under runs/).")] = None
     encoders: Annotated[
         Path | None,
         typer.Option(
-            "--encoders", help="Folder of pre-trained encoders, which all methods share [default: beside the run]."
+            "--encoders", help="Folder of pre-trained encoders, which all methods share (default: beside the run)."
         ),
     ] = None
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the folder's checkpoint.")] = False
@@ -38,7 +38,9 @@ def run_method(
     context: typer.Context,
     *,
     dataset: Annotated[str, typer.Option("--dataset", help="A name from `data list`, or a path.")] = "debian",
-    method: Annotated[str, typer.Option("--method", help="A name from `graphfcl methods`.")] = RUN_METHOD,
+    method: Annotated[
+        str, typer.Option("--method", help="A name from `graphfcl methods`, or your own module:Class.")
+    ] = RUN_METHOD,
     seed: Seed = 0,
     rules: StreamOptions,
     settings: Annotated[
@@ -53,10 +55,10 @@ def run_method(
     """
     from graphfcl.cli.progress import RunDisplay, print_result
     from graphfcl.experiments import Run, run
-    from graphfcl.methods import find_method
+    from graphfcl.methods import method_from
     from graphfcl.report import accuracy_figure, matrix_figure
 
-    found = find_method(method)
+    found = method_from(method)
     declared = [name for parameter in context.command.params for name in parameter.opts]
     chosen = settings_from_options(settings or [])
     chosen |= switched_off(context.args, declared, found.name, found.settings_with({}))
@@ -99,17 +101,3 @@ def usable_device(wanted: str) -> str:
     if wanted == "auto":
         return "cuda" if torch.cuda.is_available() else "cpu"
     return wanted
-
-
-def list_methods(
-    name: Annotated[str | None, typer.Argument(help="Show the settings of this method.", show_default=False)] = None,
-) -> None:
-    """All methods, or the settings of one with their defaults."""
-    from graphfcl.cli.show import print_table
-    from graphfcl.methods import METHODS, find_method
-
-    if name is not None:
-        rows = find_method(name).settings_rows()
-        print_table(("setting (--set key=value)", "default", "kind"), rows)
-        return
-    print_table(("method", "what", "reference"), [(m.name, m.title, m.reference) for m in METHODS])

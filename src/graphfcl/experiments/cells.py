@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from graphfcl.datasets import load_dataset
+from graphfcl.errors import InputError
 from graphfcl.experiments.runs import Run, run
-from graphfcl.methods import Learner, Progress
+from graphfcl.methods import Learner, Progress, find_method
 from graphfcl.stream import Stream, make_stream
 
 EMBEDDED_NODES = 1500  # at most so many nodes are in an embedding picture
@@ -25,8 +26,8 @@ class Cell:
     variant: what the row of a table is called; the method's name where nothing else is said.
     rules, settings: changes to the dataset's protocol and to the method's settings.
     embed: keep a picture of the embedding after the last session.
-    source: hash of the source of a method that is not graphfcl's own; empty for its own, and then no part of key and
-        JSON, so that cells of before keep their names.
+    source: ``module:Class`` and the hash of the code of a method from outside; empty for graphfcl's own, and then no
+        part of key and JSON.
     """
 
     dataset: str
@@ -80,6 +81,11 @@ def run_cell(
     cell: Cell, *, device: str, encoders: Path, data_dir: Path | None, progress: Progress | None = None
 ) -> dict[str, Any]:
     """The result of a cell, as :func:`graphfcl.experiments.run` gives it."""
+    if find_method(cell.method, cell.source).source != cell.source:
+        raise InputError(
+            f"the code of {cell.method} was edited after this grid was started: start it again, and its cells run with "
+            "the new code."
+        )
     stream = cell_stream(cell, data_dir)
     settings = {
         key: tuple(map(tuple, value)) if isinstance(value, list) else value for key, value in cell.settings.items()

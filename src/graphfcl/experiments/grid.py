@@ -1,12 +1,14 @@
 """Grids of independent cells, kept beside what their cells found."""
 
 import json
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from graphfcl.errors import InputError
 from graphfcl.experiments.cells import Cell
 from graphfcl.files import read_bytes, write_bytes
+from graphfcl.methods import find_method
 
 
 @dataclass(frozen=True)
@@ -14,6 +16,7 @@ class Grid:
     """Cells that belong together, and what they are for.
 
     kind: table2, table3, sweep, embed or grid: how a report shows them.
+    cells: those of a method from outside say from which code it comes.
     command: what was typed.
     """
 
@@ -21,6 +24,9 @@ class Grid:
     kind: str
     cells: tuple[Cell, ...]
     command: str = ""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "cells", tuple(_with_source(cell) for cell in self.cells))
 
     def save(self, folder: str | Path) -> None:
         """Beside the cells, so that a report knows what they are for; joined with what is there under its name."""
@@ -32,7 +38,10 @@ class Grid:
                 raise InputError(
                     f"{folder} holds a grid {self.name!r} of kind {before.kind}: give this one another name."
                 )
-            cells = {cell.key: cell for cell in before.cells} | cells
+            # Of a method whose code was edited, only cells of the new code stay.
+            now = {replace(cell, source="").key for cell in self.cells}
+            kept = [cell for cell in before.cells if not cell.source or replace(cell, source="").key not in now]
+            cells = {cell.key: cell for cell in kept} | cells
             commands = [*before.command.splitlines(), *commands]
         values = {
             "name": self.name,
@@ -41,6 +50,14 @@ class Grid:
             "cells": [cell.as_json() for cell in cells.values()],
         }
         write_bytes(path, json.dumps(values, indent=1).encode())
+
+
+def _with_source(cell: Cell) -> Cell:
+    if not cell.source:
+        with suppress(InputError):  # a method that is not known is said when the cell runs
+            method = find_method(cell.method)
+            return replace(cell, method=method.name, source=method.source) if method.source else cell
+    return cell
 
 
 def load_grids(folder: str | Path) -> list[Grid]:

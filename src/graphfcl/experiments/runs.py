@@ -43,12 +43,13 @@ class Run:
 
     def identity(self) -> dict[str, Any]:
         """What two runs must share to be the same run; the device is not part of it."""
-        settings = find_method(self.method).settings_with(self.changes)
+        method = find_method(self.method)
         return {
             "dataset": self.stream.graph.name,
             "graph_sha256": self.stream.graph.sha256,
             "method": self.method,
-            "settings": settings_as_json(settings),
+            **({"source": method.source} if method.source else {}),
+            "settings": settings_as_json(method.settings_with(self.changes)),
             "seed": self.seed,
             "protocol": self.stream.protocol.as_json(),
             "protocol_hash": self.stream.protocol.hash,
@@ -193,8 +194,8 @@ def result_values(evaluation: Evaluation, job: Run, learner: Learner) -> dict[st
         "session_of_class": job.stream.session_of_class.tolist(),
         "uses_pool_labels": learner.uses_pool_labels,
         "pretraining": {
-            "seconds": getattr(learner, "pretraining_seconds_", 0.0),
-            "reused": getattr(learner, "pretraining_reused_", False),
+            "seconds": learner.pretraining_seconds_,
+            "reused": learner.pretraining_reused_,
         },
         "trained_on_query_labels": job.stream.protocol.name == "paper" and learner.trains_on_query_labels,
         "chosen": learner.chosen(),

@@ -12,7 +12,7 @@ import signal
 import time
 import traceback
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -22,6 +22,7 @@ from graphfcl.errors import GraphfclError, GraphfclWarning, InputError, did_you_
 from graphfcl.experiments.cells import Cell, run_cell
 from graphfcl.experiments.grid import Grid, GridStatus, load_grids
 from graphfcl.experiments.store import CellStore
+from graphfcl.methods import Learner, outside_methods, register_method
 
 DEATHS = 3  # a cell whose process died so often is given up
 LOOK_EVERY = 0.25  # seconds
@@ -32,14 +33,14 @@ START_METHODS = ("spawn", "forkserver", "fork")
 class Workshop:
     """Where and with what cells are run.
 
-    methods: learner classes that a process must know before it starts.
+    methods: learner classes from outside that the cells name; a process must know them before it starts.
     """
 
     folder: Path
     device: str
     data_dir: Path | None
     threads: int
-    methods: tuple[type, ...] = ()
+    methods: tuple[type[Learner], ...] = ()
 
 
 def run_grid(
@@ -53,7 +54,6 @@ def run_grid(
     retry_failed: bool = False,
     graphs: Mapping[str, str] | None = None,
     start_method: str = "spawn",
-    methods: Sequence[type] = (),
 ) -> GridStatus:
     """Run all cells that are neither done nor failed, in ``jobs`` processes that share the threads of the machine.
 
@@ -65,7 +65,6 @@ def run_grid(
         are done.
     start_method: how processes are started: spawn, forkserver or fork. fork is quick, but only safe on a CPU and in a
         program that has not computed with several threads yet.
-    methods: learner classes of one's own that the cells name; a class must be importable where processes are spawned.
     """
     _check_start_method(start_method, device)
     store = CellStore(folder)
@@ -77,7 +76,7 @@ def run_grid(
     if status.settled:
         return status
     threads = max(1, (os.cpu_count() or 1) // jobs)
-    crew = _Crew(grid, store, Workshop(Path(folder), device, data_dir, threads, tuple(methods)), start_method)
+    crew = _Crew(grid, store, Workshop(Path(folder), device, data_dir, threads, _outside(grid)), start_method)
     begun, at_start = time.monotonic(), status.done
     try:
         for _ in range(min(jobs, status.total)):
@@ -98,6 +97,12 @@ def run_grid(
     finally:
         crew.stop()
     return status
+
+
+def _outside(grid: Grid) -> tuple[type[Learner], ...]:
+    """The learner classes from outside that a grid names, as far as they are known here."""
+    names = {cell.method for cell in grid.cells}
+    return tuple(method.learner for method in outside_methods() if method.name in names)
 
 
 def _check_start_method(start_method: str, device: str) -> None:
@@ -202,10 +207,6 @@ def _look(store: CellStore, grid: Grid, status: GridStatus) -> GridStatus:
     return status
 
 
-def _register(methods: tuple[type, ...]) -> None:
-    """Make learner classes known to this process before its first cell."""
-
-
 def _work(workshop: Workshop, cells: tuple[Cell, ...], events: Any) -> None:
     """One process: take cell after cell until all are settled."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent says when to stop
@@ -213,7 +214,8 @@ def _work(workshop: Workshop, cells: tuple[Cell, ...], events: Any) -> None:
 
     torch.set_num_threads(workshop.threads)
     warnings.simplefilter("ignore", GraphfclWarning)  # the parent has said them once
-    _register(workshop.methods)
+    for learner in workshop.methods:
+        register_method(learner)
     store = CellStore(workshop.folder)
 
     signal.signal(signal.SIGTERM, lambda *_: os._exit(0))

@@ -19,6 +19,7 @@ from graphfcl.methods.learner import (
     Tensors,
 )
 from graphfcl.methods.registry import (
+    LEARNERS,
     METHODS,
     Method,
     find_method,
@@ -31,6 +32,7 @@ from graphfcl.methods.registry import (
 from graphfcl.methods.settings import flat_settings, settings_as_json
 
 __all__ = [
+    "LEARNERS",
     "METHODS",
     "NO_STORE",
     "SILENT",

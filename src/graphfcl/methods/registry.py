@@ -27,7 +27,7 @@ from graphfcl.methods.joint import Joint
 from graphfcl.methods.learner import Learner
 from graphfcl.methods.meta_gnn import MetaGnn
 from graphfcl.methods.proto import ProtoGat, ProtoGcn
-from graphfcl.methods.settings import SettingRow, settings_rows, switched_off, with_changes
+from graphfcl.methods.settings import SettingRow, settings_rows, with_changes
 from graphfcl.source_code import reference_of, source_hash
 
 GROUP = "graphfcl.methods"
@@ -63,10 +63,6 @@ class Method:
     def settings_with(self, changes: dict[str, Any]) -> Any:
         """The settings that differ from the defaults in ``changes``."""
         return with_changes(self.learner.settings_type(), changes, self.name)
-
-    def switched_off(self, setting: str) -> Any:
-        """The value that switches a setting off."""
-        return switched_off(self.learner.settings_type(), setting, self.name)
 
     def settings_rows(self) -> list[SettingRow]:
         """Name, default, kind and explanation of each setting."""

@@ -57,19 +57,6 @@ def with_changes(settings: Any, changes: dict[str, Any], where: str) -> Any:
     return settings
 
 
-def switched_off(settings: Any, name: str, where: str) -> Any:
-    """The value that switches a setting off: false, or none."""
-    known = [field.name for field in fields(settings)]
-    if name not in known:
-        raise InputError(f"{where} has no setting {name!r} to switch off: {did_you_mean(name, known)}")
-    options = _options(get_type_hints(type(settings))[name])
-    if bool in options:
-        return False
-    if type(None) in options:
-        return None
-    raise InputError(f"{where}.{name} cannot be switched off: set it with --set {name}={_kind(options)}.")
-
-
 def explanations(kind: type) -> dict[str, str]:
     """What the text under each field of a settings class says; a subclass may say it again."""
     found: dict[str, str] = {}

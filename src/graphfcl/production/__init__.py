@@ -1,6 +1,6 @@
 """A learner that lives for years: a classifier on a growing graph, and the folder that keeps it."""
 
-from graphfcl.production.classifier import DEFAULT_METHOD, GraphClassifier
+from graphfcl.production.classifier import GraphClassifier
 from graphfcl.production.folder import ModelFolder
 
-__all__ = ["DEFAULT_METHOD", "GraphClassifier", "ModelFolder"]
+__all__ = ["GraphClassifier", "ModelFolder"]

@@ -5,10 +5,10 @@ from typing import Any
 
 import numpy as np
 
+from graphfcl.defaults import MODEL_METHOD
 from graphfcl.errors import InputError
 from graphfcl.graph import Graph
-from graphfcl.methods import Progress, find_method
-from graphfcl.methods.learner import SILENT
+from graphfcl.methods import LEARNERS, SILENT, Learner, Progress, find_method, register_method
 from graphfcl.production.answers import Predictions, class_probabilities, predictions, unknown_scores
 from graphfcl.production.explanation import explain_node
 from graphfcl.production.fitting import fit_model
@@ -20,15 +20,14 @@ from graphfcl.production.model_parts import Configuration, ModelParts
 from graphfcl.production.versions import Versions
 from graphfcl.stream import Session
 
-DEFAULT_METHOD = "anchor"
-
 
 class GraphClassifier(LiveModel):
     """A classifier on a growing graph, in scikit-learn's manner.
 
     The constructor's arguments are the whole configuration; learned state ends in ``_``.
 
-    method, settings: any method of this project, and its settings that differ from the defaults.
+    method: the name of a method, or a learner class, which may be your own. settings: those that differ from its
+    defaults.
     way, shot: how many classes with how many supports a session is expected to bring. seed: repeats everything.
     max_loss: a change that costs older classes more balanced accuracy than this on validation nodes leaves a warning.
 
@@ -37,7 +36,7 @@ class GraphClassifier(LiveModel):
 
     def __init__(
         self,
-        method: str = DEFAULT_METHOD,
+        method: str | type[Learner] = MODEL_METHOD,
         settings: Mapping[str, Any] | None = None,
         *,
         way: int = 2,
@@ -46,6 +45,8 @@ class GraphClassifier(LiveModel):
         max_loss: float = 0.05,
         device: str = "cpu",
     ) -> None:
+        if not isinstance(method, str):
+            method = method.name if method in LEARNERS else register_method(method).name
         configuration = Configuration(find_method(method).name, dict(settings or {}), way, shot, seed, max_loss)
         super().__init__(configuration, device=device)
         self.version: int | None = None  # of the folder it was last loaded from or saved to
@@ -205,7 +206,7 @@ class GraphClassifier(LiveModel):
     def explain(self, node: Any, *, top: int = 5) -> dict[str, Any]:
         """Why a node got its class: classes in competition, blocks, features and neighbours that decided.
 
-        Only models of the method ``anchor`` can say. Values are parts of the difference between the logits of the
+        Only some methods can say. Values are parts of the difference between the logits of the
         first and the second class.
         """
         return explain_node(self.parts(), int(self.numbers_of([node])[0]), top)

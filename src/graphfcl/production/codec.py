@@ -50,6 +50,7 @@ def encode(parts: ModelParts) -> tuple[Files, dict[str, Any]]:
     }
     values = {
         "method": configuration.method,
+        **_origin(configuration.method),
         "settings": parts.learner.settings_as_json(),
         "way": configuration.way,
         "shot": configuration.shot,
@@ -69,7 +70,7 @@ def decode(files: Files, values: dict[str, Any], *, device: str) -> ModelParts:
     from safetensors.torch import load
 
     try:
-        method = find_method(values["method"])
+        method = find_method(str(values["method"]), str(values.get("source", "")))
         configuration = Configuration(
             method=method.name,
             settings=flat_settings(values["settings"]),
@@ -90,6 +91,12 @@ def decode(files: Files, values: dict[str, Any], *, device: str) -> ModelParts:
     if len(ledger.names) != len(learner.classes_) or not np.isin(ledger.nodes, graph.numbers).all():
         raise Damaged("its ledger does not fit its learner and its graph")
     return ModelParts(configuration, graph, learner, ledger, calibration)
+
+
+def _origin(method: str) -> dict[str, str]:
+    """Where a method from outside comes from, so that a reader who lacks it can be told; it is never imported."""
+    source = find_method(method).source
+    return {"source": source} if source else {}
 
 
 def _first_line(error: BaseException) -> str:

@@ -3,6 +3,7 @@
 from typing import Any
 
 from graphfcl.errors import InputError
+from graphfcl.methods import METHODS, Learner
 from graphfcl.production.model_parts import ModelParts
 
 
@@ -12,7 +13,8 @@ def explain_node(parts: ModelParts, number: int, top: int) -> dict[str, Any]:
     found = parts.learner.explain(graph.visible, number, top)
     if found is None:
         method = parts.configuration.method
-        raise InputError(f"a model of the method {method!r} cannot explain itself: fit one of 'anchor'.")
+        able = " or ".join(repr(each.name) for each in METHODS if each.learner.explain is not Learner.explain)
+        raise InputError(f"a model of the method {method!r} cannot explain itself: fit one of {able}.")
     return {
         "node": graph.id_of(number),
         "classes": [

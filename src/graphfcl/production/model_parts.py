@@ -16,7 +16,8 @@ from graphfcl.production.ledger import Ledger
 class Configuration:
     """What a user chooses before a model is fitted.
 
-    settings: settings of the method by name, ``{"pretraining.epochs": 5}``; those not named have their defaults.
+    method: its name. settings: its settings by name, ``{"pretraining.epochs": 5}``; those not named have their
+    defaults.
     way, shot: how many classes with how many supports a session is expected to bring. seed: repeats everything.
     max_loss: a change that costs older classes more balanced accuracy than this leaves a warning.
     """

@@ -44,7 +44,7 @@ class Evidence:
 
 
 @torch.no_grad()
-def explain(evidence: Evidence, row: int, top: int) -> Explanation:
+def explained(evidence: Evidence, row: int, top: int) -> Explanation:
     """Explain the answer for one row of the graph."""
     posterior, blocks, frame = evidence.posterior, evidence.blocks, evidence.frame
     order = posterior[row].argsort(descending=True)[: max(2, min(top, posterior.shape[1]))].tolist()

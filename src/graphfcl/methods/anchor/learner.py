@@ -42,8 +42,8 @@ import torch
 from torch import nn
 
 from graphfcl.graph import VisibleGraph
-from graphfcl.methods.anchor import explanation
 from graphfcl.methods.anchor.class_sums import Anchors, unit_rows, whitening
+from graphfcl.methods.anchor.explanation import Evidence, explained
 from graphfcl.methods.anchor.features import around_rows, leading_vectors, prepare, propagated
 from graphfcl.methods.anchor.neighbours import Surroundings
 from graphfcl.methods.anchor.settings import AnchorSettings, Neighbourhood
@@ -286,7 +286,7 @@ class Anchor(EncoderLearner):
         posterior, directions = anchors.transduced(embeddings, surroundings, self.settings)
         logits = self.settings.temperature * embeddings.float() @ directions.T
         blocks = self._blocks(inputs, np.array([row]))
-        evidence = explanation.Evidence(
+        evidence = Evidence(
             visible=visible,
             prepared=inputs.visible,
             surroundings=surroundings,
@@ -300,7 +300,7 @@ class Anchor(EncoderLearner):
             weights=(self.settings.raw_weight, how.hop_weight),
             hops=how.hops,
         )
-        return explanation.explain(evidence, row, top)
+        return explained(evidence, row, top)
 
     # State
 
