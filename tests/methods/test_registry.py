@@ -1,0 +1,227 @@
+"""Registering and importing methods from outside, and what is refused."""
+
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from graphfcl.errors import InputError
+from graphfcl.methods import Learner, find_method, import_method, method_from, register_method, registry
+from graphfcl.source_code import source_hash
+from tests.outside.samples import nearest_mean
+
+
+@pytest.fixture(autouse=True)
+def _own_registry(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "_registered", {})
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A user's current folder; what is imported from it is forgotten afterwards."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    before = set(sys.modules)
+    yield tmp_path
+    for name in set(sys.modules) - before:
+        del sys.modules[name]
+
+
+class Constant(Learner):
+    """Always the first class."""
+
+    def fit(self, base: Any, *_: Any) -> None:
+        self.classes_ = base.classes
+
+    def learn(self, session: Any) -> None:
+        self.classes_ += session.new_classes
+
+    def scores(self, visible: Any, nodes: np.ndarray) -> np.ndarray:  # noqa: ARG002
+        return np.zeros((nodes.size, len(self.classes_)))
+
+
+def test_a_registered_class_is_a_method() -> None:
+    assert register_method(Constant) is Constant
+    method = find_method("constant")
+    assert method.learner is Constant
+    assert find_method(f"{__name__}:Constant") is method
+    assert method.title == "Always the first class."
+    assert method.source.startswith(f"{__name__}:Constant@")
+    assert isinstance(method.make(seed=3), Constant)
+    register_method(Constant)
+
+
+def test_a_name_is_made_of_the_class() -> None:
+    class HTTPGraphNet2(Constant):
+        pass
+
+    class Anchor(Constant):
+        name = "my-anchor"
+
+    assert HTTPGraphNet2.name == "http-graph-net2"
+    assert Anchor.name == "my-anchor"
+
+
+def test_module_and_class_are_imported_from_the_current_folder(folder: Path) -> None:
+    nearest_mean(folder)
+    with pytest.raises(InputError, match=r"not known here.*--method nearest_mean:NearestMean"):
+        find_method("nearest_mean:NearestMean")
+    assert str(folder) not in sys.path
+    method = method_from("nearest_mean:NearestMean")
+    assert method.name == "nearest-mean"
+    assert find_method("nearest-mean") == find_method("nearest_mean:NearestMean") == method
+    assert [row.name for row in method.settings_rows()] == ["hops"]
+    assert method.settings_rows()[0].explanation.startswith("How often")
+    assert method_from("graphfcl.methods.proto:ProtoGcn").source == "", "a method of our own is our own"
+
+
+BAD = {
+    "nothing": ("", "write it as module:Class"),
+    "no_module:X": ("", "no_module cannot be imported"),
+    "raises:X": ("raise RuntimeError('no licence')\n", "RuntimeError: no licence"),
+    "leaves:X": ("import sys\nsys.exit(3)\n", "SystemExit: 3"),
+    "broken:X": ("def (:\n", "SyntaxError"),
+    "needs:X": ("import a_module_that_is_not_there\n", "a_module_that_is_not_there"),
+    "other:Lerner": ("from tests.methods.test_registry import Constant as Learner2\n", "did you mean 'Learner2'"),
+    "empty:X": ("", "it has no learner"),
+    "number:x": ("x = 3\n", "no class that derives from graphfcl.Learner"),
+    "plain:X": ("class X:\n    pass\n", "no class that derives from graphfcl.Learner"),
+    "lacks:X": ("from graphfcl import Learner\nclass X(Learner):\n    pass\n", "lacks fit, learn, scores"),
+}
+START = "from tests.methods.test_registry import Constant\nfrom dataclasses import dataclass\n"
+BAD |= {
+    "clash:X": (f"{START}class X(Constant):\n    name = 'hag-meta'\n", "graphfcl itself has a method of that name"),
+    "alias:X": (f"{START}class X(Constant):\n    name = 'ours'\n", "graphfcl itself has a method of that name"),
+    "named:X": (f"{START}class X(Constant):\n    name = 'a b'\n", "the name of named:X is 'a b'"),
+    "thawed:X": (
+        f"{START}@dataclass\nclass S:\n    a: int = 1\nclass X(Constant):\n    settings_type = S\n",
+        "frozen=True",
+    ),
+    "dict:X": (f"{START}class X(Constant):\n    settings_type = dict\n", "is no dataclass"),
+    "bare:X": (
+        f"{START}@dataclass(frozen=True)\nclass S:\n    a: int\nclass X(Constant):\n    settings_type = S\n",
+        "give every setting of bare:X a default",
+    ),
+    "made:X": (f"{START}class X(Constant):\n    def __init__(self):\n        pass\n", r"must take (settings, \*"),
+}
+
+
+@pytest.mark.parametrize("reference", BAD)
+def test_what_cannot_be_a_method_is_one_sentence(folder: Path, reference: str) -> None:
+    text, message = BAD[reference]
+    if text or reference == "empty:X":
+        (folder / f"{reference.partition(':')[0]}.py").write_text(text)
+    with pytest.raises(InputError) as caught:
+        import_method(reference)
+    said = str(caught.value)
+    assert message.replace("\\", "") in said
+    assert "\n" not in said
+    assert reference.partition(":")[0] in said
+    assert not registry._registered, "nothing was registered"
+
+
+def test_two_classes_of_one_name_clash(folder: Path) -> None:
+    for name in ("first", "second"):
+        (folder / f"{name}.py").write_text(f"{START}class X(Constant):\n    name = 'mine'\n")
+    import_method("first:X")
+    with pytest.raises(InputError, match="first:X has that name already: give it another `name`"):
+        import_method("second:X")
+    assert find_method("mine").learner.__module__ == "first"
+
+
+def test_a_name_in_a_file_is_never_imported(folder: Path) -> None:
+    (folder / "trap.py").write_text("open('sprung', 'w').close()\n")
+    for name in ("os:system", "trap:X", "trap", f"{__name__}:Constant"):
+        with pytest.raises(InputError):
+            find_method(name)
+        with pytest.raises(InputError, match=r"trap:X.*add --method trap:X"):
+            find_method("mine", "trap:X@0123456789abcdef")
+    assert not (folder / "sprung").exists()
+
+
+# The hash of the code
+
+
+def package(folder: Path) -> None:
+    (folder / "mine").mkdir()
+    (folder / "mine" / "__init__.py").write_text("")
+    (folder / "mine" / "far.py").write_text("FAR = 1\n")
+    (folder / "mine" / "near.py").write_text("def near():\n    from . import far\n    return far.FAR\n")
+    (folder / "mine" / "unused.py").write_text("A = 1\n")
+    (folder / "mine" / "base.py").write_text(f"{START}class Base(Constant):\n    pass\n")
+    text = "import mine.near\nfrom .base import Base\nimport numpy\nclass X(Base):\n    name = 'x'\n"
+    (folder / "mine" / "learner.py").write_text(text)
+
+
+@pytest.mark.parametrize(
+    ("edited", "noticed"),
+    [("learner", True), ("base", True), ("near", True), ("far", True), ("__init__", True), ("unused", False)],
+)
+def test_the_hash_is_that_of_the_class_and_of_all_it_imports_beside_it(
+    folder: Path, edited: str, noticed: bool
+) -> None:
+    package(folder)
+    learner = import_method("mine.learner:X").learner
+    before = source_hash(learner)
+    assert source_hash(learner) == before
+    path = folder / "mine" / f"{edited}.py"
+    path.write_text(path.read_text() + "# another line\n")
+    assert (source_hash(learner) != before) == noticed
+
+
+def test_the_hash_does_not_depend_on_where_the_folder_is(
+    folder: Path, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    other = tmp_path_factory.mktemp("elsewhere")
+    hashes = []
+    for place in (folder, other):
+        sys.path.insert(0, str(place))
+        nearest_mean(place, "moved")
+        hashes.append(import_method("moved:NearestMean").source)
+        del sys.modules["moved"]
+        sys.path.remove(str(place))
+    assert hashes[0] == hashes[1]
+
+
+def test_a_class_without_source_is_refused() -> None:
+    made: dict[str, Any] = {"__name__": "nowhere", "Constant": Constant}
+    exec("class Typed(Constant):\n    pass\n", made)
+    with pytest.raises(InputError, match="define it in a file"):
+        register_method(made["Typed"])
+
+
+# Plug-ins
+
+
+@dataclass(frozen=True)
+class Point:
+    """An entry point of an installed package."""
+
+    name: str
+    value: str
+
+    def load(self) -> Any:
+        if self.value.startswith("good"):
+            return Constant
+        raise ImportError("no module named half")
+
+
+def test_a_broken_plug_in_is_one_line_and_breaks_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    points = [Point("constant", "good:Constant"), Point("half", "half:Learner")]
+    monkeypatch.setattr(registry, "entry_points", lambda group: points if group == "graphfcl.methods" else [])
+    rows = registry.plug_in_rows()
+    assert rows[0][:2] == ("constant", "Always the first class.")
+    assert rows[1][0] == "half"
+    assert "broken plug-in" in rows[1][1]
+    assert "no module named half" in rows[1][1]
+    assert find_method("constant").learner is Constant
+    assert find_method("good:Constant").learner is Constant
+    with pytest.raises(InputError, match=r"plug-in half .* cannot be imported"):
+        find_method("half")
+    with pytest.raises(InputError, match="did you mean 'constant'"):
+        find_method("constent")
+    assert find_method("hag-meta").source == ""
