@@ -10,7 +10,8 @@ RULES = ("--base", "4", "--pseudo-novel", "3", "--way", "1", "--shot", "4")
 
 def page_blocks(kind: str) -> list[str]:
     """The code blocks of one kind, in order."""
-    return re.findall(rf"```{kind}\n(.*?)```", PAGE.read_text(), re.DOTALL)
+    blocks = re.findall(r"^```(\w*)\n(.*?)^```$", PAGE.read_text(), re.DOTALL | re.MULTILINE)
+    return [text for language, text in blocks if language == kind]
 
 
 def nearest_mean(folder: Path, name: str = "nearest_mean") -> Path:

@@ -1,0 +1,124 @@
+"""Methods from outside in grids and runs: worker processes, edited code, names in files."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.outside.samples import GRAPH, RULES, nearest_mean
+
+SCRIPT = """
+import sys
+from graphfcl import register_method
+from graphfcl.experiments import Cell, CellStore, Grid, run_grid
+{bring}
+rules = {{"base": 4, "pseudo_novel": 3, "way": 1, "shot": 4}}
+if __name__ == "__main__":
+    cells = [Cell({graph!r}, "nearest-mean", seed, rules=rules) for seed in (0, 1)]
+    cells.append(Cell({graph!r}, "proto-gcn", 0, rules=rules, settings={{"pretraining.epochs": 2}}))
+    grid = Grid("mine", "grid", tuple(cells))
+    status = run_grid(grid, "out", jobs=2, start_method=sys.argv[1])
+    errors = [CellStore("out").error(cell) for cell in grid.cells]
+    assert (status.done, status.failed) == (3, 0), errors
+    assert grid.cells[0].source.startswith({module!r} + ":NearestMean@"), grid.cells[0].source
+    assert grid.cells[2].source == ""
+"""
+
+
+def run_script(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    return subprocess.run(
+        [sys.executable, *words], cwd=folder, capture_output=True, text=True, check=False, timeout=300, env=environment
+    )
+
+
+def graphfcl(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    return run_script(folder, "-m", "graphfcl", *words)
+
+
+@pytest.mark.parametrize("start_method", ["spawn", "forkserver", "fork"])
+@pytest.mark.parametrize("where", ["module", "script"])
+def test_it_works_in_worker_processes_under_every_start_method(tmp_path: Path, where: str, start_method: str) -> None:
+    path = nearest_mean(tmp_path)
+    bring = "from nearest_mean import NearestMean\nregister_method(NearestMean)"
+    if where == "script":
+        bring = path.read_text() + "\nregister_method(NearestMean)"
+    module = "nearest_mean" if where == "module" else "__main__"
+    (tmp_path / "go.py").write_text(SCRIPT.format(bring=bring, graph=GRAPH, module=module))
+    done = run_script(tmp_path, "go.py", start_method)
+    assert done.returncode == 0, done.stderr[-3000:]
+
+
+TOML = f"""
+name = "mine"
+datasets = ["{GRAPH}"]
+methods = ["nearest_mean:NearestMean"]
+seeds = 1
+ways = [1]
+sessions = 2
+"""
+
+
+def bench(folder: Path, *more: str) -> subprocess.CompletedProcess[str]:
+    return graphfcl(folder, "bench", "mine.toml", "--out", "out", "--device", "cpu", *more)
+
+
+def cells(folder: Path) -> list[dict[str, Any]]:
+    return json.loads((folder / "out" / "grids" / "mine.json").read_text())["cells"]
+
+
+def test_edited_code_is_never_taken_for_what_was_computed(tmp_path: Path) -> None:
+    path = nearest_mean(tmp_path)
+    (tmp_path / "mine.toml").write_text(TOML)
+    refused = bench(tmp_path)
+    assert refused.returncode == 2
+    assert "add --method nearest_mean:NearestMean" in refused.stderr
+    assert not (tmp_path / "out").exists()
+    own = ("--method", "nearest_mean:NearestMean")
+    assert "1 cells done, 0 failed" in bench(tmp_path, *own).stdout
+    (first,) = cells(tmp_path)
+    assert first["method"] == "nearest-mean"
+    assert first["source"].startswith("nearest_mean:NearestMean@")
+    again = bench(tmp_path, *own)
+    assert "of 1 done" not in again.stderr, "nothing was left to run"
+
+    path.write_text(path.read_text().replace("return 2 * products", "return -2 * products"))
+    assert "1 cells done" in bench(tmp_path, *own).stdout
+    (second,) = cells(tmp_path)
+    assert second["source"] != first["source"]
+    assert len(list((tmp_path / "out" / "cells").glob("*.parquet"))) == 2
+    page = (tmp_path / "out" / "tables.md").read_text()
+    rows = [line for line in page.splitlines() if line.startswith("| nearest-mean")]
+    assert len(rows) == 2, "a table of results and one of costs, each with the new cell alone"
+    assert float(rows[0].split("|")[3]) < 20, "the sign was turned"
+    assert graphfcl(tmp_path, "report", "out").returncode == 0, "a report needs no method"
+
+
+def test_a_run_of_edited_code_is_another_run(tmp_path: Path) -> None:
+    path = nearest_mean(tmp_path)
+    words = ("run", "--method", "nearest_mean:NearestMean", "--dataset", GRAPH, *RULES, "--out", "out")
+    assert graphfcl(tmp_path, *words).returncode == 0
+    assert graphfcl(tmp_path, *words, "--resume").returncode == 0
+    result = json.loads((tmp_path / "out" / "result.json").read_text())
+    assert result["method"] == "nearest-mean"
+    assert result["source"].startswith("nearest_mean:NearestMean@")
+    path.write_text(path.read_text() + "\n# edited\n")
+    refused = graphfcl(tmp_path, *words, "--resume")
+    assert refused.returncode == 2
+    assert "another run" in refused.stderr
+
+
+def test_code_that_is_edited_while_a_grid_runs_fails_its_cells(tmp_path: Path) -> None:
+    path = nearest_mean(tmp_path)
+    script = SCRIPT.format(
+        bring="from nearest_mean import NearestMean\nregister_method(NearestMean)", graph=GRAPH, module="nearest_mean"
+    )
+    edit = f"    open({str(path)!r}, 'a').write('# edited')\n    status = run_grid("
+    (tmp_path / "go.py").write_text(script.replace("    status = run_grid(", edit))
+    done = run_script(tmp_path, "go.py", "spawn")
+    assert done.returncode == 1
+    assert "was edited after this grid was started" in done.stderr

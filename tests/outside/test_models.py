@@ -1,0 +1,133 @@
+"""Methods from outside behind a model: the classifier, its folder, the verbs, and folders that name a trap."""
+
+import json
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from graphfcl.datasets import load_dataset
+from graphfcl.errors import InputError
+from graphfcl.files import canonical_json, sha256_of
+from graphfcl.methods import Learner, find_method, import_method, registry
+from graphfcl.production import GraphClassifier, ModelFolder
+from tests.outside.samples import GRAPH, nearest_mean
+from tests.outside.test_grids import graphfcl
+
+
+@pytest.fixture
+def learner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[type[Learner]]:
+    nearest_mean(tmp_path, "behind_a_model")
+    monkeypatch.setattr(registry, "_registered", {})
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.chdir(tmp_path)
+    sys.path.insert(0, str(tmp_path))
+    module = __import__("behind_a_model")
+    yield module.NearestMean
+    del sys.modules["behind_a_model"]
+
+
+def test_a_class_can_be_handed_to_the_classifier(learner: type[Learner], tmp_path: Path) -> None:
+    graph, _ = load_dataset(GRAPH)
+    model = GraphClassifier(learner, {"hops": 1}).fit(graph, hide_classes=["class-08"])
+    eight = graph.node_ids[graph.labels == graph.class_number("class-08")].tolist()
+    model.learn({"eight": eight[:4]})
+    assert (model.predict(eight[4:]) == "eight").mean() > 0.5
+    model.add_nodes([9000], np.zeros((1, 100)))
+    model.add_edges([9000], [eight[0]])
+    model.unlearn(eight[:1])
+    assert model.history[-1]["exact"] is False
+    with pytest.raises(InputError, match="cannot explain itself: fit one of 'anchor'"):
+        model.explain(eight[0])
+    model.save(tmp_path / "model")
+    loaded = GraphClassifier.load(tmp_path / "model")
+    assert isinstance(loaded.learner_, learner)
+    np.testing.assert_allclose(loaded.predict_proba(), model.predict_proba(), rtol=1e-6)
+
+    registry._registered.clear()
+    with pytest.raises(InputError, match=r"'nearest-mean'.*behind_a_model:NearestMean.*add --method"):
+        GraphClassifier.load(tmp_path / "model")
+    import_method("behind_a_model:NearestMean")
+    assert GraphClassifier.load(tmp_path / "model").classes_ == model.classes_
+
+
+def test_our_own_class_is_our_own_method() -> None:
+    model = GraphClassifier(find_method("proto-gcn").learner, {"pretraining.epochs": 3})
+    assert model.method == "proto-gcn"
+    assert not registry._registered.get("proto-gcn")
+
+
+def test_every_verb_takes_the_method(tmp_path: Path) -> None:
+    nearest_mean(tmp_path)
+    graph, _ = load_dataset(GRAPH)
+    eight = graph.node_ids[graph.labels == graph.class_number("class-08")].tolist()
+    (tmp_path / "supports.csv").write_text("node,class\n" + "".join(f"{node},eight\n" for node in eight[:4]))
+    (tmp_path / "some.csv").write_text(f"node\n{eight[0]}\n")
+    (tmp_path / "edges.csv").write_text(f"source,target\n{eight[0]},{eight[5]}\n")
+    own = ("--method", "nearest_mean:NearestMean")
+    fit = ("fit", "--graph", GRAPH, "--hide-classes", "class-08", "--model", "m")
+    assert graphfcl(tmp_path, *fit, *own).returncode == 0
+    verbs: list[tuple[str, ...]] = [
+        ("learn", "supports.csv"),
+        ("grow", "--edges", "edges.csv"),
+        ("shrink", "--edges", "edges.csv"),
+        ("unlearn", "some.csv"),
+        ("rename", "eight", "acht"),
+        ("merge", "acht", "class-00"),
+        ("retire", "class-01"),
+        ("rollback", "2"),
+        ("predict", "--out", "answers.csv"),
+    ]
+    without = graphfcl(tmp_path, *verbs[0], "--model", "m")
+    assert without.returncode == 2
+    assert "add --method nearest_mean:NearestMean" in without.stderr
+    for words in verbs:
+        done = graphfcl(tmp_path, *words, "--model", "m", *own)
+        assert done.returncode == 0, (words, done.stderr[-1000:])
+    shown = graphfcl(tmp_path, "history", "--model", "m")
+    assert shown.returncode == 0, "a history needs no method"
+    assert ModelFolder(tmp_path / "m").current() == 9
+
+
+def crafted(folder: Path, change: dict[str, Any]) -> None:
+    """Give the newest version other values, with checksums that fit."""
+    pointer = json.loads((folder / "current").read_bytes())
+    path = folder / "versions" / f"{pointer['version']:06d}.json"
+    manifest = json.loads(path.read_bytes())
+    manifest.pop("sha256")
+    manifest["values"] |= change
+    digest = sha256_of(canonical_json(manifest))
+    path.write_bytes(canonical_json({**manifest, "sha256": digest}))
+    (folder / "current").write_bytes(canonical_json({**pointer, "sha256": digest}))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"method": "os:system"},
+        {"method": "trap:Learner"},
+        {"method": "trap"},
+        {"method": "mine", "source": "trap:Learner@0123456789abcdef"},
+        {"method": 3},
+        {"method": ["trap:Learner"]},
+    ],
+)
+def test_a_folder_may_name_a_method_but_never_import_it(
+    tmp_path: Path, change: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = Path(__file__).parents[1] / "golden" / "before" / "models" / "anchor"
+    shutil.copytree(before, tmp_path / "model")
+    (tmp_path / "trap.py").write_text("open('sprung', 'w').close()\n")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    crafted(tmp_path / "model", change)
+    done = graphfcl(tmp_path, "predict", "--model", "model", "--out", "answers.csv")
+    assert done.returncode == 2
+    assert done.stderr.count("\n") == 1
+    assert done.stderr.startswith("error: ")
+    assert not (tmp_path / "sprung").exists()
+    assert "trap" not in sys.modules
