@@ -15,7 +15,7 @@ NAME = "synthetic:nodes=400,classes=8,edges=1200"
 
 
 def rows_of(stream: Stream) -> list[list[str]]:
-    """What the schedule must say of each session, counted anew."""
+    """What the schedule must say of each session, counted again."""
     rows = []
     for number in range(len(stream) + 1):
         visible = stream.evaluation_graph(number)

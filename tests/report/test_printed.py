@@ -16,7 +16,7 @@ from graphfcl.report.comparison import paper_tables
 from tests.cli.command import graphfcl_inside
 from tests.datasets.test_reddit import write_graphsage
 
-SIZE, WORDS = 16, 80  # nodes a class; words in all
+SIZE, WORDS = 16, 80  # nodes per class; words in all
 RULES = {"amazon-clothing": "3-way 5-shot", "dblp": "5-way 5-shot", "reddit": "2-way 3-shot"}
 OTHER = "amazon-clothing-20"  # read from the files of amazon-clothing
 

@@ -358,7 +358,7 @@ def test_isolated_nodes_many_components_and_zero_features(track: str) -> None:
 
 
 def test_more_classes_a_session_than_there_are_is_said() -> None:
-    with pytest.warns(GraphfclWarning, match="9 classes a session, but there are only 3"):
+    with pytest.warns(GraphfclWarning, match="9 classes per session, but there are only 3"):
         stream = make_stream(random_graph(15, [20] * 5), Protocol(base=1, pseudo_novel=1, way=9))
     assert [len(session.new_classes) for session in stream] == [3]
 

@@ -37,7 +37,7 @@ def fit(
     ] = None,
     settings: Annotated[list[str] | None, typer.Option("--set", help=SETTINGS_HELP)] = None,
     way: Annotated[int, typer.Option("--way", min=1, help="New classes at a time that training rehearses.")] = 2,
-    shot: Annotated[int, typer.Option("--shot", min=1, help="Supports a class that training rehearses.")] = 5,
+    shot: Annotated[int, typer.Option("--shot", min=1, help="Supports per class that training rehearses.")] = 5,
     seed: Seed = 0,
     max_loss: Annotated[
         float, typer.Option("--max-loss", help="Warn when older classes lose more balanced accuracy than this.")

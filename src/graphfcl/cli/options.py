@@ -16,8 +16,8 @@ DataDir = Annotated[
     typer.Option("--data-dir", help="Folder of data files (default: $GRAPHFCL_DATA).", show_default=False),
 ]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Draws classes and nodes.")]
-Way = Annotated[int | None, typer.Option("--way", help="N: new classes a session.", show_default=False)]
-Shot = Annotated[int | None, typer.Option("--shot", help="K: supports a class.", show_default=False)]
+Way = Annotated[int | None, typer.Option("--way", help="N: new classes per session.", show_default=False)]
+Shot = Annotated[int | None, typer.Option("--shot", help="K: supports per class.", show_default=False)]
 Sessions = Annotated[
     int | None,
     typer.Option("--sessions", help="T: novel sessions (default: all the classes allow).", show_default=False),
@@ -36,7 +36,7 @@ PseudoNovel = Annotated[
 Novel = Annotated[str | None, typer.Option("--novel", help=f"Novel classes: {CLASSES_HELP}", show_default=False)]
 QueriesOption = Annotated[
     int | None,
-    typer.Option("--queries", help="m: queries a class, under 'paper' (default: K).", show_default=False),
+    typer.Option("--queries", help="m: queries per class, under 'paper' (default: K).", show_default=False),
 ]
 
 

@@ -98,7 +98,7 @@ def read_graphsage(folder: Path, stem: str, name: str) -> Graph:
     except (ValueError, EOFError, OSError) as error:
         raise InputError(f"{feature_file} is truncated, pickled or not a .npy file: download it again.") from error
     if features.ndim != 2:
-        raise InputError(f"{feature_file} has shape {features.shape}; it must have one row a node.")
+        raise InputError(f"{feature_file} has shape {features.shape}; it must have one row per node.")
     links, rest = read_links(graph_file)
     try:
         positions = [str(node["id"]) for node in _json(graph_file, rest)["nodes"]]

@@ -144,7 +144,7 @@ def clean_features(features: Any, count: int, where: str) -> Features:
             raise InputError(f"{where}: the features are not numbers ({error}); give a numeric matrix.") from error
     if checked.ndim != 2 or checked.shape[0] != count:
         raise InputError(
-            f"{where}: the features have shape {checked.shape}, but the graph has {count} nodes; give one row a node."
+            f"{where}: the features have shape {checked.shape}, but the graph has {count} nodes; give one row per node."
         )
     if not np.isfinite(values).all():
         place = int(np.flatnonzero(~np.isfinite(values))[0])

@@ -33,7 +33,7 @@ def read_arrays(path: str | Path) -> dict[str, np.ndarray]:
         raise
     except ValueError as error:  # numpy takes an unknown format for a pickle
         raise InputError(
-            f"{path} is not an .npz archive or is a pickle, which is never loaded: save it anew."
+            f"{path} is not an .npz archive or is a pickle, which is never loaded: save it again."
         ) from error
     except OSError as error:
         raise InputError(
@@ -53,7 +53,7 @@ def _read_array(path: str | Path, archive: Any, name: str) -> np.ndarray:
             ) from error
         raise InputError(f"{path} is truncated or damaged at {name!r}: copy or download it again.") from error
     if not isinstance(array, np.ndarray):
-        raise InputError(f"{path} holds {name!r}, which is not an array: save it anew with numpy.savez.")
+        raise InputError(f"{path} holds {name!r}, which is not an array: save it again with numpy.savez.")
     return array
 
 
@@ -66,7 +66,7 @@ def read_npz(path: str | Path, *, name: str | None = None) -> Graph:
         raise InputError(f"{path} has no array 'labels': it is not in the sparse graph layout (adj_*, attr_*, labels).")
     text = arrays.get("text_min_nodes")
     if text is not None and (text.shape != () or text.dtype.kind not in "iu"):
-        raise InputError(f"{path}: 'text_min_nodes' is not one whole number: save the file anew.")
+        raise InputError(f"{path}: 'text_min_nodes' is not one whole number: save the file again.")
     adjacency = read_csr(arrays, "adj", path)
     if "adj_undirected" in arrays:  # each edge stands once, as write_npz writes it
         adjacency = adjacency + adjacency.T
@@ -109,11 +109,11 @@ def read_csr(arrays: dict[str, np.ndarray], prefix: str, path: str | Path) -> sp
         and bool((np.diff(indptr.astype(np.int64)) >= 0).all())
     )
     if not fits:
-        raise InputError(f"{path}: the parts '{prefix}_*' do not fit together as a CSR matrix: save the file anew.")
+        raise InputError(f"{path}: the parts '{prefix}_*' do not fit together as a CSR matrix: save the file again.")
     if indices.size and not 0 <= int(indices.min()) <= int(indices.max()) < shape[1]:
         bad = int(indices.max()) if int(indices.max()) >= shape[1] else int(indices.min())
         what = "an edge leads to node" if prefix == "adj" else "a feature has column"
-        raise InputError(f"{path}: {what} {bad}, but '{prefix}_shape' says there are {shape[1]}: save the file anew.")
+        raise InputError(f"{path}: {what} {bad}, but '{prefix}_shape' says there are {shape[1]}: save the file again.")
     return sparse.csr_array((data, indices, indptr), shape=shape)
 
 

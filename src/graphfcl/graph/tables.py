@@ -141,7 +141,7 @@ class _Table:
 
     def _unreadable(self, error: Exception) -> InputError:
         reason = str(error).splitlines()[0].rstrip(".")
-        return InputError(f"{self.path} cannot be read as a table ({reason}): write it anew.")
+        return InputError(f"{self.path} cannot be read as a table ({reason}): write it again.")
 
     def find(self, wanted: str | None, usual: tuple[str, ...], what: str) -> str | None:
         """The wanted column, or the first usual one, or None."""
@@ -194,7 +194,7 @@ class _Table:
 
         values = self._table[column]
         if pa.types.is_nested(values.type):
-            raise InputError(f"{self.path}: column {column!r} holds several labels a node (multi-label); choose one.")
+            raise InputError(f"{self.path}: column {column!r} holds several labels per node (multi-label); choose one.")
         if pa.types.is_floating(values.type):
             return np.array(values.fill_null(np.nan).to_numpy())
         texts = self.texts(column, None)

@@ -25,7 +25,7 @@ FILE = "table1.json"
 
 
 def dataset_rows(names: list[str], data_dir: Path | None) -> list[tuple[Any, ...]]:
-    """One row a dataset; without names, all whose files are there and that are no made-up graphs."""
+    """One row per dataset; without names, all whose files are there and that are no made-up graphs."""
     folder = data_folder(data_dir)
     chosen = names or [d.name for d in DATASETS if not d.missing_files(folder) and not d.name.startswith("synthetic")]
     return [_row(name, data_dir) for name in chosen]

@@ -52,7 +52,7 @@ COLOURS = (  # those of page.html
 
 
 def curves_figure(blocks: Sequence[Block], path: str | Path) -> None:
-    """Balanced accuracy by session of all rows, a panel a block, with 95 % bands over seeds."""
+    """Balanced accuracy by session of all rows, a panel per block, with 95 % bands over seeds."""
     # One place is the legend's; of three blocks it would else begin a row of its own.
     across = 2 if len(blocks) == 3 else min(3, len(blocks) + 1)
     down = -(-(len(blocks) + 1) // across)

@@ -138,7 +138,7 @@ def _check_sessions(graph: Graph, protocol: Protocol, novel: int, needs: dict[st
     if protocol.sessions is not None and protocol.sessions > possible:
         raise InputError(
             f"{protocol.sessions} sessions are asked for, but {novel} novel classes of {graph.name} make {possible} "
-            f"sessions of {protocol.way}: ask for fewer sessions or fewer classes a session."
+            f"sessions of {protocol.way}: ask for fewer sessions or fewer classes per session."
         )
 
 

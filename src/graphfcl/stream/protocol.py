@@ -18,7 +18,7 @@ class Protocol:
     """Everything that two results must share to be compared, except the graph and the seed.
 
     base, pseudo_novel, novel: how many classes play each part, or their names. ``novel=None`` takes all that are left.
-    way, shot: N new classes a session with K supports each; the last session may be smaller.
+    way, shot: N new classes per session with K supports each; the last session may be smaller.
     sessions: at most so many novel sessions; None runs all that the classes allow.
     name: ``strict``, or ``paper``, whose sessions carry query labels.
     track: what of the graph is visible: ``transductive``, ``isolated`` or ``open``.
@@ -26,7 +26,7 @@ class Protocol:
     min_class_size: classes with fewer nodes play no part.
     train_share, validation_share: node split of base and pseudo-novel classes; the others are test nodes.
     pool_share: share of a novel class, supports aside, whose labels only the upper reference ``joint`` may see.
-    queries: under ``paper``, the sampled queries a class (None: K). ``strict`` asks about all test nodes.
+    queries: under ``paper``, the sampled queries per class (None: K). ``strict`` asks about all test nodes.
     """
 
     base: Classes

@@ -171,7 +171,7 @@ def make_stream(graph: Graph, protocol: Protocol | None = None, *, seed: int = 0
         warnings.warn(f"{graph.name}: classes too small for any part were left out: {listed}.", GraphfclWarning, 2)
     novel = len(split.classes) - split.base_count - split.pseudo_novel_count
     if rules.way > novel:
-        warnings.warn(f"{graph.name}: {rules.way} classes a session, but there are only {novel}.", GraphfclWarning, 2)
+        warnings.warn(f"{graph.name}: {rules.way} classes per session, but there are only {novel}.", GraphfclWarning, 2)
     return Stream(graph, rules, seed, split, _fit_text(graph, rules, split))
 
 
