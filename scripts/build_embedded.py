@@ -1,9 +1,9 @@
 """Rebuild the graphs that ship with the package.
 
     apt-get update
-    apt-cache dumpavail | python scripts/build_embedded.py debian
+    apt-cache dumpavail | python -m scripts.build_embedded debian
     apt-get install wordnet-base
-    python scripts/build_embedded.py wordnet
+    python -m scripts.build_embedded wordnet
 
 The shipped ``debian`` is bookworm with its updates and security archives, main only, architecture arm64. On a machine
 of another architecture add ``-o APT::Architecture=arm64 -o APT::Architectures=arm64`` to both apt commands.
@@ -12,9 +12,9 @@ of another architecture add ``-o APT::Architecture=arm64 -o APT::Architectures=a
 import sys
 from pathlib import Path
 
-from graphfcl.datasets.sources.debian import build_debian
-from graphfcl.datasets.sources.wordnet import build_wordnet
 from graphfcl.graph import write_npz
+from scripts.sources.debian import build_debian
+from scripts.sources.wordnet import build_wordnet
 
 FILES = Path(__file__).resolve().parent.parent / "src" / "graphfcl" / "datasets" / "files"
 

@@ -45,6 +45,36 @@ def test_the_content_is_on_the_disk_before_its_name_and_the_name_before_the_end(
         assert seen == [("content", content), ("name", path), ("folder", tmp_path)]
 
 
+def test_names_of_new_folders_are_flushed_too(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    flushed: list[Path] = []
+    plain = os.fsync
+
+    def sync(descriptor: int) -> None:
+        flushed.append(Path(os.readlink(f"/proc/self/fd/{descriptor}")))
+        plain(descriptor)
+
+    monkeypatch.setattr(os, "fsync", sync)
+    write_durably(tmp_path / "a" / "b" / "result.json", lambda file: file.write(b"new"))
+    folders = [path for path in flushed if path.is_dir()]
+    assert folders == [tmp_path, tmp_path / "a", tmp_path / "a" / "b"]
+
+
+def test_a_disk_that_does_not_confirm_is_not_said_to_be_unchanged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plain = os.fsync
+
+    def sync(descriptor: int) -> None:
+        if Path(os.readlink(f"/proc/self/fd/{descriptor}")).is_dir():
+            raise OSError(5, "Input/output error")
+        plain(descriptor)
+
+    monkeypatch.setattr(os, "fsync", sync)
+    with pytest.raises(InputError, match="was written, but the disk did not confirm it"):
+        write_durably(tmp_path / "result.json", lambda file: file.write(b"new"))
+    assert (tmp_path / "result.json").read_bytes() == b"new"
+
+
 @pytest.mark.parametrize(("failure", "raised"), [(OSError(28, "No space left"), InputError), (KeyError(), KeyError)])
 def test_a_failed_write_leaves_the_old_content(tmp_path: Path, failure: Exception, raised: type[Exception]) -> None:
     path = tmp_path / "result.json"

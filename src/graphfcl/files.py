@@ -20,13 +20,12 @@ def write_durably(path: str | Path, write: Callable[[BinaryIO], object]) -> None
     path = Path(path)
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        make_folder(path.parent)
         with open(temporary, "wb") as file:
             write(file)
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)
-        flush_folder(path.parent)
     except OSError as error:
         raise InputError(
             f"{path} cannot be written ({error.strerror or error}): choose a folder with free space that you may "
@@ -35,6 +34,21 @@ def write_durably(path: str | Path, write: Callable[[BinaryIO], object]) -> None
     finally:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
+    try:
+        flush_folder(path.parent)
+    except OSError as error:
+        raise InputError(
+            f"{path} was written, but the disk did not confirm it ({error.strerror or error}): check the disk, and "
+            "write it again."
+        ) from error
+
+
+def make_folder(folder: Path) -> None:
+    """Make a folder and those above it that are missing; their names last through a power cut."""
+    missing = [each for each in (folder, *folder.parents) if not each.exists()]
+    for each in reversed(missing):
+        each.mkdir(exist_ok=True)
+        flush_folder(each.parent)
 
 
 def write_bytes(path: str | Path, content: bytes) -> None:

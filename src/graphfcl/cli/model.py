@@ -3,10 +3,11 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from graphfcl.cli.history import print_entries
 from graphfcl.cli.options import DataDir, Seed, settings_from_options
 from graphfcl.errors import InputError
 
@@ -72,7 +73,7 @@ def fit(
         classifier.fit(loaded, hide_classes=hidden, progress=display)
     folder.save(classifier, wait=wait)
     print(f"{classifier!r} is version 1 of {model}.")
-    _print_entries(classifier.history)
+    print_entries(classifier.history)
 
 
 def learn(
@@ -205,7 +206,7 @@ def history(
 
         print(json.dumps(entries, indent=1))
         return
-    _print_entries(entries)
+    print_entries(entries)
 
 
 def rollback(
@@ -270,7 +271,7 @@ def _changing(model: Path, wait: float, device: str, method: str | None) -> Iter
     with ModelFolder(model).editing(wait, device=usable_device(device)) as classifier:
         yield classifier
     print(f"{classifier!r} is version {classifier.version} of {model}.")
-    _print_entries([entry for entry in classifier.history if entry["version"] == classifier.version])
+    print_entries([entry for entry in classifier.history if entry["version"] == classifier.version])
 
 
 def _bring(method: str | None) -> None:
@@ -279,62 +280,3 @@ def _bring(method: str | None) -> None:
         from graphfcl.methods import method_from
 
         method_from(method)
-
-
-def _print_entries(entries: list[dict[str, Any]]) -> None:
-    from graphfcl.cli.show import print_table
-
-    rows = []
-    for entry in entries:
-        accuracy = entry.get("accuracy") or {}
-        rows.append(
-            (
-                entry["version"],
-                entry["when"].replace("+00:00", "Z"),
-                _said(entry),
-                _percent(accuracy, "validation"),
-                _percent(accuracy, "leave_one_out"),
-            )
-        )
-    columns = ("version", "when", "what", "validation, %", "learned, leave-one-out, %")
-    print_table(columns, rows, numbers=["version", "validation, %", "learned, leave-one-out, %"])
-    for entry in entries:
-        if "warning" in entry:
-            print(f"warning, version {entry['version']}: {entry['warning']}.")
-
-
-def _percent(accuracy: dict[str, Any], key: str) -> str:
-    if not accuracy:
-        return ""
-    return "not measured" if accuracy.get(key) is None else f"{100 * accuracy[key]:.1f}"
-
-
-def _said(entry: dict[str, Any]) -> str:
-    """A change in a few words."""
-    what = entry["what"]
-    if what == "fit":
-        return f"fit on {entry['graph']}: {len(entry['classes'])} classes, {entry['labelled']:,} labelled nodes"
-    if what == "learn":
-        parts = [
-            f"{name}{' (new)' if name in entry['new'] else ''} from {_some(nodes)}"
-            for name, nodes in entry["supports"].items()
-        ]
-        return f"learn {'; '.join(parts)}"
-    if what in ("grow", "shrink"):
-        return f"{what}: {entry['nodes']:,} nodes, {entry['edges']:,} edges; {entry['within_reach']:.1%} within reach"
-    if what == "unlearn":
-        return f"unlearn {_some(entry['nodes'])}"
-    if what == "rename":
-        return f"rename {entry['from']} to {entry['to']}"
-    if what == "merge":
-        return f"merge {entry['from']} into {entry['into']}"
-    if what == "retire":
-        return f"retire {entry['class']}"
-    if what == "rollback":
-        return f"rollback to version {entry['to']}"
-    return f"{what}: {entry.get('error', '')}"
-
-
-def _some(nodes: list[Any]) -> str:
-    shown = ", ".join(str(node) for node in nodes[:5])
-    return shown if len(nodes) <= 5 else f"{shown} and {len(nodes) - 5} more"

@@ -201,7 +201,7 @@ class MetaGnn(EpisodicLearner):
                 new = known.support_classes >= validation.known_count + len(np.unique(few[1]))
                 few = (known.supports, known.support_classes)
                 last = (few[0][new], few[1][new])
-            prototypes = self.network.prototypes(embedding, alone.many, few, alone.class_count)
+            prototypes = self.network.prototypes(embedding, alone.train, few, alone.class_count)
             try:
                 weights, head = self._adapt(inputs, prototypes, last, steps if last[0].size else 0, rate)
             except DivergenceError:

@@ -14,14 +14,14 @@ def carry_embeddings(learner: Learner, old: GrowingGraph, new: GrowingGraph, tou
     touched: numbers of nodes of the new graph that are new or whose edges changed. Returns the share of nodes within
     reach. Above ``WHOLE_ABOVE`` the learner is given nothing, and computes all embeddings when it is asked.
     """
-    table = learner.embeddings(old.visible)
+    before = learner.embeddings(old.visible)
     ends = np.unique(np.concatenate(touched)) if touched else np.zeros(0, np.int64)
     reached = new.reach(ends, learner.reach)
     share = reached.size / max(1, new.node_count)
-    if share <= WHOLE_ABOVE and table.shape[1]:
+    if share <= WHOLE_ABOVE and before.shape[1]:
         stayed = np.isin(new.numbers, old.numbers, assume_unique=True)
-        moved = np.empty((new.node_count, table.shape[1]), dtype=table.dtype)
-        moved[stayed] = table[old.visible.rows(new.numbers[stayed])]
+        moved = np.empty((new.node_count, before.shape[1]), dtype=before.dtype)
+        moved[stayed] = before[old.visible.rows(new.numbers[stayed])]
         if reached.size:
             moved[reached] = learner.embeddings_of_rows(new.visible, reached)
         learner.use_embeddings(new.visible, moved)

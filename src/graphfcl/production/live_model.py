@@ -85,7 +85,7 @@ class LiveModel:
     def _all_or_nothing(self) -> Iterator[None]:
         """If anything goes wrong inside, the model is what it was before."""
         before, scores, count = self.parts(), self._scores, len(self.history)
-        state, table = before.learner.state(), before.learner.embeddings(before.graph.visible)
+        state, embeddings = before.learner.state(), before.learner.embeddings(before.graph.visible)
         done = False
         try:
             yield
@@ -95,7 +95,7 @@ class LiveModel:
                 self._take(before)
                 self._scores = scores
                 self.learner_.load_state(state)
-                self.learner_.use_embeddings(before.graph.visible, table)
+                self.learner_.use_embeddings(before.graph.visible, embeddings)
                 del self.history[count:]
 
     def _move(self, change: GraphChange) -> Self:

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 
 from graphfcl.errors import InputError
-from graphfcl.files import canonical_json, file_lock, flush_folder, read_bytes, sha256_of, write_bytes
+from graphfcl.files import canonical_json, file_lock, flush_folder, make_folder, read_bytes, sha256_of, write_bytes
 from graphfcl.production.codec import FILES, Damaged, Files, decode, encode
 from graphfcl.production.history import Entry, History, last_accuracy, now, unsaved
 from graphfcl.production.model_parts import ModelParts
@@ -194,9 +194,7 @@ class Versions:
     def lock_path(self) -> Path:
         """The lock file. It is made if it is missing, which shows that the folder can be written."""
         try:
-            if not self.path.is_dir():
-                self.path.mkdir(parents=True)
-                flush_folder(self.path.parent)
+            make_folder(self.path)
             path = self.path / "lock"
             open(path, "ab").close()
             return path

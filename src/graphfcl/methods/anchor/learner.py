@@ -165,7 +165,7 @@ class Anchor(EncoderLearner):
         blocks = [block - block.mean(dim=0) for block in (raw, propagated(inputs, raw, how.hops))]
         weights = (chosen.raw_weight, how.hop_weight)
         joined = torch.cat([weight * unit_rows(block) for weight, block in zip(weights, blocks, strict=True)], dim=1)
-        nodes, labels = validation.many
+        nodes, labels = validation.train
         rows = torch.from_numpy(inputs.visible.rows(nodes)).to(self.device)
         columns = torch.from_numpy(labels).to(self.device)
         middle, root = whitening(joined[rows], columns, validation.known_count, chosen.shrinkage)

@@ -20,7 +20,7 @@ STEP_DRAWS = 3  # on so many of them the steps of an incremental session are tri
 class ValidationSessions:
     """Classes have local positions here: those known from the start first, then the held-out ones.
 
-    many: (nodes, classes) train nodes of the known classes. supports: for each draw (held-out classes, K) train nodes
+    train: (nodes, classes) train nodes of the known classes. supports: for each draw (held-out classes, K) train nodes
     of the held-out ones. asked: (nodes, classes) validation nodes of all.
     tasks: pseudo-novel tasks among the known classes.
     """
@@ -28,7 +28,7 @@ class ValidationSessions:
     base_count: int
     known_count: int
     class_count: int
-    many: Labelled
+    train: Labelled
     supports: tuple[np.ndarray, ...]
     asked: Labelled
     tasks: tuple[tuple[int, ...], ...]
@@ -50,7 +50,7 @@ class ValidationSessions:
             base_count=len(base.base_classes),
             known_count=known.size,
             class_count=len(base.classes),
-            many=(base.train[of_known], place[base.train_labels[of_known]]),
+            train=(base.train[of_known], place[base.train_labels[of_known]]),
             supports=tuple(pools.draw(held_out, shots, random) for _ in range(DRAWS if held_out.size else 1)),
             asked=(base.validation, place[base.validation_labels]),
             tasks=tuple(tuple(task) for task in tasks if task),
@@ -70,14 +70,14 @@ class ValidationSessions:
 
         Both count the same because about half of the classes of a stream are novel in the end, and the harmonic mean
         does not reward calling every node new. Without held-out classes it is the balanced accuracy.
-        ``predict(many, few, class_count, nodes)`` answers a class for each node.
+        ``predict(train, supports, class_count, nodes)`` answers a class for each node.
         """
         scores = []
         nodes, labels = self.asked
         new = np.arange(self.class_count) >= self.known_count
         for supports in self.supports:
             few = self._flat(supports)
-            confusion = confusion_matrix(labels, predict(self.many, few, self.class_count, nodes), self.class_count)
+            confusion = confusion_matrix(labels, predict(self.train, few, self.class_count, nodes), self.class_count)
             score = balanced_accuracy(confusion, ~new)
             if self.has_new_classes:
                 score = harmonic_mean(score, balanced_accuracy(confusion, new))
@@ -91,7 +91,7 @@ class ValidationSessions:
     def sessions(self) -> Iterator[KnownClasses]:
         """The held-out classes of the first draw, N at a time, as an incremental session sees them."""
         nodes, classes = self._flat(self.supports[0])
-        pools = NodePools(*self.many, self.known_count)
+        pools = NodePools(*self.train, self.known_count)
         tasks = [list(task) for task in self.tasks]
         for first in range(self.known_count, self.class_count, self.way):
             end = min(first + self.way, self.class_count)
@@ -121,8 +121,8 @@ class ValidationSessions:
         reduced = replace(
             base,
             pseudo_novel_classes=tuple(known_names[self.base_count :]),
-            train=self.many[0],
-            train_labels=self.many[1],
+            train=self.train[0],
+            train_labels=self.train[1],
             validation=nodes[of_known],
             validation_labels=classes[of_known],
             validation_columns=(),

@@ -12,9 +12,9 @@ from pathlib import Path
 import numpy as np
 from scipy import sparse
 
-from graphfcl.datasets.sources.words import word_features
 from graphfcl.errors import InputError
 from graphfcl.graph import Graph, build_graph
+from scripts.sources.words import word_features
 
 FOLDER = Path("/usr/share/wordnet")
 PARTS = {"noun": "n", "verb": "v", "adj": "a", "adv": "r"}

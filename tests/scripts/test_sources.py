@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from graphfcl.datasets.sources.debian import build_debian, read_packages
-from graphfcl.datasets.sources.wordnet import build_wordnet, read_synsets
-from graphfcl.datasets.sources.words import word_features
 from graphfcl.errors import InputError
 from graphfcl.graph import Graph
+from scripts.sources.debian import build_debian, read_packages
+from scripts.sources.wordnet import build_wordnet, read_synsets
+from scripts.sources.words import word_features
 
 DUMP = """\
 Package: tool

@@ -1,92 +1,33 @@
-"""The contract as checks: :func:`check_learner` holds any learner to the rules that this package's own methods keep.
+"""The rules of the contract. The docstring of each is what the contract says; it raises ``Broken`` with the reason.
 
-A rule is a function of a :class:`Subject`; its docstring is what the contract says, and it raises :class:`Broken` with
-the reason. Rules that a fair method can break are not among them: a method may be weak, and one without randomness
-answers the same for every seed.
+Rules that a fair method can break are not among them: a method may be weak, and one without randomness answers the same
+for every seed.
 """
 
 import json
-from collections.abc import Callable, Iterator, Sequence
-from functools import cache, cached_property
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import torch
 
-from graphfcl.datasets import load_dataset
 from graphfcl.graph import VisibleGraph
-from graphfcl.methods.learner import Explanation, Learner, LearnerState, Progress
-from graphfcl.methods.registry import refuse_no_learner
-from graphfcl.methods.settings import with_changes
-from graphfcl.stream import Protocol, Session, Stream, make_stream
+from graphfcl.methods.learner import Explanation
+from graphfcl.methods.testing.subject import (
+    CLOSE,
+    Broken,
+    Checkpoints,
+    Subject,
+    arrays,
+    ask,
+    said,
+    same,
+    same_state,
+    stream_of,
+)
+from graphfcl.stream import Session, make_stream
 
-GRAPH = "synthetic:nodes=360,edges=1400,classes=9,features=100,signal=0.9,skew=0.4"
 SPARSE_GRAPH = "synthetic:nodes=400,edges=300,classes=8,features=200,signal=0.8,skew=1.0"
 KINDS = ("nodes", "features", "embeddings", "weights")
-CLOSE = 1e-4  # of a score's size: how far two ways to the same scores may differ
-
-
-class Broken(Exception):
-    """A rule does not hold; the message says why."""
-
-
-class ContractError(AssertionError):
-    """A learner breaks rules of the contract; one sentence each."""
-
-
-class Subject:
-    """A learner class under check, with streams and a learner that several rules share.
-
-    settings: changes of its settings, so that it learns quickly.
-    """
-
-    def __init__(self, learner: type[Learner], settings: dict[str, Any] | None = None) -> None:
-        self.learner, self.settings = learner, dict(settings or {})
-
-    def make(self, seed: int = 0) -> Learner:
-        return self.learner(with_changes(self.learner.settings_type(), self.settings, self.learner.name), seed=seed)
-
-    def session(self, stream: Stream, number: int) -> Session:
-        """A session as an evaluation hands it over."""
-        paper = stream.protocol.name == "paper" and self.learner.trains_on_query_labels
-        return stream.session(number, with_query_labels=paper, with_pool_labels=self.learner.uses_pool_labels)
-
-    @cached_property
-    def walked(self) -> Learner:
-        """A learner after its first novel session. No rule changes it but by asking."""
-        stream, learner = stream_of(), self.make()
-        learner.fit(stream.base)
-        learner.learn(self.session(stream, 1))
-        return learner
-
-    def loaded(self, state: LearnerState) -> Learner:
-        """Another learner with this state, which goes through the bytes of a file."""
-        learner = self.make()
-        learner.load_state(through_a_file(state))
-        return learner
-
-
-@cache
-def stream_of(graph: str = GRAPH, **changes: Any) -> Stream:
-    """A small stream of ten classes or fewer."""
-    return make_stream(load_dataset(graph)[0], Protocol(base=4, pseudo_novel=3, way=1, shot=4), seed=0, **changes)
-
-
-def through_a_file(state: LearnerState) -> LearnerState:
-    """The state as a reader of a checkpoint gets it."""
-    from safetensors.torch import load, save
-
-    for name, tensor in state.tensors.items():
-        if not isinstance(tensor, torch.Tensor):
-            raise Broken(f"state().tensors[{name!r}] is a {type(tensor).__name__}, no tensor.")
-    try:
-        values = json.dumps(state.values)
-    except (TypeError, ValueError) as error:
-        raise Broken(f"state().values cannot be written as JSON ({error}).") from error
-    return LearnerState(load(save({n: t.contiguous() for n, t in state.tensors.items()})), json.loads(values))
-
-
-# Rules
 
 
 def fit_learns_session_0(subject: Subject) -> None:
@@ -106,23 +47,23 @@ def learn_appends_classes(subject: Subject) -> None:
 
 def scores_are_numbers(subject: Subject) -> None:
     """Scores have one number per node asked about and class seen, and none of them is NaN."""
-    _ask(subject.walked, stream_of(), 1)
+    ask(subject.walked, stream_of(), 1)
 
 
 def scores_do_not_depend_on_who_else_is_asked(subject: Subject) -> None:
     """A node's scores do not depend on which other nodes are asked about."""
     learner, visible, nodes = subject.walked, stream_of().evaluation_graph(1), stream_of().queries(1).nodes
     together = learner.scores(visible, nodes)
-    _same(learner.scores(visible, nodes[::3]), together[::3], "asked about every third node, scores are others")
-    _same(learner.scores(visible, nodes[:1]), together[:1], "asked about one node alone, its scores are others")
-    _same(learner.scores(visible, nodes[::-1]), together[::-1], "asked in another order, scores are others")
+    same(learner.scores(visible, nodes[::3]), together[::3], "asked about every third node, scores are others")
+    same(learner.scores(visible, nodes[:1]), together[:1], "asked about one node alone, its scores are others")
+    same(learner.scores(visible, nodes[::-1]), together[::-1], "asked in another order, scores are others")
 
 
 def asking_changes_nothing(subject: Subject) -> None:
     """Asking for scores leaves the state as it is."""
     before = subject.walked.state()
-    _ask(subject.walked, stream_of(), 1)
-    _same_state(subject.walked.state(), before, "scores() changed the state")
+    ask(subject.walked, stream_of(), 1)
+    same_state(subject.walked.state(), before, "scores() changed the state")
 
 
 def a_loaded_learner_scores_the_same(subject: Subject) -> None:
@@ -130,7 +71,7 @@ def a_loaded_learner_scores_the_same(subject: Subject) -> None:
     copy = subject.loaded(subject.walked.state())
     if tuple(copy.classes_) != tuple(subject.walked.classes_):
         raise Broken(f"a loaded learner has classes_ {tuple(copy.classes_)}, the saved one {subject.walked.classes_}.")
-    _same(_ask(copy, stream_of(), 1), _ask(subject.walked, stream_of(), 1), "a loaded learner has other scores")
+    same(ask(copy, stream_of(), 1), ask(subject.walked, stream_of(), 1), "a loaded learner has other scores")
 
 
 def a_loaded_learner_goes_on_as_the_saved_one(subject: Subject) -> None:
@@ -141,18 +82,18 @@ def a_loaded_learner_goes_on_as_the_saved_one(subject: Subject) -> None:
     copy = subject.loaded(learner.state())
     for each in (learner, copy):
         each.learn(subject.session(stream, 2))
-    _same(_ask(copy, stream, 2), _ask(learner, stream, 2), "after a further session a loaded learner has other scores")
+    same(ask(copy, stream, 2), ask(learner, stream, 2), "after a further session a loaded learner has other scores")
 
 
 def a_state_stays_what_it_was(subject: Subject) -> None:
     """A state does not change while the learner goes on."""
     stream, learner = stream_of(), subject.make()
     learner.fit(stream.base)
-    state, expected = learner.state(), _ask(learner, stream, 0)
+    state, expected = learner.state(), ask(learner, stream, 0)
     for number in range(1, len(stream) + 1):
         learner.learn(subject.session(stream, number))
-    found = _ask(subject.loaded(state), stream, 0)
-    _same(found, expected, "a state of after session 0 gives other scores once further sessions were learned: copy it")
+    found = ask(subject.loaded(state), stream, 0)
+    same(found, expected, "a state of after session 0 gives other scores once further sessions were learned: copy it")
 
 
 def a_seed_gives_one_result(subject: Subject) -> None:
@@ -160,19 +101,19 @@ def a_seed_gives_one_result(subject: Subject) -> None:
     learner = subject.make()
     learner.fit(stream_of().base)
     learner.learn(subject.session(stream_of(), 1))
-    expected = _ask(subject.walked, stream_of(), 1)
-    _same(_ask(learner, stream_of(), 1), expected, "two learners with one seed have other scores: draw from `seed`")
+    expected = ask(subject.walked, stream_of(), 1)
+    same(ask(learner, stream_of(), 1), expected, "two learners with one seed have other scores: draw from `seed`")
 
 
 def what_is_handed_over_stays_as_it_is(subject: Subject) -> None:
     """A learner does not write into the sessions and graphs that it is handed."""
     stream = make_stream(stream_of().graph, stream_of().protocol, seed=1)
     learner, base, session = subject.make(), stream.base, subject.session(stream, 1)
-    before = _arrays(base), _arrays(session)
+    before = arrays(base), arrays(session)
     learner.fit(base)
     learner.learn(session)
-    _ask(learner, stream, 1)
-    for old, new in zip(before, (_arrays(base), _arrays(session)), strict=True):
+    ask(learner, stream, 1)
+    for old, new in zip(before, (arrays(base), arrays(session)), strict=True):
         changed = [name for name in old if not np.array_equal(old[name], new[name])]
         if changed:
             raise Broken(f"it changed {changed[0]} of what it was handed: copy before writing.")
@@ -195,9 +136,9 @@ def every_kind_of_stream_can_be_learned(subject: Subject) -> None:
             learner.fit(stream.base)
             for number in range(1, len(stream) + 1):
                 learner.learn(subject.session(stream, number))
-                _ask(learner, stream, number)
+                ask(learner, stream, number)
         except Exception as error:
-            raise Broken(f"on a stream with {changes}: {_said(error)}") from error
+            raise Broken(f"on a stream with {changes}: {said(error)}") from error
 
 
 def more_supports_and_unequal_shots_are_learned(subject: Subject) -> None:
@@ -209,7 +150,7 @@ def more_supports_and_unequal_shots_are_learned(subject: Subject) -> None:
         nodes, labels, visible = whole.supports, whole.support_labels, whole.visible_graph
         learner.learn(Session(1, whole.new_classes, nodes[:1], labels[:1], visible, stream.protocol.track))
         learner.learn(Session(2, (), nodes[1:], labels[1:], visible, stream.protocol.track))
-        _ask(learner, stream, 1)
+        ask(learner, stream, 1)
 
 
 def supports_without_edges_are_learned(subject: Subject) -> None:
@@ -218,12 +159,12 @@ def supports_without_edges_are_learned(subject: Subject) -> None:
     learner.fit(stream.base)
     for number in range(1, len(stream) + 1):
         learner.learn(subject.session(stream, number))
-        _ask(learner, stream, number)
+        ask(learner, stream, number)
 
 
 def an_interrupted_fit_goes_on(subject: Subject) -> None:
     """At every checkpoint that fit announces, the state is complete: a new learner goes on from it to the same end."""
-    base, states = stream_of().base, _Checkpoints()
+    base, states = stream_of().base, Checkpoints()
     whole = subject.make()
     whole.fit(base, states)
     expected = whole.scores(base.visible_graph, base.validation)
@@ -232,7 +173,7 @@ def an_interrupted_fit_goes_on(subject: Subject) -> None:
         copy = subject.loaded(kept[place])
         copy.fit(base)
         why = f"gone on from checkpoint {place + 1} of {len(kept)}, fit ends with other scores"
-        _same(copy.scores(base.visible_graph, base.validation), expected, why)
+        same(copy.scores(base.visible_graph, base.validation), expected, why)
 
 
 def stored_says_what_is_kept(subject: Subject) -> None:
@@ -252,7 +193,7 @@ def stored_says_what_is_kept(subject: Subject) -> None:
 def embeddings_are_what_scores_come_from(subject: Subject) -> None:
     """embeddings() has a row per node; some rows computed alone are the same; given embeddings change no score."""
     visible = stream_of().evaluation_graph(1)
-    expected = _ask(subject.walked, stream_of(), 1)
+    expected = ask(subject.walked, stream_of(), 1)
     copy = subject.loaded(subject.walked.state())
     found = copy.embeddings(visible)
     if found.ndim != 2 or len(found) != visible.node_count:
@@ -265,7 +206,7 @@ def embeddings_are_what_scores_come_from(subject: Subject) -> None:
     if not np.allclose(alone, found[rows], rtol=digits, atol=digits):
         raise Broken("embeddings_of_rows() differs from those rows of embeddings().")
     copy.use_embeddings(visible, found)
-    _same(_ask(copy, stream_of(), 1), expected, "with its own embeddings given back, scores are others")
+    same(ask(copy, stream_of(), 1), expected, "with its own embeddings given back, scores are others")
 
 
 def explain_answers_or_says_none(subject: Subject) -> None:
@@ -289,13 +230,13 @@ def restating_what_is_known_changes_nothing(subject: Subject) -> None:
     expected = learner.scores(visible, visible.nodes)
     if not learner.restate(visible, train, supports):
         return
-    _same(learner.scores(visible, visible.nodes), expected, "restated with the same labels, it has other scores")
+    same(learner.scores(visible, visible.nodes), expected, "restated with the same labels, it has other scores")
     if learner.forgets_exactly:
         nodes, labels = supports[0][:-1], supports[1][:-1]
         never.learn(Session(1, session.new_classes, nodes, labels, visible, "open"))
         learner.restate(visible, train, (nodes, labels))
         found, wanted = (each.scores(visible, visible.nodes) for each in (learner, never))
-        _same(found, wanted, "forgets_exactly is True, but a support that was taken back still shows in the scores")
+        same(found, wanted, "forgets_exactly is True, but a support that was taken back still shows in the scores")
 
 
 def dropped_nodes_are_no_longer_needed(subject: Subject) -> None:
@@ -333,87 +274,3 @@ RULES: tuple[Rule, ...] = (
     restating_what_is_known_changes_nothing,
     dropped_nodes_are_no_longer_needed,
 )
-
-
-def says(rule: Rule) -> str:
-    """What the contract says, in one line."""
-    return " ".join((rule.__doc__ or rule.__name__).split())
-
-
-def broken_rules(
-    learner: type[Learner], settings: dict[str, Any] | None = None, rules: Sequence[Rule] = RULES
-) -> Iterator[tuple[Rule, str | None]]:
-    """Each rule and why it is broken, or None if it holds; one after the other, as they are checked."""
-    refuse_no_learner(learner, getattr(learner, "__name__", str(learner)))
-    subject = Subject(learner, settings)
-    for rule in rules:
-        try:
-            rule(subject)
-        except Broken as broken:
-            yield rule, str(broken)
-        except Exception as error:  # whatever somebody else's code raises is a broken rule
-            yield rule, f"it raised {_said(error)}"
-        else:
-            yield rule, None
-
-
-def check_learner(learner: type[Learner], settings: dict[str, Any] | None = None) -> None:
-    """Raise :class:`ContractError` if a learner breaks a rule of the contract: a sentence for each that it breaks.
-
-    settings: changes of its settings, ``{"epochs": 3}``, so that it learns quickly.
-    """
-    broken = [f"{says(rule)} Broken: {why}" for rule, why in broken_rules(learner, settings) if why is not None]
-    if broken:
-        raise ContractError(f"{learner.__name__} breaks {len(broken)} of {len(RULES)} rules:\n" + "\n".join(broken))
-
-
-class _Checkpoints(Progress):
-    """Keeps the state of every checkpoint."""
-
-    def __init__(self) -> None:
-        self.kept: list[LearnerState] = []
-
-    def checkpoint(self, learner: Learner) -> None:
-        self.kept.append(learner.state())
-
-
-def _ask(learner: Learner, stream: Stream, session: int) -> np.ndarray:
-    """Scores of all queries after a session, checked for their form."""
-    nodes, classes = stream.queries(session).nodes, stream.classes_seen(session)
-    scores = learner.scores(stream.evaluation_graph(session), nodes)
-    if not isinstance(scores, np.ndarray) or scores.dtype.kind != "f":
-        raise Broken("scores() must answer a numpy array of floats.")
-    if scores.shape != (nodes.size, classes):
-        raise Broken(f"scores() has shape {scores.shape}; {nodes.size} nodes and {classes} classes were asked about.")
-    if np.isnan(scores).any():
-        raise Broken(f"scores() has {int(np.isnan(scores).sum())} NaN after session {session}.")
-    return scores
-
-
-def _same(found: np.ndarray, expected: np.ndarray, otherwise: str) -> None:
-    size = max(1.0, float(np.abs(expected[np.isfinite(expected)]).max(initial=0.0)))
-    if found.shape != expected.shape or not np.allclose(found, expected, rtol=CLOSE, atol=CLOSE * size):
-        raise Broken(f"{otherwise}.")
-
-
-def _same_state(found: LearnerState, expected: LearnerState, otherwise: str) -> None:
-    names = found.tensors.keys() | expected.tensors.keys()
-    missing = found.tensors.keys() ^ expected.tensors.keys()
-    other = missing or {name for name in names if not torch.equal(found.tensors[name], expected.tensors[name])}
-    other |= {name for name in found.values | expected.values if found.values.get(name) != expected.values.get(name)}
-    if other:
-        raise Broken(f"{otherwise}: {sorted(other)[0]}.")
-
-
-def _arrays(session: Any) -> dict[str, np.ndarray]:
-    """Copies of all arrays of a session and of its graph."""
-    found = {name: value.copy() for name, value in vars(session).items() if isinstance(value, np.ndarray)}
-    visible = session.visible_graph
-    found |= {"visible_graph.nodes": visible.nodes.copy(), "visible_graph.adjacency": visible.adjacency.data.copy()}
-    features = visible.features if isinstance(visible.features, np.ndarray) else visible.features.data
-    return {**found, "visible_graph.features": features.copy()}
-
-
-def _said(error: BaseException) -> str:
-    text = " ".join(str(error).split())[:200]
-    return f"{type(error).__name__}{f': {text}' if text else ''}"

@@ -12,9 +12,9 @@ from collections.abc import Iterator
 import numpy as np
 from scipy import sparse
 
-from graphfcl.datasets.sources.words import word_features
 from graphfcl.errors import InputError
 from graphfcl.graph import Graph, build_graph
+from scripts.sources.words import word_features
 
 RELATIONS = ("Depends", "Pre-Depends", "Recommends", "Suggests", "Enhances")
 PACKAGE_NAME = re.compile(r"[a-z0-9][a-z0-9+.-]*")

@@ -1,0 +1,1 @@
+"""What is run by hand to make what the package ships."""

@@ -1,0 +1,62 @@
+"""What has become of a model, as a table."""
+
+from typing import Any
+
+
+def print_entries(entries: list[dict[str, Any]]) -> None:
+    from graphfcl.cli.show import print_table
+
+    rows = []
+    for entry in entries:
+        accuracy = entry.get("accuracy") or {}
+        rows.append(
+            (
+                entry["version"],
+                entry["when"].replace("+00:00", "Z"),
+                _said(entry),
+                _percent(accuracy, "validation"),
+                _percent(accuracy, "leave_one_out"),
+            )
+        )
+    columns = ("version", "when", "what", "validation, %", "learned, leave-one-out, %")
+    print_table(columns, rows, numbers=["version", "validation, %", "learned, leave-one-out, %"])
+    for entry in entries:
+        if "warning" in entry:
+            print(f"warning, version {entry['version']}: {entry['warning']}.")
+
+
+def _percent(accuracy: dict[str, Any], key: str) -> str:
+    if not accuracy:
+        return ""
+    return "not measured" if accuracy.get(key) is None else f"{100 * accuracy[key]:.1f}"
+
+
+def _said(entry: dict[str, Any]) -> str:
+    """A change in a few words."""
+    what = entry["what"]
+    if what == "fit":
+        return f"fit on {entry['graph']}: {len(entry['classes'])} classes, {entry['labelled']:,} labelled nodes"
+    if what == "learn":
+        parts = [
+            f"{name}{' (new)' if name in entry['new'] else ''} from {_some(nodes)}"
+            for name, nodes in entry["supports"].items()
+        ]
+        return f"learn {'; '.join(parts)}"
+    if what in ("grow", "shrink"):
+        return f"{what}: {entry['nodes']:,} nodes, {entry['edges']:,} edges; {entry['within_reach']:.1%} within reach"
+    if what == "unlearn":
+        return f"unlearn {_some(entry['nodes'])}"
+    if what == "rename":
+        return f"rename {entry['from']} to {entry['to']}"
+    if what == "merge":
+        return f"merge {entry['from']} into {entry['into']}"
+    if what == "retire":
+        return f"retire {entry['class']}"
+    if what == "rollback":
+        return f"rollback to version {entry['to']}"
+    return f"{what}: {entry.get('error', '')}"
+
+
+def _some(nodes: list[Any]) -> str:
+    shown = ", ".join(str(node) for node in nodes[:5])
+    return shown if len(nodes) <= 5 else f"{shown} and {len(nodes) - 5} more"

@@ -1,0 +1,125 @@
+"""What rules are applied to: a learner class, small streams, and how its answers are compared."""
+
+import json
+from functools import cache, cached_property
+from typing import Any
+
+import numpy as np
+import torch
+
+from graphfcl.datasets import load_dataset
+from graphfcl.methods.learner import Learner, LearnerState, Progress
+from graphfcl.methods.settings import with_changes
+from graphfcl.stream import Protocol, Session, Stream, make_stream
+
+GRAPH = "synthetic:nodes=360,edges=1400,classes=9,features=100,signal=0.9,skew=0.4"
+CLOSE = 1e-4  # of a score's size: how far two ways to the same scores may differ
+
+
+class Broken(Exception):
+    """A rule does not hold; the message says why."""
+
+
+class Subject:
+    """A learner class under check, with streams and a learner that several rules share.
+
+    settings: changes of its settings, so that it learns quickly.
+    """
+
+    def __init__(self, learner: type[Learner], settings: dict[str, Any] | None = None) -> None:
+        self.learner, self.settings = learner, dict(settings or {})
+
+    def make(self, seed: int = 0) -> Learner:
+        return self.learner(with_changes(self.learner.settings_type(), self.settings, self.learner.name), seed=seed)
+
+    def session(self, stream: Stream, number: int) -> Session:
+        """A session as an evaluation hands it over."""
+        paper = stream.protocol.name == "paper" and self.learner.trains_on_query_labels
+        return stream.session(number, with_query_labels=paper, with_pool_labels=self.learner.uses_pool_labels)
+
+    @cached_property
+    def walked(self) -> Learner:
+        """A learner after its first novel session. No rule changes it but by asking."""
+        stream, learner = stream_of(), self.make()
+        learner.fit(stream.base)
+        learner.learn(self.session(stream, 1))
+        return learner
+
+    def loaded(self, state: LearnerState) -> Learner:
+        """Another learner with this state, which goes through the bytes of a file."""
+        learner = self.make()
+        learner.load_state(through_a_file(state))
+        return learner
+
+
+@cache
+def stream_of(graph: str = GRAPH, **changes: Any) -> Stream:
+    """A small stream of ten classes or fewer."""
+    return make_stream(load_dataset(graph)[0], Protocol(base=4, pseudo_novel=3, way=1, shot=4), seed=0, **changes)
+
+
+def through_a_file(state: LearnerState) -> LearnerState:
+    """The state as a reader of a checkpoint gets it."""
+    from safetensors.torch import load, save
+
+    for name, tensor in state.tensors.items():
+        if not isinstance(tensor, torch.Tensor):
+            raise Broken(f"state().tensors[{name!r}] is a {type(tensor).__name__}, no tensor.")
+    try:
+        values = json.dumps(state.values)
+    except (TypeError, ValueError) as error:
+        raise Broken(f"state().values cannot be written as JSON ({error}).") from error
+    return LearnerState(load(save({n: t.contiguous() for n, t in state.tensors.items()})), json.loads(values))
+
+
+class Checkpoints(Progress):
+    """Keeps the state of every checkpoint."""
+
+    def __init__(self) -> None:
+        self.kept: list[LearnerState] = []
+
+    def checkpoint(self, learner: Learner) -> None:
+        self.kept.append(learner.state())
+
+
+def ask(learner: Learner, stream: Stream, session: int) -> np.ndarray:
+    """Scores of all queries after a session, checked for their form."""
+    nodes, classes = stream.queries(session).nodes, stream.classes_seen(session)
+    scores = learner.scores(stream.evaluation_graph(session), nodes)
+    if not isinstance(scores, np.ndarray) or scores.dtype.kind != "f":
+        raise Broken("scores() must answer a numpy array of floats.")
+    if scores.shape != (nodes.size, classes):
+        raise Broken(f"scores() has shape {scores.shape}; {nodes.size} nodes and {classes} classes were asked about.")
+    if np.isnan(scores).any():
+        raise Broken(f"scores() has {int(np.isnan(scores).sum())} NaN after session {session}.")
+    return scores
+
+
+def same(found: np.ndarray, expected: np.ndarray, otherwise: str) -> None:
+    size = max(1.0, float(np.abs(expected[np.isfinite(expected)]).max(initial=0.0)))
+    if found.shape != expected.shape or not np.allclose(found, expected, rtol=CLOSE, atol=CLOSE * size):
+        raise Broken(f"{otherwise}.")
+
+
+def same_state(found: LearnerState, expected: LearnerState, otherwise: str) -> None:
+    names = found.tensors.keys() | expected.tensors.keys()
+    missing = found.tensors.keys() ^ expected.tensors.keys()
+    other = missing or {name for name in names if not torch.equal(found.tensors[name], expected.tensors[name])}
+    other |= {name for name in found.values | expected.values if found.values.get(name) != expected.values.get(name)}
+    if other:
+        raise Broken(f"{otherwise}: {sorted(other)[0]}.")
+
+
+def arrays(session: Any) -> dict[str, np.ndarray]:
+    """Copies of all arrays of a session and of its graph."""
+    found = {name: value.copy() for name, value in vars(session).items() if isinstance(value, np.ndarray)}
+    visible = session.visible_graph
+    found |= {"visible_graph.nodes": visible.nodes.copy(), "visible_graph.adjacency": visible.adjacency.data.copy()}
+    features = visible.features if isinstance(visible.features, np.ndarray) else visible.features.data
+    return {**found, "visible_graph.features": features.copy()}
+
+
+def said(error: BaseException) -> str:
+    """An error in one line."""
+    text = " ".join(str(error).split())[:200]
+    return f"{type(error).__name__}{f': {text}' if text else ''}"
