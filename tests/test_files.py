@@ -7,7 +7,7 @@ from typing import Any, BinaryIO
 import pytest
 
 from graphfcl.errors import InputError
-from graphfcl.files import read_bytes, sha256_of, write_durably
+from graphfcl.files import canonical_json, file_lock, read_bytes, sha256_of, write_durably
 
 
 def test_a_reader_keeps_the_old_content_while_the_new_one_arrives(tmp_path: Path) -> None:
@@ -107,3 +107,16 @@ def test_what_cannot_be_read_is_named(tmp_path: Path) -> None:
 
 def test_the_fingerprint_of_bytes() -> None:
     assert sha256_of(b"abc") == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"
+
+
+def test_only_one_holds_a_lock_and_others_wait_as_long_as_they_say(tmp_path: Path) -> None:
+    path = tmp_path / "lock"
+    with file_lock(path, wait=0) as first, file_lock(path, wait=0) as second, file_lock(path, wait=0.12) as third:
+        assert (first, second, third) == (True, False, False)
+    with file_lock(path) as again:
+        assert again
+
+
+def test_the_same_values_are_the_same_bytes() -> None:
+    assert canonical_json({"b": [1, 2.5], "a": "ü"}) == b'{"a":"\\u00fc","b":[1,2.5]}'
+    assert canonical_json({"a": "ü"}, ascii_only=False) == '{"a":"ü"}'.encode()
