@@ -18,6 +18,7 @@ from graphfcl.experiments import load_checkpoint, save_checkpoint
 from graphfcl.methods import METHODS, Learner, Progress, find_method
 from graphfcl.methods.testing import RULES, Rule, Subject
 from graphfcl.stream import Protocol, Session, Stream, make_stream
+from tests.golden.samples import SHORT
 
 GRAPH = "synthetic:nodes=700,edges=2800,classes=10,features=300,signal=0.6,skew=0.5"
 QUICK: dict[str, dict[str, Any]] = {
@@ -73,7 +74,7 @@ def test_every_method_keeps_the_contract(name: str, rule: Rule) -> None:
 
 @cache
 def subject_of(name: str) -> Subject:
-    return Subject(find_method(name).learner, QUICK[name])
+    return Subject(find_method(name).learner, SHORT[name])
 
 
 class _Asking(Progress):
