@@ -14,7 +14,7 @@ from graphfcl.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from graphfcl.datasets import load_dataset
-    from graphfcl.errors import GraphfclWarning, InputError
+    from graphfcl.errors import DivergenceError, GraphfclWarning, InputError
     from graphfcl.evaluation import evaluate
     from graphfcl.graph import (
         Graph,
@@ -28,7 +28,10 @@ if TYPE_CHECKING:
     )
     from graphfcl.measures import measure_stream, summarise_seeds
     from graphfcl.methods import (
+        NO_STORE,
+        SILENT,
         Anchor,
+        EncoderStore,
         Explanation,
         HagMeta,
         HagMetaSettings,
@@ -39,10 +42,21 @@ if TYPE_CHECKING:
         register_method,
     )
     from graphfcl.production import GraphClassifier, ModelFolder
-    from graphfcl.stream import BaseSession, Protocol, Session, Stream, load_stream, make_stream, save_stream
+    from graphfcl.stream import (
+        BaseSession,
+        PaperSession,
+        PooledSession,
+        Protocol,
+        Session,
+        Stream,
+        load_stream,
+        make_stream,
+        save_stream,
+    )
 
 # Where each public name lives. Nothing is imported before it is asked for, so that `graphfcl --help` answers at once.
 _PLACES = {
+    "DivergenceError": "errors",
     "GraphfclWarning": "errors",
     "InputError": "errors",
     "Graph": "graph",
@@ -55,6 +69,8 @@ _PLACES = {
     "read_tables": "graph",
     "load_dataset": "datasets",
     "BaseSession": "stream",
+    "PaperSession": "stream",
+    "PooledSession": "stream",
     "Protocol": "stream",
     "Session": "stream",
     "Stream": "stream",
@@ -62,7 +78,10 @@ _PLACES = {
     "make_stream": "stream",
     "save_stream": "stream",
     "evaluate": "evaluation",
+    "NO_STORE": "methods",
+    "SILENT": "methods",
     "Anchor": "methods",
+    "EncoderStore": "methods",
     "Explanation": "methods",
     "HagMeta": "methods",
     "HagMetaSettings": "methods",
@@ -78,8 +97,12 @@ _PLACES = {
 }
 
 __all__ = [
+    "NO_STORE",
+    "SILENT",
     "Anchor",
     "BaseSession",
+    "DivergenceError",
+    "EncoderStore",
     "Explanation",
     "Graph",
     "GraphClassifier",
@@ -90,6 +113,8 @@ __all__ = [
     "Learner",
     "LearnerState",
     "ModelFolder",
+    "PaperSession",
+    "PooledSession",
     "Progress",
     "Protocol",
     "Session",

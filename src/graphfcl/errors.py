@@ -29,3 +29,9 @@ def did_you_mean(word: str, known: Sequence[str], otherwise: str | None = None, 
     if near:
         return f"did you mean {near[0]!r}?"
     return f"there are {', '.join(known)}." if otherwise is None else otherwise
+
+
+def in_one_line(error: BaseException) -> str:
+    """What an error of somebody else's code says."""
+    text = " ".join(str(error).split())[:200]
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__

@@ -21,23 +21,40 @@ def reference_of(kind: type) -> str:
 def source_hash(kind: type) -> str:
     """SHA-256 of the files behind a class: those of it and its bases, and what these import from beside them.
 
-    Installed packages and this one are not read: a class is hashed with the modules of its own folder or package.
+    Packages that are installed are not read, but for the one that holds the class: theirs are versions, not edits.
+    What a class reads from data files, or imports by a name that it computes, is not seen.
     """
+    own = kind.__module__.split(".")[0]
     digest, read = hashlib.sha256(), 0
     for base in kind.__mro__:
-        if base.__module__.split(".")[0] in (OWN, "builtins", "abc", "typing"):
+        module = sys.modules.get(base.__module__)
+        top = base.__module__.split(".")[0]
+        if top in (OWN, *sys.builtin_module_names, *sys.stdlib_module_names) or base is object:
             continue
-        file = getattr(sys.modules.get(base.__module__), "__file__", None)
+        file = getattr(module, "__file__", None)
         if file is None:
             digest.update(_text_of(base).encode())
-            read += 1
+        elif top == own or not _is_installed(Path(file)):
+            for name, content in _files(_full_name(base.__module__), Path(file)):
+                digest.update(f"{name}:{len(content)}:".encode() + content)
+        else:
             continue
-        for name, content in _files(base.__module__, Path(file)):
-            digest.update(f"{name}:{len(content)}:".encode() + content)
-            read += 1
+        read += 1
     if not read:
         raise InputError(f"{reference_of(kind)} has no source file: define it in a module of your own.")
     return digest.hexdigest()
+
+
+def _is_installed(file: Path) -> bool:
+    return any(part in ("site-packages", "dist-packages") for part in file.parts)
+
+
+def _full_name(module: str) -> str:
+    """A script that was started as ``python -m package.script`` is called ``__main__``; this is its whole name."""
+    if module not in ("__main__", "__mp_main__"):
+        return module
+    spec = getattr(sys.modules.get(module), "__spec__", None)
+    return spec.name if spec is not None and spec.name not in ("__main__", "__mp_main__") else "__main__"
 
 
 def _text_of(kind: type) -> str:
@@ -53,7 +70,7 @@ def _text_of(kind: type) -> str:
 
 def _files(module: str, file: Path) -> list[tuple[str, bytes]]:
     """Name and content of a module's file and of all files beside it that it imports, directly or not."""
-    depth = 0 if module in ("__main__", "__mp_main__") else module.count(".") + (file.name == "__init__.py")
+    depth = module.count(".") + (file.name == "__init__.py")
     root = file.resolve().parents[depth]
     top = module.split(".")[0] if root.name in ("site-packages", "dist-packages") else None
     found: dict[Path, bytes] = {}

@@ -140,7 +140,7 @@ def test_meta_gnn_adapts_from_the_learned_encoder_at_every_session(stream: Strea
     assert learner.stored()["nodes"] == 0, "no node is kept"
     visible, nodes = stream.evaluation_graph(2), stream.queries(2).nodes
     if steps == 0:
-        points = learner.network.embedding(GraphInputs(visible, learner.device)).values[visible.rows(nodes)]
+        points = learner.network.node_embeddings(GraphInputs(visible, learner.device)).values[visible.rows(nodes)]
         assert learner.memory.kept is not None
         nearest = torch.cdist(points, learner.memory.kept).argmin(dim=1)
         assert (learner.scores(visible, nodes).argmax(axis=1) == nearest.numpy()).mean() > 0.99
@@ -186,7 +186,7 @@ def test_gpn_divides_the_valuator_s_scores_by_their_sum(stream: Stream) -> None:
     learner.learn(stream.session(1))
     assert same(before, weights_of(learner)), "nothing is updated at a session"
     visible = stream.evaluation_graph(1)
-    embedding = learner.network.embedding(GraphInputs(visible, learner.device))
+    embedding = learner.network.node_embeddings(GraphInputs(visible, learner.device))
     assert embedding.attention is not None
     rows = torch.from_numpy(visible.rows(stream.session(1).supports))
     values = embedding.attention[rows]

@@ -63,7 +63,7 @@ def test_quantiles_of_equal_weights_are_the_usual_ones() -> None:
 
 def test_the_threshold_keeps_as_many_known_nodes_as_promised() -> None:
     scores, labels = drawn(2, 3000)
-    calibration = Calibration().refit(scores, labels, few_share=0.0)
+    calibration = Calibration().recalibrated(scores, labels, few_share=0.0)
     fresh, fresh_labels = drawn(3, 3000)
     kept = calibration.unknown_scores(fresh) <= calibration.threshold
     assert (balanced_weights(fresh_labels) * kept).sum() == pytest.approx(KEPT, abs=0.02)
@@ -83,18 +83,18 @@ def test_few_shot_classes_soften_the_temperature_and_raise_the_threshold() -> No
     scores[few] = random.normal(size=scores[few].shape) * 2  # no relation to the label
     learned, separations = learn_from_rehearsal((scores[:, :4], labels), (scores, labels), known=4)
     assert set(separations) == {"probability", "score", "energy"}
-    alone = learned.refit(scores[~few], labels[~few], few_share=0.0)
-    mixed = learned.refit(scores[~few], labels[~few], few_share=0.5)
+    alone = learned.recalibrated(scores[~few], labels[~few], few_share=0.0)
+    mixed = learned.recalibrated(scores[~few], labels[~few], few_share=0.5)
     assert mixed.temperature > 1.2 * alone.temperature
     assert alone.threshold == KEPT
-    stranger = replace(learned, few_kept=tuple((LEVELS**3).tolist())).refit(scores[~few], labels[~few], 0.5)
+    stranger = replace(learned, few_kept=tuple((LEVELS**3).tolist())).recalibrated(scores[~few], labels[~few], 0.5)
     assert 0.5 * stranger.threshold + 0.5 * stranger.threshold**3 == pytest.approx(KEPT, abs=0.01)
     assert Calibration.from_json(mixed.as_json()) == mixed
 
 
 def test_unknown_scores_rise_with_strangeness_and_stay_between_0_and_1() -> None:
     scores, labels = drawn(6, 500)
-    calibration = Calibration().refit(scores, labels, 0.0)
+    calibration = Calibration().recalibrated(scores, labels, 0.0)
     found = calibration.unknown_scores(np.concatenate([scores, np.zeros((1, 5)), 100 * np.eye(5)[:1]]))
     assert found.min() >= 0
     assert found.max() <= 1

@@ -3,7 +3,7 @@
 import numpy as np
 
 from graphfcl.production import GraphClassifier
-from graphfcl.production.ledger import Part
+from graphfcl.production.ledger import LabelRole
 from tests.production.models import HIDDEN, members, small_graph
 
 
@@ -11,7 +11,7 @@ def test_all_labelled_nodes_play_a_part_and_a_fifth_is_held_out(start: GraphClas
     graph = small_graph()
     shown = np.flatnonzero(~np.isin(graph.labels, [graph.class_names.index(name) for name in HIDDEN]))
     assert sorted(start.ledger_.nodes.tolist()) == shown.tolist()
-    nodes, columns = start.ledger_.of_part(Part.VALIDATION)
+    nodes, columns = start.ledger_.of_part(LabelRole.VALIDATION)
     sizes = np.bincount(columns)
     for column, name in enumerate(start.classes_):
         assert abs(sizes[column] - len(members(name)) / 5) <= 0.5

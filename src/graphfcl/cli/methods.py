@@ -21,7 +21,7 @@ def list_methods(
         rows = [(method.name, method.title, method.reference) for method in METHODS]
         print_table(("method", "what", "reference"), rows + plug_in_rows())
         return
-    method = method_from(name)
+    method = method_from(name, name)
     settings = method.settings_rows()
     if settings:
         print_table(("setting (--set key=value)", "default", "kind", "what it is"), settings)
@@ -40,7 +40,7 @@ def check(
     from graphfcl.methods import method_from
     from graphfcl.methods.testing import RULES, broken_rules, says
 
-    method = method_from(learner)
+    method = method_from(learner, learner)
     changes = settings_from_options(settings or [])
     method.settings_with(changes)
     broken = 0

@@ -147,7 +147,7 @@ def predict(
     from graphfcl.production import GraphClassifier
     from graphfcl.production.user_tables import read_ids, write_predictions
 
-    _bring(method)
+    _bring(method, model)
     asked = None if nodes is None else read_ids(nodes)
     classifier = GraphClassifier.load(model, version=version, device=usable_device(device))
     found = classifier.predictions(asked)
@@ -172,7 +172,7 @@ def explain(
     from graphfcl.cli.show import print_table
     from graphfcl.production import GraphClassifier
 
-    _bring(method)
+    _bring(method, model)
     found = GraphClassifier.load(model).explain(node, top=top)
     if as_json:
         print(json.dumps(found, indent=1))
@@ -218,7 +218,7 @@ def rollback(
     """Write a new version equal to an old one."""
     from graphfcl.production import ModelFolder
 
-    _bring(method)
+    _bring(method, model)
     number = ModelFolder(model).rollback(version, wait=wait)
     print(f"Version {number} of {model} equals version {version}.")
 
@@ -264,7 +264,7 @@ VERBS = (fit, learn, grow, predict, explain, history, rollback, unlearn, rename,
 @contextmanager
 def _changing(model: Path, wait: float, device: str, method: str | None) -> Iterator["GraphClassifier"]:
     """The newest version, changed into the next one; says what it is when it is safe on the disk."""
-    _bring(method)
+    _bring(method, model)
     from graphfcl.cli.run import usable_device
     from graphfcl.production import ModelFolder
 
@@ -274,9 +274,13 @@ def _changing(model: Path, wait: float, device: str, method: str | None) -> Iter
     print_entries([entry for entry in classifier.history if entry["version"] == classifier.version])
 
 
-def _bring(method: str | None) -> None:
-    """Import the method that the user named, so that the model may name it too."""
+def _bring(method: str | None, model: Path) -> None:
+    """Import the method that the user named, so that the model may name it too; it must be the model's."""
     if method is not None:
         from graphfcl.methods import method_from
+        from graphfcl.production import ModelFolder
 
-        method_from(method)
+        given, folder = method_from(method).name, ModelFolder(model)
+        has = folder.manifest(folder.current())["values"]["method"] if folder.exists() else given
+        if has != given:
+            raise InputError(f"{model} is a model of {has!r}, not of {given!r}: leave --method out, or name its own.")

@@ -1,8 +1,9 @@
 """``--no-NAME``: switch a setting of the method off. Which settings there are, only the method knows."""
 
+import types
 from collections.abc import Sequence
 from dataclasses import fields, is_dataclass
-from typing import Any, get_args, get_type_hints
+from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from graphfcl.errors import InputError, did_you_mean
 
@@ -47,5 +48,5 @@ def _off(name: str, method: str, settings: Any) -> Any:
 
 def _ways_off(kind: Any) -> list[Any]:
     """The values that switch a setting of this type off."""
-    options = get_args(kind) or (kind,)
+    options = get_args(kind) if get_origin(kind) in (Union, types.UnionType) else (kind,)
     return [value for value, option in ((False, bool), (None, type(None))) if option in options]

@@ -13,7 +13,7 @@ import numpy as np
 from graphfcl.datasets import load_dataset
 from graphfcl.errors import InputError
 from graphfcl.experiments.runs import Run, run
-from graphfcl.methods import Learner, Progress, find_method
+from graphfcl.methods import Learner, Progress, as_tuples, find_method
 from graphfcl.stream import Stream, make_stream
 
 EMBEDDED_NODES = 1500  # at most so many nodes are in an embedding picture
@@ -87,9 +87,7 @@ def run_cell(
             "the new code."
         )
     stream = cell_stream(cell, data_dir)
-    settings = {
-        key: tuple(map(tuple, value)) if isinstance(value, list) else value for key, value in cell.settings.items()
-    }
+    settings = {key: as_tuples(value) for key, value in cell.settings.items()}
     after: Callable[[Learner], dict[str, Any]] | None = None
     if cell.embed:
 

@@ -21,7 +21,7 @@ from graphfcl.version import __version__
 class EncoderFolder(EncoderStore):
     """A folder with one file per encoder. Whoever comes first computes it; others who ask meanwhile wait."""
 
-    def __init__(self, folder: str | Path, stream: Stream) -> None:
+    def __init__(self, folder: str | Path, stream: Stream, source: str = "") -> None:
         self.folder = Path(folder)
         self.stream_key = {
             "graph": stream.graph.sha256,
@@ -29,6 +29,7 @@ class EncoderFolder(EncoderStore):
             "stream_seed": stream.seed,
             "graphfcl": __version__,
             "torch": torch.__version__,
+            **({"source": source} if source else {}),
         }
 
     def get(self, key: dict[str, Any], compute: Callable[[], Tensors]) -> Tensors:

@@ -38,10 +38,7 @@ class Grid:
                 raise InputError(
                     f"{folder} holds a grid {self.name!r} of kind {before.kind}: give this one another name."
                 )
-            # Of a method whose code was edited, only cells of the new code stay.
-            now = {replace(cell, source="").key for cell in self.cells}
-            kept = [cell for cell in before.cells if not cell.source or replace(cell, source="").key not in now]
-            cells = {cell.key: cell for cell in kept} | cells
+            cells = {cell.key: cell for cell in before.cells} | cells
             commands = [*before.command.splitlines(), *commands]
         values = {
             "name": self.name,
@@ -50,6 +47,18 @@ class Grid:
             "cells": [cell.as_json() for cell in cells.values()],
         }
         write_bytes(path, json.dumps(values, indent=1).encode())
+        self._drop_older_code(Path(folder))
+
+    def _drop_older_code(self, folder: Path) -> None:
+        """Of a method whose code was edited, only cells of the new code stay, or a row would mix the two."""
+        now = {cell.method: cell.source for cell in self.cells if cell.source}
+        for path in sorted((folder / "grids").glob("*.json")):
+            values = json.loads(path.read_bytes())
+            kept = [
+                cell for cell in values["cells"] if now.get(cell["method"], cell.get("source")) == cell.get("source")
+            ]
+            if len(kept) < len(values["cells"]):
+                write_bytes(path, json.dumps({**values, "cells": kept}, indent=1).encode())
 
 
 def _with_source(cell: Cell) -> Cell:

@@ -12,7 +12,7 @@ from graphfcl.experiments.cells import Cell
 from graphfcl.experiments.grid import Grid
 from graphfcl.experiments.paper_grids import KINDS
 from graphfcl.files import read_bytes
-from graphfcl.methods import find_method
+from graphfcl.methods import as_tuples, find_method
 
 RULE_KEYS = ("sessions", "base", "pseudo_novel", "novel")
 LISTED_RULES = {"protocols": "name", "tracks": "track", "ways": "way", "shots": "shot"}  # key of the file → rule
@@ -99,7 +99,7 @@ class _GridFile:
         if not self.values.get("datasets") or not rows:
             raise InputError(f"{self.path} needs `datasets` and either `methods` or `[[variants]]`.")
         for _, method, settings in rows:
-            find_method(method).settings_with(settings)
+            find_method(method).settings_with({key: as_tuples(value) for key, value in settings.items()})
         return rows
 
     def rules(self) -> list[dict[str, Any]]:

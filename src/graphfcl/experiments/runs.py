@@ -97,7 +97,7 @@ def run(
         progress=recorder,
         done=recorder.evaluation,
         on_session=lambda so_far: recorder.session(learner, so_far),
-        encoders=NO_STORE if encoders is None else EncoderFolder(encoders, job.stream),
+        encoders=NO_STORE if encoders is None else EncoderFolder(encoders, job.stream, method.source),
     )
     result = {**identity, **result_values(evaluation, job, learner), "versions": versions(job.device)}
     result["total_seconds"] = recorder.elapsed()
@@ -157,7 +157,9 @@ class _Recorder(Progress):
         path = self.folder / CHECKPOINT_FILE
         state, values = load_checkpoint(path)
         if values["identity"] != self.identity:
-            raise InputError(f"{path} belongs to another run: repeat its options, or choose another --out.")
+            edited = values["identity"].get("source") != self.identity.get("source")
+            mend = "the code of its method was edited, so choose" if edited else "repeat its options, or choose"
+            raise InputError(f"{path} belongs to another run: {mend} another --out.")
         learner.load_state(state)
         self.earlier = values["elapsed"]
         if values["confusions"]:

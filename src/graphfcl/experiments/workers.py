@@ -22,7 +22,7 @@ from graphfcl.errors import GraphfclError, GraphfclWarning, InputError, did_you_
 from graphfcl.experiments.cells import Cell, run_cell
 from graphfcl.experiments.grid import Grid, GridStatus, load_grids
 from graphfcl.experiments.store import CellStore
-from graphfcl.methods import Learner, outside_methods, register_method
+from graphfcl.methods import Learner, find_method, outside_methods, register_method
 
 DEATHS = 3  # a cell whose process died so often is given up
 LOOK_EVERY = 0.25  # seconds
@@ -75,6 +75,9 @@ def run_grid(
     status = _look(store, grid, GridStatus(len(grid.cells)))
     if status.settled:
         return status
+    for cell in grid.cells:
+        if not store.settled(cell):
+            find_method(cell.method, cell.source)  # one that is missing is said now, not once for every cell
     threads = max(1, (os.cpu_count() or 1) // jobs)
     crew = _Crew(grid, store, Workshop(Path(folder), device, data_dir, threads, _outside(grid)), start_method)
     begun, at_start = time.monotonic(), status.done
@@ -102,7 +105,14 @@ def run_grid(
 def _outside(grid: Grid) -> tuple[type[Learner], ...]:
     """The learner classes from outside that a grid names, as far as they are known here."""
     names = {cell.method for cell in grid.cells}
-    return tuple(method.learner for method in outside_methods() if method.name in names)
+    learners = tuple(method.learner for method in outside_methods() if method.name in names)
+    for learner in learners:
+        if "<locals>" in learner.__qualname__:
+            raise InputError(
+                f"{learner.__qualname__} is defined inside a function, where processes cannot find it: define it at "
+                "the top of a module."
+            )
+    return learners
 
 
 def _check_start_method(start_method: str, device: str) -> None:
@@ -164,7 +174,8 @@ class _Crew:
                 self.store.fail(victim, f"its process died {DEATHS} times (killed, or out of memory)")
         if self.idle_deaths > DEATHS:
             raise InputError(
-                f"processes cannot work in {self.workshop.folder}: check its rights and the free space there."
+                f"processes cannot work in {self.workshop.folder}: check its rights, the free space there, and that "
+                "the modules of your own methods can still be imported."
             )
 
     def stop(self) -> None:

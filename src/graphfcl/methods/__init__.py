@@ -29,7 +29,7 @@ from graphfcl.methods.registry import (
     plug_in_rows,
     register_method,
 )
-from graphfcl.methods.settings import flat_settings, settings_as_json
+from graphfcl.methods.settings import as_tuples, flat_settings, settings_as_json
 
 __all__ = [
     "LEARNERS",
@@ -47,6 +47,7 @@ __all__ = [
     "Method",
     "Progress",
     "Tensors",
+    "as_tuples",
     "find_method",
     "flat_settings",
     "import_method",

@@ -162,7 +162,7 @@ class Cec(EpisodicLearner):
         return nn.functional.cross_entropy(self.network.logits(queries, prototypes), labels)
 
     def _validate(self, inputs: GraphInputs, validation: ValidationSessions) -> float:
-        embedding = self.network.embedding(inputs)
+        embedding = self.network.node_embeddings(inputs)
 
         def predict(train: Labelled, supports: Labelled, class_count: int, nodes: np.ndarray) -> np.ndarray:
             prototypes = self.network.prototypes(embedding, train, supports, class_count)
@@ -172,11 +172,11 @@ class Cec(EpisodicLearner):
         return validation.score(predict)
 
     def _finish(self, inputs: GraphInputs) -> None:
-        self.memory.keep(self.memory.prototypes(self.network, self._embedding(inputs), len(self.classes_)))
+        self.memory.keep(self.memory.prototypes(self.network, self._node_embeddings(inputs), len(self.classes_)))
         self.network.requires_grad_(False)
 
     def _score_all(self, inputs: GraphInputs) -> torch.Tensor:
-        embedding = self._embedding(inputs)
+        embedding = self._node_embeddings(inputs)
         prototypes = self.memory.prototypes(self.network, embedding, len(self.classes_))
         return self.network.all_logits(embedding.values, prototypes)
 

@@ -130,6 +130,8 @@ class Learner(ABC):
         super().__init_subclass__(**options)
         if "name" not in vars(cls):
             cls.name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "-", cls.__name__.strip("_")).lower()
+        if "reference" not in vars(cls):
+            cls.reference = ""
         if "title" not in vars(cls):
             cls.title = (vars(cls).get("__doc__") or "").strip().split("\n")[0]
 
@@ -179,11 +181,19 @@ class Learner(ABC):
 
     def load_state(self, state: LearnerState) -> None:
         """Become the learner that ``state`` was taken from; its method, settings and seed must be those of this one."""
-        wanted = {"method": self.name, "settings": self.settings_as_json(), "seed": self.seed}
-        if any(state.values.get(key) != value for key, value in wanted.items()):
-            raise InputError("the saved learner has another method, seed or settings than this one: use the same ones.")
+        self.refuse_another(state.values)
         self.classes_ = tuple(state.values["classes"])
         read_learned(self, state.tensors, state.values["learned"])
+
+    def refuse_another(self, saved: dict[str, Any]) -> None:
+        """Refuse the values of a state of another method, seed or settings.
+
+        A setting that the saved learner does not know yet must have its default here.
+        """
+        settings = {**settings_as_json(type(self.settings)()), **(saved.get("settings") or {})}
+        found = (saved.get("method"), settings, saved.get("seed"))
+        if found != (self.name, self.settings_as_json(), self.seed):
+            raise InputError("the saved learner has another method, seed or settings than this one: use the same ones.")
 
     def stored(self) -> dict[str, int]:
         """Bytes kept between sessions, by kind: ``nodes`` (numbers and labels), ``features``, ``embeddings``,

@@ -191,7 +191,7 @@ class MetaGnn(EpisodicLearner):
         self, inputs: GraphInputs, validation: ValidationSessions, steps: int, rate: float, draws: int
     ) -> float:
         """The validation score after the last session with so many steps; −∞ if they diverge."""
-        embedding = self.network.embedding(inputs)
+        embedding = self.network.node_embeddings(inputs)
         rows = inputs.visible.rows(validation.asked[0])
         scores = []
         for draw in range(draws):
@@ -227,7 +227,7 @@ class MetaGnn(EpisodicLearner):
             self.fine_tuning.choose(score, progress)
 
     def _finish(self, inputs: GraphInputs) -> None:
-        self.memory.keep(self.memory.prototypes(self.network, self._embedding(inputs), len(self.classes_)))
+        self.memory.keep(self.memory.prototypes(self.network, self._node_embeddings(inputs), len(self.classes_)))
 
     # Incremental sessions
 

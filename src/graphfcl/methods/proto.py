@@ -17,7 +17,7 @@ from graphfcl.methods.bases.encoder_learner import EncoderLearner
 from graphfcl.methods.bases.settings import EncoderSettings
 from graphfcl.methods.learner import Progress
 from graphfcl.methods.shared.prototype_memory import PrototypeMemory
-from graphfcl.methods.shared.prototype_network import Embedding, PrototypeNetwork
+from graphfcl.methods.shared.prototype_network import NodeEmbeddings, PrototypeNetwork
 from graphfcl.nn import Encoder, GraphInputs
 from graphfcl.stream import BaseSession, Session
 
@@ -46,20 +46,20 @@ class ProtoGcn(EncoderLearner):
         return PrototypeNetwork(encoder)
 
     def _train(self, base: BaseSession, inputs: GraphInputs, progress: Progress) -> None:  # noqa: ARG002
-        self.memory.finish(self.network, lambda: self._embedding(inputs), self.track, len(self.classes_))
+        self.memory.finish(self.network, lambda: self._node_embeddings(inputs), self.track, len(self.classes_))
 
     def _keeps_weights(self) -> bool:
         return True
 
     def _learn(self, session: Session, inputs: GraphInputs) -> None:
         count = len(self.classes_)
-        self.memory.learn(session, self.network, lambda: self._embedding(inputs), self.sizes.many, count)
+        self.memory.learn(session, self.network, lambda: self._node_embeddings(inputs), self.sizes.many, count)
 
     def _score_all(self, inputs: GraphInputs) -> torch.Tensor:
-        return self.memory.scores(self.network, self._embedding(inputs), len(self.classes_))
+        return self.memory.scores(self.network, self._node_embeddings(inputs), len(self.classes_))
 
-    def _embedding(self, inputs: GraphInputs) -> Embedding:
-        return self.network.embedding(inputs, self.cache.embeddings(inputs))
+    def _node_embeddings(self, inputs: GraphInputs) -> NodeEmbeddings:
+        return self.network.node_embeddings(inputs, self.cache.embeddings(inputs))
 
 
 class ProtoGat(ProtoGcn):

@@ -11,11 +11,12 @@ import inspect
 import os
 import re
 import sys
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from importlib.metadata import EntryPoint, entry_points
 from typing import Any, TypeVar
+from weakref import WeakKeyDictionary
 
-from graphfcl.errors import InputError, did_you_mean
+from graphfcl.errors import InputError, did_you_mean, in_one_line
 from graphfcl.methods.anchor import Anchor
 from graphfcl.methods.cec import Cec
 from graphfcl.methods.er_gnn import ErGnn
@@ -27,7 +28,7 @@ from graphfcl.methods.joint import Joint
 from graphfcl.methods.learner import Learner
 from graphfcl.methods.meta_gnn import MetaGnn
 from graphfcl.methods.proto import ProtoGat, ProtoGcn
-from graphfcl.methods.settings import SettingRow, settings_rows, with_changes
+from graphfcl.methods.settings import SettingRow, flat_settings, settings_as_json, settings_rows, with_changes
 from graphfcl.source_code import reference_of, source_hash
 
 GROUP = "graphfcl.methods"
@@ -86,6 +87,10 @@ METHODS: tuple[Method, ...] = tuple(Method(learner) for learner in LEARNERS)
 ALIASES = {"ours": "anchor"}
 
 _registered: dict[str, Method] = {}  # by name; what this process brought from outside
+_written: dict[
+    str, Method
+] = {}  # by the reference that a user wrote, which may name a class that is imported elsewhere
+_hashes: WeakKeyDictionary[type, str] = WeakKeyDictionary()  # of the code in memory: a file may be edited later
 
 Kind = TypeVar("Kind", bound=type[Learner])
 
@@ -96,14 +101,14 @@ def find_method(name: str, source: str = "") -> Method:
     source: what a file says of where the method comes from; it is named in the message if the method is missing.
     """
     known = {method.name: method for method in METHODS} | _registered
-    by_reference = {reference_of(method.learner): method for method in _registered.values()}
+    by_reference = _written | {reference_of(method.learner): method for method in _registered.values()}
     found = known.get(ALIASES.get(name, name)) or by_reference.get(name)
     if found is not None:
         return found
-    for point in _plug_ins():
-        if name in (point.name, point.value):
-            return _loaded(point)
     origin = source.partition("@")[0] or (name if ":" in name else "")
+    for point in _plug_ins():
+        if name in (point.name, point.value) or origin == point.value:
+            return _loaded(point)
     if origin:
         raise InputError(
             f"the method {name!r} comes from outside graphfcl ({origin}) and is not known here: if you trust it, add "
@@ -127,14 +132,19 @@ def register_method(learner: Kind) -> Kind:
     elif there is not None and reference_of(there.learner) != reference:
         taken = f"{reference_of(there.learner)} has that name already"
     else:
-        _registered[learner.name] = Method(learner, f"{reference}@{source_hash(learner)[:16]}")
+        if learner not in _hashes:
+            _hashes[learner] = source_hash(learner)
+        _registered[learner.name] = Method(learner, f"{reference}@{_hashes[learner][:16]}")
         return learner
     raise InputError(f"{reference} is called {learner.name!r}, but {taken}: give it another `name`.")
 
 
-def import_method(reference: str) -> Method:
-    """The method ``module:Class`` that a user named on the command line; the current folder is on the path then."""
-    where = f"--method {reference}"
+def import_method(reference: str, where: str | None = None) -> Method:
+    """The method ``module:Class`` that a user named on the command line; the current folder is on the path then.
+
+    where: how the user wrote it, for messages.
+    """
+    where = where or f"--method {reference}"
     module_name, _, class_name = reference.partition(":")
     if not module_name or not class_name:
         raise InputError(f"{where}: write it as module:Class.")
@@ -143,10 +153,9 @@ def import_method(reference: str) -> Method:
     try:
         module = importlib.import_module(module_name)
     except (Exception, SystemExit) as error:  # whatever a module of somebody else does when it is imported
-        raise InputError(
-            f"{where}: {module_name} cannot be imported ({_said(error)}): run from the folder that holds it, or "
-            "install it."
-        ) from error
+        missing = isinstance(error, ModuleNotFoundError) and error.name == module_name.split(".")[0]
+        mend = "run from the folder that holds it, or install it" if missing else "mend it, or what it needs"
+        raise InputError(f"{where}: {module_name} cannot be imported ({in_one_line(error)}): {mend}.") from error
     found: Any = module
     for part in class_name.split("."):
         found = getattr(found, part, None)
@@ -158,12 +167,13 @@ def import_method(reference: str) -> Method:
     for method in METHODS:
         if method.learner is found:
             return method
-    return _registered[register_method(found).name]
+    _written[reference] = _registered[register_method(found).name]
+    return _written[reference]
 
 
-def method_from(text: str) -> Method:
-    """What a user may write for ``--method``: a name, or ``module:Class`` of their own."""
-    return import_method(text) if ":" in text else find_method(text)
+def method_from(text: str, where: str | None = None) -> Method:
+    """What a user may write for a method: a name, or ``module:Class`` of their own."""
+    return import_method(text, where) if ":" in text else find_method(text)
 
 
 def outside_methods() -> tuple[Method, ...]:
@@ -198,14 +208,22 @@ def refuse_no_learner(found: Any, where: str) -> None:
         raise InputError(f"{where}: settings_type of {name} is no dataclass: make it a frozen dataclass.")
     if not settings.__dataclass_params__.frozen:  # type: ignore[attr-defined]
         raise InputError(f"{where}: settings of {name} can be changed: write @dataclass(frozen=True).")
+    bare = [field.name for field in fields(settings) if field.default is MISSING and field.default_factory is MISSING]
+    if bare:
+        raise InputError(f"{where}: give every setting of {name} a default ({', '.join(bare)}).")
     try:
-        settings()
-    except TypeError as error:
-        lacking = ", ".join(field.name for field in fields(settings))
-        raise InputError(f"{where}: give every setting of {name} a default ({lacking}).") from error
+        defaults = settings()
+        same = with_changes(defaults, flat_settings(settings_as_json(defaults)), found.name) == defaults
+    except Exception as error:  # whatever somebody else's settings do
+        raise InputError(f"{where}: the default settings of {name} cannot be made ({in_one_line(error)}).") from error
+    if not same:
+        raise InputError(
+            f"{where}: the settings of {name} are not the same after they have been through JSON: use numbers, texts, "
+            "None, tuples of these, and dataclasses of these."
+        )
     try:
-        inspect.signature(found).bind(settings(), seed=0, device="cpu")
-    except TypeError as error:
+        inspect.signature(found).bind(defaults, seed=0, device="cpu")
+    except (TypeError, ValueError) as error:
         raise InputError(f"{where}: {name} must take (settings, *, seed, device), as Learner does.") from error
 
 
@@ -223,11 +241,6 @@ def _loaded(point: EntryPoint) -> Method:
     try:
         learner = point.load()
     except (Exception, SystemExit) as error:  # a broken plug-in breaks nothing else
-        raise InputError(f"{where} cannot be imported ({_said(error)}): mend or remove its package.") from error
+        raise InputError(f"{where} cannot be imported ({in_one_line(error)}): mend or remove its package.") from error
     refuse_no_learner(learner, where)
     return _registered[register_method(learner).name]
-
-
-def _said(error: BaseException) -> str:
-    text = str(error).strip()
-    return f"{type(error).__name__}: {text.splitlines()[0]}" if text else type(error).__name__

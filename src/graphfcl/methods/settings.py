@@ -38,7 +38,7 @@ def flat_settings(values: dict[str, Any]) -> dict[str, Any]:
         if isinstance(value, dict):
             flat |= {f"{key}.{inner}": each for inner, each in flat_settings(value).items()}
         else:
-            flat[key] = _tuples(value)
+            flat[key] = as_tuples(value)
     return flat
 
 
@@ -101,8 +101,9 @@ def require_choice(name: str, value: str, allowed: Sequence[str]) -> None:
         raise InputError(f"{name} is {value!r}; there are {', '.join(allowed)}.")
 
 
-def _tuples(value: Any) -> Any:
-    return tuple(_tuples(each) for each in value) if isinstance(value, list) else value
+def as_tuples(value: Any) -> Any:
+    """Lists, at any depth, as the tuples that settings hold."""
+    return tuple(as_tuples(each) for each in value) if isinstance(value, list) else value
 
 
 def _rows(settings: Any, prefix: str) -> list[SettingRow]:

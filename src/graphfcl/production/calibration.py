@@ -57,7 +57,7 @@ class Calibration:
         strange = find_strangeness(self.unknown_by).of(scores / self.temperature)
         return np.interp(strange, self.strangeness, QUANTILES, left=0.0, right=1.0)
 
-    def refit(self, scores: np.ndarray, columns: np.ndarray, few_share: float) -> "Calibration":
+    def recalibrated(self, scores: np.ndarray, columns: np.ndarray, few_share: float) -> "Calibration":
         """Temperature and threshold for the current model.
 
         scores: (v, columns) of the validation nodes. columns: (v,) their true columns.

@@ -4,17 +4,18 @@ Tensors that rarely change have a file of their own, so that a version shares it
 """
 
 import io
+import warnings
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from graphfcl.errors import InputError
+from graphfcl.errors import GraphfclWarning, InputError
 from graphfcl.graph import TextWeights
-from graphfcl.methods import LearnerState, find_method, flat_settings
+from graphfcl.methods import LearnerState, Method, find_method, flat_settings
 from graphfcl.production.calibration import Calibration
 from graphfcl.production.growing_graph import GrowingGraph
-from graphfcl.production.ledger import Ledger, Part
+from graphfcl.production.ledger import LabelRole, Ledger
 from graphfcl.production.model_parts import Configuration, ModelParts
 
 Files = dict[str, bytes]
@@ -71,6 +72,7 @@ def decode(files: Files, values: dict[str, Any], *, device: str) -> ModelParts:
 
     try:
         method = find_method(str(values["method"]), str(values.get("source", "")))
+        _warn_of_other_code(method, str(values.get("source", "")))
         configuration = Configuration(
             method=method.name,
             settings=flat_settings(values["settings"]),
@@ -97,6 +99,16 @@ def _origin(method: str) -> dict[str, str]:
     """Where a method from outside comes from, so that a reader who lacks it can be told; it is never imported."""
     source = find_method(method).source
     return {"source": source} if source else {}
+
+
+def _warn_of_other_code(method: Method, source: str) -> None:
+    if method.source != source:
+        warnings.warn(
+            f"the model was saved by other code of {method.name} ({source or 'graphfcl'}; here {method.source}): it "
+            "may answer otherwise than it did.",
+            GraphfclWarning,
+            2,
+        )
 
 
 def _first_line(error: BaseException) -> str:
@@ -175,7 +187,7 @@ def _encode_ledger(ledger: Ledger, graph: GrowingGraph) -> bytes:
         {
             "node": pa.array(graph.ids[graph.visible.rows(ledger.nodes)]),
             "class": pa.array(names, pa.string()),
-            "part": pa.array([Part(part).name.lower() for part in ledger.parts.tolist()], pa.string()),
+            "part": pa.array([LabelRole(part).name.lower() for part in ledger.parts.tolist()], pa.string()),
             "number": pa.array(ledger.nodes),
             "column": pa.array(ledger.columns),
         }
@@ -191,7 +203,7 @@ def _decode_ledger(content: bytes, names: tuple[str | None, ...], session_zero_c
 
     try:
         table = parquet.read_table(io.BytesIO(content))
-        kinds = {part.name.lower(): int(part) for part in Part}
+        kinds = {part.name.lower(): int(part) for part in LabelRole}
         parts = np.array([kinds[part] for part in table["part"].to_pylist()], dtype=np.int8)
         nodes, columns = (table[name].to_numpy().astype(np.int64) for name in ("number", "column"))
     except pa.ArrowException as error:

@@ -14,7 +14,7 @@ from graphfcl.production.growing_graph import GrowingGraph
 LISTED = 20  # offending lines named in a message
 
 
-class Part(IntEnum):
+class LabelRole(IntEnum):
     """What a labelled node is for: training session 0, validation, or a class learned later."""
 
     TRAIN = 0
@@ -35,7 +35,7 @@ class Support:
 class Ledger:
     """Immutable: every change makes a new ledger.
 
-    nodes, columns, parts: (m,) the labelled nodes, the learner's columns of their classes, and :class:`Part`.
+    nodes, columns, parts: (m,) the labelled nodes, the learner's columns of their classes, and :class:`LabelRole`.
     names: what the class of each column is called; None if it is retired. Two columns of one name are one class: that
         is how classes are merged if the learner cannot be restated.
     session_zero_columns: how many of the columns are of session 0; they come first.
@@ -50,7 +50,9 @@ class Ledger:
     @classmethod
     def of(cls, train: Labelled, validation: Labelled, names: Sequence[str]) -> "Ledger":
         """The ledger after session 0."""
-        parts = [np.full(part[0].size, kind) for kind, part in ((Part.TRAIN, train), (Part.VALIDATION, validation))]
+        parts = [
+            np.full(part[0].size, kind) for kind, part in ((LabelRole.TRAIN, train), (LabelRole.VALIDATION, validation))
+        ]
         return cls(
             nodes=np.concatenate([train[0], validation[0]]),
             columns=np.concatenate([train[1], validation[1]]),
@@ -84,14 +86,14 @@ class Ledger:
             raise InputError(f"the model knows no class {name!r}: {hint}")
         return column
 
-    def of_part(self, part: Part) -> Labelled:
+    def of_part(self, part: LabelRole) -> Labelled:
         """Nodes and columns of one part."""
         here = self.parts == part
         return self.nodes[here], self.columns[here]
 
     def knowledge(self) -> tuple[Labelled, Labelled]:
         """What a learner is restated with: labelled nodes of the columns of session 0, and those of later columns."""
-        used = self.parts != Part.VALIDATION
+        used = self.parts != LabelRole.VALIDATION
         first = used & (self.columns < self.session_zero_columns)
         later = used & (self.columns >= self.session_zero_columns)
         return (self.nodes[first], self.columns[first]), (self.nodes[later], self.columns[later])
@@ -137,7 +139,7 @@ class Ledger:
             self,
             nodes=np.concatenate([self.nodes, nodes]),
             columns=np.concatenate([self.columns, columns]),
-            parts=np.concatenate([self.parts, np.full(nodes.size, Part.SUPPORT, dtype=np.int8)]),
+            parts=np.concatenate([self.parts, np.full(nodes.size, LabelRole.SUPPORT, dtype=np.int8)]),
             names=(*self.names, *new_names),
         )
 

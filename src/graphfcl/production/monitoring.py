@@ -8,7 +8,7 @@ from graphfcl.arrays import rank_in_run
 from graphfcl.graph import VisibleGraph
 from graphfcl.methods import Learner
 from graphfcl.production.history import History, last_accuracy
-from graphfcl.production.ledger import Ledger, Part
+from graphfcl.production.ledger import LabelRole, Ledger
 
 FOLDS = 20  # of leave-one-out; a class with more supports leaves out several at a time
 
@@ -33,7 +33,7 @@ def leave_one_out(
     learner cannot be restated.
     """
     class_of_column = ledger.class_of_column()
-    later = np.flatnonzero((ledger.columns >= ledger.session_zero_columns) & (ledger.parts != Part.VALIDATION))
+    later = np.flatnonzero((ledger.columns >= ledger.session_zero_columns) & (ledger.parts != LabelRole.VALIDATION))
     later = later[class_of_column[ledger.columns[later]] >= 0]
     order = later[np.argsort(ledger.columns[later], kind="stable")]
     columns = ledger.columns[order]

@@ -8,6 +8,7 @@ import numpy as np
 
 from graphfcl.errors import InputError
 from graphfcl.files import canonical_json, safetensors_header, sha256_of, write_bytes
+from graphfcl.methods import find_method
 from graphfcl.production.codec import FILES
 from graphfcl.production.model_parts import ModelParts
 
@@ -25,7 +26,7 @@ class VersionCache:
         tensors = {"table": parts.learner.embeddings(parts.graph.visible), "scores": scores}
         tensors = {name: np.ascontiguousarray(tensor) for name, tensor in tensors.items()}
         digest = sha256_of(b"".join(tensor.tobytes() for tensor in tensors.values()))
-        content = save(tensors, {"key": _key(manifest), "sha256": digest})
+        content = save(tensors, {"key": _key(manifest, parts), "sha256": digest})
         with suppress(InputError):  # it can be computed again
             write_bytes(self.path, content)
 
@@ -37,7 +38,7 @@ class VersionCache:
         try:
             content = self.path.read_bytes()
             header = safetensors_header(content)
-            if header["key"] != _key(manifest):
+            if header["key"] != _key(manifest, parts):
                 return None
             tensors = load(content)
             if header["sha256"] != sha256_of(tensors["table"].tobytes() + tensors["scores"].tobytes()):
@@ -48,7 +49,9 @@ class VersionCache:
         return tensors["scores"]
 
 
-def _key(manifest: dict[str, Any]) -> str:
-    """Equal for versions with equal embeddings and scores."""
+def _key(manifest: dict[str, Any], parts: ModelParts) -> str:
+    """Equal for versions with equal embeddings and scores; edited code of a method from outside gives others."""
     files = {name: manifest["files"][name] for name in FILES if name != "ledger"}
-    return sha256_of(canonical_json([files, manifest["values"]["method"], manifest["values"]["learner"]]))
+    source = find_method(parts.configuration.method).source
+    known = [files, manifest["values"]["method"], manifest["values"]["learner"], *([source] if source else [])]
+    return sha256_of(canonical_json(known))

@@ -81,7 +81,7 @@ class Block:
     reference: the row others are compared with: that of ``REFERENCE_METHOD`` where it is there, else the last one that
         uses no pool labels.
     failures: (row, seed, error) of cells that failed. missing: cells that have not run.
-    source: the dataset as its cells name it, which for a user's own graph is a path.
+    dataset_path: the dataset as its cells name it, which for a user's own graph is a path.
     """
 
     grid: Grid
@@ -90,7 +90,7 @@ class Block:
     rows: tuple[Row, ...]
     failures: tuple[tuple[str, int, str], ...]
     missing: int
-    source: str = ""
+    dataset_path: str = ""
 
     @property
     def title(self) -> str:

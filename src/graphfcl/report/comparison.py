@@ -143,12 +143,12 @@ def _improvement(reference: Row, row: Row, key: str) -> float | None:
 def _printed(block: Block, sessions: int) -> tuple[PrintedFigures, ...]:
     """The paper's own figures, where dataset, rules and sessions are the paper's."""
     rules = (block.protocol["name"], block.protocol["track"], block.protocol["way"], block.protocol["shot"])
-    paper_rules = ("paper", "transductive", *PRINTED_RULES.get(block.source, (0, 0)))
+    paper_rules = ("paper", "transductive", *PRINTED_RULES.get(block.dataset_path, (0, 0)))
     if rules != paper_rules or sessions != PRINTED_SESSIONS:
         return ()
     tables = paper_tables()
-    source = tables["table2"].get(block.source, {}) if block.grid.kind == "table2" else {}
-    if block.grid.kind == "table3" and block.source == "amazon-clothing":
+    source = tables["table2"].get(block.dataset_path, {}) if block.grid.kind == "table2" else {}
+    if block.grid.kind == "table3" and block.dataset_path == "amazon-clothing":
         source = tables["table3"]
     found = [(row.name, source[row.name]) for row in block.rows if row.name in source]
     return tuple(PrintedFigures(name, tuple(one["accuracy"]), one["pd"], one["rpd"]) for name, one in found)

@@ -87,22 +87,24 @@ class Anchors:
         return self.sums / self.counts.clamp(min=1e-6)[:, None]
 
     @torch.no_grad()
-    def transduced(self, table: torch.Tensor, around: Surroundings, settings: Any) -> tuple[torch.Tensor, torch.Tensor]:
+    def transduced(
+        self, embeddings: torch.Tensor, around: Surroundings, settings: Any
+    ) -> tuple[torch.Tensor, torch.Tensor]:
         """(n, C) posteriors of every visible node, and the (C, D) directions μ_c/ℓ_c they came from.
 
-        table: (n, D) x of all visible nodes. A class without a label takes no part.
+        embeddings: (n, D) x of all visible nodes. A class without a label takes no part.
         """
         directions = _directions(self._means(), self.counts, settings)
-        posterior = around.posterior(_logits(table, directions, self.counts, settings.temperature), None)
+        posterior = around.posterior(_logits(embeddings, directions, self.counts, settings.temperature), None)
         for _ in range(settings.rounds):
             found = torch.zeros_like(self.sums)
-            for start in range(0, len(table), CHUNK):
+            for start in range(0, len(embeddings), CHUNK):
                 part = slice(start, start + CHUNK)
-                found += (posterior[part].T @ table[part].float()).double()
+                found += (posterior[part].T @ embeddings[part].float()).double()
             weights = self.counts + posterior.sum(dim=0).double() * (self.counts > 0)
             means = (self.sums + found) / weights.clamp(min=1e-6)[:, None]
             directions = _directions(means, weights, settings)
-            posterior = around.posterior(_logits(table, directions, self.counts, settings.temperature), posterior)
+            posterior = around.posterior(_logits(embeddings, directions, self.counts, settings.temperature), posterior)
         return posterior, directions
 
     def tensors(self) -> dict[str, torch.Tensor]:

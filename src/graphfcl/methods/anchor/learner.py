@@ -128,7 +128,7 @@ class Anchor(EncoderLearner):
         features, frame = inputs.visible.features, self.known.frame
         steps, scales = leading_vectors(features, self._rank(features.shape[1]), self.seed)
         frame |= {"basis": (steps * scales).to(self.device), "basis.scales": scales.to(self.device)}
-        self.known.neighbourhood = self._choose(base, inputs, progress)
+        self.known.neighbourhood = self._choose_neighbourhood(base, inputs, progress)
         blocks = self._blocks(inputs, None)
         frame |= {f"centre.{place}": block.mean(dim=0) for place, block in enumerate(blocks)}
         rows = torch.from_numpy(inputs.visible.rows(base.train)).to(self.device)
@@ -144,7 +144,7 @@ class Anchor(EncoderLearner):
             rank -= 16
         return rank
 
-    def _choose(self, base: BaseSession, inputs: GraphInputs, progress: Progress) -> Neighbourhood:
+    def _choose_neighbourhood(self, base: BaseSession, inputs: GraphInputs, progress: Progress) -> Neighbourhood:
         """Held-out classes arrive in validation sessions, on the blocks that no label touched."""
         candidates = self.settings.neighbourhoods()
         # No label touched these blocks, so every pseudo-novel class can stand for a novel one.

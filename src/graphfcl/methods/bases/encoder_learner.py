@@ -14,7 +14,6 @@ from graphfcl.graph import VisibleGraph
 from graphfcl.measures import balanced_accuracy, confusion_matrix
 from graphfcl.methods.bases.settings import EncoderSettings
 from graphfcl.methods.learner import NO_STORE, SILENT, EncoderStore, Labelled, Learner, LearnerState, Progress, Tensors
-from graphfcl.methods.settings import settings_as_json
 from graphfcl.methods.shared.embedding_cache import EmbeddingCache
 from graphfcl.methods.shared.parts import ClassMemory, Part
 from graphfcl.methods.shared.pretraining import Pretraining
@@ -196,7 +195,10 @@ class EncoderLearner(Learner):
     def scores(self, visible: VisibleGraph, nodes: np.ndarray) -> np.ndarray:
         # All nodes are scored at once, whatever is asked: products of other shapes differ in their last digits.
         with torch.no_grad():
-            return self.cache.scores(visible, self._score_all)[visible.rows(nodes)]
+            found = self.cache.scores(visible, self._score_all)[visible.rows(nodes)]
+        if self.stage != Stage.READY:
+            self.cache.classes_changed()
+        return found
 
     def _embed(self, inputs: GraphInputs, rows: np.ndarray | None = None) -> torch.Tensor:
         """(r, width) of some rows or of all: what scores need to know of them, the encoder's output first."""
@@ -210,7 +212,8 @@ class EncoderLearner(Learner):
     def embeddings(self, visible: VisibleGraph) -> np.ndarray:
         with torch.no_grad():
             found = self._embeddings(self.cache.inputs(visible))
-        self.cache.keep_embeddings(visible, found)
+        if self.stage == Stage.READY:  # while it is trained, the next step makes others of them
+            self.cache.keep_embeddings(visible, found)
         return found.cpu().numpy()
 
     def embeddings_of_rows(self, visible: VisibleGraph, rows: np.ndarray) -> np.ndarray:
@@ -283,7 +286,7 @@ class EncoderLearner(Learner):
 
     def load_state(self, state: LearnerState) -> None:
         values, tensors = state.values, state.tensors
-        self._refuse_another(values)
+        self.refuse_another(values)
         self.stage, self.classes_ = Stage(values["stage"]), tuple(values["classes"])
         self.sizes, self.track = StreamSizes(**values["sizes"]), values["track"]
         self.pretraining_seconds_ = values["pretraining_seconds"]
@@ -295,6 +298,7 @@ class EncoderLearner(Learner):
             self.generator.manual_seed(self.seed + 1)
         self.cache.weights_changed()
         if self.stage == Stage.NEW:
+            self._forget()
             return
         self._make_network()
         self.network.load_state_dict(without_prefix("network", tensors))
@@ -302,9 +306,8 @@ class EncoderLearner(Learner):
             part.load(values, tensors, self.device)
         self.pretrained = without_prefix("pretrained", tensors)
 
-    def _refuse_another(self, saved: dict[str, Any]) -> None:
-        """A saved learner must be of the same kind. A setting that it does not know yet must have its default."""
-        settings = {**settings_as_json(type(self.settings)()), **(saved.get("settings") or {})}
-        found = (saved.get("method"), settings, saved.get("seed"))
-        if found != (self.name, self.settings_as_json(), self.seed):
-            raise InputError("the saved learner has another method, seed or settings than this one: use the same ones.")
+    def _forget(self) -> None:
+        """Have the parts of a new learner."""
+        random, generator = self.random, self.generator
+        type(self).__init__(self, self.settings, seed=self.seed, device=self.device)
+        self.random, self.generator = random, generator

@@ -13,7 +13,7 @@ from graphfcl.methods.shared.episodes import Episode, Sampler
 from graphfcl.methods.shared.meta_training import MetaTraining
 from graphfcl.methods.shared.parts import Part
 from graphfcl.methods.shared.prototype_memory import PrototypeMemory
-from graphfcl.methods.shared.prototype_network import Embedding
+from graphfcl.methods.shared.prototype_network import NodeEmbeddings
 from graphfcl.methods.shared.validation_sessions import ValidationSessions
 from graphfcl.nn import GraphInputs
 from graphfcl.stream import BaseSession, Session
@@ -55,7 +55,7 @@ class EpisodicLearner(EncoderLearner):
 
     def _finish(self, inputs: GraphInputs) -> None:
         """Last work on session 0, with the final weights."""
-        self.memory.finish(self.network, lambda: self._embedding(inputs), self.track, len(self.classes_))
+        self.memory.finish(self.network, lambda: self._node_embeddings(inputs), self.track, len(self.classes_))
 
     def _meta_trained(self) -> nn.Module:
         """What the steps of meta-training change."""
@@ -95,15 +95,15 @@ class EpisodicLearner(EncoderLearner):
 
     # Classes are known by prototypes
 
-    def _embedding(self, inputs: GraphInputs) -> Embedding:
-        return self.network.embedding(inputs, self.cache.embeddings(inputs))
+    def _node_embeddings(self, inputs: GraphInputs) -> NodeEmbeddings:
+        return self.network.node_embeddings(inputs, self.cache.embeddings(inputs))
 
     def _keeps_weights(self) -> bool:
         return True
 
     def _learn(self, session: Session, inputs: GraphInputs) -> None:
         count = len(self.classes_)
-        self.memory.learn(session, self.network, lambda: self._embedding(inputs), self.sizes.many, count)
+        self.memory.learn(session, self.network, lambda: self._node_embeddings(inputs), self.sizes.many, count)
 
     def _score_all(self, inputs: GraphInputs) -> torch.Tensor:
-        return self.memory.scores(self.network, self._embedding(inputs), len(self.classes_))
+        return self.memory.scores(self.network, self._node_embeddings(inputs), len(self.classes_))

@@ -85,7 +85,7 @@ class GrowingHeadLearner(EncoderLearner):
 
     def _train(self, base: BaseSession, inputs: GraphInputs, progress: Progress) -> None:
         if self.stage == Stage.PRE_TRAINED:
-            self._choose(base, progress)
+            self._choose_steps(base, progress)
             self._enter(Stage.SESSION_ZERO, progress)
         train = (base.train, base.train_labels)
         validation = (base.validation, base.validation_labels)
@@ -94,7 +94,7 @@ class GrowingHeadLearner(EncoderLearner):
         with torch.no_grad():
             self.centre = self._embeddings(inputs).mean(dim=0)
 
-    def _choose(self, base: BaseSession, progress: Progress) -> None:
+    def _choose_steps(self, base: BaseSession, progress: Progress) -> None:
         """Walk a copy that has not seen the held-out classes through the validation sessions."""
         validation = ValidationSessions.draw(base, self.seed)
         self.fine_tuning.take(*(self.fine_tuning.fixed or self.fine_tuning.mildest))

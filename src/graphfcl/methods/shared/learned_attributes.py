@@ -16,8 +16,9 @@ def write_learned(owner: Any) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
     tensors: dict[str, torch.Tensor] = {}
     learned: dict[str, Any] = {}
     for name, value in vars(owner).items():
-        if not name.endswith("_") or name.startswith("_") or name in TAKEN:
+        if not _is_learned(name):
             continue
+        value = value.item() if isinstance(value, np.generic) else value
         if isinstance(value, torch.Tensor):
             tensors[name], learned[name] = value.detach().cpu().clone(), {"kind": "tensor"}
         elif isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
@@ -30,7 +31,9 @@ def write_learned(owner: Any) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
 
 
 def read_learned(owner: Any, tensors: dict[str, torch.Tensor], learned: dict[str, Any]) -> None:
-    """The reverse; a tensor goes to the learner's device."""
+    """The reverse; a tensor goes to the learner's device, and what the state does not have is forgotten."""
+    for name in [name for name in vars(owner) if _is_learned(name) and name not in learned]:
+        delattr(owner, name)
     for name, what in learned.items():
         value: Any
         if what["kind"] == "tensor":
@@ -45,15 +48,26 @@ def read_learned(owner: Any, tensors: dict[str, torch.Tensor], learned: dict[str
         setattr(owner, name, value)
 
 
+def _is_learned(name: str) -> bool:
+    return name.endswith("_") and not name.startswith("_") and name not in TAKEN
+
+
 def _plain(value: Any, where: str) -> Any:
     """A copy of what JSON holds and gives back as it was."""
     try:
-        copy = json.loads(json.dumps(value))
+        text = json.dumps(value)
+        copy = json.loads(text)
     except (TypeError, ValueError):
-        copy = None
-    if copy != value or type(copy) is not type(value):
+        text, copy = "", None
+    if json.dumps(copy) != text or type(copy) is not type(value) or _has_tuple(value):
         raise InputError(
             f"{where} is a {type(value).__name__}, which a state cannot hold: keep arrays, tensors, numbers, texts, "
             "lists and dictionaries with text keys in attributes that end in _, or say state() and load_state()."
         )
     return copy
+
+
+def _has_tuple(value: Any) -> bool:
+    """JSON would make lists of tuples."""
+    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else ()
+    return isinstance(value, tuple) or any(_has_tuple(each) for each in inner)

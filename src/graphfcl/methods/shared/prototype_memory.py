@@ -8,7 +8,7 @@ import torch
 
 from graphfcl.methods.learner import Labelled, Tensors
 from graphfcl.methods.shared.parts import ClassMemory
-from graphfcl.methods.shared.prototype_network import Embedding, PrototypeNetwork
+from graphfcl.methods.shared.prototype_network import NodeEmbeddings, PrototypeNetwork
 from graphfcl.stream import BaseSession, Session
 
 
@@ -34,7 +34,7 @@ class PrototypeMemory(ClassMemory):
         self.train = (base.train, base.train_labels)
 
     def finish(
-        self, network: PrototypeNetwork, embedding: Callable[[], Embedding], track: str, class_count: int
+        self, network: PrototypeNetwork, embedding: Callable[[], NodeEmbeddings], track: str, class_count: int
     ) -> None:
         """Session 0 is learned: under ``isolated`` nothing old could be encoded again, so the prototypes are kept."""
         if track == "isolated":
@@ -49,7 +49,7 @@ class PrototypeMemory(ClassMemory):
         self,
         session: Session,
         network: PrototypeNetwork,
-        embedding: Callable[[], Embedding],
+        embedding: Callable[[], NodeEmbeddings],
         many: int,
         class_count: int,
     ) -> None:
@@ -79,13 +79,13 @@ class PrototypeMemory(ClassMemory):
         old = torch.cat([kept, fresh[len(kept) :]])
         self.kept, self.counts = (1 - share) * old + share * fresh, before + added
 
-    def prototypes(self, network: PrototypeNetwork, embedding: Embedding, class_count: int) -> torch.Tensor:
+    def prototypes(self, network: PrototypeNetwork, embedding: NodeEmbeddings, class_count: int) -> torch.Tensor:
         """(classes, h) of all classes."""
         if self.kept is not None:
             return self.kept
         return network.prototypes(embedding, self.train, self.supports, class_count)
 
-    def scores(self, network: PrototypeNetwork, embedding: Embedding, class_count: int) -> torch.Tensor:
+    def scores(self, network: PrototypeNetwork, embedding: NodeEmbeddings, class_count: int) -> torch.Tensor:
         """(n, classes) −‖z − p_k‖² of every node."""
         prototypes = self.prototypes(network, embedding, class_count)
         return network.scores(embedding, embedding.visible.nodes, prototypes)

@@ -22,7 +22,7 @@ from graphfcl.nn import Encoder, GcnRows, GraphInputs, Linear
 
 
 @dataclass(frozen=True, eq=False)
-class Embedding:
+class NodeEmbeddings:
     """Every node of a visible graph: (n, h) embeddings, and (n,) attention values λ̃ if there is such an attention."""
 
     visible: VisibleGraph
@@ -55,15 +55,17 @@ class PrototypeNetwork(nn.Module):
         return torch.cat([values, self.nla(needed)[:, None]], dim=1)
 
     @torch.no_grad()
-    def embedding(self, inputs: GraphInputs, known: torch.Tensor | None = None) -> Embedding:
+    def node_embeddings(self, inputs: GraphInputs, known: torch.Tensor | None = None) -> NodeEmbeddings:
         """All nodes, in evaluation mode. known: what :meth:`embed` answered for this graph before."""
         found = self.embed(inputs) if known is None else known
         if self.nla is None:
-            return Embedding(inputs.visible, found, None)
-        return Embedding(inputs.visible, found[:, :-1], found[:, -1])
+            return NodeEmbeddings(inputs.visible, found, None)
+        return NodeEmbeddings(inputs.visible, found[:, :-1], found[:, -1])
 
     @torch.no_grad()
-    def prototypes(self, embedding: Embedding, train: Labelled, supports: Labelled, class_count: int) -> torch.Tensor:
+    def prototypes(
+        self, embedding: NodeEmbeddings, train: Labelled, supports: Labelled, class_count: int
+    ) -> torch.Tensor:
         """(classes, h): means over the nodes of ``train``, attended sums over ``supports``; both (nodes, columns)."""
         parts = []
         for (nodes, columns), attention in ((supports, embedding.attention), (train, None)):
@@ -75,13 +77,13 @@ class PrototypeNetwork(nn.Module):
 
     @staticmethod
     @torch.no_grad()
-    def scores(embedding: Embedding, nodes: np.ndarray, prototypes: torch.Tensor) -> torch.Tensor:
+    def scores(embedding: NodeEmbeddings, nodes: np.ndarray, prototypes: torch.Tensor) -> torch.Tensor:
         """(nodes, classes): −‖z − p_k‖²."""
         return -squared_distances(embedding.values[embedding.rows(nodes)], prototypes)
 
     def validate(self, inputs: GraphInputs, validation: ValidationSessions) -> float:
         """Score of the validation sessions, with the prototypes that classes have then."""
-        embedding = self.embedding(inputs)
+        embedding = self.node_embeddings(inputs)
 
         def predict(train: Labelled, supports: Labelled, class_count: int, nodes: np.ndarray) -> np.ndarray:
             prototypes = self.prototypes(embedding, train, supports, class_count)

@@ -3,10 +3,11 @@
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+from graphfcl.errors import in_one_line
 from graphfcl.methods.learner import Learner
 from graphfcl.methods.registry import refuse_no_learner
 from graphfcl.methods.testing.rules import RULES, Rule
-from graphfcl.methods.testing.subject import Broken, Subject, said
+from graphfcl.methods.testing.subject import Broken, Subject
 
 
 class ContractError(AssertionError):
@@ -30,7 +31,7 @@ def broken_rules(
         except Broken as broken:
             yield rule, str(broken)
         except Exception as error:  # whatever somebody else's code raises is a broken rule
-            yield rule, f"it raised {said(error)}"
+            yield rule, f"it raised {in_one_line(error)}"
         else:
             yield rule, None
 

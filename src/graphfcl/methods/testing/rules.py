@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from graphfcl.errors import in_one_line
 from graphfcl.graph import VisibleGraph
 from graphfcl.methods.learner import Explanation
 from graphfcl.methods.testing.subject import (
@@ -19,10 +20,10 @@ from graphfcl.methods.testing.subject import (
     Subject,
     arrays,
     ask,
-    said,
     same,
     same_state,
     stream_of,
+    through_a_file,
 )
 from graphfcl.stream import Session, make_stream
 
@@ -61,9 +62,12 @@ def scores_do_not_depend_on_who_else_is_asked(subject: Subject) -> None:
 
 def asking_changes_nothing(subject: Subject) -> None:
     """Asking for scores leaves the state as it is."""
-    before = subject.walked.state()
-    ask(subject.walked, stream_of(), 1)
-    same_state(subject.walked.state(), before, "scores() changed the state")
+    stream, learner = stream_of(), subject.make()
+    learner.fit(stream.base)
+    before = through_a_file(learner.state())
+    for _ in range(2):
+        ask(learner, stream, 0)
+        same_state(learner.state(), before, "scores() changed the state")
 
 
 def a_loaded_learner_scores_the_same(subject: Subject) -> None:
@@ -94,6 +98,17 @@ def a_state_stays_what_it_was(subject: Subject) -> None:
         learner.learn(subject.session(stream, number))
     found = ask(subject.loaded(state), stream, 0)
     same(found, expected, "a state of after session 0 gives other scores once further sessions were learned: copy it")
+
+
+def an_earlier_state_is_that_of_then(subject: Subject) -> None:
+    """A learner that goes back to an earlier state of its own scores as it did then."""
+    stream, learner = stream_of(), subject.make()
+    learner.fit(stream.base)
+    state, expected = through_a_file(learner.state()), ask(learner, stream, 0)
+    learner.learn(subject.session(stream, 1))
+    ask(learner, stream, 1)
+    learner.load_state(state)
+    same(ask(learner, stream, 0), expected, "gone back to an earlier state, it has other scores: load_state keeps more")
 
 
 def a_seed_gives_one_result(subject: Subject) -> None:
@@ -138,18 +153,24 @@ def every_kind_of_stream_can_be_learned(subject: Subject) -> None:
                 learner.learn(subject.session(stream, number))
                 ask(learner, stream, number)
         except Exception as error:
-            raise Broken(f"on a stream with {changes}: {said(error)}") from error
+            raise Broken(f"on a stream with {changes}: {in_one_line(error)}") from error
 
 
 def more_supports_and_unequal_shots_are_learned(subject: Subject) -> None:
-    """A session may bring fewer supports than K, and more supports of classes known before, old ones included."""
+    """Classes of a session may have unequal numbers of supports, and known classes may get more, old ones included."""
     for track in ("transductive", "isolated"):
-        stream, learner = stream_of(track=track), subject.make()
+        stream, learner = stream_of(track=track, way=2), subject.make()
         learner.fit(stream.base)
         whole = stream.session(1)
         nodes, labels, visible = whole.supports, whole.support_labels, whole.visible_graph
-        learner.learn(Session(1, whole.new_classes, nodes[:1], labels[:1], visible, stream.protocol.track))
-        learner.learn(Session(2, (), nodes[1:], labels[1:], visible, stream.protocol.track))
+        last = labels == labels.max()
+        first = np.r_[np.flatnonzero(~last)[:1], np.flatnonzero(last)]  # one support of one class, all of the other
+        rest = np.setdiff1d(np.arange(labels.size), first)
+        learner.learn(Session(1, whole.new_classes, nodes[first], labels[first], visible, stream.protocol.track))
+        learner.learn(Session(2, (), nodes[rest], labels[rest], visible, stream.protocol.track))
+        if track == "transductive":
+            known = (stream.base.validation[:2], stream.base.validation_labels[:2])
+            learner.learn(Session(3, (), *known, visible, stream.protocol.track))
         ask(learner, stream, 1)
 
 
@@ -262,6 +283,7 @@ RULES: tuple[Rule, ...] = (
     a_loaded_learner_scores_the_same,
     a_loaded_learner_goes_on_as_the_saved_one,
     a_state_stays_what_it_was,
+    an_earlier_state_is_that_of_then,
     a_seed_gives_one_result,
     what_is_handed_over_stays_as_it_is,
     every_kind_of_stream_can_be_learned,

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 
 from graphfcl.datasets import load_dataset
+from graphfcl.graph import Graph
 from graphfcl.methods.learner import Learner, LearnerState, Progress
 from graphfcl.methods.settings import with_changes
 from graphfcl.stream import Protocol, Session, Stream, make_stream
@@ -52,10 +53,14 @@ class Subject:
         return learner
 
 
-@cache
 def stream_of(graph: str = GRAPH, **changes: Any) -> Stream:
-    """A small stream of ten classes or fewer."""
-    return make_stream(load_dataset(graph)[0], Protocol(base=4, pseudo_novel=3, way=1, shot=4), seed=0, **changes)
+    """A small stream of ten classes or fewer; a new one each time, because a learner may spoil what it is handed."""
+    return make_stream(_graph(graph), Protocol(base=4, pseudo_novel=3, way=1, shot=4), seed=0, **changes)
+
+
+@cache
+def _graph(name: str) -> Graph:
+    return load_dataset(name)[0]
 
 
 def through_a_file(state: LearnerState) -> LearnerState:
@@ -90,6 +95,8 @@ def ask(learner: Learner, stream: Stream, session: int) -> np.ndarray:
         raise Broken("scores() must answer a numpy array of floats.")
     if scores.shape != (nodes.size, classes):
         raise Broken(f"scores() has shape {scores.shape}; {nodes.size} nodes and {classes} classes were asked about.")
+    if tuple(learner.classes_) != stream.classes[:classes]:
+        raise Broken(f"after session {session}, classes_ is {learner.classes_}; it must be {stream.classes[:classes]}.")
     if np.isnan(scores).any():
         raise Broken(f"scores() has {int(np.isnan(scores).sum())} NaN after session {session}.")
     return scores
@@ -104,10 +111,20 @@ def same(found: np.ndarray, expected: np.ndarray, otherwise: str) -> None:
 def same_state(found: LearnerState, expected: LearnerState, otherwise: str) -> None:
     names = found.tensors.keys() | expected.tensors.keys()
     missing = found.tensors.keys() ^ expected.tensors.keys()
-    other = missing or {name for name in names if not torch.equal(found.tensors[name], expected.tensors[name])}
-    other |= {name for name in found.values | expected.values if found.values.get(name) != expected.values.get(name)}
+    other = missing or {name for name in names if not _equal(found.tensors[name], expected.tensors[name])}
+    other |= {
+        name
+        for name in found.values | expected.values
+        if json.dumps(found.values.get(name)) != json.dumps(expected.values.get(name))
+    }
     if other:
         raise Broken(f"{otherwise}: {sorted(other)[0]}.")
+
+
+def _equal(first: torch.Tensor, second: torch.Tensor) -> bool:
+    """The same, NaN where the other is NaN."""
+    a, b = first.numpy(), second.numpy()
+    return a.shape == b.shape and np.array_equal(a, b, equal_nan=first.is_floating_point())
 
 
 def arrays(session: Any) -> dict[str, np.ndarray]:
@@ -117,9 +134,3 @@ def arrays(session: Any) -> dict[str, np.ndarray]:
     found |= {"visible_graph.nodes": visible.nodes.copy(), "visible_graph.adjacency": visible.adjacency.data.copy()}
     features = visible.features if isinstance(visible.features, np.ndarray) else visible.features.data
     return {**found, "visible_graph.features": features.copy()}
-
-
-def said(error: BaseException) -> str:
-    """An error in one line."""
-    text = " ".join(str(error).split())[:200]
-    return f"{type(error).__name__}{f': {text}' if text else ''}"
