@@ -78,21 +78,23 @@ def subject_of(name: str) -> Subject:
 
 
 class _Asking(Progress):
-    """Asks for scores while the learner is trained."""
+    """Asks for scores and embeddings while the learner is trained."""
 
     def __init__(self, stream: Stream) -> None:
         self.stream = stream
 
     def checkpoint(self, learner: Learner) -> None:
-        learner.scores(self.stream.base.visible_graph, self.stream.base.validation)
+        learner.embeddings(self.stream.base.visible_graph)
+        if learner.name != "meta-gnn":  # which has no class means before the end
+            learner.scores(self.stream.base.visible_graph, self.stream.base.validation)
 
 
-@pytest.mark.parametrize("name", ["hag-meta", "gpn", "finetune"])
+@pytest.mark.parametrize("name", ["hag-meta", "gpn", "finetune", "cec", "meta-gnn", "icarl"])
 def test_asking_during_the_fit_changes_nothing(name: str) -> None:
     stream = stream_of()
     found = []
     for progress in (Progress(), _Asking(stream)):
-        learner = make(name)
+        learner = find_method(name).make(SHORT[name])
         learner.fit(stream.base, progress)
         found.append(learner.scores(stream.base.visible_graph, stream.base.validation))
     np.testing.assert_array_equal(found[0], found[1])
@@ -146,6 +148,21 @@ def test_the_state_knows_only_labelled_nodes(walked: tuple[str, Learner, Stream]
     assert set(stored) == {"nodes", "features", "embeddings", "weights"}
     assert stored["weights"] > 0
     assert sum(stored.values()) < 10**6
+
+
+@pytest.mark.parametrize("name", ["hag-meta", "anchor", "icarl"])
+def test_back_at_the_start_a_learner_is_new(name: str) -> None:
+    stream = stream_of()
+    learner = find_method(name).make(SHORT[name])
+    start = learner.state()
+    learner.fit(stream.base)
+    expected = learner.scores(stream.base.visible_graph, stream.base.validation)
+    learner.learn(stream.session(1))
+    learner.load_state(start)
+    assert learner.classes_ == ()
+    assert sum(learner.stored().values()) == sum(find_method(name).make(SHORT[name]).stored().values())
+    learner.fit(stream.base)
+    np.testing.assert_array_equal(learner.scores(stream.base.visible_graph, stream.base.validation), expected)
 
 
 def test_a_fitted_learner_is_not_fitted_to_something_else(walked: tuple[str, Learner, Stream]) -> None:

@@ -11,13 +11,13 @@ import pytest
 
 from graphfcl.errors import InputError
 from graphfcl.methods import Learner, find_method, import_method, method_from, register_method, registry
-from graphfcl.source_code import source_hash
 from tests.outside.samples import nearest_mean
 
 
 @pytest.fixture(autouse=True)
 def _own_registry(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registry, "_registered", {})
+    monkeypatch.setattr(registry, "_written", {})
 
 
 @pytest.fixture
@@ -102,6 +102,16 @@ BAD |= {
         "frozen=True",
     ),
     "dict:X": (f"{START}class X(Constant):\n    settings_type = dict\n", "is no dataclass"),
+    "moody:X": (
+        f"{START}@dataclass(frozen=True)\nclass S:\n    a: int = 1\n"
+        "    def __post_init__(self):\n        raise ValueError('no')\nclass X(Constant):\n    settings_type = S\n",
+        "cannot be made (ValueError: no)",
+    ),
+    "deep:X": (
+        f"{START}from dataclasses import field\n@dataclass(frozen=True)\nclass S:\n"
+        "    a: dict = field(default_factory=lambda: {'b': 1})\nclass X(Constant):\n    settings_type = S\n",
+        "settings of deep:X",
+    ),
     "bare:X": (
         f"{START}@dataclass(frozen=True)\nclass S:\n    a: int\nclass X(Constant):\n    settings_type = S\n",
         "give every setting of bare:X a default",
@@ -124,6 +134,31 @@ def test_what_cannot_be_a_method_is_one_sentence(folder: Path, reference: str) -
     assert not registry._registered, "nothing was registered"
 
 
+def test_a_class_that_a_package_hands_on_is_known_by_the_name_that_was_written(folder: Path) -> None:
+    (folder / "handed").mkdir()
+    (folder / "handed" / "__init__.py").write_text("from .inner import X\n")
+    (folder / "handed" / "inner.py").write_text(f"{START}class X(Constant):\n    name = 'handed-on'\n")
+    method = import_method("handed:X")
+    assert find_method("handed:X") is find_method("handed.inner:X") is find_method("handed-on") is method
+
+
+def test_a_module_that_is_there_but_fails_is_not_said_to_be_missing(folder: Path) -> None:
+    (folder / "licence.py").write_text("raise RuntimeError('no licence')\n")
+    with pytest.raises(InputError, match="mend it"):
+        import_method("licence:X")
+    with pytest.raises(InputError, match="run from the folder that holds it"):
+        import_method("license:X")
+    with pytest.raises(InputError, match=r"^licence:X: "):
+        method_from("licence:X", "licence:X")
+
+
+def test_a_subclass_has_no_paper_of_its_own() -> None:
+    class MyHag(find_method("hag-meta").learner):  # type: ignore[misc]
+        """Mine."""
+
+    assert (MyHag.name, MyHag.title, MyHag.reference) == ("my-hag", "Mine.", "")
+
+
 def test_two_classes_of_one_name_clash(folder: Path) -> None:
     for name in ("first", "second"):
         (folder / f"{name}.py").write_text(f"{START}class X(Constant):\n    name = 'mine'\n")
@@ -141,57 +176,6 @@ def test_a_name_in_a_file_is_never_imported(folder: Path) -> None:
         with pytest.raises(InputError, match=r"trap:X.*add --method trap:X"):
             find_method("mine", "trap:X@0123456789abcdef")
     assert not (folder / "sprung").exists()
-
-
-# The hash of the code
-
-
-def package(folder: Path) -> None:
-    (folder / "mine").mkdir()
-    (folder / "mine" / "__init__.py").write_text("")
-    (folder / "mine" / "far.py").write_text("FAR = 1\n")
-    (folder / "mine" / "near.py").write_text("def near():\n    from . import far\n    return far.FAR\n")
-    (folder / "mine" / "unused.py").write_text("A = 1\n")
-    (folder / "mine" / "base.py").write_text(f"{START}class Base(Constant):\n    pass\n")
-    text = "import mine.near\nfrom .base import Base\nimport numpy\nclass X(Base):\n    name = 'x'\n"
-    (folder / "mine" / "learner.py").write_text(text)
-
-
-@pytest.mark.parametrize(
-    ("edited", "noticed"),
-    [("learner", True), ("base", True), ("near", True), ("far", True), ("__init__", True), ("unused", False)],
-)
-def test_the_hash_is_that_of_the_class_and_of_all_it_imports_beside_it(
-    folder: Path, edited: str, noticed: bool
-) -> None:
-    package(folder)
-    learner = import_method("mine.learner:X").learner
-    before = source_hash(learner)
-    assert source_hash(learner) == before
-    path = folder / "mine" / f"{edited}.py"
-    path.write_text(path.read_text() + "# another line\n")
-    assert (source_hash(learner) != before) == noticed
-
-
-def test_the_hash_does_not_depend_on_where_the_folder_is(
-    folder: Path, tmp_path_factory: pytest.TempPathFactory
-) -> None:
-    other = tmp_path_factory.mktemp("elsewhere")
-    hashes = []
-    for place in (folder, other):
-        sys.path.insert(0, str(place))
-        nearest_mean(place, "moved")
-        hashes.append(import_method("moved:NearestMean").source)
-        del sys.modules["moved"]
-        sys.path.remove(str(place))
-    assert hashes[0] == hashes[1]
-
-
-def test_a_class_without_source_is_refused() -> None:
-    made: dict[str, Any] = {"__name__": "nowhere", "Constant": Constant}
-    exec("class Typed(Constant):\n    pass\n", made)
-    with pytest.raises(InputError, match="define it in a file"):
-        register_method(made["Typed"])
 
 
 # Plug-ins
@@ -220,6 +204,8 @@ def test_a_broken_plug_in_is_one_line_and_breaks_nothing_else(monkeypatch: pytes
     assert "no module named half" in rows[1][1]
     assert find_method("constant").learner is Constant
     assert find_method("good:Constant").learner is Constant
+    registry._registered.clear()
+    assert find_method("another-name", "good:Constant@0123").learner is Constant, "a file says where it comes from"
     with pytest.raises(InputError, match=r"plug-in half .* cannot be imported"):
         find_method("half")
     with pytest.raises(InputError, match="did you mean 'constant'"):

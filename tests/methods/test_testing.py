@@ -79,6 +79,19 @@ def variants(good: Any) -> dict[str, dict[str, Any]]:
         good.learn(self, session)
         before += 1
 
+    def sticky_load(self: Any, state: LearnerState) -> None:
+        bonus = getattr(self, "bonus", 0)
+        good.load_state(self, state)
+        self.bonus = bonus
+
+    def bonus_learn(self: Any, session: Any) -> None:
+        good.learn(self, session)
+        self.bonus = 1
+
+    def bonus_scores(self: Any, visible: Any, nodes: np.ndarray) -> np.ndarray:
+        found = good.scores(self, visible, nodes)
+        return found + getattr(self, "bonus", 0) * np.arange(found.shape[1])
+
     def random_fit(self: Any, base: Any, *rest: Any) -> None:
         good.fit(self, base, *rest)
         self.sums_ += np.random.default_rng().random(self.sums_.shape)
@@ -120,6 +133,11 @@ def variants(good: Any) -> dict[str, dict[str, Any]]:
         "a_loaded_learner_scores_the_same": {"load_state": forgetful_load},
         "a_loaded_learner_goes_on_as_the_saved_one": {"learn": learn_by_memory},
         "a_state_stays_what_it_was": {"state": aliased_state, "learn": learn_in_place},
+        "an_earlier_state_is_that_of_then": {
+            "load_state": sticky_load,
+            "learn": bonus_learn,
+            "scores": bonus_scores,
+        },
         "a_seed_gives_one_result": {"fit": random_fit},
         "what_is_handed_over_stays_as_it_is": {"fit": editing_fit},
         "every_kind_of_stream_can_be_learned": {"fit": fit_needs_pseudo_novel},
@@ -176,6 +194,8 @@ def test_learned_attributes_come_back_as_they_were(good: type[Learner]) -> None:
     learner.whole_, learner.half_ = np.arange(3), np.ones((2, 2), np.float16)  # type: ignore[attr-defined]
     learner.flat_, learner.random_ = torch.ones(2), np.random.default_rng(7)  # type: ignore[attr-defined]
     learner.plain_, learner.none_ = {"a": [1, 2.5, "x", True]}, None  # type: ignore[attr-defined]
+    learner.scale_, learner.nan_ = np.float32(0.5), float("nan")  # type: ignore[attr-defined]
+    copy.left_over_ = 3  # type: ignore[attr-defined]
     learner.passing = object()  # type: ignore[attr-defined]
     copy.load_state(learner.state())
     for name in ("whole_", "half_"):
@@ -185,7 +205,10 @@ def test_learned_attributes_come_back_as_they_were(good: type[Learner]) -> None:
     assert copy.random_.random() == learner.random_.random()  # type: ignore[attr-defined]
     assert copy.plain_ == learner.plain_  # type: ignore[attr-defined]
     assert copy.none_ is None  # type: ignore[attr-defined]
+    assert copy.scale_ == 0.5  # type: ignore[attr-defined]
+    assert np.isnan(copy.nan_)  # type: ignore[attr-defined]
     assert not hasattr(copy, "passing")
+    assert not hasattr(copy, "left_over_"), "what the state does not have is forgotten"
     with pytest.raises(InputError, match="another method, seed or settings"):
         good(seed=2).load_state(learner.state())
 

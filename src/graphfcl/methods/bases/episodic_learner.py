@@ -62,7 +62,7 @@ class EpisodicLearner(EncoderLearner):
         return self.network
 
     def parts(self) -> tuple[Part, ...]:
-        return (*super().parts(), self.meta)
+        return (*super().parts(), *(() if self.stage == Stage.NEW else (self.meta,)))
 
     def _make_network(self) -> None:
         super()._make_network()
