@@ -12,7 +12,10 @@ import torch
 from graphfcl.errors import GraphfclWarning, InputError
 from graphfcl.experiments import Run, load_checkpoint, run
 from graphfcl.experiments.encoders import EncoderFolder
+from graphfcl.methods import register_method, registry
 from graphfcl.methods.learner import Tensors
+from graphfcl.methods.proto import ProtoGcn
+from graphfcl.nn import Encoder
 from tests.experiments.test_runs import numbers
 from tests.methods.test_checks import QUICK, stream_of
 
@@ -116,3 +119,26 @@ def test_results_say_what_is_kept_and_what_was_used() -> None:
     assert result["stored_bytes"] == sum(result["stored"].values())
     assert result["stored"]["nodes"] > 0
     json.dumps(result)
+
+
+class OtherStart(ProtoGcn):
+    """The same method with another encoder, as somebody outside might write it."""
+
+    def _make_encoder(self, start: torch.Generator, hidden: int) -> Encoder:
+        encoder = super()._make_encoder(start, hidden)
+        with torch.no_grad():
+            for parameter in encoder.parameters():
+                parameter.mul_(2)
+        return encoder
+
+
+def test_code_from_outside_shares_no_encoder_with_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "_registered", {})
+    register_method(OtherStart)
+    expected = numbers(run(job("proto-gcn")))
+    other = Run(stream_of(), "other-start", QUICK["proto-gcn"])
+    assert not run(other, encoders=tmp_path)["pretraining"]["reused"]
+    ours = run(job("proto-gcn"), encoders=tmp_path)
+    assert not ours["pretraining"]["reused"]
+    assert numbers(ours) == expected
+    assert run(other, encoders=tmp_path)["pretraining"]["reused"], "its own it may use again"

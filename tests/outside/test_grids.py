@@ -122,3 +122,79 @@ def test_code_that_is_edited_while_a_grid_runs_fails_its_cells(tmp_path: Path) -
     done = run_script(tmp_path, "go.py", "spawn")
     assert done.returncode == 1
     assert "was edited after this grid was started" in done.stderr
+
+
+def test_a_row_never_mixes_old_and_new_code(tmp_path: Path) -> None:
+    """Fewer seeds after the edit: the old seeds are not of this code."""
+    path = nearest_mean(tmp_path)
+    own = ("--method", "nearest_mean:NearestMean")
+    (tmp_path / "mine.toml").write_text(TOML.replace("seeds = 1", "seeds = 2"))
+    (tmp_path / "other.toml").write_text(TOML.replace('"mine"', '"other"'))
+    assert "2 cells done" in bench(tmp_path, *own).stdout
+    assert graphfcl(tmp_path, "bench", "other.toml", "--out", "out", "--device", "cpu", *own).returncode == 0
+    path.write_text(path.read_text().replace("return 2 * products", "return -2 * products"))
+    (tmp_path / "mine.toml").write_text(TOML)
+    assert "1 cells done" in bench(tmp_path, *own).stdout
+    assert len(cells(tmp_path)) == 1
+    page = (tmp_path / "out" / "tables.md").read_text()
+    rows = [line.split("|") for line in page.splitlines() if line.startswith("| nearest-mean")]
+    assert rows[0][2].strip() == "1"
+    assert json.loads((tmp_path / "out" / "grids" / "other.json").read_text())["cells"] == []
+
+
+def test_a_method_that_is_missing_fails_no_cell(tmp_path: Path) -> None:
+    nearest_mean(tmp_path)
+    (tmp_path / "mine.toml").write_text(TOML)
+    assert bench(tmp_path, "--method", "nearest_mean:NearestMean").returncode == 0
+    for path in (tmp_path / "out" / "cells").glob("*.parquet"):
+        path.unlink()
+    script = (
+        "from graphfcl.experiments import load_grids, run_grid\n"
+        "from graphfcl.errors import InputError\n"
+        "try:\n    run_grid(load_grids('out')[0], 'out')\nexcept InputError as error:\n    print(error)\n"
+    )
+    done = run_script(tmp_path, "-c", script)
+    assert "'nearest-mean' comes from outside graphfcl (nearest_mean:NearestMean)" in done.stdout
+    assert not list((tmp_path / "out" / "state").glob("*.failed.json"))
+
+
+def test_a_stored_grid_may_name_a_method_but_never_import_it(tmp_path: Path) -> None:
+    (tmp_path / "trap.py").write_text("open('sprung', 'w').close()\n")
+    folder = tmp_path / "out" / "grids"
+    folder.mkdir(parents=True)
+    for method, source in (("os:system", ""), ("trap:Learner", ""), ("mine", "trap:Learner@0123")):
+        cell = {"dataset": GRAPH, "method": method, "seed": 0, "source": source}
+        values = {"name": "crafted", "kind": "grid", "command": "", "cells": [cell]}
+        (folder / "crafted.json").write_text(json.dumps(values))
+        script = "from graphfcl.experiments import load_grids, run_grid\nrun_grid(load_grids('out')[0], 'out')\n"
+        done = run_script(tmp_path, "-c", script)
+        assert done.returncode == 1
+        assert "comes from outside graphfcl" in done.stderr
+        assert graphfcl(tmp_path, "report", "out").returncode == 0
+    assert not (tmp_path / "sprung").exists()
+
+
+# Installed plug-ins
+
+PLUG_IN = "[graphfcl.methods]\nnearest-mean = nearest_mean:NearestMean\nhalf = no_such_module:Learner\n"
+
+
+def test_an_installed_plug_in_is_listed_and_runs_in_workers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    site = tmp_path / "site"
+    (site / "nearest_plug_in-1.0.dist-info").mkdir(parents=True)
+    (site / "nearest_plug_in-1.0.dist-info" / "METADATA").write_text("Name: nearest-plug-in\nVersion: 1.0\n")
+    (site / "nearest_plug_in-1.0.dist-info" / "entry_points.txt").write_text(PLUG_IN)
+    nearest_mean(site)
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join([str(site), os.environ.get("PYTHONPATH", "")]))
+    listed = graphfcl(tmp_path, "methods")
+    assert listed.returncode == 0
+    assert "Nearest class mean on propagated features." in listed.stdout
+    assert "broken plug-in" in listed.stdout
+    assert "hag-meta" in listed.stdout
+    (tmp_path / "mine.toml").write_text(TOML.replace("nearest_mean:NearestMean", "nearest-mean"))
+    assert "1 cells done, 0 failed" in bench(tmp_path).stdout
+    assert cells(tmp_path)[0]["source"].startswith("nearest_mean:NearestMean@")
+    broken = graphfcl(tmp_path, "run", "--method", "half", "--dataset", GRAPH)
+    assert broken.returncode == 2
+    assert broken.stderr.count("\n") == 1
+    assert "the plug-in half" in broken.stderr

@@ -3,7 +3,7 @@
 import json
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from graphfcl.errors import InputError
 from graphfcl.files import canonical_json, sha256_of
 from graphfcl.methods import Learner, find_method, import_method, registry
 from graphfcl.production import GraphClassifier, ModelFolder
+from tests.cli.command import Result, assert_one_sentence, graphfcl_inside
 from tests.outside.samples import GRAPH, nearest_mean
 from tests.outside.test_grids import graphfcl
 
@@ -61,16 +62,36 @@ def test_our_own_class_is_our_own_method() -> None:
     assert not registry._registered.get("proto-gcn")
 
 
-def test_every_verb_takes_the_method(tmp_path: Path) -> None:
+@pytest.fixture
+def inside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[..., Result]]:
+    """The command line in a user's folder, which forgets between two commands what they brought."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", list(sys.path))
+
+    def command(*words: object) -> Result:
+        for place in (registry._registered, registry._written):
+            place.clear()
+        sys.modules.pop("nearest_mean", None)
+        return graphfcl_inside(*words)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(registry, "_registered", {})
+        patch.setattr(registry, "_written", {})
+        yield command
+    sys.modules.pop("nearest_mean", None)
+
+
+OWN = ("--method", "nearest_mean:NearestMean")
+
+
+def test_every_verb_takes_the_method(tmp_path: Path, inside: Callable[..., Result]) -> None:
     nearest_mean(tmp_path)
     graph, _ = load_dataset(GRAPH)
     eight = graph.node_ids[graph.labels == graph.class_number("class-08")].tolist()
     (tmp_path / "supports.csv").write_text("node,class\n" + "".join(f"{node},eight\n" for node in eight[:4]))
     (tmp_path / "some.csv").write_text(f"node\n{eight[0]}\n")
     (tmp_path / "edges.csv").write_text(f"source,target\n{eight[0]},{eight[5]}\n")
-    own = ("--method", "nearest_mean:NearestMean")
-    fit = ("fit", "--graph", GRAPH, "--hide-classes", "class-08", "--model", "m")
-    assert graphfcl(tmp_path, *fit, *own).returncode == 0
+    assert inside("fit", "--graph", GRAPH, "--hide-classes", "class-08", "--model", "m", *OWN).code == 0
     verbs: list[tuple[str, ...]] = [
         ("learn", "supports.csv"),
         ("grow", "--edges", "edges.csv"),
@@ -82,15 +103,32 @@ def test_every_verb_takes_the_method(tmp_path: Path) -> None:
         ("rollback", "2"),
         ("predict", "--out", "answers.csv"),
     ]
-    without = graphfcl(tmp_path, *verbs[0], "--model", "m")
-    assert without.returncode == 2
-    assert "add --method nearest_mean:NearestMean" in without.stderr
     for words in verbs:
-        done = graphfcl(tmp_path, *words, "--model", "m", *own)
-        assert done.returncode == 0, (words, done.stderr[-1000:])
-    shown = graphfcl(tmp_path, "history", "--model", "m")
-    assert shown.returncode == 0, "a history needs no method"
+        assert_one_sentence(inside(*words, "--model", "m"), "add --method nearest_mean:NearestMean")
+        assert_one_sentence(
+            inside(*words, "--model", "m", "--method", "proto-gcn"), "is a model of 'nearest-mean', not of 'proto-gcn'"
+        )
+        done = inside(*words, "--model", "m", *OWN)
+        assert done.code == 0, (words, done.err[-1000:])
+    assert_one_sentence(inside("explain", "3", "--model", "m", *OWN), "cannot explain itself")
+    assert inside("history", "--model", "m").code == 0, "a history needs no method"
     assert ModelFolder(tmp_path / "m").current() == 9
+
+
+def test_edited_code_does_not_answer_with_what_other_code_computed(
+    tmp_path: Path, inside: Callable[..., Result]
+) -> None:
+    path = nearest_mean(tmp_path)
+    assert inside("fit", "--graph", GRAPH, "--model", "m", *OWN).code == 0
+    predict = ("predict", "--model", "m", "--out", "answers.csv", *OWN)
+    same = inside(*predict)
+    assert (same.code, same.err) == (0, "")
+    before = (tmp_path / "answers.csv").read_bytes()
+    path.write_text(path.read_text().replace("return 2 * products", "return -2 * products"))
+    other = inside(*predict)
+    assert other.code == 0
+    assert "note: the model was saved by other code of nearest-mean" in other.err
+    assert (tmp_path / "answers.csv").read_bytes() != before
 
 
 def crafted(folder: Path, change: dict[str, Any]) -> None:
