@@ -4,7 +4,7 @@ Zhen Tan, Kaize Ding, Ruocheng Guo, Huan Liu: Graph Few-shot Class-incremental L
 
 To understand one episode, read in this order:
 
-1. this file: the stages, and what a session does;
+1. this file: which episodes are drawn, what they minimise, and what a session does;
 2. ``shared/meta_training.py``: draw an episode, take one step, validate now and then;
 3. ``shared/episodes.py``: what an episode is, and how pseudo-incremental ones are drawn;
 4. ``shared/sampling.py``: drawing nodes of classes;

@@ -1,7 +1,7 @@
 """Ordinary supervised node classification: full-batch steps on an encoder and a head, stopped by validation nodes.
 
 Pre-training on the base classes (Section 4.1 of the paper) is one use, shared by all methods; session 0 of methods with
-a head over all classes is another. An epoch is ten full-batch steps: with one step an epoch, patience 10 stops on a
+a head over all classes is another. An epoch is ten full-batch steps: with one step per epoch, patience 10 stops on a
 plateau of ten steps, which on `cora-topics` is at step 15 with 15 % accuracy instead of 80 %.
 """
 
