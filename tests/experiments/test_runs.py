@@ -12,6 +12,7 @@ from graphfcl.experiments import CHECKPOINT_FILE, RESULT_FILE, STREAM_FILE, Run,
 from graphfcl.experiments.peak_memory import forget_peaks, peak_gpu_memory_mb
 from graphfcl.methods import METHODS, Learner, Progress
 from graphfcl.stream import load_stream
+from tests.golden.samples import SHORT
 from tests.methods.test_checks import QUICK, stream_of
 
 COSTS = {"total_seconds", "peak_memory_mb", "peak_gpu_memory_mb", "versions", "pretraining"}
@@ -120,12 +121,14 @@ def test_a_run_interrupted_at_any_checkpoint_ends_with_the_same_numbers(
 @pytest.mark.parametrize("method", [method.name for method in METHODS if method.name != "hag-meta"])
 def test_every_method_goes_on_after_an_interruption(tmp_path: Path, method: str) -> None:
     """Interrupted in the middle of each of its stages, and at the start of each."""
-    one = Run(stream_of(), method, {**QUICK[method], "pretraining.epochs": 4})
+    one = Run(stream_of(), method, SHORT[method])
     watcher = Interrupt(at=10**6)
     expected = numbers(run(one, progress=watcher))
     stages = watcher.stages
     first = "encoder" if method == "anchor" else "pre-training"  # which ANCHOR does not have
     assert {first, "pre-trained", "ready"} <= set(stages)
+    if "episodes" in SHORT[method]:
+        assert {"meta-training", "choosing", "refit"} <= set(stages)
     places = {stages.index(stage) + 1 for stage in stages}
     places |= {stages.index(stage) + 1 + stages.count(stage) // 2 for stage in stages if stages.count(stage) > 2}
     for at in sorted(places):

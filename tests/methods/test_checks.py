@@ -182,7 +182,7 @@ def test_a_seed_gives_one_result_and_another_seed_another(name: str) -> None:
     stream = stream_of()
     found = []
     for seed in (0, 0, 1):
-        learner = make(name, seed=seed)
+        learner = find_method(name).make(SHORT[name], seed=seed)
         learner.fit(stream.base)
         found.append(learner.scores(stream.evaluation_graph(0), stream.queries(0).nodes))
     np.testing.assert_array_equal(found[0], found[1])

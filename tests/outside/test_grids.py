@@ -9,6 +9,9 @@ from typing import Any
 
 import pytest
 
+from graphfcl.errors import InputError
+from graphfcl.experiments import load_grids, run_grid
+from tests.cli.command import graphfcl_inside
 from tests.outside.samples import GRAPH, RULES, nearest_mean
 
 SCRIPT = """
@@ -40,8 +43,10 @@ def graphfcl(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
     return run_script(folder, "-m", "graphfcl", *words)
 
 
-@pytest.mark.parametrize("start_method", ["spawn", "forkserver", "fork"])
-@pytest.mark.parametrize("where", ["module", "script"])
+@pytest.mark.parametrize(
+    ("where", "start_method"),
+    [("module", "spawn"), ("module", "forkserver"), ("module", "fork"), ("script", "spawn")],
+)
 def test_it_works_in_worker_processes_under_every_start_method(tmp_path: Path, where: str, start_method: str) -> None:
     path = nearest_mean(tmp_path)
     bring = "from nearest_mean import NearestMean\nregister_method(NearestMean)"
@@ -72,30 +77,34 @@ def cells(folder: Path) -> list[dict[str, Any]]:
 
 
 def test_edited_code_is_never_taken_for_what_was_computed(tmp_path: Path) -> None:
+    """Two seeds and another grid, then an edit and one seed: no row mixes the old code with the new."""
     path = nearest_mean(tmp_path)
-    (tmp_path / "mine.toml").write_text(TOML)
+    (tmp_path / "mine.toml").write_text(TOML.replace("seeds = 1", "seeds = 2"))
+    (tmp_path / "other.toml").write_text(TOML.replace('"mine"', '"other"'))
     refused = bench(tmp_path)
     assert refused.returncode == 2
     assert "add --method nearest_mean:NearestMean" in refused.stderr
     assert not (tmp_path / "out").exists()
     own = ("--method", "nearest_mean:NearestMean")
-    assert "1 cells done, 0 failed" in bench(tmp_path, *own).stdout
-    (first,) = cells(tmp_path)
+    assert "2 cells done, 0 failed" in bench(tmp_path, *own).stdout
+    first, _ = cells(tmp_path)
     assert first["method"] == "nearest-mean"
     assert first["source"].startswith("nearest_mean:NearestMean@")
-    again = bench(tmp_path, *own)
-    assert "of 1 done" not in again.stderr, "nothing was left to run"
+    other = graphfcl(tmp_path, "bench", "other.toml", "--out", "out", "--device", "cpu", *own)
+    assert "of 1 done" not in other.stderr, "nothing was left to run"
 
     path.write_text(path.read_text().replace("return 2 * products", "return -2 * products"))
+    (tmp_path / "mine.toml").write_text(TOML)
     assert "1 cells done" in bench(tmp_path, *own).stdout
     (second,) = cells(tmp_path)
     assert second["source"] != first["source"]
-    assert len(list((tmp_path / "out" / "cells").glob("*.parquet"))) == 2
+    assert len(list((tmp_path / "out" / "cells").glob("*.parquet"))) == 3, "what was computed is kept"
+    assert json.loads((tmp_path / "out" / "grids" / "other.json").read_text())["cells"] == []
     page = (tmp_path / "out" / "tables.md").read_text()
-    rows = [line for line in page.splitlines() if line.startswith("| nearest-mean")]
-    assert len(rows) == 2, "a table of results and one of costs, each with the new cell alone"
-    assert float(rows[0].split("|")[3]) < 20, "the sign was turned"
-    assert graphfcl(tmp_path, "report", "out").returncode == 0, "a report needs no method"
+    rows = [line.split("|") for line in page.splitlines() if line.startswith("| nearest-mean")]
+    assert len(rows) == 2, "a table of results and one of costs"
+    assert rows[0][2].strip() == "1"
+    assert float(rows[0][3]) < 20, "the sign was turned"
 
 
 def test_a_run_of_edited_code_is_another_run(tmp_path: Path) -> None:
@@ -124,54 +133,26 @@ def test_code_that_is_edited_while_a_grid_runs_fails_its_cells(tmp_path: Path) -
     assert "was edited after this grid was started" in done.stderr
 
 
-def test_a_row_never_mixes_old_and_new_code(tmp_path: Path) -> None:
-    """Fewer seeds after the edit: the old seeds are not of this code."""
-    path = nearest_mean(tmp_path)
-    own = ("--method", "nearest_mean:NearestMean")
-    (tmp_path / "mine.toml").write_text(TOML.replace("seeds = 1", "seeds = 2"))
-    (tmp_path / "other.toml").write_text(TOML.replace('"mine"', '"other"'))
-    assert "2 cells done" in bench(tmp_path, *own).stdout
-    assert graphfcl(tmp_path, "bench", "other.toml", "--out", "out", "--device", "cpu", *own).returncode == 0
-    path.write_text(path.read_text().replace("return 2 * products", "return -2 * products"))
-    (tmp_path / "mine.toml").write_text(TOML)
-    assert "1 cells done" in bench(tmp_path, *own).stdout
-    assert len(cells(tmp_path)) == 1
-    page = (tmp_path / "out" / "tables.md").read_text()
-    rows = [line.split("|") for line in page.splitlines() if line.startswith("| nearest-mean")]
-    assert rows[0][2].strip() == "1"
-    assert json.loads((tmp_path / "out" / "grids" / "other.json").read_text())["cells"] == []
-
-
-def test_a_method_that_is_missing_fails_no_cell(tmp_path: Path) -> None:
-    nearest_mean(tmp_path)
-    (tmp_path / "mine.toml").write_text(TOML)
-    assert bench(tmp_path, "--method", "nearest_mean:NearestMean").returncode == 0
-    for path in (tmp_path / "out" / "cells").glob("*.parquet"):
-        path.unlink()
-    script = (
-        "from graphfcl.experiments import load_grids, run_grid\n"
-        "from graphfcl.errors import InputError\n"
-        "try:\n    run_grid(load_grids('out')[0], 'out')\nexcept InputError as error:\n    print(error)\n"
-    )
-    done = run_script(tmp_path, "-c", script)
-    assert "'nearest-mean' comes from outside graphfcl (nearest_mean:NearestMean)" in done.stdout
-    assert not list((tmp_path / "out" / "state").glob("*.failed.json"))
-
-
-def test_a_stored_grid_may_name_a_method_but_never_import_it(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("method", "source"), [("os:system", ""), ("trap:Learner", ""), ("mine", "trap:Learner@0123"), ("gone", "gone:X@0")]
+)
+def test_a_stored_grid_may_name_a_method_but_never_import_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str, source: str
+) -> None:
     (tmp_path / "trap.py").write_text("open('sprung', 'w').close()\n")
-    folder = tmp_path / "out" / "grids"
-    folder.mkdir(parents=True)
-    for method, source in (("os:system", ""), ("trap:Learner", ""), ("mine", "trap:Learner@0123")):
-        cell = {"dataset": GRAPH, "method": method, "seed": 0, "source": source}
-        values = {"name": "crafted", "kind": "grid", "command": "", "cells": [cell]}
-        (folder / "crafted.json").write_text(json.dumps(values))
-        script = "from graphfcl.experiments import load_grids, run_grid\nrun_grid(load_grids('out')[0], 'out')\n"
-        done = run_script(tmp_path, "-c", script)
-        assert done.returncode == 1
-        assert "comes from outside graphfcl" in done.stderr
-        assert graphfcl(tmp_path, "report", "out").returncode == 0
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "out" / "grids").mkdir(parents=True)
+    cell = {"dataset": GRAPH, "method": method, "seed": 0, "source": source}
+    values = {"name": "crafted", "kind": "grid", "command": "", "cells": [cell]}
+    (tmp_path / "out" / "grids" / "crafted.json").write_text(json.dumps(values))
+    (grid,) = load_grids("out")
+    with pytest.raises(InputError, match=f"'{method}' comes from outside graphfcl"):
+        run_grid(grid, "out")
+    assert graphfcl_inside("report", "out").code == 0
+    assert not list((tmp_path / "out" / "state").glob("*.failed.json")), "the cell may run once the method is there"
     assert not (tmp_path / "sprung").exists()
+    assert "trap" not in sys.modules
 
 
 # Installed plug-ins
