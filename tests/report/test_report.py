@@ -266,7 +266,7 @@ def test_it_opens_without_errors_at_phone_and_desk_width(browser: Any, folder: P
     headings = [heading.text for heading in browser.find_elements("css selector", "h2")]
     for wanted in ("Curves", "What is lost", "Session by session", "Datasets", "How to repeat it", "Settings"):
         assert wanted in headings
-    assert any(heading.startswith("NodeEmbeddings") for heading in headings)
+    assert any(heading.startswith("Embedding") for heading in headings)
     assert any(heading.startswith("N-way") for heading in headings)
     across = browser.execute_script("return document.documentElement.scrollWidth")
     assert across <= width, "nothing sticks out of the page"
