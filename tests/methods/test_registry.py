@@ -82,6 +82,7 @@ def test_module_and_class_are_imported_from_the_current_folder(folder: Path) -> 
 BAD = {
     "nothing": ("", "write it as module:Class"),
     "no_module:X": ("", "no_module cannot be imported"),
+    "folder/file.py:X": ("", "name the module, not its file: folder.file:X"),
     "raises:X": ("raise RuntimeError('no licence')\n", "RuntimeError: no licence"),
     "leaves:X": ("import sys\nsys.exit(3)\n", "SystemExit: 3"),
     "broken:X": ("def (:\n", "SyntaxError"),

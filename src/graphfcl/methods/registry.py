@@ -148,6 +148,9 @@ def import_method(reference: str, where: str | None = None) -> Method:
     module_name, _, class_name = reference.partition(":")
     if not module_name or not class_name:
         raise InputError(f"{where}: write it as module:Class.")
+    if module_name.endswith(".py") or "/" in module_name:
+        dotted = module_name.removesuffix(".py").strip("./").replace("/", ".")
+        raise InputError(f"{where}: name the module, not its file: {dotted}:{class_name}.")
     if os.getcwd() not in sys.path:
         sys.path.insert(0, os.getcwd())
     try:
