@@ -65,7 +65,7 @@ def test_parts_drop_the_edges_between_them(cut: tuple[Graph, np.ndarray], data: 
     graph, nodes = cut
     size = graph.node_count
     parts = np.array(data.draw(st.lists(st.integers(0, 2), min_size=size, max_size=size)), dtype=np.int64)
-    visible = cut_visible(graph, nodes, parts=parts)
+    visible = cut_visible(graph, nodes, parts=parts[nodes])
     expected = submatrix(graph, nodes)
     for row, first in enumerate(nodes):
         for column, second in enumerate(nodes):
@@ -116,7 +116,7 @@ def test_a_text_graph_shows_the_weights_that_it_is_given() -> None:
     counts, words = count_words(["red fox", "red hen", "blue hen hen", ""])
     graph = build_graph(np.zeros((4, 4)), counts, [0, 0, 0, 0], feature_names=words, text=TextSettings(1))
     weights = TextWeights.fit(graph.features[:2], 1)
-    visible = cut_visible(graph, np.array([1, 2, 3]), text_weights=weights)
+    visible = cut_visible(graph, np.array([1, 2, 3]), view=weights)
     assert words[weights.columns].tolist() == ["fox", "hen", "red"]
     rare = math.log(3 / 2) + 1
     length = math.hypot(rare, 1)

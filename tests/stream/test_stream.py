@@ -74,9 +74,10 @@ def test_nodes_have_one_part_and_supports_are_never_asked_about(stream: Stream) 
         assert not supports & learned
         learned |= supports
     assert not asked & learned
-    pool = set(np.flatnonzero(stream.split.roles == Role.POOL).tolist())
+    of_number = stream.node_of_number
+    pool = set(np.flatnonzero(stream.split.roles[of_number] == Role.POOL).tolist())
     assert not pool & (asked | learned)
-    in_the_stream = np.isin(graph.labels, stream.split.classes)
+    in_the_stream = np.isin(graph.labels[of_number], stream.split.classes)
     assert learned | asked | pool == set(np.flatnonzero(in_the_stream).tolist())
     for number, name in enumerate(graph.class_names):
         members = graph.labels == number
@@ -94,14 +95,15 @@ def test_nodes_have_one_part_and_supports_are_never_asked_about(stream: Stream) 
 @settings(max_examples=60, deadline=None)
 def test_visible_graph_has_no_unseen_class_and_its_own_degrees(stream: Stream) -> None:
     graph = stream.graph
-    adjacency = graph.adjacency.toarray()
+    of_number = stream.node_of_number
+    adjacency = graph.adjacency.toarray()[np.ix_(of_number, of_number)]
     column = {name: position for position, name in enumerate(stream.classes)}
     arrival = {
         number: stream.session_of_class[column[name]] for number, name in enumerate(graph.class_names) if name in column
     }
     for number in range(len(stream) + 1):
         learned, asked = stream.visible_graph(number), stream.evaluation_graph(number)
-        session_of = np.array([arrival.get(label, np.inf) for label in graph.labels.tolist()])
+        session_of = np.array([arrival.get(label, np.inf) for label in graph.labels[of_number].tolist()])
         if stream.protocol.track == "open":
             expected_learned = expected_asked = np.arange(graph.node_count)
         elif stream.protocol.track == "isolated":
@@ -144,13 +146,13 @@ def test_a_seed_gives_one_stream(stream: Stream, other_seed: int) -> None:
 def test_labels_are_columns(stream: Stream) -> None:
     names = np.array(stream.graph.class_names)
     columns = np.array(stream.classes)
-    base = stream.base
-    np.testing.assert_array_equal(columns[base.train_labels], names[stream.graph.labels[base.train]])
-    np.testing.assert_array_equal(columns[base.validation_labels], names[stream.graph.labels[base.validation]])
+    base, labels = stream.base, stream.graph.labels[stream.node_of_number]
+    np.testing.assert_array_equal(columns[base.train_labels], names[labels[base.train]])
+    np.testing.assert_array_equal(columns[base.validation_labels], names[labels[base.validation]])
     for session in stream:
-        np.testing.assert_array_equal(columns[session.support_labels], names[stream.graph.labels[session.supports]])
+        np.testing.assert_array_equal(columns[session.support_labels], names[labels[session.supports]])
         queries = stream.queries(session.number)
-        np.testing.assert_array_equal(columns[queries.labels], names[stream.graph.labels[queries.nodes]])
+        np.testing.assert_array_equal(columns[queries.labels], names[labels[queries.nodes]])
         assert queries.labels.max() < stream.classes_seen(session.number)
 
 
@@ -197,7 +199,8 @@ def test_what_a_learner_is_handed_cannot_reach_a_query_label(track: str) -> None
         assert any(isinstance(thing, VisibleGraph) for thing in things)
         assert not any(isinstance(thing, Graph | Stream | PaperSession) for thing in things)
         arrays = [thing for thing in things if isinstance(thing, np.ndarray)]
-        forbidden = [graph.labels, stream.split.roles, stream._columns, graph.features, graph.node_ids]
+        forbidden = [graph.labels, stream.split.roles, stream._columns, stream.node_of_number, graph.features]
+        forbidden.append(graph.node_ids)
         assert not any(np.shares_memory(array, hidden) for array in arrays for hidden in forbidden if array.size)
         # Only the labelled nodes have labels, and no array is as long as the whole graph has labels.
         if isinstance(handed, Session):
@@ -334,9 +337,11 @@ def test_text_weights_come_from_the_nodes_of_session_0() -> None:
     )
     rules = Protocol(base=("0", "1"), pseudo_novel=0, way=1)
     assert make_stream(graph, rules).base.visible_graph.features.shape[1] == 2
-    last = make_stream(graph, rules).session(1).visible_graph.features
+    stream = make_stream(graph, rules)
+    last = stream.session(1).visible_graph.features
+    rows = np.argsort(stream.node_of_number)  # a row for each node of the graph
     assert last.shape == (36, 2)
-    np.testing.assert_allclose(last[[30]].toarray(), [[0, 1]])
+    np.testing.assert_allclose(last[rows[[30]]].toarray(), [[0, 1]])
     open_track = make_stream(graph, rules, track="open")
     assert open_track.base.visible_graph.features.shape[1] == 3
 

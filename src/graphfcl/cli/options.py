@@ -40,6 +40,16 @@ QueriesOption = Annotated[
 ]
 
 
+StandardiseOption = Annotated[
+    bool | None,
+    typer.Option(
+        "--standardise/--no-standardise",
+        help="Dense features: mean 0 and deviation 1 over session 0 (default), or as they are.",
+        show_default=False,
+    ),
+]
+
+
 @dataclass(frozen=True)
 class StreamOptions:
     """The rules of a stream, where they are to differ from the dataset's."""
@@ -54,6 +64,7 @@ class StreamOptions:
     novel: Novel = None
     class_order: ClassOrderOption = None
     queries: QueriesOption = None
+    standardise: StandardiseOption = None
 
     def changes(self) -> dict[str, Any]:
         """The rules that options change; None where an option was not given."""

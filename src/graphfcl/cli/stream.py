@@ -43,7 +43,8 @@ def _print_schedule(stream: "Stream") -> None:
     from graphfcl.cli.show import print_table
 
     rules, split = stream.protocol, stream.split
-    print(f"{stream.graph.name}, seed {stream.seed}, protocol {rules.name} ({rules.hash}), track {rules.track}")
+    protocol = f"protocol {rules.name} ({rules.hash}), rules {rules.rules}"
+    print(f"{stream.graph.name}, seed {stream.seed}, {protocol}, track {rules.track}")
     print(f"{len(stream)} sessions of {rules.way}-way {rules.shot}-shot, {len(stream.classes)} classes in the end\n")
     base = stream.base
     held_out = [base.classes[column] for column in base.validation_columns]

@@ -1,4 +1,4 @@
-"""Walk a learner through a stream. Only this module holds the query labels."""
+"""Walk a learner through a stream. Only this module knows which nodes are queries, and their labels."""
 
 import time
 from collections.abc import Callable
@@ -8,9 +8,13 @@ from functools import cached_property, partial
 import numpy as np
 
 from graphfcl.errors import DivergenceError, InputError
+from graphfcl.graph import VisibleGraph
 from graphfcl.measures import StreamMeasures, confusion_matrix, measure_stream
 from graphfcl.methods.learner import NO_STORE, SILENT, EncoderStore, Learner, Progress
-from graphfcl.stream import Stream
+from graphfcl.stream import Queries, Stream
+
+BLOCKS = 4  # a learner is asked about all visible nodes in so many blocks,
+LARGEST_BLOCK = 65_536  # or more, where a block would have more nodes than this
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,12 +43,15 @@ def evaluate(
     on_session: Callable[[Evaluation], object] | None = None,
     encoders: EncoderStore = NO_STORE,
 ) -> Evaluation:
-    """Fit on session 0, learn the others one by one, and ask about all queries after each.
+    """Fit on session 0, learn the others one by one, and ask about all visible nodes after each.
+
+    The walk has visible graphs of its own: whatever a learner does to them, no other learner sees it.
 
     done: what an earlier, interrupted walk of the same learner has found; the walk goes on after it.
     on_session: called with the evaluation so far after each session.
     encoders: where pre-trained encoders are found and left.
     """
+    stream = stream.fresh()
     labelled = stream.protocol.name == "paper" and learner.trains_on_query_labels
     evaluation = done or Evaluation((), (), stream.session_of_class)
     for number in range(len(evaluation.confusions), len(stream) + 1):
@@ -67,16 +74,37 @@ def evaluate(
 
 
 def ask(learner: Learner, stream: Stream, session: int) -> np.ndarray:
-    """The confusion matrix after a session, in the joint label space of all classes seen."""
+    """The confusion matrix after a session, in the joint label space of all classes seen.
+
+    The learner is asked about all visible nodes, in blocks in which they are shuffled, and is not told which of them
+    count. Under ``paper``, whose sessions name the queries, it is asked about those alone.
+    """
     queries, classes = stream.queries(session), stream.classes_seen(session)
-    scores = np.asarray(learner.scores(stream.evaluation_graph(session), queries.nodes))
-    if scores.shape != (queries.nodes.size, classes):
+    visible = stream.evaluation_graph(session)
+    found = np.full(visible.node_count, -1, dtype=np.int64)
+    for nodes in _asked(visible, queries, stream, session):
+        scores = np.asarray(learner.scores(visible, nodes))
+        _refuse_wrong_scores(scores, nodes.size, classes, session)
+        found[visible.rows(nodes)] = scores.argmax(axis=1)
+    return confusion_matrix(queries.labels, found[visible.rows(queries.nodes)], classes)
+
+
+def _asked(visible: VisibleGraph, queries: Queries, stream: Stream, session: int) -> list[np.ndarray]:
+    """The node numbers a learner is asked about, block by block."""
+    if stream.protocol.name == "paper":
+        return [queries.nodes]
+    random = np.random.default_rng([stream.seed, session, int(stream.graph.sha256[:16], 16)])
+    shuffled = random.permutation(visible.nodes)
+    return np.array_split(shuffled, max(BLOCKS, -(-shuffled.size // LARGEST_BLOCK)))
+
+
+def _refuse_wrong_scores(scores: np.ndarray, nodes: int, classes: int, session: int) -> None:
+    if scores.shape != (nodes, classes):
         raise InputError(
-            f"after session {session} the learner's scores have shape {scores.shape}; {queries.nodes.size} nodes and "
-            f"{classes} classes need {(queries.nodes.size, classes)}."
+            f"after session {session} the learner's scores have shape {scores.shape}; {nodes} nodes and {classes} "
+            f"classes need {(nodes, classes)}."
         )
     if np.isnan(scores).any():
         raise DivergenceError(
             f"after session {session} the learner's scores are NaN: it has diverged; try a smaller learning rate."
         )
-    return confusion_matrix(queries.labels, scores.argmax(axis=1), classes)

@@ -14,7 +14,7 @@ from graphfcl.datasets import load_dataset
 from graphfcl.errors import InputError
 from graphfcl.experiments.runs import Run, run
 from graphfcl.methods import Learner, Progress, as_tuples, find_method
-from graphfcl.stream import Stream, make_stream
+from graphfcl.stream import RULES, Stream, make_stream
 
 EMBEDDED_NODES = 1500  # at most so many nodes are in an embedding picture
 
@@ -28,6 +28,7 @@ class Cell:
     embed: keep a picture of the embedding after the last session.
     source: ``module:Class`` and the hash of the code of a method from outside; empty for graphfcl's own, and then no
         part of key and JSON.
+    rules_number: of the rules it runs under; a cell that was written before rules had numbers is of rules 1.
     """
 
     dataset: str
@@ -38,6 +39,7 @@ class Cell:
     settings: dict[str, Any] = field(default_factory=dict)
     embed: bool = False
     source: str = ""
+    rules_number: int = RULES
 
     @property
     def row(self) -> str:
@@ -53,11 +55,14 @@ class Cell:
         return json.loads(json.dumps(self._values()))
 
     def _values(self) -> dict[str, Any]:
-        return {name: value for name, value in asdict(self).items() if name != "source" or value}
+        values = {name: value for name, value in asdict(self).items() if name != "source" or value}
+        if self.rules_number == 1:
+            del values["rules_number"]
+        return values
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> "Cell":
-        return cls(**values)
+        return cls(**{"rules_number": 1, **values})
 
 
 def cell_stream(cell: Cell, data_dir: Path | None) -> Stream:
@@ -86,6 +91,8 @@ def run_cell(
             f"the code of {cell.method} was edited after this grid was started: start it again, and its cells run with "
             "the new code."
         )
+    if cell.rules_number != RULES:
+        raise InputError(f"this cell is of rules {cell.rules_number}; this graphfcl runs cells of rules {RULES}.")
     stream = cell_stream(cell, data_dir)
     settings = {key: as_tuples(value) for key, value in cell.settings.items()}
     after: Callable[[Learner], dict[str, Any]] | None = None
@@ -112,7 +119,7 @@ def picture(learner: Learner, stream: Stream) -> dict[str, Any]:
     perplexity = min(30.0, max(2.0, (chosen.size - 1) / 3))
     flat = TSNE(perplexity=perplexity, init="pca", random_state=stream.seed).fit_transform(values.astype(np.float64))
     return {
-        "nodes": queries.nodes[chosen].tolist(),
+        "nodes": stream.node_of_number[queries.nodes[chosen]].tolist(),
         "labels": queries.labels[chosen].tolist(),
         "x": [round(float(x), 2) for x in flat[:, 0]],
         "y": [round(float(y), 2) for y in flat[:, 1]],

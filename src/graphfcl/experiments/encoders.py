@@ -25,6 +25,7 @@ class EncoderFolder(EncoderStore):
         self.folder = Path(folder)
         self.stream_key = {
             "graph": stream.graph.sha256,
+            "rules": stream.protocol.rules,
             "protocol": stream.protocol.hash,
             "stream_seed": stream.seed,
             "graphfcl": __version__,

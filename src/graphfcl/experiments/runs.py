@@ -20,7 +20,7 @@ from graphfcl.experiments.peak_memory import forget_peaks, peak_gpu_memory_mb, p
 from graphfcl.files import read_bytes, write_bytes
 from graphfcl.methods import Learner, Progress, find_method, settings_as_json
 from graphfcl.methods.learner import NO_STORE
-from graphfcl.stream import Stream, save_stream
+from graphfcl.stream import RULES, Stream, save_stream
 from graphfcl.version import __version__
 
 RESULT_FILE, CHECKPOINT_FILE, STREAM_FILE = "result.json", "checkpoint.safetensors", "stream.json"
@@ -51,6 +51,7 @@ class Run:
             **({"source": method.source} if method.source else {}),
             "settings": settings_as_json(method.settings_with(self.changes)),
             "seed": self.seed,
+            "rules": self.stream.protocol.rules,
             "protocol": self.stream.protocol.as_json(),
             "protocol_hash": self.stream.protocol.hash,
         }
@@ -157,6 +158,7 @@ class _Recorder(Progress):
         path = self.folder / CHECKPOINT_FILE
         state, values = load_checkpoint(path)
         if values["identity"] != self.identity:
+            _refuse_other_rules(path, values["identity"])
             edited = values["identity"].get("source") != self.identity.get("source")
             mend = "the code of its method was edited, so choose" if edited else "repeat its options, or choose"
             raise InputError(f"{path} belongs to another run: {mend} another --out.")
@@ -175,8 +177,19 @@ def _refuse_another_run(folder: Path, identity: dict[str, Any]) -> None:
         there = json.loads(read_bytes(path, "the result"))
     except ValueError:
         there = {}
+    if there:
+        _refuse_other_rules(path, there)
     if any(there.get(key) != value for key, value in identity.items()):
         raise InputError(f"{folder} holds the result of another run: choose another --out.")
+
+
+def _refuse_other_rules(path: Path, identity: dict[str, Any]) -> None:
+    number = identity.get("rules", 1)
+    if number != RULES:
+        raise InputError(
+            f"{path} is of rules {number}, and this graphfcl evaluates by rules {RULES}, so the two cannot be mixed: "
+            "choose another --out."
+        )
 
 
 def result_values(evaluation: Evaluation, job: Run, learner: Learner) -> dict[str, Any]:

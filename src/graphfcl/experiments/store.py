@@ -88,6 +88,7 @@ class CellStore:
                 ("method", cell.method),
                 ("variant", cell.row),
                 ("seed", cell.seed),
+                ("rules", result["rules"]),
                 ("protocol", result["protocol"]["name"]),
                 ("track", result["protocol"]["track"]),
                 ("way", result["protocol"]["way"]),
@@ -135,6 +136,14 @@ class CellStore:
             if result is None or result["graph_sha256"] == graph_sha256:
                 return False
             self._set_aside(cell, "outdated")
+            return True
+
+    def set_rules_aside(self, cell: Cell) -> bool:
+        """Set the result of a cell of other rules aside; whether there was one."""
+        with self.claim(cell) as ours:
+            if not ours or not self.done(cell):
+                return False
+            self._set_aside(cell, f"rules-{cell.rules_number}.parquet")
             return True
 
     def _set_aside(self, cell: Cell, kind: str) -> None:

@@ -21,6 +21,7 @@ from graphfcl.datasets import load_dataset
 from graphfcl.errors import GraphfclError, GraphfclWarning, InputError, did_you_mean
 from graphfcl.experiments.cells import Cell, run_cell
 from graphfcl.experiments.grid import Grid, GridStatus, load_grids
+from graphfcl.experiments.older_rules import set_other_rules_aside
 from graphfcl.experiments.store import CellStore
 from graphfcl.methods import Learner, find_method, outside_methods, register_method
 
@@ -68,6 +69,7 @@ def run_grid(
     """
     _check_start_method(start_method, device)
     store = CellStore(folder)
+    set_other_rules_aside(store)
     grid.save(folder)
     _set_aside(store, grid, graphs or {}, data_dir)
     if retry_failed:

@@ -6,12 +6,16 @@ from graphfcl.graph.graph import UNKNOWN, Features, Graph, TextSettings
 from graphfcl.graph.npz import read_npz, write_npz
 from graphfcl.graph.tables import TableColumns, read_tables, write_tables
 from graphfcl.graph.text import TextWeights
+from graphfcl.graph.views import FeatureView, KnownColumns, Standardisation
 from graphfcl.graph.visible import VisibleGraph, cut_visible, join_without_edges
 
 __all__ = [
     "UNKNOWN",
+    "FeatureView",
     "Features",
     "Graph",
+    "KnownColumns",
+    "Standardisation",
     "TableColumns",
     "TextSettings",
     "TextWeights",

@@ -6,14 +6,17 @@ from functools import cached_property
 import numpy as np
 from scipy import sparse
 
+from graphfcl.arrays import read_only
 from graphfcl.errors import InputError
 from graphfcl.graph.graph import Features, Graph
-from graphfcl.graph.text import TextWeights
+from graphfcl.graph.views import FeatureView
 
 
 @dataclass(frozen=True, eq=False)
 class VisibleGraph:
     """A graph of its own, cut out of a larger one of which it knows nothing: no labels, no other nodes or edges.
+
+    All of it is read-only.
 
     nodes: (n,) int64, ascending. A node keeps its number in every visible graph of a stream; learners and
         evaluators speak of nodes by these numbers, and :meth:`rows` finds their rows here.
@@ -24,6 +27,10 @@ class VisibleGraph:
     nodes: np.ndarray
     adjacency: sparse.csr_array
     features: Features
+
+    def __post_init__(self) -> None:
+        for values in (self.nodes, self.adjacency, self.features):
+            read_only(values)
 
     def __repr__(self) -> str:
         return f"VisibleGraph({self.nodes.size:,} nodes, {self.edge_count:,} edges)"
@@ -41,9 +48,10 @@ class VisibleGraph:
         """(n,) float32: number of neighbours, or the sum of edge weights; the self loop is not in it."""
         counts = np.diff(self.adjacency.indptr)
         if (self.adjacency.data == 1).all():
-            return counts.astype(np.float32)
+            return read_only(counts.astype(np.float32))
         rows = np.repeat(np.arange(self.node_count, dtype=np.int32), counts)
-        return np.bincount(rows, weights=self.adjacency.data, minlength=self.node_count).astype(np.float32)
+        sums = np.bincount(rows, weights=self.adjacency.data, minlength=self.node_count)
+        return read_only(sums.astype(np.float32))
 
     @cached_property
     def normalised(self) -> sparse.csr_array:
@@ -52,7 +60,7 @@ class VisibleGraph:
         matrix = self.adjacency + sparse.eye_array(self.node_count, dtype=np.float32, format="csr")
         matrix.data *= np.repeat(scale, np.diff(matrix.indptr))
         matrix.data *= scale[matrix.indices]
-        return matrix
+        return read_only(matrix)
 
     def with_features(self, features: Features) -> "VisibleGraph":
         """The same nodes and edges with other features; what is known of the edges already is not computed again."""
@@ -79,20 +87,24 @@ def cut_visible(
     graph: Graph,
     nodes: np.ndarray,
     *,
-    text_weights: TextWeights | None = None,
+    numbers: np.ndarray | None = None,
+    view: FeatureView | None = None,
     parts: np.ndarray | None = None,
 ) -> VisibleGraph:
     """The subgraph of some nodes.
 
-    nodes: (m,) node numbers, ascending, each once.
-    text_weights: what turns the word counts of a text graph into features.
-    parts: (n,) optional; an edge stays only if both its ends are of the same part (the track ``isolated``).
+    nodes: (m,) nodes of the graph, each once; they become the rows of the visible graph in this order.
+    numbers: (m,) ascending, by what numbers they are known there; without it by those of the graph, and ``nodes`` is
+        ascending.
+    view: what a learner sees of the raw features.
+    parts: (m,) optional, of the nodes; an edge stays only if both its ends are of the same part (the track
+        ``isolated``).
     """
     adjacency = _cut_adjacency(graph.adjacency, nodes, parts)
     features = graph.features[nodes]
-    if text_weights is not None:
-        features = text_weights.apply(features)
-    return VisibleGraph(nodes=nodes, adjacency=adjacency, features=features)
+    if view is not None:
+        features = view.apply(features)
+    return VisibleGraph(nodes=nodes if numbers is None else numbers, adjacency=adjacency, features=features)
 
 
 def join_without_edges(visible: VisibleGraph, nodes: np.ndarray, features: Features) -> VisibleGraph:
@@ -112,10 +124,10 @@ def join_without_edges(visible: VisibleGraph, nodes: np.ndarray, features: Featu
 
 def _cut_adjacency(adjacency: sparse.csr_array, nodes: np.ndarray, parts: np.ndarray | None) -> sparse.csr_array:
     cut = adjacency[nodes][:, nodes]
+    cut.sort_indices()
     if parts is None:
         return cut
-    part = parts[nodes]
-    kept = np.repeat(part, np.diff(cut.indptr)) == part[cut.indices]
+    kept = np.repeat(parts, np.diff(cut.indptr)) == parts[cut.indices]
     ends = np.zeros(kept.size + 1, dtype=cut.indptr.dtype)
     np.cumsum(kept, out=ends[1:])
     return sparse.csr_array((cut.data[kept], cut.indices[kept], ends[cut.indptr]), shape=cut.shape)

@@ -13,6 +13,7 @@ import torch
 from graphfcl.methods.bases.growing_head_learner import GrowingHeadLearner
 from graphfcl.methods.learner import Labelled
 from graphfcl.methods.shared.trained_head import cross_entropies
+from graphfcl.nn import tensor_of
 
 
 class Finetune(GrowingHeadLearner):
@@ -23,5 +24,5 @@ class Finetune(GrowingHeadLearner):
     reference: ClassVar[str] = "baseline"
 
     def _session_loss(self, before: torch.Tensor, supports: Labelled) -> Callable[[torch.Tensor], torch.Tensor]:  # noqa: ARG002
-        labels = torch.from_numpy(supports[1]).to(self.device)
+        labels = tensor_of(supports[1], self.device)
         return lambda logits: cross_entropies(logits, labels).mean()

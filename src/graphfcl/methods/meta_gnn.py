@@ -38,7 +38,7 @@ from graphfcl.methods.shared.prototype_network import PrototypeNetwork
 from graphfcl.methods.shared.prototypes import class_shares, weighted_prototypes
 from graphfcl.methods.shared.training_state import check_finite, with_prefix, without_prefix
 from graphfcl.methods.shared.validation_sessions import STEP_DRAWS, ValidationSessions
-from graphfcl.nn import Encoder, GraphInputs
+from graphfcl.nn import Encoder, GraphInputs, tensor_of
 from graphfcl.stream import BaseSession, Session
 
 Head = tuple[torch.Tensor, torch.Tensor]  # weights (h, classes) and biases (classes,)
@@ -237,7 +237,7 @@ class MetaGnn(EpisodicLearner):
         """Encoder weights and head after inner steps on supports, from the learned encoder and the class means."""
         encoder = self.network.encoder
         needed = encoder.rows(inputs, inputs.visible.rows(labelled[0]))
-        labels = torch.from_numpy(labelled[1]).to(self.device)
+        labels = tensor_of(labelled[1], self.device)
         weights = {name: value.detach().requires_grad_() for name, value in encoder.named_parameters()}
         columns, biases = (value.detach().requires_grad_() for value in nearest_mean(prototypes))
         moved, head = adapted(encoder, weights, (columns, biases), needed, labels, steps, rate, create_graph=False)

@@ -4,6 +4,7 @@ from graphfcl.nn.dense import DenseRows, DenseTable
 from graphfcl.nn.encoders import ENCODERS, Encoder, GatEncoder, GcnEncoder, Linear, dropout
 from graphfcl.nn.inputs import FeatureRows, GatRows, GcnRows, GraphInputs
 from graphfcl.nn.sparse import SparseMatrix
+from graphfcl.nn.tensors import tensor_of
 
 __all__ = [
     "ENCODERS",
@@ -19,4 +20,5 @@ __all__ = [
     "Linear",
     "SparseMatrix",
     "dropout",
+    "tensor_of",
 ]

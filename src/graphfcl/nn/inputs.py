@@ -15,6 +15,7 @@ from graphfcl.graph import VisibleGraph
 from graphfcl.nn.dense import DenseRows, DenseTable
 from graphfcl.nn.edges import EdgePattern
 from graphfcl.nn.sparse import SparseMatrix
+from graphfcl.nn.tensors import tensor_of
 
 EPSILON = 1e-6  # added to a degree before its logarithm is taken
 DENSE_ABOVE = 0.3  # a matrix with a larger share of nonzeros is stored dense
@@ -151,7 +152,7 @@ class GraphInputs:
         """Â·X, sparse or dense, whichever is smaller."""
         features = self.visible.features
         if isinstance(features, np.ndarray):
-            return DenseRows(DenseTable(self.adjacency.tensor @ torch.from_numpy(features).to(self.device)))
+            return DenseRows(DenseTable(self.adjacency.tensor @ tensor_of(features, self.device)))
         product = sparse.csr_array(self.visible.normalised @ features)
         if product.nnz > DENSE_ABOVE * product.shape[0] * product.shape[1]:
             return DenseRows(DenseTable(torch.from_numpy(product.toarray()).to(self.device)))
@@ -192,7 +193,7 @@ class GraphInputs:
     def _raw(self) -> FeatureRows:
         features = self.visible.features
         if isinstance(features, np.ndarray):
-            return DenseRows(DenseTable(torch.from_numpy(features).to(self.device)))
+            return DenseRows(DenseTable(tensor_of(features, self.device)))
         return SparseMatrix(features, self.device, reused=True)
 
 

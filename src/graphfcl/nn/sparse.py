@@ -8,6 +8,8 @@ import numpy as np
 import torch
 from scipy import sparse
 
+from graphfcl.nn.tensors import tensor_of
+
 # torch warns once a process that this is new; it is said here, where nobody needs to hear it.
 with warnings.catch_warnings():
     warnings.simplefilter("ignore")
@@ -35,9 +37,7 @@ class SparseMatrix:
     def tensor(self) -> torch.Tensor:
         """The matrix as a torch CSR tensor."""
         parts = (self.host.indptr, self.host.indices, self.host.data.astype(np.float32, copy=False))
-        # torch warns of arrays that are read-only, as those of a graph from a file are.
-        writable = (part if part.flags.writeable else part.copy() for part in parts)
-        pointers, columns, values = (torch.from_numpy(part).to(self.device) for part in writable)
+        pointers, columns, values = (tensor_of(part, self.device) for part in parts)
         return torch.sparse_csr_tensor(pointers, columns, values, size=self.host.shape, check_invariants=False)
 
     @cached_property

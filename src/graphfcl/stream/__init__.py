@@ -1,12 +1,13 @@
 """From a graph to sessions that show a learner no query label and no future node."""
 
 from graphfcl.stream.classes import adapt_protocol, suggest_protocol
-from graphfcl.stream.protocol import Protocol
+from graphfcl.stream.protocol import RULES, Protocol
 from graphfcl.stream.saved import load_stream, save_stream
 from graphfcl.stream.sessions import BaseSession, PaperSession, PooledSession, Session
 from graphfcl.stream.stream import Queries, Stream, make_stream
 
 __all__ = [
+    "RULES",
     "BaseSession",
     "PaperSession",
     "PooledSession",

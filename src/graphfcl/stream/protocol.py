@@ -10,6 +10,7 @@ from graphfcl.errors import InputError
 ProtocolName = Literal["strict", "paper"]
 Track = Literal["transductive", "isolated", "open"]
 ClassOrder = Literal["size", "random"]
+RULES = 2  # the number of the rules that every result is computed under; results of others stand apart
 Classes = int | tuple[str, ...]
 
 
@@ -27,6 +28,8 @@ class Protocol:
     train_share, validation_share: node split of base and pseudo-novel classes; the others are test nodes.
     pool_share: share of a novel class, supports aside, whose labels only the upper reference ``joint`` may see.
     queries: under ``paper``, the sampled queries per class (None: K). ``strict`` asks about all test nodes.
+    standardise: dense features have mean 0 and deviation 1 over the train nodes of session 0.
+    rules: the number of the rules as a whole: what learners see and how they are asked. There is one: ``RULES``.
     """
 
     base: Classes
@@ -43,8 +46,12 @@ class Protocol:
     validation_share: float = 0.2
     pool_share: float = 0.3
     queries: int | None = None
+    standardise: bool = True
+    rules: int = RULES
 
     def __post_init__(self) -> None:
+        if self.rules != RULES:
+            raise InputError(f"these are rules {self.rules}; this graphfcl evaluates by rules {RULES}: leave them out.")
         for field, allowed in (("name", ProtocolName), ("track", Track), ("class_order", ClassOrder)):
             if getattr(self, field) not in get_args(allowed):
                 listed = ", ".join(get_args(allowed))
@@ -80,7 +87,10 @@ class Protocol:
         if unknown:
             raise InputError(f"the protocol has an unknown rule {sorted(unknown)[0]!r}: a newer version wrote it.")
         rules: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in values.items()}
-        return cls(**rules)
+        if values.get("rules", 1) > RULES:
+            raise InputError(f"the protocol is of rules {values['rules']}, this graphfcl knows {RULES}: update it.")
+        # A stream is ids, whichever rules it was drawn under: it is walked by those of today.
+        return cls(**{**rules, "rules": RULES})
 
 
 def _at_least(field: str, value: Classes | None, least: int) -> None:

@@ -8,10 +8,10 @@ import numpy as np
 
 from graphfcl.errors import InputError
 from graphfcl.files import canonical_json, read_bytes, sha256_of, write_bytes
-from graphfcl.graph import Graph, TextWeights
+from graphfcl.graph import FeatureView, Graph, Standardisation, TextWeights
 from graphfcl.stream.protocol import Protocol
 from graphfcl.stream.split import Role, Split
-from graphfcl.stream.stream import Stream
+from graphfcl.stream.stream import Stream, fit_view
 
 FORMAT = "graphfcl stream"
 VERSION = 1
@@ -45,12 +45,14 @@ def stream_as_json(stream: Stream) -> dict[str, Any]:
                 "nodes": {part: ids for part, ids in nodes.items() if ids},
             }
         )
-    text = None
-    if stream.text_weights is not None:
+    view, text, dense = stream.view, None, None
+    if isinstance(view, TextWeights):
         text = {
-            "columns": stream.text_weights.columns.tolist(),
-            "inverse_document_frequency": stream.text_weights.inverse_document_frequency.tolist(),
+            "columns": view.columns.tolist(),
+            "inverse_document_frequency": view.inverse_document_frequency.tolist(),
         }
+    if isinstance(view, Standardisation):
+        dense = {"mean": view.mean.tolist(), "deviation": view.deviation.tolist()}
     return {
         "format": FORMAT,
         "version": VERSION,
@@ -63,6 +65,7 @@ def stream_as_json(stream: Stream) -> dict[str, Any]:
         "pseudo_novel_tasks": [list(task) for task in split.pseudo_novel_tasks],
         "queries": [graph.node_ids[nodes].tolist() for nodes in split.queries],
         "text": text,
+        **({"dense": dense} if dense else {}),
         "left_out": split.left_out,
     }
 
@@ -93,14 +96,21 @@ def load_stream(path: str | Path, graph: Graph) -> Stream:
         queries=tuple(graph.nodes_of(ids) for ids in content["queries"]),
         left_out=content["left_out"],
     )
-    text = content["text"]
-    weights = None
+    protocol = Protocol.from_json(content["protocol"])
+    return Stream(graph, protocol, content["seed"], split, _saved_view(content, graph, protocol, split))
+
+
+def _saved_view(content: dict[str, Any], graph: Graph, protocol: Protocol, split: Split) -> FeatureView | None:
+    """As it was saved; fitted again where the file has none: it follows from graph and split."""
+    text, dense = content["text"], content.get("dense")
     if text is not None:
-        weights = TextWeights(
+        return TextWeights(
             columns=np.array(text["columns"], dtype=np.int64),
             inverse_document_frequency=np.array(text["inverse_document_frequency"], dtype=np.float64),
         )
-    return Stream(graph, Protocol.from_json(content["protocol"]), content["seed"], split, weights)
+    if dense is not None:
+        return Standardisation(*(np.array(dense[part], dtype=np.float64) for part in ("mean", "deviation")))
+    return fit_view(graph, protocol, split)
 
 
 def _read_checked(path: str | Path) -> dict[str, Any]:

@@ -1,9 +1,14 @@
-"""What a learner is handed. None of these types has a place for a query label, except :class:`PaperSession`."""
+"""What a learner is handed. None of these types has a place for a query label, except :class:`PaperSession`.
 
-from dataclasses import dataclass
+All arrays in them are read-only.
+"""
+
+from dataclasses import dataclass, fields
+from typing import Any
 
 import numpy as np
 
+from graphfcl.arrays import read_only
 from graphfcl.graph import VisibleGraph
 from graphfcl.stream.protocol import ProtocolName, Track
 
@@ -34,6 +39,9 @@ class BaseSession:
     track: Track
     protocol: ProtocolName = "strict"
 
+    def __post_init__(self) -> None:
+        _freeze(self)
+
     @property
     def classes(self) -> tuple[str, ...]:
         return self.base_classes + self.pseudo_novel_classes
@@ -54,6 +62,9 @@ class Session:
     support_labels: np.ndarray
     visible_graph: VisibleGraph
     track: Track
+
+    def __post_init__(self) -> None:
+        _freeze(self)
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,3 +87,10 @@ class PooledSession(Session):
 
     pool: np.ndarray
     pool_labels: np.ndarray
+
+
+def _freeze(session: Any) -> None:
+    for field in fields(session):
+        value = getattr(session, field.name)
+        if isinstance(value, np.ndarray):
+            read_only(value)

@@ -32,6 +32,7 @@ class _Draw(IntEnum):
     VALIDATION_CLASSES = 2
     TASKS = 3
     QUERIES = 4
+    NUMBERS = 5
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,6 +106,15 @@ def draw_split(graph: Graph, protocol: Protocol, seed: int) -> Split:
         queries=_draw_queries(graph, protocol, classes, session_of_column, roles, seed),
         left_out=chosen.left_out,
     )
+
+
+def draw_numbers(graph: Graph, seed: int) -> np.ndarray:
+    """(n,) the node of the graph behind each number that learners know nodes by: a permutation.
+
+    The order of nodes in a file often follows their classes. The graph's fingerprint is part of the seed, so that a
+    learner, which has the seed but not the graph, cannot repeat the draw.
+    """
+    return _generator(seed, _Draw.NUMBERS, int(graph.sha256[:16], 16)).permutation(graph.node_count)
 
 
 def _generator(seed: int, purpose: _Draw, *further: int) -> np.random.Generator:

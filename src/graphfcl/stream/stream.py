@@ -3,17 +3,16 @@
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
 
 from graphfcl.errors import GraphfclWarning, InputError
-from graphfcl.graph import Graph, TextWeights, VisibleGraph, cut_visible
+from graphfcl.graph import FeatureView, Graph, KnownColumns, Standardisation, TextWeights, VisibleGraph, cut_visible
 from graphfcl.stream.classes import adapt_protocol
 from graphfcl.stream.protocol import Protocol
 from graphfcl.stream.sessions import BaseSession, PaperSession, PooledSession, Session
-from graphfcl.stream.split import Role, Split, draw_split
+from graphfcl.stream.split import Role, Split, draw_numbers, draw_split
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,18 +27,23 @@ class Stream:
     """``base`` is session 0; ``for session in stream`` walks through the novel sessions 1..T.
 
     A learner is handed the sessions, never the stream: the stream knows the whole graph and the query labels.
+
+    node_of_number: (n,) the node of the graph behind each number that learners know nodes by. Sessions, visible graphs
+        and queries speak of nodes by these numbers; the split and a saved stream do not.
+    view: what a learner sees of the raw features.
     """
 
-    def __init__(
-        self, graph: Graph, protocol: Protocol, seed: int, split: Split, text_weights: TextWeights | None
-    ) -> None:
+    def __init__(self, graph: Graph, protocol: Protocol, seed: int, split: Split, view: FeatureView | None) -> None:
         self.graph = graph
         self.protocol = protocol
         self.seed = seed
         self.split = split
-        self.text_weights = text_weights
-        self._columns = split.columns_of_nodes(graph)
-        self._sessions = split.sessions_of_nodes(graph)
+        self.view = view
+        self.node_of_number = draw_numbers(graph, seed)
+        # By number, like all else here.
+        self._roles = split.roles[self.node_of_number]
+        self._columns = split.columns_of_nodes(graph)[self.node_of_number]
+        self._sessions = split.sessions_of_nodes(graph)[self.node_of_number]
         self._last_cut: tuple[VisibleGraph, bool] | None = None
 
     def __repr__(self) -> str:
@@ -70,10 +74,15 @@ class Stream:
         """Number of classes known after a session."""
         return int((self.split.session_of_column <= session).sum())
 
-    @cached_property
+    def fresh(self) -> "Stream":
+        """The same stream with nothing computed yet, so that two walks share no visible graph."""
+        return Stream(self.graph, self.protocol, self.seed, self.split, self.view)
+
+    @property
     def base(self) -> BaseSession:
+        """Session 0."""
         split, names = self.split, self.classes
-        train, validation = (np.flatnonzero(split.roles == role) for role in (Role.TRAIN, Role.VALIDATION))
+        train, validation = (np.flatnonzero(self._roles == role) for role in (Role.TRAIN, Role.VALIDATION))
         return BaseSession(
             base_classes=names[: split.base_count],
             pseudo_novel_classes=tuple(names[column] for column in split.pseudo_novel_columns),
@@ -102,7 +111,7 @@ class Stream:
             raise InputError("no session has both query labels and pool labels: ask for one of them.")
         if not 1 <= number <= len(self):
             raise InputError(f"session {number} does not exist: the stream has sessions 1 to {len(self)}.")
-        supports = np.flatnonzero((self.split.roles == Role.SUPPORT) & (self._sessions == number))
+        supports = np.flatnonzero((self._roles == Role.SUPPORT) & (self._sessions == number))
         names = self.classes
         arguments: dict[str, Any] = {
             "number": number,
@@ -113,7 +122,7 @@ class Stream:
             "track": self.protocol.track,
         }
         if with_pool_labels:
-            pool = np.flatnonzero((self.split.roles == Role.POOL) & (self._sessions == number))
+            pool = np.flatnonzero((self._roles == Role.POOL) & (self._sessions == number))
             return PooledSession(**arguments, pool=pool, pool_labels=self._columns[pool])
         if not with_query_labels:
             return Session(**arguments)
@@ -134,27 +143,30 @@ class Stream:
         """
         if self.protocol.track == "open":
             return self._cut(np.arange(self.graph.node_count))
-        parts = self._sessions if self.protocol.track == "isolated" else None
-        return self._cut(np.flatnonzero(self._sessions <= session), parts)
+        return self._cut(np.flatnonzero(self._sessions <= session), isolated=self.protocol.track == "isolated")
 
     def queries(self, session: int) -> Queries:
         """All test nodes of the classes seen (``strict``), or the sampled ones (``paper``). For evaluators only."""
         if self.protocol.name == "paper":
-            nodes = self.split.queries[session]
+            nodes = np.flatnonzero(np.isin(self.node_of_number, self.split.queries[session]))
         else:
-            nodes = np.flatnonzero((self.split.roles == Role.TEST) & (self._sessions <= session))
+            nodes = np.flatnonzero((self._roles == Role.TEST) & (self._sessions <= session))
         return Queries(nodes=nodes, labels=self._columns[nodes])
 
-    def _cut(self, nodes: np.ndarray, parts: np.ndarray | None = None) -> VisibleGraph:
-        """Cut the graph; the last one is kept, because a session is learned and asked about on the same graph."""
-        isolated = parts is not None
+    def _cut(self, numbers: np.ndarray, *, isolated: bool = False) -> VisibleGraph:
+        """Cut the graph; the last one is kept, because a session is learned and asked about on the same graph.
+
+        isolated: without the edges between sessions.
+        """
         if self._last_cut is not None:
             visible, was_isolated = self._last_cut
-            if was_isolated == isolated and np.array_equal(visible.nodes, nodes):
+            if was_isolated == isolated and np.array_equal(visible.nodes, numbers):
                 return visible
             del visible
             self._last_cut = None  # make room before the next one is cut
-        self._last_cut = (cut_visible(self.graph, nodes, text_weights=self.text_weights, parts=parts), isolated)
+        nodes = self.node_of_number[numbers]
+        parts = self._sessions[numbers] if isolated else None
+        self._last_cut = (cut_visible(self.graph, nodes, numbers=numbers, view=self.view, parts=parts), isolated)
         return self._last_cut[0]
 
 
@@ -172,14 +184,20 @@ def make_stream(graph: Graph, protocol: Protocol | None = None, *, seed: int = 0
     novel = len(split.classes) - split.base_count - split.pseudo_novel_count
     if rules.way > novel:
         warnings.warn(f"{graph.name}: {rules.way} classes per session, but there are only {novel}.", GraphfclWarning, 2)
-    return Stream(graph, rules, seed, split, _fit_text(graph, rules, split))
+    return Stream(graph, rules, seed, split, fit_view(graph, rules, split))
 
 
-def _fit_text(graph: Graph, protocol: Protocol, split: Split) -> TextWeights | None:
-    """TF-IDF of the nodes that are known at session 0."""
-    if graph.text is None:
-        return None
+def fit_view(graph: Graph, protocol: Protocol, split: Split) -> FeatureView | None:
+    """What learners see of the features, fitted on what is known at session 0; None if they see them as they are.
+
+    Texts: TF-IDF. Sparse features: the columns that a node has. Dense ones: standardised by the train nodes.
+    """
+    if isinstance(graph.features, np.ndarray):
+        train = np.flatnonzero(split.roles == Role.TRAIN)
+        return Standardisation.fit(graph.features[train]) if protocol.standardise else None
     known = graph.features
     if protocol.track != "open":
         known = known[np.flatnonzero(split.sessions_of_nodes(graph) == 0)]
-    return TextWeights.fit(known, graph.text.min_nodes)
+    if graph.text is not None:
+        return TextWeights.fit(known, graph.text.min_nodes)
+    return None if protocol.track == "open" else KnownColumns.fit(known)

@@ -24,7 +24,7 @@ from graphfcl.methods.shared.training_state import (
     with_prefix,
     without_prefix,
 )
-from graphfcl.nn import ENCODERS, Encoder, GraphInputs, Linear
+from graphfcl.nn import ENCODERS, Encoder, GraphInputs, Linear, tensor_of
 from graphfcl.stream import BaseSession, Session
 
 
@@ -222,7 +222,7 @@ class EncoderLearner(Learner):
 
     def use_embeddings(self, visible: VisibleGraph, embeddings: np.ndarray) -> None:
         self.cache.classes_changed()
-        self.cache.keep_embeddings(visible, torch.from_numpy(embeddings).to(self.device))
+        self.cache.keep_embeddings(visible, tensor_of(embeddings, self.device))
 
     def vectors_to_draw(self, visible: VisibleGraph, nodes: np.ndarray) -> np.ndarray | None:
         with torch.no_grad():

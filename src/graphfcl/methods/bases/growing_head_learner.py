@@ -20,7 +20,7 @@ from graphfcl.methods.shared.supervised_training import HeadLoss, SupervisedTrai
 from graphfcl.methods.shared.trained_head import HeadNetwork, cross_entropies, head_training
 from graphfcl.methods.shared.training_state import check_finite, make_adam, with_prefix, without_prefix
 from graphfcl.methods.shared.validation_sessions import STEP_DRAWS, ValidationSessions
-from graphfcl.nn import Encoder, GraphInputs, Linear
+from graphfcl.nn import Encoder, GraphInputs, Linear, tensor_of
 from graphfcl.stream import BaseSession, Session
 
 
@@ -129,7 +129,7 @@ class GrowingHeadLearner(EncoderLearner):
         inputs = self.memory.beside(inputs)
         nodes = np.concatenate([session.supports, self.memory.nodes])
         needed = self.network.encoder.rows(inputs, inputs.visible.rows(nodes))
-        support_columns = torch.from_numpy(session.support_labels).to(self.device)
+        support_columns = tensor_of(session.support_labels, self.device)
         with torch.no_grad():
             embeddings = self.network.encoder(needed)
             before = self.network.head(embeddings)

@@ -8,6 +8,7 @@ import numpy as np
 import torch
 
 from graphfcl.arrays import rank_in_run
+from graphfcl.nn import tensor_of
 
 CHUNK = 4096
 
@@ -35,7 +36,7 @@ def mean_of_features(embeddings: np.ndarray, labels: np.ndarray, count: int) -> 
 def coverage(embeddings: np.ndarray, labels: np.ndarray, count: int, distance: float) -> np.ndarray:
     """CM of ER-GNN: the nodes with the fewest nodes of other classes within ``distance``."""
     points = torch.from_numpy(np.ascontiguousarray(embeddings))
-    columns = torch.from_numpy(labels)
+    columns = tensor_of(labels)
     squares = (points**2).sum(dim=1)
     crowd = np.zeros(labels.size, dtype=np.int64)
     for start in range(0, labels.size, CHUNK):

@@ -9,6 +9,7 @@ import torch
 from graphfcl.methods.learner import Labelled, Tensors
 from graphfcl.methods.shared.parts import ClassMemory
 from graphfcl.methods.shared.prototype_network import NodeEmbeddings, PrototypeNetwork
+from graphfcl.nn import tensor_of
 from graphfcl.stream import BaseSession, Session
 
 
@@ -132,7 +133,7 @@ def _joined(labelled: Labelled, more: Labelled, chosen: np.ndarray) -> Labelled:
 
 
 def _as_tensors(name: str, labelled: Labelled) -> Tensors:
-    return {f"{name}.nodes": torch.from_numpy(labelled[0]), f"{name}.labels": torch.from_numpy(labelled[1])}
+    return {f"{name}.nodes": tensor_of(labelled[0]), f"{name}.labels": tensor_of(labelled[1])}
 
 
 def _as_arrays(name: str, tensors: Tensors) -> Labelled:

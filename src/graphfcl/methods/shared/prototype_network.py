@@ -18,7 +18,7 @@ from graphfcl.methods.shared.prototypes import (
     weighted_prototypes,
 )
 from graphfcl.methods.shared.validation_sessions import ValidationSessions
-from graphfcl.nn import Encoder, GcnRows, GraphInputs, Linear
+from graphfcl.nn import Encoder, GcnRows, GraphInputs, Linear, tensor_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,7 +69,7 @@ class PrototypeNetwork(nn.Module):
         """(classes, h): means over the nodes of ``train``, attended sums over ``supports``; both (nodes, columns)."""
         parts = []
         for (nodes, columns), attention in ((supports, embedding.attention), (train, None)):
-            rows, classes = embedding.rows(nodes), torch.from_numpy(columns).to(embedding.values.device)
+            rows, classes = embedding.rows(nodes), tensor_of(columns, embedding.values.device)
             values = None if attention is None else attention[rows]
             shares = class_shares(classes, class_count, values, softmax=self.softmax)
             parts.append(weighted_prototypes(embedding.values[rows], shares, classes, class_count))

@@ -25,7 +25,7 @@ from graphfcl.methods.shared.training_state import (
     with_prefix,
     without_prefix,
 )
-from graphfcl.nn import Encoder, GraphInputs
+from graphfcl.nn import Encoder, GraphInputs, tensor_of
 from graphfcl.stream import BaseSession
 
 HeadLoss = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
@@ -175,4 +175,4 @@ def base_part(base: BaseSession) -> tuple[Labelled, Labelled]:
 def _on_device(labelled: Labelled, inputs: GraphInputs) -> tuple[torch.Tensor, torch.Tensor]:
     nodes, labels = labelled
     rows = torch.from_numpy(inputs.visible.rows(nodes))
-    return rows.to(inputs.device), torch.from_numpy(labels).to(inputs.device)
+    return rows.to(inputs.device), tensor_of(labels, inputs.device)

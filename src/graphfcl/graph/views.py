@@ -1,0 +1,64 @@
+"""What a learner sees of raw features: a view that is fitted on nodes of session 0 and holds for all later ones."""
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from scipy import sparse
+
+from graphfcl.graph.graph import Features
+
+
+class FeatureView(Protocol):
+    """Turns the raw features of some nodes into those that a learner is shown."""
+
+    def apply(self, features: Features) -> Features:
+        """(n, d) raw features → (n, v) float32."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class KnownColumns:
+    """Of sparse features, the columns that some node of session 0 has; the others do not exist for a learner.
+
+    Whoever made the columns may have looked at all nodes. A column that only nodes of later classes have was then
+    chosen by looking at those classes.
+
+    columns: (v,) ascending.
+    """
+
+    columns: np.ndarray
+
+    @classmethod
+    def fit(cls, features: sparse.csr_array) -> "KnownColumns":
+        """features: (n, d) of the nodes of session 0."""
+        return cls(np.flatnonzero(np.bincount(features.indices[features.data != 0], minlength=features.shape[1])))
+
+    def apply(self, features: sparse.csr_array) -> sparse.csr_array:
+        return features if self.columns.size == features.shape[1] else features[:, self.columns]
+
+
+@dataclass(frozen=True, eq=False)
+class Standardisation:
+    """Dense columns with mean 0 and standard deviation 1 over the train nodes of session 0: (x − mean)/deviation.
+
+    A column that is the same for all of them says nothing about classes; it becomes 0 for every node.
+
+    mean, deviation: (d,) float64; the deviation of such a column is 0.
+    """
+
+    mean: np.ndarray
+    deviation: np.ndarray
+
+    @classmethod
+    def fit(cls, features: np.ndarray) -> "Standardisation":
+        """features: (n, d) of the train nodes of session 0, at least one."""
+        mean = features.mean(axis=0, dtype=np.float64)
+        deviation = np.sqrt(np.mean((features - mean) ** 2, axis=0))
+        # Rounding gives the deviation of a constant column a value that is tiny beside the column's own size.
+        same = (features == features[:1]).all(axis=0)
+        return cls(mean, np.where(same, 0.0, deviation))
+
+    def apply(self, features: np.ndarray) -> np.ndarray:
+        scale = np.divide(1.0, self.deviation, out=np.zeros_like(self.deviation), where=self.deviation > 0)
+        return ((features - self.mean) * scale).astype(np.float32)

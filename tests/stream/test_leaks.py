@@ -1,0 +1,256 @@
+"""What a stream must not betray: numbers, who else was there, columns of the future, raw scales."""
+
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+
+from graphfcl.datasets import DATASETS, data_folder, load_dataset
+from graphfcl.errors import InputError
+from graphfcl.evaluation import evaluate
+from graphfcl.graph import Graph, KnownColumns, Standardisation, VisibleGraph, build_graph
+from graphfcl.methods.learner import NO_STORE, SILENT, EncoderStore, Learner, Progress
+from graphfcl.stream import RULES, BaseSession, Protocol, Session, Stream, load_stream, make_stream, save_stream
+from tests.graphs import graphs
+
+TRACKS = ("transductive", "isolated", "open")
+SEEDS = 10
+RESEARCH = ("amazon-clothing-20", "cora-topics", "coauthor-cs", "cora-ml", "amazon-computers")
+HERE = [d.name for d in DATASETS if d.name in RESEARCH and not d.missing_files(data_folder(None))]
+
+
+class NearestNumber(Learner):
+    """Gives a node the class of the labelled node whose number is nearest."""
+
+    def fit(
+        self,
+        base: BaseSession,
+        progress: Progress = SILENT,  # noqa: ARG002
+        encoders: EncoderStore = NO_STORE,  # noqa: ARG002
+    ) -> None:
+        self.classes_ = base.classes
+        self.nodes_, self.labels_ = base.train, base.train_labels
+
+    def learn(self, session: Session) -> None:
+        self.classes_ = self.classes_ + session.new_classes
+        nodes = np.concatenate([self.nodes_, session.supports])
+        order = np.argsort(nodes)
+        self.nodes_, self.labels_ = nodes[order], np.concatenate([self.labels_, session.support_labels])[order]
+
+    def scores(self, visible: VisibleGraph, nodes: np.ndarray) -> np.ndarray:  # noqa: ARG002
+        after = np.searchsorted(self.nodes_, nodes).clip(1, self.nodes_.size - 1)
+        nearer = np.abs(self.nodes_[after] - nodes) < np.abs(nodes - self.nodes_[after - 1])
+        found = self.labels_[np.where(nearer, after, after - 1)]
+        return np.eye(len(self.classes_))[found]
+
+
+def sorted_graph() -> Graph:
+    """Its nodes lie class by class, as in many files."""
+    labels = np.repeat(np.arange(8), [60, 50, 40, 30, 30, 30, 30, 30])
+    return build_graph(np.zeros((300, 300)), np.zeros((300, 0)), labels)
+
+
+def bare(graph: Graph) -> Graph:
+    """Nodes and labels alone: no edge and no feature, which a learner that looks at numbers does not read."""
+    count = graph.node_count
+    edges = sparse.csr_array((count, count), dtype=np.float32)
+    return replace(graph, adjacency=edges, features=sparse.csr_array((count, 0), dtype=np.float32), text=None)
+
+
+@pytest.mark.parametrize("track", TRACKS)
+@pytest.mark.parametrize("name", ["sorted", "synthetic", "wordnet", "debian", *HERE])
+def test_numbers_say_nothing_about_classes(name: str, track: Any) -> None:
+    """Mean of ten seeds within three standard errors of 1/C, after session 0 and after the last."""
+    graph, protocol = (sorted_graph(), None) if name == "sorted" else load_dataset(name)
+    graph, found, count = bare(graph), [], []
+    for seed in range(SEEDS):
+        stream = make_stream(graph, protocol, seed=seed, track=track)
+        measures = evaluate(NearestNumber(), stream).measures
+        found.append([measures.sessions[0].balanced_accuracy, measures.sessions[-1].balanced_accuracy])
+        count = [measures.sessions[0].classes, measures.sessions[-1].classes]
+    errors = np.std(found, axis=0, ddof=1) / SEEDS**0.5
+    np.testing.assert_array_less(np.abs(np.mean(found, axis=0) - 1 / np.array(count)), 3 * errors)
+
+
+def test_without_the_permutation_numbers_would_say_it_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The learner of the test above is no straw man."""
+    monkeypatch.setattr("graphfcl.stream.stream.draw_numbers", lambda graph, _: np.arange(graph.node_count))
+    last = evaluate(NearestNumber(), make_stream(sorted_graph())).measures.sessions[-1]
+    assert last.balanced_accuracy > 0.8
+
+
+@given(graphs(), st.integers(0, 99))
+@settings(max_examples=30, deadline=None)
+def test_numbers_are_a_permutation_and_the_same_in_every_session(graph: Graph, seed: int) -> None:
+    stream = make_stream(graph, Protocol(base=1, pseudo_novel=0, way=1), seed=seed)
+    assert sorted(stream.node_of_number.tolist()) == list(range(graph.node_count))
+    again = make_stream(graph, Protocol(base=1, pseudo_novel=0, way=1, track="open"), seed=seed)
+    np.testing.assert_array_equal(again.node_of_number, stream.node_of_number)
+    features = graph.features if isinstance(graph.features, np.ndarray) else graph.features.toarray()
+    dense = again.evaluation_graph(0).features
+    if not isinstance(dense, np.ndarray):
+        np.testing.assert_array_equal(dense.toarray(), features[again.node_of_number])
+
+
+class Vandal(NearestNumber):
+    """Tries to write into whatever it is handed, by way of numpy or of torch."""
+
+    def __init__(self, *, through_torch: bool) -> None:
+        super().__init__()
+        self.through_torch, self.refused = through_torch, 0
+
+    def _write(self, handed: Any) -> None:
+        import torch
+
+        visible = handed.visible_graph
+        parts = [value for value in vars(handed).values() if isinstance(value, np.ndarray)]
+        parts += [visible.nodes, visible.degrees]
+        matrices = [visible.adjacency, visible.normalised, visible.features]
+        parts += [array for matrix in matrices for array in (matrix.data, matrix.indices, matrix.indptr)]
+        for array in parts:
+            if self.through_torch:
+                torch.from_numpy(array).zero_()
+                continue
+            try:
+                array[...] = 0
+            except ValueError:
+                self.refused += 1
+
+    def fit(self, base: BaseSession, progress: Progress = SILENT, encoders: EncoderStore = NO_STORE) -> None:
+        super().fit(base, progress, encoders)
+        self._write(base)
+
+    def learn(self, session: Session) -> None:
+        super().learn(session)
+        self._write(session)
+
+
+@pytest.mark.filterwarnings("ignore:The given NumPy array is not writable")
+def test_no_learner_can_change_what_another_is_handed() -> None:
+    graph, _ = load_dataset("synthetic:nodes=400,edges=1500,classes=6,features=100")
+    stream = make_stream(graph, Protocol(base=2, pseudo_novel=1, way=1), seed=0)
+    before = evaluate(NearestNumber(), stream)
+    vandal = Vandal(through_torch=False)
+    evaluate(vandal, stream)
+    assert vandal.refused == 15 + 3 * 13, "every array is read-only"
+    with suppress(InputError, ValueError, IndexError):  # it breaks the graph that it was handed itself
+        evaluate(Vandal(through_torch=True), stream)
+    after = evaluate(NearestNumber(), stream)
+    for first, second in zip(before.confusions, after.confusions, strict=True):
+        np.testing.assert_array_equal(first, second)
+    assert stream.base.visible_graph.features.nnz > 0
+
+
+class Asked(NearestNumber):
+    """Notes what it is asked about."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.asked: list[tuple[VisibleGraph, np.ndarray]] = []
+
+    def scores(self, visible: VisibleGraph, nodes: np.ndarray) -> np.ndarray:
+        self.asked.append((visible, nodes.copy()))
+        return super().scores(visible, nodes)
+
+
+@pytest.mark.parametrize("track", TRACKS)
+def test_a_learner_is_asked_about_all_visible_nodes_in_shuffled_blocks(track: Any) -> None:
+    stream = make_stream(sorted_graph(), seed=2, track=track)
+    learner = Asked()
+    evaluate(learner, stream)
+    for number in range(len(stream) + 1):
+        visible = stream.evaluation_graph(number)
+        blocks = [nodes for asked, nodes in learner.asked if np.array_equal(asked.nodes, visible.nodes)]
+        blocks = blocks[:4] if track == "open" else blocks
+        assert len(blocks) == 4
+        whole = np.concatenate(blocks)
+        np.testing.assert_array_equal(np.sort(whole), visible.nodes)
+        assert not np.array_equal(whole, visible.nodes)
+        # Queries are spread over the blocks like all nodes are.
+        shares = [np.isin(block, stream.queries(number).nodes).mean() for block in blocks]
+        assert max(shares) - min(shares) < 0.5
+
+
+def test_under_paper_a_learner_is_asked_about_its_queries() -> None:
+    stream = make_stream(sorted_graph(), seed=2, name="paper")
+    learner = Asked()
+    evaluate(learner, stream)
+    for number, (_, nodes) in enumerate(learner.asked):
+        np.testing.assert_array_equal(nodes, stream.queries(number).nodes)
+
+
+def _columns_graph(dense: bool) -> Graph:
+    labels = np.repeat([0, 1, 2], 12)
+    values = np.zeros((36, 4), dtype=np.float32)
+    values[:24, 0] = np.arange(24)  # of the base classes
+    values[24:, 1] = 5  # of the novel class alone
+    values[:, 2] = np.arange(36) * 1e9
+    values[:24, 3] = 7  # the same for all nodes of session 0
+    values[24:, 3] = 1e9
+    return build_graph(np.zeros((36, 36)), values if dense else sparse.csr_array(values), labels, name="columns")
+
+
+@pytest.mark.parametrize(("track", "width"), [("transductive", 3), ("isolated", 3), ("open", 4)])
+def test_columns_that_no_node_of_session_0_has_do_not_exist(track: Any, width: int) -> None:
+    stream = make_stream(_columns_graph(dense=False), Protocol(base=("0", "1"), pseudo_novel=0, way=1), track=track)
+    for number in range(2):
+        assert stream.evaluation_graph(number).features.shape[1] == width
+    shown = stream.evaluation_graph(1).features.toarray()
+    raw = stream.graph.features.toarray()[stream.node_of_number[stream.evaluation_graph(1).nodes]]
+    np.testing.assert_array_equal(shown, raw if width == 4 else raw[:, [0, 2, 3]])
+
+
+def test_a_stored_zero_is_no_value() -> None:
+    matrix = sparse.csr_array((np.array([0.0, 1.0]), np.array([0, 1]), np.array([0, 2])), shape=(1, 3))
+    assert KnownColumns.fit(matrix).columns.tolist() == [1]
+
+
+@pytest.mark.parametrize("track", TRACKS)
+def test_dense_columns_are_standardised_by_the_train_nodes_of_session_0(track: Any, tmp_path: Path) -> None:
+    graph = _columns_graph(dense=True)
+    rules = Protocol(base=("0", "1"), pseudo_novel=0, way=1, track=track)
+    stream = make_stream(graph, rules, seed=3)
+    base = stream.base
+    shown = stream.evaluation_graph(1)
+    train = shown.features[shown.rows(base.train)]
+    np.testing.assert_allclose(train[:, [0, 2]].mean(axis=0), 0, atol=1e-6)
+    np.testing.assert_allclose(train[:, [0, 2]].std(axis=0), 1, atol=1e-6)
+    assert not shown.features[:, [1, 3]].any(), "constant on the train nodes"
+    raw = graph.features[stream.node_of_number[base.train]].astype(np.float64)
+    for column in (0, 2):
+        mean = sum(raw[:, column]) / len(raw)
+        deviation = (sum((value - mean) ** 2 for value in raw[:, column]) / len(raw)) ** 0.5
+        expected = [(value - mean) / deviation for value in graph.features[stream.node_of_number[shown.nodes], column]]
+        np.testing.assert_allclose(shown.features[:, column], expected, rtol=1e-5)
+    save_stream(stream, tmp_path / "stream.json")
+    again = load_stream(tmp_path / "stream.json", graph)
+    assert isinstance(again.view, Standardisation)
+    np.testing.assert_array_equal(again.evaluation_graph(1).features, shown.features)
+    off = make_stream(graph, rules, seed=3, standardise=False)
+    np.testing.assert_array_equal(off.evaluation_graph(1).features, graph.features[off.node_of_number[shown.nodes]])
+    save_stream(off, tmp_path / "off.json")
+    assert load_stream(tmp_path / "off.json", graph).view is None
+
+
+def test_the_rules_have_a_number() -> None:
+    rules = Protocol(base=2, pseudo_novel=1)
+    assert rules.as_json()["rules"] == RULES == 2
+    with pytest.raises(InputError, match="rules 1"):
+        Protocol(base=2, pseudo_novel=1, rules=1)
+    old = {name: value for name, value in rules.as_json().items() if name not in ("rules", "standardise")}
+    assert Protocol.from_json(old) == rules, "a stream of before is ids, walked by the rules of today"
+    with pytest.raises(InputError, match="rules 3"):
+        Protocol.from_json({**old, "rules": 3})
+
+
+def test_fresh_streams_are_equal_and_share_no_graph() -> None:
+    stream: Stream = make_stream(sorted_graph())
+    other = stream.fresh()
+    assert other.evaluation_graph(0) is not stream.evaluation_graph(0)
+    np.testing.assert_array_equal(other.evaluation_graph(0).nodes, stream.evaluation_graph(0).nodes)
