@@ -2,16 +2,20 @@
 
 Fan Zhou, Chengtai Cao: Overcoming Catastrophic Forgetting in Graph Neural Networks with Experience Replay. AAAI 2021.
 
-A buffer B keeps e nodes of each class. A session minimises β·L(current) + (1 − β)·L(buffer) with
-β = |B|/(|B| + |current|). The nodes of a class are chosen by
+A buffer B keeps nodes of each class, and a session trains on its supports and on the buffer. As printed
+(``replay=printed``) the buffer has e nodes a class and the loss is β·L(current) + (1 − β)·L(buffer) with
+β = |B|/(|B| + |current|). That suits a buffer that is small beside the current data. In a few-shot session it is the
+other way round, and β gives nine tenths of the loss to ten supports. By default (``replay=balanced``) every class
+counts the same in the loss, and the buffer holds as many nodes as iCaRL's, 2,000 in all. The nodes of a class are
+chosen by
 
 - MF, mean of features: those nearest to the class mean;
 - CM, coverage maximisation: those with the fewest nodes of other classes within distance d;
 - IM, influence maximisation: those without which the parameters would be farthest from what they are.
 
 Where this departs from the paper: distances are those of embeddings of unit length, so that d means the same on every
-graph; influence is computed exactly for the parameters of the head; e is the number of supports K of the stream, since
-a novel class has no more than that.
+graph; influence is computed exactly for the parameters of the head; as printed, e is the number of supports K of the
+stream, since a novel class has no more than that.
 """
 
 from collections.abc import Callable
@@ -22,31 +26,41 @@ import numpy as np
 import torch
 
 from graphfcl.methods.bases.growing_head_learner import GrowingHeadLearner
-from graphfcl.methods.bases.settings import HeadSettings
+from graphfcl.methods.bases.settings import LogitHeadSettings
 from graphfcl.methods.learner import Labelled
 from graphfcl.methods.settings import require_choice, require_range
 from graphfcl.methods.shared import exemplar_selection
 from graphfcl.methods.shared.heads import unit
+from graphfcl.methods.shared.supervised_training import class_balanced
 from graphfcl.methods.shared.trained_head import cross_entropies
 from graphfcl.nn import GraphInputs
 
 SELECTIONS = ("influence", "coverage", "mean")
+REPLAYS = ("balanced", "printed")
 
 
 @dataclass(frozen=True)
-class ErGnnSettings(HeadSettings):
+class ErGnnSettings(LogitHeadSettings):
     """A head that grows, with a replay buffer."""
 
     selection: Literal["influence", "coverage", "mean"] = "influence"
     """How nodes are chosen: IM, CM or MF."""
+    adjustments: tuple[float, ...] = (0.0, -0.25, 0.25)
+    """Candidates for τ of the logit adjustment τ log(n_c/Σn); validation sessions choose."""
+    replay: Literal["balanced", "printed"] = "balanced"
+    """Every class counts the same in a session's loss, or the printed β weighs supports against buffer."""
+    buffer: int = 2000
+    """Nodes kept in all if the replay is balanced."""
     experiences: int | None = None
-    """Nodes kept of each class (e); none means K."""
+    """Nodes kept of each class (e); none means K as printed, and else an equal share of the buffer."""
     distance: float = 0.5
     """Within it another class's nodes count as near, in CM (d)."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         require_choice("selection", self.selection, SELECTIONS)
+        require_choice("replay", self.replay, REPLAYS)
+        require_range("buffer", self.buffer, least=1)
         require_range("experiences", self.experiences, least=1)
         require_range("distance", self.distance, above=0)
 
@@ -64,6 +78,9 @@ class ErGnn(GrowingHeadLearner):
 
     def _session_loss(self, before: torch.Tensor, supports: Labelled) -> Callable[[torch.Tensor], torch.Tensor]:  # noqa: ARG002
         labels = torch.from_numpy(np.concatenate([supports[1], self.memory.labels])).to(self.device)
+        if self.settings.replay == "balanced":
+            balanced = class_balanced(cross_entropies)
+            return lambda logits: balanced(logits, labels)
         current, buffer = supports[1].size, self.memory.nodes.size
         beta = buffer / (buffer + current)
 
@@ -75,7 +92,8 @@ class ErGnn(GrowingHeadLearner):
 
     def _remember(self, labelled: Labelled, inputs: GraphInputs) -> None:
         nodes, labels = labelled
-        count = self.settings.experiences or self.sizes.shot
+        share = max(1, self.settings.buffer // len(self.classes_))
+        count = self.settings.experiences or (share if self.settings.replay == "balanced" else self.sizes.shot)
         chosen = self._select(self._embeddings_of(inputs, nodes), labels, count)
         self._keep(nodes[chosen], labels[chosen], inputs)
         self.memory.keep_first(count)

@@ -1,16 +1,18 @@
 """Fine-tuning: the simplest thing that can be done.
 
 A linear head over all classes. At a session it grows by the new classes and encoder and head take a few steps of
-cross-entropy on the supports alone. Nothing of earlier sessions is kept but the weights
-and the mean embedding of session 0, from which new columns start.
+cross-entropy on the supports alone, as many as validation sessions chose, possibly none. Nothing of earlier sessions is
+kept but the weights, the number of labels of each class, and the mean embedding of session 0, from which new columns
+start.
 """
 
 from collections.abc import Callable
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 
 from graphfcl.methods.bases.growing_head_learner import GrowingHeadLearner
+from graphfcl.methods.bases.settings import LogitHeadSettings
 from graphfcl.methods.learner import Labelled
 from graphfcl.methods.shared.trained_head import cross_entropies
 from graphfcl.nn import tensor_of
@@ -22,6 +24,7 @@ class Finetune(GrowingHeadLearner):
     name: ClassVar[str] = "finetune"
     title: ClassVar[str] = "a growing linear head, fine-tuned on supports alone"
     reference: ClassVar[str] = "baseline"
+    settings_type: ClassVar[type[Any]] = LogitHeadSettings
 
     def _session_loss(self, before: torch.Tensor, supports: Labelled) -> Callable[[torch.Tensor], torch.Tensor]:  # noqa: ARG002
         labels = tensor_of(supports[1], self.device)

@@ -10,7 +10,8 @@ the queries under the adapted weights is what meta-training minimises, different
 
 A session: the columns of all classes start at their means, those of the new ones at the means of their supports; from
 there and from the learned encoder, inner steps on the supports of the session alone. The next session starts from the
-learned encoder again, so that no adaptation piles up on another. Class means and weights are kept, no node.
+learned encoder again, so that no adaptation piles up on another. Labelled nodes are kept, and their means are computed
+again on the graph of the session; ``refresh_means=false`` keeps the means as they were learned, and no node.
 
 Where this departs from the paper: the encoder is the GCN that all methods share, pre-trained as for all; the head
 starts at class means, because a session meets classes that no head was trained for; inner rate and steps of a session
@@ -26,12 +27,13 @@ from torch import nn
 from torch.func import functional_call
 
 from graphfcl.errors import DivergenceError
+from graphfcl.graph import VisibleGraph
 from graphfcl.methods.bases.episodic_learner import EpisodicLearner
 from graphfcl.methods.bases.settings import EpisodicSettings
 from graphfcl.methods.learner import Labelled, Progress, Tensors
 from graphfcl.methods.settings import require_range
 from graphfcl.methods.shared.episodes import Episode, TaskSampler
-from graphfcl.methods.shared.fine_tuning import FineTuning, Steps, check_steps
+from graphfcl.methods.shared.fine_tuning import DIVERGED, FineTuning, Steps, check_steps
 from graphfcl.methods.shared.parts import Part
 from graphfcl.methods.shared.prototype_memory import nothing
 from graphfcl.methods.shared.prototype_network import PrototypeNetwork
@@ -56,6 +58,8 @@ class MetaGnnSettings(EpisodicSettings):
     """Rate of these steps."""
     first_order: bool = False
     """Leave the second derivatives of the inner steps out."""
+    refresh_means: bool = True
+    """Compute class means again, from labelled nodes, on the graph of each session; off: as they were learned."""
     fine_tuning: tuple[Steps, ...] = ((5, 0.01), (10, 0.01), (5, 0.1), (10, 0.1))
     """(steps, rate) candidates for the adaptation of a session, besides (0, 0); validation sessions choose."""
     fine_tuning_steps: int | None = None
@@ -190,7 +194,7 @@ class MetaGnn(EpisodicLearner):
     def _try_steps(
         self, inputs: GraphInputs, validation: ValidationSessions, steps: int, rate: float, draws: int
     ) -> float:
-        """The validation score after the last session with so many steps; −∞ if they diverge."""
+        """The validation score after the last session with so many steps; less than any if they diverge."""
         embedding = self.network.node_embeddings(inputs)
         rows = inputs.visible.rows(validation.asked[0])
         scores = []
@@ -205,29 +209,36 @@ class MetaGnn(EpisodicLearner):
             try:
                 weights, head = self._adapt(inputs, prototypes, last, steps if last[0].size else 0, rate)
             except DivergenceError:
-                return -np.inf
+                return DIVERGED
             found = self._logits(inputs, weights, head).argmax(dim=1).cpu().numpy()[rows]
             scores.append(alone.score_of(found))
         return float(np.mean(scores))
 
-    def _choose(
+    def _try_choices(
         self,
         base: BaseSession,  # noqa: ARG002
         inputs: GraphInputs,
         validation: ValidationSessions,
         progress: Progress,
     ) -> None:
-        fixed = self.fine_tuning.fixed
-        self.fine_tuning.take(*(fixed or (self.settings.inner_steps, self.settings.inner_rate)))
-        if fixed is None and validation.has_new_classes:
+        if self.fine_tuning.fixed is None and validation.has_new_classes:
 
             def score(steps: int, rate: float) -> float:
                 return self._try_steps(inputs, validation, steps, rate, STEP_DRAWS)
 
-            self.fine_tuning.choose(score, progress)
+            self.fine_tuning.try_out(score, progress)
+
+    def _settle_choices(self, base: BaseSession) -> None:  # noqa: ARG002
+        if self.fine_tuning.scores:
+            self.fine_tuning.settle()
+        else:
+            self.fine_tuning.take(*(self.fine_tuning.fixed or (self.settings.inner_steps, self.settings.inner_rate)))
 
     def _finish(self, inputs: GraphInputs) -> None:
-        self.memory.keep(self.memory.prototypes(self.network, self._node_embeddings(inputs), len(self.classes_)))
+        if self.settings.refresh_means:
+            super()._finish(inputs)
+        else:
+            self.memory.keep(self.memory.prototypes(self.network, self._node_embeddings(inputs), len(self.classes_)))
 
     # Incremental sessions
 
@@ -252,9 +263,19 @@ class MetaGnn(EpisodicLearner):
     def _learn(self, session: Session, inputs: GraphInputs) -> None:
         super()._learn(session, inputs)
         here = (session.supports, session.support_labels)
-        assert self.memory.kept is not None
         steps, rate = self.fine_tuning.steps, self.fine_tuning.rate
-        self.adaptation.weights, self.adaptation.head = self._adapt(inputs, self.memory.kept, here, steps, rate)
+        self.adaptation.weights, self.adaptation.head = self._adapt(inputs, self._means(inputs), here, steps, rate)
+
+    @torch.no_grad()
+    def _means(self, inputs: GraphInputs) -> torch.Tensor:
+        """(classes, h) by the learned encoder, which no session has adapted."""
+        if self.memory.kept is not None:
+            return self.memory.kept
+        return self.memory.prototypes(self.network, self.network.node_embeddings(inputs), len(self.classes_))
+
+    def restate(self, visible: VisibleGraph, train: Labelled, supports: Labelled) -> bool:  # noqa: ARG002
+        # The steps of the last session were taken from other means, and its supports are not known apart.
+        return False
 
     def _keeps_weights(self) -> bool:
         return False
@@ -265,6 +286,5 @@ class MetaGnn(EpisodicLearner):
         return functional_call(encoder, weights, (encoder.rows(inputs, rows),))
 
     def _score_all(self, inputs: GraphInputs) -> torch.Tensor:
-        assert self.memory.kept is not None
-        columns, biases = self.adaptation.head or nearest_mean(self.memory.kept)
+        columns, biases = self.adaptation.head or nearest_mean(self._means(inputs))
         return self._embeddings(inputs) @ columns + biases

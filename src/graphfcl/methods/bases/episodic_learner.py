@@ -1,6 +1,7 @@
-"""Learners that meta-train in episodes: held-out classes stop the training, then it is repeated on all classes."""
+"""Learners that meta-train in episodes until held-out classes say stop, several times, and then again on all."""
 
 from abc import abstractmethod
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from graphfcl.methods.shared.meta_training import MetaTraining
 from graphfcl.methods.shared.parts import Part
 from graphfcl.methods.shared.prototype_memory import PrototypeMemory
 from graphfcl.methods.shared.prototype_network import NodeEmbeddings
-from graphfcl.methods.shared.validation_sessions import ValidationSessions
+from graphfcl.methods.shared.validation_sessions import ValidationSessions, held_out_draws
 from graphfcl.nn import GraphInputs
 from graphfcl.stream import BaseSession, Session
 
@@ -22,8 +23,11 @@ from graphfcl.stream import BaseSession, Session
 class EpisodicLearner(EncoderLearner):
     """Three stages after pre-training: meta-training, choosing, refit. Classes are known by their prototypes.
 
+    The first two are repeated for every draw of held-out classes. Then choices are settled by the mean over the draws,
+    and the refit takes the middle number of episodes.
+
     A method says how episodes are drawn (:meth:`_sampler`), what a step minimises (:meth:`_episode_loss`), and what
-    else validation sessions choose (:meth:`_choose`).
+    else validation sessions choose (:meth:`_try_choices`, :meth:`_settle_choices`).
     """
 
     meta: MetaTraining
@@ -45,10 +49,13 @@ class EpisodicLearner(EncoderLearner):
         """Score of the validation sessions with the weights as they are."""
         return self.network.validate(inputs, validation)
 
-    def _choose(
+    def _try_choices(
         self, base: BaseSession, inputs: GraphInputs, validation: ValidationSessions, progress: Progress
     ) -> None:
-        """Choose what is left to choose with the weights that validation found best."""
+        """Score what is left to choose on one draw, with the weights that validation found best."""
+
+    def _settle_choices(self, base: BaseSession) -> None:
+        """Choose by the scores of all draws."""
 
     def _can_meta_train(self, base: BaseSession) -> bool:
         return len(base.pseudo_novel_classes) > 0
@@ -69,17 +76,26 @@ class EpisodicLearner(EncoderLearner):
         self.meta = MetaTraining(self._meta_trained(), self.settings, self._sampler, self._episode_loss)
 
     def _train(self, base: BaseSession, inputs: GraphInputs, progress: Progress) -> None:
-        validation = ValidationSessions.draw(base, self.seed)
+        first = Stage.META_TRAINING if self._can_meta_train(base) else Stage.CHOOSING
+        draws = held_out_draws(base, self.seed, self.settings.validation_draws if self.settings.refit else 1)
         if self.stage in (Stage.PRE_TRAINED, Stage.PREPARED):
-            self._enter(Stage.META_TRAINING if self._can_meta_train(base) else Stage.CHOOSING, progress)
-        if self.stage == Stage.META_TRAINING:
-            self.meta.run(base, inputs, self.random, lambda: self._validate(inputs, validation), progress, self)
-            self._enter(Stage.CHOOSING, progress)
-        if self.stage == Stage.CHOOSING:
-            self._choose(base, inputs, validation, progress)
-            held_out = len(base.validation_columns) > 0
-            repeat = self.settings.refit and held_out and self.meta.best_episodes > 0
-            self._enter(Stage.REFIT if repeat else Stage.FINISHING, progress)
+            self._enter(first, progress)
+        while self.stage in (Stage.META_TRAINING, Stage.CHOOSING):
+            drawn = draws[len(self.meta.found)]
+            validation = ValidationSessions.draw(drawn, self.seed)
+            if self.stage == Stage.META_TRAINING:
+                self.meta.run(drawn, inputs, self.random, partial(self._validate, inputs, validation), progress, self)
+                self._enter(Stage.CHOOSING, progress)
+            self._try_choices(drawn, inputs, validation, progress)
+            self.meta.next_draw()
+            if len(self.meta.found) < len(draws):
+                self.network.load_state_dict(self.pretrained)
+                self._enter(first, progress)
+            else:
+                self._settle_choices(base)
+                held_out = len(base.validation_columns) > 0
+                repeat = self.settings.refit and held_out and first == Stage.META_TRAINING
+                self._enter(Stage.REFIT if repeat else Stage.FINISHING, progress)
         if self.stage == Stage.REFIT:
             if self.meta.episode == 0:
                 self.network.load_state_dict(self.pretrained)

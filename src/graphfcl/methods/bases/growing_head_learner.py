@@ -12,14 +12,15 @@ from graphfcl.errors import DivergenceError
 from graphfcl.methods.bases.encoder_learner import EncoderLearner, Stage
 from graphfcl.methods.bases.settings import HeadSettings
 from graphfcl.methods.learner import GivenEncoder, Labelled, Progress
-from graphfcl.methods.shared.fine_tuning import FineTuning
+from graphfcl.methods.shared.fine_tuning import DIVERGED, FineTuning, Steps
 from graphfcl.methods.shared.heads import grown
+from graphfcl.methods.shared.logit_adjustment import LogitAdjustment
 from graphfcl.methods.shared.parts import OwnAttributes, Part
 from graphfcl.methods.shared.replay_memory import ReplayMemory
 from graphfcl.methods.shared.supervised_training import HeadLoss, SupervisedTraining
 from graphfcl.methods.shared.trained_head import HeadNetwork, cross_entropies, head_training
 from graphfcl.methods.shared.training_state import check_finite, make_adam, with_prefix, without_prefix
-from graphfcl.methods.shared.validation_sessions import STEP_DRAWS, ValidationSessions
+from graphfcl.methods.shared.validation_sessions import STEP_DRAWS, ValidationSessions, all_held_out
 from graphfcl.nn import Encoder, GraphInputs, Linear, tensor_of
 from graphfcl.stream import BaseSession, Session
 
@@ -28,14 +29,15 @@ class GrowingHeadLearner(EncoderLearner):
     """Session 0 trains encoder and head on all train nodes; a session adds columns and takes some steps. Scores are
     logits.
 
-    Before session 0 is trained, a copy of the learner is fitted without the held-out classes and walked through the
-    validation sessions with each candidate for the steps of a session.
+    Before session 0 is trained, a copy of the learner is fitted to the base classes alone and walked through validation
+    sessions in which all pseudo-novel classes arrive, with each candidate for the steps of a session, and each for the
+    adjustment of logits where they are the scores.
 
     A method says what a step minimises (:meth:`_session_loss`), what a node's loss is at session 0
     (:meth:`_node_losses`), and which nodes it keeps (:meth:`_remember`).
 
     training: the loop of session 0. memory: nodes to train on again. centre: (h,) mean embedding of session 0, from
-    which new columns start.
+    which new columns start. adjustment: of the logits, by how many labels of each class were learned.
     """
 
     settings_type: ClassVar[type[Any]] = HeadSettings
@@ -47,6 +49,7 @@ class GrowingHeadLearner(EncoderLearner):
         super().__init__(settings, seed=seed, device=device)
         self.memory = ReplayMemory()
         self.fine_tuning = FineTuning(self.settings)
+        self.adjustment = LogitAdjustment(getattr(self.settings, "adjustments", (0.0,)))
         self.centre = torch.zeros(0)
 
     @abstractmethod
@@ -68,7 +71,8 @@ class GrowingHeadLearner(EncoderLearner):
 
     def parts(self) -> tuple[Part, ...]:
         running = (self.training,) if self.stage == Stage.SESSION_ZERO else ()
-        return (*super().parts(), *running, self.fine_tuning, OwnAttributes(self, tensors={"centre": "centre"}))
+        own = OwnAttributes(self, tensors={"centre": "centre"})
+        return (*super().parts(), *running, self.fine_tuning, self.adjustment, own)
 
     def stored(self) -> dict[str, int]:
         found = super().stored()
@@ -91,21 +95,21 @@ class GrowingHeadLearner(EncoderLearner):
         validation = (base.validation, base.validation_labels)
         self.training.run(train, validation, inputs, self.generator, progress, self)
         self._remember(train, inputs)
+        self.adjustment.add(base.train_labels, len(self.classes_))
         with torch.no_grad():
             self.centre = self._embeddings(inputs).mean(dim=0)
 
     def _choose_steps(self, base: BaseSession, progress: Progress) -> None:
-        """Walk a copy that has not seen the held-out classes through the validation sessions."""
-        validation = ValidationSessions.draw(base, self.seed)
-        self.fine_tuning.take(*(self.fine_tuning.fixed or self.fine_tuning.mildest))
-        if self.fine_tuning.fixed is not None or not validation.has_new_classes:
+        """Walk a copy that knows the base classes alone through validation sessions in which all others arrive."""
+        everything = all_held_out(base)
+        validation = ValidationSessions.draw(everything, self.seed)
+        fixed, taus = self.fine_tuning.fixed, self.adjustment.candidates
+        self.fine_tuning.take(*(fixed or self.fine_tuning.mildest))
+        if not validation.has_new_classes or (fixed is not None and len(taus) == 1):
             return
-        copy = type(self)(replace(self.settings, fine_tuning_steps=0), seed=self.seed, device=self.device)
-        encoder = without_prefix("encoder", self.pretrained)
-        reduced, _ = validation.rehearsal(base)
-        given = {**with_prefix("encoder", encoder), "generator": self.generator.get_state()}
-        copy.fit(reduced, encoders=GivenEncoder({**given, "seconds": torch.zeros(())}))
+        copy = self._rehearsing(validation, everything)
         start = copy.state()
+        found: dict[Steps, tuple[float, float]] = {}  # steps and rate → score and τ
 
         def score(steps: int, rate: float) -> float:
             scores = []
@@ -114,14 +118,34 @@ class GrowingHeadLearner(EncoderLearner):
                 copy.load_state(start)
                 copy.fine_tuning.take(steps, rate)
                 try:
-                    for session in alone.rehearsal(base)[1]:
+                    for session in alone.rehearsal(everything)[1]:
                         copy.learn(session)
                 except DivergenceError:
-                    return -np.inf
-                scores.append(alone.score_of(copy.scores(base.visible_graph, alone.asked[0]).argmax(axis=1)))
-            return float(np.mean(scores))
+                    return DIVERGED
+                logits = torch.from_numpy(copy.scores(base.visible_graph, alone.asked[0]))
+                answers = (copy.adjustment.apply(logits, tau).argmax(dim=1).numpy() for tau in taus)
+                scores.append([alone.score_of(answer) for answer in answers])
+            means = np.mean(scores, axis=0)
+            found[steps, rate] = float(means.max()), taus[int(means.argmax())]
+            return found[steps, rate][0]
 
-        self.fine_tuning.choose(score, progress)
+        if fixed is None:
+            self.fine_tuning.choose(score, progress)
+        else:
+            score(*fixed)
+        chosen = (self.fine_tuning.steps, self.fine_tuning.rate)
+        self.adjustment.strength = found[chosen][1] if chosen in found else taus[0]
+
+    def _rehearsing(self, validation: ValidationSessions, base: BaseSession) -> "GrowingHeadLearner":
+        """A copy that is fitted to session 0 without the held-out classes, takes no steps and adjusts nothing."""
+        changes: dict[str, Any] = {"fine_tuning_steps": 0}
+        if len(self.adjustment.candidates) > 1:
+            changes["adjustments"] = (0.0,)
+        copy = type(self)(replace(self.settings, **changes), seed=self.seed, device=self.device)
+        encoder = without_prefix("encoder", self.pretrained)
+        given = {**with_prefix("encoder", encoder), "generator": self.generator.get_state()}
+        copy.fit(validation.rehearsal(base)[0], encoders=GivenEncoder({**given, "seconds": torch.zeros(())}))
+        return copy
 
     # Incremental sessions and scores
 
@@ -147,9 +171,10 @@ class GrowingHeadLearner(EncoderLearner):
             optimiser.step()
             check_finite(loss, "fine-tuning", number + 1)
         self._remember((session.supports, session.support_labels), inputs)
+        self.adjustment.add(session.support_labels, len(self.classes_))
 
     def _score_all(self, inputs: GraphInputs) -> torch.Tensor:
-        return self.network.head(self._embeddings(inputs))
+        return self.adjustment.apply(self.network.head(self._embeddings(inputs)))
 
     @torch.no_grad()
     def _embeddings_of(self, inputs: GraphInputs, nodes: np.ndarray) -> torch.Tensor:

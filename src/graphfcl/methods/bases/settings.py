@@ -51,6 +51,8 @@ class EpisodicSettings(EncoderSettings):
     """Validations in a row without a better score that end meta-training."""
     validation_window: int = 5
     """Validations whose mean counts as the score."""
+    validation_draws: int = 3
+    """Times that a fifth of the pseudo-novel classes is held out anew; with refit off it is once."""
     refit: bool = True
     """Repeat meta-training on all pseudo-novel classes, the held-out ones included."""
     queries: int = 10
@@ -58,7 +60,7 @@ class EpisodicSettings(EncoderSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("validate_every", "patience", "validation_window", "queries"):
+        for name in ("validate_every", "patience", "validation_window", "validation_draws", "queries"):
             require_range(name, getattr(self, name), least=1)
         require_range("episodes", self.episodes, least=0)
         require_range("learning_rate", self.learning_rate, above=0)
@@ -82,3 +84,16 @@ class HeadSettings(EncoderSettings):
         super().__post_init__()
         require_range("weight_decay", self.weight_decay, least=0)
         check_steps(self.fine_tuning, self.fine_tuning_steps, self.fine_tuning_rate)
+
+
+@dataclass(frozen=True)
+class LogitHeadSettings(HeadSettings):
+    """A head that grows, whose logits are the scores."""
+
+    adjustments: tuple[float, ...] = (0.0,)
+    """Candidates for τ of the logit adjustment τ log(n_c/Σn); validation sessions choose."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.adjustments:
+            raise InputError("adjustments is empty: give at least one value, 0 to adjust nothing.")

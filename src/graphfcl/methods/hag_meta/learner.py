@@ -16,8 +16,8 @@ A prototypical network on a graph encoder g_θ, trained in three stages:
 
 1. pre-training of g_θ on the base classes (:mod:`graphfcl.methods.shared.supervised_training`);
 2. Graph Pseudo Incremental Learning: episodes that rehearse incremental sessions with the pseudo-novel classes
-   (:class:`graphfcl.methods.shared.episodes.PseudoIncrementalSampler`), validated on held-out classes, then repeated
-   on all pseudo-novel classes for the number of episodes that was best (``refit``);
+   (:class:`graphfcl.methods.shared.episodes.PseudoIncrementalSampler`), validated on held-out classes, three times on
+   different ones, then repeated on all pseudo-novel classes for the middle number of episodes (``refit``);
 3. incremental sessions, each with as many fine-tuning steps as validation sessions found useful, possibly none.
 
 Prototype of a class known by few supports: p_k = Σ_{j∈S_k} λ_j z_j with node-level attention λ (NLA, g_ψ); of a class
@@ -46,7 +46,7 @@ from graphfcl.methods.hag_meta.network import LOSSES, TASK_ATTENTIONS, HagMetaNe
 from graphfcl.methods.hag_meta.settings import HagMetaSettings
 from graphfcl.methods.learner import Labelled, Progress, Tensors
 from graphfcl.methods.shared.episodes import Episode, KnownClasses, PseudoIncrementalSampler
-from graphfcl.methods.shared.fine_tuning import FineTuning
+from graphfcl.methods.shared.fine_tuning import DIVERGED, FineTuning
 from graphfcl.methods.shared.parts import OwnAttributes, Part
 from graphfcl.methods.shared.prototype_network import NodeLevelAttention
 from graphfcl.methods.shared.sampling import NodePools
@@ -103,30 +103,36 @@ class HagMeta(EpisodicLearner):
     def _episode_loss(self, inputs: GraphInputs, episode: Episode, *, by_class: bool = False) -> torch.Tensor:
         return self.network.episode_loss(inputs, episode, self.generator, by_class=by_class)
 
-    def _choose(
+    def _try_choices(
         self, base: BaseSession, inputs: GraphInputs, validation: ValidationSessions, progress: Progress
     ) -> None:
-        if self.track == "isolated":
+        if not self._chooses_steps(base) or not validation.has_new_classes:
+            return
+        start = copy_weights(self.network)
+
+        def score(steps: int, rate: float) -> float:
+            return self._try_fine_tuning(inputs, validation, start, steps, rate)
+
+        self.fine_tuning.try_out(score, progress)
+        self.network.load_state_dict(start)
+
+    def _chooses_steps(self, base: BaseSession) -> bool:
+        return self.track != "isolated" and base.protocol != "paper" and self.fine_tuning.fixed is None
+
+    def _settle_choices(self, base: BaseSession) -> None:
+        if self.fine_tuning.scores:
+            self.fine_tuning.settle()
+        elif self.track == "isolated":
             self.fine_tuning.take(0, 0.0)
         elif base.protocol == "paper":
             self.fine_tuning.take(1, self.settings.learning_rate)
-        elif self.fine_tuning.fixed is not None:
-            self.fine_tuning.take(*self.fine_tuning.fixed)
-        elif not validation.has_new_classes:
-            self.fine_tuning.take(*self.fine_tuning.mildest)
         else:
-            start = copy_weights(self.network)
-
-            def score(steps: int, rate: float) -> float:
-                return self._try_fine_tuning(inputs, validation, start, steps, rate)
-
-            self.fine_tuning.choose(score, progress)
-            self.network.load_state_dict(start)
+            self.fine_tuning.take(*(self.fine_tuning.fixed or self.fine_tuning.mildest))
 
     def _try_fine_tuning(
         self, inputs: GraphInputs, validation: ValidationSessions, start: Tensors, steps: int, rate: float
     ) -> float:
-        """The validation score after sessions with so many steps; −∞ if they diverge."""
+        """The validation score after sessions with so many steps; less than any if they diverge."""
         scores = []
         for draw in range(STEP_DRAWS):
             self.network.load_state_dict(start)
@@ -135,7 +141,7 @@ class HagMeta(EpisodicLearner):
                 for known in alone.sessions():
                     self._fine_tune(inputs, known, steps, rate)
             except DivergenceError:
-                return -np.inf
+                return DIVERGED
             scores.append(self._validate(inputs, alone))
         return float(np.mean(scores))
 

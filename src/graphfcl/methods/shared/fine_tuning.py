@@ -11,6 +11,7 @@ from graphfcl.methods.settings import require_range
 from graphfcl.methods.shared.parts import Part
 
 Steps = tuple[int, float]
+DIVERGED = -1.0  # the score of steps that diverge: below any accuracy
 STEP_CANDIDATES: tuple[Steps, ...] = ((5, 0.001), (20, 0.001), (5, 0.005), (20, 0.005))
 
 
@@ -18,6 +19,7 @@ class FineTuning(Part):
     """The (steps, rate) of an incremental session: fixed by settings, or chosen by validation sessions.
 
     settings: has ``fine_tuning``, ``fine_tuning_steps`` and ``fine_tuning_rate``.
+    scores: of every candidate on every draw of held-out classes so far, until :meth:`settle`.
     """
 
     def __init__(self, settings: Any) -> None:
@@ -25,6 +27,12 @@ class FineTuning(Part):
         fixed = settings.fine_tuning_steps
         self.fixed: Steps | None = None if fixed is None else (fixed, settings.fine_tuning_rate)
         self.steps, self.rate = 0, 0.0
+        self.scores: list[list[float]] = []
+
+    @property
+    def all_candidates(self) -> tuple[Steps, ...]:
+        """No step at all, then the candidates of the settings."""
+        return ((0, 0.0), *self.candidates)
 
     @property
     def mildest(self) -> Steps:
@@ -36,23 +44,33 @@ class FineTuning(Part):
         self.steps, self.rate = steps, rate
 
     def choose(self, score: Callable[[int, float], float], progress: Progress) -> None:
-        """Take the candidate with the best validation score. No step at all comes first and wins a draw."""
-        best, chosen = -np.inf, (0, 0.0)
-        for number, (steps, rate) in enumerate(((0, 0.0), *self.candidates)):
-            found = score(steps, rate)
-            if found > best:
-                best, chosen = found, (steps, rate)
-            progress.step("choosing fine-tuning", number + 1, len(self.candidates) + 1, score=best)
-        self.take(*chosen)
+        """Take the candidate with the best validation score."""
+        self.try_out(score, progress)
+        self.settle()
+
+    def try_out(self, score: Callable[[int, float], float], progress: Progress) -> None:
+        """Score every candidate on one draw of held-out classes."""
+        row: list[float] = []
+        for steps, rate in self.all_candidates:
+            row.append(score(steps, rate))
+            progress.step("choosing fine-tuning", len(row), len(self.all_candidates), score=max(row))
+        self.scores.append(row)
+
+    def settle(self) -> None:
+        """Take the candidate with the best mean score over the draws. No step at all comes first and wins a draw."""
+        self.take(*self.all_candidates[int(np.argmax(np.mean(self.scores, axis=0)))])
+        self.scores = []
 
     def chosen(self) -> dict[str, Any]:
         return {"fine_tuning_steps": self.steps, "fine_tuning_rate": self.rate}
 
     def values(self) -> dict[str, Any]:
-        return {"fine_tuning": [self.steps, self.rate]}
+        running = {"fine_tuning_scores": self.scores} if self.scores else {}
+        return {"fine_tuning": [self.steps, self.rate], **running}
 
     def load(self, values: dict[str, Any], tensors: Tensors, device: torch.device) -> None:  # noqa: ARG002
         self.take(*values["fine_tuning"])
+        self.scores = [list(row) for row in values.get("fine_tuning_scores", [])]
 
 
 def check_steps(candidates: tuple[Steps, ...], steps: int | None, rate: float) -> None:

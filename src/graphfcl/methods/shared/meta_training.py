@@ -36,16 +36,21 @@ class MetaTraining(Part):
 
     network: what the steps change. settings: those of :class:`~graphfcl.methods.bases.settings.EpisodicSettings`.
     make_sampler: from session 0 and the pseudo-novel columns to train on to a row of episodes.
-    best_episodes: as many as validation found best.
+    found: for each draw of held-out classes so far, how many episodes validation found best.
+    best_episodes: the middle one of these.
     """
 
     def __init__(self, network: nn.Module, settings: Any, make_sampler: MakeSampler, episode_loss: EpisodeLoss) -> None:
         self.network, self.settings = network, settings
         self.make_sampler, self.episode_loss = make_sampler, episode_loss
-        self.stopping = EarlyStopping(settings.patience, window=settings.validation_window)
+        self.stopping = self._new_stopping()
+        self.found: list[int] = []
         self.best_episodes = 0
         self.ended = False
         self.begin()
+
+    def _new_stopping(self) -> EarlyStopping:
+        return EarlyStopping(self.settings.patience, window=self.settings.validation_window)
 
     def begin(self) -> None:
         """Start from episode 0, with a new optimiser and nothing known."""
@@ -105,7 +110,12 @@ class MetaTraining(Part):
             progress.step("meta-training", self.episode, total, loss=loss, score=score)
             progress.checkpoint(learner)
         self.network.load_state_dict(self.stopping.weights)
-        self.best_episodes = self.stopping.step
+
+    def next_draw(self) -> None:
+        """One draw of held-out classes is done: note what it found, and forget its validations."""
+        self.found.append(self.stopping.step)
+        self.best_episodes = int(np.median(self.found))
+        self.stopping = self._new_stopping()
 
     def repeat(
         self,
@@ -148,6 +158,7 @@ class MetaTraining(Part):
             return {"meta_episodes": self.best_episodes}
         running = {
             "episode": self.episode,
+            "found": self.found,
             "stopping": self.stopping.values(),
             "sampler": self._place if self.sampler is None else self.sampler.values(),
         }
@@ -160,6 +171,7 @@ class MetaTraining(Part):
             return
         running = values["meta"]
         self.episode, self._place = running["episode"], running["sampler"]
+        self.found = list(running.get("found", []))
         self.stopping.load(running["stopping"], without_prefix("meta.best", tensors))
         if any(name.startswith("meta.optimiser.") for name in tensors):
             self.optimiser = self.new_optimiser(self.settings.learning_rate)

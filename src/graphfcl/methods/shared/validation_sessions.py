@@ -1,4 +1,8 @@
-"""Validation sessions: the pseudo-novel classes that were held out arrive as if they were novel."""
+"""Validation sessions: the pseudo-novel classes that were held out arrive as if they were novel.
+
+A method without meta-training holds out all of them, on a copy that knows base classes alone; a meta-trained one, which
+needs some to train on, holds out a fifth, several times.
+"""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -14,6 +18,29 @@ from graphfcl.stream import BaseSession, Session
 Predict = Callable[[Labelled, Labelled, int, np.ndarray], np.ndarray]
 DRAWS = 10
 STEP_DRAWS = 3  # on so many of them the steps of an incremental session are tried
+
+
+def all_held_out(base: BaseSession) -> BaseSession:
+    """Session 0 with every pseudo-novel class held out: for whoever chooses on a copy that knows base classes alone."""
+    return replace(base, validation_columns=tuple(range(len(base.base_classes), len(base.classes))))
+
+
+def held_out_draws(base: BaseSession, seed: int, count: int) -> list[BaseSession]:
+    """Session 0 with different pseudo-novel classes held out: first as the stream drew them, then drawn by the seed.
+
+    Classes that were held out less often come first. Draws that are equal to an earlier one are left out, so with few
+    pseudo-novel classes there are fewer than ``count``.
+    """
+    size, first = len(base.validation_columns), len(base.base_classes)
+    random = np.random.default_rng([seed, 4])
+    times = np.zeros(len(base.classes) - first, dtype=np.int64)
+    drawn = [tuple(base.validation_columns)]
+    for _ in range(count - 1 if size else 0):
+        times[np.array(drawn[-1]) - first] += 1
+        order = random.permutation(times.size)
+        order = order[np.argsort(times[order], kind="stable")]
+        drawn.append(tuple(sorted((first + order[:size]).tolist())))
+    return [replace(base, validation_columns=columns) for columns in dict.fromkeys(drawn)]
 
 
 @dataclass(frozen=True, eq=False)
