@@ -15,6 +15,7 @@ from graphfcl.experiments import CellStore, Grid, GridStatus, run_cell
 from graphfcl.report.comparison import paper_tables
 from tests.cli.command import graphfcl_inside
 from tests.datasets.test_reddit import write_graphsage
+from tests.report.folders import printed_tables
 
 SIZE, WORDS = 16, 80  # nodes per class; words in all
 RULES = {"amazon-clothing": "3-way 5-shot", "dblp": "5-way 5-shot", "reddit": "2-way 3-shot"}
@@ -86,13 +87,7 @@ def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def tables(out: Path) -> dict[str, list[list[str]]]:
-    """Title → rows of the Markdown tables."""
-    parts = re.split(r"^### ", (out / "tables.md").read_text(), flags=re.MULTILINE)[1:]
-    lines = {part.splitlines()[0]: part.splitlines()[4:] for part in parts}
-    return {
-        title: [[cell.strip() for cell in line.strip("|").split("|")] for line in rows if line.startswith("|")]
-        for title, rows in lines.items()
-    }
+    return {title: rows for title, (rows, _) in printed_tables(out).items()}
 
 
 @pytest.mark.parametrize("dataset", RULES)

@@ -102,14 +102,19 @@ class Block:
         fair = [row for row in self.rows if POOL not in row.marks] or list(self.rows)
         return next((row for row in fair if row.name == REFERENCE_METHOD), fair[-1])
 
+    def comparable(self, row: Row) -> bool:
+        """Whether a row may be tested against the reference: its marks (pool labels, query labels) are the same."""
+        return row is not self.reference and row.marks == self.reference.marks
+
     @cached_property
     def comparisons(self) -> dict[str, tuple[PairedDifference, float | None]]:
         """Row name → reference − row on the average over sessions, paired by seed, and its p-value after Holm.
 
-        Rows with other marks than the reference (pool labels, query labels) have a difference but no test.
+        Rows with other marks than the reference have a difference but no test, and so have rows that share fewer than
+        ``FEWEST_SEEDS`` seeds with it.
         """
         found = {row.name: row.values("average") for row in self.rows}
-        alike = {row.name for row in self.rows if row.marks == self.reference.marks}
+        alike = {row.name for row in self.rows if row is self.reference or self.comparable(row)}
         tested = self._compare({name: values for name, values in found.items() if name in alike}, self.reference.name)
         others = self._compare(found, self.reference.name)
         return {name: tested.get(name, (difference, None)) for name, (difference, _) in others.items()}
@@ -128,18 +133,31 @@ class Block:
         return {name: (difference, p_values.get(name)) for name, difference in found.items()}
 
     @cached_property
-    def winner(self) -> str | None:
-        """The row that is ahead of every other on average, significantly after Holm's correction; else nobody.
+    def _contest(self) -> tuple[str, list[tuple[PairedDifference, float | None] | None]]:
+        """The row with the highest average, and its comparison with each other one; None without a common seed.
 
         A row that uses what others may not (pool labels, query labels) takes no part.
         """
         fair = {row.name: row.values("average") for row in self.rows if not row.marks}
-        if len(fair) < 2:
-            return None
+        if not fair:
+            return "", []
         best = max(fair, key=lambda name: float(np.mean(list(fair[name].values()))))
         compared = self._compare(fair, best)
-        sure = [p is not None and p < SIGNIFICANT and d.mean > 0 for d, p in compared.values()]
-        return best if len(sure) == len(fair) - 1 and all(sure) else None
+        return best, [compared.get(name) for name in fair if name != best]
+
+    @property
+    def too_few_seeds(self) -> bool:
+        """Whether the row with the highest average shares too few seeds with another to be tested against it."""
+        return any(found is None or found[1] is None for found in self._contest[1])
+
+    @property
+    def winner(self) -> str | None:
+        """The row that is ahead of every other on average, significantly after Holm's correction; else nobody."""
+        best, compared = self._contest
+        if not compared or self.too_few_seeds:
+            return None
+        sure = [p is not None and p < SIGNIFICANT and difference.mean > 0 for difference, p in filter(None, compared)]
+        return best if all(sure) else None
 
 
 def summary(values: dict[int, float] | Sequence[float]) -> SeedSummary:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from graphfcl.files import write_bytes
+from graphfcl.measures import FEWEST_SEEDS, TEST_TO_TRAIN
 from graphfcl.report.blocks import Block, Findings, collect, summary
 from graphfcl.report.comparison import FURTHER_OF_SESSIONS, RowFigures, block_figures, further_titles
 from graphfcl.report.datasets import read_dataset_table
@@ -84,7 +85,9 @@ def _about(findings: Findings) -> str:
     datasets = sorted({block.dataset for block in findings.blocks})
     return (
         f"{', '.join(datasets)}; {len(seeds)} seeds. Balanced accuracy (mean recall over all classes seen) on all test "
-        "nodes, mean over seeds ± Student's 95 % interval; differences are paired by seed, p-values are Holm's."
+        "nodes, mean over seeds ± Student's 95 % interval; differences are paired by seed and, from "
+        f"{FEWEST_SEEDS} seeds on, tested with the corrected resampled t-test (n_test/n_train = {TEST_TO_TRAIN}); "
+        "p-values are Holm's."
     )
 
 
