@@ -67,7 +67,8 @@ def run_quickly(grid: Grid, folder: Path, *, data_dir: Path, **_: Any) -> GridSt
     grid.save(folder)
     for cell in grid.cells:
         quick = replace(cell, settings={"pretraining.epochs": 3})
-        store.save(cell, run_cell(quick, device="cpu", encoders=folder / "encoders", data_dir=data_dir))
+        result = run_cell(quick, device="cpu", encoders=folder / "encoders", data_dir=data_dir)
+        store.save(cell, {**result, "rules": 2})
     return GridStatus(len(grid.cells), done=len(grid.cells))
 
 
@@ -92,7 +93,7 @@ def tables(out: Path) -> dict[str, list[list[str]]]:
 
 @pytest.mark.parametrize("dataset", RULES)
 def test_they_stand_below_ours_under_the_protocol_paper(out: Path, dataset: str) -> None:
-    ours, printed = tables(out)[f"{dataset}, {RULES[dataset]}, paper, transductive"]
+    ours, printed = tables(out)[f"{dataset}, {RULES[dataset]}, paper, transductive, rules 2"]
     figures = paper_tables()["table2"][dataset]["proto-gcn"]
     assert (ours[0], printed[0]) == ("proto-gcn", "proto-gcn, printed")
     assert len(printed) == len(ours)
@@ -104,9 +105,9 @@ def test_they_stand_below_ours_under_the_protocol_paper(out: Path, dataset: str)
 def test_they_stand_nowhere_else(out: Path) -> None:
     found = tables(out)
     below = {title for title, rows in found.items() if any("printed" in row[0] for row in rows)}
-    assert below == {f"{dataset}, {rules}, paper, transductive" for dataset, rules in RULES.items()}
-    wanted = {f"{dataset}, {rules}, strict, transductive" for dataset, rules in RULES.items()}
-    wanted |= {f"{OTHER}, 3-way 5-shot, {name}, transductive" for name in ("strict", "paper")}
+    assert below == {f"{dataset}, {rules}, paper, transductive, rules 2" for dataset, rules in RULES.items()}
+    wanted = {f"{dataset}, {rules}, strict, transductive, rules 2" for dataset, rules in RULES.items()}
+    wanted |= {f"{OTHER}, 3-way 5-shot, {name}, transductive, rules 2" for name in ("strict", "paper")}
     assert wanted <= set(found), "those others are there"
 
 
@@ -116,5 +117,5 @@ def test_the_page_and_latex_have_them_too(out: Path) -> None:
     assert data is not None
     blocks = {block["title"]: block for block in json.loads(data.group(1))["blocks"]}
     with_printed = {title for title, block in blocks.items() if block["printed"]}
-    assert with_printed == {f"{dataset}, {rules}, paper, transductive" for dataset, rules in RULES.items()}
+    assert with_printed == {f"{dataset}, {rules}, paper, transductive, rules 2" for dataset, rules in RULES.items()}
     assert (out / "tables.tex").read_text().count("proto-gcn, printed") == len(RULES)

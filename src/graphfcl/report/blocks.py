@@ -26,6 +26,16 @@ SCALES = {measure.name: measure.scale for measure in (*SESSION_MEASURES, *STREAM
 POOL, QUERIES = "uses pool labels", "trained on query labels"
 
 
+def rules_of_result(result: dict[str, Any]) -> int:
+    """The number of the evaluation rules a result was found under; those without one are of the first."""
+    return int(result.get("rules", 1))
+
+
+def rules_of_cell(cell: Cell) -> int:
+    """The number of the evaluation rules under which a cell runs."""
+    return int(getattr(cell, "rules_number", 1))
+
+
 @dataclass(frozen=True, eq=False)
 class Row:
     """All seeds of one line of a table: the results as :func:`graphfcl.experiments.run` gives them, by seed."""
@@ -75,7 +85,7 @@ class Row:
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """Rows on the same dataset under the same rules.
+    """Rows on the same dataset under the same protocol and the same number of the evaluation rules.
 
     rows: in the order of the grid's cells.
     reference: the row others are compared with: that of ``REFERENCE_METHOD`` where it is there, else the last one that
@@ -93,9 +103,15 @@ class Block:
     dataset_path: str = ""
 
     @property
+    def rules(self) -> int:
+        """The number of the evaluation rules, which all its results share."""
+        return rules_of_result(next(iter(self.rows[0].results.values())))
+
+    @property
     def title(self) -> str:
-        rules = self.protocol
-        return f"{self.dataset}, {rules['way']}-way {rules['shot']}-shot, {rules['name']}, {rules['track']}"
+        protocol = self.protocol
+        kind = f"{protocol['way']}-way {protocol['shot']}-shot, {protocol['name']}, {protocol['track']}"
+        return f"{self.dataset}, {kind}, rules {self.rules}"
 
     @cached_property
     def reference(self) -> Row:
@@ -179,10 +195,9 @@ class Findings:
 
         Rows with a mark (pool labels, query labels) take no part.
         """
-        rules = ("name", "track") if like.grid.kind in ("table2", "table3") else ("name", "track", "way", "shot")
-        blocks = [
-            b for b in self.blocks if b.grid is like.grid and all(b.protocol[r] == like.protocol[r] for r in rules)
-        ]
+        keys = ("name", "track") if like.grid.kind in ("table2", "table3") else ("name", "track", "way", "shot")
+        alike = [block for block in self.blocks if block.grid is like.grid and block.rules == like.rules]
+        blocks = [block for block in alike if all(block.protocol[key] == like.protocol[key] for key in keys)]
         names = [row.name for row in like.rows if not row.marks]
         names = [name for name in names if all(any(row.name == name for row in block.rows) for block in blocks)]
         if len(names) < 2:
@@ -208,7 +223,8 @@ def collect(folder: str | Path) -> Findings:
         unfinished: dict[str, list[tuple[Cell, str | None]]] = {}
         for cell in grid.cells:
             result = store.read(cell)
-            place = f"{cell.dataset} {sorted(cell.rules.items())}"
+            rules = rules_of_cell(cell) if result is None else rules_of_result(result)
+            place = f"{cell.dataset} {sorted(cell.rules.items())} {rules}"
             if result is None:
                 error = store.error(cell)
                 unfinished.setdefault(place, []).append((cell, error))
