@@ -74,6 +74,7 @@ def test_the_page_keeps_them_apart(tmp_path: Path, template: dict[str, Any]) -> 
     store(tmp_path, "table2", "table2", mixed(template))
     write_page(tmp_path)
     data = page_data(tmp_path)
+    assert data["about"].startswith("synthetic; 5 seeds; rules 1, 2, never in one table.")
     assert [block["title"] for block in data["blocks"]] == [TITLE.format(1), TITLE.format(2)]
     for block, rules in zip(data["blocks"], FIGURES, strict=True):
         shown = {row["name"]: row["average"]["mean"] for row in block["rows"]}
@@ -127,7 +128,8 @@ def test_each_number_has_a_picture_of_its_own(
     assert sorted(name for name in written if name.endswith(".png")) == sorted(wanted)
     accuracy_figure({**template, "rules": 2}, tmp_path / "run.png")
     accuracy_figure(template, tmp_path / "older.png")
-    assert (titles["run.png"][0][-7:], titles["older.png"][0][-7:]) == ("rules 2", "rules 1")
+    assert "rules 2" in titles["run.png"][0]
+    assert "rules 1" in titles["older.png"][0]
 
 
 def test_sweeps_and_embeddings_of_different_numbers_are_not_joined(tmp_path: Path, template: dict[str, Any]) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from graphfcl.files import write_durably
-from graphfcl.report.blocks import POOL, Block, rules_of_result, summary
+from graphfcl.report.blocks import POOL, QUERIES, Block, rules_of_result, summary
 
 BASE, NOVEL, ALL = "#2b6cb0", "#dd6b20", "#1a202c"
 
@@ -108,12 +108,13 @@ def matrix_figure(result: dict[str, Any], path: str | Path) -> None:
 
 
 def _title(result: dict[str, Any]) -> str:
+    """In lines that are short enough for the picture of three sessions."""
     protocol = result["protocol"]
-    mark = ", trained on query labels" if result["trained_on_query_labels"] else ""
-    return (
-        f"{result['method']} on {result['dataset']}, {protocol['way']}-way {protocol['shot']}-shot, "
-        f"{protocol['name']}/{protocol['track']}, seed {result['seed']}{mark}, rules {rules_of_result(result)}"
-    )
+    lines = [
+        f"{result['method']} on {result['dataset']}, seed {result['seed']}, rules {rules_of_result(result)}",
+        f"{protocol['way']}-way {protocol['shot']}-shot, {protocol['name']}/{protocol['track']}",
+    ]
+    return "\n".join([*lines, QUERIES] if result["trained_on_query_labels"] else lines)
 
 
 def _new_figure(width: float, height: float, panels: tuple[int, int] = (1, 1)) -> tuple[Any, Any]:

@@ -100,11 +100,13 @@ def page_data(findings: Findings) -> dict[str, Any]:
 def _about(findings: Findings) -> str:
     seeds = {seed for block in findings.blocks for row in block.rows for seed in row.results}
     datasets = sorted({block.dataset for block in findings.blocks})
+    rules = sorted({block.rules for block in findings.blocks})
+    apart = ", never in one table" if len(rules) > 1 else ""
     return (
-        f"{', '.join(datasets)}; {len(seeds)} seeds. Balanced accuracy (mean recall over all classes seen) on all test "
-        "nodes, mean over seeds ± Student's 95 % interval; differences are paired by seed and, from "
-        f"{FEWEST_SEEDS} seeds on, tested with the corrected resampled t-test (n_test/n_train = {TEST_TO_TRAIN}); "
-        "p-values are Holm's."
+        f"{', '.join(datasets)}; {len(seeds)} seeds; rules {', '.join(map(str, rules))}{apart}. "
+        "Balanced accuracy (mean recall over all classes seen) on all test nodes, mean over seeds ± Student's 95 % "
+        f"interval; differences are paired by seed and, from {FEWEST_SEEDS} seeds on, tested with the corrected "
+        f"resampled t-test (n_test/n_train = {TEST_TO_TRAIN}); p-values are Holm's."
     )
 
 
