@@ -11,23 +11,14 @@ import numpy as np
 import pytest
 
 from graphfcl.datasets import load_dataset
-from graphfcl.experiments import Cell, CellStore, Grid, run_cell
+from graphfcl.experiments import Cell, CellStore, Grid
 from graphfcl.report import collect, write_page
 from graphfcl.report.blocks import Block, Row
 from graphfcl.report.comparison import block_figures, paper_tables
 from graphfcl.report.datasets import dataset_rows, write_dataset_table
-from graphfcl.report.tables import all_tables, cost_table, latex, markdown, result_table
+from graphfcl.report.tables import all_tables, cost_table, result_table
 from tests.methods.test_checks import GRAPH, QUICK
-
-RULES = {"base": 4, "pseudo_novel": 3, "way": 1, "shot": 5}
-
-
-def save(folder: Path, grid: Grid) -> None:
-    store = CellStore(folder)
-    grid.save(folder)
-    for cell in grid.cells:
-        if not store.done(cell):
-            store.save(cell, run_cell(cell, device="cpu", encoders=folder / "encoders", data_dir=None))
+from tests.report.folders import RULES, fake, save
 
 
 @pytest.fixture(scope="module")
@@ -69,69 +60,9 @@ def test_blocks_hold_rows_that_may_be_compared(folder: Path) -> None:
     difference, p_value = block.comparisons["proto-gcn"]
     paired = [first.values("average")[s] - other.values("average")[s] for s in range(2)]
     assert difference.mean == pytest.approx(np.mean(paired))
-    assert p_value == pytest.approx(difference.p_value), "one comparison needs no correction: joint takes no part"
+    assert (difference.count, p_value) == (2, None), "two seeds are not tested"
     assert block.comparisons["joint"][1] is None
     assert "joint" not in findings.ranks(block)
-
-
-def fake(values: dict[str, list[float]], sessions: int = 2) -> Block:
-    def result(value: float, pool: bool) -> dict[str, Any]:
-        session = {"balanced_accuracy": value, "base": value, "novel": None}
-        return {
-            "sessions": [session] * sessions,
-            "average": value,
-            "pd": 0.1,
-            "rpd": 0.2,
-            "matrix": [[value, None], [value, value]],
-            "uses_pool_labels": pool,
-            "trained_on_query_labels": False,
-        }
-
-    rows = [Row(n, {s: result(v, n == "joint") for s, v in enumerate(figures)}) for n, figures in values.items()]
-    rules = {"name": "strict", "track": "transductive", "way": 2, "shot": 5}
-    return Block(Grid("g", "table2", ()), "debian", rules, tuple(rows), (), 0)
-
-
-def test_bold_is_only_what_is_surely_ahead() -> None:
-    clear = {"hag-meta": [0.80, 0.81, 0.79, 0.80], "cec": [0.60, 0.62, 0.58, 0.61], "gpn": [0.50, 0.49, 0.53, 0.50]}
-    assert fake(clear).winner == "hag-meta"
-    assert fake({**clear, "joint": [0.95, 0.96, 0.95, 0.94]}).winner == "hag-meta", "joint takes no part"
-    unsure = {**clear, "cec": [0.85, 0.70, 0.82, 0.69]}
-    assert fake(unsure).winner is None
-    bold = result_table(block_figures(fake(clear), {}))
-    assert "**hag-meta**" in markdown(bold)
-    assert r"\textbf{hag-meta}" in latex(bold)
-    assert "ahead of every other row on average" in bold.notes[-1]
-    plain = result_table(block_figures(fake(unsure), {}))
-    assert "**" not in markdown(plain)
-    assert "textbf" not in latex(plain)
-    below = result_table(block_figures(fake({**clear, "joint": [0.95, 0.96, 0.95, 0.94]}), {}))
-    assert "ahead of every other row without a mark" in below.notes[-1], "joint is above it"
-
-
-def test_figures_are_numbers() -> None:
-    found = block_figures(fake({"hag-meta": [0.8, 0.7, 0.9], "cec": [0.6, 0.7, 0.65]}), {"hag-meta": 1.0, "cec": 2.0})
-    ours, theirs = found.rows
-    assert ours.difference is None
-    assert theirs.difference is not None
-    assert theirs.difference.mean == pytest.approx(15)
-    assert theirs.improvement == (0.0, 0.0), "the same PD and RPD in all"
-    assert theirs.average.mean == pytest.approx(65)
-    assert (ours.rank, theirs.rank) == (1.0, 2.0)
-    assert theirs.p_value is not None
-    assert not found.has_further
-
-
-def test_rows_without_a_common_seed_are_shown_without_comparison() -> None:
-    block = fake({"hag-meta": [0.8, 0.7], "cec": [0.6, 0.7]})
-    apart = Row("cec", {7: block.rows[1].results[0]})
-    apart_block = Block(block.grid, "debian", block.protocol, (block.rows[0], apart), (), 0)
-    lines = result_table(block_figures(apart_block, {})).rows
-    assert lines[1][-3:] == ("", "", "")
-
-
-def test_the_reference_plays_by_the_rules() -> None:
-    assert fake({"cec": [0.5, 0.6], "gpn": [0.4, 0.5], "joint": [0.9, 0.9]}).reference.name == "gpn"
 
 
 def test_the_paper_s_figures_stand_beside_ours_only_under_its_protocol() -> None:

@@ -10,7 +10,14 @@ import numpy as np
 
 from graphfcl.measures.accuracies import accuracy, balanced_accuracy
 from graphfcl.measures.base_and_novel import harmonic_mean
-from graphfcl.measures.comparison import PairedDifference, average_ranks, holm, paired_difference
+from graphfcl.measures.comparison import (
+    FEWEST_SEEDS,
+    TEST_TO_TRAIN,
+    PairedDifference,
+    average_ranks,
+    holm,
+    paired_difference,
+)
 from graphfcl.measures.confusion import confusion_matrix, recalls
 from graphfcl.measures.f1 import macro_f1
 from graphfcl.measures.measure import EVERYWHERE, Place, SessionMeasure, StreamMeasure, StreamRecord
@@ -55,8 +62,10 @@ def measure_stream(confusions: Sequence[np.ndarray], session_of_class: np.ndarra
 
 __all__ = [
     "EVERYWHERE",
+    "FEWEST_SEEDS",
     "SESSION_MEASURES",
     "STREAM_MEASURES",
+    "TEST_TO_TRAIN",
     "PairedDifference",
     "Place",
     "SeedSummary",

@@ -26,6 +26,16 @@ SCALES = {measure.name: measure.scale for measure in (*SESSION_MEASURES, *STREAM
 POOL, QUERIES = "uses pool labels", "trained on query labels"
 
 
+def rules_of_result(result: dict[str, Any]) -> int:
+    """The number of the evaluation rules a result was found under; those without one are of the first."""
+    return int(result.get("rules", 1))
+
+
+def rules_of_cell(cell: Cell) -> int:
+    """The number of the evaluation rules under which a cell runs."""
+    return int(getattr(cell, "rules_number", 1))
+
+
 @dataclass(frozen=True, eq=False)
 class Row:
     """All seeds of one line of a table: the results as :func:`graphfcl.experiments.run` gives them, by seed."""
@@ -75,7 +85,7 @@ class Row:
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """Rows on the same dataset under the same rules.
+    """Rows on the same dataset under the same protocol and the same number of the evaluation rules.
 
     rows: in the order of the grid's cells.
     reference: the row others are compared with: that of ``REFERENCE_METHOD`` where it is there, else the last one that
@@ -93,23 +103,34 @@ class Block:
     dataset_path: str = ""
 
     @property
+    def rules(self) -> int:
+        """The number of the evaluation rules, which all its results share."""
+        return rules_of_result(next(iter(self.rows[0].results.values())))
+
+    @property
     def title(self) -> str:
-        rules = self.protocol
-        return f"{self.dataset}, {rules['way']}-way {rules['shot']}-shot, {rules['name']}, {rules['track']}"
+        protocol = self.protocol
+        kind = f"{protocol['way']}-way {protocol['shot']}-shot, {protocol['name']}, {protocol['track']}"
+        return f"{self.dataset}, {kind}, rules {self.rules}"
 
     @cached_property
     def reference(self) -> Row:
         fair = [row for row in self.rows if POOL not in row.marks] or list(self.rows)
         return next((row for row in fair if row.name == REFERENCE_METHOD), fair[-1])
 
+    def comparable(self, row: Row) -> bool:
+        """Whether a row may be tested against the reference: its marks (pool labels, query labels) are the same."""
+        return row is not self.reference and row.marks == self.reference.marks
+
     @cached_property
     def comparisons(self) -> dict[str, tuple[PairedDifference, float | None]]:
         """Row name → reference − row on the average over sessions, paired by seed, and its p-value after Holm.
 
-        Rows with other marks than the reference (pool labels, query labels) have a difference but no test.
+        Rows with other marks than the reference have a difference but no test, and so have rows that share fewer than
+        ``FEWEST_SEEDS`` seeds with it.
         """
         found = {row.name: row.values("average") for row in self.rows}
-        alike = {row.name for row in self.rows if row.marks == self.reference.marks}
+        alike = {row.name for row in self.rows if row is self.reference or self.comparable(row)}
         tested = self._compare({name: values for name, values in found.items() if name in alike}, self.reference.name)
         others = self._compare(found, self.reference.name)
         return {name: tested.get(name, (difference, None)) for name, (difference, _) in others.items()}
@@ -128,18 +149,31 @@ class Block:
         return {name: (difference, p_values.get(name)) for name, difference in found.items()}
 
     @cached_property
-    def winner(self) -> str | None:
-        """The row that is ahead of every other on average, significantly after Holm's correction; else nobody.
+    def _contest(self) -> tuple[str, list[tuple[PairedDifference, float | None] | None]]:
+        """The row with the highest average, and its comparison with each other one; None without a common seed.
 
         A row that uses what others may not (pool labels, query labels) takes no part.
         """
         fair = {row.name: row.values("average") for row in self.rows if not row.marks}
-        if len(fair) < 2:
-            return None
+        if not fair:
+            return "", []
         best = max(fair, key=lambda name: float(np.mean(list(fair[name].values()))))
         compared = self._compare(fair, best)
-        sure = [p is not None and p < SIGNIFICANT and d.mean > 0 for d, p in compared.values()]
-        return best if len(sure) == len(fair) - 1 and all(sure) else None
+        return best, [compared.get(name) for name in fair if name != best]
+
+    @property
+    def too_few_seeds(self) -> bool:
+        """Whether the row with the highest average shares too few seeds with another to be tested against it."""
+        return any(found is None or found[1] is None for found in self._contest[1])
+
+    @property
+    def winner(self) -> str | None:
+        """The row that is ahead of every other on average, significantly after Holm's correction; else nobody."""
+        best, compared = self._contest
+        if not compared or self.too_few_seeds:
+            return None
+        sure = [p is not None and p < SIGNIFICANT and difference.mean > 0 for difference, p in filter(None, compared)]
+        return best if all(sure) else None
 
 
 def summary(values: dict[int, float] | Sequence[float]) -> SeedSummary:
@@ -161,10 +195,9 @@ class Findings:
 
         Rows with a mark (pool labels, query labels) take no part.
         """
-        rules = ("name", "track") if like.grid.kind in ("table2", "table3") else ("name", "track", "way", "shot")
-        blocks = [
-            b for b in self.blocks if b.grid is like.grid and all(b.protocol[r] == like.protocol[r] for r in rules)
-        ]
+        keys = ("name", "track") if like.grid.kind in ("table2", "table3") else ("name", "track", "way", "shot")
+        alike = [block for block in self.blocks if block.grid is like.grid and block.rules == like.rules]
+        blocks = [block for block in alike if all(block.protocol[key] == like.protocol[key] for key in keys)]
         names = [row.name for row in like.rows if not row.marks]
         names = [name for name in names if all(any(row.name == name for row in block.rows) for block in blocks)]
         if len(names) < 2:
@@ -190,7 +223,8 @@ def collect(folder: str | Path) -> Findings:
         unfinished: dict[str, list[tuple[Cell, str | None]]] = {}
         for cell in grid.cells:
             result = store.read(cell)
-            place = f"{cell.dataset} {sorted(cell.rules.items())}"
+            rules = rules_of_cell(cell) if result is None else rules_of_result(result)
+            place = f"{cell.dataset} {sorted(cell.rules.items())} {rules}"
             if result is None:
                 error = store.error(cell)
                 unfinished.setdefault(place, []).append((cell, error))

@@ -28,6 +28,7 @@ class RowFigures:
     """One row. Accuracies are in %.
 
     improvement: by how much PD and RPD are smaller for the reference, over the seeds both have; None without any.
+    comparable: whether it may be tested against the reference, given enough seeds.
     difference: reference - row on the average; None for the reference itself and without a common seed.
     p_value: of that difference after Holm's correction; None where it was not tested.
     rank: average rank; None where the row takes no part.
@@ -36,6 +37,7 @@ class RowFigures:
 
     row: Row
     improvement: tuple[float | None, float | None]
+    comparable: bool
     difference: PairedDifference | None
     p_value: float | None
     rank: float | None
@@ -124,7 +126,7 @@ def block_figures(block: Block, ranks: dict[str, float]) -> BlockFigures:
     for row in block.rows:
         difference, p_value = block.comparisons.get(row.name, (None, None))
         improvement = (_improvement(block.reference, row, "pd"), _improvement(block.reference, row, "rpd"))
-        rows.append(RowFigures(row, improvement, difference, p_value, ranks.get(row.name)))
+        rows.append(RowFigures(row, improvement, block.comparable(row), difference, p_value, ranks.get(row.name)))
     sessions = max(row.by_session.size for row in rows)
     return BlockFigures(block, tuple(rows), _printed(block, sessions), bool(ranks))
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from graphfcl.files import write_durably
-from graphfcl.report.blocks import POOL, Block, summary
+from graphfcl.report.blocks import POOL, QUERIES, Block, rules_of_result, summary
 
 BASE, NOVEL, ALL = "#2b6cb0", "#dd6b20", "#1a202c"
 
@@ -72,7 +72,8 @@ def curves_figure(blocks: Sequence[Block], path: str | Path) -> None:
                 interval = np.array([summary(column).interval or 0.0 for column in values.T])
                 panel.fill_between(numbers, mean - interval, mean + interval, color=colour, alpha=0.12, linewidth=0)
         alone = sum(other.dataset == block.dataset for other in blocks) == 1
-        panel.set_title(block.dataset if alone else block.title, fontsize=10 if alone else 7)
+        title = f"{block.dataset}, rules {block.rules}" if alone else block.title
+        panel.set_title(title, fontsize=10 if alone else 7)
         panel.set_xlabel("session")
         panel.set_ylim(0, 100)
         panel.set_xticks(numbers[:: max(1, numbers.size // 7)])
@@ -107,12 +108,13 @@ def matrix_figure(result: dict[str, Any], path: str | Path) -> None:
 
 
 def _title(result: dict[str, Any]) -> str:
-    rules = result["protocol"]
-    mark = ", trained on query labels" if result["trained_on_query_labels"] else ""
-    return (
-        f"{result['method']} on {result['dataset']}, {rules['way']}-way {rules['shot']}-shot, "
-        f"{rules['name']}/{rules['track']}, seed {result['seed']}{mark}"
-    )
+    """In lines that are short enough for the picture of three sessions."""
+    protocol = result["protocol"]
+    lines = [
+        f"{result['method']} on {result['dataset']}, seed {result['seed']}, rules {rules_of_result(result)}",
+        f"{protocol['way']}-way {protocol['shot']}-shot, {protocol['name']}/{protocol['track']}",
+    ]
+    return "\n".join([*lines, QUERIES] if result["trained_on_query_labels"] else lines)
 
 
 def _new_figure(width: float, height: float, panels: tuple[int, int] = (1, 1)) -> tuple[Any, Any]:

@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 
 from graphfcl.files import write_bytes
-from graphfcl.report.blocks import Block, Findings, collect, summary
+from graphfcl.measures import FEWEST_SEEDS, TEST_TO_TRAIN
+from graphfcl.report.blocks import Block, Findings, collect, rules_of_cell, rules_of_result, summary
 from graphfcl.report.comparison import FURTHER_OF_SESSIONS, RowFigures, block_figures, further_titles
 from graphfcl.report.datasets import read_dataset_table
 from graphfcl.report.figures import curves_figure
@@ -26,7 +27,7 @@ from graphfcl.report.texts import (
 
 
 def write_page(folder: str | Path) -> list[Path]:
-    """report.html, tables.md, tables.tex and, for each grid and protocol, a picture of the curves, in the folder."""
+    """report.html, tables.md, tables.tex and pictures of the curves, in the folder."""
     findings = collect(folder)
     template = files("graphfcl.report").joinpath("page.html").read_text(encoding="utf-8")
     # "<" could end the script element that holds the data, or begin a comment in it.
@@ -48,22 +49,39 @@ def write_page(folder: str | Path) -> list[Path]:
         path = Path(folder) / name
         write_bytes(path, text.encode())
         paths.append(path)
-    for grid in findings.grids:
-        if grid.kind in ("sweep", "embed"):
-            continue
-        blocks = [block for block in findings.blocks if block.grid is grid]
-        for protocol in dict.fromkeys(block.protocol["name"] for block in blocks):
-            name = grid.name if protocol == "strict" else f"{grid.name}-{protocol}"
-            paths.append(Path(folder) / f"{name}.png")
-            curves_figure([block for block in blocks if block.protocol["name"] == protocol], paths[-1])
+    for name, blocks in _pictures(findings).items():
+        paths.append(Path(folder) / f"{name}.png")
+        curves_figure(blocks, paths[-1])
     return paths
+
+
+def _pictures(findings: Findings) -> dict[str, list[Block]]:
+    """Name → blocks of a picture: one for each grid, protocol and number of the rules.
+
+    The highest number of a grid and protocol is not said in the name.
+    """
+    groups: dict[tuple[str, str], dict[int, list[Block]]] = {}
+    for block in findings.blocks:
+        if block.grid.kind not in ("sweep", "embed"):
+            same = groups.setdefault((block.grid.name, block.protocol["name"]), {})
+            same.setdefault(block.rules, []).append(block)
+    found: dict[str, list[Block]] = {}
+    for (grid, protocol), by_rules in groups.items():
+        for rules, blocks in by_rules.items():
+            name = grid if protocol == "strict" else f"{grid}-{protocol}"
+            name += "" if rules == max(by_rules) else f"-rules-{rules}"
+            while name in found:  # a grid may be called like the picture of another
+                name += "_"
+            found[name] = blocks
+    return found
 
 
 def page_data(findings: Findings) -> dict[str, Any]:
     """Everything the page shows, as plain values."""
     tables = [block for block in findings.blocks if block.grid.kind not in ("sweep", "embed")]
     failures = [
-        f"{grid.name}: {cell.dataset}, {cell.row}, seed {cell.seed}: {error}" for grid, cell, error in findings.failures
+        f"{grid.name}: {cell.dataset}, {cell.row}, seed {cell.seed}, rules {rules_of_cell(cell)}: {error}"
+        for grid, cell, error in findings.failures
     ]
     return {
         "about": _about(findings),
@@ -82,9 +100,13 @@ def page_data(findings: Findings) -> dict[str, Any]:
 def _about(findings: Findings) -> str:
     seeds = {seed for block in findings.blocks for row in block.rows for seed in row.results}
     datasets = sorted({block.dataset for block in findings.blocks})
+    rules = sorted({block.rules for block in findings.blocks})
+    apart = ", never in one table" if len(rules) > 1 else ""
     return (
-        f"{', '.join(datasets)}; {len(seeds)} seeds. Balanced accuracy (mean recall over all classes seen) on all test "
-        "nodes, mean over seeds ± Student's 95 % interval; differences are paired by seed, p-values are Holm's."
+        f"{', '.join(datasets)}; {len(seeds)} seeds; rules {', '.join(map(str, rules))}{apart}. "
+        "Balanced accuracy (mean recall over all classes seen) on all test nodes, mean over seeds ± Student's 95 % "
+        f"interval; differences are paired by seed and, from {FEWEST_SEEDS} seeds on, tested with the corrected "
+        f"resampled t-test (n_test/n_train = {TEST_TO_TRAIN}); p-values are Holm's."
     )
 
 
@@ -166,27 +188,28 @@ def _numbers(matrix: np.ndarray) -> list[list[float | None]]:
 def _sweeps(findings: Findings) -> list[dict[str, Any]]:
     blocks = [block for block in findings.blocks if block.grid.kind == "sweep"]
     found = []
-    for dataset, name in dict.fromkeys((block.dataset, row.name) for block in blocks for row in block.rows):
+    swept = dict.fromkeys((block.dataset, row.name, block.rules) for block in blocks for row in block.rows)
+    for dataset, name, rules in swept:
         values = {
             (block.protocol["way"], block.protocol["shot"]): summary(row.values("average")).mean
             for block in blocks
-            if block.dataset == dataset
+            if block.dataset == dataset and block.rules == rules
             for row in block.rows
             if row.name == name
         }
         ways, shots = sorted({way for way, _ in values}), sorted({shot for _, shot in values})
         grid = [[values.get((way, shot)) for shot in shots] for way in ways]
-        found.append({"dataset": dataset, "method": name, "ways": ways, "shots": shots, "values": grid})
+        found.append({"dataset": dataset, "method": name, "rules": rules, "ways": ways, "shots": shots, "values": grid})
     return found
 
 
 def _embeddings(findings: Findings) -> list[dict[str, Any]]:
     groups: dict[str, dict[str, Any]] = {}
     for cell, result in findings.embeddings:
-        rules = result["protocol"]
+        protocol, rules = result["protocol"], rules_of_result(result)
         session = len(result["sessions"]) - 1
-        kind = f"{rules['way']}-way {rules['shot']}-shot"
-        title = f"{result['dataset']}, {kind}, after session {session}, seed {cell.seed}"
+        kind = f"{protocol['way']}-way {protocol['shot']}-shot"
+        title = f"{result['dataset']}, {kind}, after session {session}, seed {cell.seed}, rules {rules}"
         novel = [bool(arrival) for arrival in result["session_of_class"]]
         group = groups.setdefault(title, {"title": title, "classes": result["classes"], "novel": novel, "methods": []})
         group["methods"].append({"name": cell.row, **{key: result["embedding"][key] for key in ("x", "y", "labels")}})
@@ -194,13 +217,13 @@ def _embeddings(findings: Findings) -> list[dict[str, Any]]:
 
 
 def _versions(findings: Findings) -> list[str]:
-    """With what the cells of each grid were computed; several lines where they differ."""
+    """With what the cells of each grid and number of the rules were computed; several lines where they differ."""
     found: dict[str, None] = {}
     for block in findings.blocks:
         for row in block.rows:
             for result in row.results.values():
                 parts = ", ".join(f"{key} {value}" for key, value in result["versions"].items())
-                found[f"{block.grid.name}: {parts}"] = None
+                found[f"{block.grid.name}, rules {block.rules}: {parts}"] = None
     return list(found)
 
 
@@ -209,5 +232,5 @@ def _settings(findings: Findings) -> list[dict[str, Any]]:
     for block in findings.blocks:
         for row in block.rows:
             result = next(iter(row.results.values()))
-            found[f"{block.grid.name}: {row.name}"] = result["settings"]
+            found[f"{block.grid.name}: {row.name}, rules {block.rules}"] = result["settings"]
     return [{"name": name, "settings": settings} for name, settings in found.items()]

@@ -79,12 +79,12 @@ def cost_table(figures: BlockFigures) -> Table:
     return Table(f"{figures.block.title}: costs and choices", columns, tuple(rows))
 
 
-def sweep_table(blocks: Sequence[Block], dataset: str, name: str) -> Table:
-    """Average accuracy over N (down) and K (across) of one method."""
+def sweep_table(blocks: Sequence[Block], dataset: str, name: str, rules: int) -> Table:
+    """Average accuracy over N (down) and K (across) of one method under one number of the rules."""
     found = {
         (block.protocol["way"], block.protocol["shot"]): row
         for block in blocks
-        if block.dataset == dataset
+        if block.dataset == dataset and block.rules == rules
         for row in block.rows
         if row.name == name
     }
@@ -97,7 +97,7 @@ def sweep_table(blocks: Sequence[Block], dataset: str, name: str) -> Table:
         for way in ways
     )
     columns = ("", *(f"{shot}-shot" for shot in shots))
-    return Table(f"{dataset}: {name}, average balanced accuracy", columns, rows)
+    return Table(f"{dataset}: {name}, average balanced accuracy, rules {rules}", columns, rows)
 
 
 def all_tables(findings: Findings) -> list[tuple[str, list[Table]]]:
@@ -112,8 +112,8 @@ def all_tables(findings: Findings) -> list[tuple[str, list[Table]]]:
         if grid.kind == "embed" or not blocks:
             continue
         if grid.kind == "sweep":
-            names = {(block.dataset, row.name): None for block in blocks for row in block.rows}
-            sections.append((grid.name, [sweep_table(blocks, dataset, name) for dataset, name in names]))
+            swept = {(block.dataset, row.name, block.rules): None for block in blocks for row in block.rows}
+            sections.append((grid.name, [sweep_table(blocks, *one) for one in swept]))
             continue
         tables = []
         for block in blocks:

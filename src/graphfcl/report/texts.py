@@ -1,6 +1,6 @@
 """Figures as texts, the same in tables and on the page."""
 
-from graphfcl.measures import SeedSummary
+from graphfcl.measures import FEWEST_SEEDS, TEST_TO_TRAIN, SeedSummary
 from graphfcl.report.blocks import POOL, QUERIES
 from graphfcl.report.comparison import BlockFigures, PrintedFigures, RowFigures
 
@@ -9,6 +9,12 @@ NOTES = {
     "†": "uses pool labels: an upper reference that takes no part in comparisons",
     "‡": "trained on query labels (protocol `paper`): takes no part in comparisons with rows that are not",
 }
+
+TOO_FEW = "too few seeds"
+TEST = (
+    "differences: corrected resampled t-test of Nadeau and Bengio over the shared seeds, two-sided, with "
+    f"n_test/n_train = {TEST_TO_TRAIN}; ± is its 95 % interval"
+)
 
 
 def figure(found: SeedSummary | None) -> str:
@@ -33,8 +39,9 @@ def difference_text(row: RowFigures) -> str:
 
 
 def p_text(row: RowFigures) -> str:
+    """The p-value, or why there is none; empty for the reference and for rows that may not be compared with it."""
     if row.p_value is None:
-        return ""
+        return TOO_FEW if row.comparable else ""
     return "< 0.001" if row.p_value < 0.001 else f"{row.p_value:.3f}"
 
 
@@ -63,9 +70,16 @@ def notes(figures: BlockFigures) -> tuple[str, ...]:
     block = figures.block
     marks = {mark for row in block.rows for mark in row.marks}
     found = [f"{MARKS[mark]} {NOTES[MARKS[mark]]}" for mark in sorted(marks)]
+    if any(row.difference is not None and row.difference.interval is not None for row in figures.rows):
+        found.append(TEST)
+    if any(p_text(row) == TOO_FEW for row in figures.rows):
+        shared = f"fewer than {FEWEST_SEEDS} seeds shared with {block.reference.name}"
+        found.append(f"{TOO_FEW}: {shared}, so the difference has no test and no interval")
     fair = "row without a mark" if marks else "row"
     if block.winner is not None:
         found.append(f"bold: ahead of every other {fair} on average, each p < 0.05 after Holm's correction")
+    elif block.too_few_seeds:
+        found.append(f"{TOO_FEW} for a test of the best {fair} against every other, so none is bold")
     else:
         found.append(f"no {fair} is ahead of every other with p < 0.05 after Holm's correction, so none is bold")
     found += [f"failed: {row}, seed {seed}: {error}" for row, seed, error in block.failures]

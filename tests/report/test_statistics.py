@@ -1,0 +1,169 @@
+"""The statistics of a block and of the tables: differences, tests, winners."""
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graphfcl.experiments import Cell
+from graphfcl.report import write_page
+from graphfcl.report.blocks import Block, Row
+from graphfcl.report.comparison import block_figures
+from graphfcl.report.tables import latex, markdown, result_table
+from tests.measures.test_comparison import corrected_test
+from tests.methods.test_checks import GRAPH
+from tests.report.folders import RULES, fake, printed_tables, store, stored_result
+
+
+def test_bold_is_only_what_is_surely_ahead() -> None:
+    clear = {
+        "hag-meta": [0.80, 0.81, 0.79, 0.80, 0.80],
+        "cec": [0.60, 0.62, 0.58, 0.61, 0.60],
+        "gpn": [0.50, 0.49, 0.53, 0.50, 0.51],
+    }
+    upper = {"joint": [0.95, 0.96, 0.95, 0.94, 0.95]}
+    assert fake(clear).winner == "hag-meta"
+    assert fake(clear | upper).winner == "hag-meta", "joint takes no part"
+    unsure = {**clear, "cec": [0.85, 0.70, 0.82, 0.69, 0.80]}
+    assert fake(unsure).winner is None
+    bold = result_table(block_figures(fake(clear), {}))
+    assert "**hag-meta**" in markdown(bold)
+    assert r"\textbf{hag-meta}" in latex(bold)
+    assert "ahead of every other row on average" in bold.notes[-1]
+    plain = result_table(block_figures(fake(unsure), {}))
+    assert "**" not in markdown(plain)
+    assert "textbf" not in latex(plain)
+    below = result_table(block_figures(fake(clear | upper), {}))
+    assert "ahead of every other row without a mark" in below.notes[-1], "joint is above it"
+
+
+def test_figures_are_numbers() -> None:
+    block = fake({"hag-meta": [0.8, 0.7, 0.9, 0.75, 0.85], "cec": [0.6, 0.7, 0.65, 0.65, 0.65]})
+    found = block_figures(block, {"hag-meta": 1.0, "cec": 2.0})
+    ours, theirs = found.rows
+    assert ours.difference is None
+    assert theirs.difference is not None
+    assert theirs.difference.mean == pytest.approx(15)
+    assert theirs.improvement == (0.0, 0.0), "the same PD and RPD in all"
+    assert theirs.average.mean == pytest.approx(65)
+    assert (ours.rank, theirs.rank) == (1.0, 2.0)
+    assert theirs.p_value is not None
+    assert not found.has_further
+
+
+def test_rows_without_a_common_seed_are_shown_without_comparison() -> None:
+    block = fake({"hag-meta": [0.8, 0.7], "cec": [0.6, 0.7]})
+    apart = Row("cec", {7: block.rows[1].results[0]})
+    apart_block = Block(block.grid, "debian", block.protocol, (block.rows[0], apart), (), 0)
+    lines = result_table(block_figures(apart_block, {})).rows
+    assert lines[1][-3:] == ("", "", "too few seeds")
+
+
+def test_the_reference_plays_by_the_rules() -> None:
+    assert fake({"cec": [0.5, 0.6], "gpn": [0.4, 0.5], "joint": [0.9, 0.9]}).reference.name == "gpn"
+
+
+def test_a_lead_that_only_student_s_test_is_sure_of_is_not_bold() -> None:
+    """Differences 1 to 5 points: p is 0.013 without the correction for resampling, 0.060 with it."""
+    ahead = fake({"hag-meta": [0.71, 0.72, 0.73, 0.74, 0.75], "cec": [0.70] * 5})
+    assert ahead.comparisons["cec"][1] == pytest.approx(0.0602, abs=1e-4)
+    assert ahead.winner is None
+    assert not ahead.too_few_seeds
+
+
+def test_four_seeds_have_no_winner_and_a_fifth_makes_one() -> None:
+    five = {"hag-meta": [0.80, 0.81, 0.79, 0.80, 0.80], "cec": [0.60, 0.62, 0.58, 0.61, 0.60]}
+    four = {name: values[:4] for name, values in five.items()}
+    assert (fake(five).winner, fake(five).too_few_seeds) == ("hag-meta", False)
+    assert (fake(four).winner, fake(four).too_few_seeds) == (None, True)
+    unequal = fake({**five, "gpn": [0.50, 0.49, 0.53, 0.50]})
+    assert unequal.winner is None, "ahead of every other row, but of one over four seeds"
+    assert [unequal.comparisons[name][1] is None for name in ("cec", "gpn")] == [False, True]
+    apart = Row("gpn", {seed + 5: result for seed, result in unequal.rows[2].results.items()})
+    disjoint = Block(unequal.grid, "debian", unequal.protocol, (*unequal.rows[:2], apart), (), 0)
+    assert (disjoint.winner, disjoint.too_few_seeds) == (None, True), "and no seed in common with one"
+
+
+# Through the real report
+
+
+FIGURES = {
+    "hag-meta": [0.71, 0.75, 0.72, 0.79, 0.74, 0.73],
+    "cec": [0.66, 0.74, 0.66, 0.75, 0.72, 0.67],
+    "gpn": [0.70, 0.76, 0.71, 0.76, 0.75, 0.71],
+    "joint": [0.90, 0.91, 0.90, 0.92, 0.93, 0.90],
+}
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
+    return stored_result(tmp_path_factory.mktemp("template"))
+
+
+def report(folder: Path, template: dict[str, Any], seeds: dict[str, range]) -> tuple[dict[str, list[str]], str]:
+    """The rows of the result table in tables.md, and its notes."""
+    found = []
+    for name, own in seeds.items():
+        for seed in own:
+            result = {**template, "average": FIGURES[name][seed], "uses_pool_labels": name == "joint"}
+            found.append((Cell(GRAPH, name, seed, rules=RULES), result))
+    store(folder, "table2", "table2", found)
+    write_page(folder)
+    rows, notes = next(iter(printed_tables(folder).values()))
+    return {row[0].strip("*"): row for row in rows}, notes
+
+
+def test_tables_show_the_corrected_test(tmp_path: Path, template: dict[str, Any]) -> None:
+    rows, notes = report(tmp_path, template, dict.fromkeys(FIGURES, range(6)))
+    reference = [100 * value for value in FIGURES["hag-meta"]]
+    others = {name: [100 * value for value in values] for name, values in FIGURES.items() if name != "hag-meta"}
+    found = {name: corrected_test(reference, values) for name, values in others.items()}
+    smaller, larger = sorted((found["cec"][2], found["gpn"][2]))
+    holm = {smaller: min(1.0, 2 * smaller), larger: max(larger, min(1.0, 2 * smaller))}
+    for name in ("cec", "gpn"):
+        mean, half_width, p_value = found[name]
+        adjusted = holm[p_value]
+        shown = "< 0.001" if adjusted < 0.001 else f"{adjusted:.3f}"
+        assert rows[name][-3:-1] == [f"{mean:+.2f} ± {half_width:.2f}", shown]
+    mean, half_width, _ = found["joint"]
+    assert rows["joint†"][-3:-1] == [f"{mean:+.2f} ± {half_width:.2f}", ""], "shown, but not tested"
+    assert rows["hag-meta"][-3:-1] == ["", ""]
+    assert "Nadeau and Bengio" in notes
+    assert "n_test/n_train = 1/3" in notes
+    assert "too few seeds" not in notes
+    assert r"n\_test/n\_train = 1/3" in (tmp_path / "tables.tex").read_text()
+
+
+def test_too_few_seeds_are_said_instead_of_p(tmp_path: Path, template: dict[str, Any]) -> None:
+    rows, notes = report(tmp_path, template, dict.fromkeys(FIGURES, range(4)))
+    for name in ("cec", "gpn"):
+        assert rows[name][-2] == "too few seeds"
+        assert re.fullmatch(r"[+-]\d+\.\d\d", rows[name][-3]), "a mean without an interval"
+    assert re.fullmatch(r"[+-]\d+\.\d\d", rows["joint†"][-3])
+    assert (rows["joint†"][-2], rows["hag-meta"][-2]) == ("", "")
+    assert "too few seeds: fewer than 5 seeds shared with hag-meta, so the difference has no test" in notes
+    assert "too few seeds for a test of the best row without a mark against every other, so none is bold" in notes
+    assert "Nadeau" not in notes, "nothing was tested"
+    assert "**" not in (tmp_path / "tables.md").read_text()
+    assert " ± " in rows["cec"][-7], "the row's own average keeps its interval"
+    page = re.search(r'type="application/json">(.*?)</script>', (tmp_path / "report.html").read_text(), re.S)
+    assert page is not None
+    (block,) = json.loads(page.group(1))["blocks"]
+    assert {row["name"]: row["p"] for row in block["rows"]} == {
+        "hag-meta": "",
+        "cec": "too few seeds",
+        "gpn": "too few seeds",
+        "joint": "",
+    }
+    assert block["winner"] is None
+
+
+def test_only_shared_seeds_count(tmp_path: Path, template: dict[str, Any]) -> None:
+    """Five seeds each, of which four are the same."""
+    rows, notes = report(tmp_path, template, {"hag-meta": range(5), "cec": range(1, 6), "gpn": range(5)})
+    assert rows["cec"][-2] == "too few seeds"
+    assert re.fullmatch(r"\d\.\d{3}", rows["gpn"][-2]), "tested, and alone: Holm's correction leaves it"
+    assert "Nadeau" in notes
+    assert "too few seeds: fewer than 5" in notes
