@@ -66,7 +66,7 @@ def test_the_quota_in_its_older_form(sixteen_free_cores: Path, quota: str, expec
 
 def test_the_quotas_of_a_group_and_of_those_around_it(sixteen_free_cores: Path, tmp_path: Path) -> None:
     write(tmp_path / "own", "3:memory:/other\n0::/user/mine\n")
-    write(sixteen_free_cores / "other" / "cpu.max", "100000 100000\n")
+    write(sixteen_free_cores / "cpu" / "other" / "cpu.max", "100000 100000\n")
     write(sixteen_free_cores / "user" / "mine" / "cpu.max", "800000 100000\n")
     assert usable_cores() == 8
     write(sixteen_free_cores / "user" / "cpu.max", "400000 100000\n")
