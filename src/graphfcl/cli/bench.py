@@ -1,6 +1,5 @@
 """``graphfcl bench`` and ``graphfcl report``."""
 
-import os
 import shlex
 import sys
 from collections.abc import Iterable
@@ -12,6 +11,7 @@ import typer
 
 from graphfcl.cli.options import DataDir, with_option_groups
 from graphfcl.cli.run import usable_device
+from graphfcl.cores import usable_cores
 from graphfcl.errors import InputError, did_you_mean
 
 if TYPE_CHECKING:
@@ -60,6 +60,10 @@ class WorkOptions:
 
     device: Annotated[str, typer.Option("--device", help="auto, cpu or cuda.")] = "auto"
     jobs: Annotated[int | None, typer.Option("--jobs", min=1, help="Cells at a time (default: 1; 8 on a GPU).")] = None
+    threads: Annotated[
+        int | None,
+        typer.Option("--threads", min=1, help="Threads of each process (default: usable cores divided by --jobs)."),
+    ] = None
     out: Annotated[Path, typer.Option("--out", help="Folder of the grid; may hold several.")] = Path("runs/bench")
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Run failed cells again.")] = False
     data_dir: DataDir = None
@@ -83,7 +87,7 @@ def bench(
     folder = data_folder(work.data_dir)
     graphs = _check(grid, folder)
     on = usable_device(work.device)
-    count = work.jobs or (min(8, os.cpu_count() or 1) if on == "cuda" else 1)
+    count = work.jobs or (min(8, usable_cores()) if on == "cuda" else 1)
     print(f"{grid.name}: {len(grid.cells)} cells, {count} at a time on {on}, in {work.out}")
     with _Display(len(grid.cells)) as display:
         status = run_grid(
@@ -95,6 +99,7 @@ def bench(
             watch=display.show,
             retry_failed=work.retry_failed,
             graphs=graphs,
+            threads=work.threads,
         )
     print(f"{status.done} cells done, {status.failed} failed.")
     write_report(work.out)

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from graphfcl.cores import limit_threads, usable_cores
 from graphfcl.datasets import load_dataset
 from graphfcl.errors import GraphfclError, GraphfclWarning, InputError, did_you_mean
 from graphfcl.experiments.cells import Cell, run_cell
@@ -34,6 +35,7 @@ START_METHODS = ("spawn", "forkserver", "fork")
 class Workshop:
     """Where and with what cells are run.
 
+    threads: how many each process may start.
     methods: learner classes from outside that the cells name; a process must know them before it starts.
     """
 
@@ -55,8 +57,9 @@ def run_grid(
     retry_failed: bool = False,
     graphs: Mapping[str, str] | None = None,
     start_method: str = "spawn",
+    threads: int | None = None,
 ) -> GridStatus:
-    """Run all cells that are neither done nor failed, in ``jobs`` processes that share the threads of the machine.
+    """Run all cells that are neither done nor failed, in ``jobs`` processes that share the cores this one may use.
 
     Other processes may work on the same folder: nobody runs a cell that somebody else is running, and each call returns
     when all cells are settled. A cell that fails is recorded and does not stop the others; it runs again only with
@@ -66,8 +69,11 @@ def run_grid(
         are done.
     start_method: how processes are started: spawn, forkserver or fork. fork is quick, but only safe on a CPU and in a
         program that has not computed with several threads yet.
+    threads: how many torch, BLAS and OpenMP may each start in a process, at most as many as the environment allows
+        them; an equal share of the cores where it is None.
     """
     _check_start_method(start_method, device)
+    threads = _threads_of_each(threads, jobs)
     store = CellStore(folder)
     set_other_rules_aside(store)
     grid.save(folder)
@@ -80,28 +86,40 @@ def run_grid(
     for cell in grid.cells:
         if not store.settled(cell):
             find_method(cell.method, cell.source)  # one that is missing is said now, not once for every cell
-    threads = max(1, (os.cpu_count() or 1) // jobs)
     crew = _Crew(grid, store, Workshop(Path(folder), device, data_dir, threads, _outside(grid)), start_method)
-    begun, at_start = time.monotonic(), status.done
     try:
         for _ in range(min(jobs, status.total)):
             crew.start()
-        while not status.settled:
-            time.sleep(LOOK_EVERY)
-            crew.listen(status)
-            crew.replace_dead(status)
-            _look(store, grid, status)
-            new = status.done - at_start
-            if new:
-                left = status.total - status.done - status.failed
-                status.seconds_left = (time.monotonic() - begun) / new * left
-            if watch is not None:
-                watch(status)
-            if not crew.processes and not status.settled:
-                crew.start()
+        _follow(crew, status, watch)
     finally:
         crew.stop()
     return status
+
+
+def _threads_of_each(threads: int | None, jobs: int) -> int:
+    if threads is None:
+        return max(1, usable_cores() // jobs)
+    if threads < 1:
+        raise InputError(f"a process cannot work with {threads} threads: give it at least 1.")
+    return threads
+
+
+def _follow(crew: "_Crew", status: GridStatus, watch: Callable[[GridStatus], None] | None) -> None:
+    """Look after the processes until all cells are settled."""
+    begun, at_start = time.monotonic(), status.done
+    while not status.settled:
+        time.sleep(LOOK_EVERY)
+        crew.listen(status)
+        crew.replace_dead(status)
+        _look(crew.store, crew.grid, status)
+        new = status.done - at_start
+        if new:
+            left = status.total - status.done - status.failed
+            status.seconds_left = (time.monotonic() - begun) / new * left
+        if watch is not None:
+            watch(status)
+        if not crew.processes and not status.settled:
+            crew.start()
 
 
 def _outside(grid: Grid) -> tuple[type[Learner], ...]:
@@ -223,9 +241,7 @@ def _look(store: CellStore, grid: Grid, status: GridStatus) -> GridStatus:
 def _work(workshop: Workshop, cells: tuple[Cell, ...], events: Any) -> None:
     """One process: take cell after cell until all are settled."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent says when to stop
-    import torch
-
-    torch.set_num_threads(workshop.threads)
+    limit_threads(workshop.threads)
     warnings.simplefilter("ignore", GraphfclWarning)  # the parent has said them once
     for learner in workshop.methods:
         register_method(learner)

@@ -1,0 +1,70 @@
+"""How many cores this process may use, and how many threads its libraries start."""
+
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from importlib import import_module
+from pathlib import Path
+
+CONTROL_GROUPS = Path("/sys/fs/cgroup")
+OWN_GROUPS = Path("/proc/self/cgroup")
+WITH_THREADS = ("numpy", "scipy.linalg", "sklearn")  # each brings a BLAS or an OpenMP of its own
+
+
+def usable_cores() -> int:
+    """The cores this process may use: those it is bound to, within its Slurm task and the quota of its control group.
+
+    A share of a core counts as none, but there is always one.
+    """
+    bound = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, min([bound, *_slurm_cores(), *_quotas()]))
+
+
+def limit_threads(threads: int) -> None:
+    """Let torch, BLAS and OpenMP start at most so many threads each in this process.
+
+    Nothing is raised: a library that may start fewer, because the environment says so, keeps its number.
+    """
+    for name in WITH_THREADS:  # a library that is loaded later would not be limited
+        import_module(name)
+    import torch
+    from threadpoolctl import ThreadpoolController
+
+    torch.set_num_threads(min(threads, torch.get_num_threads()))
+    with suppress(RuntimeError):  # they have started already
+        torch.set_num_interop_threads(min(threads, torch.get_num_interop_threads()))
+    for library in ThreadpoolController().lib_controllers:
+        if (library.num_threads or 0) > threads:
+            library.set_num_threads(threads)
+
+
+def _slurm_cores() -> Iterator[int]:
+    with suppress(ValueError):
+        cores = int(os.environ.get("SLURM_CPUS_PER_TASK", ""))
+        if cores > 0:
+            yield cores
+
+
+def _quotas() -> Iterator[int]:
+    """Whole cores that the quotas of this process's control groups allow, in both forms that Linux has."""
+    for folder in _group_folders():
+        with suppress(OSError, ValueError):  # no such group, or no quota: "max"
+            quota, period = (int(word) for word in (folder / "cpu.max").read_text().split())
+            yield quota // period
+        with suppress(OSError, ValueError):
+            quota = int((folder / "cpu.cfs_quota_us").read_text())
+            period = int((folder / "cpu.cfs_period_us").read_text())
+            if quota > 0:  # -1: no quota
+                yield quota // period
+
+
+def _group_folders() -> Iterator[Path]:
+    """The control groups of this process and those around them; inside a container its own is the root."""
+    yield from (CONTROL_GROUPS, CONTROL_GROUPS / "cpu")
+    with suppress(OSError):
+        for line in OWN_GROUPS.read_text().splitlines():
+            _, controllers, group = line.split(":", 2)
+            if not controllers or "cpu" in controllers.split(","):
+                root = CONTROL_GROUPS / "cpu" if controllers else CONTROL_GROUPS
+                inner = root / group.strip("/")
+                yield from (folder for folder in (inner, *inner.parents) if folder.is_relative_to(root))

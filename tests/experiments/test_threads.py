@@ -1,0 +1,99 @@
+"""How many threads the processes of a grid start."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graphfcl.cores import usable_cores
+from graphfcl.errors import InputError
+from graphfcl.experiments import Cell, CellStore, Grid, run_grid, workers
+from tests.methods.test_checks import GRAPH
+
+THREADS_OF_USERS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "GOTO_NUM_THREADS")
+needs_two_cores = pytest.mark.skipif(usable_cores() < 2, reason="with one core every library starts one thread anyway")
+
+
+class TellsThreads:
+    """A process of a grid that writes how many threads its libraries start, instead of running its cell."""
+
+    def __init__(self, place: Path) -> None:
+        self.place = place
+
+    def __call__(self, workshop: workers.Workshop, cells: tuple[Cell, ...], events: Any) -> None:
+        workers._settle = self.settle
+        workers._work(workshop, cells, events)
+
+    def settle(self, store: CellStore, cell: Cell, workshop: workers.Workshop) -> None:
+        import pyarrow.parquet
+        import sklearn.manifold
+        import torch
+        import torch_geometric.nn
+        from threadpoolctl import threadpool_info
+
+        assert [pyarrow.parquet, sklearn.manifold, torch_geometric.nn], "all that a cell may load"
+        found = {
+            "share": workshop.threads,
+            "torch": torch.get_num_threads(),
+            "between": torch.get_num_interop_threads(),
+            "pools": [(pool["prefix"], pool["user_api"], pool["num_threads"]) for pool in threadpool_info()],
+        }
+        self.place.write_text(json.dumps(found))
+        store.fail(cell, "it only looked")
+
+
+@pytest.fixture
+def told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Runs a grid of one cell in a process of its own, and gives what that one told."""
+    monkeypatch.setattr(workers, "_work", TellsThreads(tmp_path / "told.json"))
+    for name in THREADS_OF_USERS:
+        monkeypatch.delenv(name, raising=False)
+
+    def tell(**options: Any) -> dict[str, Any]:
+        status = run_grid(Grid("one", "grid", (Cell(GRAPH, "proto-gcn", 0),)), tmp_path / "grid", **options)
+        assert status.failed == 1
+        return json.loads((tmp_path / "told.json").read_text())
+
+    return tell
+
+
+@needs_two_cores
+@pytest.mark.parametrize("start_method", ["spawn", "forkserver"])
+def test_no_library_starts_more_threads_than_the_limit(told: Any, start_method: str) -> None:
+    found = told(threads=1, start_method=start_method)
+    assert found["torch"] == found["between"] == 1
+    assert {api for _, api, _ in found["pools"]} == {"blas", "openmp"}, "both kinds are loaded"
+    assert {count for _, _, count in found["pools"]} == {1}, found["pools"]
+
+
+@needs_two_cores
+def test_what_the_environment_allows_is_not_raised(told: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+    found = told(threads=2)
+    assert found["torch"] == 1
+    assert {count for _, _, count in found["pools"]} == {1}, found["pools"]
+
+
+@needs_two_cores
+def test_one_library_s_limit_in_the_environment_is_its_own(told: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENBLAS_NUM_THREADS", "1")
+    found = told(threads=2)
+    assert found["torch"] == 2
+    assert {count for prefix, _, count in found["pools"] if prefix == "libscipy_openblas"} == {1}, found["pools"]
+
+
+def test_processes_share_the_usable_cores(told: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(workers, "usable_cores", lambda: 7)
+    assert told(jobs=3)["share"] == 2
+
+
+@pytest.mark.parametrize(("cores", "jobs", "expected"), [(16, 14, 1), (16, 4, 4), (2, 8, 1), (1, 1, 1)])
+def test_a_share_is_at_least_one_thread(monkeypatch: pytest.MonkeyPatch, cores: int, jobs: int, expected: int) -> None:
+    monkeypatch.setattr(workers, "usable_cores", lambda: cores)
+    assert workers._threads_of_each(None, jobs) == expected
+
+
+def test_no_threads_at_all_is_one_sentence(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="at least 1"):
+        run_grid(Grid("none", "grid", ()), tmp_path, threads=0)
