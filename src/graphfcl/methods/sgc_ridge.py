@@ -43,9 +43,9 @@ class SgcRidgeSettings:
 
     rank: int = 1024
     """Columns of the basis B at most."""
-    penalties: tuple[float, ...] = (1.0, 0.1, 0.01, 10.0)
+    penalties: tuple[float, ...] = (1.0, 0.1, 10.0, 0.01)
     """Candidates of the penalty (λ); validation sessions choose."""
-    hop_weights: tuple[float, ...] = (1.0, 0.5, 2.0)
+    hop_weights: tuple[float, ...] = (2.0, 1.0, 0.5)
     """Candidates of the weight of the features around (a); validation sessions choose."""
     penalty: float | None = None
     """Penalty (λ), instead of choosing it."""
