@@ -13,8 +13,8 @@ from benchmarks.timing import best_seconds, report
 from graphfcl.datasets import load_dataset
 from graphfcl.graph import build_graph
 from graphfcl.methods import find_method
-from graphfcl.methods.anchor.features import propagated
 from graphfcl.methods.anchor.learner import Anchor
+from graphfcl.methods.shared.untrained_features import propagated
 from graphfcl.production import GraphClassifier
 from graphfcl.production.calibration import separation
 from graphfcl.stream import Session, Stream, make_stream

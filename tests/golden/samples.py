@@ -17,6 +17,7 @@ FIXED = {"fine_tuning_steps": 2, "fine_tuning_rate": 0.005}
 # All stages of every method, but few steps of each: other machines then differ in the last digits only.
 SHORT: dict[str, dict[str, Any]] = {
     "anchor": {"hidden": 16, "size": 8, "rank": 24, "pretraining.epochs": 3},
+    "sgc-ridge": {"rank": 24},
     "hag-meta": {**TRAINING, **EPISODES, **FIXED},
     "proto-gcn": TRAINING,
     "proto-gat": TRAINING,

@@ -23,6 +23,7 @@ from tests.golden.samples import SHORT
 GRAPH = "synthetic:nodes=700,edges=2800,classes=10,features=300,signal=0.6,skew=0.5"
 QUICK: dict[str, dict[str, Any]] = {
     "anchor": {"pretraining.epochs": 8, "hidden": 32, "size": 16, "rank": 32},
+    "sgc-ridge": {"rank": 32},
     "meta-gnn": {"pretraining.epochs": 8, "episodes": 40, "fine_tuning": ((2, 0.01),)},
     "gpn": {"pretraining.epochs": 8, "episodes": 60},
     "cec": {"pretraining.epochs": 8, "episodes": 60},

@@ -23,7 +23,8 @@ def small_graph() -> Graph:
 
 def quick(method: str, **changes: Any) -> dict[str, Any]:
     episodes = {"episodes": 20} if "episodes" in QUICK.get(method, {}) else {}
-    return {**QUICK.get(method, {}), **episodes, "pretraining.epochs": 4, **changes}
+    training = {"pretraining.epochs": 4} if "pretraining.epochs" in QUICK.get(method, {}) else {}
+    return {**QUICK.get(method, {}), **episodes, **training, **changes}
 
 
 def fitted(method: str = "proto-gcn", **changes: Any) -> GraphClassifier:

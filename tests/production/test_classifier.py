@@ -108,7 +108,7 @@ def test_a_failure_in_the_middle_changes_nothing(model: GraphClassifier, monkeyp
     np.testing.assert_allclose(model.predict_proba(), before, rtol=1e-5, atol=1e-6)
 
 
-KEEPS_NODES = ["anchor", "proto-gcn", "gpn", "hag-meta"]
+KEEPS_NODES = ["anchor", "sgc-ridge", "proto-gcn", "gpn", "hag-meta"]
 
 
 @pytest.mark.parametrize("name", KEEPS_NODES)

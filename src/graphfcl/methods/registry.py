@@ -29,6 +29,7 @@ from graphfcl.methods.learner import Learner
 from graphfcl.methods.meta_gnn import MetaGnn
 from graphfcl.methods.proto import ProtoGat, ProtoGcn
 from graphfcl.methods.settings import SettingRow, flat_settings, settings_as_json, settings_rows, with_changes
+from graphfcl.methods.sgc_ridge import SgcRidge
 from graphfcl.source_code import reference_of, source_hash
 
 GROUP = "graphfcl.methods"
@@ -72,6 +73,7 @@ class Method:
 
 LEARNERS: tuple[type[Learner], ...] = (
     Anchor,
+    SgcRidge,
     HagMeta,
     ProtoGcn,
     ProtoGat,

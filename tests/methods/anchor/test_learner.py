@@ -15,11 +15,11 @@ from graphfcl.evaluation import evaluate
 from graphfcl.graph import VisibleGraph, build_graph
 from graphfcl.methods import find_method
 from graphfcl.methods.anchor.class_sums import Anchors, _directions, class_sums, whitening
-from graphfcl.methods.anchor.features import WIDEST, around_rows, prepare, propagated, symmetric
 from graphfcl.methods.anchor.learner import Anchor
 from graphfcl.methods.anchor.neighbours import Surroundings
 from graphfcl.methods.anchor.settings import Neighbourhood
 from graphfcl.methods.learner import LearnerState
+from graphfcl.methods.shared.untrained_features import WIDEST, around_rows, prepare, propagated, symmetric
 from graphfcl.nn import GraphInputs
 from graphfcl.stream import Protocol, Session, Stream, make_stream
 
@@ -322,7 +322,7 @@ def test_few_rows_are_added_up_first_to_the_same_numbers(learner: Anchor, monkey
     for hops in (1, 2, 4):
         expected = propagated(inputs, inputs.raw() @ learner.known.frame["basis"], hops)[rows]
         for few in (0, 256):
-            monkeypatch.setattr("graphfcl.methods.anchor.features.AGGREGATE_FIRST_UP_TO", few)
+            monkeypatch.setattr("graphfcl.methods.shared.untrained_features.AGGREGATE_FIRST_UP_TO", few)
             found = around_rows(inputs.visible, rows, hops, learner.known.frame["basis"])
             np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-6)
 

@@ -12,11 +12,6 @@ CHUNK = 16_384  # rows that are turned from 16 into 32 bits at a time
 MIN_LABELS_FOR_LENGTH = 20  # from so many on a class tells how long means are
 
 
-def unit_rows(values: torch.Tensor) -> torch.Tensor:
-    """Each row of length 1; a row of zeros stays one."""
-    return values / values.norm(dim=1, keepdim=True).clamp(min=1e-8)
-
-
 def class_sums(points: torch.Tensor, labels: torch.Tensor, count: int) -> tuple[torch.Tensor, torch.Tensor]:
     """(count, D) sums in 64 bits and (count,) numbers of points."""
     sums = torch.zeros(count, points.shape[1], dtype=torch.float64, device=points.device)

@@ -12,9 +12,9 @@ import numpy as np
 import torch
 
 from graphfcl.graph import VisibleGraph
-from graphfcl.methods.anchor.features import WIDEST
 from graphfcl.methods.anchor.neighbours import Surroundings
 from graphfcl.methods.learner import Explanation, Tensors
+from graphfcl.methods.shared.untrained_features import WIDEST
 
 BLOCKS = ("own features", "features around", "encoder")
 

@@ -42,9 +42,8 @@ import torch
 from torch import nn
 
 from graphfcl.graph import VisibleGraph
-from graphfcl.methods.anchor.class_sums import Anchors, unit_rows, whitening
+from graphfcl.methods.anchor.class_sums import Anchors, whitening
 from graphfcl.methods.anchor.explanation import Evidence, explained
-from graphfcl.methods.anchor.features import around_rows, leading_vectors, prepare, propagated
 from graphfcl.methods.anchor.neighbours import Surroundings
 from graphfcl.methods.anchor.settings import AnchorSettings, Neighbourhood
 from graphfcl.methods.anchor.storage import FIRST_LAYER, AnchorKnowledge
@@ -53,6 +52,7 @@ from graphfcl.methods.learner import EncoderStore, Explanation, Labelled, Learne
 from graphfcl.methods.shared.parts import Part
 from graphfcl.methods.shared.supervised_training import SupervisedTraining
 from graphfcl.methods.shared.trained_head import head_training
+from graphfcl.methods.shared.untrained_features import around_rows, leading_vectors, prepare, propagated, unit_rows
 from graphfcl.methods.shared.validation_sessions import STEP_DRAWS, ValidationSessions
 from graphfcl.nn import Encoder, GcnRows, GraphInputs, Linear
 from graphfcl.stream import BaseSession, Session

@@ -6,10 +6,10 @@ from typing import Any
 import torch
 
 from graphfcl.methods.anchor.class_sums import Anchors
-from graphfcl.methods.anchor.features import in_steps, symmetric
 from graphfcl.methods.anchor.settings import Neighbourhood
 from graphfcl.methods.learner import Tensors
 from graphfcl.methods.shared.parts import Part
+from graphfcl.methods.shared.untrained_features import in_steps, symmetric
 
 FIRST_LAYER = "network.encoder.first.weight"
 

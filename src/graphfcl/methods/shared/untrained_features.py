@@ -1,4 +1,4 @@
-"""What ANCHOR makes of features before any label is seen: rows of unit length, a basis, what lies around a node."""
+"""What is made of features before any label is seen: rows of unit length, a basis, what lies around a node."""
 
 import hashlib
 
@@ -38,6 +38,11 @@ def in_steps(values: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
     """A matrix in 8 bits: (d, k) steps and the (k,) scales of its columns; steps · scales is nearly the matrix."""
     scales = values.abs().amax(dim=0).clamp(min=1e-12) / 127
     return (values / scales).round().to(torch.int8), scales.float()
+
+
+def unit_rows(values: torch.Tensor) -> torch.Tensor:
+    """Each row of length 1; a row of zeros stays one."""
+    return values / values.norm(dim=1, keepdim=True).clamp(min=1e-8)
 
 
 def symmetric(upper: torch.Tensor) -> torch.Tensor:

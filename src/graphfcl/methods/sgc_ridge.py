@@ -1,0 +1,272 @@
+"""SGC-ridge: class-balanced ridge regression on propagated features, in closed form.
+
+The simplest strong control: no encoder, no training, no node stored. A node v is known by a vector that no label ever
+touched (propagated features as in SGC, Wu et al., 2019)::
+
+    f(v) = [ n(XB)_v , a n(ÂÂXB)_v ]      n(·): minus the mean over session 0's visible graph, then of unit length
+
+X: features with rows of unit length; B: the leading right singular vectors of session 0's X. With H_c the vectors of
+the n_c labelled nodes of class c as rows and S_c their sum::
+
+    G = Σ_c H_cᵀH_c / n_c,   μ_c = S_c / n_c,   W = (G + λ tr(G)/D · I)⁻¹ [μ_1 … μ_C],   score_c(v) = f(v)·W_c
+
+**A session** adds the vectors of its supports, as its graph shows them, to G, S and n. Classes that arrive once may
+arrive in any order, or all at once. More supports of a known class enter G with weight 1/(n_c + m), m their number;
+G holds no class by itself, so those of before keep their weight 1/n_c. W is solved for when scores are asked for.
+
+**λ and a** are chosen by validation sessions of the run, in which all pseudo-novel classes arrive at once; without such
+classes the first candidates are taken. a scales columns of f alone, so the sums are kept without it.
+"""
+
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import Any, ClassVar
+
+import numpy as np
+import torch
+
+from graphfcl.errors import DivergenceError, InputError
+from graphfcl.graph import VisibleGraph
+from graphfcl.methods.learner import NO_STORE, SILENT, EncoderStore, Labelled, Learner, LearnerState, Progress
+from graphfcl.methods.settings import require_range
+from graphfcl.methods.shared.embedding_cache import EmbeddingCache
+from graphfcl.methods.shared.ridge import RidgeSums, ridge_scores
+from graphfcl.methods.shared.untrained_blocks import HOPS, UntrainedBlocks, prepared_inputs
+from graphfcl.methods.shared.validation_sessions import STEP_DRAWS, ValidationSessions
+from graphfcl.nn import GraphInputs
+from graphfcl.stream import BaseSession, Session
+
+
+@dataclass(frozen=True)
+class SgcRidgeSettings:
+    """The names of formulas are those of the module docstring."""
+
+    rank: int = 1024
+    """Columns of the basis B at most."""
+    penalties: tuple[float, ...] = (1.0, 0.1, 10.0, 0.01)
+    """Candidates of the penalty (λ); validation sessions choose."""
+    hop_weights: tuple[float, ...] = (2.0, 1.0, 0.5)
+    """Candidates of the weight of the features around (a); validation sessions choose."""
+    penalty: float | None = None
+    """Penalty (λ), instead of choosing it."""
+    hop_weight: float | None = None
+    """Weight of the features around (a), instead of choosing it."""
+
+    def __post_init__(self) -> None:
+        require_range("rank", self.rank, least=1)
+        for name in ("penalties", "hop_weights"):
+            if not getattr(self, name):
+                raise InputError(f"{name} is empty: give at least one number.")
+        for value in (*self.penalties, self.penalty):
+            require_range("penalty", value, above=0)
+        for value in (*self.hop_weights, self.hop_weight):
+            require_range("hop_weight", value, least=0)
+
+    def candidates(self) -> list[tuple[float, float]]:
+        """(λ, a), the default first."""
+        penalties = self.penalties if self.penalty is None else (self.penalty,)
+        hop_weights = self.hop_weights if self.hop_weight is None else (self.hop_weight,)
+        return list(product(penalties, hop_weights))
+
+
+class SgcRidge(Learner):
+    """SGC-ridge; formulas in the module docstring.
+
+    blocks: basis and centres of f. sums: G, S and n. penalty, hop_weight: λ and a.
+    """
+
+    name: ClassVar[str] = "sgc-ridge"
+    title: ClassVar[str] = "class-balanced ridge regression on propagated features; closed form, stores no node"
+    reference: ClassVar[str] = "a control of this project; features of SGC, Wu et al., ICML 2019"
+    settings_type: ClassVar[type[Any]] = SgcRidgeSettings
+    lasting_tensors: ClassVar[tuple[str, ...]] = ("blocks.",)
+    settings: SgcRidgeSettings
+
+    def __init__(self, settings: Any = None, *, seed: int = 0, device: str | torch.device = "cpu") -> None:
+        super().__init__(settings, seed=seed, device=device)
+        self.blocks = UntrainedBlocks()
+        self.sums = RidgeSums.empty()
+        self.penalty, self.hop_weight = self.settings.candidates()[0]
+        self.cache = EmbeddingCache(self._make_inputs)
+        self._weights: torch.Tensor | None = None
+
+    # Session 0
+
+    def fit(self, base: BaseSession, progress: Progress = SILENT, encoders: EncoderStore = NO_STORE) -> None:  # noqa: ARG002
+        if self.classes_:
+            if self.classes_ != base.classes:
+                raise InputError("this learner was fitted on other classes: make a new one to fit it.")
+            return
+        inputs = self.cache.inputs(base.visible_graph)
+        self.blocks.fix(inputs, self.settings.rank, self.seed)
+        self.cache.keep_embeddings(base.visible_graph, self.blocks.of(inputs))
+        validation = ValidationSessions.draw(_all_held_out(base), self.seed)
+        known = self._plus(RidgeSums.empty(self.blocks.width, self.device), inputs, validation.train)
+        self.penalty, self.hop_weight = self._choose(known, inputs, validation, progress)
+        # The base classes have the same columns in both, and their vectors are summed up already.
+        later = base.train_labels >= validation.known_count
+        self._learned(self._plus(known, inputs, (base.train[later], base.train_labels[later])))
+        self.classes_ = base.classes
+        progress.checkpoint(self)
+
+    def _choose(
+        self, known: RidgeSums, inputs: GraphInputs, validation: ValidationSessions, progress: Progress
+    ) -> tuple[float, float]:
+        """The (λ, a) with the best mean score over draws of the supports; of equal ones the first."""
+        candidates = self.settings.candidates()
+        if len(candidates) == 1 or not validation.has_new_classes:
+            return candidates[0]
+        draws = [validation.only(draw) for draw in range(min(STEP_DRAWS, len(validation.supports)))]
+        scores = np.zeros((len(draws), len(candidates)))
+        asked, _ = self._points(inputs, validation.asked)
+        for number, draw in enumerate(draws):
+            *_, last = draw.sessions()
+            sums = self._plus(known, inputs, (last.supports, last.support_classes))
+            for place, (penalty, hop_weight) in enumerate(candidates):
+                weights = self._solved(sums, penalty, hop_weight)
+                found = ridge_scores(asked, weights, sums.counts).argmax(dim=1)
+                scores[number, place] = draw.score_of(found.cpu().numpy())
+            best = float(scores[: number + 1].mean(axis=0).max())
+            progress.step("choosing the penalty", number + 1, len(draws), score=best)
+        return candidates[int(np.argmax(scores.mean(axis=0)))]
+
+    # From a graph to f(v), without a
+
+    def _make_inputs(self, visible: VisibleGraph, *, sparing: bool = False) -> GraphInputs:
+        return prepared_inputs(visible, self.device, self.seed, sparing=sparing)
+
+    def _embeddings(self, inputs: GraphInputs) -> torch.Tensor:
+        known = self.cache.embeddings(inputs)
+        return self.blocks.of(inputs) if known is None else known
+
+    def _points(self, inputs: GraphInputs, labelled: Labelled) -> tuple[torch.Tensor, torch.Tensor]:
+        """Vectors of some labelled nodes, and their columns."""
+        nodes, columns = labelled
+        rows, known = inputs.visible.rows(nodes), self.cache.embeddings(inputs)
+        if known is None:
+            found = self.blocks.of(GraphInputs(inputs.visible, self.device, sparing=True), rows)
+        else:
+            found = known[torch.tensor(rows, device=self.device)]
+        return found, torch.tensor(columns, device=self.device)
+
+    @property
+    def reach(self) -> int:
+        return HOPS
+
+    def embeddings(self, visible: VisibleGraph) -> np.ndarray:
+        found = self._embeddings(self.cache.inputs(visible))
+        self.cache.keep_embeddings(visible, found)
+        return found.cpu().numpy()
+
+    def embeddings_of_rows(self, visible: VisibleGraph, rows: np.ndarray) -> np.ndarray:
+        return self.blocks.of(self._make_inputs(visible, sparing=True), rows).cpu().numpy()
+
+    def use_embeddings(self, visible: VisibleGraph, embeddings: np.ndarray) -> None:
+        self.cache.classes_changed()
+        self.cache.keep_embeddings(visible, torch.tensor(embeddings, device=self.device))
+
+    def vectors_to_draw(self, visible: VisibleGraph, nodes: np.ndarray) -> np.ndarray | None:
+        return self.embeddings(visible)[visible.rows(nodes)].astype(np.float32)
+
+    # Sessions and scores
+
+    def learn(self, session: Session) -> None:
+        self.classes_ = self.classes_ + session.new_classes
+        inputs = self.cache.inputs(session.visible_graph)
+        self._learned(self._plus(self.sums, inputs, (session.supports, session.support_labels), len(self.classes_)))
+
+    def _plus(self, sums: RidgeSums, inputs: GraphInputs, labelled: Labelled, count: int = 0) -> RidgeSums:
+        """With more labelled nodes, of ``count`` classes in all, or of as many as they say."""
+        count = max(count, len(sums.counts), int(labelled[1].max(initial=-1)) + 1)
+        return sums.plus(*self._points(inputs, labelled), count)
+
+    def _learned(self, sums: RidgeSums) -> None:
+        self.sums, self._weights = sums, None
+        self.cache.classes_changed()
+
+    def _solved(self, sums: RidgeSums, penalty: float, hop_weight: float) -> torch.Tensor:
+        """(D, C) W, with a put into it."""
+        weights = sums.solve(penalty, self.blocks.weighted(hop_weight))
+        if weights is None:
+            raise DivergenceError(f"the ridge with penalty {penalty} cannot be solved: take a larger penalty.")
+        return weights
+
+    def scores(self, visible: VisibleGraph, nodes: np.ndarray) -> np.ndarray:
+        # All nodes are scored at once, whatever is asked: products of other shapes differ in their last digits.
+        return self.cache.scores(visible, self._score_all)[visible.rows(nodes)]
+
+    def _score_all(self, inputs: GraphInputs) -> torch.Tensor:
+        if self._weights is None:
+            self._weights = self._solved(self.sums, self.penalty, self.hop_weight)
+        return ridge_scores(self._embeddings(inputs), self._weights, self.sums.counts)
+
+    def chosen(self) -> dict[str, Any]:
+        return {"penalty": self.penalty, "hop_weight": self.hop_weight}
+
+    # What is known of labelled nodes
+
+    @property
+    def forgets_exactly(self) -> bool:
+        return True
+
+    def restate(self, visible: VisibleGraph, train: Labelled, supports: Labelled) -> bool:
+        inputs = self.cache.inputs(visible)
+        self.cache.keep_embeddings(visible, self._embeddings(inputs))
+        nobody = RidgeSums.empty(self.blocks.width, self.device)
+        self._learned(self._plus(nobody, inputs, _joined(train, supports), len(self.classes_)))
+        return True
+
+    def scores_without(
+        self, visible: VisibleGraph, left_out: Labelled, train: Labelled, supports: Labelled
+    ) -> np.ndarray | None:
+        """The classes of the nodes to leave out are summed up again without them; all others stay as they are.
+
+        That is exact if the sums are those of this graph; if an older graph left so much in G that it cannot be
+        solved, all classes are summed up again.
+        """
+        inputs, count = self.cache.inputs(visible), len(self.classes_)
+        nodes, columns = _joined(train, supports)
+        of_these = np.isin(columns, left_out[1])
+        remaining = of_these & ~np.isin(nodes, left_out[0])
+        nobody = RidgeSums.empty(self.blocks.width, self.device)
+        old, new = (self._plus(nobody, inputs, (nodes[part], columns[part]), count) for part in (of_these, remaining))
+        sums = self.sums.exchanged(old, new)
+        weights = sums.solve(self.penalty, self.blocks.weighted(self.hop_weight))
+        if weights is None:
+            return super().scores_without(visible, left_out, train, supports)
+        points, _ = self._points(inputs, left_out)
+        return ridge_scores(points, weights, sums.counts).cpu().numpy()
+
+    # State
+
+    def stored(self) -> dict[str, int]:
+        return {"nodes": 0, "features": 0, "embeddings": self.sums.nbytes, "weights": 0, **self.blocks.stored()}
+
+    def state(self) -> LearnerState:
+        values = {
+            "method": self.name,
+            "settings": self.settings_as_json(),
+            "seed": self.seed,
+            "classes": list(self.classes_),
+            "chosen": self.chosen(),
+        }
+        return LearnerState({**self.blocks.tensors(), **self.sums.tensors()}, values)
+
+    def load_state(self, state: LearnerState) -> None:
+        values = state.values
+        self.refuse_another(values)
+        self.classes_ = tuple(values["classes"])
+        self.penalty, self.hop_weight = values["chosen"]["penalty"], values["chosen"]["hop_weight"]
+        self.blocks.load(values, state.tensors, self.device)
+        self.cache.weights_changed()
+        self._learned(RidgeSums.load(state.tensors, self.device))
+
+
+def _all_held_out(base: BaseSession) -> BaseSession:
+    """No label touched f, so every pseudo-novel class can stand for a novel one."""
+    return replace(base, validation_columns=tuple(range(len(base.base_classes), len(base.classes))))
+
+
+def _joined(train: Labelled, supports: Labelled) -> Labelled:
+    nodes, columns = (np.concatenate(parts) for parts in zip(train, supports, strict=True))
+    return nodes, columns

@@ -1,0 +1,103 @@
+"""Class-balanced ridge regression from sums: what is kept of labelled points, and its closed form.
+
+::
+
+    G = Σ_c H_cᵀH_c / n_c,   μ_c = S_c / n_c,   W = (G + λ tr(G)/D · I)⁻¹ [μ_1 … μ_C]
+
+H_c: the n_c points of class c as rows, S_c: their sum, D: their width. W is the least-squares map to one-hot labels in
+which every class counts the same, whatever its size; the penalty is in units of the mean eigenvalue of G.
+"""
+
+from dataclasses import dataclass
+
+import torch
+
+from graphfcl.methods.learner import Tensors
+from graphfcl.methods.shared.untrained_features import symmetric
+
+CHUNK = 4096  # points that are turned into 64 bits at a time
+
+
+@dataclass(frozen=True, eq=False)
+class RidgeSums:
+    """All that ridge regression keeps of labelled points, in 64 bits. Immutable.
+
+    gram: (D, D) G. sums: (C, D) S. counts: (C,) n.
+    """
+
+    gram: torch.Tensor
+    sums: torch.Tensor
+    counts: torch.Tensor
+
+    @classmethod
+    def empty(cls, size: int = 0, device: torch.device | str = "cpu") -> "RidgeSums":
+        shapes = ((size, size), (0, size), (0,))
+        return cls(*(torch.zeros(shape, dtype=torch.float64, device=device) for shape in shapes))
+
+    def plus(self, points: torch.Tensor, labels: torch.Tensor, count: int) -> "RidgeSums":
+        """With more labelled points, of ``count`` classes in all.
+
+        Exact for a class that is new. G holds no class by itself, so of a class that was known the points of before
+        keep their weight 1/n of then, and the new ones enter with one over all of them.
+        """
+        sums, counts = self.sums.new_zeros(count, self.sums.shape[1]), self.counts.new_zeros(count)
+        sums[: len(self.sums)], counts[: len(self.counts)] = self.sums, self.counts
+        counts += torch.bincount(labels, minlength=count)
+        gram, roots = self.gram.clone(), counts.clamp(min=1).rsqrt()[labels]
+        for start in range(0, len(points), CHUNK):
+            part = slice(start, start + CHUNK)
+            rows = points[part].double()
+            sums.index_add_(0, labels[part], rows)
+            rows = rows * roots[part, None]
+            gram.addmm_(rows.T, rows)
+        return RidgeSums(gram, sums, counts)
+
+    def exchanged(self, old: "RidgeSums", new: "RidgeSums") -> "RidgeSums":
+        """With ``new`` in place of ``old``, which are whole classes of these sums and empty in all others."""
+        return RidgeSums(
+            self.gram - old.gram + new.gram, self.sums - old.sums + new.sums, self.counts - old.counts + new.counts
+        )
+
+    def solve(self, penalty: float, scales: torch.Tensor) -> torch.Tensor | None:
+        """(D, C) weights of raw points: W of points times ``scales`` (D,), which are then put into W.
+
+        A class without a point has a column of zeros. None if the matrix is not positive definite.
+        """
+        size = len(self.gram)
+        gram = self.gram * scales * scales[:, None]
+        mean = float(gram.trace()) / max(1, size)
+        gram.diagonal().add_(penalty * mean if mean > 0 else 1.0)
+        means = self.sums / self.counts.clamp(min=1)[:, None]
+        factor, failed = torch.linalg.cholesky_ex(gram)
+        if int(failed):
+            return None
+        return torch.cholesky_solve((means * scales).T, factor) * scales[:, None]
+
+    def tensors(self) -> Tensors:
+        """Of the symmetric G the upper half."""
+        rows, columns = torch.triu_indices(*self.gram.shape)
+        return {
+            "ridge.gram": self.gram.cpu()[rows, columns],
+            "ridge.sums": self.sums.cpu().clone(),
+            "ridge.counts": self.counts.cpu().clone(),
+        }
+
+    @classmethod
+    def load(cls, tensors: Tensors, device: torch.device) -> "RidgeSums":
+        """The reverse of :meth:`tensors`."""
+        gram = symmetric(tensors["ridge.gram"].to(device))
+        return cls(gram, tensors["ridge.sums"].to(device).clone(), tensors["ridge.counts"].to(device).clone())
+
+    @property
+    def nbytes(self) -> int:
+        """As it is stored."""
+        size = len(self.gram)
+        return size * (size + 1) // 2 * self.gram.element_size() + self.sums.nbytes + self.counts.nbytes
+
+
+def ridge_scores(points: torch.Tensor, weights: torch.Tensor, counts: torch.Tensor) -> torch.Tensor:
+    """(n, C) points · W in 32 bits; −∞ for a class without a point."""
+    weights = weights.float()
+    parts = [points[start : start + CHUNK].float() @ weights for start in range(0, len(points), CHUNK)]
+    scores = torch.cat(parts) if parts else points.float() @ weights
+    return scores.masked_fill(~(counts > 0), -torch.inf)
