@@ -2,13 +2,14 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from graphfcl.cli.history import print_entries
-from graphfcl.cli.options import DataDir, Seed, settings_from_options
+from graphfcl.cli.options import DataDir, Seed, settings_from_options, with_option_groups
 from graphfcl.errors import InputError
 
 if TYPE_CHECKING:
@@ -24,6 +25,23 @@ OwnMethod = Annotated[
 SETTINGS_HELP = "A setting of the method: key=value; may be repeated."
 
 
+@dataclass(frozen=True)
+class FitOptions:
+    """What a model is told besides its method, before it is fitted."""
+
+    way: Annotated[int, typer.Option("--way", min=1, help="New classes at a time that training rehearses.")] = 2
+    shot: Annotated[int, typer.Option("--shot", min=1, help="Supports per class that training rehearses.")] = 5
+    seed: Seed = 0
+    max_loss: Annotated[
+        float, typer.Option("--max-loss", help="Warn when older classes lose more balanced accuracy than this.")
+    ] = 0.05
+    standardise: Annotated[
+        bool,
+        typer.Option("--standardise/--no-standardise", help="Dense features: mean 0 and deviation 1, or as they are."),
+    ] = True
+
+
+@with_option_groups
 def fit(
     graph: Annotated[str, typer.Option("--graph", help="A name from `data list`, or a path.")],
     model: Model,
@@ -37,12 +55,8 @@ def fit(
         ),
     ] = None,
     settings: Annotated[list[str] | None, typer.Option("--set", help=SETTINGS_HELP)] = None,
-    way: Annotated[int, typer.Option("--way", min=1, help="New classes at a time that training rehearses.")] = 2,
-    shot: Annotated[int, typer.Option("--shot", min=1, help="Supports per class that training rehearses.")] = 5,
-    seed: Seed = 0,
-    max_loss: Annotated[
-        float, typer.Option("--max-loss", help="Warn when older classes lose more balanced accuracy than this.")
-    ] = 0.05,
+    *,
+    options: FitOptions,
     device: Device = "auto",
     wait: Wait = 60.0,
     data_dir: DataDir = None,
@@ -62,10 +76,11 @@ def fit(
     classifier = GraphClassifier(
         found.name,
         settings_from_options(settings or []),
-        way=way,
-        shot=shot,
-        seed=seed,
-        max_loss=max_loss,
+        way=options.way,
+        shot=options.shot,
+        seed=options.seed,
+        max_loss=options.max_loss,
+        standardise=options.standardise,
         device=usable_device(device),
     )
     hidden = [name.strip() for name in (hide_classes or "").split(",") if name.strip()]

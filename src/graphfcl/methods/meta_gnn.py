@@ -188,7 +188,7 @@ class MetaGnn(EpisodicLearner):
         return nn.functional.cross_entropy(logits, asked)
 
     def _validate(self, inputs: GraphInputs, validation: ValidationSessions) -> float:
-        draws = len(validation.supports)
+        draws = min(STEP_DRAWS, len(validation.supports))  # each takes inner steps of its own
         return max(0.0, self._try_steps(inputs, validation, self.settings.inner_steps, self.settings.inner_rate, draws))
 
     def _try_steps(

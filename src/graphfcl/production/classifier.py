@@ -30,6 +30,7 @@ class GraphClassifier(LiveModel):
     defaults.
     way, shot: how many classes with how many supports a session is expected to bring. seed: repeats everything.
     max_loss: a change that costs older classes more balanced accuracy than this on validation nodes leaves a warning.
+    standardise: dense features get mean 0 and deviation 1 over the train nodes; the model keeps both.
 
     Names and ids are the user's own. Every change is all or nothing: after an error the model is what it was.
     """
@@ -43,11 +44,13 @@ class GraphClassifier(LiveModel):
         shot: int = 5,
         seed: int = 0,
         max_loss: float = 0.05,
+        standardise: bool = True,
         device: str = "cpu",
     ) -> None:
         if not isinstance(method, str):
             method = method.name if method in LEARNERS else register_method(method).name
-        configuration = Configuration(find_method(method).name, dict(settings or {}), way, shot, seed, max_loss)
+        name = find_method(method).name
+        configuration = Configuration(name, dict(settings or {}), way, shot, seed, max_loss, standardise)
         super().__init__(configuration, device=device)
         self.version: int | None = None  # of the folder it was last loaded from or saved to
 
@@ -224,6 +227,7 @@ class GraphClassifier(LiveModel):
             shot=chosen.shot,
             seed=chosen.seed,
             max_loss=chosen.max_loss,
+            standardise=chosen.standardise,
             device=device,
         )
         model._take(parts)

@@ -11,7 +11,7 @@ import numpy as np
 from scipy import sparse
 
 from graphfcl.errors import GraphfclWarning, InputError
-from graphfcl.graph import TextWeights
+from graphfcl.graph import Standardisation, TextWeights
 from graphfcl.methods import LearnerState, Method, find_method, flat_settings
 from graphfcl.production.calibration import Calibration
 from graphfcl.production.growing_graph import GrowingGraph
@@ -57,6 +57,7 @@ def encode(parts: ModelParts) -> tuple[Files, dict[str, Any]]:
         "shot": configuration.shot,
         "seed": configuration.seed,
         "max_loss": configuration.max_loss,
+        "standardise": configuration.standardise,
         "learner": state.values,
         "classes": list(ledger.names),
         "many": ledger.session_zero_columns,
@@ -80,6 +81,7 @@ def decode(files: Files, values: dict[str, Any], *, device: str) -> ModelParts:
             shot=values["shot"],
             seed=values["seed"],
             max_loss=values["max_loss"],
+            standardise=values.get("standardise", False),  # a model may be older than the setting
         )
         graph = _decode_graph(files)
         learner = method.make(dict(configuration.settings), seed=configuration.seed, device=device)
@@ -145,6 +147,9 @@ def _encode_features(graph: GrowingGraph) -> bytes:
     if graph.text_weights is not None:
         arrays["text_columns"] = graph.text_weights.columns
         arrays["text_weights"] = graph.text_weights.inverse_document_frequency
+    if graph.standardisation is not None:
+        arrays["means"] = graph.standardisation.mean
+        arrays["deviations"] = graph.standardisation.deviation
     return _npz(**arrays)
 
 
@@ -166,6 +171,11 @@ def _decode_graph(files: Files) -> GrowingGraph:
     text = None
     if "text_columns" in features:
         text = TextWeights(features["text_columns"], features["text_weights"])
+    standardisation = None
+    if "means" in features:
+        standardisation = Standardisation(features["means"], features["deviations"])
+        if not rows.shape[1] == standardisation.mean.size == standardisation.deviation.size:
+            raise Damaged("its features and their means differ in number")
     return GrowingGraph(
         numbers=nodes["numbers"],
         next_number=int(nodes["next_number"]),
@@ -174,6 +184,7 @@ def _decode_graph(files: Files) -> GrowingGraph:
         features=rows,
         feature_names=features.get("names"),
         text_weights=text,
+        standardisation=standardisation,
     )
 
 

@@ -2,7 +2,7 @@
 
 import warnings
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -44,6 +44,9 @@ def fit_model(
         shot=configuration.shot,
         seed=configuration.seed,
     )
+    if configuration.standardise:
+        growing = growing.standardised(start.base.train)
+        start = replace(start, base=replace(start.base, visible_graph=growing.visible))
     encoders = SharedEncoders()
     rehearsing = new_learner(configuration, device)
     calibration, separations = rehearse(start, rehearsing, configuration.seed, encoders, progress)

@@ -9,7 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from graphfcl.errors import InputError
-from graphfcl.graph import Features, Graph, TextWeights, VisibleGraph
+from graphfcl.graph import Features, Graph, Standardisation, TextWeights, VisibleGraph
 from graphfcl.graph.build import adjacency_from_edges, clean_features
 from graphfcl.graph.text import count_known_words
 
@@ -22,7 +22,7 @@ class GrowingGraph:
         ledger speak of nodes by them. ``next_number`` is the first that was never given.
     ids: (n,) the user's own, int64 or text.
     adjacency: (n, n) CSR, symmetric, no self loops. features: (n, d), word counts if ``text_weights`` is set.
-    text_weights: what turns word counts into features, fitted once.
+    text_weights: what turns word counts into features, fitted once. standardisation: the same of dense columns.
     """
 
     numbers: np.ndarray
@@ -32,6 +32,7 @@ class GrowingGraph:
     features: Features
     feature_names: np.ndarray | None = None
     text_weights: TextWeights | None = None
+    standardisation: Standardisation | None = None
 
     @classmethod
     def of(cls, graph: Graph) -> "GrowingGraph":
@@ -48,6 +49,13 @@ class GrowingGraph:
             text_weights=weights,
         )
 
+    def standardised(self, nodes: np.ndarray) -> "GrowingGraph":
+        """With dense columns standardised by some nodes; a graph of words stays as it is."""
+        if not isinstance(self.features, np.ndarray):
+            return self
+        rows = self.features[self.visible.rows(nodes)]
+        return replace(self, standardisation=Standardisation.fit(rows))
+
     @property
     def node_count(self) -> int:
         return int(self.numbers.size)
@@ -59,7 +67,8 @@ class GrowingGraph:
     @cached_property
     def visible(self) -> VisibleGraph:
         """What a learner sees: everything (the track ``open``)."""
-        features = self.features if self.text_weights is None else self.text_weights.apply(self.features)
+        view = self.text_weights or self.standardisation
+        features = self.features if view is None else view.apply(self.features)
         return VisibleGraph(nodes=self.numbers, adjacency=self.adjacency, features=features)
 
     def with_own_ids(self, ids: Any) -> np.ndarray:

@@ -34,6 +34,7 @@ class LiveModel:
         self.method, self.settings = configuration.method, dict(configuration.settings)
         self.way, self.shot, self.seed = configuration.way, configuration.shot, configuration.seed
         self.max_loss, self.device = configuration.max_loss, device
+        self.standardise = configuration.standardise
         self.history: History = []
         self._scores: np.ndarray | None = None  # (n, columns) of every node of the graph
 
@@ -42,7 +43,8 @@ class LiveModel:
     @property
     def configuration(self) -> Configuration:
         """What the user chose, as it is now."""
-        return Configuration(self.method, self.settings, self.way, self.shot, self.seed, self.max_loss)
+        chosen = (self.method, self.settings, self.way, self.shot, self.seed, self.max_loss, self.standardise)
+        return Configuration(*chosen)
 
     def parts(self) -> ModelParts:
         """Everything that the model consists of now."""

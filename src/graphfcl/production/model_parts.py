@@ -20,6 +20,7 @@ class Configuration:
     defaults.
     way, shot: how many classes with how many supports a session is expected to bring. seed: repeats everything.
     max_loss: a change that costs older classes more balanced accuracy than this leaves a warning.
+    standardise: dense features get mean 0 and deviation 1 over the train nodes of the fit.
     """
 
     method: str
@@ -28,6 +29,7 @@ class Configuration:
     shot: int
     seed: int
     max_loss: float
+    standardise: bool = True
 
 
 @dataclass(frozen=True, eq=False)

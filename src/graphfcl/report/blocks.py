@@ -33,7 +33,7 @@ def rules_of_result(result: dict[str, Any]) -> int:
 
 def rules_of_cell(cell: Cell) -> int:
     """The number of the evaluation rules under which a cell runs."""
-    return int(getattr(cell, "rules_number", 1))
+    return cell.rules_number
 
 
 @dataclass(frozen=True, eq=False)

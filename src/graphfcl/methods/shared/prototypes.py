@@ -2,6 +2,8 @@
 
 import torch
 
+SMALLEST = 1e-12  # value of a node-level attention
+
 
 def class_shares(
     classes: torch.Tensor, count: int, values: torch.Tensor | None = None, *, softmax: bool = True
@@ -13,7 +15,8 @@ def class_shares(
     if values is None:
         raw = torch.ones(classes.shape, device=classes.device)
     else:
-        raw = torch.exp(values) if softmax else values
+        # Values of far-off nodes are 0 in 32 bits; a class that has no other ones would be divided by 0.
+        raw = torch.exp(values) if softmax else values.clamp(min=SMALLEST)
     total = torch.zeros(count, dtype=raw.dtype, device=raw.device).index_add(0, classes, raw)
     return raw / total[classes]
 
