@@ -2,16 +2,18 @@
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import graphfcl
-from graphfcl.experiments import CellStore, Run, load_checkpoint, load_grids, run, run_grid
+from graphfcl.errors import GraphfclWarning, InputError
+from graphfcl.experiments import CellStore, Grid, Run, load_checkpoint, load_grids, run, run_grid
 from graphfcl.methods import METHODS, find_method
 from graphfcl.production import GraphClassifier
-from graphfcl.stream import load_stream
+from graphfcl.stream import RULES, load_stream
 from tests.golden.record import FOLDER, VERBS, help_of
 from tests.golden.samples import SHORT, TRACKS, golden_stream, outline, walk
 
@@ -50,7 +52,10 @@ def test_help_is_what_it_was(verb: tuple[str, ...]) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in (BEFORE / "states").iterdir()))
-def test_a_state_of_before_is_read(name: str, expected: dict[str, np.ndarray]) -> None:
+def test_a_state_of_before_is_read(name: str, expected: dict[str, np.ndarray], monkeypatch: pytest.MonkeyPatch) -> None:
+    # It was learned by rules 1: nodes had the numbers of the graph, and columns were all there.
+    monkeypatch.setattr("graphfcl.stream.stream.draw_numbers", lambda graph, _: np.arange(graph.node_count))
+    monkeypatch.setattr("graphfcl.stream.stream.fit_view", lambda *_: None)
     stream = golden_stream("transductive")
     state, _ = load_checkpoint(BEFORE / "states" / f"{name}.safetensors")
     learner = find_method(name).make(SHORT[name], seed=0)
@@ -62,11 +67,12 @@ def test_a_state_of_before_is_read(name: str, expected: dict[str, np.ndarray]) -
 
 
 @pytest.mark.parametrize("folder", sorted(path.name for path in (BEFORE / "interrupted").iterdir()))
-def test_an_unfinished_run_of_before_goes_on(folder: str, tmp_path: Path) -> None:
+def test_an_unfinished_run_of_rules_1_is_refused(folder: str, tmp_path: Path) -> None:
     name = next(name for name in NAMES if folder.startswith(name))
     shutil.copytree(BEFORE / "interrupted" / folder, tmp_path / folder)
-    result = run(Run(golden_stream("transductive"), name, SHORT[name]), tmp_path / folder, resume=True)
-    assert result["confusion_matrices"] == json.loads((BEFORE / "interrupted.json").read_text())[folder]
+    with pytest.raises(InputError, match=r"is of rules 1, and this graphfcl evaluates by rules 2.*another --out\.$"):
+        run(Run(golden_stream("transductive"), name, SHORT[name]), tmp_path / folder, resume=True)
+    assert [path.name for path in (tmp_path / folder).iterdir()] == ["checkpoint.safetensors"], "nothing was touched"
 
 
 @pytest.mark.parametrize("name", ["anchor", "hag-meta", "icarl"])
@@ -81,15 +87,25 @@ def test_a_model_of_before_lives_on(name: str, expected: dict[str, np.ndarray], 
     assert GraphClassifier.load(tmp_path / name, version=2).classes_[-1] == "eight"
 
 
-def test_cells_of_before_are_done(tmp_path: Path) -> None:
+def test_cells_of_rules_1_are_read_and_set_aside_when_others_run(tmp_path: Path) -> None:
     shutil.copytree(BEFORE / "grid", tmp_path / "grid")
     (grid,) = load_grids(tmp_path / "grid")
     store = CellStore(tmp_path / "grid")
-    results = [store.read(cell) for cell in grid.cells]
-    assert all(result is not None for result in results)
-    status = run_grid(grid, tmp_path / "grid")
-    assert (status.done, status.failed) == (len(grid.cells), 0)
-    assert [store.read(cell) for cell in grid.cells] == results, "nothing ran again"
+    assert {cell.rules_number for cell in grid.cells} == {1}
+    before = {path.name: path.read_bytes() for path in store.cells.iterdir()}
+    assert all(store.read(cell) is not None for cell in grid.cells)
+    again = replace(grid.cells[0], rules_number=RULES)
+    with pytest.warns(GraphfclWarning, match="held 4 results of rules 1.*set aside in state/"):
+        status = run_grid(Grid("small", "grid", (again,)), tmp_path / "grid")
+    assert (status.done, status.failed) == (1, 0)
+    assert [cell for one in load_grids(tmp_path / "grid") for cell in one.cells] == [again]
+    assert [path.name for path in store.cells.iterdir()] == [f"{again.key}.parquet"]
+    aside = {path.name.replace(".rules-1", ""): path.read_bytes() for path in store.notes.glob("*.rules-1.parquet")}
+    assert aside == before, "nothing was lost"
+    assert (store.notes / "small.rules-1.json").read_bytes() == (BEFORE / "grid/grids/small.json").read_bytes()
+    found = store.read(again)
+    assert found is not None
+    assert (found["rules"], found["protocol"]["rules"]) == (RULES, RULES)
 
 
 def test_a_stream_of_before_is_the_same_stream() -> None:

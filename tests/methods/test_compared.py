@@ -125,7 +125,8 @@ def test_meta_gnn_s_columns_start_at_the_nearest_mean() -> None:
 
 @pytest.mark.parametrize("steps", [0, 3])
 def test_meta_gnn_adapts_from_the_learned_encoder_at_every_session(stream: Stream, steps: int) -> None:
-    learner = make("meta-gnn", fine_tuning_steps=steps, fine_tuning_rate=0.05, first_order=True)
+    steps_of = {"fine_tuning_steps": steps, "fine_tuning_rate": 0.05}
+    learner = make("meta-gnn", **steps_of, first_order=True, refresh_means=False)
     assert isinstance(learner, MetaGnn)
     learner.fit(stream.base)
     before, means = weights_of(learner), learner.memory.kept
@@ -144,6 +145,25 @@ def test_meta_gnn_adapts_from_the_learned_encoder_at_every_session(stream: Strea
         assert learner.memory.kept is not None
         nearest = torch.cdist(points, learner.memory.kept).argmin(dim=1)
         assert (learner.scores(visible, nodes).argmax(axis=1) == nearest.numpy()).mean() > 0.99
+
+
+def test_meta_gnn_computes_class_means_again_on_the_graph_of_each_session(stream: Stream) -> None:
+    learner = make("meta-gnn", fine_tuning_steps=0, first_order=True)
+    assert isinstance(learner, MetaGnn)
+    learner.fit(stream.base)
+    labelled = [(stream.base.train, stream.base.train_labels)]
+    for number in (1, 2):
+        session = stream.session(number)
+        learner.learn(session)
+        labelled.append((session.supports, session.support_labels))
+        visible, nodes = stream.evaluation_graph(number), stream.queries(number).nodes
+        points = learner.network.node_embeddings(GraphInputs(visible, learner.device)).values
+        columns = np.concatenate([part[1] for part in labelled])
+        rows = visible.rows(np.concatenate([part[0] for part in labelled]))
+        means = torch.stack([points[rows[columns == c]].mean(dim=0) for c in range(columns.max() + 1)])
+        nearest = torch.cdist(points[visible.rows(nodes)], means).argmin(dim=1)
+        assert (learner.scores(visible, nodes).argmax(axis=1) == nearest.numpy()).mean() > 0.99
+    assert learner.stored()["nodes"] > 0, "labelled nodes are kept"
 
 
 # GPN and the prototypes
@@ -236,8 +256,40 @@ def test_fine_tuning_sees_the_supports_alone(stream: Stream) -> None:
     torch.testing.assert_close(loss(logits), -torch.log_softmax(logits, dim=1)[:, 7].mean())
 
 
+def test_er_gnn_s_classes_count_the_same_by_default(stream: Stream) -> None:
+    learner = make("er-gnn", buffer=24, fine_tuning_steps=1)
+    assert isinstance(learner, ErGnn)
+    learner.fit(stream.base)
+    assert np.bincount(learner.memory.labels).tolist() == [24 // 7] * 7, "an equal share of the buffer"
+    labels = [7, 7, *learner.memory.labels]
+    logits = torch.randn(len(labels), 8)
+    losses = [-float(torch.log_softmax(row, dim=0)[label]) for row, label in zip(logits, labels, strict=True)]
+    by_class = [np.mean([loss for loss, label in zip(losses, labels, strict=True) if label == c]) for c in range(8)]
+    found = learner._session_loss(logits, (np.arange(2), np.array([7, 7])))(logits)
+    assert float(found) == pytest.approx(np.mean(by_class), rel=1e-5)
+    learner.learn(stream.session(1))
+    assert np.bincount(learner.memory.labels)[:7].tolist() == [24 // 8] * 7
+
+
+def test_logits_are_adjusted_by_the_labels_learned(stream: Stream) -> None:
+    learner, plain = (make("finetune", fine_tuning_steps=1, adjustments=taus) for taus in ((0.7,), (0.0,)))
+    counts = np.zeros(8)
+    for each in (learner, plain):
+        assert isinstance(each, Finetune)
+        each.fit(stream.base)
+        each.learn(stream.session(1))
+    for label in [*stream.base.train_labels, *stream.session(1).support_labels]:
+        counts[label] += 1
+    visible, nodes = stream.evaluation_graph(1), stream.queries(1).nodes
+    expected = plain.scores(visible, nodes) + 0.7 * np.log(counts / counts.sum())
+    np.testing.assert_allclose(learner.scores(visible, nodes), expected, rtol=1e-5, atol=1e-5)
+    again = make("finetune", fine_tuning_steps=1, adjustments=(0.7,))
+    again.load_state(learner.state())
+    np.testing.assert_array_equal(again.scores(visible, nodes), learner.scores(visible, nodes))
+
+
 def test_er_gnn_weighs_current_and_buffer(stream: Stream) -> None:
-    learner = make("er-gnn", experiences=3, fine_tuning_steps=1)
+    learner = make("er-gnn", replay="printed", experiences=3, fine_tuning_steps=1)
     assert isinstance(learner, ErGnn)
     learner.fit(stream.base)
     assert np.bincount(learner.memory.labels).tolist() == [3] * 7

@@ -165,7 +165,9 @@ def _grid(what: str, options: GridOptions) -> "Grid":
     rules = {**options.rules(with_protocol=what == "embed"), **counts}
     if what == "table2":
         protocols = [options.protocol] if options.protocol else ["strict", "paper"]
-        return paper_grids.table2(datasets, _joined(methods or paper_grids.all_methods(), own), seeds, protocols, rules)
+        rows = _joined(methods or paper_grids.all_methods(), own)
+        forms = {} if methods else paper_grids.PRINTED_FORMS
+        return paper_grids.table2(datasets, rows, seeds, protocols, rules, forms)
     if what == "table3":
         return paper_grids.table3(datasets, seeds, [options.protocol or "strict"], rules)
     if what == "embed":

@@ -6,8 +6,8 @@ A buffer B keeps nodes of each class, and a session trains on its supports and o
 (``replay=printed``) the buffer has e nodes a class and the loss is β·L(current) + (1 − β)·L(buffer) with
 β = |B|/(|B| + |current|). That suits a buffer that is small beside the current data. In a few-shot session it is the
 other way round, and β gives nine tenths of the loss to ten supports. By default (``replay=balanced``) every class
-counts the same in the loss, and the buffer holds as many nodes as iCaRL's, 2,000 in all. The nodes of a class are
-chosen by
+counts the same in the loss, and the buffer holds as many nodes as iCaRL's, 2,000 in all; MF is then the better choice
+of nodes, where the paper prefers IM. The nodes of a class are chosen by
 
 - MF, mean of features: those nearest to the class mean;
 - CM, coverage maximisation: those with the fewest nodes of other classes within distance d;
@@ -35,7 +35,7 @@ from graphfcl.methods.shared.supervised_training import class_balanced
 from graphfcl.methods.shared.trained_head import cross_entropies
 from graphfcl.nn import GraphInputs
 
-SELECTIONS = ("influence", "coverage", "mean")
+SELECTIONS = ("mean", "influence", "coverage")
 REPLAYS = ("balanced", "printed")
 
 
@@ -43,8 +43,8 @@ REPLAYS = ("balanced", "printed")
 class ErGnnSettings(LogitHeadSettings):
     """A head that grows, with a replay buffer."""
 
-    selection: Literal["influence", "coverage", "mean"] = "influence"
-    """How nodes are chosen: IM, CM or MF."""
+    selection: Literal["mean", "influence", "coverage"] = "mean"
+    """How nodes are chosen: MF, IM or CM."""
     adjustments: tuple[float, ...] = (0.0, -0.25, 0.25)
     """Candidates for τ of the logit adjustment τ log(n_c/Σn); validation sessions choose."""
     replay: Literal["balanced", "printed"] = "balanced"

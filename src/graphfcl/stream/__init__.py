@@ -2,7 +2,7 @@
 
 from graphfcl.stream.classes import adapt_protocol, suggest_protocol
 from graphfcl.stream.protocol import RULES, Protocol
-from graphfcl.stream.saved import load_stream, save_stream
+from graphfcl.stream.saved import load_stream, save_stream, stream_hash
 from graphfcl.stream.sessions import BaseSession, PaperSession, PooledSession, Session
 from graphfcl.stream.stream import Queries, Stream, make_stream
 
@@ -19,5 +19,6 @@ __all__ = [
     "load_stream",
     "make_stream",
     "save_stream",
+    "stream_hash",
     "suggest_protocol",
 ]

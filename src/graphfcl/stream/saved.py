@@ -70,6 +70,19 @@ def stream_as_json(stream: Stream) -> dict[str, Any]:
     }
 
 
+def stream_hash(stream: Stream) -> str:
+    """SHA-256 of all that is drawn: classes, the part of every node, and the numbers that learners see.
+
+    Streams with the same hash are the same stream, on whichever machine. Figures that are computed from the graph (the
+    weights of words, means and deviations) are no part of it: machines differ in their last digits.
+    """
+    content = stream_as_json(stream)
+    drawn = {key: value for key, value in content.items() if key not in ("format", "version", "text", "dense")}
+    drawn["graph"] = stream.graph.sha256
+    drawn["numbers"] = sha256_of(stream.node_of_number.astype("<i8").tobytes())
+    return sha256_of(canonical_json(drawn, ascii_only=False))
+
+
 def load_stream(path: str | Path, graph: Graph) -> Stream:
     """Read a stream back; it is refused if it is damaged or was made for another graph."""
     content = _read_checked(path)

@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from graphfcl.methods.shared.validation_sessions import ValidationSessions
-from graphfcl.stream import Stream
+from graphfcl.methods.shared.validation_sessions import ValidationSessions, all_held_out, held_out_draws
+from graphfcl.stream import Protocol, Stream, make_stream
+from tests.graphs import random_graph
 from tests.methods.test_checks import make, stream_of
 
 
@@ -61,3 +62,26 @@ def test_any_learner_can_be_walked_through_a_rehearsal(stream: Stream) -> None:
     nodes, _ = validation.asked
     found = learner.scores(stream.base.visible_graph, nodes).argmax(axis=1)
     assert validation.only(0).score(lambda *_: found) > 2 / validation.class_count
+
+
+def test_held_out_classes_are_drawn_several_times() -> None:
+    graph = random_graph(0, [40] * 3 + [20] * 17, density=0.01)
+    base = make_stream(graph, Protocol(base=3, pseudo_novel=15, way=2), seed=1).base
+    draws = held_out_draws(base, 1, 4)
+    columns = [draw.validation_columns for draw in draws]
+    assert columns[0] == base.validation_columns
+    assert [len(each) for each in columns] == [3] * 4
+    held_out = [column for each in columns for column in each]
+    assert len(set(held_out)) == 12, "no class twice as long as others are left"
+    assert set(held_out) <= set(range(3, 18))
+    assert [draw.validation_columns for draw in held_out_draws(base, 1, 4)] == columns
+    assert [draw.validation_columns for draw in held_out_draws(base, 2, 4)] != columns
+    assert all_held_out(base).validation_columns == tuple(range(3, 18))
+
+
+def test_few_pseudo_novel_classes_give_fewer_draws() -> None:
+    graph = random_graph(0, [40] * 3 + [20] * 6, density=0.01)
+    two = make_stream(graph, Protocol(base=3, pseudo_novel=2, way=1), seed=1).base
+    assert sorted(draw.validation_columns for draw in held_out_draws(two, 0, 3)) == [(3,), (4,)]
+    none = make_stream(graph, Protocol(base=3, pseudo_novel=0, way=1), seed=1).base
+    assert [draw.validation_columns for draw in held_out_draws(none, 0, 3)] == [()]

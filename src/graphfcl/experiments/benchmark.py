@@ -1,0 +1,61 @@
+"""The benchmark that others can cite: fifty streams, five graphs with ten seeds each, known by their hashes."""
+
+import json
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from graphfcl.datasets import data_folder, find_dataset, load_dataset
+from graphfcl.errors import GraphfclWarning, InputError
+from graphfcl.stream import Stream, make_stream, stream_hash
+
+GRAPHS = ("debian", "wordnet", "amazon-clothing-20", "cora-topics", "coauthor-cs")
+SEEDS = 10
+
+
+@dataclass(frozen=True)
+class Verified:
+    """One stream of the benchmark. same: whether it is the committed one; None if the graph's files are missing."""
+
+    graph: str
+    seed: int
+    same: bool | None
+
+
+@cache
+def benchmark_hashes() -> dict[str, Any]:
+    """``rules``: their number. ``streams``: graph → the hashes of seeds 0 to 9."""
+    return json.loads(files("graphfcl.experiments").joinpath("benchmark.json").read_text())
+
+
+def benchmark_streams(graph: str, data_dir: Path | None) -> Iterator[Stream]:
+    """The ten streams of a graph, drawn here."""
+    loaded, protocol = load_dataset(graph, data_dir=data_dir)
+    for seed in range(SEEDS):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", GraphfclWarning)  # that small classes are left out is part of the benchmark
+            stream = make_stream(loaded, protocol, seed=seed)
+        yield stream
+
+
+def verify_graph(graph: str, data_dir: Path | None) -> Iterator[Verified]:
+    """Draw the streams of a graph and compare them with the committed hashes."""
+    known = benchmark_hashes()["streams"].get(graph)
+    if known is None:
+        raise InputError(f"{graph} is no graph of the benchmark: it has {', '.join(GRAPHS)}.")
+    dataset, _ = find_dataset(graph)
+    if dataset.files and dataset.missing_files(data_folder(data_dir)):
+        yield from (Verified(graph, seed, None) for seed in range(SEEDS))
+        return
+    for seed, stream in enumerate(benchmark_streams(graph, data_dir)):
+        yield Verified(graph, seed, stream_hash(stream) == known[seed])
+
+
+def verify_stream(stream: Stream, graph: str) -> Verified:
+    """Whether a stream, which may come from a file, is that of the benchmark for its graph and seed."""
+    known = benchmark_hashes()["streams"].get(graph, [])
+    return Verified(graph, stream.seed, stream.seed < len(known) and stream_hash(stream) == known[stream.seed])
