@@ -404,7 +404,7 @@ def test_only_joint_receives_pool_labels(stream: Stream) -> None:
 
 def test_joint_trains_anew_from_the_pre_trained_encoder(stream: Stream) -> None:
     """What it knows after two sessions does not depend on the first one's training."""
-    learner = make("joint")
+    learner = make("joint", trunks=("gcn",))
     assert isinstance(learner, Joint)
     learner.fit(stream.base)
     generator = learner.generator.get_state()
@@ -412,7 +412,7 @@ def test_joint_trains_anew_from_the_pre_trained_encoder(stream: Stream) -> None:
     learner.generator.set_state(generator)
     learner.learn(stream.session(2, with_pool_labels=True))
     expected = weights_of(learner)
-    other = make("joint")
+    other = make("joint", trunks=("gcn",))
     assert isinstance(other, Joint)
     other.fit(stream.base)
     other.retraining.epochs = 0
