@@ -72,7 +72,6 @@ def test_the_accuracy_of_a_trunk_is_that_of_its_answers(stream: Stream, trunk: s
 def test_the_trunk_with_the_best_accuracy_is_taken_and_kept_alone(stream: Stream, best: str) -> None:
     learner = find_method("joint").make(QUICK, seed=0)
     assert isinstance(learner, Joint)
-    learner.retraining.accuracies = dict.fromkeys(TRUNKS, 0.9) | {best: 0.95}
     plain, tried = learner._fit_trunk, []
 
     def fit_trunk(name: str, *rest: Any) -> None:
@@ -81,7 +80,6 @@ def test_the_trunk_with_the_best_accuracy_is_taken_and_kept_alone(stream: Stream
         learner.retraining.accuracies[name] = 0.95 if name == best else 0.9
 
     learner._fit_trunk = fit_trunk  # type: ignore[method-assign, assignment]
-    learner.retraining.accuracies = {}
     learner.fit(stream.base)
     assert tried == list(TRUNKS)
     assert learner.chosen()["trunk"] == best
@@ -183,11 +181,17 @@ def test_the_head_on_features_is_trained_again_on_all_labels(stream: Stream) -> 
     np.testing.assert_allclose(learner.scores(visible, visible.nodes), expected, rtol=1e-3, atol=1e-3)
 
 
-def test_features_stay_those_of_session_0(stream: Stream) -> None:
-    learner = fitted(stream, "features")
-    before = {name: value.clone() for name, value in learner.network.wide.state_dict().items()}
-    learner.learn(stream.session(1, with_pool_labels=True))
-    assert all(torch.equal(before[name], value) for name, value in learner.network.wide.state_dict().items())
+def test_under_features_the_wide_gcn_is_trained_again_as_by_itself(stream: Stream) -> None:
+    features, alone = fitted(stream, "features"), fitted(stream, "wide-gcn")
+    session = stream.session(1, with_pool_labels=True)
+    for learner in (features, alone):
+        learner.learn(session)
+    first, second = (learner.network.wide.state_dict() for learner in (features, alone))
+    assert all(torch.equal(first[name], second[name]) for name in first)
+    output = torch.tensor(alone.embeddings(session.visible_graph))
+    centred = output - output.mean(dim=0)
+    expected = centred / centred.norm(dim=1, keepdim=True)
+    np.testing.assert_allclose(features.embeddings(session.visible_graph)[:, -8:], expected, atol=1e-3)
 
 
 def test_the_wide_gcn_is_trained_again_from_scratch(stream: Stream) -> None:

@@ -49,8 +49,8 @@ class Retraining(Part):
 
     trunks: those to choose from. trunk: its name; empty while several are tried. accuracies: balanced accuracy on
     validation nodes by trunk. epochs_by_trunk: the number of epochs that was best. epochs: that of the trunk. encoder:
-    the pre-trained one, from which gcn starts. centre: mean of the wide GCN's output on session 0. ridge: λ and a.
-    columns: of the basis.
+    the pre-trained one, from which gcn starts. centre: mean of the wide GCN's output where it was trained. ridge: λ
+    and a. columns: of the basis.
     """
 
     def __init__(self, trunks: tuple[str, ...]) -> None:
