@@ -15,7 +15,7 @@ from graphfcl.methods import METHODS, find_method
 from graphfcl.production import GraphClassifier
 from graphfcl.stream import RULES, load_stream
 from tests.golden.record import FOLDER, VERBS, help_of
-from tests.golden.samples import SHORT, TRACKS, golden_stream, outline, walk
+from tests.golden.samples import SHORT_BEFORE, TRACKS, golden_stream, outline, walk
 
 BEFORE = FOLDER / "before"
 NAMES = [method.name for method in METHODS]
@@ -58,7 +58,7 @@ def test_a_state_of_before_is_read(name: str, expected: dict[str, np.ndarray], m
     monkeypatch.setattr("graphfcl.stream.stream.fit_view", lambda *_: None)
     stream = golden_stream("transductive")
     state, _ = load_checkpoint(BEFORE / "states" / f"{name}.safetensors")
-    learner = find_method(name).make(SHORT[name], seed=0)
+    learner = find_method(name).make(SHORT_BEFORE[name], seed=0)
     learner.load_state(state)
     scores = learner.scores(stream.evaluation_graph(1), stream.queries(1).nodes[::3])
     assert_close(scores, expected[f"state {name}"])
@@ -71,7 +71,7 @@ def test_an_unfinished_run_of_rules_1_is_refused(folder: str, tmp_path: Path) ->
     name = next(name for name in NAMES if folder.startswith(name))
     shutil.copytree(BEFORE / "interrupted" / folder, tmp_path / folder)
     with pytest.raises(InputError, match=r"is of rules 1, and this graphfcl evaluates by rules 2.*another --out\.$"):
-        run(Run(golden_stream("transductive"), name, SHORT[name]), tmp_path / folder, resume=True)
+        run(Run(golden_stream("transductive"), name, SHORT_BEFORE[name]), tmp_path / folder, resume=True)
     assert [path.name for path in (tmp_path / folder).iterdir()] == ["checkpoint.safetensors"], "nothing was touched"
 
 

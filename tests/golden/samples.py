@@ -27,8 +27,17 @@ SHORT: dict[str, dict[str, Any]] = {
     "icarl": {**TRAINING, **STEPS},
     "cec": {**TRAINING, **EPISODES},
     "finetune": {**TRAINING, **FIXED},
-    "joint": TRAINING,
+    "joint": {
+        **TRAINING,
+        "wide_hidden": 16,
+        "wide_size": 8,
+        "wide_training.epochs": 3,
+        "head_training.epochs": 4,
+        "rank": 24,
+    },
 }
+# Of methods whose states of before had other settings.
+SHORT_BEFORE: dict[str, dict[str, Any]] = {**SHORT, "joint": TRAINING}
 
 
 def golden_stream(track: str) -> Stream:

@@ -32,7 +32,7 @@ QUICK: dict[str, dict[str, Any]] = {
     "finetune": {"pretraining.epochs": 8, "fine_tuning": ((2, 0.001),)},
     "er-gnn": {"pretraining.epochs": 8, "fine_tuning": ((5, 0.001),)},
     "icarl": {"pretraining.epochs": 8, "fine_tuning": ((5, 0.005),)},
-    "joint": {"pretraining.epochs": 8},
+    "joint": {**SHORT["joint"], "pretraining.epochs": 8, "wide_training.epochs": 8},
     "hag-meta": {"pretraining.epochs": 8, "episodes": 60, "fine_tuning": ((2, 0.005),)},
 }
 NAMES = [method.name for method in METHODS]

@@ -125,7 +125,7 @@ def test_meta_gnn_s_columns_start_at_the_nearest_mean() -> None:
 
 @pytest.mark.parametrize("steps", [0, 3])
 def test_meta_gnn_adapts_from_the_learned_encoder_at_every_session(stream: Stream, steps: int) -> None:
-    steps_of = {"fine_tuning_steps": steps, "fine_tuning_rate": 0.05}
+    steps_of: dict[str, Any] = {"fine_tuning_steps": steps, "fine_tuning_rate": 0.05}
     learner = make("meta-gnn", **steps_of, first_order=True, refresh_means=False)
     assert isinstance(learner, MetaGnn)
     learner.fit(stream.base)
@@ -456,7 +456,7 @@ def test_only_joint_receives_pool_labels(stream: Stream) -> None:
 
 def test_joint_trains_anew_from_the_pre_trained_encoder(stream: Stream) -> None:
     """What it knows after two sessions does not depend on the first one's training."""
-    learner = make("joint")
+    learner = make("joint", trunks=("gcn",))
     assert isinstance(learner, Joint)
     learner.fit(stream.base)
     generator = learner.generator.get_state()
@@ -464,7 +464,7 @@ def test_joint_trains_anew_from_the_pre_trained_encoder(stream: Stream) -> None:
     learner.generator.set_state(generator)
     learner.learn(stream.session(2, with_pool_labels=True))
     expected = weights_of(learner)
-    other = make("joint")
+    other = make("joint", trunks=("gcn",))
     assert isinstance(other, Joint)
     other.fit(stream.base)
     other.retraining.epochs = 0

@@ -11,9 +11,9 @@ from graphfcl.datasets import load_dataset
 from graphfcl.errors import InputError
 from graphfcl.graph import VisibleGraph
 from graphfcl.methods import find_method
-from graphfcl.methods.sgc_ridge import SgcRidge, _all_held_out
+from graphfcl.methods.sgc_ridge import SgcRidge
 from graphfcl.methods.shared.ridge import RidgeSums
-from graphfcl.methods.shared.validation_sessions import STEP_DRAWS, ValidationSessions
+from graphfcl.methods.shared.validation_sessions import STEP_DRAWS, ValidationSessions, all_held_out
 from graphfcl.production import GraphClassifier
 from graphfcl.stream import BaseSession, Protocol, Session, Stream, make_stream
 
@@ -192,7 +192,7 @@ def test_penalty_and_hop_weight_are_those_that_validation_sessions_like_best() -
     pairs = [(penalty, weight) for penalty in (1e4, 1e-6, 1.0) for weight in (0.0, 1.0)]
     learner = fitted(stream.base, penalties=(1e4, 1e-6, 1.0), hop_weights=(0.0, 1.0))
     assert learner.chosen() == {"penalty": learner.penalty, "hop_weight": learner.hop_weight}
-    validation = ValidationSessions.draw(_all_held_out(stream.base), 0)
+    validation = ValidationSessions.draw(all_held_out(stream.base), 0)
     assert (validation.known_count, validation.class_count) == (3, 6)
     visible, scores = stream.base.visible_graph, []
     vectors = torch.tensor(learner.embeddings(visible))

@@ -18,7 +18,7 @@ G holds no class by itself, so those of before keep their weight 1/n_c. W is sol
 classes the first candidates are taken. a scales columns of f alone, so the sums are kept without it.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import product
 from typing import Any, ClassVar
 
@@ -32,7 +32,7 @@ from graphfcl.methods.settings import require_range
 from graphfcl.methods.shared.embedding_cache import EmbeddingCache
 from graphfcl.methods.shared.ridge import RidgeSums, ridge_scores
 from graphfcl.methods.shared.untrained_blocks import HOPS, UntrainedBlocks, prepared_inputs
-from graphfcl.methods.shared.validation_sessions import STEP_DRAWS, ValidationSessions
+from graphfcl.methods.shared.validation_sessions import STEP_DRAWS, ValidationSessions, all_held_out
 from graphfcl.nn import GraphInputs
 from graphfcl.stream import BaseSession, Session
 
@@ -100,7 +100,7 @@ class SgcRidge(Learner):
         inputs = self.cache.inputs(base.visible_graph)
         self.blocks.fix(inputs, self.settings.rank, self.seed)
         self.cache.keep_embeddings(base.visible_graph, self.blocks.of(inputs))
-        validation = ValidationSessions.draw(_all_held_out(base), self.seed)
+        validation = ValidationSessions.draw(all_held_out(base), self.seed)
         known = self._plus(RidgeSums.empty(self.blocks.width, self.device), inputs, validation.train)
         self.penalty, self.hop_weight = self._choose(known, inputs, validation, progress)
         # The base classes have the same columns in both, and their vectors are summed up already.
@@ -260,11 +260,6 @@ class SgcRidge(Learner):
         self.blocks.load(values, state.tensors, self.device)
         self.cache.weights_changed()
         self._learned(RidgeSums.load(state.tensors, self.device))
-
-
-def _all_held_out(base: BaseSession) -> BaseSession:
-    """No label touched f, so every pseudo-novel class can stand for a novel one."""
-    return replace(base, validation_columns=tuple(range(len(base.base_classes), len(base.classes))))
 
 
 def _joined(train: Labelled, supports: Labelled) -> Labelled:

@@ -34,7 +34,6 @@ neighbours are heard (s, steps, β): one of five. They are tried on the two bloc
 all classes of session 0. All else is one constant for all graphs, fixed on development graphs (``docs/anchor.md``).
 """
 
-from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -53,8 +52,8 @@ from graphfcl.methods.shared.parts import Part
 from graphfcl.methods.shared.supervised_training import SupervisedTraining
 from graphfcl.methods.shared.trained_head import head_training
 from graphfcl.methods.shared.untrained_features import around_rows, leading_vectors, prepare, propagated, unit_rows
-from graphfcl.methods.shared.validation_sessions import STEP_DRAWS, ValidationSessions
-from graphfcl.nn import Encoder, GcnRows, GraphInputs, Linear
+from graphfcl.methods.shared.validation_sessions import STEP_DRAWS, ValidationSessions, all_held_out
+from graphfcl.nn import Encoder, GcnRows, GraphInputs, Linear, tensor_of
 from graphfcl.stream import BaseSession, Session
 
 MAX_FRAME_BYTES = 18_000_000  # storage budget for basis, whitening, encoder
@@ -132,7 +131,7 @@ class Anchor(EncoderLearner):
         blocks = self._blocks(inputs, None)
         frame |= {f"centre.{place}": block.mean(dim=0) for place, block in enumerate(blocks)}
         rows = torch.from_numpy(inputs.visible.rows(base.train)).to(self.device)
-        labels = torch.from_numpy(base.train_labels).to(self.device)
+        labels = tensor_of(base.train_labels, self.device)
         middle, root = whitening(self._joined(blocks)[rows], labels, len(base.classes), self.settings.shrinkage)
         frame |= {"middle": middle, "whitening": root.half().float()}
 
@@ -148,8 +147,7 @@ class Anchor(EncoderLearner):
         """Held-out classes arrive in validation sessions, on the blocks that no label touched."""
         candidates = self.settings.neighbourhoods()
         # No label touched these blocks, so every pseudo-novel class can stand for a novel one.
-        all_new = range(len(base.base_classes), len(base.classes))
-        validation = ValidationSessions.draw(replace(base, validation_columns=tuple(all_new)), self.seed)
+        validation = ValidationSessions.draw(all_held_out(base), self.seed)
         if len(candidates) == 1 or not validation.has_new_classes:
             return candidates[0]
         raw, scores = inputs.raw() @ self.known.frame["basis"], list[float]()
@@ -167,7 +165,7 @@ class Anchor(EncoderLearner):
         joined = torch.cat([weight * unit_rows(block) for weight, block in zip(weights, blocks, strict=True)], dim=1)
         nodes, labels = validation.train
         rows = torch.from_numpy(inputs.visible.rows(nodes)).to(self.device)
-        columns = torch.from_numpy(labels).to(self.device)
+        columns = tensor_of(labels, self.device)
         middle, root = whitening(joined[rows], columns, validation.known_count, chosen.shrinkage)
         embeddings = unit_rows((joined - middle) @ root).half()
         before = Anchors.empty().plus(embeddings[rows], columns, validation.known_count)
@@ -219,7 +217,7 @@ class Anchor(EncoderLearner):
         self, embeddings: torch.Tensor, inputs: GraphInputs, labelled: Labelled
     ) -> tuple[torch.Tensor, torch.Tensor]:
         rows = torch.from_numpy(inputs.visible.rows(labelled[0])).to(self.device)
-        return embeddings[rows], torch.from_numpy(labelled[1]).to(self.device)
+        return embeddings[rows], tensor_of(labelled[1], self.device)
 
     # Sessions and scores
 
@@ -247,7 +245,7 @@ class Anchor(EncoderLearner):
         if known is not None:
             return self._rows_of(known, inputs, labelled)
         alone = GraphInputs(inputs.visible, self.device, sparing=True)
-        return self._embed(alone, visible.rows(labelled[0])), torch.from_numpy(labelled[1]).to(self.device)
+        return self._embed(alone, visible.rows(labelled[0])), tensor_of(labelled[1], self.device)
 
     def _score_all(self, inputs: GraphInputs) -> torch.Tensor:
         embeddings, anchors = self._embeddings(inputs), self.known.anchors

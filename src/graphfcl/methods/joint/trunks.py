@@ -1,0 +1,104 @@
+"""What the trunks of joint training are made of, and what is remembered of how they did."""
+
+from typing import Any
+
+import numpy as np
+import torch
+from scipy import sparse
+from torch import nn
+
+from graphfcl.graph import VisibleGraph
+from graphfcl.methods.joint.settings import TRUNKS
+from graphfcl.methods.learner import Tensors
+from graphfcl.methods.shared.parts import Part
+from graphfcl.methods.shared.trained_head import HeadNetwork
+from graphfcl.methods.shared.training_state import with_prefix, without_prefix
+from graphfcl.nn import DenseRows, Encoder, GraphInputs, Linear
+
+
+class JointNetwork(nn.Module):
+    """The weights of trunks: ``encoder`` and ``head`` are those of gcn. Once one is chosen it has that one alone."""
+
+    encoder: Encoder
+    head: Linear
+    wide: HeadNetwork
+    features: Linear
+    ridge: Linear
+
+
+class FixedVectors(Encoder):
+    """Vectors that nothing trains: the dense features of a graph as they are."""
+
+    def rows(self, graph: GraphInputs, rows: np.ndarray | None, lead: int = 0) -> torch.Tensor:  # noqa: ARG002
+        every = graph.raw()
+        assert isinstance(every, DenseRows)
+        return every.table.values if rows is None else every.table.values[torch.tensor(rows, device=graph.device)]
+
+    def forward(self, rows: torch.Tensor, generator: torch.Generator | None = None) -> torch.Tensor:  # noqa: ARG002
+        return rows
+
+
+def vectors_as_graph(nodes: np.ndarray, vectors: torch.Tensor) -> GraphInputs:
+    """Some nodes, ascending, with their vectors as features and without edges: what a head alone is trained on."""
+    nothing = sparse.csr_array((nodes.size, nodes.size), dtype=np.float32)
+    return GraphInputs(VisibleGraph(nodes, nothing, vectors.float().cpu().numpy()), vectors.device)
+
+
+class Retraining(Part):
+    """Which trunk every session trains again, from what, and how the trunks did on session 0.
+
+    trunks: those to choose from. trunk: its name; empty while several are tried. accuracies: balanced accuracy on
+    validation nodes by trunk. epochs_by_trunk: the number of epochs that was best. epochs: that of the trunk. encoder:
+    the pre-trained one, from which gcn starts. centre: mean of the wide GCN's output where it was trained. ridge: λ
+    and a. columns: of the basis.
+    """
+
+    def __init__(self, trunks: tuple[str, ...]) -> None:
+        self.trunks = trunks
+        self.trunk = trunks[0] if len(trunks) == 1 else ""
+        self.accuracies: dict[str, float] = {}
+        self.epochs_by_trunk: dict[str, int] = {}
+        self.epochs = 0
+        self.encoder: Tensors = {}
+        self.centre: torch.Tensor | None = None
+        self.ridge: tuple[float, float] | None = None
+        self.columns = 0
+
+    def settle(self) -> None:
+        """Take the best trunk; of equal ones the first."""
+        tried = [name for name in TRUNKS if name in self.trunks]
+        self.trunk = self.trunk or max(tried, key=lambda name: self.accuracies[name])
+        self.epochs = self.epochs_by_trunk.get(self.trunk, 0)
+
+    def chosen(self) -> dict[str, Any]:
+        found: dict[str, Any] = {"trunk": self.trunk, "epochs": self.epochs}
+        if self.trunk == "ridge" and self.ridge is not None:
+            found = {"trunk": self.trunk, "penalty": self.ridge[0], "hop_weight": self.ridge[1]}
+        return found | {f"validation_{name}": round(value, 4) for name, value in self.accuracies.items()}
+
+    def stored(self) -> dict[str, int]:
+        return {"weights": sum(value.nbytes for value in self.tensors().values())}
+
+    def values(self) -> dict[str, Any]:
+        return {
+            "trunk": self.trunk,
+            "accuracies": dict(self.accuracies),
+            "epochs_by_trunk": dict(self.epochs_by_trunk),
+            "epochs": self.epochs,
+            "ridge": None if self.ridge is None else list(self.ridge),
+            "columns": self.columns,
+        }
+
+    def tensors(self) -> Tensors:
+        centre = {} if self.centre is None else {"wide_centre": self.centre.cpu().clone()}
+        return with_prefix("start", self.encoder) | centre
+
+    def load(self, values: dict[str, Any], tensors: Tensors, device: torch.device) -> None:
+        self.trunk = values.get("trunk", "gcn")  # a state may be older than other trunks
+        self.accuracies = dict(values.get("accuracies", {}))
+        self.epochs_by_trunk = dict(values.get("epochs_by_trunk", {}))
+        self.epochs, self.encoder = values["epochs"], without_prefix("start", tensors)
+        ridge, centre = values.get("ridge"), tensors.get("wide_centre")
+        self.ridge = None if ridge is None else (ridge[0], ridge[1])
+        self.centre = None if centre is None else centre.to(device)
+        self.columns = values.get("columns", 0)
