@@ -190,7 +190,8 @@ def test_without_a_node_it_is_summed_up_again_if_the_graph_moved_too_far(monkeyp
 def test_penalty_and_hop_weight_are_those_that_validation_sessions_like_best() -> None:
     stream = stream_of()
     pairs = [(penalty, weight) for penalty in (1e4, 1e-6, 1.0) for weight in (0.0, 1.0)]
-    learner = fitted(stream.base, penalties=(1e4, 1e-6, 1.0), hop_weights=(0.0, 1.0))
+    changes: dict[str, Any] = {"penalties": (1e4, 1e-6, 1.0), "hop_weights": (0.0, 1.0)}
+    learner = fitted(stream.base, margin=0.0, **changes)
     assert learner.chosen() == {"penalty": learner.penalty, "hop_weight": learner.hop_weight}
     validation = ValidationSessions.draw(all_held_out(stream.base), 0)
     assert (validation.known_count, validation.class_count) == (3, 6)
@@ -209,6 +210,10 @@ def test_penalty_and_hop_weight_are_those_that_validation_sessions_like_best() -
     assert len(set(scores)) > 2
     assert np.argmax(scores) > 0
     assert (learner.penalty, learner.hop_weight) == pairs[int(np.argmax(scores))]
+    gain = max(scores) - scores[0]
+    for margin, place in ((gain + 0.001, 0), (gain - 0.001, int(np.argmax(scores)))):
+        other = fitted(stream.base, margin=margin, **changes)
+        assert (other.penalty, other.hop_weight) == pairs[place]
 
 
 def test_without_pseudo_novel_classes_or_a_choice_the_first_candidate_is_taken() -> None:

@@ -43,10 +43,12 @@ class SgcRidgeSettings:
 
     rank: int = 1024
     """Columns of the basis B at most."""
-    penalties: tuple[float, ...] = (1.0, 0.1, 10.0, 0.01)
+    penalties: tuple[float, ...] = (1.0, 0.3, 3.0)
     """Candidates of the penalty (λ); validation sessions choose."""
     hop_weights: tuple[float, ...] = (2.0, 1.0, 0.5)
     """Candidates of the weight of the features around (a); validation sessions choose."""
+    margin: float = 0.01
+    """By so much another candidate must be better than the first to be chosen."""
     penalty: float | None = None
     """Penalty (λ), instead of choosing it."""
     hop_weight: float | None = None
@@ -54,6 +56,7 @@ class SgcRidgeSettings:
 
     def __post_init__(self) -> None:
         require_range("rank", self.rank, least=1)
+        require_range("margin", self.margin, least=0)
         for name in ("penalties", "hop_weights"):
             if not getattr(self, name):
                 raise InputError(f"{name} is empty: give at least one number.")
@@ -112,7 +115,7 @@ class SgcRidge(Learner):
     def _choose(
         self, known: RidgeSums, inputs: GraphInputs, validation: ValidationSessions, progress: Progress
     ) -> tuple[float, float]:
-        """The (λ, a) with the best mean score over draws of the supports; of equal ones the first."""
+        """The (λ, a) with the best mean score over draws of the supports, or the first if it is hardly better."""
         candidates = self.settings.candidates()
         if len(candidates) == 1 or not validation.has_new_classes:
             return candidates[0]
@@ -128,7 +131,9 @@ class SgcRidge(Learner):
                 scores[number, place] = draw.score_of(found.cpu().numpy())
             best = float(scores[: number + 1].mean(axis=0).max())
             progress.step("choosing the penalty", number + 1, len(draws), score=best)
-        return candidates[int(np.argmax(scores.mean(axis=0)))]
+        means = scores.mean(axis=0)
+        best = int(means.argmax())
+        return candidates[best if means[best] > means[0] + self.settings.margin else 0]
 
     # From a graph to f(v), without a
 

@@ -125,7 +125,7 @@ class Anchor(EncoderLearner):
 
     def _fix_frame(self, base: BaseSession, inputs: GraphInputs, progress: Progress) -> None:
         features, frame = inputs.visible.features, self.known.frame
-        steps, scales = leading_vectors(features, self._rank(features.shape[1]), self.seed)
+        steps, scales = leading_vectors(inputs, self._rank(features.shape[1]), self.seed)
         frame |= {"basis": (steps * scales).to(self.device), "basis.scales": scales.to(self.device)}
         self.known.neighbourhood = self._choose_neighbourhood(base, inputs, progress)
         blocks = self._blocks(inputs, None)

@@ -43,7 +43,7 @@ class UntrainedBlocks(Part):
     @torch.no_grad()
     def fix(self, inputs: GraphInputs, rank: int, seed: int) -> None:
         """Basis and centres, from the graph of session 0."""
-        steps, scales = leading_vectors(inputs.visible.features, rank, seed)
+        steps, scales = leading_vectors(inputs, rank, seed)
         self.scales = scales.to(inputs.device)
         self.basis = steps.to(inputs.device) * self.scales
         self.centres = tuple(block.mean(dim=0) for block in self._raw(inputs, None))

@@ -7,31 +7,52 @@ import torch
 from scipy import sparse
 
 from graphfcl.graph import Features, VisibleGraph
-from graphfcl.nn import GcnRows, GraphInputs
+from graphfcl.nn import GcnRows, GraphInputs, tensor_of
 from graphfcl.nn.sparse import SparseMatrix
 
 AGGREGATE_FIRST_UP_TO = 256  # rows whose surroundings are added up before they are projected
+ITERATIONS = 4  # of the subspace
 WIDEST = 16_384  # feature columns above which a seeded sign hash folds them together
 
 
-def leading_vectors(features: Features, rank: int, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
-    """(d, k) the leading right singular vectors in 8 bits and the (k,) scales of its columns.
+def leading_vectors(inputs: GraphInputs, rank: int, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """(d, k) the leading right singular vectors of the features in 8 bits and the (k,) scales of its columns.
 
     Subspace iteration from a seeded start (Halko, Martinsson, Tropp 2011), on the side of the features, which are fewer
     than the nodes. The identity if there are no more features than columns.
     """
+    features = inputs.visible.features
     width = features.shape[1]
     rank = min(rank, *features.shape)
-    found = np.eye(rank, dtype=np.float32)
-    if width > rank:
-        random = np.random.default_rng([seed, 3])
-        span = random.standard_normal((width, min(rank + 20, width))).astype(np.float32)
-        for _ in range(4):
-            span, _ = np.linalg.qr(np.asarray(features.T @ (features @ span)))
-        seen = np.asarray(features @ span)
-        _, vectors = np.linalg.eigh(seen.T @ seen)
-        found = span @ vectors[:, ::-1][:, :rank]
-    return in_steps(torch.from_numpy(np.ascontiguousarray(found)))
+    if width <= rank:
+        return in_steps(torch.eye(rank))
+    random = np.random.default_rng([seed, 3])
+    start = random.standard_normal((width, min(rank + 20, width))).astype(np.float32)
+    if inputs.device.type == "cuda":
+        return tuple(part.cpu() for part in in_steps(_iterated_on_device(inputs, start, rank)))  # type: ignore[return-value]
+    span = start
+    for _ in range(ITERATIONS):
+        span, _ = np.linalg.qr(np.asarray(features.T @ (features @ span)))
+    seen = np.asarray(features @ span)
+    _, vectors = np.linalg.eigh(seen.T @ seen)
+    return in_steps(torch.from_numpy(np.ascontiguousarray(span @ vectors[:, ::-1][:, :rank])))
+
+
+def _iterated_on_device(inputs: GraphInputs, start: np.ndarray, rank: int) -> torch.Tensor:
+    """The same iteration on a GPU, where a QR of thousands of rows takes milliseconds."""
+    features = inputs.visible.features
+    host, turned = (
+        tensor_of(part, inputs.device)
+        if isinstance(part, np.ndarray)
+        else SparseMatrix(sparse.csr_array(part), inputs.device).tensor
+        for part in (features, features.T)
+    )
+    span = torch.from_numpy(start).to(inputs.device)
+    for _ in range(ITERATIONS):
+        span, _ = torch.linalg.qr(turned @ (host @ span))
+    seen = host @ span
+    _, vectors = torch.linalg.eigh(seen.T @ seen)
+    return (span @ vectors.flip(1)[:, :rank]).contiguous()
 
 
 def in_steps(values: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
