@@ -37,7 +37,11 @@ SHORT: dict[str, dict[str, Any]] = {
     },
 }
 # Of methods whose states of before had other settings.
-SHORT_BEFORE: dict[str, dict[str, Any]] = {**SHORT, "joint": TRAINING}
+SHORT_BEFORE: dict[str, dict[str, Any]] = {
+    **SHORT,
+    "joint": TRAINING,
+    "er-gnn": {**SHORT["er-gnn"], "selection": "influence"},
+}
 
 
 def golden_stream(track: str) -> Stream:

@@ -88,7 +88,7 @@ class CellStore:
                 ("method", cell.method),
                 ("variant", cell.row),
                 ("seed", cell.seed),
-                ("rules", result["rules"]),
+                ("rules", cell.rules_number),
                 ("protocol", result["protocol"]["name"]),
                 ("track", result["protocol"]["track"]),
                 ("way", result["protocol"]["way"]),

@@ -65,7 +65,7 @@ class FineTuning(Part):
         return {"fine_tuning_steps": self.steps, "fine_tuning_rate": self.rate}
 
     def values(self) -> dict[str, Any]:
-        running = {"fine_tuning_scores": self.scores} if self.scores else {}
+        running = {"fine_tuning_scores": [list(row) for row in self.scores]} if self.scores else {}
         return {"fine_tuning": [self.steps, self.rate], **running}
 
     def load(self, values: dict[str, Any], tensors: Tensors, device: torch.device) -> None:  # noqa: ARG002

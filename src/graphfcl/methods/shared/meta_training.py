@@ -158,7 +158,7 @@ class MetaTraining(Part):
             return {"meta_episodes": self.best_episodes}
         running = {
             "episode": self.episode,
-            "found": self.found,
+            "found": list(self.found),
             "stopping": self.stopping.values(),
             "sampler": self._place if self.sampler is None else self.sampler.values(),
         }
