@@ -35,3 +35,14 @@ def peak_gpu_memory_mb(device: str) -> float | None:
     import torch
 
     return torch.cuda.max_memory_allocated(device) / 2**20
+
+
+def release_gpu_memory(device: str) -> None:
+    """Give back what torch keeps of a GPU's memory for itself: other processes need it."""
+    if device.startswith("cuda"):
+        import gc
+
+        import torch
+
+        gc.collect()  # learners and their parts hold each other
+        torch.cuda.empty_cache()

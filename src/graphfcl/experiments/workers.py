@@ -23,6 +23,7 @@ from graphfcl.errors import GraphfclError, GraphfclWarning, InputError, did_you_
 from graphfcl.experiments.cells import Cell, run_cell
 from graphfcl.experiments.grid import Grid, GridStatus, load_grids
 from graphfcl.experiments.older_rules import set_other_rules_aside
+from graphfcl.experiments.peak_memory import release_gpu_memory
 from graphfcl.experiments.store import CellStore
 from graphfcl.methods import Learner, find_method, outside_methods, register_method
 
@@ -287,3 +288,5 @@ def _settle(store: CellStore, cell: Cell, workshop: Workshop) -> None:
         store.fail(cell, str(error), traceback.format_exc())
     except Exception as error:  # whatever it is, the other cells go on
         store.fail(cell, f"{type(error).__name__}: {error}", traceback.format_exc())
+    finally:
+        release_gpu_memory(workshop.device)
