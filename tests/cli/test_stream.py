@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 from graphfcl.datasets import load_dataset
+from graphfcl.experiments.benchmark import verify_stream
 from graphfcl.graph import build_graph, write_npz
 from graphfcl.stream import Stream, make_stream, save_stream
 from tests.cli.command import Result, assert_one_sentence, graphfcl, run_all
@@ -139,3 +140,46 @@ def test_what_is_left_out_is_told_in_a_note(results: dict[str, Result]) -> None:
     (note,) = result.err.splitlines()
     assert note.startswith("note: small: ")
     assert "tiny (2 nodes" in note
+
+
+# The benchmark's streams
+
+
+def test_the_benchmark_s_streams_are_verified(tmp_path: Path) -> None:
+    save_stream(make_stream(*load_dataset("wordnet"), seed=4), tmp_path / "same.json")
+    save_stream(make_stream(*load_dataset("wordnet"), seed=4, way=1), tmp_path / "other.json")
+    found = run_all(
+        {
+            "all": ["stream", "--verify", "--data-dir", tmp_path],
+            "one": ["stream", "wordnet", "--verify"],
+            "saved": ["stream", "wordnet", "--from", tmp_path / "same.json", "--verify"],
+            "other": ["stream", "wordnet", "--from", tmp_path / "other.json", "--verify"],
+            "missing": ["stream", "cora-topics", "--verify", "--data-dir", tmp_path],
+            "stranger": ["stream", "synthetic", "--verify"],
+            "seed": ["stream", "wordnet", "--verify", "--seed", 3],
+            "nothing": ["stream"],
+        },
+        outside={"one"},
+    )
+    assert found["all"].code == found["one"].code == found["saved"].code == 0
+    assert "cora-topics: files not here, not checked" in found["all"].out
+    assert found["all"].out.endswith("20 streams are those of the benchmark, rules 2.\n")
+    assert "wordnet: 10 of 10 streams are the same" in found["one"].out
+    assert found["saved"].out == "This is the benchmark's stream of wordnet with seed 4, rules 2.\n"
+    for name, text in (
+        ("other", "not the benchmark's stream of wordnet with seed 4"),
+        ("missing", "files of cora-topics are not here"),
+        ("stranger", "synthetic is no graph of the benchmark"),
+        ("seed", "leave the other options out"),
+        ("nothing", "name the graph"),
+    ):
+        assert_one_sentence(found[name], text)
+
+
+def test_a_stream_that_is_drawn_otherwise_is_not_the_benchmark_s(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph, protocol = load_dataset("debian")
+    assert verify_stream(make_stream(graph, protocol, seed=1), "debian").same
+    assert not verify_stream(make_stream(graph, protocol, seed=1, track="open"), "debian").same
+    assert not verify_stream(make_stream(graph, protocol, seed=17), "debian").same
+    monkeypatch.setattr("graphfcl.stream.stream.draw_numbers", lambda graph, _: np.arange(graph.node_count))
+    assert not verify_stream(make_stream(graph, protocol, seed=1), "debian").same, "other numbers are another stream"

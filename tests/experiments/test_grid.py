@@ -15,7 +15,7 @@ import pytest
 from graphfcl.errors import GraphfclWarning, InputError
 from graphfcl.experiments import Cell, CellStore, Grid, load_grids, read_cell, run_grid
 from graphfcl.experiments.grid_file import grid_from_toml
-from graphfcl.experiments.paper_grids import ABLATION, embed, sweep, table2, table3
+from graphfcl.experiments.paper_grids import ABLATION, PRINTED_FORMS, embed, sweep, table2, table3
 from tests.methods.test_checks import GRAPH
 
 RULES = {"base": 4, "pseudo_novel": 3, "way": 1, "shot": 5}
@@ -361,3 +361,15 @@ def test_a_wrong_toml_is_one_sentence(tmp_path: Path, text: str, message: str) -
     path.write_text(text)
     with pytest.raises(InputError, match=message):
         grid_from_toml(path)
+
+
+def test_printed_forms_are_rows_of_their_own() -> None:
+    grid = table2(["debian"], ["er-gnn"], 2, ["strict"], {}, PRINTED_FORMS)
+    assert [(cell.row, cell.method, cell.seed) for cell in grid.cells] == [
+        ("er-gnn", "er-gnn", 0),
+        ("er-gnn, as printed", "er-gnn", 0),
+        ("er-gnn", "er-gnn", 1),
+        ("er-gnn, as printed", "er-gnn", 1),
+    ]
+    assert grid.cells[1].settings["replay"] == "printed"
+    assert grid.cells[0].key != grid.cells[1].key

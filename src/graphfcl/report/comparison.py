@@ -77,9 +77,10 @@ class RowFigures:
 
     @cached_property
     def chosen(self) -> dict[str, list[Any]]:
-        """What validation chose, by setting, for each seed."""
-        results = list(self.row.results.values())
-        return {key: [result["chosen"][key] for result in results] for key in results[0]["chosen"]}
+        """What validation chose, by setting, for each seed; "–" where one choice leaves no room for another."""
+        chosen = [result["chosen"] for result in self.row.results.values()]
+        keys = dict.fromkeys(key for each in chosen for key in each)
+        return {key: [each.get(key, "–") for each in chosen] for key in keys}
 
     @cached_property
     def further(self) -> dict[str, SeedSummary | None]:

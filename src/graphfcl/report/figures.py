@@ -48,6 +48,10 @@ COLOURS = (  # those of page.html
     "#e64980",
     "#74b816",
     "#3bc9db",
+    "#a0522d",
+    "#f08c00",
+    "#087f5b",
+    "#f783ac",
 )
 
 
