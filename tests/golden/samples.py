@@ -40,7 +40,7 @@ SHORT: dict[str, dict[str, Any]] = {
 SHORT_BEFORE: dict[str, dict[str, Any]] = {
     **SHORT,
     "joint": TRAINING,
-    "er-gnn": {**SHORT["er-gnn"], "selection": "influence"},
+    "er-gnn": {**SHORT["er-gnn"], "selection": "influence", "replay": "printed"},
 }
 
 

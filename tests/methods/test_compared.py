@@ -18,6 +18,7 @@ from graphfcl.methods.meta_gnn import MetaGnn, adapted, nearest_mean
 from graphfcl.methods.proto import ProtoGcn
 from graphfcl.methods.shared.episodes import TaskSampler
 from graphfcl.methods.shared.heads import CosineHead, grown, head_of
+from graphfcl.methods.shared.logit_adjustment import LogitAdjustment
 from graphfcl.methods.shared.sampling import NodePools
 from graphfcl.nn import GraphInputs
 from graphfcl.stream import PooledSession, Session, Stream
@@ -286,6 +287,28 @@ def test_logits_are_adjusted_by_the_labels_learned(stream: Stream) -> None:
     again = make("finetune", fine_tuning_steps=1, adjustments=(0.7,))
     again.load_state(learner.state())
     np.testing.assert_array_equal(again.scores(visible, nodes), learner.scores(visible, nodes))
+
+
+def test_the_adjustment_of_logits_is_chosen_with_the_steps(monkeypatch: pytest.MonkeyPatch, stream: Stream) -> None:
+    """Trials adjust unadjusted logits, each candidate once; the best mean is taken with the steps it was found with."""
+    asked: list[tuple[float, float]] = []
+    plain = LogitAdjustment.apply
+
+    def watch(self: LogitAdjustment, logits: torch.Tensor, strength: float | None = None) -> torch.Tensor:
+        asked.append((self.strength, self.strength if strength is None else strength))
+        return plain(self, logits, strength)
+
+    monkeypatch.setattr(LogitAdjustment, "apply", watch)
+    for taus in ((0.7,), (0.0, 5.0)):
+        asked.clear()
+        learner = make("finetune", adjustments=taus, fine_tuning=((1, 0.01),))
+        assert isinstance(learner, Finetune)
+        learner.fit(stream.base)
+        trials = [tau for own, tau in asked if own == 0.0]
+        assert {tau for tau in trials if tau} == {tau for tau in taus if tau}
+        assert learner.adjustment.strength in taus
+        found = learner.chosen()
+    assert found["logit_adjustment"] == 0.0, "a τ that calls every node base loses"
 
 
 def test_er_gnn_weighs_current_and_buffer(stream: Stream) -> None:

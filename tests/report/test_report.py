@@ -18,7 +18,7 @@ from graphfcl.report.comparison import block_figures, paper_tables
 from graphfcl.report.datasets import dataset_rows, write_dataset_table
 from graphfcl.report.tables import all_tables, cost_table, result_table
 from tests.methods.test_checks import GRAPH, QUICK
-from tests.report.folders import RULES, fake, save
+from tests.report.folders import RULES, fake, save, store, stored_result
 
 
 @pytest.fixture(scope="module")
@@ -238,3 +238,13 @@ def test_hovering_tells_the_value(browser: Any, folder: Path) -> None:
     tip = browser.find_element("id", "tip")
     assert tip.is_displayed()
     assert re.fullmatch(r"[\w-]+, session \d+: \d+\.\d\d %( \(.*\))?", tip.text)
+
+
+def test_seeds_may_choose_different_things(tmp_path: Path) -> None:
+    """As joint training does, whose trunks have settings of their own."""
+    template = stored_result(tmp_path / "template")
+    choices = [{"trunk": "ridge", "penalty": 1.0}, {"trunk": "gcn", "epochs": 7}]
+    cells = [Cell(GRAPH, "joint", seed, rules=RULES) for seed in range(2)]
+    store(tmp_path, "table2", "table2", zip(cells, ({**template, "chosen": each} for each in choices), strict=True))
+    write_page(tmp_path)
+    assert "trunk ridge, gcn; penalty 1.0, –; epochs –, 7" in (tmp_path / "tables.md").read_text()

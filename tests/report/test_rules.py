@@ -29,11 +29,10 @@ def template(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Any]:
 
 
 def one(template: dict[str, Any], method: str, seed: int, rules: int, **changes: Any) -> tuple[Cell, dict[str, Any]]:
-    """A cell and its result; those of the first rules do not say their number. The settings tell the cells apart."""
+    """A cell and its result; those of the first rules do not say their number."""
     number = {} if rules == 1 else {"rules": rules}
-    own = changes.pop("of_cell", {})
-    cell = Cell(**{"dataset": GRAPH, "rules": RULES, **own}, method=method, seed=seed, settings={"for": rules})
-    return cell, {**template, **number, "settings": {"for": rules}, **changes}
+    own = {"dataset": GRAPH, "rules": RULES, "rules_number": rules, **changes.pop("of_cell", {})}
+    return Cell(**own, method=method, seed=seed), {**template, **number, "settings": {"for": rules}, **changes}
 
 
 def mixed(template: dict[str, Any], **changes: Any) -> Stored:
@@ -154,11 +153,7 @@ def test_sweeps_and_embeddings_of_different_numbers_are_not_joined(tmp_path: Pat
     ]
 
 
-def test_unfinished_cells_are_counted_where_they_will_stand(
-    tmp_path: Path, template: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("graphfcl.report.blocks.rules_of_cell", lambda cell: cell.settings["for"])
-    monkeypatch.setattr("graphfcl.report.page.rules_of_cell", lambda cell: cell.settings["for"])
+def test_unfinished_cells_are_counted_where_they_will_stand(tmp_path: Path, template: dict[str, Any]) -> None:
     left = [one(template, "gpn", seed, rules)[0] for seed, rules in ((0, 1), (1, 2), (2, 2))]
     broken = one(template, "gpn", 3, 1)[0]
     store(tmp_path, "table2", "table2", [*mixed(template), *((cell, None) for cell in (*left, broken))])

@@ -2,13 +2,15 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 
 from graphfcl.errors import InputError
-from graphfcl.graph import TextSettings, build_graph
+from graphfcl.files import canonical_json, sha256_of
+from graphfcl.graph import Standardisation, TextSettings, build_graph
 from graphfcl.stream import Protocol, Stream, load_stream, make_stream, save_stream
 from tests.graphs import random_graph
 from tests.stream.test_stream import assert_same_graph, streams
@@ -95,3 +97,71 @@ def test_what_stood_there_stays_when_writing_fails(tmp_path: Path, monkeypatch: 
         save_stream(stream, path)
     assert path.read_text() == "old"
     assert [file.name for file in tmp_path.iterdir()] == ["stream.json"]
+
+
+def _written(content: dict[str, Any], path: Path) -> Path:
+    """As somebody would who edits a file and computes its checksum again."""
+    content = {key: value for key, value in content.items() if key != "sha256"}
+    checksum = sha256_of(canonical_json(content, ascii_only=False))
+    path.write_text(json.dumps({**content, "sha256": checksum}, ensure_ascii=False))
+    return path
+
+
+def test_a_file_cannot_change_what_learners_see_of_features(tmp_path: Path) -> None:
+    sparse_graph = random_graph(0, [20] * 5)
+    values = np.random.default_rng(0).random((100, 3))
+    dense_graph = build_graph(np.zeros((100, 100)), values, np.repeat(np.arange(5), 20))
+    path = tmp_path / "stream.json"
+    everything = {"columns": [0, 1], "inverse_document_frequency": [1.0, 1.0]}
+    for graph, change in (
+        (sparse_graph, {"text": everything}),
+        (sparse_graph, {"dense": {"mean": [0.0], "deviation": [1.0]}}),
+        (dense_graph, {"dense": {"mean": [9.0, 9.0, 9.0], "deviation": [1.0, 1.0, 1.0]}}),
+        (dense_graph, {"dense": {"mean": [0.0], "deviation": [1.0]}}),
+        (dense_graph, {"text": everything, "dense": None}),
+    ):
+        save_stream(make_stream(graph), path)
+        changed = _written({**json.loads(path.read_text()), **change}, path)
+        with pytest.raises(InputError, match=r"no whole stream \(its .*make it again from its seed"):
+            load_stream(changed, graph)
+
+
+def test_figures_that_another_machine_has_rounded_are_taken(tmp_path: Path) -> None:
+    graph = build_graph(np.zeros((100, 100)), np.random.default_rng(0).random((100, 3)), np.repeat(np.arange(5), 20))
+    save_stream(make_stream(graph), tmp_path / "stream.json")
+    content = json.loads((tmp_path / "stream.json").read_text())
+    content["dense"]["mean"][0] *= 1 + 1e-12
+    loaded = load_stream(_written(content, tmp_path / "stream.json"), graph)
+    assert isinstance(loaded.view, Standardisation)
+    assert loaded.view.mean[0] == content["dense"]["mean"][0]
+
+
+@pytest.mark.parametrize(
+    ("key", "value", "message"),
+    [
+        ("seed", "0", "no whole stream"),
+        ("seed", -1, "no whole stream"),
+        ("classes", [{"name": "gone"}], "no whole stream"),
+        ("text", "x", "no whole stream"),
+        ("left_out", None, ""),
+    ],
+)
+def test_edited_streams_are_one_sentence(tmp_path: Path, key: str, value: Any, message: str) -> None:
+    graph = random_graph(0, [20] * 5)
+    save_stream(make_stream(graph), tmp_path / "stream.json")
+    content = json.loads((tmp_path / "stream.json").read_text())
+    path = _written({**content, key: value}, tmp_path / "stream.json")
+    if message:
+        with pytest.raises(InputError, match=message):
+            load_stream(path, graph)
+    else:
+        load_stream(path, graph)
+
+
+def test_a_node_that_the_graph_lacks_is_named(tmp_path: Path) -> None:
+    graph = random_graph(0, [20] * 5)
+    save_stream(make_stream(graph), tmp_path / "stream.json")
+    content = json.loads((tmp_path / "stream.json").read_text())
+    content["classes"][0]["nodes"]["train"].append(12345)
+    with pytest.raises(InputError, match=r"the graph has no node .*12345"):
+        load_stream(_written(content, tmp_path / "stream.json"), graph)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from graphfcl.cli.options import DataDir, with_option_groups
+from graphfcl.cli.options import DataDir, StandardiseOption, with_option_groups
 from graphfcl.cli.run import usable_device
 from graphfcl.cores import usable_cores
 from graphfcl.errors import InputError, did_you_mean
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from graphfcl.experiments import Grid, GridStatus
 
 UNUSED = {
-    "table1": ("methods", "method", "seeds", "protocol", "track", "way", "shot", "sessions"),
+    "table1": ("methods", "method", "seeds", "protocol", "track", "way", "shot", "sessions", "standardise"),
     "table3": ("methods", "method"),
     "embed": ("seeds",),
 }
@@ -45,12 +45,15 @@ class GridOptions:
     shot: Annotated[str | None, typer.Option("--shot", help="K; for sweep a list: 1,3,5,10.")] = None
     sessions: Annotated[int | None, typer.Option("--sessions", help="T; for embed the session to look at.")] = None
 
+    standardise: StandardiseOption = None
+
     def given(self) -> list[str]:
-        return [field.name for field in fields(self) if getattr(self, field.name)]
+        return [field.name for field in fields(self) if getattr(self, field.name) not in (None, [])]
 
     def rules(self, *, with_protocol: bool = False) -> dict[str, Any]:
         """Rules that are the same for all cells."""
-        named = {"track": self.track, "sessions": self.sessions, "name": self.protocol if with_protocol else None}
+        named = {"track": self.track, "sessions": self.sessions, "standardise": self.standardise}
+        named["name"] = self.protocol if with_protocol else None
         return {name: value for name, value in named.items() if value is not None}
 
 

@@ -7,11 +7,12 @@ from functools import cached_property, partial
 
 import numpy as np
 
+from graphfcl.arrays import read_only
 from graphfcl.errors import DivergenceError, InputError
-from graphfcl.graph import VisibleGraph
 from graphfcl.measures import StreamMeasures, confusion_matrix, measure_stream
 from graphfcl.methods.learner import NO_STORE, SILENT, EncoderStore, Learner, Progress
 from graphfcl.stream import Queries, Stream
+from graphfcl.stream.split import draw_asked
 
 BLOCKS = 4  # a learner is asked about all visible nodes in so many blocks,
 LARGEST_BLOCK = 65_536  # or more, where a block would have more nodes than this
@@ -56,7 +57,7 @@ def evaluate(
     evaluation = done or Evaluation((), (), stream.session_of_class)
     for number in range(len(evaluation.confusions), len(stream) + 1):
         if number == 0:
-            learn = partial(learner.fit, stream.base, progress, encoders)
+            learn = partial(learner.fit, stream.base, told_by(progress), asked_from(encoders))
         else:
             session = stream.session(number, with_query_labels=labelled, with_pool_labels=learner.uses_pool_labels)
             learn = partial(learner.learn, session)
@@ -80,22 +81,37 @@ def ask(learner: Learner, stream: Stream, session: int) -> np.ndarray:
     count. Under ``paper``, whose sessions name the queries, it is asked about those alone.
     """
     queries, classes = stream.queries(session), stream.classes_seen(session)
-    visible = stream.evaluation_graph(session)
-    found = np.full(visible.node_count, -1, dtype=np.int64)
-    for nodes in _asked(visible, queries, stream, session):
-        scores = np.asarray(learner.scores(visible, nodes))
+    visible, numbers = stream.evaluation_graph(session), stream.evaluation_numbers(session)
+    found = np.full(numbers.size, -1, dtype=np.int64)
+    for nodes in _asked(numbers, queries, stream, session):
+        # A copy: whatever a learner does to it, here it stays known who was asked about.
+        scores = np.asarray(learner.scores(visible, read_only(nodes.copy())))
         _refuse_wrong_scores(scores, nodes.size, classes, session)
-        found[visible.rows(nodes)] = scores.argmax(axis=1)
-    return confusion_matrix(queries.labels, found[visible.rows(queries.nodes)], classes)
+        found[np.searchsorted(numbers, nodes)] = scores.argmax(axis=1)
+    return confusion_matrix(queries.labels, found[np.searchsorted(numbers, queries.nodes)], classes)
 
 
-def _asked(visible: VisibleGraph, queries: Queries, stream: Stream, session: int) -> list[np.ndarray]:
+def _asked(numbers: np.ndarray, queries: Queries, stream: Stream, session: int) -> list[np.ndarray]:
     """The node numbers a learner is asked about, block by block."""
     if stream.protocol.name == "paper":
         return [queries.nodes]
-    random = np.random.default_rng([stream.seed, session, int(stream.graph.sha256[:16], 16)])
-    shuffled = random.permutation(visible.nodes)
+    shuffled = draw_asked(stream.graph, stream.seed, session, numbers)
     return np.array_split(shuffled, max(BLOCKS, -(-shuffled.size // LARGEST_BLOCK)))
+
+
+def told_by(progress: Progress) -> Progress:
+    """What a learner is handed of the progress: two functions, and nothing that knows stream, folder or results."""
+    outside = Progress()
+    outside.step = lambda *given, **named: progress.step(*given, **named)  # type: ignore[method-assign]
+    outside.checkpoint = lambda learner: progress.checkpoint(learner)  # type: ignore[method-assign]
+    return outside
+
+
+def asked_from(encoders: EncoderStore) -> EncoderStore:
+    """The same of the encoders: one function."""
+    outside = EncoderStore()
+    outside.get = lambda key, compute: encoders.get(key, compute)  # type: ignore[method-assign]
+    return outside
 
 
 def _refuse_wrong_scores(scores: np.ndarray, nodes: int, classes: int, session: int) -> None:

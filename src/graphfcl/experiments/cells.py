@@ -109,13 +109,14 @@ def picture(learner: Learner, stream: Stream) -> dict[str, Any]:
     """t-SNE of the embeddings of test nodes after the last session: the same nodes for every learner on a stream."""
     from sklearn.manifold import TSNE
 
-    last = len(stream)
-    queries = stream.queries(last)
+    stream, last = stream.fresh(), len(stream)
+    queries, visible = stream.queries(last), stream.evaluation_graph(last)
     random = np.random.default_rng([stream.seed, 9])
     chosen = np.sort(random.permutation(queries.nodes.size)[:EMBEDDED_NODES])
-    values = learner.vectors_to_draw(stream.evaluation_graph(last), queries.nodes[chosen])
-    if values is None:
+    every = learner.vectors_to_draw(visible, visible.nodes)  # a learner is not told which nodes are queries
+    if every is None:
         return {}
+    values = every[visible.rows(queries.nodes[chosen])]
     perplexity = min(30.0, max(2.0, (chosen.size - 1) / 3))
     flat = TSNE(perplexity=perplexity, init="pca", random_state=stream.seed).fit_transform(values.astype(np.float64))
     return {

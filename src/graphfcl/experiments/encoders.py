@@ -14,7 +14,7 @@ from graphfcl.errors import GraphfclWarning, InputError
 from graphfcl.experiments.checkpoint import load_checkpoint, save_checkpoint
 from graphfcl.files import file_lock
 from graphfcl.methods.learner import EncoderStore, LearnerState, Tensors
-from graphfcl.stream import Stream
+from graphfcl.stream import Stream, stream_hash
 from graphfcl.version import __version__
 
 
@@ -26,6 +26,7 @@ class EncoderFolder(EncoderStore):
         self.stream_key = {
             "graph": stream.graph.sha256,
             "rules": stream.protocol.rules,
+            "stream": stream_hash(stream),
             "protocol": stream.protocol.hash,
             "stream_seed": stream.seed,
             "graphfcl": __version__,

@@ -14,7 +14,7 @@ from graphfcl.experiments.paper_grids import KINDS
 from graphfcl.files import read_bytes
 from graphfcl.methods import as_tuples, find_method
 
-RULE_KEYS = ("sessions", "base", "pseudo_novel", "novel")
+RULE_KEYS = ("sessions", "base", "pseudo_novel", "novel", "standardise")
 LISTED_RULES = {"protocols": "name", "tracks": "track", "ways": "way", "shots": "shot"}  # key of the file → rule
 LIST_KEYS = ("datasets", "methods", *LISTED_RULES, "variants")
 GRID_KEYS = ("name", "datasets", "methods", "seeds", *LISTED_RULES, "variants", *RULE_KEYS)
@@ -26,8 +26,8 @@ def grid_from_toml(path: Path) -> Grid:
     """Every combination of what a file lists.
 
     ``datasets``; ``methods``, or ``[[variants]]`` with name, method and settings; ``seeds`` (how many, or a list); and
-    where the dataset's rules are to be changed ``protocols``, ``tracks``, ``ways``, ``shots`` (lists), ``sessions``
-    and the numbers of classes ``base``, ``pseudo_novel``, ``novel``.
+    where the dataset's rules are to be changed ``protocols``, ``tracks``, ``ways``, ``shots`` (lists), ``sessions``,
+    the numbers of classes ``base``, ``pseudo_novel``, ``novel``, and ``standardise``.
     """
     file = _GridFile.read(path)
     seeds, name = file.seeds(), file.name()

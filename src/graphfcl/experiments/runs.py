@@ -20,7 +20,7 @@ from graphfcl.experiments.peak_memory import forget_peaks, peak_gpu_memory_mb, p
 from graphfcl.files import read_bytes, write_bytes
 from graphfcl.methods import Learner, Progress, find_method, settings_as_json
 from graphfcl.methods.learner import NO_STORE
-from graphfcl.stream import RULES, Stream, save_stream
+from graphfcl.stream import RULES, Stream, save_stream, stream_hash
 from graphfcl.version import __version__
 
 RESULT_FILE, CHECKPOINT_FILE, STREAM_FILE = "result.json", "checkpoint.safetensors", "stream.json"
@@ -54,6 +54,7 @@ class Run:
             "rules": self.stream.protocol.rules,
             "protocol": self.stream.protocol.as_json(),
             "protocol_hash": self.stream.protocol.hash,
+            "stream": stream_hash(self.stream),
         }
 
     def short_name(self) -> str:

@@ -8,6 +8,8 @@ from scipy import sparse
 
 from graphfcl.graph.graph import Features
 
+FARTHEST = 1e6  # deviations
+
 
 class FeatureView(Protocol):
     """Turns the raw features of some nodes into those that a learner is shown."""
@@ -42,7 +44,8 @@ class KnownColumns:
 class Standardisation:
     """Dense columns with mean 0 and standard deviation 1 over the train nodes of session 0: (x − mean)/deviation.
 
-    A column that is the same for all of them says nothing about classes; it becomes 0 for every node.
+    A column that is the same for all of them says nothing about classes; it becomes 0 for every node. A value more than
+    a million deviations away counts as a million, so that all stay finite.
 
     mean, deviation: (d,) float64; the deviation of such a column is 0.
     """
@@ -61,4 +64,4 @@ class Standardisation:
 
     def apply(self, features: np.ndarray) -> np.ndarray:
         scale = np.divide(1.0, self.deviation, out=np.zeros_like(self.deviation), where=self.deviation > 0)
-        return ((features - self.mean) * scale).astype(np.float32)
+        return ((features - self.mean) * scale).clip(-FARTHEST, FARTHEST).astype(np.float32)

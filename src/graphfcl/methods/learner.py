@@ -91,7 +91,8 @@ class Learner(ABC):
     """A classifier that learns classes session by session.
 
     Scores are a function of the learner's state and of the graph visible now: a node's scores do not depend on which
-    other nodes are asked about, and asking changes nothing. Classes are append-only: a class keeps its column.
+    other nodes are asked about, and asking changes nothing. Classes are append-only: a class keeps its column. Sessions
+    and visible graphs are read-only.
 
     What a learner has learned are attributes whose names end in ``_``: arrays, tensors, generators of numpy, and
     values that JSON can hold. :meth:`state` saves them, unless a learner says it in another way.
@@ -107,6 +108,8 @@ class Learner(ABC):
     """A frozen dataclass whose fields all have defaults; ``--set key=value`` sets them."""
     production_settings: ClassVar[dict[str, Any]] = {}
     """Settings that a model in production has where they differ from the defaults."""
+    earlier_settings: ClassVar[dict[str, Any]] = {}
+    """Settings that learners saved before they existed behave by, where that is not the default."""
     lasting_tensors: ClassVar[tuple[str, ...]] = ()
     """How names of tensors begin that a session leaves as they are: versions of a model share them in one file."""
     trains_on_query_labels: ClassVar[bool] = False
@@ -188,9 +191,10 @@ class Learner(ABC):
     def refuse_another(self, saved: dict[str, Any]) -> None:
         """Refuse the values of a state of another method, seed or settings.
 
-        A setting that the saved learner does not know yet must have its default here.
+        A setting that the saved learner does not know yet must have its default here, or what it was then.
         """
-        settings = {**settings_as_json(type(self.settings)()), **(saved.get("settings") or {})}
+        then = {**settings_as_json(type(self.settings)()), **self.earlier_settings}
+        settings = {**then, **(saved.get("settings") or {})}
         found = (saved.get("method"), settings, saved.get("seed"))
         if found != (self.name, self.settings_as_json(), self.seed):
             raise InputError("the saved learner has another method, seed or settings than this one: use the same ones.")

@@ -76,7 +76,7 @@ def decode(files: Files, values: dict[str, Any], *, device: str) -> ModelParts:
         _warn_of_other_code(method, str(values.get("source", "")))
         configuration = Configuration(
             method=method.name,
-            settings=flat_settings(values["settings"]),
+            settings={**method.learner.earlier_settings, **flat_settings(values["settings"])},
             way=values["way"],
             shot=values["shot"],
             seed=values["seed"],

@@ -31,11 +31,6 @@ def rules_of_result(result: dict[str, Any]) -> int:
     return int(result.get("rules", 1))
 
 
-def rules_of_cell(cell: Cell) -> int:
-    """The number of the evaluation rules under which a cell runs."""
-    return cell.rules_number
-
-
 @dataclass(frozen=True, eq=False)
 class Row:
     """All seeds of one line of a table: the results as :func:`graphfcl.experiments.run` gives them, by seed."""
@@ -111,7 +106,8 @@ class Block:
     def title(self) -> str:
         protocol = self.protocol
         kind = f"{protocol['way']}-way {protocol['shot']}-shot, {protocol['name']}, {protocol['track']}"
-        return f"{self.dataset}, {kind}, rules {self.rules}"
+        raw = ", not standardised" if self.protocol.get("standardise") is False else ""
+        return f"{self.dataset}, {kind}{raw}, rules {self.rules}"
 
     @cached_property
     def reference(self) -> Row:
@@ -195,9 +191,10 @@ class Findings:
 
         Rows with a mark (pool labels, query labels) take no part.
         """
-        keys = ("name", "track") if like.grid.kind in ("table2", "table3") else ("name", "track", "way", "shot")
+        keys: tuple[str, ...] = ("name", "track", "standardise", "class_order")
+        keys += () if like.grid.kind in ("table2", "table3") else ("way", "shot")
         alike = [block for block in self.blocks if block.grid is like.grid and block.rules == like.rules]
-        blocks = [block for block in alike if all(block.protocol[key] == like.protocol[key] for key in keys)]
+        blocks = [b for b in alike if all(b.protocol.get(key) == like.protocol.get(key) for key in keys)]
         names = [row.name for row in like.rows if not row.marks]
         names = [name for name in names if all(any(row.name == name for row in block.rows) for block in blocks)]
         if len(names) < 2:
@@ -223,7 +220,7 @@ def collect(folder: str | Path) -> Findings:
         unfinished: dict[str, list[tuple[Cell, str | None]]] = {}
         for cell in grid.cells:
             result = store.read(cell)
-            rules = rules_of_cell(cell) if result is None else rules_of_result(result)
+            rules = cell.rules_number if result is None else rules_of_result(result)
             place = f"{cell.dataset} {sorted(cell.rules.items())} {rules}"
             if result is None:
                 error = store.error(cell)

@@ -9,7 +9,7 @@ import numpy as np
 
 from graphfcl.files import write_bytes
 from graphfcl.measures import FEWEST_SEEDS, TEST_TO_TRAIN
-from graphfcl.report.blocks import Block, Findings, collect, rules_of_cell, rules_of_result, summary
+from graphfcl.report.blocks import Block, Findings, collect, rules_of_result, summary
 from graphfcl.report.comparison import FURTHER_OF_SESSIONS, RowFigures, block_figures, further_titles
 from graphfcl.report.datasets import read_dataset_table
 from graphfcl.report.figures import curves_figure
@@ -80,7 +80,7 @@ def page_data(findings: Findings) -> dict[str, Any]:
     """Everything the page shows, as plain values."""
     tables = [block for block in findings.blocks if block.grid.kind not in ("sweep", "embed")]
     failures = [
-        f"{grid.name}: {cell.dataset}, {cell.row}, seed {cell.seed}, rules {rules_of_cell(cell)}: {error}"
+        f"{grid.name}: {cell.dataset}, {cell.row}, seed {cell.seed}, rules {cell.rules_number}: {error}"
         for grid, cell, error in findings.failures
     ]
     return {

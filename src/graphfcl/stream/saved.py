@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from graphfcl.errors import InputError
+from graphfcl.errors import InputError, in_one_line
 from graphfcl.files import canonical_json, read_bytes, sha256_of, write_bytes
 from graphfcl.graph import FeatureView, Graph, Standardisation, TextWeights
 from graphfcl.stream.protocol import Protocol
@@ -71,14 +71,17 @@ def stream_as_json(stream: Stream) -> dict[str, Any]:
 
 
 def stream_hash(stream: Stream) -> str:
-    """SHA-256 of all that is drawn: classes, the part of every node, and the numbers that learners see.
+    """SHA-256 of all that is drawn: classes, the part of every node, the numbers that learners see; and of the rules.
 
     Streams with the same hash are the same stream, on whichever machine. Figures that are computed from the graph (the
     weights of words, means and deviations) are no part of it: machines differ in their last digits.
     """
     content = stream_as_json(stream)
-    drawn = {key: value for key, value in content.items() if key not in ("format", "version", "text", "dense")}
+    drawn = {key: content[key] for key in ("seed", "classes", "validation_columns", "pseudo_novel_tasks", "queries")}
     drawn["graph"] = stream.graph.sha256
+    # What is not seen in the draw itself. A rule that comes later joins where it is not at its default.
+    drawn["rules"] = {name: content["protocol"][name] for name in ("rules", "name", "track", "way", "shot")}
+    drawn["rules"] |= {} if stream.protocol.standardise else {"standardise": False}
     drawn["numbers"] = sha256_of(stream.node_of_number.astype("<i8").tobytes())
     return sha256_of(canonical_json(drawn, ascii_only=False))
 
@@ -93,12 +96,29 @@ def load_stream(path: str | Path, graph: Graph) -> Stream:
             f"{made_for['sha256'][:12]}…) than this one ({graph.name!r}, {graph.node_count:,} nodes, "
             f"{graph.sha256[:12]}…): load that graph, or make a new stream."
         )
+    try:
+        if type(content["seed"]) is not int:
+            raise _Unfit("its seed is no whole number")
+        split = _split_of(content, graph)
+        protocol = Protocol.from_json(content["protocol"])
+        view = _saved_view(content, fit_view(graph, protocol, split))
+        return Stream(graph, protocol, content["seed"], split, view)
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+        reason = str(error) if isinstance(error, _Unfit) else in_one_line(error)
+        raise InputError(f"{path} is no whole stream ({reason}): make it again from its seed.") from error
+
+
+class _Unfit(ValueError):
+    """What a file says does not fit together; the message says what."""
+
+
+def _split_of(content: dict[str, Any], graph: Graph) -> Split:
     classes = content["classes"]
     roles = np.zeros(graph.node_count, dtype=np.int8)
     for entry in classes:
         for part, ids in entry["nodes"].items():
-            roles[graph.nodes_of(ids)] = Role[part.upper()]
-    split = Split(
+            roles[_nodes_of(ids, graph)] = Role[part.upper()]
+    return Split(
         classes=tuple(graph.class_names.index(entry["name"]) for entry in classes),
         base_count=sum(entry["role"] == "base" for entry in classes),
         pseudo_novel_count=sum(entry["role"] == "pseudo-novel" for entry in classes),
@@ -106,24 +126,43 @@ def load_stream(path: str | Path, graph: Graph) -> Stream:
         validation_columns=tuple(content["validation_columns"]),
         pseudo_novel_tasks=tuple(tuple(task) for task in content["pseudo_novel_tasks"]),
         roles=roles,
-        queries=tuple(graph.nodes_of(ids) for ids in content["queries"]),
+        queries=tuple(_nodes_of(ids, graph) for ids in content["queries"]),
         left_out=content["left_out"],
     )
-    protocol = Protocol.from_json(content["protocol"])
-    return Stream(graph, protocol, content["seed"], split, _saved_view(content, graph, protocol, split))
 
 
-def _saved_view(content: dict[str, Any], graph: Graph, protocol: Protocol, split: Split) -> FeatureView | None:
-    """As it was saved; fitted again where the file has none: it follows from graph and split."""
+def _nodes_of(ids: list[Any], graph: Graph) -> np.ndarray:
+    nodes = graph.nodes_of(ids)
+    if (nodes < 0).any():
+        raise _Unfit(f"the graph has no node {np.asarray(ids)[nodes < 0][0]!r}")
+    return nodes
+
+
+def _saved_view(content: dict[str, Any], fitted: FeatureView | None) -> FeatureView | None:
+    """The view with the figures of the file, which another machine may have rounded otherwise.
+
+    It follows from graph and split, so a file cannot put another in its place: what differs by more is refused.
+    """
     text, dense = content["text"], content.get("dense")
-    if text is not None:
-        return TextWeights(
+    if isinstance(fitted, TextWeights) and text is not None:
+        saved: FeatureView = TextWeights(
             columns=np.array(text["columns"], dtype=np.int64),
             inverse_document_frequency=np.array(text["inverse_document_frequency"], dtype=np.float64),
         )
-    if dense is not None:
-        return Standardisation(*(np.array(dense[part], dtype=np.float64) for part in ("mean", "deviation")))
-    return fit_view(graph, protocol, split)
+    elif isinstance(fitted, Standardisation) and dense is not None:
+        saved = Standardisation(*(np.array(dense[part], dtype=np.float64) for part in ("mean", "deviation")))
+    elif text is None and dense is None:
+        return fitted
+    else:
+        raise _Unfit("its features are not those of its graph and rules")
+    for name, expected in vars(fitted).items():
+        if not _close(getattr(saved, name), expected):
+            raise _Unfit(f"its {name.replace('_', ' ')} is not that of its nodes")
+    return saved
+
+
+def _close(found: np.ndarray, expected: np.ndarray) -> bool:
+    return found.shape == expected.shape and bool(np.allclose(found, expected, rtol=1e-6, atol=1e-9))
 
 
 def _read_checked(path: str | Path) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from functools import cached_property
 
 import numpy as np
 
+from graphfcl.arrays import read_only
 from graphfcl.graph import Graph
 from graphfcl.stream.classes import ClassRoles, choose_classes, node_split_sizes
 from graphfcl.stream.protocol import Protocol
@@ -33,6 +34,7 @@ class _Draw(IntEnum):
     TASKS = 3
     QUERIES = 4
     NUMBERS = 5
+    ASKED = 6
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,6 +62,10 @@ class Split:
     roles: np.ndarray
     queries: tuple[np.ndarray, ...]
     left_out: dict[str, str]
+
+    def __post_init__(self) -> None:
+        for array in (self.session_of_column, self.roles, *self.queries):
+            read_only(array)
 
     @property
     def session_count(self) -> int:
@@ -115,6 +121,11 @@ def draw_numbers(graph: Graph, seed: int) -> np.ndarray:
     learner, which has the seed but not the graph, cannot repeat the draw.
     """
     return _generator(seed, _Draw.NUMBERS, int(graph.sha256[:16], 16)).permutation(graph.node_count)
+
+
+def draw_asked(graph: Graph, seed: int, session: int, nodes: np.ndarray) -> np.ndarray:
+    """Node numbers in the shuffled order in which a learner is asked about them after a session."""
+    return _generator(seed, _Draw.ASKED, session, int(graph.sha256[:16], 16)).permutation(nodes)
 
 
 def _generator(seed: int, purpose: _Draw, *further: int) -> np.random.Generator:

@@ -141,9 +141,13 @@ class Stream:
         ``transductive``: the nodes of all classes seen. ``isolated``: the same nodes, without the edges between
         sessions. ``open``: everything.
         """
+        return self._cut(self.evaluation_numbers(session), isolated=self.protocol.track == "isolated")
+
+    def evaluation_numbers(self, session: int) -> np.ndarray:
+        """Numbers of the nodes that are visible when a learner is asked after a session, ascending."""
         if self.protocol.track == "open":
-            return self._cut(np.arange(self.graph.node_count))
-        return self._cut(np.flatnonzero(self._sessions <= session), isolated=self.protocol.track == "isolated")
+            return np.arange(self.graph.node_count)
+        return np.flatnonzero(self._sessions <= session)
 
     def queries(self, session: int) -> Queries:
         """All test nodes of the classes seen (``strict``), or the sampled ones (``paper``). For evaluators only."""

@@ -168,3 +168,9 @@ def test_hard_tasks_are_what_attention_is_taught() -> None:
     hardest, easiest = means.index(max(means)), means.index(min(means))
     assert int(attention_after(hard=True).argmax()) == hardest
     assert int(attention_after(hard=False).argmax()) == easiest
+
+
+def test_supports_without_any_weight_count_the_same() -> None:
+    """An attention whose values are all 0 in 32 bits must not divide by their sum."""
+    shares = class_shares(torch.tensor([0, 0, 1, 1]), 2, torch.tensor([0.0, 0.0, 0.2, 0.6]), softmax=False)
+    torch.testing.assert_close(shares, torch.tensor([0.5, 0.5, 0.25, 0.75]))

@@ -139,7 +139,7 @@ class GrowingHeadLearner(EncoderLearner):
     def _rehearsing(self, validation: ValidationSessions, base: BaseSession) -> "GrowingHeadLearner":
         """A copy that is fitted to session 0 without the held-out classes, takes no steps and adjusts nothing."""
         changes: dict[str, Any] = {"fine_tuning_steps": 0}
-        if len(self.adjustment.candidates) > 1:
+        if hasattr(self.settings, "adjustments"):
             changes["adjustments"] = (0.0,)
         copy = type(self)(replace(self.settings, **changes), seed=self.seed, device=self.device)
         encoder = without_prefix("encoder", self.pretrained)

@@ -11,7 +11,7 @@ accuracy on the validation nodes:
 - ``wide-gcn``: a GCN (256, 128, no last ReLU) on features with rows of unit length, at every session from scratch;
 - ``features``: a linear softmax head on [ n(XB) , n(ÂÂXB) , n(Z) ], n(·) centred and of unit length. B and the centres
   of the first two blocks stay those of session 0; Z is the output of the wide GCN, which is trained again, then the
-  head. With the wide GCN of session 0 for ever it was two to four points worse on ``cora-ml``;
+  head;
 - ``ridge``: [ n(XB) , a n(ÂÂXB) ] and class-balanced ridge regression, solved again. λ and a are those that are best on
   the validation nodes of session 0.
 
