@@ -11,7 +11,7 @@ from graphfcl.experiments import Cell
 from graphfcl.report import write_page
 from graphfcl.report.blocks import Block, Row
 from graphfcl.report.comparison import block_figures
-from graphfcl.report.tables import latex, markdown, result_table
+from graphfcl.report.tables import latex, lead_tables, markdown, result_table
 from tests.measures.test_comparison import corrected_test
 from tests.methods.test_checks import GRAPH
 from tests.report.folders import RULES, fake, printed_tables, store, stored_result
@@ -167,3 +167,32 @@ def test_only_shared_seeds_count(tmp_path: Path, template: dict[str, Any]) -> No
     assert re.fullmatch(r"\d\.\d{3}", rows["gpn"][-2]), "tested, and alone: Holm's correction leaves it"
     assert "Nadeau" in notes
     assert "too few seeds: fewer than 5" in notes
+
+
+def test_every_row_is_compared_with_every_other() -> None:
+    figures = {
+        "anchor": [0.80, 0.81, 0.79, 0.83, 0.80],
+        "hag-meta": [0.60, 0.66, 0.58, 0.61, 0.60],
+        "cec": [0.59, 0.62, 0.60, 0.57, 0.61],
+        "joint": [0.95, 0.96, 0.95, 0.94, 0.95],
+    }
+    average, last = lead_tables(fake(figures))
+    assert average.columns == last.columns == ("method", "anchor", "hag-meta", "cec"), "joint takes no part"
+    expected = {}
+    for row in average.columns[1:]:
+        others = [name for name in average.columns[1:] if name != row]
+        tests = {name: corrected_test(*([100 * v for v in figures[one]] for one in (row, name))) for name in others}
+        first, second = sorted(others, key=lambda name: tests[name][2])
+        p = {first: min(1.0, 2 * tests[first][2])}
+        p[second] = max(p[first], tests[second][2])
+        for name in others:
+            mean, half, _ = tests[name]
+            p_text = "< 0.001" if p[name] < 0.001 else f"{p[name]:.3f}"
+            expected[row, name] = f"{mean:+.2f} ± {half:.2f} ({p_text})"
+    for table in (average, last):
+        for row in table.rows:
+            for name, cell in zip(table.columns[1:], row[1:], strict=True):
+                assert cell == expected.get((row[0], name), "")
+    few = lead_tables(fake({name: values[:4] for name, values in figures.items()}))
+    assert few[0].rows[0][2].endswith("(too few seeds)")
+    assert lead_tables(fake({name: figures[name] for name in ("anchor", "cec")})) == [], "the result table has it"

@@ -131,6 +131,15 @@ class Block:
         others = self._compare(found, self.reference.name)
         return {name: tested.get(name, (difference, None)) for name, (difference, _) in others.items()}
 
+    def leads(self, measure: str) -> dict[str, dict[str, tuple[PairedDifference, float | None]]]:
+        """Row → other row → row − other and its p-value, Holm-corrected over the others; rows without a mark alone.
+
+        measure: ``average``, over sessions, or ``last``, the balanced accuracy of the last session.
+        """
+        fair = [row for row in self.rows if not row.marks]
+        figures = {row.name: row.last() if measure == "last" else row.values("average") for row in fair}
+        return {name: self._compare(figures, name) for name in figures}
+
     def _compare(
         self, figures: dict[str, dict[int, float]], reference: str
     ) -> dict[str, tuple[PairedDifference, float | None]]:

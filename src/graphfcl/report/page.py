@@ -13,7 +13,7 @@ from graphfcl.report.blocks import Block, Findings, collect, rules_of_result, su
 from graphfcl.report.comparison import FURTHER_OF_SESSIONS, RowFigures, block_figures, further_titles
 from graphfcl.report.datasets import read_dataset_table
 from graphfcl.report.figures import curves_figure
-from graphfcl.report.tables import all_tables, latex, markdown
+from graphfcl.report.tables import ABOUT_LEADS, Table, all_tables, latex, lead_tables, markdown
 from graphfcl.report.texts import (
     MARKS,
     chosen_text,
@@ -86,6 +86,7 @@ def page_data(findings: Findings) -> dict[str, Any]:
     return {
         "about": _about(findings),
         "marks": MARKS,
+        "about_leads": ABOUT_LEADS,
         "blocks": [_block(block, findings) for block in tables],
         "sweeps": _sweeps(findings),
         "embeddings": _embeddings(findings),
@@ -130,11 +131,16 @@ def _block(block: Block, findings: Findings) -> dict[str, Any]:
         "rows": [_row(row, with_further=bool(further)) for row in figures.rows],
         "printed": [list(printed_line(printed, width)) for printed in figures.printed],
         "notes": list(notes(figures)),
+        "leads": [_lead(block, lead) for lead in lead_tables(block)],
     }
     if further:
         found["further"] = further
         found["curves"] = {m.name: f"{m.title}: {m.what}" for m in FURTHER_OF_SESSIONS if m.share}
     return found
+
+
+def _lead(block: Block, lead: Table) -> dict[str, Any]:
+    return {"title": lead.title.removeprefix(f"{block.title}: "), "columns": lead.columns, "rows": lead.rows}
 
 
 def _row(figures: RowFigures, *, with_further: bool) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from graphfcl.report.texts import (
     difference_text,
     figure,
     improvement_text,
+    lead_lines,
     notes,
     p_text,
     printed_line,
@@ -53,6 +54,20 @@ def result_table(figures: BlockFigures) -> Table:
     lines += [printed_line(printed, len(columns)) for printed in figures.printed]
     bold = frozenset(n for n, found in enumerate(figures.rows) if found.row.name == figures.block.winner)
     return Table(figures.block.title, columns, tuple(lines), bold, notes(figures))
+
+
+ABOUT_LEADS = "row minus column, with the 95 % interval of the corrected test and p after Holm's correction in its row"
+LEADS = {"average": "who is ahead of whom, average", "last": "who is ahead of whom, last session"}
+
+
+def lead_tables(block: Block) -> list[Table]:
+    """Every row against every other, on the average over sessions and at the last one; none for fewer than three."""
+    found = [(LEADS[measure], block.leads(measure)) for measure in LEADS]
+    return [
+        Table(f"{block.title}: {title}", ("method", *leads), tuple(lead_lines(leads)), notes=(ABOUT_LEADS,))
+        for title, leads in found
+        if len(leads) > 2
+    ]
 
 
 def further_table(figures: BlockFigures) -> Table:
@@ -119,7 +134,7 @@ def all_tables(findings: Findings) -> list[tuple[str, list[Table]]]:
         for block in blocks:
             figures = block_figures(block, findings.ranks(block))
             tables += [result_table(figures), *([further_table(figures)] if figures.has_further else [])]
-            tables.append(cost_table(figures))
+            tables += [*lead_tables(block), cost_table(figures)]
         sections.append((grid.name, tables))
     return sections
 

@@ -1,6 +1,8 @@
 """Figures as texts, the same in tables and on the page."""
 
-from graphfcl.measures import FEWEST_SEEDS, TEST_TO_TRAIN, SeedSummary
+from collections.abc import Mapping
+
+from graphfcl.measures import FEWEST_SEEDS, TEST_TO_TRAIN, PairedDifference, SeedSummary
 from graphfcl.report.blocks import POOL, QUERIES
 from graphfcl.report.comparison import BlockFigures, PrintedFigures, RowFigures
 
@@ -43,6 +45,20 @@ def p_text(row: RowFigures) -> str:
     if row.p_value is None:
         return TOO_FEW if row.comparable else ""
     return "< 0.001" if row.p_value < 0.001 else f"{row.p_value:.3f}"
+
+
+def lead_lines(leads: Mapping[str, Mapping[str, tuple[PairedDifference, float | None]]]) -> list[tuple[str, ...]]:
+    """A line for each row: by how much it is ahead of every other, and how sure that is."""
+
+    def lead(found: tuple[PairedDifference, float | None] | None) -> str:
+        if found is None:
+            return ""
+        difference, p = found
+        if difference.interval is None or p is None:
+            return f"{difference.mean:+.2f} (too few seeds)"
+        return f"{difference.mean:+.2f} ± {difference.interval:.2f} ({'< 0.001' if p < 0.001 else f'{p:.3f}'})"
+
+    return [(name, *(lead(others.get(other)) for other in leads)) for name, others in leads.items()]
 
 
 def chosen_text(row: RowFigures) -> str:
