@@ -8,7 +8,8 @@ from pathlib import Path
 
 CONTROL_GROUPS = Path("/sys/fs/cgroup")
 OWN_GROUPS = Path("/proc/self/cgroup")
-WITH_THREADS = ("numpy", "scipy.linalg", "sklearn")  # each brings a BLAS or an OpenMP of its own
+WITH_THREADS = ("numpy", "scipy.linalg")  # each brings a BLAS of its own
+VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")  # without the others the first holds for all
 
 
 def usable_cores() -> int:
@@ -25,7 +26,11 @@ def limit_threads(threads: int) -> None:
 
     Nothing is raised: a library that may start fewer, because the environment says so, keeps its number.
     """
-    for name in WITH_THREADS:  # a library that is loaded later would not be limited
+    for name in VARIABLES:  # what libraries that are loaded later go by
+        allowed = os.environ.get(name, "" if name == VARIABLES[0] else "1")
+        if not (allowed.isdigit() and 0 < int(allowed) <= threads):
+            os.environ[name] = str(threads)
+    for name in WITH_THREADS:  # these have read the variables already, or will now
         import_module(name)
     import torch
     from threadpoolctl import ThreadpoolController

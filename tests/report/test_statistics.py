@@ -190,9 +190,9 @@ def test_every_row_is_compared_with_every_other() -> None:
             p_text = "< 0.001" if p[name] < 0.001 else f"{p[name]:.3f}"
             expected[row, name] = f"{mean:+.2f} ± {half:.2f} ({p_text})"
     for table in (average, last):
-        for row in table.rows:
-            for name, cell in zip(table.columns[1:], row[1:], strict=True):
-                assert cell == expected.get((row[0], name), "")
+        for line in table.rows:
+            for name, cell in zip(table.columns[1:], line[1:], strict=True):
+                assert cell == expected.get((line[0], name), "")
     few = lead_tables(fake({name: values[:4] for name, values in figures.items()}))
     assert few[0].rows[0][2].endswith("(too few seeds)")
     assert lead_tables(fake({name: figures[name] for name in ("anchor", "cec")})) == [], "the result table has it"
