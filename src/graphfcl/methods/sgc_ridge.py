@@ -43,9 +43,9 @@ class SgcRidgeSettings:
 
     rank: int = 1024
     """Columns of the basis B at most."""
-    penalties: tuple[float, ...] = (1.0, 0.3, 3.0)
+    penalties: tuple[float, ...] = (3.0, 1.0, 10.0)
     """Candidates of the penalty (λ); validation sessions choose."""
-    hop_weights: tuple[float, ...] = (2.0, 1.0, 0.5)
+    hop_weights: tuple[float, ...] = (2.0, 4.0, 1.0)
     """Candidates of the weight of the features around (a); validation sessions choose."""
     margin: float = 0.01
     """By so much another candidate must be better than the first to be chosen."""

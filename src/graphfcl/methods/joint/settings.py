@@ -30,9 +30,9 @@ class JointSettings(EncoderSettings):
         default_factory=lambda: SupervisedSettings(epochs=30, patience=5, learning_rate=0.05, weight_decay=0.0001)
     )
     """Training of the head of the trunk features."""
-    penalties: tuple[float, ...] = (0.1, 1.0, 0.01, 0.001)
+    penalties: tuple[float, ...] = (1.0, 0.1, 0.01, 10.0)
     """Candidates of the ridge's penalty; the validation nodes of session 0 choose."""
-    hop_weights: tuple[float, ...] = (2.0, 1.0, 0.5)
+    hop_weights: tuple[float, ...] = (2.0, 4.0, 1.0, 0.5)
     """Candidates of the weight of the features around in the ridge; they choose it too."""
 
     def __post_init__(self) -> None:
