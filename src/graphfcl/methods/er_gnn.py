@@ -7,7 +7,8 @@ A buffer B keeps nodes of each class, and a session trains on its supports and o
 β = |B|/(|B| + |current|). That suits a buffer that is small beside the current data. In a few-shot session it is the
 other way round, and β gives nine tenths of the loss to ten supports. By default (``replay=balanced``) every class
 counts the same in the loss, and the buffer holds as many nodes as iCaRL's, 2,000 in all; MF is then the better choice
-of nodes, where the paper prefers IM. The nodes of a class are chosen by
+of nodes, where the paper prefers IM; and as a larger buffer bears more steps, a session may take fifty. The nodes of a
+class are chosen by
 
 - MF, mean of features: those nearest to the class mean;
 - CM, coverage maximisation: those with the fewest nodes of other classes within distance d;
@@ -30,6 +31,7 @@ from graphfcl.methods.bases.settings import LogitHeadSettings
 from graphfcl.methods.learner import Labelled
 from graphfcl.methods.settings import require_choice, require_range
 from graphfcl.methods.shared import exemplar_selection
+from graphfcl.methods.shared.fine_tuning import STEP_CANDIDATES, Steps
 from graphfcl.methods.shared.heads import unit
 from graphfcl.methods.shared.supervised_training import class_balanced
 from graphfcl.methods.shared.trained_head import cross_entropies
@@ -45,6 +47,8 @@ class ErGnnSettings(LogitHeadSettings):
 
     selection: Literal["mean", "influence", "coverage"] = "mean"
     """How nodes are chosen: MF, IM or CM."""
+    fine_tuning: tuple[Steps, ...] = (*STEP_CANDIDATES, (50, 0.005))
+    """(steps, rate) candidates of a session, besides (0, 0); validation sessions choose."""
     adjustments: tuple[float, ...] = (0.0, -0.25, 0.25)
     """Candidates for τ of the logit adjustment τ log(n_c/Σn); validation sessions choose."""
     replay: Literal["balanced", "printed"] = "balanced"

@@ -96,7 +96,8 @@ class GraphInputs:
     @cached_property
     def whole_is_cheaper(self) -> bool:
         """On a GPU a graph up to some size is computed whole faster than the host finds the rows of an episode."""
-        return self.device.type == "cuda" and self.visible.node_count * self.feature_count < WHOLE_BELOW
+        small = self.visible.node_count * self.feature_count < WHOLE_BELOW
+        return self.device.type == "cuda" and small and not self.sparing
 
     def gcn_rows(self, rows: np.ndarray, lead: int = 0) -> GcnRows:
         """For some rows; the neighbours of the first ``lead`` rows come first."""
@@ -187,7 +188,12 @@ class GraphInputs:
         return self._raw if rows is None else self._raw_rows(rows)
 
     def _raw_rows(self, rows: np.ndarray) -> FeatureRows:
-        return _chosen(self._raw, rows)
+        if not self.sparing:
+            return _chosen(self._raw, rows)
+        features = self.visible.features[rows]
+        if isinstance(features, np.ndarray):
+            return DenseRows(DenseTable(torch.from_numpy(features).to(self.device)))
+        return SparseMatrix(sparse.csr_array(features), self.device)
 
     @cached_property
     def _raw(self) -> FeatureRows:

@@ -15,11 +15,19 @@ from graphfcl.evaluation import evaluate
 from graphfcl.graph import VisibleGraph, build_graph
 from graphfcl.methods import find_method
 from graphfcl.methods.anchor.class_sums import Anchors, _directions, class_sums, whitening
+from graphfcl.methods.anchor.head import shared_out
 from graphfcl.methods.anchor.learner import Anchor
 from graphfcl.methods.anchor.neighbours import Surroundings
 from graphfcl.methods.anchor.settings import Neighbourhood
 from graphfcl.methods.learner import LearnerState
-from graphfcl.methods.shared.untrained_features import WIDEST, around_rows, prepare, propagated, symmetric
+from graphfcl.methods.shared.untrained_features import (
+    WIDEST,
+    around_rows,
+    prepare,
+    propagated,
+    symmetric,
+    unit_rows,
+)
 from graphfcl.nn import GraphInputs
 from graphfcl.stream import Protocol, Session, Stream, make_stream
 
@@ -56,11 +64,16 @@ def test_the_whitening_is_that_of_a_loop() -> None:
         for row in own:
             within += np.outer(row - means[-1], row - means[-1]) / (len(own) - 1) / 4
     within += 0.3 * np.trace(within) / 5 * np.eye(5)
-    np.testing.assert_allclose(root @ root, np.linalg.inv(within), rtol=1e-4)
-    np.testing.assert_allclose(root, root.T, atol=1e-5)
+    np.testing.assert_allclose(root @ root.T, np.linalg.inv(within), rtol=1e-4)
+    assert not root.tril(-1).any()
     np.testing.assert_allclose(middle, np.mean(means, axis=0), atol=1e-6)
     upper = root[tuple(torch.triu_indices(5, 5))]
-    assert torch.equal(symmetric(upper), torch.triu(root) + torch.triu(root, 1).T)
+    assert torch.equal(symmetric(upper), root + torch.triu(root, 1).T)
+    # The symmetric root of a state of before gives vectors with the same angles.
+    values_, vectors = np.linalg.eigh(np.linalg.inv(within))
+    other = torch.from_numpy((vectors * np.sqrt(values_)) @ vectors.T).float()
+    gram, expected = (unit_rows((values - middle) @ each) for each in (root, other))
+    np.testing.assert_allclose(gram @ gram.T, expected @ expected.T, atol=1e-4)
 
 
 def surroundings(share: float, steps: int, links: float = 0.0, edges: float = 0.1) -> Surroundings:
@@ -269,18 +282,21 @@ def test_an_explanation_adds_up(learner: Anchor) -> None:
     visible = stream.base.visible_graph
     table = torch.from_numpy(learner.embeddings(visible))
     around = Surroundings(learner.cache.inputs(visible), learner.known.neighbourhood)
-    _, directions = learner.known.anchors.transduced(table, around, learner.settings)
+    posterior, directions = learner.known.anchors.transduced(table, around, learner.settings)
+    answer = shared_out(posterior, table, learner.known.head, learner.settings.head_share)
     for node in stream.base.validation[:5].tolist():
         found = learner.explain(visible, node, top=10_000)
         assert found is not None
         (first, p), (second, q) = found.classes[:2]
         assert p >= q
-        own = table[int(visible.rows(np.array([node]))[0])].float()
-        difference = float(learner.settings.temperature * own @ (directions[first] - directions[second]))
+        row = int(visible.rows(np.array([node]))[0])
+        difference = float(learner.settings.temperature * table[row].float() @ (directions[first] - directions[second]))
+        said = torch.log(answer[row].clamp(min=1e-12) / posterior[row].clamp(min=1e-12))
+        difference += float(said[first] - said[second])
+        assert p == pytest.approx(float(answer[row].max()))
         assert sum(found.blocks.values()) == pytest.approx(difference, rel=0.01, abs=0.05)
         named = {column for column, _ in found.features}
-        row = visible.features[[int(visible.rows(np.array([node]))[0])]]
-        assert named == set(row.indices.tolist())
+        assert named == set(visible.features[[row]].indices.tolist())
         assert {number for number, *_ in found.neighbours} <= set(visible.nodes.tolist()) - {node}
     sums, counts = class_sums(table, torch.zeros(len(table), dtype=torch.int64), 1)
     assert counts.item() == len(table)

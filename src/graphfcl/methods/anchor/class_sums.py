@@ -8,6 +8,7 @@ import torch
 from graphfcl.methods.anchor.neighbours import Surroundings
 
 LARGEST = 1e4  # entry of a root, so that 16 bits hold it
+LEAST_SHRINKAGE = 1e-6  # with less the decomposition may fail
 CHUNK = 16_384  # rows that are turned from 16 into 32 bits at a time
 MIN_LABELS_FOR_LENGTH = 20  # from so many on a class tells how long means are
 
@@ -24,10 +25,11 @@ def class_sums(points: torch.Tensor, labels: torch.Tensor, count: int) -> tuple[
 def whitening(
     points: torch.Tensor, labels: torch.Tensor, count: int, shrinkage: float
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """(D,) the mean of class means m and (D, D) Ŝ^(−1/2), symmetric, Ŝ = S_w + ρ tr(S_w)/D · I.
+    """(D,) the mean of class means m and (D, D) R, upper triangular, with R Rᵀ = Ŝ⁻¹, Ŝ = S_w + ρ tr(S_w)/D · I.
 
-    S_w = (1/C) Σ_c Σ_{v∈c} (f_v − μ_c)(f_v − μ_c)ᵀ / (n_c − 1). If no class has two points nothing is known of the
-    spread, and Ŝ is the identity; if there is hardly any, the root is scaled down.
+    S_w = (1/C) Σ_c Σ_{v∈c} (f_v − μ_c)(f_v − μ_c)ᵀ / (n_c − 1). (f − m) R has covariance I, as (f − m) Ŝ^(−1/2) has.
+    The two differ by a rotation, which changes no angle, and R comes from one Cholesky decomposition. If no class has
+    two points nothing is known of the spread, and Ŝ is the identity; if there is hardly any, R is scaled down.
     """
     sums, counts = class_sums(points, labels, count)
     means = sums / counts.clamp(min=1)[:, None]
@@ -40,11 +42,11 @@ def whitening(
         centred = (points[part] - means[labels[part]]) * scale[labels[part]][:, None]
         within += (centred.float().T @ centred.float()).double()
     trace = float(within.trace())
+    one = torch.eye(size, dtype=torch.float64, device=points.device)
     if not trace > 0:
-        within, trace = torch.eye(size, dtype=torch.float64, device=points.device), float(size)
-    within += shrinkage * trace / size * torch.eye(size, dtype=torch.float64, device=points.device)
-    values, vectors = torch.linalg.eigh(within)
-    root = (vectors / values.clamp(min=1e-12).sqrt()) @ vectors.T
+        within, trace = one, float(size)
+    lower = torch.linalg.cholesky(within + max(shrinkage, LEAST_SHRINKAGE) * trace / size * one)
+    root = torch.linalg.solve_triangular(lower.T, one, upper=True)
     root = root / (root.abs().max() / LARGEST).clamp(min=1)  # vectors are made of unit length afterwards
     return means[present].mean(dim=0).float(), root.float()
 
@@ -108,6 +110,11 @@ class Anchors:
     @classmethod
     def load(cls, tensors: dict[str, torch.Tensor], device: torch.device) -> "Anchors":
         return cls(tensors["anchors.sums"].to(device), tensors["anchors.counts"].to(device))
+
+
+def directions_of(anchors: Anchors, settings: Any) -> torch.Tensor:
+    """(C, D) μ_c/ℓ_c by the sums alone."""
+    return _directions(anchors._means(), anchors.counts, settings)
 
 
 def _directions(means: torch.Tensor, weights: torch.Tensor, settings: Any) -> torch.Tensor:

@@ -2,7 +2,8 @@
 
 T x·(μ_a/ℓ_a − μ_b/ℓ_b), the difference of the logits of the two likeliest classes a and b, is linear in f(v), and
 every block of f is linear in features once its length is known. So the difference is a sum over blocks; that of the
-first block a sum over the node's features, that of the second a sum over the nodes around.
+first block a sum over the node's features, that of the second a sum over the nodes around. What the head of session 0
+makes of it, in log-probabilities, is added as one number.
 """
 
 from dataclasses import dataclass
@@ -16,7 +17,7 @@ from graphfcl.methods.anchor.neighbours import Surroundings
 from graphfcl.methods.learner import Explanation, Tensors
 from graphfcl.methods.shared.untrained_features import WIDEST
 
-BLOCKS = ("own features", "features around", "encoder")
+BLOCKS = ("own features", "features around", "encoder", "trained head")
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,8 +25,9 @@ class Evidence:
     """All that an explanation is made of.
 
     visible: the graph as it is. prepared: the same with the features that ANCHOR reads.
-    posterior, own: (n, C) with and without what neighbours say. directions: (C, D) μ_c/ℓ_c.
-    blocks: three (1, k) blocks of the node. joined: (D,) f(v). frame: what session 0 fixed.
+    posterior, own: (n, C) with and without what neighbours say. answer: (n, C) with the head's say too.
+    directions: (C, D) μ_c/ℓ_c.
+    blocks: the three (1, k) blocks of the node. joined: (D,) f(v). frame: what session 0 fixed.
     weights: a₀ and a₂. hops: how far the second block reaches.
     """
 
@@ -33,6 +35,7 @@ class Evidence:
     prepared: VisibleGraph
     surroundings: Surroundings
     posterior: torch.Tensor
+    answer: torch.Tensor
     own: torch.Tensor
     directions: torch.Tensor
     blocks: list[torch.Tensor]
@@ -47,7 +50,8 @@ class Evidence:
 def explained(evidence: Evidence, row: int, top: int) -> Explanation:
     """Explain the answer for one row of the graph."""
     posterior, blocks, frame = evidence.posterior, evidence.blocks, evidence.frame
-    order = posterior[row].argsort(descending=True)[: max(2, min(top, posterior.shape[1]))].tolist()
+    answer = evidence.answer[row]
+    order = answer.argsort(descending=True)[: max(2, min(top, len(answer)))].tolist()
     first, second = order[0], order[1] if len(order) > 1 else order[0]
 
     centred = evidence.joined - frame["middle"]
@@ -55,7 +59,8 @@ def explained(evidence: Evidence, row: int, top: int) -> Explanation:
     towards = frame["whitening"] @ (evidence.directions[first] - evidence.directions[second])
     towards = towards * evidence.temperature / length
     sizes = [block.shape[1] for block in blocks]
-    parts = [part.sum() for part in (centred * towards).split(sizes)]
+    said = torch.log(answer.clamp(min=1e-12)) - torch.log(posterior[row].clamp(min=1e-12))  # by the head
+    parts = [*(part.sum() for part in (centred * towards).split(sizes)), said[first] - said[second]]
     scaled = [
         towards.split(sizes)[place] * evidence.weights[place] / (blocks[place][0] - frame[f"centre.{place}"]).norm()
         for place in range(2)
@@ -64,7 +69,7 @@ def explained(evidence: Evidence, row: int, top: int) -> Explanation:
     links = _links(evidence.surroundings, posterior, first, second)
     own = evidence.own
     return Explanation(
-        classes=tuple((column, float(posterior[row, column])) for column in order),
+        classes=tuple((column, float(answer[column])) for column in order),
         before_smoothing=tuple(float(own[row, column]) for column in order),
         blocks={name: float(value) for name, value in zip(BLOCKS, parts, strict=True)},
         features=_features(evidence.prepared, row, of_features, evidence.visible, top),

@@ -6,13 +6,15 @@ A method of this project. Nothing is trained after session 0, no node is stored,
 
     f(v) = [ a₀ n(XB)_v , a₂ n(ÂÂXB)_v , a_z n(Z)_v ]      n(·): minus the mean of session 0, then of unit length
 
-X: features with rows of unit length; B: the leading right singular vectors of session 0's X; Z: a GCN (256, 128, no
-last ReLU), trained on all classes of session 0 with every class counting the same. With S_w the within-class covariance
-of session 0, every class counting the same, shrunk to Ŝ = S_w + ρ tr(S_w)/D · I, one eigen-decomposition gives
+X: features, words with rows of unit length; B: the leading right singular vectors of session 0's X; Z: a GCN (256,
+128, no last ReLU), trained on all classes of session 0 with every class counting the same. With S_w the within-class
+covariance of session 0, every class counting the same, shrunk to Ŝ = S_w + ρ tr(S_w)/D · I, one Cholesky decomposition
+Ŝ = L Lᵀ gives
 
-    x(v) = unit( (f(v) − m) Ŝ^(−1/2) )
+    x(v) = unit( (f(v) − m) L^(−T) )
 
-in which class means under a common covariance are told apart by their angle.
+in which class means under a common covariance are told apart by their angle. On x a softmax head is trained, for the
+classes of session 0 alone (``head.py``).
 
 **A session** adds S_c += Σ x(v), n_c += 1 over the supports of class c. Sums commute: sessions in any order, or all at
 once, give the same state. Centre, basis, covariance and encoder stay as session 0 left them.
@@ -27,11 +29,12 @@ class with thousands of them moves little, one with five goes where its nodes li
 graphs their nodes were learned on; as the graph grows the visible nodes, which are embedded again, pull every mean
 along. ℓ_c is the length of the mean without its noise: the mean of n unit vectors with true mean length ℓ has squared
 length ℓ² + (1 − ℓ²)/n, so a mean of five is too long; ℓ is shrunk to that of well-known classes. Neighbours are heard
-by smoothing or by the links between classes (``neighbours.py``).
+by smoothing or by the links between classes (``neighbours.py``). How the probability of the classes of session 0 is
+shared out among them is in the end half the head's say.
 
 **Chosen by validation sessions** of the run: how much the surroundings weigh (a₂), how many hops they reach, and how
-neighbours are heard (s, steps, β): one of five. They are tried on the two blocks that know no label, since Z has seen
-all classes of session 0. All else is one constant for all graphs, fixed on development graphs (``docs/anchor.md``).
+neighbours are heard (s, steps, β): one of five (``choosing.py``). All else is one constant for all graphs, fixed on
+development graphs (``docs/anchor.md``).
 """
 
 from typing import Any, ClassVar
@@ -41,18 +44,20 @@ import torch
 from torch import nn
 
 from graphfcl.graph import VisibleGraph
-from graphfcl.methods.anchor.class_sums import Anchors, whitening
+from graphfcl.methods.anchor.choosing import choose_neighbourhood
+from graphfcl.methods.anchor.class_sums import Anchors, directions_of, whitening
 from graphfcl.methods.anchor.explanation import Evidence, explained
+from graphfcl.methods.anchor.head import shared_out, trained_head
 from graphfcl.methods.anchor.neighbours import Surroundings
 from graphfcl.methods.anchor.settings import AnchorSettings, Neighbourhood
 from graphfcl.methods.anchor.storage import FIRST_LAYER, AnchorKnowledge
+from graphfcl.methods.anchor.vectors import block_table, block_type, column_means, joined, points, points_of_table
 from graphfcl.methods.bases.encoder_learner import EncoderLearner, Stage
 from graphfcl.methods.learner import EncoderStore, Explanation, Labelled, LearnerState, Progress
 from graphfcl.methods.shared.parts import Part
 from graphfcl.methods.shared.supervised_training import SupervisedTraining
 from graphfcl.methods.shared.trained_head import head_training
-from graphfcl.methods.shared.untrained_features import around_rows, leading_vectors, prepare, propagated, unit_rows
-from graphfcl.methods.shared.validation_sessions import STEP_DRAWS, ValidationSessions, all_held_out
+from graphfcl.methods.shared.untrained_features import around_rows, leading_vectors, prepare
 from graphfcl.nn import Encoder, GcnRows, GraphInputs, Linear, tensor_of
 from graphfcl.stream import BaseSession, Session
 
@@ -79,6 +84,7 @@ class Anchor(EncoderLearner):
     )
     reference: ClassVar[str] = "this project, docs/anchor.md"
     settings_type: ClassVar[type[Any]] = AnchorSettings
+    earlier_settings: ClassVar[dict[str, Any]] = {"unit_rows": True, "head_share": 0.0}
     lasting_tensors: ClassVar[tuple[str, ...]] = ("network.", "frame.")
     settings: AnchorSettings
     network: AnchorNetwork
@@ -118,22 +124,44 @@ class Anchor(EncoderLearner):
         self.training.run(train, validation, inputs, self.generator, progress, self)
         with torch.no_grad():
             self.known.round_first_layer()
-            self._fix_frame(base, inputs, progress)
-            embeddings = self._embed(inputs)
-            points = self._rows_of(embeddings, inputs, train)
-            self.known.anchors = Anchors.empty().plus(*points, len(base.classes))
+            self._choose_basis(base, inputs, progress)
+            embeddings = self._fix_frame(base, inputs)
+            self.cache.keep_embeddings(base.visible_graph, embeddings)
+            of_train, of_validation = (self._rows_of(embeddings, inputs, part) for part in (train, validation))
+            self.known.anchors = Anchors.empty().plus(*of_train, len(base.classes))
+            if self.settings.head_share > 0:
+                chosen = self.settings
+                start = chosen.temperature * directions_of(self.known.anchors, chosen)
+                steps, rate = chosen.head_steps, chosen.head_rate
+                self.known.head = trained_head(start, of_train, of_validation, steps, rate, progress)
 
-    def _fix_frame(self, base: BaseSession, inputs: GraphInputs, progress: Progress) -> None:
-        features, frame = inputs.visible.features, self.known.frame
-        steps, scales = leading_vectors(inputs, self._rank(features.shape[1]), self.seed)
+    def _forget_training(self) -> None:
+        self.cache.classes_changed()  # the embeddings are those of the trained encoder
+
+    def _choose_basis(self, base: BaseSession, inputs: GraphInputs, progress: Progress) -> None:
+        """B, and on its leading columns the neighbourhood."""
+        frame = self.known.frame
+        steps, scales = leading_vectors(inputs, self._rank(inputs.visible.features.shape[1]), self.seed)
         frame |= {"basis": (steps * scales).to(self.device), "basis.scales": scales.to(self.device)}
-        self.known.neighbourhood = self._choose_neighbourhood(base, inputs, progress)
-        blocks = self._blocks(inputs, None)
-        frame |= {f"centre.{place}": block.mean(dim=0) for place, block in enumerate(blocks)}
+        trial = inputs.raw() @ frame["basis"][:, : self.settings.trial_rank]
+        self.known.neighbourhood = choose_neighbourhood(base, inputs, trial, self.settings, self.seed, progress)
+
+    def _fix_frame(self, base: BaseSession, inputs: GraphInputs) -> torch.Tensor:
+        """Centres, middle and whitening; answers x of all nodes, for which the blocks are made once."""
+        frame, encoder = self.known.frame, self.network.encoder
+        table = block_table(inputs, frame["basis"], self.known.neighbourhood.hops, encoder(encoder.rows(inputs, None)))
+        rank = frame["basis"].shape[1]
+        widths = [rank, rank, table.shape[1] - 2 * rank]
+        frame |= {f"centre.{place}": means for place, means in enumerate(column_means(table).split(widths))}
         rows = torch.from_numpy(inputs.visible.rows(base.train)).to(self.device)
+        vectors = joined(list(table[rows].split(widths, dim=1)), frame, self._weights())
         labels = tensor_of(base.train_labels, self.device)
-        middle, root = whitening(self._joined(blocks)[rows], labels, len(base.classes), self.settings.shrinkage)
+        middle, root = whitening(vectors, labels, len(base.classes), self.settings.shrinkage)
         frame |= {"middle": middle, "whitening": root.half().float()}
+        return points_of_table(table, frame, self._weights())
+
+    def _weights(self) -> tuple[float, float, float]:
+        return self.settings.raw_weight, self.known.neighbourhood.hop_weight, self.settings.encoder_weight
 
     def _rank(self, width: int) -> int:
         """Columns of the basis: as many as asked for, or as the bytes allow."""
@@ -143,71 +171,30 @@ class Anchor(EncoderLearner):
             rank -= 16
         return rank
 
-    def _choose_neighbourhood(self, base: BaseSession, inputs: GraphInputs, progress: Progress) -> Neighbourhood:
-        """Held-out classes arrive in validation sessions, on the blocks that no label touched."""
-        candidates = self.settings.neighbourhoods()
-        # No label touched these blocks, so every pseudo-novel class can stand for a novel one.
-        validation = ValidationSessions.draw(all_held_out(base), self.seed)
-        if len(candidates) == 1 or not validation.has_new_classes:
-            return candidates[0]
-        raw, scores = inputs.raw() @ self.known.frame["basis"], list[float]()
-        for candidate in candidates:
-            scores.append(self._try(candidate, inputs, raw, validation))
-            progress.step("choosing hops", len(scores), len(candidates), score=max(scores))
-        best = int(np.argmax(scores))
-        return candidates[best if scores[best] > scores[0] + self.settings.margin else 0]
-
-    def _try(self, how: Neighbourhood, inputs: GraphInputs, raw: torch.Tensor, validation: ValidationSessions) -> float:
-        """The score of validation sessions with the two blocks that know no label."""
-        chosen = self.settings
-        blocks = [block - block.mean(dim=0) for block in (raw, propagated(inputs, raw, how.hops))]
-        weights = (chosen.raw_weight, how.hop_weight)
-        joined = torch.cat([weight * unit_rows(block) for weight, block in zip(weights, blocks, strict=True)], dim=1)
-        nodes, labels = validation.train
-        rows = torch.from_numpy(inputs.visible.rows(nodes)).to(self.device)
-        columns = tensor_of(labels, self.device)
-        middle, root = whitening(joined[rows], columns, validation.known_count, chosen.shrinkage)
-        embeddings = unit_rows((joined - middle) @ root).half()
-        before = Anchors.empty().plus(embeddings[rows], columns, validation.known_count)
-        asked, around, found = inputs.visible.rows(validation.asked[0]), Surroundings(inputs, how), []
-        for draw in range(min(STEP_DRAWS, len(validation.supports))):
-            alone = validation.only(draw)
-            *_, last = alone.sessions()
-            labelled = (last.supports, last.support_classes)
-            after = before.plus(*self._rows_of(embeddings, inputs, labelled), last.class_count)
-            posterior, _ = after.transduced(embeddings, around, chosen)
-            found.append(alone.score_of(posterior.argmax(dim=1).cpu().numpy()[asked]))
-        return float(np.mean(found))
-
     # From a graph to x(v)
 
     def _make_inputs(self, visible: VisibleGraph, *, sparing: bool = False) -> GraphInputs:
-        return GraphInputs(visible.with_features(prepare(visible.features, self.seed)), self.device, sparing=sparing)
+        unit = self.settings.unit_rows
+        words = not isinstance(visible.features, np.ndarray)
+        features = prepare(visible.features, self.seed, unit=words if unit is None else unit)
+        return GraphInputs(visible.with_features(features), self.device, sparing=sparing)
 
-    def _blocks(self, inputs: GraphInputs, rows: np.ndarray | None) -> list[torch.Tensor]:
-        """XB, ÂÂXB and Z of all nodes, or of some: then only their neighbourhoods are read."""
-        basis, encoder, hops = self.known.frame["basis"], self.network.encoder, self.known.neighbourhood.hops
+    def _blocks(self, inputs: GraphInputs, rows: np.ndarray) -> list[torch.Tensor]:
+        """XB, ÂÂXB and Z of some nodes; only their neighbourhoods are read."""
+        basis, encoder = self.known.frame["basis"], self.network.encoder
         near: GcnRows = encoder.rows(inputs, rows)
-        if rows is None:
-            raw = inputs.raw() @ basis
-            return [raw, propagated(inputs, raw, hops), encoder(near)]
-        around = around_rows(inputs.visible, rows, hops, basis, near)
-        return [inputs.raw(rows) @ basis, around, encoder(near)]
-
-    def _joined(self, blocks: list[torch.Tensor]) -> torch.Tensor:
-        """f(v): the blocks side by side, each centred, of unit length, and weighted."""
-        chosen = self.settings
-        weights = (chosen.raw_weight, self.known.neighbourhood.hop_weight, chosen.encoder_weight)
-        parts = [
-            weight * unit_rows(block - self.known.frame[f"centre.{place}"])
-            for place, (block, weight) in enumerate(zip(blocks, weights, strict=True))
-        ]
-        return torch.cat(parts, dim=1)
+        around = around_rows(inputs.visible, rows, self.known.neighbourhood.hops, basis, near)
+        # Rounded as in a table of all nodes.
+        return [block.to(block_type(inputs)).float() for block in (inputs.raw(rows) @ basis, around, encoder(near))]
 
     def _embed(self, inputs: GraphInputs, rows: np.ndarray | None = None) -> torch.Tensor:
         """x(v) in 16 bits: what a node is known by."""
-        frame = self.known.frame
-        return unit_rows((self._joined(self._blocks(inputs, rows)) - frame["middle"]) @ frame["whitening"]).half()
+        frame, encoder = self.known.frame, self.network.encoder
+        if rows is not None:
+            return points(joined(self._blocks(inputs, rows), frame, self._weights()), frame)
+        codes = encoder(encoder.rows(inputs, None))
+        table = block_table(inputs, frame["basis"], self.known.neighbourhood.hops, codes)
+        return points_of_table(table, frame, self._weights())
 
     def vectors_to_draw(self, visible: VisibleGraph, nodes: np.ndarray) -> np.ndarray | None:
         with torch.no_grad():
@@ -250,6 +237,7 @@ class Anchor(EncoderLearner):
     def _score_all(self, inputs: GraphInputs) -> torch.Tensor:
         embeddings, anchors = self._embeddings(inputs), self.known.anchors
         posterior, _ = anchors.transduced(embeddings, Surroundings(inputs, self.known.neighbourhood), self.settings)
+        posterior = shared_out(posterior, embeddings, self.known.head, self.settings.head_share)
         # How near a node is to any class by the sums alone: the same for all its classes, so it changes no probability,
         # but it tells nodes of unknown classes, which the rounds would hide.
         near = torch.logsumexp(anchors.logits(embeddings, self.settings), dim=1, keepdim=True)
@@ -283,16 +271,18 @@ class Anchor(EncoderLearner):
         surroundings = Surroundings(inputs, how)
         posterior, directions = anchors.transduced(embeddings, surroundings, self.settings)
         logits = self.settings.temperature * embeddings.float() @ directions.T
+        answer = shared_out(posterior, embeddings, self.known.head, self.settings.head_share)
         blocks = self._blocks(inputs, np.array([row]))
         evidence = Evidence(
             visible=visible,
             prepared=inputs.visible,
             surroundings=surroundings,
             posterior=posterior,
+            answer=answer,
             own=torch.softmax(logits.masked_fill(~(anchors.counts > 0), -torch.inf), dim=1),
             directions=directions,
             blocks=blocks,
-            joined=self._joined(blocks)[0],
+            joined=joined(blocks, self.known.frame, self._weights())[0],
             frame=self.known.frame,
             temperature=self.settings.temperature,
             weights=(self.settings.raw_weight, how.hop_weight),

@@ -43,8 +43,16 @@ class AnchorSettings(EncoderSettings):
     """Columns of the basis B at most."""
     raw_weight: float = 1.0
     """Weight of a node's own features (a₀)."""
-    encoder_weight: float = 0.7
+    encoder_weight: float = 0.35
     """Weight of the encoder's output (a_z)."""
+    unit_rows: bool | None = None
+    """Rows of features have unit length; by default words have it, and numbers keep the length of theirs."""
+    head_share: float = 0.5
+    """Say of the head that is trained on session 0 among the classes of session 0 (γ); 0 trains none."""
+    head_steps: int = 300
+    """Steps of its training at most."""
+    head_rate: float = 0.01
+    """Adam's rate in its training."""
     shrinkage: float = 0.3
     """How far the covariance is drawn to a multiple of the identity (ρ)."""
     temperature: float = 30.0
@@ -61,6 +69,8 @@ class AnchorSettings(EncoderSettings):
         (0.1, 2, 0.0, 3, 0.0),
     )
     """(hop_weight, hops, smoothing, smoothing_steps, links) that validation sessions choose from."""
+    trial_rank: int = 256
+    """Columns of the basis, the leading ones, on which candidates are tried."""
     margin: float = 0.01
     """By how much another candidate than the first must be better."""
     hop_weight: float | None = None
@@ -76,12 +86,14 @@ class AnchorSettings(EncoderSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("rank", "smoothing_steps", "hops"):
+        for name in ("rank", "smoothing_steps", "hops", "trial_rank"):
             require_range(name, getattr(self, name), least=1)
         for name in ("raw_weight", "encoder_weight", "hop_weight", "rounds", "margin", "length_prior", "links"):
             require_range(name, getattr(self, name), least=0)
-        for name in ("shrinkage", "temperature"):
+        for name in ("shrinkage", "temperature", "head_rate"):
             require_range(name, getattr(self, name), above=0)
+        require_range("head_steps", self.head_steps, least=0)
+        require_range("head_share", self.head_share, least=0, below=1)
         require_range("smoothing", self.smoothing, least=0, below=1)
         if any(len(candidate) not in (4, 5) for candidate in self.candidates):
             raise InputError("candidates: each is five numbers, (hop_weight, hops, smoothing, smoothing_steps, links).")

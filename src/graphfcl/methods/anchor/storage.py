@@ -17,13 +17,14 @@ FIRST_LAYER = "network.encoder.first.weight"
 class AnchorKnowledge(Part):
     """What ANCHOR knows besides its encoder.
 
-    frame: what session 0 fixed: basis, centres, middle, whitening. anchors: class sums. neighbourhood: what validation
-    sessions chose. first_layer: answers the encoder's first weights, which are stored in 8 bits once the frame is
-    fixed.
+    frame: what session 0 fixed: basis, centres, middle, whitening. head: (M, D) weights of the head on session 0, in 16
+    bits. anchors: class sums. neighbourhood: what validation sessions chose. first_layer: answers the encoder's first
+    weights, which are stored in 8 bits once the frame is fixed.
     """
 
     def __init__(self, neighbourhood: Neighbourhood, first_layer: Callable[[], torch.Tensor]) -> None:
         self.frame: Tensors = {}
+        self.head = torch.zeros(0, 0, dtype=torch.float16)
         self.anchors = Anchors.empty()
         self.neighbourhood = neighbourhood
         self._first_layer = first_layer
@@ -40,11 +41,15 @@ class AnchorKnowledge(Part):
         return "whitening" in self.frame
 
     def _stored_frame(self) -> Tensors:
-        """The basis in 8 bits, of the symmetric root the upper half in 16."""
+        """The basis in 8 bits, of the root, which is triangular or symmetric, the upper half in 16."""
         frame = {name: tensor.cpu() for name, tensor in self.frame.items()}
-        rows, columns = torch.triu_indices(*frame["whitening"].shape)
-        steps = (frame["basis"] / frame["basis.scales"]).round().to(torch.int8)
-        return {**frame, "basis": steps, "whitening": frame["whitening"][rows, columns].half()}
+        root = frame.pop("whitening")
+        rows, columns = torch.triu_indices(*root.shape)
+        triangular = not bool(root.tril(-1).any())
+        frame["root" if triangular else "whitening"] = root[rows, columns].half()
+        if len(self.head):
+            frame["head"] = self.head.cpu()
+        return {**frame, "basis": (frame["basis"] / frame["basis.scales"]).round().to(torch.int8)}
 
     def chosen(self) -> dict[str, Any]:
         return self.neighbourhood._asdict()
@@ -82,5 +87,9 @@ class AnchorKnowledge(Part):
             else:  # it was once stored in 16 bits
                 self.round_first_layer()
             self.frame["basis"] = self.frame["basis"].float() * self.frame["basis.scales"]
-            self.frame["whitening"] = symmetric(self.frame["whitening"].float())
+            if "root" in self.frame:
+                self.frame["whitening"] = symmetric(self.frame.pop("root").float()).triu()
+            else:  # it was once symmetric
+                self.frame["whitening"] = symmetric(self.frame["whitening"].float())
+        self.head = self.frame.pop("head", self.head[:0])
         self.anchors = Anchors.load(tensors, device)

@@ -169,7 +169,7 @@ class EncoderLearner(Learner):
     def _refuse_chance(self, base: BaseSession) -> None:
         """A collapsed encoder puts every node in one place; its table would look like a result."""
         count = len(base.classes)
-        self.cache.weights_changed()  # asked while it was trained, it had other weights
+        self._forget_training()
         found = self.scores(base.visible_graph, base.validation)[:, :count].argmax(axis=1)
         accuracy = balanced_accuracy(confusion_matrix(base.validation_labels, found, count))
         sizes = np.bincount(base.validation_labels, minlength=count).clip(min=1)
@@ -181,6 +181,10 @@ class EncoderLearner(Learner):
                 "better than chance: the encoder collapsed, or neither features nor edges tell the classes apart; try "
                 "another seed, a smaller learning rate, or last_relu=False."
             )
+
+    def _forget_training(self) -> None:
+        """Drop what was computed while the learner was trained, with other weights."""
+        self.cache.weights_changed()
 
     # Incremental sessions, scores and embeddings
 

@@ -12,6 +12,7 @@ from graphfcl.nn.sparse import SparseMatrix
 
 AGGREGATE_FIRST_UP_TO = 256  # rows whose surroundings are added up before they are projected
 ITERATIONS = 4  # of the subspace
+LONGEST = 10.0  # times the usual length of a standardised row at which rows that keep their length are cut
 WIDEST = 16_384  # feature columns above which a seeded sign hash folds them together
 
 
@@ -112,23 +113,34 @@ def around_rows(
     return torch.from_numpy(values).to(basis.device)
 
 
-def prepare(features: Features, seed: int) -> Features:
-    """Rows of unit length; more than ``WIDEST`` columns are folded together by a seeded sign hash."""
+def prepare(features: Features, seed: int, *, unit: bool = True) -> Features:
+    """Rows of unit length; more than ``WIDEST`` columns are folded together by a seeded sign hash.
+
+    unit: if false, rows keep their length, in units of the root of their width, and are cut at ``LONGEST`` of them.
+    """
     if features.shape[1] == 0:
         return np.ones((features.shape[0], 1), dtype=np.float32)
     if features.shape[1] > WIDEST:
         features = features @ _folding(features.shape[1], seed)
+    length = _lengths(features) if unit else np.maximum(np.sqrt(features.shape[1]), _lengths(features) / LONGEST)
+    length = np.maximum(length, 1e-8).astype(np.float32)
     if isinstance(features, np.ndarray):
-        length = np.linalg.norm(features, axis=1, keepdims=True)
-        return (features / np.maximum(length, 1e-8)).astype(np.float32)
+        return (features / length[:, None]).astype(np.float32)
+    features = sparse.csr_array(features)
+    data = features.data.astype(np.float32) / np.repeat(length, np.diff(features.indptr))
+    return sparse.csr_array((data, features.indices, features.indptr), shape=features.shape)
+
+
+def _lengths(features: Features) -> np.ndarray:
+    """(n,) of the rows."""
+    if isinstance(features, np.ndarray):
+        return np.linalg.norm(features, axis=1)
     features = sparse.csr_array(features)
     counts = np.diff(features.indptr)
     squares = np.zeros(features.shape[0])
     if features.nnz:
         squares[counts > 0] = np.add.reduceat(features.data.astype(np.float64) ** 2, features.indptr[:-1][counts > 0])
-    length = np.maximum(np.sqrt(squares), 1e-8).astype(np.float32)
-    data = features.data.astype(np.float32) / np.repeat(length, counts)
-    return sparse.csr_array((data, features.indices, features.indptr), shape=features.shape)
+    return np.sqrt(squares)
 
 
 def _folding(width: int, seed: int) -> sparse.csr_array:
