@@ -3,7 +3,17 @@
 import importlib
 import sys
 
-BENCHMARKS = ("load", "visible_graph", "sparse_products", "episode", "threads", "whole_run", "methods", "production")
+BENCHMARKS = (
+    "load",
+    "visible_graph",
+    "sparse_products",
+    "episode",
+    "threads",
+    "anchor_table",
+    "whole_run",
+    "methods",
+    "production",
+)
 
 
 def main(names: list[str]) -> None:

@@ -1,7 +1,8 @@
 """Which neighbourhood a run takes: validation sessions choose one of the candidates.
 
 They are tried on the two blocks that no label ever touched, so that every pseudo-novel class can stand for a novel one:
-the encoder has seen all of them. The leading columns of the blocks tell the candidates apart as all columns do.
+the encoder has seen all of them. The leading half of the columns tells the candidates apart as all of them do; with
+fewer a node's own features say less, and candidates that look far gain.
 """
 
 import numpy as np

@@ -69,7 +69,7 @@ class AnchorSettings(EncoderSettings):
         (0.1, 2, 0.0, 3, 0.0),
     )
     """(hop_weight, hops, smoothing, smoothing_steps, links) that validation sessions choose from."""
-    trial_rank: int = 256
+    trial_rank: int = 512
     """Columns of the basis, the leading ones, on which candidates are tried."""
     margin: float = 0.01
     """By how much another candidate than the first must be better."""
