@@ -14,7 +14,7 @@ from graphfcl.graph import write_npz
 # about 650 of 4,973 words in each row
 WIDE = SyntheticSettings(nodes=2_405, edges=12_000, features=4_973, classes=19, words=760, signal=0.1)
 FEWEST, MOST = 2, 14  # cells at a time
-# Nothing to choose and few sessions; the basis, which numpy's BLAS computes, is the same.
+# Nothing to choose, few sessions and a narrow basis, which numpy's BLAS still computes.
 SHORT = {"rank": 256, "hop_weight": 2.0, "hops": 2, "smoothing": 0.7, "smoothing_steps": 3, "links": 0.0}
 
 

@@ -40,6 +40,17 @@ def test_any_method_can_be_behind_it(name: str) -> None:
     assert set(model.predict()) <= set(model.classes_)
 
 
+def test_two_classes_of_session_0_that_are_merged_are_one() -> None:
+    """The head that was trained to tell them apart is trained again."""
+    model = fitted("anchor", head_share=0.5)
+    before = model.predict(members("class-00"))
+    assert (before == "class-00").mean() > 0.8
+    model.merge("class-00", "class-01")
+    assert (model.predict(members("class-00")) == "class-01").mean() > 0.8
+    assert (model.predict(members("class-01")) == "class-01").mean() > 0.8
+    assert model.history[-1]["exact"]
+
+
 def test_learning_needs_no_forward_pass_and_asking_none(
     model: GraphClassifier, monkeypatch: pytest.MonkeyPatch
 ) -> None:

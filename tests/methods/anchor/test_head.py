@@ -8,7 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graphfcl.methods.anchor.head import shared_out, trained_head
+from graphfcl.methods.anchor.head import retrained_head, shared_out, trained_head
 from graphfcl.methods.learner import SILENT
 
 
@@ -72,8 +72,10 @@ def test_the_head_learns_what_means_cannot_tell() -> None:
     train, validation = (values[:400].half(), labels[:400]), (values[400:].half(), labels[400:])
     start = torch.zeros(2, 3)
     start[:, 0] = 1.0  # the rule of the means knows only the first axis
-    weight = trained_head(start, train, validation, 200, 0.05, SILENT)
+    weight, steps = trained_head(start, train, validation, 200, 0.05, SILENT)
     assert weight.dtype == torch.float16
+    assert steps > 0
+    np.testing.assert_array_equal(retrained_head(start, train, steps, 0.05), weight)
 
     def accuracy(rule: torch.Tensor) -> float:
         return float(((validation[0].float() @ rule.float().T).argmax(dim=1) == validation[1]).float().mean())
@@ -86,4 +88,17 @@ def test_no_step_leaves_the_rule_of_the_means() -> None:
     points, _ = drawn(1)
     labelled = (points.half(), torch.arange(12) % 3)
     start = torch.randn(3, 4, generator=torch.Generator().manual_seed(0))
-    np.testing.assert_array_equal(trained_head(start, labelled, labelled, 0, 0.01, SILENT), start.half())
+    weight, steps = trained_head(start, labelled, labelled, 0, 0.01, SILENT)
+    np.testing.assert_array_equal(weight, start.half())
+    assert steps == 0
+
+
+@pytest.mark.parametrize("most", [3, 7])
+def test_the_last_steps_count_too(most: int) -> None:
+    points, _ = drawn(1, nodes=60)
+    labels = points[:, :3].argmax(dim=1)
+    weight, steps = trained_head(
+        torch.zeros(3, 4), (points.half(), labels), (points.half(), labels), most, 0.01, SILENT
+    )
+    assert 0 < steps <= most
+    assert weight.any()

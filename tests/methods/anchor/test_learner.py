@@ -370,3 +370,96 @@ def test_what_links_add_is_the_evidence_of_the_neighbours() -> None:
         row = int(visible.rows(np.array([node]))[0])
         added = sum(adds for *_, adds in found.neighbours)
         assert added == pytest.approx(float(evidence[row, first] - evidence[row, second]), rel=1e-3, abs=1e-4)
+
+
+def test_a_learner_that_was_saved_and_loaded_is_the_same_to_the_last_digit(learner: Anchor) -> None:
+    visible = stream_of().base.visible_graph
+    again = find_method("anchor").make(QUICK, seed=0)
+    again.load_state(learner.state())
+    np.testing.assert_array_equal(again.embeddings(visible), learner.embeddings(visible))
+    np.testing.assert_array_equal(again.scores(visible, visible.nodes), learner.scores(visible, visible.nodes))
+
+
+def test_the_same_labels_again_give_the_same_head(learner: Anchor) -> None:
+    """As unlearning and merging do it in production: sums and head are made again from labelled nodes."""
+    stream = stream_of()
+    base, none = stream.base, np.zeros(0, dtype=np.int64)
+    fresh = find_method("anchor").make(QUICK, seed=0)
+    assert isinstance(fresh, Anchor)
+    fresh.load_state(learner.state())
+    fresh.restate(base.visible_graph, (base.train, base.train_labels), (none, none))
+    np.testing.assert_array_equal(fresh.known.head, learner.known.head)
+
+
+def test_hardly_any_shrinkage_is_no_error() -> None:
+    stream = stream_of()
+    thin = find_method("anchor").make({**QUICK, "rank": 128, "shrinkage": 1e-12}, seed=0)
+    thin.fit(stream.base)
+    found = thin.scores(stream.base.visible_graph, stream.base.validation)
+    assert np.isfinite(found).all()
+
+
+def test_an_explanation_of_a_new_class_against_one_of_session_0_adds_up() -> None:
+    stream = stream_of()
+    made = find_method("anchor").make(QUICK, seed=0)
+    assert isinstance(made, Anchor)
+    made.fit(stream.base)
+    many = len(stream.base.classes)
+    for number in (1, 2):
+        made.learn(stream.session(number))
+    visible = stream.visible_graph(2)
+    table = torch.from_numpy(made.embeddings(visible))
+    around = Surroundings(made.cache.inputs(visible), made.known.neighbourhood)
+    posterior, directions = made.known.anchors.transduced(table, around, made.settings)
+    answer = shared_out(posterior, table, made.known.head, made.settings.head_share)
+    first, second = answer.topk(2, dim=1).indices.T
+    mixed = np.flatnonzero(((first < many) != (second < many)).numpy())[:4]
+    assert mixed.size
+    for row in mixed.tolist():
+        found = made.explain(visible, int(visible.nodes[row]))
+        assert found is not None
+        (a, _), (b, _) = found.classes[:2]
+        said = torch.log(answer[row] / posterior[row])
+        logits = float(made.settings.temperature * table[row].float() @ (directions[a] - directions[b]))
+        assert sum(found.blocks.values()) == pytest.approx(logits + float(said[a] - said[b]), rel=0.01, abs=0.05)
+        new = a if a >= many else b
+        assert said[new] == 0
+
+
+@pytest.mark.parametrize("unit", [True, None])
+def test_a_dense_state_of_the_first_edition_keeps_its_unit_rows(unit: bool | None) -> None:
+    """Its settings name neither unit rows nor a head, and its root is symmetric."""
+    graph, _ = load_dataset("synthetic:nodes=600,edges=1800,classes=8,features=30,kind=dense,signal=1.0")
+    stream = make_stream(graph, Protocol(base=3, pseudo_novel=2, way=1, shot=5), seed=0)
+    then = {**QUICK, "unit_rows": True, "head_share": 0.0}
+    first = find_method("anchor").make(then, seed=0)
+    assert isinstance(first, Anchor)
+    first.fit(stream.base)
+    root = first.known.frame["whitening"]
+    values, vectors = torch.linalg.eigh((root @ root.T).double())
+    first.known.frame["whitening"] = ((vectors * values.sqrt()) @ vectors.T).float().half().float()
+    first.cache.weights_changed()
+    visible = stream.base.visible_graph
+    expected = first.scores(visible, visible.nodes)
+    state = first.state()
+    assert "frame.whitening" in state.tensors
+    names = ("unit_rows", "head_share", "head_steps", "head_rate", "trial_rank")
+    state.values["settings"] = {key: value for key, value in state.values["settings"].items() if key not in names}
+    again = find_method("anchor").make({**QUICK, **({"unit_rows": unit} if unit is None else then)}, seed=0)
+    if unit is None:
+        with pytest.raises(InputError, match="settings"):
+            again.load_state(state)
+        return
+    again.load_state(state)
+    np.testing.assert_allclose(again.scores(visible, visible.nodes), expected, rtol=1e-3, atol=1e-3)
+
+
+def test_one_candidate_or_no_pseudo_novel_class_leaves_nothing_to_choose() -> None:
+    only = find_method("anchor").make({**QUICK, "candidates": ((0.5, 2, 0.3, 3, 0.0),)}, seed=0)
+    only.fit(stream_of().base)
+    assert only.chosen()["hop_weight"] == 0.5
+    graph = load_dataset(GRAPH)[0]
+    stream = make_stream(graph, Protocol(base=6, pseudo_novel=0, way=1, shot=5), seed=0)
+    plain = find_method("anchor").make(QUICK, seed=0)
+    plain.fit(stream.base)
+    assert plain.chosen()["hop_weight"] == 2.0

@@ -11,7 +11,7 @@ import torch
 from graphfcl.methods.anchor.class_sums import Anchors, whitening
 from graphfcl.methods.anchor.neighbours import Surroundings
 from graphfcl.methods.anchor.settings import AnchorSettings, Neighbourhood
-from graphfcl.methods.anchor.vectors import joined, points
+from graphfcl.methods.anchor.vectors import block_type, joined_rows, points_of_table
 from graphfcl.methods.learner import Labelled, Progress
 from graphfcl.methods.shared.untrained_features import propagated
 from graphfcl.methods.shared.validation_sessions import STEP_DRAWS, ValidationSessions, all_held_out
@@ -27,11 +27,13 @@ def choose_neighbourhood(
     validation = ValidationSessions.draw(all_held_out(base), seed)
     if len(candidates) == 1 or not validation.has_new_classes:
         return candidates[0]
-    around = {hops: propagated(inputs, own, hops) for hops in {candidate.hops for candidate in candidates}}
-    scores: list[float] = []
-    for candidate in candidates:
-        scores.append(_try(candidate, inputs, [own, around[candidate.hops]], validation, settings))
-        progress.step("choosing hops", len(scores), len(candidates), score=max(scores))
+    scores, tried = np.zeros(len(candidates)), 0
+    for hops in sorted({candidate.hops for candidate in candidates}):
+        around = propagated(inputs, own, hops)
+        for place, candidate in enumerate(candidates):
+            if candidate.hops == hops:
+                scores[place], tried = _try(candidate, inputs, (own, around), validation, settings), tried + 1
+                progress.step("choosing hops", tried, len(candidates), score=float(scores.max()))
     best = int(np.argmax(scores))
     return candidates[best if scores[best] > scores[0] + settings.margin else 0]
 
@@ -39,7 +41,7 @@ def choose_neighbourhood(
 def _try(
     how: Neighbourhood,
     inputs: GraphInputs,
-    blocks: list[torch.Tensor],
+    blocks: tuple[torch.Tensor, torch.Tensor],
     validation: ValidationSessions,
     settings: AnchorSettings,
 ) -> float:
@@ -50,10 +52,14 @@ def _try(
         return rows, tensor_of(labelled[1], inputs.device)
 
     frame = {f"centre.{place}": block.mean(dim=0) for place, block in enumerate(blocks)}
-    vectors = joined(blocks, frame, (settings.raw_weight, how.hop_weight))
+    table, weights = (
+        torch.cat([block.to(block_type(inputs)) for block in blocks], dim=1),
+        (settings.raw_weight, how.hop_weight),
+    )
     rows, columns = on_device(validation.train)
-    middle, root = whitening(vectors[rows], columns, validation.known_count, settings.shrinkage)
-    embeddings = points(vectors, {"middle": middle, "whitening": root})
+    vectors = joined_rows(table, rows, frame, weights)
+    frame["middle"], frame["whitening"] = whitening(vectors, columns, validation.known_count, settings.shrinkage)
+    embeddings = points_of_table(table, frame, weights)
     before = Anchors.empty().plus(embeddings[rows], columns, validation.known_count)
     asked, around, found = inputs.visible.rows(validation.asked[0]), Surroundings(inputs, how), []
     for draw in range(min(STEP_DRAWS, len(validation.supports))):

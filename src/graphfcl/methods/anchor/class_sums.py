@@ -8,7 +8,6 @@ import torch
 from graphfcl.methods.anchor.neighbours import Surroundings
 
 LARGEST = 1e4  # entry of a root, so that 16 bits hold it
-LEAST_SHRINKAGE = 1e-6  # with less the decomposition may fail
 CHUNK = 16_384  # rows that are turned from 16 into 32 bits at a time
 MIN_LABELS_FOR_LENGTH = 20  # from so many on a class tells how long means are
 
@@ -45,10 +44,14 @@ def whitening(
     one = torch.eye(size, dtype=torch.float64, device=points.device)
     if not trace > 0:
         within, trace = one, float(size)
-    lower = torch.linalg.cholesky(within + max(shrinkage, LEAST_SHRINKAGE) * trace / size * one)
+    lower, failed = torch.linalg.cholesky_ex(within + shrinkage * trace / size * one)
+    while int(failed):  # so little shrinkage is lost in the rounding of S_w
+        shrinkage *= 10
+        lower, failed = torch.linalg.cholesky_ex(within + shrinkage * trace / size * one)
     root = torch.linalg.solve_triangular(lower.T, one, upper=True)
     root = root / (root.abs().max() / LARGEST).clamp(min=1)  # vectors are made of unit length afterwards
-    return means[present].mean(dim=0).float(), root.float()
+    # In the order in which it is read from a file: products of another one differ in their last digits.
+    return means[present].mean(dim=0).float(), root.float().contiguous()
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +81,11 @@ class Anchors:
 
     def logits(self, points: torch.Tensor, settings: Any) -> torch.Tensor:
         """(n, C) T x·μ_c/ℓ_c by the sums alone; −∞ for a class without a label."""
-        return _logits(points, _directions(self._means(), self.counts, settings), self.counts, settings.temperature)
+        return _logits(points, self.directions(settings), self.counts, settings.temperature)
+
+    def directions(self, settings: Any) -> torch.Tensor:
+        """(C, D) μ_c/ℓ_c by the sums alone."""
+        return _directions(self._means(), self.counts, settings)
 
     def _means(self) -> torch.Tensor:
         return self.sums / self.counts.clamp(min=1e-6)[:, None]
@@ -91,7 +98,7 @@ class Anchors:
 
         embeddings: (n, D) x of all visible nodes. A class without a label takes no part.
         """
-        directions = _directions(self._means(), self.counts, settings)
+        directions = self.directions(settings)
         posterior = around.posterior(_logits(embeddings, directions, self.counts, settings.temperature), None)
         for _ in range(settings.rounds):
             found = torch.zeros_like(self.sums)
@@ -110,11 +117,6 @@ class Anchors:
     @classmethod
     def load(cls, tensors: dict[str, torch.Tensor], device: torch.device) -> "Anchors":
         return cls(tensors["anchors.sums"].to(device), tensors["anchors.counts"].to(device))
-
-
-def directions_of(anchors: Anchors, settings: Any) -> torch.Tensor:
-    """(C, D) μ_c/ℓ_c by the sums alone."""
-    return _directions(anchors._means(), anchors.counts, settings)
 
 
 def _directions(means: torch.Tensor, weights: torch.Tensor, settings: Any) -> torch.Tensor:

@@ -2,8 +2,10 @@
 
 Classes with hundreds of labels deserve more than a mean. A linear softmax head on x, h(v) = softmax(W x(v)), starts as
 the rule of the means, W_c = T μ_c/ℓ_c, and is trained on the train nodes of session 0, every class counting the same,
-until its balanced accuracy on the validation nodes falls. It never decides between a class of session 0 and a new one,
-of which it knows nothing. With M the classes of session 0 and P what means and neighbours say::
+until its balanced accuracy on the validation nodes gets no better. It knows nothing of new classes, so what they have
+stays as it is, and so does what the classes of session 0 have together; the head says how they share it. A head that is
+surer than the means makes the first of them larger, and some nodes go from a new class to it. With M the classes of
+session 0 and P what means and neighbours say::
 
     P'_c = P_M · q_c / Σ_M q,   q_c = P_c^(1−γ) h_c^γ   for c in M,   P_M = Σ_M P;      P'_c = P_c for new classes
 """
@@ -36,28 +38,45 @@ class Head(nn.Module):
 
 def trained_head(
     start: torch.Tensor, train: LabelledPoints, validation: LabelledPoints, steps: int, rate: float, progress: Progress
-) -> torch.Tensor:
-    """(M, D) W in 16 bits, full-batch from ``start``; the best at a check, the start included.
+) -> tuple[torch.Tensor, int]:
+    """(M, D) W in 16 bits and the number of steps it took: the best at a check, the start included.
 
-    train, validation: (n, D) points and (n,) columns.
+    Full-batch from ``start``. train, validation: (n, D) points and (n,) columns.
     """
-    head, loss = Head(start), class_balanced(cross_entropies)
-    optimiser, stopping = make_adam(head.parameters(), rate, 0.0), EarlyStopping(PATIENCE)
-    points, labels = train[0].float(), train[1]
+    training, stopping, done = HeadTraining(start, train, rate), EarlyStopping(PATIENCE), 0
     asked = validation[0].float()
-    for step in range(0, steps + 1, STEPS_BETWEEN_CHECKS):
-        score = _balanced_accuracy(head, asked, validation[1])
-        progress.step("head", step, steps, score=score)
-        if stopping.check(score, step, head) or step >= steps:
-            break
+    while True:
+        score = _balanced_accuracy(training.head, asked, validation[1])
+        progress.step("head", done, steps, score=score)
+        if stopping.check(score, done, training.head) or done >= steps:
+            return stopping.weights["weight"].to(start.device).half(), stopping.step
+        training.run(min(STEPS_BETWEEN_CHECKS, steps - done))
+        done = min(done + STEPS_BETWEEN_CHECKS, steps)
+
+
+def retrained_head(start: torch.Tensor, train: LabelledPoints, steps: int, rate: float) -> torch.Tensor:
+    """(M, D) W in 16 bits after so many steps: session 0 again with other labels."""
+    training = HeadTraining(start, train, rate)
+    training.run(steps)
+    return training.head.weight.detach().half()
+
+
+class HeadTraining:
+    """The head and its full-batch steps, every class with a label counting the same."""
+
+    def __init__(self, start: torch.Tensor, train: LabelledPoints, rate: float) -> None:
+        self.head, self.loss = Head(start), class_balanced(cross_entropies)
+        self.points, self.labels = train[0].float(), train[1]
+        self.optimiser = make_adam(self.head.parameters(), rate, 0.0)
+
+    def run(self, steps: int) -> None:
         with torch.enable_grad():
-            for _ in range(min(STEPS_BETWEEN_CHECKS, steps - step)):
-                optimiser.zero_grad(set_to_none=True)
-                value = loss(head(points), labels)
+            for step in range(steps):
+                self.optimiser.zero_grad(set_to_none=True)
+                value = self.loss(self.head(self.points), self.labels)
                 value.backward()
-                optimiser.step()
-        check_finite(value, "head", step)
-    return stopping.weights["weight"].to(start.device).half()
+                self.optimiser.step()
+                check_finite(value, "head", step)
 
 
 @torch.no_grad()

@@ -45,13 +45,21 @@ from torch import nn
 
 from graphfcl.graph import VisibleGraph
 from graphfcl.methods.anchor.choosing import choose_neighbourhood
-from graphfcl.methods.anchor.class_sums import Anchors, directions_of, whitening
+from graphfcl.methods.anchor.class_sums import Anchors, whitening
 from graphfcl.methods.anchor.explanation import Evidence, explained
-from graphfcl.methods.anchor.head import shared_out, trained_head
+from graphfcl.methods.anchor.head import retrained_head, shared_out, trained_head
 from graphfcl.methods.anchor.neighbours import Surroundings
 from graphfcl.methods.anchor.settings import AnchorSettings, Neighbourhood
 from graphfcl.methods.anchor.storage import FIRST_LAYER, AnchorKnowledge
-from graphfcl.methods.anchor.vectors import block_table, block_type, column_means, joined, points, points_of_table
+from graphfcl.methods.anchor.vectors import (
+    block_table,
+    block_type,
+    column_means,
+    joined,
+    joined_rows,
+    points,
+    points_of_table,
+)
 from graphfcl.methods.bases.encoder_learner import EncoderLearner, Stage
 from graphfcl.methods.learner import EncoderStore, Explanation, Labelled, LearnerState, Progress
 from graphfcl.methods.shared.parts import Part
@@ -130,10 +138,13 @@ class Anchor(EncoderLearner):
             of_train, of_validation = (self._rows_of(embeddings, inputs, part) for part in (train, validation))
             self.known.anchors = Anchors.empty().plus(*of_train, len(base.classes))
             if self.settings.head_share > 0:
-                chosen = self.settings
-                start = chosen.temperature * directions_of(self.known.anchors, chosen)
-                steps, rate = chosen.head_steps, chosen.head_rate
-                self.known.head = trained_head(start, of_train, of_validation, steps, rate, progress)
+                steps, rate = self.settings.head_steps, self.settings.head_rate
+                found = trained_head(self._head_start(), of_train, of_validation, steps, rate, progress)
+                self.known.head, self.known.head_steps = found
+
+    def _head_start(self) -> torch.Tensor:
+        """(M, D) the rule of the means, for the classes of session 0."""
+        return self.settings.temperature * self.known.anchors.directions(self.settings)[: self.sizes.many]
 
     def _forget_training(self) -> None:
         self.cache.classes_changed()  # the embeddings are those of the trained encoder
@@ -154,7 +165,7 @@ class Anchor(EncoderLearner):
         widths = [rank, rank, table.shape[1] - 2 * rank]
         frame |= {f"centre.{place}": means for place, means in enumerate(column_means(table).split(widths))}
         rows = torch.from_numpy(inputs.visible.rows(base.train)).to(self.device)
-        vectors = joined(list(table[rows].split(widths, dim=1)), frame, self._weights())
+        vectors = joined_rows(table, rows, frame, self._weights())
         labels = tensor_of(base.train_labels, self.device)
         middle, root = whitening(vectors, labels, len(base.classes), self.settings.shrinkage)
         frame |= {"middle": middle, "whitening": root.half().float()}
@@ -166,8 +177,8 @@ class Anchor(EncoderLearner):
     def _rank(self, width: int) -> int:
         """Columns of the basis: as many as asked for, or as the bytes allow."""
         room = MAX_FRAME_BYTES - self._first_layer().numel()
-        rank = self.settings.rank
-        while rank > 16 and width * rank + (2 * rank + self.settings.size) ** 2 > room:
+        rank, size, classes = self.settings.rank, self.settings.size, self.sizes.many
+        while rank > 16 and width * rank + (2 * rank + size) * (2 * rank + size + 2 * classes) > room:
             rank -= 16
         return rank
 
@@ -250,8 +261,13 @@ class Anchor(EncoderLearner):
         inputs = self.cache.inputs(visible)
         embeddings = self._embeddings(inputs)
         self.cache.keep_embeddings(visible, embeddings)
-        points = self._rows_of(embeddings, inputs, (nodes, labels))
-        self.known.anchors = Anchors.empty().plus(*points, len(self.classes_))
+        found, columns = self._rows_of(embeddings, inputs, (nodes, labels))
+        self.known.anchors = Anchors.empty().plus(found, columns, len(self.classes_))
+        of_head = columns < len(self.known.head)
+        if bool(of_head.any()):  # two classes may have become one
+            steps, rate = self.known.head_steps, self.settings.head_rate
+            labelled = (found[of_head], columns[of_head])
+            self.known.head = retrained_head(self._head_start(), labelled, steps, rate)
         return True
 
     @torch.no_grad()

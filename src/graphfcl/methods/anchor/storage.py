@@ -9,7 +9,7 @@ from graphfcl.methods.anchor.class_sums import Anchors
 from graphfcl.methods.anchor.settings import Neighbourhood
 from graphfcl.methods.learner import Tensors
 from graphfcl.methods.shared.parts import Part
-from graphfcl.methods.shared.untrained_features import in_steps, symmetric
+from graphfcl.methods.shared.untrained_features import in_steps, symmetric, upper_triangle
 
 FIRST_LAYER = "network.encoder.first.weight"
 
@@ -18,13 +18,14 @@ class AnchorKnowledge(Part):
     """What ANCHOR knows besides its encoder.
 
     frame: what session 0 fixed: basis, centres, middle, whitening. head: (M, D) weights of the head on session 0, in 16
-    bits. anchors: class sums. neighbourhood: what validation sessions chose. first_layer: answers the encoder's first
-    weights, which are stored in 8 bits once the frame is fixed.
+    bits. head_steps: those of its training. anchors: class sums. neighbourhood: what validation sessions chose.
+    first_layer: answers the encoder's first weights, which are stored in 8 bits once the frame is fixed.
     """
 
     def __init__(self, neighbourhood: Neighbourhood, first_layer: Callable[[], torch.Tensor]) -> None:
         self.frame: Tensors = {}
         self.head = torch.zeros(0, 0, dtype=torch.float16)
+        self.head_steps = 0
         self.anchors = Anchors.empty()
         self.neighbourhood = neighbourhood
         self._first_layer = first_layer
@@ -63,7 +64,7 @@ class AnchorKnowledge(Part):
         return {"embeddings": embeddings, "weights": frame - spared}
 
     def values(self) -> dict[str, Any]:
-        return {"hop": list(self.neighbourhood)}
+        return {"hop": list(self.neighbourhood), "head_steps": self.head_steps}
 
     def tensors(self) -> Tensors:
         kept: Tensors = {}
@@ -88,8 +89,8 @@ class AnchorKnowledge(Part):
                 self.round_first_layer()
             self.frame["basis"] = self.frame["basis"].float() * self.frame["basis.scales"]
             if "root" in self.frame:
-                self.frame["whitening"] = symmetric(self.frame.pop("root").float()).triu()
+                self.frame["whitening"] = upper_triangle(self.frame.pop("root").float())
             else:  # it was once symmetric
                 self.frame["whitening"] = symmetric(self.frame["whitening"].float())
-        self.head = self.frame.pop("head", self.head[:0])
+        self.head, self.head_steps = self.frame.pop("head", self.head[:0]), values.get("head_steps", 0)
         self.anchors = Anchors.load(tensors, device)

@@ -1,7 +1,7 @@
 """From the blocks of all nodes to x(v), in as little memory as a table in 16 bits takes.
 
 Blocks are made for a slice of columns at a time, and whitened for a chunk of rows at a time, in place: the table and
-what one slice or chunk takes are all there is at once.
+what one slice or chunk takes are all there is at once. Numbers have a table in 32 bits first.
 """
 
 import numpy as np
@@ -55,6 +55,15 @@ def joined(blocks: list[torch.Tensor], frame: Tensors, weights: tuple[float, ...
     return torch.cat(parts, dim=1)
 
 
+def joined_rows(table: torch.Tensor, rows: torch.Tensor, frame: Tensors, weights: tuple[float, ...]) -> torch.Tensor:
+    """(r, D) f of some rows of a table of blocks, in 16 bits, as many at a time as are whitened at a time."""
+    found = torch.empty(len(rows), table.shape[1], dtype=torch.float16, device=table.device)
+    for start in range(0, len(rows), ROWS):
+        part = slice(start, start + ROWS)
+        found[part] = joined(_split(table[rows[part]], frame, weights), frame, weights)
+    return found
+
+
 def points(vectors: torch.Tensor, frame: Tensors) -> torch.Tensor:
     """(r, D) x(v) in 16 bits, from f(v)."""
     return unit_rows((vectors - frame["middle"]) @ frame["whitening"]).half()
@@ -63,8 +72,12 @@ def points(vectors: torch.Tensor, frame: Tensors) -> torch.Tensor:
 def points_of_table(table: torch.Tensor, frame: Tensors, weights: tuple[float, ...]) -> torch.Tensor:
     """(n, D) x of all nodes, in the table's place if it has 16 bits."""
     found = table if table.dtype == torch.float16 else torch.empty_like(table, dtype=torch.float16)
-    widths = [len(frame[f"centre.{place}"]) for place in range(len(weights))]
     for start in range(0, len(table), ROWS):
         part = slice(start, start + ROWS)
-        found[part] = points(joined(list(table[part].split(widths, dim=1)), frame, weights), frame)
+        found[part] = points(joined(_split(table[part], frame, weights), frame, weights), frame)
     return found
+
+
+def _split(table: torch.Tensor, frame: Tensors, weights: tuple[float, ...]) -> list[torch.Tensor]:
+    """The blocks of some rows."""
+    return list(table.split([len(frame[f"centre.{place}"]) for place in range(len(weights))], dim=1))

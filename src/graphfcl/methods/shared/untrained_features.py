@@ -67,14 +67,19 @@ def unit_rows(values: torch.Tensor) -> torch.Tensor:
     return values / values.norm(dim=1, keepdim=True).clamp(min=1e-8)
 
 
-def symmetric(upper: torch.Tensor) -> torch.Tensor:
-    """(D, D) from the (D(D + 1)/2,) entries of its upper half."""
+def upper_triangle(upper: torch.Tensor) -> torch.Tensor:
+    """(D, D) with the (D(D + 1)/2,) entries in its upper half, and zeros below."""
     size = int((2 * upper.numel() + 0.25) ** 0.5)
     rows, columns = torch.triu_indices(size, size, device=upper.device)
     whole = torch.zeros(size, size, dtype=upper.dtype, device=upper.device)
     whole[rows, columns] = upper
-    whole[columns, rows] = upper
     return whole
+
+
+def symmetric(upper: torch.Tensor) -> torch.Tensor:
+    """(D, D) from the (D(D + 1)/2,) entries of its upper half."""
+    whole = upper_triangle(upper)
+    return whole + whole.triu(1).T
 
 
 def propagated(inputs: GraphInputs, values: torch.Tensor, hops: int) -> torch.Tensor:
