@@ -20,14 +20,14 @@ from graphfcl.stream import BaseSession
 
 
 def choose_neighbourhood(
-    base: BaseSession, inputs: GraphInputs, own: torch.Tensor, settings: AnchorSettings, seed: int, progress: Progress
+    base: BaseSession, inputs: GraphInputs, basis: torch.Tensor, settings: AnchorSettings, seed: int, progress: Progress
 ) -> Neighbourhood:
-    """The candidate with the best score, or the first if that is hardly better. own: (n, k) leading columns of XB."""
+    """The candidate with the best score, or the first if that is hardly better. basis: (d, k) leading columns of B."""
     candidates = settings.neighbourhoods()
     validation = ValidationSessions.draw(all_held_out(base), seed)
     if len(candidates) == 1 or not validation.has_new_classes:
         return candidates[0]
-    scores, tried = np.zeros(len(candidates)), 0
+    own, scores, tried = inputs.raw() @ basis, np.zeros(len(candidates)), 0
     for hops in sorted({candidate.hops for candidate in candidates}):
         around = propagated(inputs, own, hops)
         for place, candidate in enumerate(candidates):
@@ -52,10 +52,8 @@ def _try(
         return rows, tensor_of(labelled[1], inputs.device)
 
     frame = {f"centre.{place}": block.mean(dim=0) for place, block in enumerate(blocks)}
-    table, weights = (
-        torch.cat([block.to(block_type(inputs)) for block in blocks], dim=1),
-        (settings.raw_weight, how.hop_weight),
-    )
+    table = torch.cat([block.to(block_type(inputs)) for block in blocks], dim=1)
+    weights = (settings.raw_weight, how.hop_weight)
     rows, columns = on_device(validation.train)
     vectors = joined_rows(table, rows, frame, weights)
     frame["middle"], frame["whitening"] = whitening(vectors, columns, validation.known_count, settings.shrinkage)

@@ -154,13 +154,12 @@ class Anchor(EncoderLearner):
         frame = self.known.frame
         steps, scales = leading_vectors(inputs, self._rank(inputs.visible.features.shape[1]), self.seed)
         frame |= {"basis": (steps * scales).to(self.device), "basis.scales": scales.to(self.device)}
-        trial = inputs.raw() @ frame["basis"][:, : self.settings.trial_rank]
-        self.known.neighbourhood = choose_neighbourhood(base, inputs, trial, self.settings, self.seed, progress)
+        leading = frame["basis"][:, : self.settings.trial_rank]
+        self.known.neighbourhood = choose_neighbourhood(base, inputs, leading, self.settings, self.seed, progress)
 
     def _fix_frame(self, base: BaseSession, inputs: GraphInputs) -> torch.Tensor:
         """Centres, middle and whitening; answers x of all nodes, for which the blocks are made once."""
-        frame, encoder = self.known.frame, self.network.encoder
-        table = block_table(inputs, frame["basis"], self.known.neighbourhood.hops, encoder(encoder.rows(inputs, None)))
+        frame, table = self.known.frame, self._table(inputs)
         rank = frame["basis"].shape[1]
         widths = [rank, rank, table.shape[1] - 2 * rank]
         frame |= {f"centre.{place}": means for place, means in enumerate(column_means(table).split(widths))}
@@ -200,12 +199,16 @@ class Anchor(EncoderLearner):
 
     def _embed(self, inputs: GraphInputs, rows: np.ndarray | None = None) -> torch.Tensor:
         """x(v) in 16 bits: what a node is known by."""
-        frame, encoder = self.known.frame, self.network.encoder
-        if rows is not None:
-            return points(joined(self._blocks(inputs, rows), frame, self._weights()), frame)
+        frame, weights = self.known.frame, self._weights()
+        if rows is None:
+            return points_of_table(self._table(inputs), frame, weights)
+        return points(joined(self._blocks(inputs, rows), frame, weights), frame)
+
+    def _table(self, inputs: GraphInputs) -> torch.Tensor:
+        """The blocks of all nodes."""
+        encoder = self.network.encoder
         codes = encoder(encoder.rows(inputs, None))
-        table = block_table(inputs, frame["basis"], self.known.neighbourhood.hops, codes)
-        return points_of_table(table, frame, self._weights())
+        return block_table(inputs, self.known.frame["basis"], self.known.neighbourhood.hops, codes)
 
     def vectors_to_draw(self, visible: VisibleGraph, nodes: np.ndarray) -> np.ndarray | None:
         with torch.no_grad():
