@@ -40,7 +40,13 @@ SHORT: dict[str, dict[str, Any]] = {
 SHORT_BEFORE: dict[str, dict[str, Any]] = {
     **SHORT,
     "joint": TRAINING,
-    "er-gnn": {**SHORT["er-gnn"], "selection": "influence", "replay": "printed"},
+    "er-gnn": {
+        **SHORT["er-gnn"],
+        "selection": "influence",
+        "replay": "printed",
+        "fine_tuning": ((5, 0.001), (20, 0.001), (5, 0.005), (20, 0.005)),
+    },
+    "anchor": {**SHORT["anchor"], "encoder_weight": 0.7, "unit_rows": True, "head_share": 0.0},
 }
 
 

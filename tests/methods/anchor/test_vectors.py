@@ -26,7 +26,7 @@ def test_a_table_is_what_one_product_makes(dense: bool, monkeypatch: pytest.Monk
     basis, codes = torch.randn(30, 10, generator=random), torch.randn(50, 4, generator=random)
     monkeypatch.setattr(vectors, "COLUMNS", 3)
     monkeypatch.setattr(vectors, "ROWS", 7)
-    table = vectors.block_table(inputs, basis, 2, codes)
+    table = vectors.block_table(inputs, basis, 2, codes, vectors.block_type(inputs))
     features = np.asarray(inputs.visible.features if dense else inputs.visible.features.toarray())
     hop = inputs.visible.normalised.toarray()
     own = features @ basis.numpy()

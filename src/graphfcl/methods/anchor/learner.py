@@ -195,7 +195,8 @@ class Anchor(EncoderLearner):
         near: GcnRows = encoder.rows(inputs, rows)
         around = around_rows(inputs.visible, rows, self.known.neighbourhood.hops, basis, near)
         # Rounded as in a table of all nodes.
-        return [block.to(block_type(inputs)).float() for block in (inputs.raw(rows) @ basis, around, encoder(near))]
+        kind = self._block_type(inputs)
+        return [block.to(kind).float() for block in (inputs.raw(rows) @ basis, around, encoder(near))]
 
     def _embed(self, inputs: GraphInputs, rows: np.ndarray | None = None) -> torch.Tensor:
         """x(v) in 16 bits: what a node is known by."""
@@ -208,7 +209,12 @@ class Anchor(EncoderLearner):
         """The blocks of all nodes."""
         encoder = self.network.encoder
         codes = encoder(encoder.rows(inputs, None))
-        return block_table(inputs, self.known.frame["basis"], self.known.neighbourhood.hops, codes)
+        hops = self.known.neighbourhood.hops
+        return block_table(inputs, self.known.frame["basis"], hops, codes, self._block_type(inputs))
+
+    def _block_type(self, inputs: GraphInputs) -> torch.dtype:
+        """A state of the first edition answers to the digit as it did, with blocks that were not rounded."""
+        return torch.float32 if self.known.first_edition else block_type(inputs)
 
     def vectors_to_draw(self, visible: VisibleGraph, nodes: np.ndarray) -> np.ndarray | None:
         with torch.no_grad():
@@ -265,9 +271,10 @@ class Anchor(EncoderLearner):
         embeddings = self._embeddings(inputs)
         self.cache.keep_embeddings(visible, embeddings)
         found, columns = self._rows_of(embeddings, inputs, (nodes, labels))
-        self.known.anchors = Anchors.empty().plus(found, columns, len(self.classes_))
-        of_head = columns < len(self.known.head)
-        if bool(of_head.any()):  # two classes may have become one
+        before, self.known.anchors = self.known.anchors, Anchors.empty().plus(found, columns, len(self.classes_))
+        rows = len(self.known.head)
+        of_head, same = columns < rows, torch.equal(before.counts[:rows], self.known.anchors.counts[:rows])
+        if not same and bool(of_head.any()):  # other labels, not only another graph: two classes may have become one
             steps, rate = self.known.head_steps, self.settings.head_rate
             labelled = (found[of_head], columns[of_head])
             self.known.head = retrained_head(self._head_start(), labelled, steps, rate)

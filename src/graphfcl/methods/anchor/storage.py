@@ -12,6 +12,7 @@ from graphfcl.methods.shared.parts import Part
 from graphfcl.methods.shared.untrained_features import in_steps, symmetric, upper_triangle
 
 FIRST_LAYER = "network.encoder.first.weight"
+HEAD = "head.weight"
 
 
 class AnchorKnowledge(Part):
@@ -24,6 +25,7 @@ class AnchorKnowledge(Part):
 
     def __init__(self, neighbourhood: Neighbourhood, first_layer: Callable[[], torch.Tensor]) -> None:
         self.frame: Tensors = {}
+        self.first_edition = False  # whether its root is symmetric
         self.head = torch.zeros(0, 0, dtype=torch.float16)
         self.head_steps = 0
         self.anchors = Anchors.empty()
@@ -46,10 +48,7 @@ class AnchorKnowledge(Part):
         frame = {name: tensor.cpu() for name, tensor in self.frame.items()}
         root = frame.pop("whitening")
         rows, columns = torch.triu_indices(*root.shape)
-        triangular = not bool(root.tril(-1).any())
-        frame["root" if triangular else "whitening"] = root[rows, columns].half()
-        if len(self.head):
-            frame["head"] = self.head.cpu()
+        frame["whitening" if self.first_edition else "root"] = root[rows, columns].half()
         return {**frame, "basis": (frame["basis"] / frame["basis.scales"]).round().to(torch.int8)}
 
     def chosen(self) -> dict[str, Any]:
@@ -61,7 +60,7 @@ class AnchorKnowledge(Part):
             return {"embeddings": embeddings}
         spared = 3 * self._first_layer().nbytes // 4  # of the network's 32 bits
         frame = sum(tensor.nbytes for tensor in self._stored_frame().values())
-        return {"embeddings": embeddings, "weights": frame - spared}
+        return {"embeddings": embeddings, "weights": frame - spared + self.head.nbytes}
 
     def values(self) -> dict[str, Any]:
         return {"hop": list(self.neighbourhood), "head_steps": self.head_steps}
@@ -72,7 +71,8 @@ class AnchorKnowledge(Part):
             steps = (self._first_layer() / self.frame["first.scales"]).round().to(torch.int8)
             kept = {FIRST_LAYER: steps.cpu()}
             kept |= {f"frame.{name}": tensor for name, tensor in self._stored_frame().items()}
-        return {**kept, **self.anchors.tensors()}
+        head = {HEAD: self.head.cpu()} if len(self.head) else {}  # not of the frame: other labels change it
+        return {**kept, **head, **self.anchors.tensors()}
 
     def load(self, values: dict[str, Any], tensors: Tensors, device: torch.device) -> None:
         weight, hops, smoothing, steps, *links = values["hop"]  # a state may be older than links
@@ -88,9 +88,10 @@ class AnchorKnowledge(Part):
             else:  # it was once stored in 16 bits
                 self.round_first_layer()
             self.frame["basis"] = self.frame["basis"].float() * self.frame["basis.scales"]
-            if "root" in self.frame:
-                self.frame["whitening"] = upper_triangle(self.frame.pop("root").float())
-            else:  # it was once symmetric
+            self.first_edition = "root" not in self.frame
+            if self.first_edition:
                 self.frame["whitening"] = symmetric(self.frame["whitening"].float())
-        self.head, self.head_steps = self.frame.pop("head", self.head[:0]), values.get("head_steps", 0)
+            else:
+                self.frame["whitening"] = upper_triangle(self.frame.pop("root").float())
+        self.head, self.head_steps = tensors.get(HEAD, self.head[:0]).to(device), values.get("head_steps", 0)
         self.anchors = Anchors.load(tensors, device)

@@ -15,15 +15,15 @@ COLUMNS = 128  # of the basis that are propagated at a time
 ROWS = 4096  # that are whitened at a time
 
 
-def block_table(inputs: GraphInputs, basis: torch.Tensor, hops: int, codes: torch.Tensor) -> torch.Tensor:
-    """(n, 2k + h) XB, Â…ÂXB and Z side by side, as they are: rounded as :func:`block_type` says.
+def block_table(
+    inputs: GraphInputs, basis: torch.Tensor, hops: int, codes: torch.Tensor, kind: torch.dtype
+) -> torch.Tensor:
+    """(n, 2k + h) XB, Â…ÂXB and Z side by side, as they are, in ``kind``.
 
     basis: (d, k) B. codes: (n, h) Z.
     """
     rank = basis.shape[1]
-    table = torch.empty(
-        inputs.visible.node_count, 2 * rank + codes.shape[1], dtype=block_type(inputs), device=inputs.device
-    )
+    table = torch.empty(inputs.visible.node_count, 2 * rank + codes.shape[1], dtype=kind, device=inputs.device)
     for start in range(0, rank, COLUMNS):
         part = slice(start, min(start + COLUMNS, rank))
         own = inputs.raw() @ basis[:, part]
