@@ -1,4 +1,4 @@
-"""A model in production on debian: what learning, asking and growing cost, and how well it is calibrated.
+"""A model in production on debian: what learning, asking and growing cost.
 
 The classes and supports are those of the stream with seed 0 on the track ``open``: the model is fitted on the train and
 validation nodes of session 0, every other label is hidden, and the novel classes are learned session by session.
@@ -9,79 +9,14 @@ from typing import Any
 
 import numpy as np
 
+from benchmarks.answers import fitted, supports_of
 from benchmarks.timing import best_seconds, report
 from graphfcl.datasets import load_dataset
-from graphfcl.graph import build_graph
 from graphfcl.methods import find_method
 from graphfcl.methods.anchor.learner import Anchor
 from graphfcl.methods.shared.untrained_features import propagated
 from graphfcl.production import GraphClassifier
-from graphfcl.production.calibration import separation
 from graphfcl.stream import Session, Stream, make_stream
-
-
-def calibration_error(confidence: np.ndarray, right: np.ndarray, bins: int = 15) -> float:
-    """Mean distance of confidence and accuracy over bins of equal width, weighted by how many nodes are in each."""
-    places = np.minimum((confidence * bins).astype(int), bins - 1)
-    sizes = np.bincount(places, minlength=bins)
-    gaps = np.abs(np.bincount(places, confidence, bins) - np.bincount(places, right, bins))
-    return float(gaps[sizes > 0].sum() / sizes.sum())
-
-
-def fitted(stream: Stream) -> GraphClassifier:
-    graph, base = stream.graph, stream.base
-    labels = np.full(graph.node_count, -1)
-    known = np.concatenate([base.train, base.validation])
-    labels[known] = graph.labels[known]
-    shown = build_graph(
-        graph.adjacency,
-        graph.features,
-        labels,
-        class_names=graph.class_names,
-        node_ids=graph.node_ids,
-        feature_names=graph.feature_names,
-        text=graph.text,
-    )
-    return GraphClassifier(way=base.way, shot=base.shot).fit(shown)
-
-
-def quality(model: GraphClassifier, stream: Stream, session: int) -> None:
-    """After a session: base, novel and not yet learned classes apart."""
-    ids, names = stream.graph.node_ids, np.array(stream.classes, dtype=object)
-    queries, first = stream.queries(len(stream)), stream.session_of_class
-    asked = first[queries.labels]
-    found = model.predictions(ids[queries.nodes].tolist())
-    right = found["class"] == names[queries.labels]
-    base, novel, unknown = asked == 0, (asked > 0) & (asked <= session), asked > session
-    for title, here in (("base", base), ("novel", novel)):
-        if not here.any():
-            continue
-        error = calibration_error(found["probability"][here], right[here])
-        kept = 1 - found["unknown"][here].mean()
-        print(
-            f"  session {session:2d}, {title:5s}: accuracy {100 * right[here].mean():5.1f} %, mean probability "
-            f"{100 * found['probability'][here].mean():5.1f} %, calibration error {100 * error:4.1f} points, "
-            f"called known {100 * kept:5.1f} %"
-        )
-    if unknown.any():
-        scores = found["unknown_score"]
-        known = base | novel
-        limit = np.quantile(scores[known], 0.95)
-        print(
-            f"  session {session:2d}, unknown: AUROC {separation(scores[unknown], scores[known]):.3f}, called known "
-            f"when 95 % of known nodes are {100 * (scores[unknown] <= limit).mean():.1f} %, called unknown "
-            f"{100 * found['unknown'][unknown].mean():.1f} %"
-        )
-
-
-def supports_of(stream: Stream, numbers: range) -> dict[str, list[Any]]:
-    ids, names = stream.graph.node_ids, stream.classes
-    found: dict[str, list[Any]] = {}
-    for number in numbers:
-        session = stream.session(number)
-        for node, column in zip(session.supports.tolist(), session.support_labels.tolist(), strict=True):
-            found.setdefault(names[column], []).append(ids[node].item())
-    return found
 
 
 def speed(model: GraphClassifier, stream: Stream) -> None:
@@ -93,7 +28,7 @@ def speed(model: GraphClassifier, stream: Stream) -> None:
         learner.embeddings(visible)
 
     once = best_seconds(forward, 2)
-    five = dict(list(supports_of(stream, range(1, 4)).items())[:5])
+    five = dict([item for number in range(1, 4) for item in supports_of(stream, number).items()][:5])
     start = time.perf_counter()
     model.learn(five)
     seconds = time.perf_counter() - start
@@ -188,15 +123,5 @@ def main() -> None:
     start = time.perf_counter()
     model = fitted(stream)
     report("fit on debian, rehearsal included", time.perf_counter() - start, "s", "-", True)
-    quality(model, stream, 0)
     speed(model, stream)
-    for number in range(4, len(stream) + 1):
-        model.learn(supports_of(stream, range(number, number + 1)) | _left(stream, model, number))
-        if number in (6, 9, len(stream)):
-            quality(model, stream, number)
     growth(model)
-
-
-def _left(stream: Stream, model: GraphClassifier, number: int) -> dict[str, list[Any]]:
-    """The class of session 3 that the five of the speed test left out."""
-    return {name: nodes for name, nodes in supports_of(stream, range(1, number)).items() if name not in model.classes_}

@@ -1,111 +1,187 @@
-"""Calibration against plain loops, and what it promises."""
+"""What a calibration promises: shares of known nodes, sets that hold the true class, and that it can be kept."""
 
-import math
+import json
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sklearn.metrics import roc_auc_score
+from scipy import sparse
 
+from graphfcl.errors import InputError
 from graphfcl.production.calibration import (
     KEPT,
     LEVELS,
+    Answered,
     Calibration,
-    balanced_weights,
-    best_temperature,
-    learn_from_rehearsal,
-    separation,
-    weighted_loss,
-    weighted_quantiles,
+    Rehearsed,
+    miss_quantiles,
+    probabilities_of,
 )
+from graphfcl.production.strangeness import Evidence
+from tests.production.test_temperature import drawn
 
 
-def drawn(seed: int, count: int = 400, classes: int = 5, scale: float = 1.0) -> tuple[np.ndarray, np.ndarray]:
-    """Scores whose softmax at temperature 1/scale says truly how likely each class is."""
-    random = np.random.default_rng(seed)
-    logits = random.normal(size=(count, classes)) * 2
-    shares = np.exp(logits) / np.exp(logits).sum(axis=1, keepdims=True)
-    labels = np.array([random.choice(classes, p=row) for row in shares])
-    return logits * scale, labels
+def evidence(scores: np.ndarray, few: int = 0) -> Evidence:
+    """Without edges or labels. few: so many of the last classes were learned later."""
+    count, classes = scores.shape
+    none = sparse.csr_array((count, count))
+    return Evidence(scores, 1.0, np.arange(classes) >= classes - few, none, np.zeros(count, dtype=bool))
 
 
-@pytest.mark.parametrize("scale", [0.001, 1.0, 500.0])
-def test_the_temperature_is_found_whatever_the_scale(scale: float) -> None:
-    scores, labels = drawn(0, 4000, scale=scale)
-    assert best_temperature(scores, labels, np.full(labels.size, 1 / labels.size)) == pytest.approx(scale, rel=0.1)
-
-
-def test_the_loss_is_that_of_a_loop() -> None:
-    scores, labels = drawn(1, 50)
-    weights = balanced_weights(labels)
-    expected = 0.0
-    for row, label, weight in zip(scores, labels, weights, strict=True):
-        expected -= weight * math.log(math.exp(row[label]) / sum(math.exp(value) for value in row))
-    assert weighted_loss(scores, labels, weights) == pytest.approx(expected)
-    for label in set(labels.tolist()):
-        assert weights[labels == label].sum() == pytest.approx(1 / len(set(labels.tolist())))
-
-
-@settings(max_examples=50, deadline=None)
-@given(st.lists(st.integers(-5, 5), min_size=1, max_size=30), st.lists(st.integers(-5, 5), min_size=1, max_size=30))
-def test_separation_is_the_auroc(high: list[int], low: list[int]) -> None:
-    expected = roc_auc_score([1] * len(high) + [0] * len(low), high + low)
-    assert separation(np.array(high), np.array(low)) == pytest.approx(expected)
-
-
-def test_quantiles_of_equal_weights_are_the_usual_ones() -> None:
-    values = np.random.default_rng(0).normal(size=101)
-    found = weighted_quantiles(values, np.ones(101), np.array([0.25, 0.5, 0.9]))
-    np.testing.assert_allclose(found, np.quantile(values, [0.25, 0.5, 0.9]))
+def answered(scores: np.ndarray, labels: np.ndarray, asked: int, **more: Any) -> Answered:
+    """The first nodes are the validation nodes."""
+    few = more.pop("few", 0)
+    return Answered(evidence(scores, few), np.arange(asked), labels[:asked], np.arange(scores.shape[1]), **more)
 
 
 def test_the_threshold_keeps_as_many_known_nodes_as_promised() -> None:
-    scores, labels = drawn(2, 3000)
-    calibration = Calibration().recalibrated(scores, labels, few_share=0.0)
-    fresh, fresh_labels = drawn(3, 3000)
-    kept = calibration.unknown_scores(fresh) <= calibration.threshold
-    assert (balanced_weights(fresh_labels) * kept).sum() == pytest.approx(KEPT, abs=0.02)
-    probabilities = calibration.probabilities(fresh)
+    scores, labels = drawn(2, 6000)
+    calibration, readings = Calibration().recalibrated(answered(scores, labels, 3000))
+    unknown = calibration.unknown_scores(readings.strangeness)
+    assert calibration.threshold == pytest.approx(KEPT)
+    assert (unknown[:3000] <= calibration.threshold).mean() == pytest.approx(KEPT, abs=0.001)
+    assert (unknown[3000:] <= calibration.threshold).mean() == pytest.approx(KEPT, abs=0.015)
+    probabilities = probabilities_of(scores, readings.temperatures)
     np.testing.assert_allclose(probabilities.sum(axis=1), 1)
-    confidence, right = probabilities.max(axis=1), probabilities.argmax(axis=1) == fresh_labels
+    confidence, right = probabilities.max(axis=1), probabilities.argmax(axis=1) == labels
     for low in (0.2, 0.4, 0.6, 0.8):
         here = (confidence >= low) & (confidence < low + 0.2)
         assert confidence[here].mean() == pytest.approx(right[here].mean(), abs=0.06)
 
 
-def test_few_shot_classes_soften_the_temperature_and_raise_the_threshold() -> None:
-    """In the rehearsal few-shot nodes are right less often than their scores say, and look stranger."""
-    scores, labels = drawn(4, 4000, classes=6)
-    few = labels >= 4
-    random = np.random.default_rng(5)
-    scores[few] = random.normal(size=scores[few].shape) * 2  # no relation to the label
-    learned, separations = learn_from_rehearsal((scores[:, :4], labels), (scores, labels), known=4)
-    assert set(separations) == {"probability", "score", "energy"}
-    alone = learned.recalibrated(scores[~few], labels[~few], few_share=0.0)
-    mixed = learned.recalibrated(scores[~few], labels[~few], few_share=0.5)
-    assert mixed.temperature > 1.2 * alone.temperature
-    assert alone.threshold == KEPT
-    stranger = replace(learned, few_kept=tuple((LEVELS**3).tolist())).recalibrated(scores[~few], labels[~few], 0.5)
-    assert 0.5 * stranger.threshold + 0.5 * stranger.threshold**3 == pytest.approx(KEPT, abs=0.01)
-    assert Calibration.from_json(mixed.as_json()) == mixed
+def test_readings_of_a_kept_calibration_are_those_of_its_making() -> None:
+    scores, labels = drawn(5, 300)
+    taught = Rehearsed({"energy": 1.0, "entropy": 0.5}, {"energy": 0.2, "entropy": -0.1}, few_heat=0.3, few_share=0.4)
+    calibration, readings = Calibration(taught).recalibrated(answered(scores, labels, 200, few=2))
+    again = Calibration.from_json(json.loads(json.dumps(calibration.as_json())))
+    assert again == calibration
+    found = again.readings(replace(evidence(scores, 2), temperature=again.temperature))
+    np.testing.assert_allclose(found.strangeness, readings.strangeness)
+    np.testing.assert_allclose(found.temperatures, readings.temperatures)
 
 
-def test_unknown_scores_rise_with_strangeness_and_stay_between_0_and_1() -> None:
+def test_few_shot_classes_soften_temperatures_by_their_share() -> None:
     scores, labels = drawn(6, 500)
-    calibration = Calibration().recalibrated(scores, labels, 0.0)
-    found = calibration.unknown_scores(np.concatenate([scores, np.zeros((1, 5)), 100 * np.eye(5)[:1]]))
-    assert found.min() >= 0
-    assert found.max() <= 1
-    assert found[-2] > 0.98
-    assert found[-1] < 0.02
+    taught = Rehearsed(few_heat=0.5, few_share=0.4)
+    heats = [Calibration(taught).recalibrated(answered(scores, labels, 500, few=few))[0].heat for few in (0, 1, 2, 3)]
+    np.testing.assert_allclose(np.diff(heats), [0.25, 0.25, 0.0], atol=1e-6)
 
 
-def test_of_equal_strangeness_scores_the_first_is_kept() -> None:
-    columns = np.array([0, 0, 1, 1, 2, 2])
-    scores = np.concatenate([np.repeat(8 * np.eye(2), 2, axis=0), np.zeros((2, 2))])
-    after = np.eye(3)[columns]
-    calibration, separations = learn_from_rehearsal((scores, columns), (after, columns), known=2)
-    assert list(separations.values()) == [1.0, 1.0, 1.0]
-    assert calibration.unknown_by == "probability"
+def test_the_threshold_keeps_supports_that_were_left_out() -> None:
+    """Their energies are higher than those of validation nodes; what the rehearsal saw above them is added."""
+    scores, labels = drawn(7, 400)
+    weights = {"energy": 1.0}
+    left_scores = scores[300:350] - 4.0
+    left = (np.arange(300, 350), left_scores)
+
+    def threshold(taught: Rehearsed, left_out: Any) -> float:
+        return Calibration(taught).recalibrated(answered(scores, labels, 300, few=1, left_out=left_out))[0].threshold
+
+    assert threshold(Rehearsed(weights), None) == pytest.approx(KEPT)
+    seen = threshold(Rehearsed(weights, few_excess=0.0), left)
+    assert seen > KEPT
+    assert threshold(Rehearsed(weights, few_excess=1.0), left) > seen
+    limited = threshold(Rehearsed(weights, few_limit=2.5), None)
+    calibration, readings = Calibration(Rehearsed(weights)).recalibrated(answered(scores, labels, 300))
+    assert limited == pytest.approx(float(calibration.unknown_scores(np.array([2.5]))[0]))
+    assert readings.strangeness.shape == (400,)
+
+
+def test_unknown_scores_rise_with_strangeness_and_never_reach_1() -> None:
+    scores, labels = drawn(6, 500)
+    calibration, _ = Calibration().recalibrated(answered(scores, labels, 500))
+    strange = np.linspace(-10, 10, 2001)
+    found = calibration.unknown_scores(strange)
+    assert (np.diff(found) >= 0).all()
+    assert found[0] == 0
+    assert 0.99 < found[-1] < 1
+    assert calibration.unknown_scores(np.array([1e9]))[0] > found[-1]
+
+
+def test_nodes_that_are_as_strange_as_known_ones_do_not_count_as_stranger() -> None:
+    """If all validation nodes are equally strange, a node like them is not strange at all."""
+    calibration = Calibration(strangeness=tuple([3.0] * LEVELS.size))
+    np.testing.assert_allclose(calibration.unknown_scores(np.array([2.9, 3.0])), 0)
+    assert calibration.unknown_scores(np.array([3.1]))[0] > KEPT
+    half = Calibration(strangeness=tuple(np.repeat([1.0, 2.0], [500, 501]).tolist()))
+    assert half.unknown_scores(np.array([2.0]))[0] == pytest.approx(0.5, abs=0.002)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.floats(0, 1), min_size=1, max_size=40), st.floats(0.01, 0.99))
+def test_quantiles_of_misses_are_those_of_split_conformal_prediction(misses: list[float], level: float) -> None:
+    place = int(np.ceil(level * 1000 - 1e-9))
+    rank = int(np.ceil((len(misses) + 1) * place / 1000 - 1e-9))
+    expected = 1.0 if rank > len(misses) else 0.0 if rank == 0 else sorted(misses)[rank - 1]
+    assert miss_quantiles(np.array(misses))[place] == expected
+
+
+@pytest.mark.parametrize("coverage", [0.5, 0.8, 0.9, 0.99])
+def test_sets_hold_the_true_class_as_often_as_promised(coverage: float) -> None:
+    scores, labels = drawn(8, 8000)
+    calibration, readings = Calibration().recalibrated(answered(scores, labels, 2000))
+    probabilities = probabilities_of(scores, readings.temperatures)[2000:]
+    sets = calibration.sets(probabilities, np.zeros(5, dtype=bool), coverage)
+    held = sets[np.arange(6000), labels[2000:]].mean()
+    assert held >= coverage - 0.02
+    if coverage >= 0.8:  # below, the likeliest class alone may cover more
+        assert held <= coverage + 0.03
+    assert sets.any(axis=1).all()
+
+
+def test_sets_are_larger_where_the_rehearsal_saw_larger_misses() -> None:
+    scores, labels = drawn(9, 500)
+    taught = Rehearsed(few_misses=tuple(np.minimum(1, LEVELS + 0.5).tolist()))
+    calibration, readings = Calibration(taught).recalibrated(answered(scores, labels, 500))
+    probabilities = probabilities_of(scores, readings.temperatures)
+    few = np.arange(5) >= 3
+    plain, wide = (calibration.sets(probabilities, kind, 0.8) for kind in (np.zeros(5, dtype=bool), few))
+    assert (plain <= wide).all()
+    assert wide[:, 3:].sum() > plain[:, 3:].sum()
+    np.testing.assert_array_equal(wide[:, :3], plain[:, :3])
+
+
+@pytest.mark.parametrize("coverage", [0.0, 1.0, -1.0, float("nan")])
+def test_a_coverage_that_makes_no_sense_is_refused(coverage: float) -> None:
+    with pytest.raises(InputError, match="choose one between 0 and 1"):
+        Calibration(misses=tuple(LEVELS)).sets(np.ones((1, 1)), np.zeros(1, dtype=bool), coverage)
+
+
+def test_a_model_of_format_1_tells_unknown_nodes_as_it_did() -> None:
+    old = {
+        "unknown_by": "probability",
+        "few_losses": None,
+        "few_kept": None,
+        "temperature": 2.0,
+        "threshold": 0.9,
+        "strangeness": np.linspace(0, 1, 1001).tolist(),
+    }
+    calibration = Calibration.from_json(old)
+    scores = np.array([[4.0, 0.0], [0.0, 0.0]])
+    readings = calibration.readings(evidence(scores))
+    expected = [np.log(1 + np.exp(-2)), np.log(2)]
+    np.testing.assert_allclose(calibration.unknown_scores(readings.strangeness), expected, atol=1e-3)
+    np.testing.assert_allclose(readings.temperatures, 2.0)
+    assert Calibration.from_json(calibration.as_json()) == calibration
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"temperature": 0.0},
+        {"temperature": float("inf")},
+        {"tail": -1.0},
+        {"middles": [1.0, 2.0, 3.0]},
+        {"strangeness": [1.0]},
+        {"earlier": "no such score"},
+    ],
+)
+def test_values_that_cannot_be_used_are_refused(change: dict[str, Any]) -> None:
+    scores, labels = drawn(5, 100)
+    good = Calibration().recalibrated(answered(scores, labels, 100))[0].as_json()
+    assert Calibration.from_json(good)
+    with pytest.raises(ValueError, match="cannot be used"):
+        Calibration.from_json({**good, **change})

@@ -8,6 +8,7 @@ import pytest
 from graphfcl.errors import DivergenceError, GraphfclWarning
 from graphfcl.graph import build_graph
 from graphfcl.production import GraphClassifier
+from graphfcl.production.calibration import Rehearsed
 from tests.production.models import fitted, members, quick, small_graph
 
 
@@ -35,7 +36,7 @@ def test_a_rehearsal_that_fails_is_said_and_the_fit_goes_on(monkeypatch: pytest.
     monkeypatch.setattr(ProtoGcn, "fit", fails_on_fewer_classes)
     with pytest.warns(GraphfclWarning, match="rehearsal"):
         model = fitted()
-    assert model.calibration_.few_losses is None
+    assert model.calibration_.rehearsed == Rehearsed()
     np.testing.assert_allclose(
         model.learn({"eight": members("class-08")[:5]}).predict_proba().sum(axis=1), 1, rtol=1e-5
     )

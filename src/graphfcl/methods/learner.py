@@ -249,6 +249,14 @@ class Learner(ABC):
         """True if :meth:`restate` removes every trace of labels learned after session 0."""
         return False
 
+    def rehearsal(self) -> "Learner | None":
+        """A new learner that a model rehearses with, fitted to base classes alone; None if the method needs others to
+        train on, and a fit rehearses with a learner like any other.
+
+        What this fitted learner chose is fixed in it, and what no label touched may be shared with it.
+        """
+        return None
+
     def scores_without(
         self, visible: VisibleGraph, left_out: Labelled, train: Labelled, supports: Labelled
     ) -> np.ndarray | None:

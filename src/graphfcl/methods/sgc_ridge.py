@@ -18,7 +18,7 @@ G holds no class by itself, so those of before keep their weight 1/n_c. W is sol
 classes the first candidates are taken. a scales columns of f alone, so the sums are kept without it.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any, ClassVar
 
@@ -220,6 +220,11 @@ class SgcRidge(Learner):
         nobody = RidgeSums.empty(self.blocks.width, self.device)
         self._learned(self._plus(nobody, inputs, _joined(train, supports), len(self.classes_)))
         return True
+
+    def rehearsal(self) -> Learner | None:
+        """One with the same penalty and hop weight."""
+        fixed = replace(self.settings, penalty=self.penalty, hop_weight=self.hop_weight)
+        return type(self)(fixed, seed=self.seed, device=self.device)
 
     def scores_without(
         self, visible: VisibleGraph, left_out: Labelled, train: Labelled, supports: Labelled

@@ -1,40 +1,75 @@
 """From scores of columns to answers about classes."""
 
+from dataclasses import dataclass
+
 import numpy as np
 
-from graphfcl.production.model_parts import ModelParts
+from graphfcl.production.calibration import Calibration, probabilities_of
+from graphfcl.production.ledger import Ledger
 
 Predictions = dict[str, np.ndarray]
 
 
-def class_probabilities(parts: ModelParts, scores: np.ndarray) -> np.ndarray:
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """What a model says of some nodes, before it is put into words.
+
+    scores: (n, columns) of the learner. strangeness, temperatures: (n,).
+    """
+
+    scores: np.ndarray
+    strangeness: np.ndarray
+    temperatures: np.ndarray
+
+    def of(self, rows: np.ndarray) -> "Answers":
+        """Those of some rows."""
+        return Answers(self.scores[rows], self.strangeness[rows], self.temperatures[rows])
+
+
+def class_probabilities(ledger: Ledger, answers: Answers) -> np.ndarray:
     """(n, classes) in the order of the ledger's classes; columns of one class are added up. Rows sum to 1."""
-    class_of_column = parts.ledger.class_of_column()
-    shares = parts.calibration.probabilities(_active(parts, scores))
-    joined = np.zeros((len(scores), len(parts.ledger.classes)), dtype=shares.dtype)
+    class_of_column = ledger.class_of_column()
+    shares = probabilities_of(answers.scores[:, class_of_column >= 0], answers.temperatures)
+    joined = np.zeros((len(shares), len(ledger.classes)), dtype=shares.dtype)
     np.add.at(joined.T, class_of_column[class_of_column >= 0], shares.T)
     return joined
 
 
-def unknown_scores(parts: ModelParts, scores: np.ndarray) -> np.ndarray:
-    """(n,) the share of known nodes that look less strange."""
-    return parts.calibration.unknown_scores(_active(parts, scores))
+def few_shot_classes(ledger: Ledger) -> np.ndarray:
+    """(classes,) whether a class was learned after session 0."""
+    many = {name for name in ledger.names[: ledger.session_zero_columns] if name is not None}
+    return np.array([name not in many for name in ledger.classes], dtype=bool)
 
 
-def predictions(parts: ModelParts, ids: np.ndarray, scores: np.ndarray) -> Predictions:
-    """Columns ``node, class, probability, unknown_score, unknown``. ids: (n,) the user's ids of the nodes."""
-    probabilities = class_probabilities(parts, scores)
+def class_sets(
+    calibration: Calibration, ledger: Ledger, probabilities: np.ndarray, coverage: float
+) -> list[tuple[str, ...]]:
+    """For each node the classes that hold the true one with probability ``coverage``, likeliest first."""
+    found = calibration.sets(probabilities, few_shot_classes(ledger), coverage)
+    order = np.argsort(-probabilities, axis=1, kind="stable")
+    names = np.array(ledger.classes, dtype=object)
+    chosen = np.take_along_axis(found, order, axis=1)
+    return [tuple(names[row[kept]]) for row, kept in zip(order, chosen, strict=True)]
+
+
+def predictions(
+    calibration: Calibration, ledger: Ledger, ids: np.ndarray, answers: Answers, coverage: float | None = None
+) -> Predictions:
+    """Columns ``node, class, probability, unknown_score, unknown``, and ``set`` if a coverage is asked for.
+
+    ids: (n,) the user's ids of the nodes.
+    """
+    probabilities = class_probabilities(ledger, answers)
     best = probabilities.argmax(axis=1)
-    unknown = unknown_scores(parts, scores)
-    return {
+    unknown = calibration.unknown_scores(answers.strangeness)
+    found = {
         "node": ids,
-        "class": np.array(parts.ledger.classes, dtype=object)[best],
+        "class": np.array(ledger.classes, dtype=object)[best],
         "probability": probabilities[np.arange(best.size), best],
         "unknown_score": unknown,
-        "unknown": unknown > parts.calibration.threshold,
+        "unknown": unknown > calibration.threshold,
     }
-
-
-def _active(parts: ModelParts, scores: np.ndarray) -> np.ndarray:
-    """Scores of the columns that are not retired."""
-    return scores[:, parts.ledger.class_of_column() >= 0]
+    if coverage is not None:
+        sets = class_sets(calibration, ledger, probabilities, coverage)
+        found["set"] = np.fromiter(sets, dtype=object, count=len(sets))
+    return found

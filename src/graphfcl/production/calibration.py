@@ -1,86 +1,204 @@
-"""Probabilities that mean something, and a score for "none of the known classes".
+"""Probabilities that mean something, sets of classes that hold the true one, and "none of the known classes".
 
-The classes that a model was trained on leave two questions open: how sure may it be of a class that it knows by a few
-nodes, and what does a node of an unknown class look like? A *rehearsal* answers them once per fit: a learner is fitted
-without the held-out classes, asked about their nodes (which are unknown then), taught them with K supports each, and
-asked again. Three findings are kept. None of them depends on the scale of scores:
+After every change of a model :meth:`Calibration.recalibrated` computes all three again, from the scores of now:
 
-- which strangeness score told unknown nodes from known ones best (``unknown_by``);
-- the loss of few-shot classes over the temperature, in units of the temperature that is best for the other classes;
-- the share of few-shot nodes that stays when a share p of the other nodes does.
+- the *temperature* of each node (``temperature.py``), from the validation nodes of session 0. With all of them right
+  the best one would be 0, and every probability 1; so many nodes cannot show that. Each node counts as if a share
+  1/(v + 2) of it were of another class;
+- the *strangeness* of a node (``strangeness/weighing.py``), and the unknown score: the share of known nodes that are
+  less strange. Above the 95 % quantile q of the v validation nodes it goes on as 1 − 0.05/(1 + (s − q)/tail);
+- the *threshold* above which a node is called unknown: it keeps 95 % of the validation nodes, and of the nodes of
+  classes that were learned later. Those have no validation nodes, but their supports can be left out in turn;
+- the *misses*, 1 − p of the true class, whose quantiles make prediction sets (split conformal prediction).
 
-After every change of the model, :meth:`Calibration.refit` computes temperature and threshold again: from the current
-scores of the validation nodes of session 0, and from these two curves for the classes that have no validation nodes.
+What classes are like that a model knows by a few nodes cannot be seen on those it was trained on. A *rehearsal* shows
+it once per fit (``rehearsal.py``); :class:`Rehearsed` is what is kept of it.
 """
 
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from scipy.special import logsumexp, softmax
+from scipy.special import softmax
 
-from graphfcl.production.strangeness import STRANGENESS, find_strangeness
+from graphfcl.errors import InputError
+from graphfcl.production.strangeness import Evidence
+from graphfcl.production.strangeness.earlier import EARLIER
+from graphfcl.production.strangeness.weighing import Ruler, combined, measured, measured_left_out, unrehearsed
+from graphfcl.production.temperature import HIGHEST, LOWEST, best_temperature
 
 KEPT = 0.95  # share of known nodes that the threshold keeps
-RELATIVE = np.geomspace(0.25, 8, 41)  # temperatures, in units of the one that is best for classes with many labels
-LEVELS = np.linspace(0, 1, 201)
-QUANTILES = np.linspace(0, 1, 1001)
+SUPPORTS_KEPT = 0.9  # of supports that were left out; there are few of them, and 95 % would be the strangest alone
+LEVELS = np.linspace(0, 1, 1001)
 
-Answers = tuple[np.ndarray, np.ndarray]  # (n, columns) scores of nodes, and the true column of each
+
+@dataclass(frozen=True)
+class Rehearsed:
+    """What a rehearsal taught.
+
+    weights: of the measures of strangeness, by name. slopes: how a node's temperature follows some of them.
+    few_heat: what the log of temperatures is higher by if few-shot classes count too, by their number; few_share: the
+        share of classes that they were then.
+    few_limit: the strangeness that 95 % of the nodes of few-shot classes stay below; None without such nodes.
+    few_excess: how far that is above what 90 % of their supports stay below, while they are left out; None if the
+        method cannot leave out.
+    few_misses: (1001,) quantiles of the misses of nodes of few-shot classes, or None.
+    """
+
+    weights: dict[str, float] = field(default_factory=unrehearsed)
+    slopes: dict[str, float] = field(default_factory=dict)
+    few_heat: float = 0.0
+    few_share: float = 1.0
+    few_limit: float | None = None
+    few_excess: float | None = None
+    few_misses: tuple[float, ...] | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Readings:
+    """What nodes are asked by besides their scores. strangeness, temperatures: (n,)."""
+
+    strangeness: np.ndarray
+    temperatures: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Answered:
+    """What a model is calibrated on: its scores of all nodes, and what is known of some.
+
+    evidence: its temperature is that of before. rows, columns: (v,) validation nodes and their true columns.
+    class_of_column: (columns,) two columns may be one class. left_out: rows of supports of classes learned after
+        session 0, and their (supports, columns) scores while each is left out; None if the method cannot say.
+    """
+
+    evidence: Evidence
+    rows: np.ndarray
+    columns: np.ndarray
+    class_of_column: np.ndarray
+    left_out: tuple[np.ndarray, np.ndarray] | None = None
 
 
 @dataclass(frozen=True)
 class Calibration:
-    """How scores become probabilities and unknown scores.
+    """How scores become probabilities, sets and unknown scores.
 
-    unknown_by: name of the strangeness score.
-    few_losses: (41,) mean −log p of few-shot nodes at the temperatures ``RELATIVE``. few_kept: (201,) share of few-shot
-        nodes kept at ``LEVELS``. Both are None if no class could be held out: few-shot classes then count as others do.
-    temperature: scores are divided by it.
+    temperature: the best one for all validation nodes; entropies are measured by it. heat: the log of the factor to a
+        node's own temperature, for a node in the middle of all measures.
     threshold: a node is called unknown if its unknown score is above.
-    strangeness: (1001,) quantiles of the strangeness of known validation nodes.
+    middles, spreads: of the measures of strangeness over validation nodes. strangeness: (1001,) quantiles of it there.
+    tail: the mean of what lies above the 95 % quantile. misses: (1001,) quantiles of 1 − p of the true class.
+    earlier: the one score that a model of format 1 tells unknown nodes by, until it is changed.
     """
 
-    unknown_by: str = "probability"
-    few_losses: tuple[float, ...] | None = None
-    few_kept: tuple[float, ...] | None = None
+    rehearsed: Rehearsed = field(default_factory=Rehearsed)
     temperature: float = 1.0
+    heat: float = 0.0
     threshold: float = KEPT
+    middles: tuple[float, ...] = ()
+    spreads: tuple[float, ...] = ()
     strangeness: tuple[float, ...] = ()
+    tail: float = 1.0
+    misses: tuple[float, ...] = ()
+    earlier: str = ""
 
-    def probabilities(self, scores: np.ndarray) -> np.ndarray:
-        """(n, columns) that sum to 1."""
-        return softmax(scores / self.temperature, axis=1)
+    # Asking
 
-    def unknown_scores(self, scores: np.ndarray) -> np.ndarray:
-        """(n,) in [0, 1]: the share of known nodes, every class counting the same, that are less strange."""
-        strange = find_strangeness(self.unknown_by).of(scores / self.temperature)
-        return np.interp(strange, self.strangeness, QUANTILES, left=0.0, right=1.0)
+    def readings(self, evidence: Evidence) -> "Readings":
+        """What all nodes are asked by, besides their scores. The temperature of the evidence must be this one's."""
+        if self.earlier:
+            strangeness = EARLIER[self.earlier](evidence.scores / self.temperature)
+            return Readings(strangeness, np.full(strangeness.size, self.temperature))
+        names = tuple(self.rehearsed.weights)
+        ruler = Ruler(names, np.array(self.middles), np.array(self.spreads))
+        return self._read(ruler.apply(measured(evidence, names)))
 
-    def recalibrated(self, scores: np.ndarray, columns: np.ndarray, few_share: float) -> "Calibration":
-        """Temperature and threshold for the current model.
+    def _read(self, standard: np.ndarray) -> "Readings":
+        """standard: (n, measures) in spreads."""
+        heats = self.heat + heat_of(standard, self.rehearsed)
+        return Readings(combined(standard, self.rehearsed.weights), self.temperature * np.exp(heats))
 
-        scores: (v, columns) of the validation nodes. columns: (v,) their true columns.
-        few_share: share of the classes that were learned from few nodes.
+    def unknown_scores(self, strangeness: np.ndarray) -> np.ndarray:
+        """(n,) in [0, 1]: the share of known nodes that are less strange; those that are as strange do not count."""
+        known = np.array(self.strangeness)
+        place = np.searchsorted(known, strangeness, side="left")
+        above, below = known[place.clip(1, known.size - 1)], known[place.clip(1, known.size - 1) - 1]
+        gap = np.where(above > below, above - below, 1.0)
+        between = LEVELS[place.clip(1, known.size - 1) - 1] + (strangeness - below) / gap / (known.size - 1)
+        found = np.where(place == 0, 0.0, np.where(place == known.size, 1.0, between))
+        if self.earlier:
+            return found
+        excess = (strangeness - np.interp(KEPT, LEVELS, known)) / self.tail
+        return np.where(excess > 0, 1 - (1 - KEPT) / (1 + np.maximum(excess, 0)), np.minimum(found, KEPT))
+
+    def sets(self, probabilities: np.ndarray, few: np.ndarray, coverage: float) -> np.ndarray:
+        """(n, classes) whether a class is in the set of a node. few: (classes,) learned after session 0.
+
+        A class is in it if its miss 1 − p is not above the quantile ``coverage`` of true classes of its kind, and the
+        likeliest class always is. For classes of session 0 the quantile is that of v validation nodes, with the (v +
+        1)/v of split conformal prediction: the set holds the true class with this probability at least. For the others
+        it is the larger of this and the rehearsal's.
         """
-        weights = balanced_weights(columns)
-        best = best_temperature(scores, columns, weights)
-        temperature = best
-        if self.few_losses is not None and few_share > 0:
-            losses = np.array([weighted_loss(scores / (best * t), columns, weights) for t in RELATIVE])
-            mixed = (1 - few_share) * losses + few_share * np.array(self.few_losses)
-            temperature = best * float(RELATIVE[mixed.argmin()])
-        threshold = KEPT
-        if self.few_kept is not None and few_share > 0:
-            kept = (1 - few_share) * LEVELS + few_share * np.array(self.few_kept)
-            threshold = float(LEVELS[min(int(np.searchsorted(kept, KEPT)), LEVELS.size - 1)])
-        strange = find_strangeness(self.unknown_by).of(scores / temperature)
-        return replace(
-            self,
+        if not 0 < coverage < 1:
+            raise InputError(f"a coverage of {coverage:g} makes no sense: choose one between 0 and 1, such as 0.9.")
+        if not self.misses:
+            raise InputError("this version of the model has no validation nodes to make sets by: refit or change it.")
+        place = int(np.ceil(coverage * (LEVELS.size - 1) - 1e-9))
+        many_limit = self.misses[place]
+        few_limit = many_limit
+        if self.rehearsed.few_misses is not None:
+            few_limit = max(many_limit, self.rehearsed.few_misses[place])
+        found = 1 - probabilities <= np.where(few, few_limit, many_limit)
+        found[np.arange(len(found)), probabilities.argmax(axis=1)] = True
+        return found
+
+    # After a change
+
+    def recalibrated(self, answered: Answered) -> tuple["Calibration", "Readings"]:
+        """The calibration of the current model, and the readings of all nodes."""
+        rows, columns, taught = answered.rows, answered.columns, self.rehearsed
+        asked = answered.evidence.scores[rows]
+        temperature = best_temperature(asked, columns, start=self.temperature)
+        evidence = replace(answered.evidence, temperature=temperature)
+        names = tuple(taught.weights)
+        values = measured(evidence, names)
+        ruler = Ruler.of(names, values[rows])
+        standard = ruler.apply(values)
+        heats = np.exp(heat_of(standard[rows], taught))
+        own = best_temperature(asked / heats[:, None], columns, start=temperature)
+        few_share = float(evidence.few.mean())
+        found = Calibration(
+            rehearsed=taught,
             temperature=temperature,
-            threshold=threshold,
-            strangeness=tuple(weighted_quantiles(strange, weights, QUANTILES).tolist()),
+            heat=float(np.log(own / temperature)) + taught.few_heat * min(1.0, few_share / taught.few_share),
+            middles=tuple(ruler.middles.tolist()),
+            spreads=tuple(ruler.spreads.tolist()),
         )
+        readings = found._read(standard)
+        known = readings.strangeness[rows]
+        limit = float(np.quantile(known, KEPT))
+        excess = known[known > limit] - limit
+        found = replace(
+            found,
+            strangeness=tuple(np.quantile(known, LEVELS).tolist()),
+            tail=float(excess.mean()) if excess.size and excess.mean() > 0 else 1.0,
+            misses=miss_quantiles(found_misses(probabilities_of(asked, readings.temperatures[rows]), answered)),
+        )
+        if answered.evidence.few.any():
+            limit = max(limit, self._few_limit(evidence, values, ruler, answered))
+        return replace(found, threshold=float(found.unknown_scores(np.array([limit]))[0])), readings
+
+    def _few_limit(self, evidence: Evidence, values: np.ndarray, ruler: Ruler, answered: Answered) -> float:
+        """The strangeness that most nodes of few-shot classes stay below; −∞ if nothing is known of them."""
+        taught = self.rehearsed
+        if answered.left_out is None or not answered.left_out[0].size:
+            return -np.inf if taught.few_limit is None else taught.few_limit
+        rows, scores = answered.left_out
+        left = combined(ruler.apply(measured_left_out(evidence, values, ruler.names, rows, scores)), taught.weights)
+        if taught.few_excess is None:
+            return float(np.quantile(left, KEPT))
+        return float(np.quantile(left, SUPPORTS_KEPT)) + taught.few_excess
+
+    # Keeping
 
     def as_json(self) -> dict[str, Any]:
         """Its fields as JSON values."""
@@ -88,84 +206,54 @@ class Calibration:
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> "Calibration":
-        """The reverse of :meth:`as_json`."""
+        """The reverse of :meth:`as_json`; also reads what a model of format 1 has."""
         plain: dict[str, Any] = {key: tuple(v) if isinstance(v, list) else v for key, v in values.items()}
-        return cls(**plain)
+        if "unknown_by" in plain:
+            kept = {key: plain[key] for key in ("temperature", "threshold", "strangeness")}
+            return cls(**kept, earlier=plain["unknown_by"]).checked()
+        taught: dict[str, Any] = {
+            key: tuple(v) if isinstance(v, list) else v for key, v in plain.pop("rehearsed").items()
+        }
+        return cls(rehearsed=Rehearsed(**taught), **plain).checked()
+
+    def checked(self) -> "Calibration":
+        """Itself; ValueError if a value cannot be used."""
+        numbers = [
+            self.temperature,
+            self.heat,
+            self.threshold,
+            self.tail,
+            *self.middles,
+            *self.spreads,
+            *self.strangeness,
+        ]
+        finite = bool(np.isfinite(np.array(numbers, dtype=np.float64)).all())
+        measures = len(self.rehearsed.weights)
+        fits = self.earlier in EARLIER if self.earlier else len(self.middles) == len(self.spreads) == measures
+        if not (finite and fits and self.temperature > 0 and self.tail > 0 and len(self.strangeness) in (0, 1001)):
+            raise ValueError("its calibration cannot be used")
+        return self
 
 
-def learn_from_rehearsal(before: Answers, after: Answers, known: int) -> tuple[Calibration, dict[str, float]]:
-    """The calibration that a rehearsal teaches, and how well each strangeness score found unknown nodes (AUROC).
-
-    before, after: answers for all validation nodes, before and after the held-out classes were learned.
-    known: the held-out classes have this column and later ones.
-    """
-    separations = unknown_separations(before, known)
-    unknown_by = max(separations, key=lambda name: separations[name])
-
-    scores, columns = after
-    few = columns >= known
-    many_weights, few_weights = balanced_weights(columns[~few]), balanced_weights(columns[few])
-    best = best_temperature(scores[~few], columns[~few], many_weights)
-    losses = [weighted_loss(scores[few] / (best * t), columns[few], few_weights) for t in RELATIVE]
-    strange = find_strangeness(unknown_by).of(scores / best)
-    limits = weighted_quantiles(strange[~few], many_weights, LEVELS)
-    kept = [float((few_weights * (strange[few] <= limit)).sum()) for limit in limits]
-    kept[-1] = 1.0  # the last limit keeps everything
-    return Calibration(unknown_by, tuple(losses), tuple(kept)), separations
+def probabilities_of(scores: np.ndarray, temperatures: np.ndarray) -> np.ndarray:
+    """(n, columns) that sum to 1. temperatures: (n,)."""
+    return softmax(scores / temperatures[:, None], axis=1)
 
 
-def unknown_separations(answers: Answers, known: int) -> dict[str, float]:
-    """AUROC of each strangeness score, nodes with the column ``known`` and later against the others."""
-    scores, columns = answers
-    unknown = columns >= known
-    weights = balanced_weights(columns[~unknown])
-    temperature = best_temperature(scores[~unknown], columns[~unknown], weights)
-    return {
-        each.name: separation(each.of(scores[unknown] / temperature), each.of(scores[~unknown] / temperature))
-        for each in STRANGENESS
-    }
+def heat_of(standard: np.ndarray, taught: Rehearsed) -> np.ndarray:
+    """(n,) what a node's measures add to the log of its temperature. standard: (n, measures) in spreads."""
+    slopes = np.array([taught.slopes.get(name, 0.0) for name in taught.weights])
+    return np.clip(standard, LOWEST, HIGHEST) @ slopes
 
 
-def balanced_weights(columns: np.ndarray) -> np.ndarray:
-    """(n,) weights that sum to 1, every class counting the same."""
-    _, places, counts = np.unique(columns, return_inverse=True, return_counts=True)
-    weights = 1 / counts[places]
-    return weights / weights.sum()
+def found_misses(probabilities: np.ndarray, answered: Answered) -> np.ndarray:
+    """(v,) 1 − p of the true class of each validation node; columns of one class are added up."""
+    same = answered.class_of_column[answered.columns][:, None] == answered.class_of_column[None, :]
+    return 1 - np.where(same, probabilities, 0).sum(axis=1)
 
 
-def weighted_loss(logits: np.ndarray, columns: np.ndarray, weights: np.ndarray) -> float:
-    """Σ w_i · −log softmax(logits_i)[column_i]."""
-    own = logits[np.arange(columns.size), columns]
-    return float((weights * (logsumexp(logits, axis=1) - own)).sum())
-
-
-def best_temperature(scores: np.ndarray, columns: np.ndarray, weights: np.ndarray) -> float:
-    """The temperature with the smallest loss, to half a percent, whatever the scale of scores."""
-    from scipy.optimize import minimize_scalar
-
-    finite = scores - scores.max(axis=1, keepdims=True)
-    scale = float(np.abs(finite).mean()) or 1.0
-
-    def loss(log: float) -> float:
-        return weighted_loss(finite / (scale * np.exp(log)), columns, weights)
-
-    grid = np.linspace(-7, 5, 25)
-    start = grid[int(np.argmin([loss(log) for log in grid]))]
-    found = minimize_scalar(loss, bounds=(start - 0.5, start + 0.5), method="bounded", options={"xatol": 0.005})
-    return scale * float(np.exp(found.x))
-
-
-def weighted_quantiles(values: np.ndarray, weights: np.ndarray, levels: np.ndarray) -> np.ndarray:
-    """Values below which each level of the weight lies, from the smallest at 0 to the largest at 1; ascending."""
-    order = np.argsort(values, kind="stable")
-    middle = np.cumsum(weights[order]) - weights[order] / 2
-    span = middle[-1] - middle[0]
-    return np.interp(levels, (middle - middle[0]) / (span if span > 0 else 1.0), values[order])
-
-
-def separation(high: np.ndarray, low: np.ndarray) -> float:
-    """AUROC: how likely a value of the first lies above one of the second; ties count half."""
-    from scipy.stats import rankdata
-
-    ranks = rankdata(np.concatenate([high, low]))[: high.size]
-    return float((ranks.sum() - high.size * (high.size + 1) / 2) / (high.size * low.size))
+def miss_quantiles(misses: np.ndarray) -> tuple[float, ...]:
+    """(1001,) at each level the ⌈(v + 1) · level⌉-th smallest of v misses; 1, all there are, where v is too small."""
+    places = np.ceil((misses.size + 1) * LEVELS - 1e-9).astype(np.int64)
+    ordered = np.concatenate([[0.0], np.sort(misses), [1.0]])
+    return tuple(ordered[np.minimum(places, misses.size + 1)].tolist())

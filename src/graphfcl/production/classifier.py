@@ -9,7 +9,7 @@ from graphfcl.defaults import MODEL_METHOD
 from graphfcl.errors import InputError
 from graphfcl.graph import Graph
 from graphfcl.methods import LEARNERS, SILENT, Learner, Progress, find_method, register_method
-from graphfcl.production.answers import Predictions, class_probabilities, predictions, unknown_scores
+from graphfcl.production.answers import Predictions, class_probabilities, class_sets, predictions
 from graphfcl.production.explanation import explain_node
 from graphfcl.production.fitting import fit_model
 from graphfcl.production.graph_changes import EdgeEnds, NewEdges, NewNodes, grown, shrunk
@@ -195,16 +195,29 @@ class GraphClassifier(LiveModel):
 
     def predict_proba(self, nodes: Sequence[Any] | None = None) -> np.ndarray:
         """(n, classes) probabilities in the order of ``classes_``; each row sums to 1."""
-        return class_probabilities(self.parts(), self._scores_of(nodes))
+        return class_probabilities(self.parts().ledger, self._answers_of(nodes))
+
+    def prediction_sets(self, nodes: Sequence[Any] | None = None, *, coverage: float = 0.9) -> list[tuple[str, ...]]:
+        """For each node the classes that hold the true one with this probability, likeliest first.
+
+        It holds over known nodes as they come (split conformal prediction on validation nodes); for classes that were
+        learned after the fit it is an estimate, from the rehearsal.
+        """
+        parts = self.parts()
+        return class_sets(parts.calibration, parts.ledger, self.predict_proba(nodes), coverage)
 
     def unknown_scores(self, nodes: Sequence[Any] | None = None) -> np.ndarray:
         """(n,) the share of known nodes that look less strange; above ``calibration_.threshold`` a node is unknown."""
-        return unknown_scores(self.parts(), self._scores_of(nodes))
+        return self.parts().calibration.unknown_scores(self._answers_of(nodes).strangeness)
 
-    def predictions(self, nodes: Sequence[Any] | None = None) -> Predictions:
-        """Columns ``node, class, probability, unknown_score, unknown`` of some nodes, or of all."""
-        parts, scores = self.parts(), self._scores_of(nodes)
-        return predictions(parts, self.node_ids_ if nodes is None else parts.graph.with_own_ids(nodes), scores)
+    def predictions(self, nodes: Sequence[Any] | None = None, *, coverage: float | None = None) -> Predictions:
+        """Columns ``node, class, probability, unknown_score, unknown`` of some nodes, or of all.
+
+        coverage: also ``set``, that of :meth:`prediction_sets`.
+        """
+        parts, answers = self.parts(), self._answers_of(nodes)
+        ids = self.node_ids_ if nodes is None else parts.graph.with_own_ids(nodes)
+        return predictions(parts.calibration, parts.ledger, ids, answers, coverage)
 
     def explain(self, node: Any, *, top: int = 5) -> dict[str, Any]:
         """Why a node got its class: classes in competition, blocks, features and neighbours that decided.

@@ -1,22 +1,21 @@
-"""Fitting a model for production: rehearse without the held-out classes, then train on every label there is."""
+"""Fitting a model for production: train on every label there is, and rehearse without some classes."""
 
-import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
-from graphfcl.errors import DivergenceError, GraphfclWarning, InputError
+from graphfcl.errors import InputError
 from graphfcl.graph import Graph
 from graphfcl.methods import Learner, Progress, find_method
 from graphfcl.methods.learner import EncoderStore, Tensors
-from graphfcl.methods.shared.validation_sessions import ValidationSessions
-from graphfcl.production.calibration import Calibration, learn_from_rehearsal
+from graphfcl.production.calibration import Calibration
 from graphfcl.production.growing_graph import GrowingGraph
 from graphfcl.production.ledger import Ledger
 from graphfcl.production.model_parts import Configuration, ModelParts
-from graphfcl.production.session_zero import Start, make_start, with_validation_classes
+from graphfcl.production.rehearsal import rehearse
+from graphfcl.production.session_zero import Start, make_start
 from graphfcl.stream import Session
 
 
@@ -48,9 +47,8 @@ def fit_model(
         growing = growing.standardised(start.base.train)
         start = replace(start, base=replace(start.base, visible_graph=growing.visible))
     encoders = SharedEncoders()
-    rehearsing = new_learner(configuration, device)
-    calibration, separations = rehearse(start, rehearsing, configuration.seed, encoders, progress)
     learner.fit(start.base, progress, encoders)
+    rehearsed, separations = rehearse(start.base, learner, new_learner(configuration, device), encoders, progress)
     ledger = learn_few(start, learner)
     change = {
         "what": "fit",
@@ -63,7 +61,7 @@ def fit_model(
         "unknown_auroc": {name: round(value, 4) for name, value in separations.items()},
         "chosen": learner.chosen(),
     }
-    return Fitted(ModelParts(configuration, growing, learner, ledger, calibration), change)
+    return Fitted(ModelParts(configuration, growing, learner, ledger, Calibration(rehearsed)), change)
 
 
 def new_learner(configuration: Configuration, device: str) -> Learner:
@@ -82,36 +80,6 @@ def shown_labels(graph: Graph, hide_classes: Sequence[str]) -> np.ndarray:
             raise InputError(f"{graph.name} has no class {name!r} to hide: `graphfcl data show` lists them.")
         labels[labels == number] = -1
     return labels
-
-
-def rehearse(
-    start: Start, learner: Learner, seed: int, encoders: EncoderStore, progress: Progress
-) -> tuple[Calibration, dict[str, float]]:
-    """Fit a learner without the held-out classes, ask it, teach it those, ask again.
-
-    Returns the calibration, and the AUROC of each strangeness score; none if no class can be held out.
-    """
-    validation = ValidationSessions.draw(start.base, seed)
-    if not validation.has_new_classes:
-        return Calibration(), {}
-    reduced, sessions = validation.rehearsal(start.base)
-    try:
-        learner.fit(with_validation_classes(reduced, seed), progress, encoders)
-    except DivergenceError as error:
-        warnings.warn(
-            f"the rehearsal without the held-out classes failed ({error}) Probabilities and thresholds of classes that "
-            "are learned later are those of the others: label more nodes of more classes to have them measured.",
-            GraphfclWarning,
-            2,
-        )
-        return Calibration(), {}
-    nodes, columns = validation.asked
-    visible = start.base.visible_graph
-    before = learner.scores(visible, nodes)
-    for session in sessions:
-        learner.learn(session)
-    after = learner.scores(visible, nodes)
-    return learn_from_rehearsal((before, columns), (after, columns), validation.known_count)
 
 
 def learn_few(start: Start, learner: Learner) -> Ledger:

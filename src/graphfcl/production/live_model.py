@@ -8,7 +8,8 @@ import numpy as np
 
 from graphfcl.errors import InputError
 from graphfcl.methods import Learner
-from graphfcl.production.calibration import Calibration
+from graphfcl.production.answers import Answers
+from graphfcl.production.calibration import Calibration, Readings
 from graphfcl.production.carried_embeddings import carry_embeddings
 from graphfcl.production.graph_changes import GraphChange
 from graphfcl.production.growing_graph import GrowingGraph
@@ -16,7 +17,7 @@ from graphfcl.production.history import History, new_entry
 from graphfcl.production.ledger import Ledger
 from graphfcl.production.model_parts import Configuration, ModelParts
 from graphfcl.production.monitoring import regression_warning
-from graphfcl.production.settling import settle
+from graphfcl.production.settling import readings_of, settle
 
 
 class LiveModel:
@@ -37,6 +38,7 @@ class LiveModel:
         self.standardise = configuration.standardise
         self.history: History = []
         self._scores: np.ndarray | None = None  # (n, columns) of every node of the graph
+        self._readings: Readings | None = None  # of every node
 
     # State
 
@@ -61,10 +63,17 @@ class LiveModel:
         """Node numbers of the user's ids."""
         return self._fitted().graph_.numbers_of(nodes)
 
-    def _scores_of(self, nodes: Sequence[Any] | None) -> np.ndarray:
-        """(n, columns) the scores of some nodes, given by their ids, or of all."""
+    def all_answers(self) -> Answers:
+        """What the model says of every node; computed once for a state of the model."""
         scores = self.all_scores()
-        return scores if nodes is None else scores[self.graph_.visible.rows(self.numbers_of(nodes))]
+        if self._readings is None:
+            self._readings = readings_of(self.parts(), scores)
+        return Answers(scores, self._readings.strangeness, self._readings.temperatures)
+
+    def _answers_of(self, nodes: Sequence[Any] | None) -> Answers:
+        """Those of some nodes, given by their ids, or of all."""
+        found = self.all_answers()
+        return found if nodes is None else found.of(self.graph_.visible.rows(self.numbers_of(nodes)))
 
     def _fitted(self) -> Self:
         """This model; an error if it is not fitted yet."""
@@ -86,7 +95,8 @@ class LiveModel:
     @contextmanager
     def _all_or_nothing(self) -> Iterator[None]:
         """If anything goes wrong inside, the model is what it was before."""
-        before, scores, count = self.parts(), self._scores, len(self.history)
+        before, count = self.parts(), len(self.history)
+        scores, readings = self._scores, self._readings
         state, embeddings = before.learner.state(), before.learner.embeddings(before.graph.visible)
         done = False
         try:
@@ -95,7 +105,7 @@ class LiveModel:
         finally:
             if not done:
                 self._take(before)
-                self._scores = scores
+                self._scores, self._readings = scores, readings
                 self.learner_.load_state(state)
                 self.learner_.use_embeddings(before.graph.visible, embeddings)
                 del self.history[count:]
@@ -124,7 +134,7 @@ class LiveModel:
         """After a change: scores, calibration, accuracy, an entry in the history."""
         self._scores = None
         settled = settle(self.parts(), self.all_scores())
-        self.calibration_ = settled.calibration
+        self.calibration_, self._readings = settled.calibration, settled.readings
         entry = {**new_entry(change), "accuracy": settled.accuracy}
         warning = regression_warning(self.history, settled.accuracy, self.max_loss)
         if warning:

@@ -1,5 +1,6 @@
 """How good a model is on nodes that it did not learn from, and whether a change made it worse."""
 
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -24,12 +25,22 @@ def class_recalls(classes: np.ndarray, answers: np.ndarray, ledger: Ledger) -> d
     return {ledger.classes[c]: float(right[c] / asked[c]) for c in np.flatnonzero(asked)}
 
 
-def leave_one_out(
-    learner: Learner, visible: VisibleGraph, ledger: Ledger, active: np.ndarray
-) -> dict[str, float] | None:
-    """Recall of the classes learned after session 0: each support is asked about while it is left out.
+@dataclass(frozen=True, eq=False)
+class LeftOut:
+    """Supports of classes learned after session 0, each asked about while it is left out.
 
-    active: columns that are not retired. A class with one support has none to spare and is not measured. None if the
+    nodes, columns: (m,) node numbers and true columns. scores: (m, columns in use).
+    """
+
+    nodes: np.ndarray
+    columns: np.ndarray
+    scores: np.ndarray
+
+
+def left_out_scores(learner: Learner, visible: VisibleGraph, ledger: Ledger, active: np.ndarray) -> LeftOut | None:
+    """Scores of the supports of classes learned after session 0, each while it is left out.
+
+    active: columns that are not retired. A class with one support has none to spare and is not asked about. None if the
     learner cannot be restated.
     """
     class_of_column = ledger.class_of_column()
@@ -40,20 +51,25 @@ def leave_one_out(
     rank = rank_in_run(columns)
     shots = np.bincount(columns, minlength=len(ledger.names))[columns] if order.size else rank
     folds = min(FOLDS, int(shots.max(initial=0)))
-    classes, answers = [], []
+    asked, scores = [np.zeros(0, dtype=np.int64)], [np.zeros((0, active.size))]
     for fold in range(folds):
         left = order[(shots > 1) & (rank % folds == fold)]
         if not left.size:
             continue
-        left_out = (ledger.nodes[left], ledger.columns[left])
-        scores = learner.scores_without(visible, left_out, *ledger.knowledge())
-        if scores is None:
+        found = learner.scores_without(visible, (ledger.nodes[left], ledger.columns[left]), *ledger.knowledge())
+        if found is None:
             return None
-        answers.append(class_of_column[active][scores[:, active].argmax(axis=1)])
-        classes.append(class_of_column[left_out[1]])
-    if not classes:
-        return {}
-    return class_recalls(np.concatenate(classes), np.concatenate(answers), ledger)
+        asked.append(left)
+        scores.append(found[:, active])
+    places = np.concatenate(asked)
+    return LeftOut(ledger.nodes[places], ledger.columns[places], np.concatenate(scores))
+
+
+def left_out_recalls(left: LeftOut, ledger: Ledger, active: np.ndarray) -> dict[str, float]:
+    """Recall of the classes learned after session 0 on supports that were left out."""
+    class_of_column = ledger.class_of_column()
+    answers = class_of_column[active][left.scores.argmax(axis=1)]
+    return class_recalls(class_of_column[left.columns], answers, ledger)
 
 
 def accuracy_of(recalls: dict[str, float], learned: dict[str, float] | None) -> dict[str, Any]:

@@ -37,6 +37,7 @@ neighbours are heard (s, steps, β): one of five (``choosing.py``). All else is 
 development graphs (``docs/anchor.md``).
 """
 
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -61,7 +62,7 @@ from graphfcl.methods.anchor.vectors import (
     points_of_table,
 )
 from graphfcl.methods.bases.encoder_learner import EncoderLearner, Stage
-from graphfcl.methods.learner import EncoderStore, Explanation, Labelled, LearnerState, Progress
+from graphfcl.methods.learner import EncoderStore, Explanation, Labelled, Learner, LearnerState, Progress
 from graphfcl.methods.shared.parts import Part
 from graphfcl.methods.shared.supervised_training import SupervisedTraining
 from graphfcl.methods.shared.trained_head import head_training
@@ -69,6 +70,7 @@ from graphfcl.methods.shared.untrained_features import around_rows, leading_vect
 from graphfcl.nn import Encoder, GcnRows, GraphInputs, Linear, tensor_of
 from graphfcl.stream import BaseSession, Session
 
+REHEARSAL_EPOCHS = 5  # with three times as many a rehearsal teaches the same
 MAX_FRAME_BYTES = 18_000_000  # storage budget for basis, whitening, encoder
 
 
@@ -150,10 +152,11 @@ class Anchor(EncoderLearner):
         self.cache.classes_changed()  # the embeddings are those of the trained encoder
 
     def _choose_basis(self, base: BaseSession, inputs: GraphInputs, progress: Progress) -> None:
-        """B, and on its leading columns the neighbourhood."""
+        """B, unless it was given, and on its leading columns the neighbourhood."""
         frame = self.known.frame
-        steps, scales = leading_vectors(inputs, self._rank(inputs.visible.features.shape[1]), self.seed)
-        frame |= {"basis": (steps * scales).to(self.device), "basis.scales": scales.to(self.device)}
+        if "basis" not in frame:
+            steps, scales = leading_vectors(inputs, self._rank(inputs.visible.features.shape[1]), self.seed)
+            frame |= {"basis": (steps * scales).to(self.device), "basis.scales": scales.to(self.device)}
         leading = frame["basis"][:, : self.settings.trial_rank]
         self.known.neighbourhood = choose_neighbourhood(base, inputs, leading, self.settings, self.seed, progress)
 
@@ -279,6 +282,18 @@ class Anchor(EncoderLearner):
             labelled = (found[of_head], columns[of_head])
             self.known.head = retrained_head(self._head_start(), labelled, steps, rate)
         return True
+
+    def rehearsal(self) -> Learner | None:
+        """One whose encoder is trained for a few epochs alone; basis and neighbourhood are those of this one.
+
+        Neither has seen a label of the classes that are held out, but for the choice between five neighbourhoods.
+        """
+        training = self.settings.pretraining
+        training = replace(training, epochs=min(training.epochs, REHEARSAL_EPOCHS))
+        fixed = replace(self.settings, pretraining=training, **self.known.neighbourhood._asdict())
+        found = type(self)(fixed, seed=self.seed, device=self.device)
+        found.known.frame |= {name: self.known.frame[name] for name in ("basis", "basis.scales")}
+        return found
 
     @torch.no_grad()
     def scores_without(

@@ -1,26 +1,26 @@
-"""Scores that tell how little a node looks like the known classes.
+"""Measures of how little a node looks like the known classes.
 
-A score is added by one file and one import line below. A fit measures every score in its rehearsal and keeps the best
-one; of equal ones it keeps the first in the order of the lines.
+A measure is added by one file and one import line below. A fit weighs all of them in its rehearsal (``weighing.py``).
 """
 # ruff: noqa: I001, F401
 
 from graphfcl.errors import InputError, did_you_mean
-from graphfcl.production.strangeness.contract import Strangeness
-from graphfcl.production.strangeness.probability import PROBABILITY
-from graphfcl.production.strangeness.score import SCORE
-from graphfcl.production.strangeness.energy import ENERGY
+from graphfcl.production.strangeness.contract import Evidence, Measure
+from graphfcl.production.strangeness.energy import ENERGY, ENERGY_AROUND
+from graphfcl.production.strangeness.entropy import ENTROPY, ENTROPY_AROUND
+from graphfcl.production.strangeness.labels import UNLABELLED_AROUND
+from graphfcl.production.strangeness.few_shot import FEW_SHOT
 
-# Every score that is imported above, in the order of the lines.
-STRANGENESS: tuple[Strangeness, ...] = tuple(each for each in list(globals().values()) if isinstance(each, Strangeness))
+# Every measure that is imported above, in the order of the lines.
+MEASURES: tuple[Measure, ...] = tuple(each for each in list(globals().values()) if isinstance(each, Measure))
 
 
-def find_strangeness(name: str) -> Strangeness:
-    """The score of a name."""
-    known = {each.name: each for each in STRANGENESS}
+def find_measure(name: str) -> Measure:
+    """The measure of a name."""
+    known = {each.name: each for each in MEASURES}
     if name not in known:
-        raise InputError(f"there is no strangeness score {name!r}: {did_you_mean(name, list(known))}")
+        raise InputError(f"there is no measure of strangeness {name!r}: {did_you_mean(name, list(known))}")
     return known[name]
 
 
-__all__ = ["STRANGENESS", "Strangeness", "find_strangeness"]
+__all__ = ["ENERGY", "ENERGY_AROUND", "MEASURES", "Evidence", "Measure", "find_measure"]

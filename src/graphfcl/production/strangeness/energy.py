@@ -1,16 +1,27 @@
-"""−log Σ exp of the logits: strange is a node that is far from all classes taken together.
+"""−log Σ exp of the scores: strange is a node that is far from all classes taken together, or whose neighbours are.
 
-Liu, Wang, Owens, Li: Energy-based Out-of-distribution Detection. NeurIPS 2020.
+Liu, Wang, Owens, Li: Energy-based Out-of-distribution Detection. NeurIPS 2020. Mixed with the neighbours: Wu, Chen,
+Yang, Yan: Energy-based Out-of-Distribution Detection for Graph Neural Networks. ICLR 2023.
 """
 
 import numpy as np
 from scipy.special import logsumexp
 
-from graphfcl.production.strangeness.contract import Strangeness
+from graphfcl.production.strangeness.contract import Evidence, Measure
 
 
-def _strangeness(logits: np.ndarray) -> np.ndarray:
-    return -logsumexp(logits, axis=1)
+def energy(scores: np.ndarray) -> np.ndarray:
+    """(n,) from (n, columns) scores."""
+    return -logsumexp(scores, axis=1)
 
 
-ENERGY = Strangeness("energy", _strangeness)
+def _own(evidence: Evidence) -> np.ndarray:
+    return energy(evidence.scores)
+
+
+def _around(evidence: Evidence) -> np.ndarray:
+    return evidence.around(_own(evidence))
+
+
+ENERGY = Measure("energy", _own, tempers=True)
+ENERGY_AROUND = Measure("energy around", _around, tempers=True)

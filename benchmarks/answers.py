@@ -1,0 +1,164 @@
+"""Can the answers of a model in production be trusted? Calibration, "unknown" and prediction sets on test nodes.
+
+For each dataset and seed the classes and supports are those of the stream on the track ``open``: the model is fitted on
+the train and validation nodes of session 0, every other label is hidden, and the novel classes are learned session by
+session. Asked are the test nodes, after session 0, half of the sessions, the last but one and the last. Nodes of
+classes that are not learned yet are unknown.
+
+``ANSWERS_DATASETS`` and ``ANSWERS_SEEDS`` (comma-separated), ``ANSWERS_JOBS`` and ``ANSWERS_DEVICE`` change the run;
+``ANSWERS_OUT`` keeps the table as CSV.
+"""
+
+import csv
+import os
+import warnings
+from concurrent.futures import ProcessPoolExecutor
+from itertools import product
+from multiprocessing import get_context
+from typing import Any
+
+import numpy as np
+
+from benchmarks.timing import report
+from graphfcl.datasets import load_dataset
+from graphfcl.errors import GraphfclWarning
+from graphfcl.graph import build_graph
+from graphfcl.production import GraphClassifier
+from graphfcl.production.strangeness.weighing import separation
+from graphfcl.stream import Stream, make_stream
+
+DATASETS = "debian,wordnet,amazon-clothing-20,cora-topics,coauthor-cs"
+COVERAGE = 0.9
+
+Row = dict[str, Any]
+
+
+def calibration_error(confidence: np.ndarray, right: np.ndarray, bins: int = 15) -> float:
+    """Mean distance of confidence and accuracy over bins of equal width, weighted by how many nodes are in each."""
+    places = np.minimum((confidence * bins).astype(int), bins - 1)
+    sizes = np.bincount(places, minlength=bins)
+    gaps = np.abs(np.bincount(places, confidence, bins) - np.bincount(places, right, bins))
+    return float(gaps[sizes > 0].sum() / sizes.sum())
+
+
+def fitted(stream: Stream, device: str = "cpu") -> GraphClassifier:
+    """A model of session 0's labels; all other nodes are there without one."""
+    graph, base = stream.graph, stream.base
+    labels = np.full(graph.node_count, -1)
+    known = stream.node_of_number[np.concatenate([base.train, base.validation])]
+    labels[known] = graph.labels[known]
+    shown = build_graph(
+        graph.adjacency,
+        graph.features,
+        labels,
+        class_names=graph.class_names,
+        node_ids=graph.node_ids,
+        feature_names=graph.feature_names,
+        text=graph.text,
+    )
+    return GraphClassifier(way=base.way, shot=base.shot, seed=stream.seed, device=device).fit(shown)
+
+
+def supports_of(stream: Stream, number: int) -> dict[str, list[Any]]:
+    """The supports of a session, by the user's ids."""
+    session, found = stream.session(number), dict[str, list[Any]]()
+    ids = stream.graph.node_ids[stream.node_of_number[session.supports]]
+    for node, column in zip(ids.tolist(), session.support_labels.tolist(), strict=True):
+        found.setdefault(stream.classes[column], []).append(node)
+    return found
+
+
+def quality(model: GraphClassifier, stream: Stream, session: int) -> Row:
+    """After a session: classes of session 0, classes learned since, and those not learned yet."""
+    names = np.array(stream.classes, dtype=object)
+    queries = stream.queries(len(stream))
+    arrived = stream.session_of_class[queries.labels]
+    truth = names[queries.labels]
+    found = model.predictions(stream.graph.node_ids[stream.node_of_number[queries.nodes]].tolist(), coverage=COVERAGE)
+    right = found["class"] == truth
+    base, novel, unknown = arrived == 0, (arrived > 0) & (arrived <= session), arrived > session
+    row: Row = {"session": session}
+    for title, here in (("base", base), ("novel", novel)):
+        if here.any():
+            row[f"{title} accuracy"] = right[here].mean()
+            row[f"{title} probability"] = found["probability"][here].mean()
+            row[f"{title} calibration error"] = calibration_error(found["probability"][here], right[here])
+            row[f"{title} called known"] = 1 - found["unknown"][here].mean()
+            sets = found["set"][here]
+            row[f"{title} coverage"] = np.mean([name in held for name, held in zip(truth[here], sets, strict=True)])
+            row[f"{title} set size"] = np.mean([len(held) for held in sets])
+    if unknown.any():
+        scores, known = found["unknown_score"], base | novel
+        row["AUROC"] = separation(scores[unknown], scores[known])
+        row["false positives at 95 %"] = (scores[unknown] <= np.quantile(scores[known], 0.95)).mean()
+        row["flagged"] = found["unknown"][unknown].mean()
+    return row
+
+
+def walk(dataset: str, seed: int, device: str) -> list[Row]:
+    """One stream, asked four times."""
+    import torch
+
+    if device != "cpu":
+        torch.set_num_threads(1)
+    warnings.simplefilter("ignore", GraphfclWarning)
+    graph, protocol = load_dataset(dataset, data_dir=os.environ.get("GRAPHFCL_DATA"))
+    stream = make_stream(graph, protocol, seed=seed, track="open")
+    model = fitted(stream, device)
+    asked, rows = {0, len(stream) // 2, len(stream) - 1, len(stream)}, []
+    for number in range(len(stream) + 1):
+        if number:
+            model.learn(supports_of(stream, number))
+        if number in asked:
+            kind = "0" if number == 0 else "last" if number == len(stream) else "middle"
+            rows.append({"dataset": dataset, "seed": seed, "kind": kind, **quality(model, stream, number)})
+    return rows
+
+
+def show(rows: list[Row]) -> None:
+    """The mean over seeds of each dataset and session, then the bars."""
+    columns = list(
+        dict.fromkeys(key for row in rows for key in row if key not in ("dataset", "seed", "session", "kind"))
+    )
+    for dataset, session in dict.fromkeys((row["dataset"], row["session"]) for row in rows):
+        here = [row for row in rows if (row["dataset"], row["session"]) == (dataset, session)]
+        means = {key: np.mean([row[key] for row in here]) for key in columns if key in here[0]}
+        print(f"  {dataset}, session {session}: " + ", ".join(f"{key} {value:.3f}" for key, value in means.items()))
+
+    def mean(key: str, over: str = "mean") -> float:
+        of_datasets = [
+            np.mean([row[key] for row in rows if row["dataset"] == dataset and key in row])
+            for dataset in dict.fromkeys(row["dataset"] for row in rows)
+        ]
+        return float(np.min(of_datasets) if over == "least" else np.mean(of_datasets))
+
+    auroc, least, flagged = mean("AUROC"), mean("AUROC", "least"), mean("flagged")
+    report("AUROC of unknown nodes, mean over the graphs", auroc, "", ">= 0.88", auroc >= 0.88)
+    report("AUROC on the worst graph", least, "", ">= 0.80", least >= 0.80)
+    report("unknown nodes flagged", 100 * flagged, "%", ">= 40", flagged >= 0.4)
+    for title, bar in (("base", 0.95), ("novel", 0.92)):
+        kept, error = mean(f"{title} called known"), mean(f"{title} calibration error")
+        report(f"{title} nodes called known", 100 * kept, "%", f">= {100 * bar:.0f}", kept >= bar)
+        report(f"calibration error of {title} classes", 100 * error, "points", "<= 6", error <= 0.06)
+        report(f"sets of 90 % hold the class of {title} nodes", 100 * mean(f"{title} coverage"), "%", "90", True)
+        report(f"classes in such a set, {title}", mean(f"{title} set size"), "", "-", True)
+
+
+def main() -> None:
+    datasets = os.environ.get("ANSWERS_DATASETS", DATASETS).split(",")
+    seeds = [int(seed) for seed in os.environ.get("ANSWERS_SEEDS", "0,1,2").split(",")]
+    device, jobs = os.environ.get("ANSWERS_DEVICE", "cpu"), int(os.environ.get("ANSWERS_JOBS", "1"))
+    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
+        waiting = [pool.submit(walk, dataset, seed, device) for dataset, seed in product(datasets, seeds)]
+        rows = [row for each in waiting for row in each.result()]
+    if "ANSWERS_OUT" in os.environ:
+        keys = list(dict.fromkeys(key for row in rows for key in row))
+        with open(os.environ["ANSWERS_OUT"], "w", newline="") as file:
+            writer = csv.DictWriter(file, keys, lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(rows)
+    show(rows)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,18 @@
+"""−Σ p log p: strange is a node that no class stands out for, or whose neighbours are of that kind."""
+
+import numpy as np
+from scipy.special import entr, softmax
+
+from graphfcl.production.strangeness.contract import Evidence, Measure
+
+
+def _own(evidence: Evidence) -> np.ndarray:
+    return entr(softmax(evidence.scores / evidence.temperature, axis=1)).sum(axis=1)
+
+
+def _around(evidence: Evidence) -> np.ndarray:
+    return evidence.around(_own(evidence))
+
+
+ENTROPY = Measure("entropy", _own, tempers=True)
+ENTROPY_AROUND = Measure("entropy around", _around, tempers=True)

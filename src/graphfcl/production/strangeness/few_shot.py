@@ -1,0 +1,12 @@
+"""Whether the answer is a class that was learned after session 0: such classes look stranger than others."""
+
+import numpy as np
+
+from graphfcl.production.strangeness.contract import Evidence, Measure
+
+
+def _strangeness(evidence: Evidence) -> np.ndarray:
+    return evidence.few[evidence.scores.argmax(axis=1)].astype(np.float64)
+
+
+FEW_SHOT = Measure("few-shot answer", _strangeness, standard=False)
