@@ -5,11 +5,12 @@ A learner of your own derives from :class:`Learner` and says :meth:`~Learner.fit
 ``graphfcl check my_module:MyLearner`` holds it to every rule written here.
 """
 
+import json
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -211,6 +212,19 @@ class Learner(ABC):
         return found
 
     # What a model in production needs besides; the defaults are right and slow
+
+    def copy(self, visible: VisibleGraph) -> Self:
+        """A learner that knows the same, the embeddings of a graph included, and goes on by itself.
+
+        What either of the two learns later, the other must not see, also if another thread asks it meanwhile: they may
+        share what neither ever changes in place. By default nothing is shared.
+        """
+        other = type(self)(self.settings, seed=self.seed, device=self.device)
+        state = self.state()
+        tensors = {name: tensor.clone() for name, tensor in state.tensors.items()}
+        other.load_state(LearnerState(tensors, json.loads(json.dumps(state.values))))
+        other.use_embeddings(visible, self.embeddings(visible))
+        return other
 
     @property
     def reach(self) -> int:

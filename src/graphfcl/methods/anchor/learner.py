@@ -37,7 +37,7 @@ neighbours are heard (s, steps, β): one of five (``choosing.py``). All else is 
 development graphs (``docs/anchor.md``).
 """
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -321,6 +321,13 @@ class Anchor(EncoderLearner):
     def _first_layer(self) -> torch.Tensor:
         first: Any = self.network.encoder.first
         return first.weight.detach()
+
+    def _become(self, other: Self) -> None:
+        self._hidden = other._first_layer().shape[1]
+        try:
+            super()._become(other)
+        finally:
+            self._hidden = None
 
     def load_state(self, state: LearnerState) -> None:
         first = state.tensors.get(FIRST_LAYER)
