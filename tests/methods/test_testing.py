@@ -92,6 +92,11 @@ def variants(good: Any) -> dict[str, dict[str, Any]]:
         found = good.scores(self, visible, nodes)
         return found + getattr(self, "bonus", 0) * np.arange(found.shape[1])
 
+    def shallow_copy(self: Any, _visible: Any) -> Any:
+        other = type(self)(self.settings, seed=self.seed)
+        vars(other).update(vars(self))
+        return other
+
     def random_fit(self: Any, base: Any, *rest: Any) -> None:
         good.fit(self, base, *rest)
         self.sums_ += np.random.default_rng().random(self.sums_.shape)
@@ -138,6 +143,7 @@ def variants(good: Any) -> dict[str, dict[str, Any]]:
             "learn": bonus_learn,
             "scores": bonus_scores,
         },
+        "a_copy_goes_on_by_itself": {"copy": shallow_copy, "learn": learn_in_place},
         "a_seed_gives_one_result": {"fit": random_fit},
         "what_is_handed_over_stays_as_it_is": {"fit": editing_fit},
         "every_kind_of_stream_can_be_learned": {"fit": fit_needs_pseudo_novel},

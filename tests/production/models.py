@@ -1,5 +1,6 @@
 """Small models for tests."""
 
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -49,7 +50,8 @@ def same_answers(first: GraphClassifier, second: GraphClassifier, tolerance: flo
 def copy_of(model: GraphClassifier) -> GraphClassifier:
     """An equal model, by way of files."""
     copy = GraphClassifier.from_parts(decode(*encode(model.parts()), device="cpu"))
-    copy.history = [dict(entry) for entry in model.history]
+    assert copy._state is not None
+    copy._hold(replace(copy._state, history=tuple(model.history)))
     return copy
 
 

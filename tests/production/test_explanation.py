@@ -7,7 +7,7 @@ import pytest
 from graphfcl.errors import InputError
 from graphfcl.methods.learner import Explanation
 from graphfcl.production import GraphClassifier
-from tests.production.models import members
+from tests.production.models import fitted, members
 
 
 def test_an_explanation_speaks_of_ids_classes_and_features(
@@ -21,7 +21,7 @@ def test_an_explanation_speaks_of_ids_classes_and_features(
         asked.append((which, top))
         return Explanation(
             classes=((1, 0.7), (0, 0.3)),
-            before_smoothing=(0.6, 0.4),
+            before_smoothing=tuple([0.4, 0.6] + [0.0] * 6),
             blocks={"own features": 1.0},
             features=((3, 0.5),),
             around=((near, 0.25),),
@@ -31,12 +31,14 @@ def test_an_explanation_speaks_of_ids_classes_and_features(
     monkeypatch.setattr(model.learner_, "explain", explain)
     found = model.explain(node, top=4)
     assert asked == [(number, 4)]
+    shown = found.pop("classes")
+    assert [each["class"] for each in shown] == ["class-01", "class-00"]
+    answered = dict(zip(model.classes_, model.predict_proba([node])[0], strict=True))
+    for each in shown:
+        assert each["probability"] == pytest.approx(answered[each["class"]])
+    assert shown[0]["by_itself"] > shown[1]["by_itself"]
     assert found == {
         "node": node,
-        "classes": [
-            {"class": "class-01", "probability": 0.7, "by_itself": 0.6},
-            {"class": "class-00", "probability": 0.3, "by_itself": 0.4},
-        ],
         "blocks": {"own features": 1.0},
         "features": {"feature_3": 0.5},
         "around": {other: 0.25},
@@ -48,3 +50,15 @@ def test_an_explanation_speaks_of_ids_classes_and_features(
 def test_a_method_that_cannot_explain_itself_says_so(model: GraphClassifier) -> None:
     with pytest.raises(InputError, match="the method 'proto-gcn' cannot explain itself: fit one of 'anchor'"):
         model.explain(members("class-08")[0])
+
+
+def test_explain_and_predict_say_one_number() -> None:
+    model = fitted("anchor").learn({"eight": members("class-08")[:5]})
+    found = model.predictions()
+    for place in range(0, 500, 50):
+        explained = model.explain(found["node"][place])["classes"]
+        assert explained[0]["class"] == found["class"][place]
+        assert explained[0]["probability"] == pytest.approx(found["probability"][place])
+        assert [each["probability"] for each in explained] == sorted(
+            (each["probability"] for each in explained), reverse=True
+        )

@@ -153,11 +153,15 @@ def predict(
     nodes: Annotated[
         Path | None, typer.Option("--nodes", help="Only these: a table with the column node (default: all).")
     ] = None,
+    coverage: Annotated[
+        float | None,
+        typer.Option("--coverage", help="Also write sets of classes that hold the true one with this probability."),
+    ] = None,
     version: Annotated[int | None, typer.Option("--version", help="Of an older version (default: the newest).")] = None,
     method: OwnMethod = None,
     device: Device = "auto",
 ) -> None:
-    """Ask for the classes of nodes: node, class, probability, unknown_score, unknown."""
+    """Ask for the classes of nodes: node, class, probability, unknown_score, unknown, and set on request."""
     from graphfcl.cli.run import usable_device
     from graphfcl.production import GraphClassifier
     from graphfcl.production.user_tables import read_ids, write_predictions
@@ -165,7 +169,7 @@ def predict(
     _bring(method, model)
     asked = None if nodes is None else read_ids(nodes)
     classifier = GraphClassifier.load(model, version=version, device=usable_device(device))
-    found = classifier.predictions(asked)
+    found = classifier.predictions(asked, coverage=coverage)
     write_predictions(out, found)
     unknown = int(found["unknown"].sum())
     print(

@@ -5,11 +5,12 @@ A learner of your own derives from :class:`Learner` and says :meth:`~Learner.fit
 ``graphfcl check my_module:MyLearner`` holds it to every rule written here.
 """
 
+import json
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -71,8 +72,8 @@ class Explanation:
     """Why a node got its class. All in units of the logit difference between the first and the second class, except
     probabilities.
 
-    classes: (column, probability) of the likeliest classes. before_smoothing: their probabilities by the node's own
-        vector, without what neighbours look like.
+    classes: (column, probability) of the likeliest classes. before_smoothing: the probabilities of all columns by the
+        node's own vector, without what neighbours look like.
     blocks: what each block adds. features: (column of the feature, what it adds) of the node's own features; none if
         columns were folded together. around: (node number, what it adds).
     neighbours: (node number, share in the smoothing, its own probability of the first class, what the link to it adds
@@ -211,6 +212,19 @@ class Learner(ABC):
         return found
 
     # What a model in production needs besides; the defaults are right and slow
+
+    def copy(self, visible: VisibleGraph) -> Self:
+        """A learner that knows the same, the embeddings of a graph included, and goes on by itself.
+
+        What either of the two learns later, the other must not see, also if another thread asks it meanwhile: they may
+        share what neither ever changes in place. By default nothing is shared.
+        """
+        other = type(self)(self.settings, seed=self.seed, device=self.device)
+        state = self.state()
+        tensors = {name: tensor.clone() for name, tensor in state.tensors.items()}
+        other.load_state(LearnerState(tensors, json.loads(json.dumps(state.values))))
+        other.use_embeddings(visible, self.embeddings(visible))
+        return other
 
     @property
     def reach(self) -> int:

@@ -20,7 +20,7 @@ classes the first candidates are taken. a scales columns of f alone, so the sums
 
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -248,6 +248,14 @@ class SgcRidge(Learner):
         return ridge_scores(points, weights, sums.counts).cpu().numpy()
 
     # State
+
+    def copy(self, visible: VisibleGraph) -> Self:  # noqa: ARG002
+        other = type(self)(self.settings, seed=self.seed, device=self.device)
+        other.classes_, other.penalty, other.hop_weight = self.classes_, self.penalty, self.hop_weight
+        other.blocks.become(self.blocks, self.device)
+        other.sums, other._weights = self.sums, self._weights
+        other.cache.share(self.cache)
+        return other
 
     def stored(self) -> dict[str, int]:
         return {"nodes": 0, "features": 0, "embeddings": self.sums.nbytes, "weights": 0, **self.blocks.stored()}

@@ -1,5 +1,6 @@
 """Products with chosen rows of a large constant dense matrix."""
 
+import threading
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,7 +10,7 @@ CHUNK_ROWS = 512
 
 
 class DenseTable:
-    """A constant (n, d) matrix, and the room into which a few of its rows are gathered at a time.
+    """A constant (n, d) matrix, and the room of each thread into which a few of its rows are gathered at a time.
 
     On a CPU a fresh copy of many rows costs more in page faults than the product it is made for; a small one that is
     used again and again stays in the cache.
@@ -17,19 +18,20 @@ class DenseTable:
 
     def __init__(self, values: torch.Tensor) -> None:
         self.values = values
-        self._room = values.new_empty(0, values.shape[1])
+        self._rooms = threading.local()
 
     def pieces(self, rows: torch.Tensor, kind: torch.dtype) -> Iterator[tuple[slice, torch.Tensor]]:
         """The rows, a piece at a time, and where the piece stands. A piece is valid until the next one."""
         if self.values.is_cuda:
             yield slice(None), self.values.index_select(0, rows).to(kind)
             return
-        if self._room.shape[0] == 0:
-            self._room = self.values.new_empty(CHUNK_ROWS, self.values.shape[1])
+        room = getattr(self._rooms, "room", None)
+        if room is None:
+            room = self._rooms.room = self.values.new_empty(CHUNK_ROWS, self.values.shape[1])
         for start in range(0, rows.numel(), CHUNK_ROWS):
             place = slice(start, start + CHUNK_ROWS)
             chosen = rows[place]
-            yield place, torch.index_select(self.values, 0, chosen, out=self._room[: chosen.numel()]).to(kind)
+            yield place, torch.index_select(self.values, 0, chosen, out=room[: chosen.numel()]).to(kind)
 
 
 class DenseRows:

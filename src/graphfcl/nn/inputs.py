@@ -77,7 +77,7 @@ class GatRows:
 
 
 class GraphInputs:
-    """A visible graph ready for computation. What no parameter touches is cached here.
+    """A visible graph ready for computation. What no parameter touches is cached here. Threads may share it.
 
     sparing: compute nothing for all nodes that only some need; for a few rows of a graph that is asked about once.
     """
@@ -87,7 +87,6 @@ class GraphInputs:
         self.device = device
         self.sparing = sparing
         self.log_degrees = np.log(visible.degrees + np.float32(EPSILON))
-        self._place = np.full(visible.node_count, -1, dtype=np.int32)
 
     @property
     def feature_count(self) -> int:
@@ -108,8 +107,7 @@ class GraphInputs:
         block = self.visible.normalised[rows]
         leading = np.unique(block.indices[: block.indptr[lead]])
         neighbours = np.concatenate([leading, self._others(block.indices, leading)])
-        self._place[neighbours] = np.arange(neighbours.size, dtype=np.int32)
-        columns = self._place[block.indices]
+        columns = self._places(neighbours)[block.indices]
         gather = sparse.csr_array((block.data, columns, block.indptr), shape=(rows.size, neighbours.size))
         return GcnRows(
             inputs=self._smoothed_rows(neighbours),
@@ -124,6 +122,15 @@ class GraphInputs:
         marked[found] = True
         marked[but] = False
         return np.flatnonzero(marked)
+
+    def _places(self, nodes: np.ndarray) -> np.ndarray:
+        """(n,) where each of some nodes stands among them; no meaning for all others.
+
+        Made anew each time: two threads may ask about one graph at once. Memory that is not written costs nothing.
+        """
+        places = np.empty(self.visible.node_count, dtype=np.int32)
+        places[nodes] = np.arange(nodes.size, dtype=np.int32)
+        return places
 
     @cached_property
     def all_gcn_rows(self) -> GcnRows:
@@ -177,10 +184,9 @@ class GraphInputs:
         """The edges into some rows, and the nodes they come from."""
         block = self.visible.normalised[rows]  # its pattern is the edges and the self loops
         nodes = self._others(block.indices, np.zeros(0, dtype=np.int64))
-        self._place[nodes] = np.arange(nodes.size, dtype=np.int32)
-        columns = self._place[block.indices]
-        pattern = sparse.csr_array((block.data, columns, block.indptr), shape=(rows.size, nodes.size))
-        own = torch.from_numpy(self._place[rows].astype(np.int64)).to(self.device)
+        places = self._places(nodes)
+        pattern = sparse.csr_array((block.data, places[block.indices], block.indptr), shape=(rows.size, nodes.size))
+        own = torch.from_numpy(places[rows].astype(np.int64)).to(self.device)
         return (EdgePattern(pattern, self.device), own), nodes
 
     def raw(self, rows: np.ndarray | None = None) -> FeatureRows:

@@ -85,7 +85,7 @@ class Calibration:
     temperature: the best one for all validation nodes; entropies are measured by it. heat: the log of the factor to a
         node's own temperature, for a node in the middle of all measures.
     threshold: a node is called unknown if its unknown score is above.
-    middles, spreads: of the measures of strangeness over validation nodes. strangeness: (1001,) quantiles of it there.
+    middles, spreads: of the measures of strangeness, by name, over validation nodes. strangeness: (1001,) quantiles of it there.
     tail: the mean of what lies above the 95 % quantile. misses: (1001,) quantiles of 1 − p of the true class.
     earlier: the one score that a model of format 1 tells unknown nodes by, until it is changed.
     """
@@ -94,8 +94,8 @@ class Calibration:
     temperature: float = 1.0
     heat: float = 0.0
     threshold: float = KEPT
-    middles: tuple[float, ...] = ()
-    spreads: tuple[float, ...] = ()
+    middles: dict[str, float] = field(default_factory=dict)
+    spreads: dict[str, float] = field(default_factory=dict)
     strangeness: tuple[float, ...] = ()
     tail: float = 1.0
     misses: tuple[float, ...] = ()
@@ -109,7 +109,8 @@ class Calibration:
             strangeness = EARLIER[self.earlier](evidence.scores / self.temperature)
             return Readings(strangeness, np.full(strangeness.size, self.temperature))
         names = tuple(self.rehearsed.weights)
-        ruler = Ruler(names, np.array(self.middles), np.array(self.spreads))
+        middles, spreads = (np.array([by[name] for name in names]) for by in (self.middles, self.spreads))
+        ruler = Ruler(names, middles, spreads)
         return self._read(ruler.apply(measured(evidence, names)))
 
     def _read(self, standard: np.ndarray) -> "Readings":
@@ -170,8 +171,8 @@ class Calibration:
             rehearsed=taught,
             temperature=temperature,
             heat=float(np.log(own / temperature)) + taught.few_heat * min(1.0, few_share / taught.few_share),
-            middles=tuple(ruler.middles.tolist()),
-            spreads=tuple(ruler.spreads.tolist()),
+            middles=dict(zip(names, ruler.middles.tolist(), strict=True)),
+            spreads=dict(zip(names, ruler.spreads.tolist(), strict=True)),
         )
         readings = found._read(standard)
         known = readings.strangeness[rows]
@@ -218,19 +219,19 @@ class Calibration:
 
     def checked(self) -> "Calibration":
         """Itself; ValueError if a value cannot be used."""
-        numbers = [
-            self.temperature,
-            self.heat,
-            self.threshold,
-            self.tail,
-            *self.middles,
-            *self.spreads,
-            *self.strangeness,
-        ]
+        taught = self.rehearsed
+        numbers = [self.temperature, self.heat, self.threshold, self.tail, taught.few_heat, taught.few_share]
+        numbers += [each for each in (taught.few_limit, taught.few_excess) if each is not None]
+        for by_name in (self.middles, self.spreads, taught.weights, taught.slopes):
+            numbers += by_name.values()
+        for quantiles in (self.strangeness, self.misses, taught.few_misses or ()):
+            numbers += quantiles
+            if len(quantiles) not in (0, LEVELS.size):
+                raise ValueError("its calibration has too few quantiles")
         finite = bool(np.isfinite(np.array(numbers, dtype=np.float64)).all())
-        measures = len(self.rehearsed.weights)
-        fits = self.earlier in EARLIER if self.earlier else len(self.middles) == len(self.spreads) == measures
-        if not (finite and fits and self.temperature > 0 and self.tail > 0 and len(self.strangeness) in (0, 1001)):
+        measures = set(taught.weights)
+        fits = self.earlier in EARLIER if self.earlier else set(self.middles) == set(self.spreads) == measures
+        if not (finite and fits and self.temperature > 0 and self.tail > 0 and taught.few_share > 0):
             raise ValueError("its calibration cannot be used")
         return self
 

@@ -1,6 +1,7 @@
 """A classifier that lives on a growing graph: fitted once, taught classes for years."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,7 @@ import numpy as np
 from graphfcl.defaults import MODEL_METHOD
 from graphfcl.errors import InputError
 from graphfcl.graph import Graph
-from graphfcl.methods import LEARNERS, SILENT, Learner, Progress, find_method, register_method
+from graphfcl.methods import SILENT, Learner, Progress, find_method
 from graphfcl.production.answers import Predictions, class_probabilities, class_sets, predictions
 from graphfcl.production.explanation import explain_node
 from graphfcl.production.fitting import fit_model
@@ -17,6 +18,8 @@ from graphfcl.production.history import last_accuracy, new_entry, unsaved
 from graphfcl.production.ledger import Support
 from graphfcl.production.live_model import LiveModel
 from graphfcl.production.model_parts import Configuration, ModelParts
+from graphfcl.production.model_state import ModelState
+from graphfcl.production.packing import name_of_method
 from graphfcl.production.versions import Versions
 from graphfcl.stream import Session
 
@@ -32,7 +35,9 @@ class GraphClassifier(LiveModel):
     max_loss: a change that costs older classes more balanced accuracy than this on validation nodes leaves a warning.
     standardise: dense features get mean 0 and deviation 1 over the train nodes; the model keeps both.
 
-    Names and ids are the user's own. Every change is all or nothing: after an error the model is what it was.
+    Names and ids are the user's own. Every change is all or nothing: after an error the model is what it was. Threads
+    may share a model: those that ask see the state before a change until it is whole, those that change it wait for
+    each other.
     """
 
     def __init__(
@@ -48,26 +53,26 @@ class GraphClassifier(LiveModel):
         device: str = "cpu",
     ) -> None:
         if not isinstance(method, str):
-            method = method.name if method in LEARNERS else register_method(method).name
+            method = name_of_method(method)
         name = find_method(method).name
         configuration = Configuration(name, dict(settings or {}), way, shot, seed, max_loss, standardise)
         super().__init__(configuration, device=device)
-        self.version: int | None = None  # of the folder it was last loaded from or saved to
 
     def __repr__(self) -> str:
-        if not self._is_fitted:
+        if self._state is None:
             return f"GraphClassifier({self.method!r}, not fitted)"
-        return f"GraphClassifier({self.method!r}, {len(self.classes_)} classes, {self.graph_.node_count:,} nodes)"
+        classes, graph = self._state.parts.ledger.classes, self._state.parts.graph
+        return f"GraphClassifier({self.method!r}, {len(classes)} classes, {graph.node_count:,} nodes)"
 
     @property
     def classes_(self) -> tuple[str, ...]:
         """Names of all classes it can answer, in the order in which they were learned."""
-        return self._fitted().ledger_.classes
+        return self._current().parts.ledger.classes
 
     @property
     def node_ids_(self) -> np.ndarray:
         """The user's ids of all nodes."""
-        return self._fitted().graph_.ids
+        return self._current().parts.graph.ids
 
     # Training
 
@@ -76,11 +81,12 @@ class GraphClassifier(LiveModel):
 
         hide_classes: classes to treat as if their nodes had no label, to be learned later.
         """
-        if self._is_fitted:
-            raise InputError("this classifier is fitted: make a new one to fit it to another graph.")
-        found = fit_model(graph, self.configuration, hide_classes=hide_classes, device=self.device, progress=progress)
-        self._take(found.parts)
-        self._settle(found.change)
+        chosen = self.configuration
+        with self._changing:
+            if self._state is not None:
+                raise InputError("this classifier is fitted: make a new one to fit it to another graph.")
+            found = fit_model(graph, chosen, hide_classes=hide_classes, device=self.device, progress=progress)
+            self._begin(found.parts, found.change)
         return self
 
     # Learning
@@ -96,65 +102,62 @@ class GraphClassifier(LiveModel):
 
     def learn_listed(self, supports: Sequence[Support]) -> "GraphClassifier":
         """The same from a list of supports, each of which says where it was written."""
-        graph, ledger = self._fitted().graph_, self.ledger_
-        nodes = ledger.check(supports, graph)
-        names = list(dict.fromkeys(support.class_name for support in supports))
-        new = [name for name in names if ledger.column_of(name) is None]
-        ledger = ledger.with_supports(np.zeros(0, np.int64), np.zeros(0, np.int64), new)
-        columns = np.array([ledger.require(support.class_name) for support in supports], dtype=np.int64)
-        order = np.argsort(columns, kind="stable")
-        session = Session(len(self.history), tuple(new), nodes[order], columns[order], graph.visible, "open")
-        listed = {name: [_plain(s.node) for s in supports if s.class_name == name] for name in names}
-        with self._all_or_nothing():
-            self.learner_.learn(session)
-            self.ledger_ = ledger.with_supports(nodes[order], columns[order], ())
-            self._settle({"what": "learn", "supports": listed, "new": new})
+        with self._change() as draft:
+            nodes = draft.ledger.check(supports, draft.graph)
+            names = list(dict.fromkeys(support.class_name for support in supports))
+            new = [name for name in names if draft.ledger.column_of(name) is None]
+            ledger = draft.ledger.with_supports(np.zeros(0, np.int64), np.zeros(0, np.int64), new)
+            columns = np.array([ledger.require(support.class_name) for support in supports], dtype=np.int64)
+            order = np.argsort(columns, kind="stable")
+            number, visible = len(draft.history), draft.graph.visible
+            draft.learner.learn(Session(number, tuple(new), nodes[order], columns[order], visible, "open"))
+            draft.ledger = ledger.with_supports(nodes[order], columns[order], ())
+            listed = {name: [_plain(s.node) for s in supports if s.class_name == name] for name in names}
+            self._settle(draft, {"what": "learn", "supports": listed, "new": new})
         return self
 
     def unlearn(self, nodes: Sequence[Any]) -> "GraphClassifier":
         """Take back the labels of some nodes; a class that loses its last one is retired."""
-        numbers = self.numbers_of(nodes)
-        unknown = ~np.isin(numbers, self.ledger_.nodes)
-        if unknown.any():
-            missing = np.asarray(nodes)[unknown][0]
-            raise InputError(f"node {str(missing)!r} has no label to take back; nothing was changed.")
-        with self._all_or_nothing():
-            self.ledger_, emptied = self.ledger_.without_nodes(numbers).without_empty_classes()
+        with self._change() as draft:
+            numbers = draft.graph.numbers_of(nodes)
+            unknown = ~np.isin(numbers, draft.ledger.nodes)
+            if unknown.any():
+                missing = np.asarray(nodes)[unknown][0]
+                raise InputError(f"node {str(missing)!r} has no label to take back; nothing was changed.")
+            draft.ledger, emptied = draft.ledger.without_nodes(numbers).without_empty_classes()
             change = {"what": "unlearn", "nodes": [_plain(node) for node in nodes], "retired": emptied}
-            self.learner_.drop_nodes(numbers)
-            self._settle({**change, "exact": self._restate()})
+            draft.learner.drop_nodes(numbers)
+            self._settle(draft, {**change, "exact": draft.restate()})
         return self
 
     def rename(self, old: str, new: str) -> "GraphClassifier":
         """Call a class otherwise; nothing else changes."""
-        self._fitted()
-        self.ledger_ = self.ledger_.renamed(old, new)
-        entry, before = new_entry({"what": "rename", "from": old, "to": new}), last_accuracy(self.history)
-        if before:
-            classes = {new if name == old else name: value for name, value in before["classes"].items()}
-            entry["accuracy"] = {**before, "classes": classes}
-        self.history.append(entry)
+        with self._change() as draft:
+            draft.ledger = draft.ledger.renamed(old, new)
+            entry, before = new_entry({"what": "rename", "from": old, "to": new}), last_accuracy(draft.history)
+            if before:
+                classes = {new if name == old else name: value for name, value in before["classes"].items()}
+                entry["accuracy"] = {**before, "classes": classes}
+            draft.entries.append(entry)
         return self
 
     def merge(self, source: str, into: str) -> "GraphClassifier":
         """All nodes of one class become another's."""
-        self._fitted()
-        with self._all_or_nothing():
-            before = self.ledger_
-            self.ledger_ = before.merged(source, into)
-            exact = self._restate()
+        with self._change() as draft:
+            before = draft.ledger
+            draft.ledger = before.merged(source, into)
+            exact = draft.restate()
             if not exact:
-                self.ledger_ = before.united(source, into)
-                self._restate()
-            self._settle({"what": "merge", "from": source, "into": into, "exact": exact})
+                draft.ledger = before.united(source, into)
+                draft.restate()
+            self._settle(draft, {"what": "merge", "from": source, "into": into, "exact": exact})
         return self
 
     def retire(self, name: str) -> "GraphClassifier":
         """Never answer a class again, and let its nodes be without a label."""
-        self._fitted()
-        with self._all_or_nothing():
-            self.ledger_ = self.ledger_.retired(name)
-            self._settle({"what": "retire", "class": name, "exact": self._restate()})
+        with self._change() as draft:
+            draft.ledger = draft.ledger.retired(name)
+            self._settle(draft, {"what": "retire", "class": name, "exact": draft.restate()})
         return self
 
     # The graph
@@ -173,7 +176,8 @@ class GraphClassifier(LiveModel):
 
     def grow(self, *, nodes: NewNodes | None = None, edges: NewEdges | None = None) -> "GraphClassifier":
         """Nodes (ids, features, texts) and edges (sources, targets, weights) in one change."""
-        return self._move(grown(self._fitted().graph_, nodes, edges))
+        with self._change() as draft:
+            return self._move(draft, grown(draft.graph, nodes, edges))
 
     def remove_edges(self, source: Sequence[Any], target: Sequence[Any]) -> "GraphClassifier":
         """Edges leave, given by the ids of their ends."""
@@ -185,17 +189,21 @@ class GraphClassifier(LiveModel):
 
     def shrink(self, *, nodes: Sequence[Any] | None = None, edges: EdgeEnds | None = None) -> "GraphClassifier":
         """Edges and nodes leave in one change."""
-        return self._move(shrunk(self._fitted().graph_, nodes, edges))
+        with self._change() as draft:
+            return self._move(draft, shrunk(draft.graph, nodes, edges))
 
     # Asking
 
     def predict(self, nodes: Sequence[Any] | None = None) -> np.ndarray:
         """(n,) the likeliest class of each node, or of all nodes in the order of ``node_ids_``."""
-        return np.array(self.classes_, dtype=object)[self.predict_proba(nodes).argmax(axis=1)]
+        state = self._current()
+        probabilities = class_probabilities(state.parts.ledger, state.answers_of(nodes))
+        return np.array(state.parts.ledger.classes, dtype=object)[probabilities.argmax(axis=1)]
 
     def predict_proba(self, nodes: Sequence[Any] | None = None) -> np.ndarray:
         """(n, classes) probabilities in the order of ``classes_``; each row sums to 1."""
-        return class_probabilities(self.parts().ledger, self._answers_of(nodes))
+        state = self._current()
+        return class_probabilities(state.parts.ledger, state.answers_of(nodes))
 
     def prediction_sets(self, nodes: Sequence[Any] | None = None, *, coverage: float = 0.9) -> list[tuple[str, ...]]:
         """For each node the classes that hold the true one with this probability, likeliest first.
@@ -203,21 +211,25 @@ class GraphClassifier(LiveModel):
         It holds over known nodes as they come (split conformal prediction on validation nodes); for classes that were
         learned after the fit it is an estimate, from the rehearsal.
         """
-        parts = self.parts()
-        return class_sets(parts.calibration, parts.ledger, self.predict_proba(nodes), coverage)
+        state = self._current()
+        ledger = state.parts.ledger
+        probabilities = class_probabilities(ledger, state.answers_of(nodes))
+        return class_sets(state.parts.calibration, ledger, probabilities, coverage)
 
     def unknown_scores(self, nodes: Sequence[Any] | None = None) -> np.ndarray:
         """(n,) the share of known nodes that look less strange; above ``calibration_.threshold`` a node is unknown."""
-        return self.parts().calibration.unknown_scores(self._answers_of(nodes).strangeness)
+        state = self._current()
+        return state.parts.calibration.unknown_scores(state.answers_of(nodes).strangeness)
 
     def predictions(self, nodes: Sequence[Any] | None = None, *, coverage: float | None = None) -> Predictions:
         """Columns ``node, class, probability, unknown_score, unknown`` of some nodes, or of all.
 
         coverage: also ``set``, that of :meth:`prediction_sets`.
         """
-        parts, answers = self.parts(), self._answers_of(nodes)
-        ids = self.node_ids_ if nodes is None else parts.graph.with_own_ids(nodes)
-        return predictions(parts.calibration, parts.ledger, ids, answers, coverage)
+        state = self._current()
+        graph, ledger = state.parts.graph, state.parts.ledger
+        ids = graph.ids if nodes is None else graph.with_own_ids(nodes)
+        return predictions(state.parts.calibration, ledger, ids, state.answers_of(nodes), coverage)
 
     def explain(self, node: Any, *, top: int = 5) -> dict[str, Any]:
         """Why a node got its class: classes in competition, blocks, features and neighbours that decided.
@@ -225,7 +237,10 @@ class GraphClassifier(LiveModel):
         Only some methods can say. Values are parts of the difference between the logits of the
         first and the second class.
         """
-        return explain_node(self.parts(), int(self.numbers_of([node])[0]), top)
+        state = self._current()
+        number, answer = int(state.parts.graph.numbers_of([node])[0]), state.answers_of([node])
+        with state.asked.alone():
+            return explain_node(state.parts, number, answer, top)
 
     # Keeping
 
@@ -243,7 +258,7 @@ class GraphClassifier(LiveModel):
             standardise=chosen.standardise,
             device=device,
         )
-        model._take(parts)
+        model._hold(ModelState.of(parts))
         return model
 
     def save(self, folder: Any, *, wait: float = 60.0) -> int:
@@ -251,24 +266,25 @@ class GraphClassifier(LiveModel):
 
         Refused if the folder has moved on since the model was loaded. See :class:`ModelFolder`.
         """
-        self._fitted()
+        self._current()
         versions = Versions(folder)
         versions.refuse_lost_pointer()
         with versions.writing(wait):
-            versions.refuse_unrelated(self.version)
-            if versions.exists() and not unsaved(self.history):
+            state = self._current()
+            versions.refuse_unrelated(state.version)
+            if versions.exists() and not unsaved(list(state.history)):
                 return versions.current()
             return self.write_version(versions)
 
     def write_version(self, versions: Versions) -> int:
         """Write the model as the next version; the caller holds the lock of the folder."""
-        parts = self.parts()
-        manifest = versions.write(parts, self.history, loaded=self.version)
-        number = manifest["version"]
-        for entry in self.history if number == 1 else unsaved(self.history):
-            entry["version"] = number
-        self.version = number
-        versions.cache.write(manifest, parts, self.all_scores())
+        state = self._current()
+        scores = state.asked.scores()
+        parts = replace(state.copy().parts, configuration=self.configuration)
+        manifest = versions.write(parts, list(state.history), loaded=state.version)
+        number: int = manifest["version"]
+        self._saved(state, number)
+        versions.cache.write(manifest, parts, scores)
         return number
 
     @classmethod
@@ -276,7 +292,8 @@ class GraphClassifier(LiveModel):
         """The newest version of a model, or an older one."""
         stored = Versions(folder).load(version, device=device)
         model = cls.from_parts(stored.parts, device=device)
-        model.history, model.version, model._scores = stored.history, stored.version, stored.scores
+        state = ModelState.of(stored.parts, stored.scores)
+        model._hold(replace(state, history=tuple(stored.history), version=stored.version))
         return model
 
 

@@ -64,12 +64,16 @@ class GrowingGraph:
     def edge_count(self) -> int:
         return int(self.adjacency.nnz) // 2
 
-    @cached_property
+    @property
     def visible(self) -> VisibleGraph:
-        """What a learner sees: everything (the track ``open``)."""
+        """What a learner sees: everything (the track ``open``). One object for all threads, by which caches know it."""
+        known: VisibleGraph | None = self.__dict__.get("_visible")
+        if known is not None:
+            return known
         view = self.text_weights or self.standardisation
         features = self.features if view is None else view.apply(self.features)
-        return VisibleGraph(nodes=self.numbers, adjacency=self.adjacency, features=features)
+        fresh = VisibleGraph(nodes=self.numbers, adjacency=self.adjacency, features=features)
+        return self.__dict__.setdefault("_visible", fresh)
 
     def with_own_ids(self, ids: Any) -> np.ndarray:
         """Ids as this graph's are: whole numbers where they all are, else text."""

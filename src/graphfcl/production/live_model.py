@@ -1,46 +1,82 @@
-"""The state of a model and how it changes: all or nothing, and settled after every change."""
+"""What a model holds, and how it changes: one state that everybody reads, replaced as a whole by one writer at a time.
 
+A reader takes the state once and works on it; it never waits for a writer. A writer makes a draft on a copy of the
+learner, and the state is exchanged by one assignment when all is settled. So every change is all or nothing.
+"""
+
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from copy import deepcopy
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
 
 from graphfcl.errors import InputError
-from graphfcl.methods import Learner
-from graphfcl.production.answers import Answers
-from graphfcl.production.calibration import Calibration, Readings
-from graphfcl.production.carried_embeddings import carry_embeddings
+from graphfcl.methods import Learner, find_method
+from graphfcl.production.calibration import Calibration
+from graphfcl.production.draft import Draft
 from graphfcl.production.graph_changes import GraphChange
 from graphfcl.production.growing_graph import GrowingGraph
-from graphfcl.production.history import History, new_entry
+from graphfcl.production.history import History
 from graphfcl.production.ledger import Ledger
 from graphfcl.production.model_parts import Configuration, ModelParts
-from graphfcl.production.monitoring import regression_warning
-from graphfcl.production.settling import readings_of, settle
+from graphfcl.production.model_state import ModelState
+from graphfcl.production.packing import name_of_method, pack, unpack
+
+NOT_FITTED = "this classifier is not fitted: call fit with a graph first."
 
 
 class LiveModel:
-    """What :class:`GraphClassifier` rests on: the parts of a model, its history, and the rules of a change.
+    """What :class:`GraphClassifier` rests on: the state of a model, and the rules of a change.
 
     Learned state ends in ``_`` and is missing until the model is fitted.
     """
-
-    graph_: GrowingGraph
-    learner_: Learner
-    ledger_: Ledger
-    calibration_: Calibration
 
     def __init__(self, configuration: Configuration, *, device: str) -> None:
         self.method, self.settings = configuration.method, dict(configuration.settings)
         self.way, self.shot, self.seed = configuration.way, configuration.shot, configuration.seed
         self.max_loss, self.device = configuration.max_loss, device
         self.standardise = configuration.standardise
-        self.history: History = []
-        self._scores: np.ndarray | None = None  # (n, columns) of every node of the graph
-        self._readings: Readings | None = None  # of every node
+        self._hold(None)
+
+    def _hold(self, state: ModelState | None) -> None:
+        self._state = state
+        self._changing = threading.Lock()  # held by whoever makes a change, from its start to its end
+        self._swapping = threading.Lock()  # held while the state is exchanged
 
     # State
+
+    @property
+    def graph_(self) -> GrowingGraph:
+        """The graph that it lives on."""
+        return self._learned().parts.graph
+
+    @property
+    def learner_(self) -> Learner:
+        """What answers. Do not change it: others may be asking it."""
+        return self._learned().parts.learner
+
+    @property
+    def ledger_(self) -> Ledger:
+        """Who is labelled with what."""
+        return self._learned().parts.ledger
+
+    @property
+    def calibration_(self) -> Calibration:
+        """From scores to probabilities."""
+        return self._learned().parts.calibration
+
+    @property
+    def history(self) -> History:
+        """All changes, oldest first."""
+        return [] if self._state is None else [dict(entry) for entry in self._state.history]
+
+    @property
+    def version(self) -> int | None:
+        """That of the folder it was last loaded from or saved to."""
+        return None if self._state is None else self._state.version
 
     @property
     def configuration(self) -> Configuration:
@@ -50,93 +86,85 @@ class LiveModel:
 
     def parts(self) -> ModelParts:
         """Everything that the model consists of now."""
-        self._fitted()
-        return ModelParts(self.configuration, self.graph_, self.learner_, self.ledger_, self.calibration_)
+        return replace(self._current().parts, configuration=self.configuration)
 
     def all_scores(self) -> np.ndarray:
         """(n, columns) the learner's scores of every node; computed once for a state of the model."""
-        if self._scores is None:
-            self._scores = self.parts().compute_scores()
-        return self._scores
+        return self._current().asked.scores()
 
     def numbers_of(self, nodes: Sequence[Any]) -> np.ndarray:
         """Node numbers of the user's ids."""
-        return self._fitted().graph_.numbers_of(nodes)
+        return self._current().parts.graph.numbers_of(nodes)
 
-    def all_answers(self) -> Answers:
-        """What the model says of every node; computed once for a state of the model."""
-        scores = self.all_scores()
-        if self._readings is None:
-            self._readings = readings_of(self.parts(), scores)
-        return Answers(scores, self._readings.strangeness, self._readings.temperatures)
+    def _current(self) -> ModelState:
+        """The state as it is now; an error if the model is not fitted yet."""
+        state = self._state
+        if state is None:
+            raise InputError(NOT_FITTED)
+        return state
 
-    def _answers_of(self, nodes: Sequence[Any] | None) -> Answers:
-        """Those of some nodes, given by their ids, or of all."""
-        found = self.all_answers()
-        return found if nodes is None else found.of(self.graph_.visible.rows(self.numbers_of(nodes)))
+    def _learned(self) -> ModelState:
+        """The same for attributes: one that is missing is an AttributeError."""
+        state = self._state
+        if state is None:
+            raise AttributeError(NOT_FITTED)
+        return state
 
-    def _fitted(self) -> Self:
-        """This model; an error if it is not fitted yet."""
-        if not self._is_fitted:
-            raise InputError("this classifier is not fitted: call fit with a graph first.")
-        return self
-
-    @property
-    def _is_fitted(self) -> bool:
-        return hasattr(self, "graph_")
+    def __sklearn_is_fitted__(self) -> bool:
+        return self._state is not None
 
     # Changes
 
-    def _take(self, parts: ModelParts) -> None:
-        """Consist of these parts; the configuration stays."""
-        self.graph_, self.learner_ = parts.graph, parts.learner
-        self.ledger_, self.calibration_ = parts.ledger, parts.calibration
-
     @contextmanager
-    def _all_or_nothing(self) -> Iterator[None]:
-        """If anything goes wrong inside, the model is what it was before."""
-        before, count = self.parts(), len(self.history)
-        scores, readings = self._scores, self._readings
-        state, embeddings = before.learner.state(), before.learner.embeddings(before.graph.visible)
-        done = False
-        try:
-            yield
-            done = True
-        finally:
-            if not done:
-                self._take(before)
-                self._scores, self._readings = scores, readings
-                self.learner_.load_state(state)
-                self.learner_.use_embeddings(before.graph.visible, embeddings)
-                del self.history[count:]
+    def _change(self) -> Iterator[Draft]:
+        """Make a change: all of it, or if anything goes wrong inside, nothing. Others wait until it is done."""
+        with self._changing:
+            draft = Draft(self._current(), self.configuration)
+            yield draft
+            with self._swapping:
+                self._state = draft.finished(self._current())
 
-    def _move(self, change: GraphChange) -> Self:
-        """Go on with a changed graph: only embeddings within reach of the change are computed again."""
-        with self._all_or_nothing():
-            share = carry_embeddings(self.learner_, self.graph_, change.graph, change.touched)
-            self.graph_ = change.graph
-            entry = dict(change.entry)
-            if change.removed.size:
-                self.learner_.drop_nodes(change.removed)
-                self.ledger_, entry["retired"] = self.ledger_.without_nodes(change.removed).without_empty_classes()
-                entry["exact"] = self._restate()
-            else:
-                self._restate()  # sums are those of the changed graph
-            self._settle({**entry, "within_reach": round(share, 4)})
+    def _begin(self, parts: ModelParts, change: dict[str, Any]) -> None:
+        """Be a new model of these parts; whoever calls holds the lock of changes."""
+        first = ModelState.of(parts)
+        draft = Draft(first, self.configuration, parts.learner)
+        self._settle(draft, change)
+        self._state = draft.finished(first)
+
+    def _settle(self, draft: Draft, change: dict[str, Any]) -> None:
+        """The end of every change."""
+        draft.settle(change, self.max_loss)
+
+    def _move(self, draft: Draft, change: GraphChange) -> Self:
+        """Go on with a changed graph."""
+        self._settle(draft, draft.move(change))
         return self
 
-    def _restate(self) -> bool:
-        """Let the learner know what the ledger says, and nothing else; whether nothing else is left in it."""
-        restated = self.learner_.restate(self.graph_.visible, *self.ledger_.knowledge())
-        return restated and self.learner_.forgets_exactly
+    def _saved(self, state: ModelState, number: int) -> None:
+        """A state was written as a version; the model may have gone on meanwhile."""
+        with self._swapping:
+            self._state = self._current().saved_as(number, len(state.history))
 
-    def _settle(self, change: dict[str, Any]) -> None:
-        """After a change: scores, calibration, accuracy, an entry in the history."""
-        self._scores = None
-        settled = settle(self.parts(), self.all_scores())
-        self.calibration_, self._readings = settled.calibration, settled.readings
-        entry = {**new_entry(change), "accuracy": settled.accuracy}
-        warning = regression_warning(self.history, settled.accuracy, self.max_loss)
-        if warning:
-            entry["warning"] = warning
-        self.history.append(entry)
+    # Copies, also in other processes
+
+    def _plain(self) -> dict[str, Any]:
+        """All attributes but the state and the locks."""
+        apart = ("_state", "_changing", "_swapping")
+        return {name: value for name, value in vars(self).items() if name not in apart}
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        other = memo[id(self)] = type(self).__new__(type(self))
+        vars(other).update(deepcopy(self._plain(), memo))
+        other._hold(None if self._state is None else self._state.copy())
+        return other
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The learner's class goes by its name, the state as the bytes of its files."""
+        state = self._state
+        packed = None if state is None else pack(state, self.configuration)
+        return {"learner": find_method(self.method).learner, "plain": self._plain(), "state": packed}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        name_of_method(state["learner"])
+        vars(self).update(state["plain"])
+        self._hold(None if state["state"] is None else unpack(state["state"], device=self.device))

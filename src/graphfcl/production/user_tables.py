@@ -1,6 +1,6 @@
 """Small tables that a user hands in: supports, nodes, edges. Every value is text; a message names the line."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -144,13 +144,19 @@ def read_edges(path: str | Path) -> tuple[list[str], list[str], np.ndarray | Non
     return source, target, None if weight is None else table.numbers(weight)
 
 
-def write_predictions(path: str | Path, columns: dict[str, np.ndarray]) -> None:
-    """A Parquet table, or CSV if the name says so."""
+def write_predictions(path: str | Path, columns: Mapping[str, Any]) -> None:
+    """A Parquet table, or CSV if the name says so; sets of classes are lists, in CSV written as JSON."""
+    import json
+
     import pyarrow as pa
     from pyarrow import csv, parquet
 
     from graphfcl.files import write_durably
 
+    if "set" in columns:
+        sets = [list(names) for names in columns["set"]]
+        as_text = Path(path).suffix == ".csv"
+        columns = {**columns, "set": [json.dumps(names, ensure_ascii=False) for names in sets] if as_text else sets}
     table = pa.table({name: pa.array(values) for name, values in columns.items()})
     if Path(path).suffix == ".csv":
         write_durably(path, lambda file: csv.write_csv(table, file))

@@ -83,6 +83,10 @@ class Anchors:
         """(n, C) T x·μ_c/ℓ_c by the sums alone; −∞ for a class without a label."""
         return _logits(points, self.directions(settings), self.counts, settings.temperature)
 
+    def probabilities(self, points: torch.Tensor, directions: torch.Tensor, temperature: float) -> torch.Tensor:
+        """(n, C) softmax of T x·μ_c/ℓ_c by these (C, D) directions; 0 for a class without a label."""
+        return torch.softmax(_logits(points, directions, self.counts, temperature), dim=1)
+
     def directions(self, settings: Any) -> torch.Tensor:
         """(C, D) μ_c/ℓ_c by the sums alone."""
         return _directions(self._means(), self.counts, settings)

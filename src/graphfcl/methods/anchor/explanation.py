@@ -11,9 +11,11 @@ from typing import Any
 
 import numpy as np
 import torch
+from scipy import sparse
 
 from graphfcl.graph import VisibleGraph
-from graphfcl.methods.anchor.neighbours import Surroundings
+from graphfcl.methods.anchor.rounds import Rounds
+from graphfcl.methods.anchor.settings import Neighbourhood
 from graphfcl.methods.learner import Explanation, Tensors
 from graphfcl.methods.shared.untrained_features import WIDEST
 
@@ -24,57 +26,56 @@ BLOCKS = ("own features", "features around", "encoder", "trained head")
 class Evidence:
     """All that an explanation is made of.
 
-    visible: the graph as it is. prepared: the same with the features that ANCHOR reads.
-    posterior, own: (n, C) with and without what neighbours say. answer: (n, C) with the head's say too.
-    directions: (C, D) μ_c/ℓ_c.
+    visible: the graph as it is. prepared: the same with the features that ANCHOR reads. row: that of the node.
+    rounds: what neighbours say. answer: (C,) of the node, with the head's say too.
+    near: the row of Â, the node and its neighbours. own: (m, C) of these, without what neighbours say.
     blocks: the three (1, k) blocks of the node. joined: (D,) f(v). frame: what session 0 fixed.
-    weights: a₀ and a₂. hops: how far the second block reaches.
+    weights: a₀ and a₂. how: a₂ again, how far the second block reaches, and how neighbours are heard.
     """
 
     visible: VisibleGraph
     prepared: VisibleGraph
-    surroundings: Surroundings
-    posterior: torch.Tensor
+    row: int
+    rounds: Rounds
     answer: torch.Tensor
+    near: sparse.csr_array
     own: torch.Tensor
-    directions: torch.Tensor
     blocks: list[torch.Tensor]
     joined: torch.Tensor
     frame: Tensors
     temperature: float
     weights: tuple[float, float]
-    hops: int
+    how: Neighbourhood
 
 
 @torch.no_grad()
-def explained(evidence: Evidence, row: int, top: int) -> Explanation:
-    """Explain the answer for one row of the graph."""
-    posterior, blocks, frame = evidence.posterior, evidence.blocks, evidence.frame
-    answer = evidence.answer[row]
+def explained(evidence: Evidence, top: int) -> Explanation:
+    """Explain the answer for one node. Only its neighbourhood is read."""
+    rounds, blocks, frame, answer = evidence.rounds, evidence.blocks, evidence.frame, evidence.answer
     order = answer.argsort(descending=True)[: max(2, min(top, len(answer)))].tolist()
     first, second = order[0], order[1] if len(order) > 1 else order[0]
 
     centred = evidence.joined - frame["middle"]
     length = (centred @ frame["whitening"]).norm().clamp(min=1e-8)
-    towards = frame["whitening"] @ (evidence.directions[first] - evidence.directions[second])
+    towards = frame["whitening"] @ (rounds.directions[first] - rounds.directions[second])
     towards = towards * evidence.temperature / length
     sizes = [block.shape[1] for block in blocks]
-    said = torch.log(answer.clamp(min=1e-12)) - torch.log(posterior[row].clamp(min=1e-12))  # by the head
+    heard = rounds.posterior[evidence.row]
+    said = torch.log(answer.clamp(min=1e-12)) - torch.log(heard.clamp(min=1e-12))  # by the head
     parts = [*(part.sum() for part in (centred * towards).split(sizes)), said[first] - said[second]]
     scaled = [
         towards.split(sizes)[place] * evidence.weights[place] / (blocks[place][0] - frame[f"centre.{place}"]).norm()
         for place in range(2)
     ]
     of_features, of_around = ((frame["basis"] @ part).cpu().numpy() for part in scaled)
-    links = _links(evidence.surroundings, posterior, first, second)
-    own = evidence.own
+    own = evidence.own[int(np.flatnonzero(evidence.near.indices == evidence.row)[0])]
     return Explanation(
         classes=tuple((column, float(answer[column])) for column in order),
-        before_smoothing=tuple(float(own[row, column]) for column in order),
+        before_smoothing=tuple(own.tolist()),
         blocks={name: float(value) for name, value in zip(BLOCKS, parts, strict=True)},
-        features=_features(evidence.prepared, row, of_features, evidence.visible, top),
-        around=_around(evidence.prepared, row, of_around, evidence.hops, top),
-        neighbours=_neighbours(evidence.surroundings, evidence.visible, row, own[:, first].cpu().numpy(), links, top),
+        features=_features(evidence.prepared, evidence.row, of_features, evidence.visible, top),
+        around=_around(evidence.prepared, evidence.row, of_around, evidence.how.hops, top),
+        neighbours=_neighbours(evidence, first, second, top),
     )
 
 
@@ -98,25 +99,14 @@ def _around(prepared: VisibleGraph, row: int, weights: np.ndarray, hops: int, to
     return tuple(_strongest(prepared.nodes[far.indices], far.data * says, top))
 
 
-def _links(surroundings: Surroundings, posterior: torch.Tensor, first: int, second: int) -> np.ndarray:
-    """(n,) what a link to each node adds to the difference of logits; the row's own β d^(−1/2) is not in it."""
-    if not surroundings.weight > 0:
-        return np.zeros(len(posterior))
-    ratios = surroundings.ratios(posterior)
-    return (posterior @ (ratios[first] - ratios[second])).cpu().numpy()
-
-
-def _neighbours(
-    surroundings: Surroundings, visible: VisibleGraph, row: int, own: np.ndarray, links: np.ndarray, top: int
-) -> Any:
-    near = visible.normalised[[row]]
-    others = near.indices != row
+def _neighbours(evidence: Evidence, first: int, second: int, top: int) -> Any:
+    near, nodes = evidence.near, evidence.visible.nodes
+    others = near.indices != evidence.row
     rows, shares = near.indices[others], near.data[others]
-    adds = np.zeros(rows.size)
-    if surroundings.weight > 0:
-        adds = surroundings.weight * surroundings.near.host[[row]].toarray()[0, rows] * links[rows]
-    order = np.lexsort((-shares * own[rows], -np.abs(adds)))[:top]
-    return tuple((int(visible.nodes[rows[k]]), float(shares[k]), float(own[rows[k]]), float(adds[k])) for k in order)
+    own = evidence.own[:, first].cpu().numpy()[others]
+    adds = evidence.how.links * evidence.rounds.link_weights(evidence.visible, evidence.row, rows, first, second)
+    order = np.lexsort((-shares * own, -np.abs(adds)))[:top]
+    return tuple((int(nodes[rows[k]]), float(shares[k]), float(own[k]), float(adds[k])) for k in order)
 
 
 def _row(features: Any, row: int) -> tuple[np.ndarray, np.ndarray]:

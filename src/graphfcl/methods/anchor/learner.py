@@ -38,7 +38,7 @@ development graphs (``docs/anchor.md``).
 """
 
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -49,7 +49,7 @@ from graphfcl.methods.anchor.choosing import choose_neighbourhood
 from graphfcl.methods.anchor.class_sums import Anchors, whitening
 from graphfcl.methods.anchor.explanation import Evidence, explained
 from graphfcl.methods.anchor.head import retrained_head, shared_out, trained_head
-from graphfcl.methods.anchor.neighbours import Surroundings
+from graphfcl.methods.anchor.rounds import Rounds
 from graphfcl.methods.anchor.settings import AnchorSettings, Neighbourhood
 from graphfcl.methods.anchor.storage import FIRST_LAYER, AnchorKnowledge
 from graphfcl.methods.anchor.vectors import (
@@ -259,12 +259,20 @@ class Anchor(EncoderLearner):
 
     def _score_all(self, inputs: GraphInputs) -> torch.Tensor:
         embeddings, anchors = self._embeddings(inputs), self.known.anchors
-        posterior, _ = anchors.transduced(embeddings, Surroundings(inputs, self.known.neighbourhood), self.settings)
-        posterior = shared_out(posterior, embeddings, self.known.head, self.settings.head_share)
+        rounds = self._rounds(inputs, embeddings)
+        posterior = shared_out(rounds.posterior, embeddings, self.known.head, self.settings.head_share)
         # How near a node is to any class by the sums alone: the same for all its classes, so it changes no probability,
         # but it tells nodes of unknown classes, which the rounds would hide.
         near = torch.logsumexp(anchors.logits(embeddings, self.settings), dim=1, keepdim=True)
         return torch.log(posterior.clamp(min=1e-12)) + near
+
+    def _rounds(self, inputs: GraphInputs, embeddings: torch.Tensor) -> Rounds:
+        """Kept as long as scores are, so that explanations need no pass over the graph."""
+        found: Rounds | None = self.cache.beside(inputs)
+        if found is None:
+            found = Rounds.of(self.known.anchors, embeddings, inputs, self.known.neighbourhood, self.settings)
+            self.cache.keep_beside(inputs, found)
+        return found
 
     @torch.no_grad()
     def restate(self, visible: VisibleGraph, train: Labelled, supports: Labelled) -> bool:
@@ -307,35 +315,41 @@ class Anchor(EncoderLearner):
     @torch.no_grad()
     def explain(self, visible: VisibleGraph, node: int, top: int = 5) -> Explanation | None:
         row = int(visible.rows(np.array([node]))[0])
-        inputs, anchors, how = self.cache.inputs(visible), self.known.anchors, self.known.neighbourhood
-        embeddings = torch.from_numpy(self.embeddings(visible)).to(self.device)
-        surroundings = Surroundings(inputs, how)
-        posterior, directions = anchors.transduced(embeddings, surroundings, self.settings)
-        logits = self.settings.temperature * embeddings.float() @ directions.T
-        answer = shared_out(posterior, embeddings, self.known.head, self.settings.head_share)
-        blocks = self._blocks(inputs, np.array([row]))
+        inputs, how, settings = self.cache.inputs(visible), self.known.neighbourhood, self.settings
+        embeddings = self._embeddings(inputs)
+        self.cache.keep_embeddings(visible, embeddings)
+        rounds, near = self._rounds(inputs, embeddings), visible.normalised[[row]]
+        around = embeddings[torch.from_numpy(near.indices).to(self.device)]
+        blocks = self._blocks(GraphInputs(inputs.visible, self.device, sparing=True), np.array([row]))
         evidence = Evidence(
             visible=visible,
             prepared=inputs.visible,
-            surroundings=surroundings,
-            posterior=posterior,
-            answer=answer,
-            own=torch.softmax(logits.masked_fill(~(anchors.counts > 0), -torch.inf), dim=1),
-            directions=directions,
+            row=row,
+            rounds=rounds,
+            answer=shared_out(rounds.posterior[[row]], embeddings[[row]], self.known.head, settings.head_share)[0],
+            near=near,
+            own=self.known.anchors.probabilities(around, rounds.directions, settings.temperature),
             blocks=blocks,
             joined=joined(blocks, self.known.frame, self._weights())[0],
             frame=self.known.frame,
-            temperature=self.settings.temperature,
-            weights=(self.settings.raw_weight, how.hop_weight),
-            hops=how.hops,
+            temperature=settings.temperature,
+            weights=(settings.raw_weight, how.hop_weight),
+            how=how,
         )
-        return explained(evidence, row, top)
+        return explained(evidence, top)
 
     # State
 
     def _first_layer(self) -> torch.Tensor:
         first: Any = self.network.encoder.first
         return first.weight.detach()
+
+    def _become(self, other: Self) -> None:
+        self._hidden = other._first_layer().shape[1]
+        try:
+            super()._become(other)
+        finally:
+            self._hidden = None
 
     def load_state(self, state: LearnerState) -> None:
         first = state.tensors.get(FIRST_LAYER)

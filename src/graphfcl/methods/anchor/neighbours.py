@@ -17,6 +17,7 @@ import numpy as np
 import torch
 from scipy import sparse
 
+from graphfcl.graph import VisibleGraph
 from graphfcl.methods.anchor.settings import Neighbourhood
 from graphfcl.nn import GraphInputs
 from graphfcl.nn.sparse import SparseMatrix
@@ -67,10 +68,14 @@ class Surroundings:
         return found / found.sum(dim=1, keepdim=True).clamp(min=1e-12)
 
 
+def mean_weight(visible: VisibleGraph) -> float:
+    """Of an edge; 1 if there is none."""
+    return float(visible.adjacency.data.mean()) if visible.adjacency.nnz else 1.0
+
+
 def _near(inputs: GraphInputs) -> tuple[SparseMatrix, torch.Tensor]:
     """d^(−1/2) A with edge weights of mean 1, and the (n, 1) roots of d; d of a lone node is 1."""
-    plain = inputs.visible.adjacency
-    mean = float(plain.data.mean()) if plain.nnz else 1.0
+    plain, mean = inputs.visible.adjacency, mean_weight(inputs.visible)
     roots = np.sqrt(np.maximum(inputs.visible.degrees / np.float32(mean), 1))
     data = plain.data / np.float32(mean) / np.repeat(roots, np.diff(plain.indptr))
     near = sparse.csr_array((data, plain.indices, plain.indptr), shape=plain.shape)

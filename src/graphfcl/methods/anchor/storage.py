@@ -1,7 +1,7 @@
 """How ANCHOR is stored: in the few bits to which session 0 rounded it."""
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Self
 
 import torch
 
@@ -95,3 +95,8 @@ class AnchorKnowledge(Part):
                 self.frame["whitening"] = upper_triangle(self.frame.pop("root").float())
         self.head, self.head_steps = tensors.get(HEAD, self.head[:0]).to(device), values.get("head_steps", 0)
         self.anchors = Anchors.load(tensors, device)
+
+    def become(self, other: Self, device: torch.device) -> None:  # noqa: ARG002
+        # Nothing of it is written to after session 0.
+        self.frame, self.first_edition, self.neighbourhood = dict(other.frame), other.first_edition, other.neighbourhood
+        self.head, self.head_steps, self.anchors = other.head, other.head_steps, other.anchors

@@ -3,7 +3,7 @@
 from abc import abstractmethod
 from dataclasses import asdict, dataclass
 from enum import StrEnum
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -309,6 +309,27 @@ class EncoderLearner(Learner):
         for part in self.parts():
             part.load(values, tensors, self.device)
         self.pretrained = without_prefix("pretrained", tensors)
+
+    def copy(self, visible: VisibleGraph) -> Self:
+        if self.stage != Stage.READY:
+            return super().copy(visible)
+        other = type(self)(self.settings, seed=self.seed, device=self.device)
+        other._become(self)
+        return other
+
+    def _become(self, other: Self) -> None:
+        """Be a copy of a learner that is ready. Weights that no session changes are shared, and so are embeddings."""
+        self.stage, self.classes_, self.sizes, self.track = other.stage, other.classes_, other.sizes, other.track
+        self.pretraining_seconds_, self.pretraining_reused_ = other.pretraining_seconds_, other.pretraining_reused_
+        self.random = generator_from(generator_state(other.random))
+        self.generator.set_state(other.generator.get_state())
+        self._make_network()
+        self.network.load_state_dict(other.network.state_dict(), assign=other._keeps_weights())
+        for mine, theirs in zip(self.network.parameters(), other.network.parameters(), strict=True):
+            mine.requires_grad_(theirs.requires_grad)
+        for part, same in zip(self.parts(), other.parts(), strict=True):
+            part.become(same, self.device)
+        self.cache.share(other.cache)
 
     def _forget(self) -> None:
         """Have the parts of a new learner."""

@@ -19,7 +19,7 @@ The number of epochs is the one that was best on session 0.
 """
 
 from itertools import product
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
@@ -292,6 +292,10 @@ class Joint(EncoderLearner):
         return self.embeddings(visible)[visible.rows(nodes)].astype(np.float32)
 
     # State
+
+    def _become(self, other: Self) -> None:
+        self.retraining.become(other.retraining, self.device)  # which trunks there are says what the network has
+        super()._become(other)
 
     def load_state(self, state: LearnerState) -> None:
         self.refuse_another(state.values)

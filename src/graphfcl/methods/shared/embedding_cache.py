@@ -1,6 +1,8 @@
 """The one place where a learner keeps what it computed for a graph."""
 
 from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import torch
@@ -9,49 +11,83 @@ from graphfcl.graph import VisibleGraph
 from graphfcl.nn import GraphInputs
 
 
+@dataclass(frozen=True, eq=False)
+class Computed:
+    """What is known of one graph.
+
+    inputs: the graph on the device. embeddings: (n, width). scores: (n, classes). beside: what else the scores were
+    made from, where a learner keeps that.
+    """
+
+    visible: VisibleGraph
+    inputs: GraphInputs
+    embeddings: torch.Tensor | None = None
+    scores: np.ndarray | None = None
+    beside: Any = None
+
+
 class EmbeddingCache:
     """The graph a learner was asked about last, on its device, with the embeddings and scores of its nodes.
 
     Whoever changes weights calls :meth:`weights_changed`, whoever changes what classes are known by
     :meth:`classes_changed`. prepare: puts a graph on the device.
+
+    What is kept is immutable and replaced as a whole, so that a copy of a learner can share it.
     """
 
     def __init__(self, prepare: Callable[[VisibleGraph], GraphInputs]) -> None:
         self._prepare = prepare
-        self._visible: VisibleGraph | None = None
-        self._inputs: GraphInputs | None = None
-        self._embeddings: torch.Tensor | None = None
-        self._scores: np.ndarray | None = None
+        self._kept: Computed | None = None
+
+    def share(self, other: "EmbeddingCache") -> None:
+        """Know what another cache knows; from then on both go on by themselves."""
+        self._kept = other._kept
 
     def inputs(self, visible: VisibleGraph) -> GraphInputs:
         """The graph on the device."""
-        if self._inputs is None or self._visible is not visible:
-            self._visible = self._inputs = None  # make room before the next one
-            self.weights_changed()
-            self._inputs = self._prepare(visible)
-            self._visible = visible
-        return self._inputs
+        return self._computed(visible).inputs
+
+    def _computed(self, visible: VisibleGraph) -> Computed:
+        kept = self._kept
+        if kept is None or kept.visible is not visible:
+            self._kept = kept = None  # make room before the next one
+            self._kept = kept = Computed(visible, self._prepare(visible))
+        return kept
 
     def embeddings(self, inputs: GraphInputs) -> torch.Tensor | None:
         """(n, width) of every node, if they are known."""
-        return self._embeddings if inputs is self._inputs else None
+        kept = self._kept
+        return None if kept is None or kept.inputs is not inputs else kept.embeddings
 
     def keep_embeddings(self, visible: VisibleGraph, embeddings: torch.Tensor) -> None:
         """They hold until weights change."""
-        self.inputs(visible)
-        self._embeddings = embeddings
+        self._kept = replace(self._computed(visible), embeddings=embeddings)
 
     def scores(self, visible: VisibleGraph, compute: Callable[[GraphInputs], torch.Tensor]) -> np.ndarray:
         """(n, classes) of every node; computed once for a graph and a state of the learner."""
-        inputs = self.inputs(visible)
-        if self._scores is None:
-            self._scores = compute(inputs).cpu().numpy()
-        return self._scores
+        kept = self._computed(visible)
+        if kept.scores is not None:
+            return kept.scores
+        scores = compute(kept.inputs).cpu().numpy()
+        self._kept = replace(self._computed(visible), scores=scores)
+        return scores
+
+    def beside(self, inputs: GraphInputs) -> Any:
+        """What :meth:`keep_beside` was given for this graph; None once classes have changed."""
+        kept = self._kept
+        return None if kept is None or kept.inputs is not inputs else kept.beside
+
+    def keep_beside(self, inputs: GraphInputs, found: Any) -> None:
+        """Keep something that holds as long as scores do."""
+        if self._kept is not None and self._kept.inputs is inputs:
+            self._kept = replace(self._kept, beside=found)
 
     def weights_changed(self) -> None:
         """Neither embeddings nor scores hold any more."""
-        self._embeddings = self._scores = None
+        if self._kept is not None:
+            self._kept = Computed(self._kept.visible, self._kept.inputs)
 
     def classes_changed(self) -> None:
         """Scores do not hold any more; embeddings do."""
-        self._scores = None
+        if self._kept is not None:
+            self._kept = replace(self._kept, scores=None, beside=None)

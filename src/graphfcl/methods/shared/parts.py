@@ -1,7 +1,7 @@
 """What a learner has: parts that own their state. A learner's state is the sum of its parts' states."""
 
 from copy import deepcopy
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -23,6 +23,11 @@ class Part:
 
     def load(self, values: dict[str, Any], tensors: Tensors, device: torch.device) -> None:
         """Become the part that both were taken from; they are those of the whole learner."""
+
+    def become(self, other: Self, device: torch.device) -> None:
+        """Be the same part of a copy of the learner. A part with large tensors shares those that it never writes to."""
+        tensors = {name: tensor.detach().clone() for name, tensor in other.tensors().items()}
+        self.load(deepcopy(other.values()), tensors, device)
 
     def stored(self) -> dict[str, int]:
         """Bytes kept between sessions, by kind; weights of the network are not the part's."""

@@ -1,6 +1,6 @@
 """The two blocks of a node's vector that no label ever touched: its own features, and those around it."""
 
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 import torch
@@ -82,6 +82,9 @@ class UntrainedBlocks(Part):
             self.scales = tensors["blocks.scales"].to(device)
             self.basis = tensors["blocks.basis"].to(device) * self.scales
             self.centres = (tensors["blocks.own"].to(device), tensors["blocks.around"].to(device))
+
+    def become(self, other: Self, device: torch.device) -> None:  # noqa: ARG002
+        self.basis, self.scales, self.centres = other.basis, other.scales, other.centres
 
     def stored(self) -> dict[str, int]:
         return {"weights": sum(tensor.nbytes for tensor in self.tensors().values())}

@@ -111,6 +111,25 @@ def an_earlier_state_is_that_of_then(subject: Subject) -> None:
     same(ask(learner, stream, 0), expected, "gone back to an earlier state, it has other scores: load_state keeps more")
 
 
+def a_copy_goes_on_by_itself(subject: Subject) -> None:
+    """A copy knows the same and goes on as the learner would; what it learns the learner never sees."""
+    stream, learner = stream_of(track="open"), subject.make()
+    visible, (first, second) = stream.base.visible_graph, (subject.session(stream, number) for number in (1, 2))
+    learner.fit(stream.base)
+    learner.learn(first)
+    expected, before = learner.scores(visible, visible.nodes), through_a_file(learner.state())
+    copy = learner.copy(visible)
+    same(copy.scores(visible, visible.nodes), expected, "a copy has other scores")
+    copy.learn(second)
+    later = copy.scores(visible, visible.nodes)
+    copy.restate(visible, (stream.base.train, stream.base.train_labels), (second.supports, second.support_labels))
+    copy.drop_nodes(second.supports[:1])
+    same_state(learner.state(), before, "what its copy learned changed the state")
+    same(learner.scores(visible, visible.nodes), expected, "what its copy learned changed the scores")
+    learner.learn(second)
+    same(learner.scores(visible, visible.nodes), later, "after a further session a copy has other scores")
+
+
 def a_seed_gives_one_result(subject: Subject) -> None:
     """The same settings, seed and stream give the same scores."""
     learner = subject.make()
@@ -284,6 +303,7 @@ RULES: tuple[Rule, ...] = (
     a_loaded_learner_goes_on_as_the_saved_one,
     a_state_stays_what_it_was,
     an_earlier_state_is_that_of_then,
+    a_copy_goes_on_by_itself,
     a_seed_gives_one_result,
     what_is_handed_over_stays_as_it_is,
     every_kind_of_stream_can_be_learned,

@@ -1,0 +1,87 @@
+"""A change of a model in the making. Nobody else sees it, so that one that fails leaves nothing behind."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from graphfcl.methods import Learner
+from graphfcl.production.calibration import Readings
+from graphfcl.production.carried_embeddings import carry_embeddings
+from graphfcl.production.graph_changes import GraphChange
+from graphfcl.production.history import Entry, History, new_entry
+from graphfcl.production.model_parts import Configuration, ModelParts
+from graphfcl.production.model_state import AskedLearner, ModelState
+from graphfcl.production.monitoring import regression_warning
+from graphfcl.production.settling import settle
+
+
+class Draft:
+    """What a model will consist of: graph and ledger, which a change replaces, and a copy of the learner.
+
+    before: the state that the change starts from. learner: that of a model which nobody has seen yet; without it the
+    one of ``before`` is copied, once something is to be changed in it.
+    """
+
+    def __init__(self, before: ModelState, configuration: Configuration, learner: Learner | None = None) -> None:
+        parts = before.parts
+        self.graph, self.ledger, self.calibration = parts.graph, parts.ledger, parts.calibration
+        self.entries: list[Entry] = []
+        self._before, self._configuration, self._learner = before, configuration, learner
+        self._scores: np.ndarray | None = None
+        self._readings: Readings | None = None
+
+    @property
+    def learner(self) -> Learner:
+        """A learner that may be changed."""
+        if self._learner is None:
+            self._learner = self._before.asked.copy()
+        return self._learner
+
+    @property
+    def history(self) -> History:
+        """All changes, those of the draft included."""
+        return [*self._before.history, *self.entries]
+
+    def move(self, change: GraphChange) -> Entry:
+        """Go on with a changed graph; what the history says of it.
+
+        Only embeddings within reach of the change are computed again.
+        """
+        share = carry_embeddings(self.learner, self.graph, change.graph, change.touched)
+        self.graph = change.graph
+        entry = {**change.entry, "within_reach": round(share, 4)}
+        if not change.removed.size:
+            self.restate()  # sums are those of the changed graph
+            return entry
+        self.learner.drop_nodes(change.removed)
+        self.ledger, retired = self.ledger.without_nodes(change.removed).without_empty_classes()
+        return {**entry, "retired": retired, "exact": self.restate()}
+
+    def restate(self) -> bool:
+        """Let the learner know what the ledger says, and nothing else; whether nothing else is left in it."""
+        restated = self.learner.restate(self.graph.visible, *self.ledger.knowledge())
+        return restated and self.learner.forgets_exactly
+
+    def settle(self, change: dict[str, Any], max_loss: float) -> None:
+        """The end of a change: scores, calibration, accuracy, an entry in the history."""
+        parts = self._parts(self.learner)
+        self._scores = parts.compute_scores()
+        settled = settle(parts, self._scores)
+        self.calibration, self._readings = settled.calibration, settled.readings
+        entry = {**new_entry(change), "accuracy": settled.accuracy}
+        warning = regression_warning(self.history, settled.accuracy, max_loss)
+        if warning:
+            entry["warning"] = warning
+        self.entries.append(entry)
+
+    def finished(self, current: ModelState) -> ModelState:
+        """The state after the change. current: the model's, which may have been saved meanwhile."""
+        history = (*current.history, *self.entries)
+        if self._learner is None:
+            return replace(current, parts=self._parts(current.parts.learner), history=history)
+        parts = self._parts(self._learner)
+        return replace(current, parts=parts, asked=AskedLearner(parts, self._scores, self._readings), history=history)
+
+    def _parts(self, learner: Learner) -> ModelParts:
+        return ModelParts(self._configuration, self.graph, learner, self.ledger, self.calibration)

@@ -1,0 +1,112 @@
+"""What the rounds found is kept with the scores: an explanation then reads the neighbourhood of a node alone."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from graphfcl.datasets import load_dataset
+from graphfcl.methods import find_method
+from graphfcl.methods.anchor.class_sums import Anchors
+from graphfcl.methods.anchor.head import shared_out
+from graphfcl.methods.anchor.learner import Anchor
+from graphfcl.methods.anchor.neighbours import Surroundings
+from graphfcl.nn import GraphInputs
+from graphfcl.stream import Protocol, Session, Stream, make_stream
+
+QUICK: dict[str, Any] = {"pretraining.epochs": 5, "hidden": 32, "size": 16, "rank": 32}
+KINDS = [("words", 0.5), ("words", 0.0), ("dense", 0.5)]
+
+
+def fitted(kind: str, links: float) -> tuple[Anchor, Stream]:
+    graph, _ = load_dataset(f"synthetic:nodes=700,edges=2800,classes=9,features=100,kind={kind},signal=0.6")
+    stream = make_stream(graph, Protocol(base=4, pseudo_novel=3, way=1, shot=5), seed=0, track="open")
+    learner = find_method("anchor").make({**QUICK, "links": links, "smoothing": 0.3}, seed=0)
+    assert isinstance(learner, Anchor)
+    learner.fit(stream.base)
+    learner.learn(session(stream, 1))
+    return learner, stream
+
+
+def session(stream: Stream, number: int) -> Session:
+    found = stream.session(number)
+    visible = stream.base.visible_graph
+    return Session(number, found.new_classes, found.supports, found.support_labels, visible, "open")
+
+
+@pytest.mark.parametrize(("kind", "links"), KINDS)
+def test_explanations_are_the_same_to_the_digit_with_and_without_what_is_kept(kind: str, links: float) -> None:
+    learner, stream = fitted(kind, links)
+    visible, nodes = stream.base.visible_graph, stream.base.validation[:6].tolist()
+
+    def fresh() -> Anchor:
+        other = find_method("anchor").make({**QUICK, "links": links, "smoothing": 0.3}, seed=0)
+        assert isinstance(other, Anchor)
+        other.load_state(learner.state())
+        return other
+
+    alone = [fresh().explain(visible, node) for node in nodes]
+    assert [learner.explain(visible, node) for node in nodes] == alone
+    asked = fresh()
+    asked.scores(visible, visible.nodes)
+    copy = asked.copy(visible)
+    for each in (asked, copy):
+        assert [each.explain(visible, node) for node in nodes] == alone
+    copy.learn(session(stream, 2))
+    learner.learn(session(stream, 2))
+    after = [fresh().explain(visible, node) for node in nodes]
+    assert after != alone
+    assert [copy.explain(visible, node) for node in nodes] == after
+    assert [asked.explain(visible, node) for node in nodes] == alone
+
+
+@pytest.mark.parametrize(("kind", "links"), KINDS)
+def test_an_explanation_is_that_of_a_pass_over_all_nodes(kind: str, links: float) -> None:
+    learner, stream = fitted(kind, links)
+    visible, settings = stream.base.visible_graph, learner.settings
+    inputs, table = learner.cache.inputs(visible), torch.from_numpy(learner.embeddings(visible))
+    around = Surroundings(inputs, learner.known.neighbourhood)
+    posterior, directions = learner.known.anchors.transduced(table, around, settings)
+    answer = shared_out(posterior, table, learner.known.head, settings.head_share).numpy()
+    own = torch.softmax(settings.temperature * table.float() @ directions.T, dim=1).numpy()
+    weights = links * around.near.host.toarray() if links else np.zeros((700, 700))
+    for node in stream.base.validation[:6].tolist():
+        found = learner.explain(visible, node, top=10_000)
+        assert found is not None
+        row = int(visible.rows(np.array([node]))[0])
+        columns = [column for column, _ in found.classes]
+        assert columns == np.argsort(-answer[row], kind="stable").tolist()
+        np.testing.assert_allclose([p for _, p in found.classes], answer[row, columns], rtol=1e-4, atol=1e-7)
+        np.testing.assert_allclose(found.before_smoothing, own[row], rtol=1e-4, atol=1e-7)
+        first, second = columns[:2]
+        says = np.zeros(700)
+        if links:
+            ratios = around.ratios(posterior)
+            says = (posterior @ (ratios[first] - ratios[second])).numpy()
+        assert len(found.neighbours) == np.diff(visible.adjacency.indptr)[row]
+        for number, share, probability, adds in found.neighbours:
+            place = int(visible.rows(np.array([number]))[0])
+            assert share == visible.normalised[row, place]
+            assert probability == pytest.approx(own[place, first], rel=1e-4, abs=1e-7)
+            assert adds == pytest.approx(weights[row, place] * says[place], rel=1e-4, abs=1e-6)
+
+
+@pytest.mark.parametrize(("kind", "links"), KINDS)
+def test_once_it_was_asked_an_explanation_takes_no_pass(
+    kind: str, links: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    learner, stream = fitted(kind, links)
+    visible = stream.base.visible_graph
+    learner.use_embeddings(visible, learner.embeddings(visible).copy())
+    learner.scores(visible, visible.nodes)
+
+    def fail(*_: object) -> None:
+        raise AssertionError("a pass over the graph")
+
+    monkeypatch.setattr(Anchors, "transduced", fail)
+    monkeypatch.setattr(Surroundings, "__init__", fail)
+    monkeypatch.setattr(Anchor, "_table", fail)
+    monkeypatch.setattr(GraphInputs, "_smoothed", property(fail))
+    monkeypatch.setattr(GraphInputs, "_raw", property(fail))
+    assert learner.explain(visible, int(visible.nodes[0])) is not None

@@ -1,0 +1,70 @@
+"""Copies of learners: what they share is never written to, and what is written to they do not share."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from graphfcl.graph import VisibleGraph
+from graphfcl.methods import METHODS, Learner, Progress, find_method
+from graphfcl.methods.testing import Subject
+from graphfcl.methods.testing.rules import a_copy_goes_on_by_itself
+from tests.golden.samples import SHORT, golden_stream
+
+STEPS = {"fine_tuning_steps": 3, "fine_tuning_rate": 0.05}
+
+
+@pytest.mark.parametrize("name", ["hag-meta", "finetune", "er-gnn", "icarl", "meta-gnn"])
+def test_steps_of_a_session_change_the_weights_of_the_copy_alone(name: str) -> None:
+    """The settings of other tests may choose no steps at all."""
+    a_copy_goes_on_by_itself(Subject(find_method(name).learner, {**SHORT[name], **STEPS}))
+
+
+def ready(name: str) -> tuple[Any, Any, VisibleGraph]:
+    """A learner after session 0 that was asked once, its copy, and the graph."""
+    base = golden_stream("open").base
+    learner, visible = find_method(name).make(SHORT[name]), base.visible_graph
+    learner.fit(base)
+    learner.embeddings(visible)
+    learner.scores(visible, visible.nodes)
+    return learner, learner.copy(visible), visible
+
+
+@pytest.mark.parametrize("name", [method.name for method in METHODS])
+def test_a_copy_needs_no_forward_pass(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    learner, copy, visible = ready(name)
+    expected = learner.scores(visible, visible.nodes)
+
+    def fail(*_: object) -> None:
+        raise AssertionError("it was computed again")
+
+    for part in ("_embed", "_score_all", "_make_inputs"):
+        monkeypatch.setattr(type(learner), part, fail, raising=False)
+    np.testing.assert_array_equal(copy.embeddings(visible), learner.embeddings(visible))
+    np.testing.assert_array_equal(copy.scores(visible, visible.nodes), expected)
+
+
+def test_what_no_session_changes_is_in_memory_once() -> None:
+    learner, copy, _ = ready("anchor")
+    for name, tensor in learner.known.frame.items():
+        assert copy.known.frame[name] is tensor
+    for mine, theirs in zip(copy.network.parameters(), learner.network.parameters(), strict=True):
+        assert mine.data_ptr() == theirs.data_ptr()
+    learner, copy, _ = ready("sgc-ridge")
+    assert copy.blocks.basis is learner.blocks.basis
+    assert copy.sums.gram is learner.sums.gram
+
+
+def test_a_copy_from_the_middle_of_a_fit_goes_on_with_it() -> None:
+    base, copies = golden_stream("open").base, []
+
+    class Copying(Progress):
+        def checkpoint(self, learner: Learner) -> None:
+            copies.append(learner.copy(base.visible_graph))
+
+    learner = find_method("hag-meta").make(SHORT["hag-meta"])
+    learner.fit(base, Copying())
+    expected = learner.scores(base.visible_graph, base.validation)
+    middle = copies[len(copies) // 2]
+    middle.fit(base)
+    np.testing.assert_allclose(middle.scores(base.visible_graph, base.validation), expected, rtol=1e-5, atol=1e-5)
