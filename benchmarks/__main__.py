@@ -13,6 +13,7 @@ BENCHMARKS = (
     "whole_run",
     "methods",
     "production",
+    "live_model",
 )
 
 
