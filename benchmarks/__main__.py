@@ -14,6 +14,7 @@ BENCHMARKS = (
     "methods",
     "production",
     "answers",
+    "live_model",
 )
 
 

@@ -4,11 +4,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 
-from graphfcl.graph import VisibleGraph
+from graphfcl.graph import VisibleGraph, join_without_edges
 from graphfcl.methods import METHODS, Learner, Progress, find_method
 from graphfcl.methods.testing import Subject
 from graphfcl.methods.testing.rules import a_copy_goes_on_by_itself
+from graphfcl.stream import Session
 from tests.golden.samples import SHORT, golden_stream
 
 STEPS = {"fine_tuning_steps": 3, "fine_tuning_rate": 0.05}
@@ -68,3 +70,47 @@ def test_a_copy_from_the_middle_of_a_fit_goes_on_with_it() -> None:
     middle = copies[len(copies) // 2]
     middle.fit(base)
     np.testing.assert_allclose(middle.scores(base.visible_graph, base.validation), expected, rtol=1e-5, atol=1e-5)
+
+
+def content(value: Any, seen: dict[int, tuple[Any, bytes]]) -> dict[int, tuple[Any, bytes]]:
+    """Every array and tensor that can be reached from an object, with its bytes."""
+    if isinstance(value, torch.Tensor) and value.layout == torch.sparse_csr:
+        for part in (value.values(), value.col_indices(), value.crow_indices()):
+            content(part, seen)
+    elif isinstance(value, torch.Tensor | np.ndarray):
+        array = value.detach().cpu().numpy() if isinstance(value, torch.Tensor) else value
+        seen.setdefault(id(value), (value, array.tobytes()))
+    elif id(value) not in seen:
+        seen[id(value)] = (value, b"")
+        inner = value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else ()
+        for each in (*inner, *getattr(value, "__dict__", {}).values(), getattr(value, "__self__", None)):
+            if not isinstance(each, type | str | int | float | bytes | None):
+                content(each, seen)
+    return seen
+
+
+@pytest.mark.parametrize("name", [method.name for method in METHODS])
+def test_nothing_that_a_reader_sees_is_written_to(name: str) -> None:
+    """Sessions, other labels and another graph for the copy; all that the learner holds stays byte for byte."""
+    stream = golden_stream("open")
+    base, visible = stream.base, stream.base.visible_graph
+    steps = STEPS if "fine_tuning_steps" in {row.name for row in find_method(name).settings_rows()} else {}
+    learner = find_method(name).make({**SHORT[name], **steps})
+    learner.fit(base)
+    learner.embeddings(visible)
+    learner.scores(visible, visible.nodes)
+    learner.explain(visible, int(visible.nodes[0]))
+    before = content(learner, {})
+    assert sum(len(each) for _, each in before.values()) > 50_000, "weights and embeddings are among it"
+    copy = learner.copy(visible)
+    for number in (1, 2):
+        whole = stream.session(number)
+        copy.learn(Session(number, whole.new_classes, whole.supports, whole.support_labels, visible, "open"))
+        copy.scores(visible, visible.nodes)
+        copy.restate(visible, (base.train[::2], base.train_labels[::2]), (whole.supports, whole.support_labels))
+        copy.drop_nodes(whole.supports[:1])
+    larger = join_without_edges(visible, visible.nodes[-1:] + 1, visible.features[:1])
+    copy.use_embeddings(larger, copy.embeddings(visible)[[*range(visible.node_count), 0]])
+    copy.scores(larger, larger.nodes)
+    for value, expected in before.values():
+        assert not expected or content(value, {})[id(value)][1] == expected
