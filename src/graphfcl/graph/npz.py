@@ -13,8 +13,11 @@ from scipy import sparse
 
 from graphfcl.errors import InputError
 from graphfcl.files import write_durably
-from graphfcl.graph.build import as_text, build_graph
+from graphfcl.graph.build import build_graph
 from graphfcl.graph.graph import Graph, TextSettings
+from graphfcl.graph.ids import pack, unpack
+
+FIXED_WIDTH = 2**26  # bytes of ids as NumPy's texts, above which they are written packed
 
 
 def read_arrays(path: str | Path) -> dict[str, np.ndarray]:
@@ -74,8 +77,8 @@ def read_npz(path: str | Path, *, name: str | None = None) -> Graph:
         adjacency,
         arrays["attr_matrix"] if "attr_matrix" in arrays else read_csr(arrays, "attr", path),
         arrays["labels"],
-        class_names=_names(arrays, "class_names"),
-        node_ids=arrays.get("node_names"),
+        class_names=arrays["class_names"].ravel().tolist() if "class_names" in arrays else None,
+        node_ids=_node_ids(arrays, path),
         feature_names=arrays.get("attr_names"),
         text=None if text is None else TextSettings(int(text)),
         name=name or Path(path).stem,
@@ -83,8 +86,23 @@ def read_npz(path: str | Path, *, name: str | None = None) -> Graph:
     )
 
 
-def _names(arrays: dict[str, np.ndarray], key: str) -> list[str] | None:
-    return as_text(arrays[key]).ravel().tolist() if key in arrays else None
+def _node_ids(arrays: dict[str, np.ndarray], path: str | Path) -> np.ndarray | None:
+    if "node_names_text" not in arrays:
+        return arrays.get("node_names")
+    try:
+        return unpack({key: arrays[f"node_names_{key}"] for key in ("text", "ends")})
+    except (KeyError, ValueError) as error:
+        raise InputError(f"{path}: the parts 'node_names_*' do not fit together: save the file again.") from error
+
+
+def _id_arrays(ids: np.ndarray) -> dict[str, np.ndarray]:
+    """``node_names`` as the layout has it; packed, if an array in which each takes the room of the longest is large."""
+    if ids.dtype != object:
+        return {"node_names": ids}
+    longest = max(map(len, ids.tolist()), default=0)
+    if 4 * longest * ids.size <= FIXED_WIDTH:
+        return {"node_names": ids.astype(str)}
+    return {f"node_names_{key}": array for key, array in pack(ids).items()}
 
 
 def read_csr(arrays: dict[str, np.ndarray], prefix: str, path: str | Path) -> sparse.csr_array:
@@ -127,7 +145,7 @@ def write_npz(graph: Graph, path: str | Path) -> None:
         "adj_undirected": np.array(True),
         "labels": graph.labels,
         "class_names": np.array(graph.class_names, dtype=str),
-        "node_names": graph.node_ids,
+        **_id_arrays(graph.node_ids),
     }
     if graph.weighted:
         arrays["adj_data"] = upper.data

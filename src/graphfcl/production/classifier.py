@@ -204,7 +204,7 @@ class GraphClassifier(LiveModel):
     def predictions(self, nodes: Sequence[Any] | None = None) -> Predictions:
         """Columns ``node, class, probability, unknown_score, unknown`` of some nodes, or of all."""
         parts, scores = self.parts(), self._scores_of(nodes)
-        return predictions(parts, self.node_ids_ if nodes is None else parts.graph.with_own_ids(nodes), scores)
+        return predictions(parts, self.node_ids_ if nodes is None else parts.graph.stored_ids(nodes), scores)
 
     def explain(self, node: Any, *, top: int = 5) -> dict[str, Any]:
         """Why a node got its class: classes in competition, blocks, features and neighbours that decided.

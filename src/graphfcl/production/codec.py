@@ -12,6 +12,7 @@ from scipy import sparse
 
 from graphfcl.errors import GraphfclWarning, InputError
 from graphfcl.graph import Standardisation, TextWeights
+from graphfcl.graph.ids import as_arrow, pack, unpack
 from graphfcl.methods import LearnerState, Method, find_method, flat_settings
 from graphfcl.production.calibration import Calibration
 from graphfcl.production.growing_graph import GrowingGraph
@@ -42,7 +43,7 @@ def encode(parts: ModelParts) -> tuple[Files, dict[str, Any]]:
     tensors = {name: tensor.contiguous() for name, tensor in state.tensors.items()}
     network = {name: tensor for name, tensor in tensors.items() if name.startswith(parts.learner.lasting_tensors)}
     files = {
-        "nodes": _npz(numbers=graph.numbers, ids=graph.ids, next_number=np.array(graph.next_number)),
+        "nodes": _npz(numbers=graph.numbers, next_number=np.array(graph.next_number), **pack(graph.ids)),
         "edges": _encode_edges(graph),
         "features": _encode_features(graph),
         "network": save(network),
@@ -166,7 +167,8 @@ def _decode_graph(files: Files) -> GrowingGraph:
     else:
         parts = (features["data"], features["indices"], features["indptr"])
         rows = sparse.csr_array(parts, shape=tuple(features["shape"].tolist()))
-    if rows.shape[0] != count or nodes["ids"].size != count:
+    ids = unpack(nodes)
+    if rows.shape[0] != count or ids.size != count:
         raise Damaged("its nodes and their features differ in number")
     text = None
     if "text_columns" in features:
@@ -179,7 +181,7 @@ def _decode_graph(files: Files) -> GrowingGraph:
     return GrowingGraph(
         numbers=nodes["numbers"],
         next_number=int(nodes["next_number"]),
-        ids=nodes["ids"],
+        ids=ids,
         adjacency=adjacency,
         features=rows,
         feature_names=features.get("names"),
@@ -196,7 +198,7 @@ def _encode_ledger(ledger: Ledger, graph: GrowingGraph) -> bytes:
     names = [ledger.names[column] for column in ledger.columns.tolist()]
     table = pa.table(
         {
-            "node": pa.array(graph.ids[graph.visible.rows(ledger.nodes)]),
+            "node": as_arrow(graph.ids[graph.visible.rows(ledger.nodes)]),
             "class": pa.array(names, pa.string()),
             "part": pa.array([LabelRole(part).name.lower() for part in ledger.parts.tolist()], pa.string()),
             "number": pa.array(ledger.nodes),

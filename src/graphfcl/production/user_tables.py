@@ -10,6 +10,7 @@ from scipy import sparse
 
 from graphfcl.errors import InputError
 from graphfcl.graph import Features
+from graphfcl.graph.ids import as_arrow
 from graphfcl.graph.tables import ID_NAMES, SOURCE_NAMES, TARGET_NAMES, TEXT_NAMES, WEIGHT_NAMES
 from graphfcl.production.growing_graph import GrowingGraph
 from graphfcl.production.ledger import Support
@@ -151,7 +152,7 @@ def write_predictions(path: str | Path, columns: dict[str, np.ndarray]) -> None:
 
     from graphfcl.files import write_durably
 
-    table = pa.table({name: pa.array(values) for name, values in columns.items()})
+    table = pa.table({name: as_arrow(values) for name, values in columns.items()})
     if Path(path).suffix == ".csv":
         write_durably(path, lambda file: csv.write_csv(table, file))
     elif Path(path).suffix == ".parquet":
