@@ -1,5 +1,6 @@
 """A classifier that lives on a growing graph: fitted once, taught classes for years."""
 
+import datetime
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -8,15 +9,20 @@ import numpy as np
 from graphfcl.defaults import MODEL_METHOD
 from graphfcl.errors import InputError
 from graphfcl.graph import Graph
+from graphfcl.graph.ids import class_names_of, listed, normal
 from graphfcl.methods import LEARNERS, SILENT, Learner, Progress, find_method, register_method
+from graphfcl.printing import quoted
 from graphfcl.production.answers import Predictions, class_probabilities, predictions, unknown_scores
 from graphfcl.production.explanation import explain_node
 from graphfcl.production.fitting import fit_model
 from graphfcl.production.graph_changes import EdgeEnds, NewEdges, NewNodes, grown, shrunk
 from graphfcl.production.history import last_accuracy, new_entry, unsaved
-from graphfcl.production.ledger import Support
+from graphfcl.production.label_table import Columns, label_table
+from graphfcl.production.ledger import Ledger
+from graphfcl.production.lesson import Lesson, numbers_of, prepare
 from graphfcl.production.live_model import LiveModel
 from graphfcl.production.model_parts import Configuration, ModelParts
+from graphfcl.production.supports import Statement, Support
 from graphfcl.production.versions import Versions
 from graphfcl.stream import Session
 
@@ -85,30 +91,71 @@ class GraphClassifier(LiveModel):
 
     # Learning
 
-    def learn(self, supports: Mapping[str, Sequence[Any]]) -> "GraphClassifier":
-        """Learn classes from labelled nodes: ``{"class name": [node ids]}``; a known class gets more supports."""
+    def learn(
+        self,
+        supports: Mapping[str, Sequence[Any]],
+        *,
+        by: str = "",
+        when: str | datetime.date = "",
+        on_conflict: str = "refuse",
+    ) -> "GraphClassifier":
+        """Learn classes from labelled nodes: ``{"class name": [node ids]}``; a known class gets more supports.
+
+        by, when: who says so and when, kept with the labels. on_conflict: see :meth:`learn_listed`.
+        """
         empty = [name for name, nodes in supports.items() if len(nodes) == 0]
         if empty:
-            raise InputError(f"class {empty[0]!r} has no node: give at least one; nothing was learned.")
+            raise InputError(f"class {quoted(empty[0])} has no node: give at least one; nothing was learned.")
+        if any(str(name).strip() for name in supports):
+            class_names_of([name for name in supports if str(name).strip()], "the supports")
+        statement = Statement.of(by, when, {}, "the supports")
         return self.learn_listed(
-            [Support(node, str(name), f"class {name!r}") for name, nodes in supports.items() for node in nodes]
+            [
+                Support(node, str(name), f"class {quoted(name)}", statement)
+                for name, nodes in supports.items()
+                for node in nodes
+            ],
+            on_conflict=on_conflict,
         )
 
-    def learn_listed(self, supports: Sequence[Support]) -> "GraphClassifier":
-        """The same from a list of supports, each of which says where it was written."""
-        graph, ledger = self._fitted().graph_, self.ledger_
-        nodes = ledger.check(supports, graph)
-        names = list(dict.fromkeys(support.class_name for support in supports))
-        new = [name for name in names if ledger.column_of(name) is None]
-        ledger = ledger.with_supports(np.zeros(0, np.int64), np.zeros(0, np.int64), new)
-        columns = np.array([ledger.require(support.class_name) for support in supports], dtype=np.int64)
-        order = np.argsort(columns, kind="stable")
-        session = Session(len(self.history), tuple(new), nodes[order], columns[order], graph.visible, "open")
-        listed = {name: [_plain(s.node) for s in supports if s.class_name == name] for name in names}
+    def learn_listed(self, supports: Sequence[Support], *, on_conflict: str = "refuse") -> "GraphClassifier":
+        """The same from a list of supports, each of which says where it was written, and by whom if it is known.
+
+        on_conflict: of a node that has another label, ``refuse`` all supports, ``keep`` the label it has, or
+        ``replace`` it. A label that somebody else says again stands once, with both names.
+        """
+        lesson = prepare(supports, self._fitted().graph_, self.ledger_, on_conflict)
+        change: dict[str, Any] = {"what": "learn", "new": [], **lesson.as_json()}
+        if not lesson.learned:
+            return self._record(self.ledger_.with_statements(lesson.statements), change)
         with self._all_or_nothing():
-            self.learner_.learn(session)
-            self.ledger_ = ledger.with_supports(nodes[order], columns[order], ())
-            self._settle({"what": "learn", "supports": listed, "new": new})
+            if lesson.replaced:
+                taken_back = numbers_of(lesson.replaced)
+                self.ledger_, emptied = self.ledger_.without_nodes(taken_back).without_empty_classes()
+                self.learner_.drop_nodes(taken_back)
+                change |= {"retired": emptied, "exact": self._restate()}
+            change["new"] = self._teach(lesson)
+            self.ledger_ = self.ledger_.with_statements(lesson.statements)
+            self._settle(change)
+        return self
+
+    def _teach(self, lesson: Lesson) -> list[str]:
+        """Let the learner learn, and the ledger know of it; the names of the classes that are new."""
+        new = [name for name in dict.fromkeys(lesson.names) if self.ledger_.column_of(name) is None]
+        ledger = self.ledger_.with_supports(np.zeros(0, np.int64), np.zeros(0, np.int64), new)
+        column_of = {name: ledger.require(name) for name in set(lesson.names)}
+        columns = np.array([column_of[name] for name in lesson.names], dtype=np.int64)
+        order = np.argsort(columns, kind="stable")
+        nodes, columns = numbers_of(lesson.learned)[order], columns[order]
+        self.learner_.learn(Session(len(self.history), tuple(new), nodes, columns, self.graph_.visible, "open"))
+        self.ledger_ = ledger.with_supports(nodes, columns, ())
+        return new
+
+    def _record(self, ledger: Ledger, change: dict[str, Any]) -> "GraphClassifier":
+        """A change that no answer depends on."""
+        entry, before = new_entry(change), last_accuracy(self.history)
+        self.ledger_ = ledger
+        self.history.append({**entry, "accuracy": before} if before else entry)
         return self
 
     def unlearn(self, nodes: Sequence[Any]) -> "GraphClassifier":
@@ -116,29 +163,31 @@ class GraphClassifier(LiveModel):
         numbers = self.numbers_of(nodes)
         unknown = ~np.isin(numbers, self.ledger_.nodes)
         if unknown.any():
-            missing = np.asarray(nodes)[unknown][0]
-            raise InputError(f"node {str(missing)!r} has no label to take back; nothing was changed.")
+            missing = listed(nodes)[int(np.flatnonzero(unknown)[0])]
+            raise InputError(f"node {quoted(missing)} has no label to take back; nothing was changed.")
         with self._all_or_nothing():
             self.ledger_, emptied = self.ledger_.without_nodes(numbers).without_empty_classes()
-            change = {"what": "unlearn", "nodes": [_plain(node) for node in nodes], "retired": emptied}
+            change = {"what": "unlearn", "nodes": self.graph_.stored_ids(nodes).tolist(), "retired": emptied}
             self.learner_.drop_nodes(numbers)
             self._settle({**change, "exact": self._restate()})
         return self
 
     def rename(self, old: str, new: str) -> "GraphClassifier":
         """Call a class otherwise; nothing else changes."""
-        self._fitted()
-        self.ledger_ = self.ledger_.renamed(old, new)
+        ledger = self._fitted().ledger_
+        after = ledger.renamed(old, new)
+        old, new = ledger.resolved(old), normal(new)
         entry, before = new_entry({"what": "rename", "from": old, "to": new}), last_accuracy(self.history)
         if before:
             classes = {new if name == old else name: value for name, value in before["classes"].items()}
             entry["accuracy"] = {**before, "classes": classes}
+        self.ledger_ = after
         self.history.append(entry)
         return self
 
     def merge(self, source: str, into: str) -> "GraphClassifier":
         """All nodes of one class become another's."""
-        self._fitted()
+        source, into = (self._fitted().ledger_.resolved(name) for name in (source, into))
         with self._all_or_nothing():
             before = self.ledger_
             self.ledger_ = before.merged(source, into)
@@ -151,7 +200,7 @@ class GraphClassifier(LiveModel):
 
     def retire(self, name: str) -> "GraphClassifier":
         """Never answer a class again, and let its nodes be without a label."""
-        self._fitted()
+        name = self._fitted().ledger_.resolved(name)
         with self._all_or_nothing():
             self.ledger_ = self.ledger_.retired(name)
             self._settle({"what": "retire", "class": name, "exact": self._restate()})
@@ -205,6 +254,10 @@ class GraphClassifier(LiveModel):
         """Columns ``node, class, probability, unknown_score, unknown`` of some nodes, or of all."""
         parts, scores = self.parts(), self._scores_of(nodes)
         return predictions(parts, self.node_ids_ if nodes is None else parts.graph.stored_ids(nodes), scores)
+
+    def labels(self, nodes: Sequence[Any] | None = None) -> Columns:
+        """Columns ``node, class, part, by, when`` and those kept with labels, of some nodes, or of all with a label."""
+        return label_table(self._fitted().ledger_, self.graph_, nodes)
 
     def explain(self, node: Any, *, top: int = 5) -> dict[str, Any]:
         """Why a node got its class: classes in competition, blocks, features and neighbours that decided.
@@ -265,8 +318,3 @@ class GraphClassifier(LiveModel):
         model = cls.from_parts(stored.parts, device=device)
         model.history, model.version, model._scores = stored.history, stored.version, stored.scores
         return model
-
-
-def _plain(value: Any) -> Any:
-    """A NumPy scalar as the Python value that JSON can hold."""
-    return value.item() if isinstance(value, np.generic) else value

@@ -16,6 +16,7 @@ from graphfcl.graph.ids import as_arrow, pack, unpack
 from graphfcl.methods import LearnerState, Method, find_method, flat_settings
 from graphfcl.production.calibration import Calibration
 from graphfcl.production.growing_graph import GrowingGraph
+from graphfcl.production.label_table import read_statements, statements_column
 from graphfcl.production.ledger import LabelRole, Ledger
 from graphfcl.production.model_parts import Configuration, ModelParts
 
@@ -196,6 +197,7 @@ def _encode_ledger(ledger: Ledger, graph: GrowingGraph) -> bytes:
     from pyarrow import parquet
 
     names = [ledger.names[column] for column in ledger.columns.tolist()]
+    said = {"statements": pa.array(statements_column(ledger), pa.string())} if ledger.statements else {}
     table = pa.table(
         {
             "node": as_arrow(graph.ids[graph.visible.rows(ledger.nodes)]),
@@ -203,6 +205,7 @@ def _encode_ledger(ledger: Ledger, graph: GrowingGraph) -> bytes:
             "part": pa.array([LabelRole(part).name.lower() for part in ledger.parts.tolist()], pa.string()),
             "number": pa.array(ledger.nodes),
             "column": pa.array(ledger.columns),
+            **said,
         }
     )
     buffer = io.BytesIO()
@@ -219,8 +222,9 @@ def _decode_ledger(content: bytes, names: tuple[str | None, ...], session_zero_c
         kinds = {part.name.lower(): int(part) for part in LabelRole}
         parts = np.array([kinds[part] for part in table["part"].to_pylist()], dtype=np.int8)
         nodes, columns = (table[name].to_numpy().astype(np.int64) for name in ("number", "column"))
+        said = table["statements"].to_pylist() if "statements" in table.column_names else [None] * nodes.size
     except pa.ArrowException as error:
         raise Damaged("its ledger is no table") from error
     if columns.size and not 0 <= columns.min() <= columns.max() < len(names):
         raise Damaged("its ledger names a class that is not there")
-    return Ledger(nodes=nodes, columns=columns, parts=parts, names=names, session_zero_columns=session_zero_columns)
+    return Ledger(nodes, columns, parts, names, session_zero_columns, read_statements(said, nodes))
