@@ -123,8 +123,6 @@ def labels(
     method: OwnMethod = None,
 ) -> None:
     """Which node is labelled with which class, by whom and when: node, class, part, by, when, and columns kept."""
-    import numpy as np
-
     from graphfcl.production import GraphClassifier
     from graphfcl.production.user_tables import read_ids, write_table
 
@@ -132,7 +130,7 @@ def labels(
     asked = None if nodes is None else read_ids(nodes)
     found = GraphClassifier.load(model, version=version).labels(asked)
     write_table(out, found, "labels")
-    say(f"{np.unique(found['node']).size:,} labelled nodes, {len(found['node']):,} rows. Wrote {out}.")
+    say(f"{len(set(found['node'].tolist())):,} labelled nodes, {len(found['node']):,} rows. Wrote {out}.")
 
 
 def grow(

@@ -10,7 +10,7 @@ from scipy import sparse
 
 from graphfcl.errors import InputError
 from graphfcl.graph.graph import UNKNOWN, Features, Graph, TextSettings
-from graphfcl.graph.ids import CLASS_NAME, Place, class_names_of, make_ids, normal, text_array, text_of
+from graphfcl.graph.ids import CLASS_NAME, Place, class_names_of, listed, make_ids, normal, text_array, text_of
 from graphfcl.printing import quoted
 
 
@@ -271,7 +271,7 @@ def clean_ids(node_ids: Any, count: int, where: str, place: Place, read_numbers:
 def clean_feature_names(feature_names: Any, width: int, where: str) -> np.ndarray | None:
     if feature_names is None:
         return None
-    names = np.array(feature_names, dtype=str)
+    names = text_array([text_of(name, where) for name in listed(feature_names)])
     if names.shape != (width,):
         raise InputError(f"{where}: {names.size} feature names for {width} features; give one a column.")
     return names

@@ -21,8 +21,7 @@ class IdIndex:
         """(m,) the row of each id that is stored exactly so, a number or a text; -1 where there is none."""
         if self.ids.dtype == object:
             return np.array([self._row_of_text.get(each, -1) for each in listed(wanted)], dtype=np.int64)
-        numbers = wanted if isinstance(wanted, np.ndarray) and wanted.dtype.kind == "i" else listed(wanted)
-        return self._rows_of_numbers(numbers)
+        return self._rows_of_numbers(wanted)
 
     def rows(self, wanted: Any) -> np.ndarray:
         """(m,) the row of each id, each taken by itself; -1 where there is none.
@@ -30,22 +29,23 @@ class IdIndex:
         A number and its text are one id. A text is found as it is stored, or else by its cleaned form, if only one
         stored id has that form.
         """
-        given = listed(wanted)
         if self.ids.dtype == object:
-            texts = [text_of(each) for each in given]
+            texts = [text_of(each) for each in listed(wanted)]
             found = self.exact(texts)
             for place in np.flatnonzero(found < 0).tolist():
                 found[place] = self._row_by_form(texts[place])
             return found
-        return self._rows_of_numbers(
-            [each if is_whole(each) else whole_number(normal(text_of(each))) for each in given]
-        )
+        if _are_numbers(wanted):
+            return self._rows_of_numbers(wanted)
+        numbers = [each if is_whole(each) else whole_number(normal(text_of(each))) for each in listed(wanted)]
+        return self._rows_of_numbers(numbers)
 
     def _rows_of_numbers(self, wanted: Any) -> np.ndarray:
         """(m,) the row of each number; what is none has no row."""
-        if not isinstance(wanted, np.ndarray):
-            fits = [is_whole(each) and -(2**63) <= each < 2**63 for each in wanted]
-            numbers = np.array([each if fit else 0 for each, fit in zip(wanted, fits, strict=True)], dtype=np.int64)
+        if not _are_numbers(wanted):
+            given = listed(wanted)
+            fits = [is_whole(each) and -(2**63) <= each < 2**63 for each in given]
+            numbers = np.array([each if fit else 0 for each, fit in zip(given, fits, strict=True)], dtype=np.int64)
             return np.where(np.array(fits, dtype=bool), self._rows_of_numbers(numbers), -1)
         if self.ids.size == 0:
             return np.full(wanted.shape, -1, dtype=np.int64)
@@ -78,3 +78,7 @@ class IdIndex:
             if form != text:
                 found.setdefault(form, []).append(row)
         return found
+
+
+def _are_numbers(wanted: Any) -> bool:
+    return isinstance(wanted, np.ndarray) and wanted.dtype.kind == "i"

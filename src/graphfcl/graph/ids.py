@@ -95,7 +95,7 @@ def make_ids(values: Any, place: Place, *, read_numbers: bool = False) -> tuple[
 
     read_numbers: texts are read as whole numbers too, where that loses nothing for any ("7" but not "007").
     """
-    if isinstance(values, np.ndarray) and values.dtype.kind == "i" and np.unique(values).size == values.size:
+    if isinstance(values, np.ndarray) and values.dtype.kind == "i" and np.diff(np.sort(values)).all():
         return values.astype(np.int64), 0
     given = listed(values)
     if all(is_whole(value) for value in given):
@@ -206,7 +206,7 @@ def unpack(arrays: dict[str, np.ndarray]) -> np.ndarray:
         ids = arrays["ids"]
         return text_array([str(text) for text in ids.tolist()]) if ids.dtype.kind in "US" else ids.astype(np.int64)
     content, ends = arrays["text"].astype(np.uint8).tobytes(), arrays["ends"].astype(np.int64)
-    starts = np.concatenate([[0], ends[:-1]]).astype(np.int64)
+    starts = np.concatenate([np.zeros(1, np.int64), ends])[:-1]
     if (ends < starts).any() or (ends[-1] if ends.size else 0) != len(content):
         raise ValueError("the ids do not fit their lengths")
     places = zip(starts.tolist(), ends.tolist(), strict=True)

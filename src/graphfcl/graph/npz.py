@@ -17,7 +17,7 @@ from graphfcl.graph.build import build_graph
 from graphfcl.graph.graph import Graph, TextSettings
 from graphfcl.graph.ids import pack, unpack
 
-FIXED_WIDTH = 2**26  # bytes of ids as NumPy's texts, above which they are written packed
+FIXED_WIDTH = 2**26  # bytes of ids or names as NumPy's texts, above which they are written packed
 
 
 def read_arrays(path: str | Path) -> dict[str, np.ndarray]:
@@ -78,31 +78,32 @@ def read_npz(path: str | Path, *, name: str | None = None) -> Graph:
         arrays["attr_matrix"] if "attr_matrix" in arrays else read_csr(arrays, "attr", path),
         arrays["labels"],
         class_names=arrays["class_names"].ravel().tolist() if "class_names" in arrays else None,
-        node_ids=_node_ids(arrays, path),
-        feature_names=arrays.get("attr_names"),
+        node_ids=_texts(arrays, "node_names", path),
+        feature_names=_texts(arrays, "attr_names", path),
         text=None if text is None else TextSettings(int(text)),
         name=name or Path(path).stem,
         where=str(path),
     )
 
 
-def _node_ids(arrays: dict[str, np.ndarray], path: str | Path) -> np.ndarray | None:
-    if "node_names_text" not in arrays:
-        return arrays.get("node_names")
+def _texts(arrays: dict[str, np.ndarray], name: str, path: str | Path) -> np.ndarray | None:
+    """Ids or names, in the layout's array or packed."""
+    if f"{name}_text" not in arrays:
+        return arrays.get(name)
     try:
-        return unpack({key: arrays[f"node_names_{key}"] for key in ("text", "ends")})
+        return unpack({key: arrays[f"{name}_{key}"] for key in ("text", "ends")})
     except (KeyError, ValueError) as error:
-        raise InputError(f"{path}: the parts 'node_names_*' do not fit together: save the file again.") from error
+        raise InputError(f"{path}: the parts '{name}_*' do not fit together: save the file again.") from error
 
 
-def _id_arrays(ids: np.ndarray) -> dict[str, np.ndarray]:
-    """``node_names`` as the layout has it; packed, if an array in which each takes the room of the longest is large."""
-    if ids.dtype != object:
-        return {"node_names": ids}
-    longest = max(map(len, ids.tolist()), default=0)
-    if 4 * longest * ids.size <= FIXED_WIDTH:
-        return {"node_names": ids.astype(str)}
-    return {f"node_names_{key}": array for key, array in pack(ids).items()}
+def _as_arrays(values: np.ndarray, name: str) -> dict[str, np.ndarray]:
+    """Ids or names as the layout has them; packed, if the room of the longest for each would be much."""
+    if values.dtype != object:
+        return {name: values}
+    longest = max(map(len, values.tolist()), default=0)
+    if 4 * longest * values.size <= FIXED_WIDTH:
+        return {name: values.astype(str)}
+    return {f"{name}_{key}": array for key, array in pack(values).items()}
 
 
 def read_csr(arrays: dict[str, np.ndarray], prefix: str, path: str | Path) -> sparse.csr_array:
@@ -145,7 +146,7 @@ def write_npz(graph: Graph, path: str | Path) -> None:
         "adj_undirected": np.array(True),
         "labels": graph.labels,
         "class_names": np.array(graph.class_names, dtype=str),
-        **_id_arrays(graph.node_ids),
+        **_as_arrays(graph.node_ids, "node_names"),
     }
     if graph.weighted:
         arrays["adj_data"] = upper.data
@@ -161,7 +162,7 @@ def write_npz(graph: Graph, path: str | Path) -> None:
     else:
         arrays["attr_matrix"] = graph.features
     if graph.feature_names is not None:
-        arrays["attr_names"] = graph.feature_names
+        arrays |= _as_arrays(graph.feature_names, "attr_names")
     if graph.text is not None:
         arrays["text_min_nodes"] = np.array(graph.text.min_nodes)
     write_durably(

@@ -9,7 +9,7 @@ import numpy as np
 from graphfcl.defaults import MODEL_METHOD
 from graphfcl.errors import InputError
 from graphfcl.graph import Graph
-from graphfcl.graph.ids import class_names_of, listed, normal
+from graphfcl.graph.ids import listed, normal
 from graphfcl.methods import LEARNERS, SILENT, Learner, Progress, find_method, register_method
 from graphfcl.printing import quoted
 from graphfcl.production.answers import Predictions, class_probabilities, predictions, unknown_scores
@@ -106,8 +106,7 @@ class GraphClassifier(LiveModel):
         empty = [name for name, nodes in supports.items() if len(nodes) == 0]
         if empty:
             raise InputError(f"class {quoted(empty[0])} has no node: give at least one; nothing was learned.")
-        if any(str(name).strip() for name in supports):
-            class_names_of([name for name in supports if str(name).strip()], "the supports")
+        self._refuse_two_spellings([str(name) for name in supports])
         statement = Statement.of(by, when, {}, "the supports")
         return self.learn_listed(
             [
@@ -117,6 +116,14 @@ class GraphClassifier(LiveModel):
             ],
             on_conflict=on_conflict,
         )
+
+    def _refuse_two_spellings(self, names: Sequence[str]) -> None:
+        """Each name of a class stands once; one that a table spells in two ways is another matter."""
+        ledger, spelled = self._fitted().ledger_, dict[str, str]()
+        for name in names:
+            other = spelled.setdefault(ledger.found(name) or normal(name), name)
+            if other != name:
+                raise InputError(f"{quoted(other)} and {quoted(name)} are one class once cleaned: join their nodes.")
 
     def learn_listed(self, supports: Sequence[Support], *, on_conflict: str = "refuse") -> "GraphClassifier":
         """The same from a list of supports, each of which says where it was written, and by whom if it is known.

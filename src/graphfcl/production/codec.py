@@ -145,7 +145,7 @@ def _encode_features(graph: GrowingGraph) -> bytes:
         for part in ("indptr", "indices", "data"):
             arrays[part] = getattr(graph.features, part)
     if graph.feature_names is not None:
-        arrays["names"] = graph.feature_names
+        arrays |= {f"names_{key}": array for key, array in pack(graph.feature_names).items()}
     if graph.text_weights is not None:
         arrays["text_columns"] = graph.text_weights.columns
         arrays["text_weights"] = graph.text_weights.inverse_document_frequency
@@ -185,10 +185,17 @@ def _decode_graph(files: Files) -> GrowingGraph:
         ids=ids,
         adjacency=adjacency,
         features=rows,
-        feature_names=features.get("names"),
+        feature_names=_feature_names(features),
         text_weights=text,
         standardisation=standardisation,
     )
+
+
+def _feature_names(features: dict[str, np.ndarray]) -> np.ndarray | None:
+    """Packed, or as an array of NumPy's texts, or none."""
+    if "names_text" in features:
+        return unpack({key: features[f"names_{key}"] for key in ("text", "ends")})
+    return unpack({"ids": features["names"]}) if "names" in features else None
 
 
 def _encode_ledger(ledger: Ledger, graph: GrowingGraph) -> bytes:

@@ -146,7 +146,7 @@ def _gathered(supports: Sequence[Support], graph: GrowingGraph, ledger: Ledger) 
     said: dict[int, Said] = {}
     wrong = []
     for support, row in zip(supports, rows.tolist(), strict=True):
-        fault = _fault(support, row)
+        fault = _fault(support, row, ledger)
         if fault:
             wrong.append(f"{support.place}: {fault}")
             continue
@@ -168,12 +168,13 @@ def _gathered(supports: Sequence[Support], graph: GrowingGraph, ledger: Ledger) 
     return list(said.values()), wrong
 
 
-def _fault(support: Support, row: int) -> str:
+def _fault(support: Support, row: int, ledger: Ledger) -> str:
     if not support.class_name.strip():
         return f"node {quoted(support.node)} has an empty class"
     if row < 0:
         return f"node {quoted(support.node)} is not in the graph"
-    return CLASS_NAME.fault(support.class_name)
+    # A class of an old folder is called as it is stored, whatever that is.
+    return "" if support.class_name in ledger.names else CLASS_NAME.fault(support.class_name)
 
 
 def _named(who: str) -> str:

@@ -1,6 +1,7 @@
 """What a user hands in to be learned: a node, its class, and who said so when."""
 
 import datetime
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -13,6 +14,7 @@ WHEN = TextRule("time in 'when'", 100)
 COLUMN = TextRule("name of a column", 200)
 KEPT = TextRule("value", 1_000)
 MOST_COLUMNS = 20
+LINE_BREAKS = re.compile(r"[\t\r\n]+")
 
 
 @dataclass(frozen=True)
@@ -30,7 +32,8 @@ class Statement:
             when = when.isoformat()
         if len(kept) > MOST_COLUMNS:
             raise InputError(f"{place}: {len(kept)} columns to keep, at most {MOST_COLUMNS} are: leave some out.")
-        columns = [(COLUMN.clean(str(name), place), str(value)) for name, value in kept.items()]
+        # A comment may have several lines; kept is one.
+        columns = [(COLUMN.clean(str(name), place), LINE_BREAKS.sub(" ", str(value))) for name, value in kept.items()]
         return cls(
             by=_clean(BY, by, place),
             when=_clean(WHEN, when, place),
@@ -47,7 +50,7 @@ class Statement:
     @classmethod
     def from_json(cls, values: Any) -> "Statement":
         """The reverse of :meth:`as_json`; ValueError, KeyError or TypeError if it is something else."""
-        by, when, kept = values["by"], values["when"], values["kept"]
+        by, when, kept = values["by"], values["when"], dict(values["kept"])
         if not all(isinstance(text, str) for text in (by, when, *kept, *kept.values())):
             raise ValueError("a statement of the ledger is no text")
         return cls(by, when, tuple(kept.items()))

@@ -10,7 +10,7 @@ from scipy import sparse
 
 from graphfcl.errors import InputError
 from graphfcl.graph import Features
-from graphfcl.graph.ids import as_arrow
+from graphfcl.graph.ids import as_arrow, make_ids
 from graphfcl.graph.tables import ID_NAMES, SOURCE_NAMES, TARGET_NAMES, TEXT_NAMES, WEIGHT_NAMES
 from graphfcl.graph.utf8 import first_not_utf8, where_not_utf8
 from graphfcl.production.growing_graph import GrowingGraph
@@ -132,7 +132,7 @@ def read_ids(path: str | Path) -> list[str]:
 def read_nodes(path: str | Path, graph: GrowingGraph) -> tuple[list[str], Features, list[str] | None]:
     """New nodes: ``node``, and ``text`` or the graph's feature columns (of a sparse graph, absent ones are 0)."""
     table = TextTable.read(path)
-    ids = table.need(("node", *ID_NAMES), "the ids of nodes")
+    ids = make_ids(table.need(("node", *ID_NAMES), "the ids of nodes"), table.place)[0].tolist()
     if graph.text_weights is not None:
         return ids, None, table.need(TEXT_NAMES, "the text its features come from")
     id_name = table.find(("node", *ID_NAMES))
