@@ -32,8 +32,7 @@ def graph_of(ids: Any, **options: Any) -> Graph:
 def cleaned(text: str) -> str | None:
     try:
         return NODE_ID.clean(text, "here")
-    except InputError as error:
-        assert str(error).startswith("here: ")
+    except InputError:
         return None
 
 
@@ -112,7 +111,7 @@ def test_two_ids_that_are_one_once_cleaned_are_both_named() -> None:
         graph_of(["a", "b", "a "])
     with pytest.raises(InputError, match=r"'cafe\u0301', 'café'"):
         graph_of(["a"], class_names=["cafe\u0301", "café"])
-    with pytest.raises(InputError, match="'1' stands twice|are the same id '1'"):
+    with pytest.raises(InputError, match="'1' stands twice"):
         graph_of([1, "1", "x"])
 
 
@@ -120,7 +119,7 @@ def test_ids_that_are_missing_or_no_utf_8_are_refused() -> None:
     for ids in (["a", None], ["a", float("nan")]):
         with pytest.raises(InputError, match="node 1: the node id is missing"):
             graph_of(ids)
-    with pytest.raises(InputError, match="node 1: .*not UTF-8"):
+    with pytest.raises(InputError, match=r"node 1: .*not UTF-8"):
         graph_of(np.array([b"a", b"\xff"]))
 
 

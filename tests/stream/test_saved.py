@@ -65,7 +65,7 @@ def test_a_stream_of_ids_that_are_cleaned_by_now_is_told_so(tmp_path: Path) -> N
     graph = random_graph(0, [20] * 5)
     spelled = np.array([f"{node} " for node in graph.node_ids.tolist()], dtype=object)
     save_stream(make_stream(replace(graph, node_ids=spelled)), tmp_path / "old.json")  # as before ids were cleaned
-    with pytest.raises(InputError, match="another graph .*ids and class names are cleaned .*changes the SHA-256"):
+    with pytest.raises(InputError, match=r"another graph .*ids and class names are cleaned .*changes the SHA-256"):
         load_stream(tmp_path / "old.json", graph)
     save_stream(make_stream(graph), tmp_path / "stream.json")
     parts = (graph.adjacency, graph.features, graph.labels)
