@@ -19,12 +19,11 @@ from graphfcl.production.graph_changes import EdgeEnds, NewEdges, NewNodes, grow
 from graphfcl.production.history import last_accuracy, new_entry, unsaved
 from graphfcl.production.label_table import Columns, label_table
 from graphfcl.production.ledger import Ledger
-from graphfcl.production.lesson import Lesson, numbers_of, prepare
+from graphfcl.production.lesson import prepare, supports_of
 from graphfcl.production.live_model import LiveModel
 from graphfcl.production.model_parts import Configuration, ModelParts
 from graphfcl.production.supports import Statement, Support
 from graphfcl.production.versions import Versions
-from graphfcl.stream import Session
 
 
 class GraphClassifier(LiveModel):
@@ -103,27 +102,9 @@ class GraphClassifier(LiveModel):
 
         by, when: who says so and when, kept with the labels. on_conflict: see :meth:`learn_listed`.
         """
-        empty = [name for name, nodes in supports.items() if len(nodes) == 0]
-        if empty:
-            raise InputError(f"class {quoted(empty[0])} has no node: give at least one; nothing was learned.")
-        self._refuse_two_spellings([str(name) for name in supports])
         statement = Statement.of(by, when, {}, "the supports")
-        return self.learn_listed(
-            [
-                Support(node, str(name), f"class {quoted(name)}", statement)
-                for name, nodes in supports.items()
-                for node in nodes
-            ],
-            on_conflict=on_conflict,
-        )
-
-    def _refuse_two_spellings(self, names: Sequence[str]) -> None:
-        """Each name of a class stands once; one that a table spells in two ways is another matter."""
-        ledger, spelled = self._fitted().ledger_, dict[str, str]()
-        for name in names:
-            other = spelled.setdefault(ledger.found(name) or normal(name), name)
-            if other != name:
-                raise InputError(f"{quoted(other)} and {quoted(name)} are one class once cleaned: join their nodes.")
+        listed = supports_of(supports, statement, self._fitted().ledger_)
+        return self.learn_listed(listed, on_conflict=on_conflict)
 
     def learn_listed(self, supports: Sequence[Support], *, on_conflict: str = "refuse") -> "GraphClassifier":
         """The same from a list of supports, each of which says where it was written, and by whom if it is known.
@@ -131,32 +112,20 @@ class GraphClassifier(LiveModel):
         on_conflict: of a node that has another label, ``refuse`` all supports, ``keep`` the label it has, or
         ``replace`` it. A label that somebody else says again stands once, with both names.
         """
-        lesson = prepare(supports, self._fitted().graph_, self.ledger_, on_conflict)
+        graph = self._fitted().graph_
+        lesson = prepare(supports, graph, self.ledger_, on_conflict)
         change: dict[str, Any] = {"what": "learn", "new": [], **lesson.as_json()}
         if not lesson.learned:
             return self._record(self.ledger_.with_statements(lesson.statements), change)
         with self._all_or_nothing():
             if lesson.replaced:
-                taken_back = numbers_of(lesson.replaced)
-                self.ledger_, emptied = self.ledger_.without_nodes(taken_back).without_empty_classes()
-                self.learner_.drop_nodes(taken_back)
-                change |= {"retired": emptied, "exact": self._restate()}
-            change["new"] = self._teach(lesson)
-            self.ledger_ = self.ledger_.with_statements(lesson.statements)
+                self.ledger_, change["retired"] = self.ledger_.without_nodes(lesson.taken_back).without_empty_classes()
+                self.learner_.drop_nodes(lesson.taken_back)
+                change["exact"] = self._restate()
+            taught = lesson.teach(self.learner_, self.ledger_, graph.visible, len(self.history))
+            self.ledger_, change["new"] = taught
             self._settle(change)
         return self
-
-    def _teach(self, lesson: Lesson) -> list[str]:
-        """Let the learner learn, and the ledger know of it; the names of the classes that are new."""
-        new = [name for name in dict.fromkeys(lesson.names) if self.ledger_.column_of(name) is None]
-        ledger = self.ledger_.with_supports(np.zeros(0, np.int64), np.zeros(0, np.int64), new)
-        column_of = {name: ledger.require(name) for name in set(lesson.names)}
-        columns = np.array([column_of[name] for name in lesson.names], dtype=np.int64)
-        order = np.argsort(columns, kind="stable")
-        nodes, columns = numbers_of(lesson.learned)[order], columns[order]
-        self.learner_.learn(Session(len(self.history), tuple(new), nodes, columns, self.graph_.visible, "open"))
-        self.ledger_ = ledger.with_supports(nodes, columns, ())
-        return new
 
     def _record(self, ledger: Ledger, change: dict[str, Any]) -> "GraphClassifier":
         """A change that no answer depends on."""
@@ -174,7 +143,7 @@ class GraphClassifier(LiveModel):
             raise InputError(f"node {quoted(missing)} has no label to take back; nothing was changed.")
         with self._all_or_nothing():
             self.ledger_, emptied = self.ledger_.without_nodes(numbers).without_empty_classes()
-            change = {"what": "unlearn", "nodes": self.graph_.stored_ids(nodes).tolist(), "retired": emptied}
+            change = {"what": "unlearn", "nodes": self.graph_.with_own_ids(nodes).tolist(), "retired": emptied}
             self.learner_.drop_nodes(numbers)
             self._settle({**change, "exact": self._restate()})
         return self
@@ -260,7 +229,7 @@ class GraphClassifier(LiveModel):
     def predictions(self, nodes: Sequence[Any] | None = None) -> Predictions:
         """Columns ``node, class, probability, unknown_score, unknown`` of some nodes, or of all."""
         parts, scores = self.parts(), self._scores_of(nodes)
-        return predictions(parts, self.node_ids_ if nodes is None else parts.graph.stored_ids(nodes), scores)
+        return predictions(parts, self.node_ids_ if nodes is None else parts.graph.with_own_ids(nodes), scores)
 
     def labels(self, nodes: Sequence[Any] | None = None) -> Columns:
         """Columns ``node, class, part, by, when`` and those kept with labels, of some nodes, or of all with a label."""

@@ -78,8 +78,8 @@ class GrowingGraph:
         """(m,) rows of the user's ids, each taken by itself; -1 where there is no such node."""
         return self._index.rows(ids)
 
-    def stored_ids(self, ids: Any) -> np.ndarray:
-        """(m,) the same ids as this graph has them; one that is not there is an error."""
+    def with_own_ids(self, ids: Any) -> np.ndarray:
+        """(m,) the same ids as this graph has them stored; one that is not there is an error."""
         return self.ids[self.visible.rows(self.numbers_of(ids))]
 
     def numbers_of(self, ids: Any) -> np.ndarray:

@@ -1,17 +1,20 @@
 """Supports checked against what a model knows: what is new, what two people agree on, and what they disagree on."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from graphfcl.errors import InputError
+from graphfcl.graph import VisibleGraph
 from graphfcl.graph.ids import CLASS_NAME, normal
+from graphfcl.methods import Learner
 from graphfcl.printing import quoted
 from graphfcl.production.growing_graph import GrowingGraph
 from graphfcl.production.ledger import Ledger, Statements
 from graphfcl.production.supports import Statement, Support, people
+from graphfcl.stream import Session
 
 LISTED = 20  # faults named in a message; conflicts are all named
 ON_CONFLICT = ("refuse", "keep", "replace")
@@ -78,6 +81,25 @@ class Lesson:
         """What is said of the labels, by node number."""
         return {each.number: each.statements for each in (*self.learned, *self.agreed) if any(each.statements)}
 
+    @property
+    def taken_back(self) -> np.ndarray:
+        """(k,) numbers of the nodes whose label of now goes."""
+        return np.array([each.number for each in self.replaced], dtype=np.int64)
+
+    def teach(self, learner: Learner, ledger: Ledger, visible: VisibleGraph, number: int) -> tuple[Ledger, list[str]]:
+        """Let a learner learn; the ledger that knows of it, and the names of the classes that are new.
+
+        ledger: without the labels that are taken back. number: of the session.
+        """
+        new = [name for name in dict.fromkeys(self.names) if ledger.column_of(name) is None]
+        ledger = ledger.with_supports(np.zeros(0, np.int64), np.zeros(0, np.int64), new)
+        column_of = {name: ledger.require(name) for name in set(self.names)}
+        columns = np.array([column_of[name] for name in self.names], dtype=np.int64)
+        nodes = np.array([each.number for each in self.learned], dtype=np.int64)
+        order = np.argsort(columns, kind="stable")
+        learner.learn(Session(number, tuple(new), nodes[order], columns[order], visible, "open"))
+        return ledger.with_supports(nodes[order], columns[order], ()).with_statements(self.statements), new
+
     def as_json(self) -> dict[str, Any]:
         """What the history says of it."""
         supports: dict[str, list[Any]] = {}
@@ -100,9 +122,21 @@ class Lesson:
         return entry
 
 
-def numbers_of(said: Sequence[Said]) -> np.ndarray:
-    """(k,) node numbers."""
-    return np.array([each.number for each in said], dtype=np.int64)
+def supports_of(classes: Mapping[str, Sequence[Any]], statement: Statement, ledger: Ledger) -> list[Support]:
+    """Supports of a mapping from class names to nodes, in which each class stands once."""
+    empty = [name for name, nodes in classes.items() if len(nodes) == 0]
+    if empty:
+        raise InputError(f"class {quoted(empty[0])} has no node: give at least one; nothing was learned.")
+    spelled: dict[str, str] = {}
+    for name in map(str, classes):
+        other = spelled.setdefault(ledger.found(name) or normal(name), name)
+        if other != name:
+            raise InputError(f"{quoted(other)} and {quoted(name)} are one class once cleaned: join their nodes.")
+    return [
+        Support(node, str(name), f"class {quoted(name)}", statement)
+        for name, nodes in classes.items()
+        for node in nodes
+    ]
 
 
 def prepare(supports: Sequence[Support], graph: GrowingGraph, ledger: Ledger, on_conflict: str) -> Lesson:
