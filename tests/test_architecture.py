@@ -13,6 +13,7 @@ from graphfcl.methods.settings import settings_rows
 
 ROOT = Path(graphfcl.__file__).parent
 FLOORS = [
+    {"printing"},
     {"errors", "version", "arrays", "cores", "defaults"},
     {"files", "source_code"},
     {"graph"},

@@ -3,9 +3,17 @@
 import difflib
 from collections.abc import Sequence
 
+from graphfcl.printing import printable, quoted
+
 
 class GraphfclError(Exception):
-    """Base of the errors below; the command line prints the message without a traceback."""
+    """Base of the errors below; the command line prints the message without a traceback.
+
+    A message may hold a user's ids and names: control characters in it are escaped.
+    """
+
+    def __init__(self, message: object = "") -> None:
+        super().__init__(printable(str(message)))
 
 
 class InputError(GraphfclError, ValueError):
@@ -27,7 +35,7 @@ def did_you_mean(word: str, known: Sequence[str], otherwise: str | None = None, 
     """A hint for a word that is not known: the nearest one, or what to say instead (by default, all there are)."""
     near = difflib.get_close_matches(word, known, n=1, cutoff=cutoff)
     if near:
-        return f"did you mean {near[0]!r}?"
+        return f"did you mean {quoted(near[0])}?"
     return f"there are {', '.join(known)}." if otherwise is None else otherwise
 
 

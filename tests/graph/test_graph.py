@@ -1,6 +1,6 @@
 """The graph itself: immutable, with a fingerprint, found by the user's own ids."""
 
-from dataclasses import FrozenInstanceError
+from dataclasses import FrozenInstanceError, replace
 from typing import Any
 
 import numpy as np
@@ -34,7 +34,8 @@ def test_every_array_is_read_only(graph: Graph) -> None:
     else:
         arrays.append(graph.features)
     assert not any(array.flags.writeable for array in arrays)
-    assert graph.byte_count == sum(array.nbytes for array in arrays)
+    texts = sum(len(node.encode()) for node in graph.node_ids.tolist() if isinstance(node, str))
+    assert graph.byte_count == sum(array.nbytes for array in arrays) + texts
 
 
 def test_writing_into_a_graph_fails() -> None:
@@ -68,7 +69,6 @@ def test_writing_into_a_graph_fails() -> None:
         {"node_ids": ["x", "y", "w"]},
         {"node_ids": ["y", "x", "z"]},
         {"node_ids": [0, 1, 2]},
-        {"node_ids": ["x", "y", "za"], "class_names": ("", "b")},
         {"text": TextSettings()},
         {"text": TextSettings(3)},
     ],
@@ -81,6 +81,8 @@ def test_the_fingerprint_keeps_ids_and_class_names_apart() -> None:
     first = build_graph(np.zeros((2, 2)), None, ["cd", "cd"], node_ids=["a", "b"])
     second = build_graph(np.zeros((2, 2)), None, ["d", "d"], node_ids=["a", "bc"])
     assert first.sha256 != second.sha256
+    longer = np.array(["x", "y", "za"], dtype=object)
+    assert replace(graph_with(), node_ids=longer, class_names=("", "b")).sha256 != graph_with().sha256
 
 
 def test_the_fingerprint_ignores_the_name_and_how_the_content_came() -> None:

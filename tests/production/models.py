@@ -1,5 +1,6 @@
 """Small models for tests."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -53,6 +54,16 @@ def copy_of(model: GraphClassifier) -> GraphClassifier:
     assert copy._state is not None
     copy._hold(replace(copy._state, history=tuple(model.history)))
     return copy
+
+
+def with_parts(
+    model: GraphClassifier, history: Sequence[dict[str, Any]] | None = None, **parts: Any
+) -> GraphClassifier:
+    """A model with other parts, as a folder of another time might hold them."""
+    found = GraphClassifier.from_parts(replace(model.parts(), **parts))
+    assert found._state is not None
+    found._hold(replace(found._state, history=tuple(model.history if history is None else history)))
+    return found
 
 
 def everything(folder: Path) -> dict[str, bytes]:

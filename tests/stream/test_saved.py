@@ -1,6 +1,7 @@
 """Saved streams: read back bit for bit, refused when they do not fit."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -58,6 +59,22 @@ def test_another_graph_is_refused(tmp_path: Path) -> None:
     save_stream(make_stream(random_graph(0, [20] * 5)), tmp_path / "stream.json")
     with pytest.raises(InputError, match=r"stream\.json was made for another graph .*make a new stream"):
         load_stream(tmp_path / "stream.json", random_graph(1, [20] * 5))
+
+
+def test_a_stream_of_ids_that_are_cleaned_by_now_is_told_so(tmp_path: Path) -> None:
+    graph = random_graph(0, [20] * 5)
+    spelled = np.array([f"{node} " for node in graph.node_ids.tolist()], dtype=object)
+    save_stream(make_stream(replace(graph, node_ids=spelled)), tmp_path / "old.json")  # as before ids were cleaned
+    with pytest.raises(InputError, match=r"another graph .*ids and class names are cleaned .*changes the SHA-256"):
+        load_stream(tmp_path / "old.json", graph)
+    save_stream(make_stream(graph), tmp_path / "stream.json")
+    parts = (graph.adjacency, graph.features, graph.labels)
+    unlabelled = build_graph(*parts, class_names=graph.class_names, node_ids=["other ", *graph.node_ids.tolist()[1:]])
+    with pytest.raises(InputError, match="ids and class names are cleaned"):
+        load_stream(tmp_path / "stream.json", unlabelled)
+    with pytest.raises(InputError) as refused:
+        load_stream(tmp_path / "stream.json", random_graph(1, [20] * 5))
+    assert "cleaned" not in str(refused.value)
 
 
 def test_damage_is_refused(tmp_path: Path) -> None:

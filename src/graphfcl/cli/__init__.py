@@ -12,6 +12,7 @@ from graphfcl.cli.model import VERBS
 from graphfcl.cli.run import SWITCHES, run_method
 from graphfcl.cli.stream import show_stream
 from graphfcl.errors import GraphfclError, GraphfclWarning, InputError
+from graphfcl.printing import printable
 from graphfcl.version import __version__
 
 app = typer.Typer(
@@ -53,7 +54,7 @@ def main(arguments: list[str] | None = None) -> None:
     except GraphfclError as error:
         if debug:
             raise
-        print(f"error: {error}", file=sys.stderr)
+        print(f"error: {printable(str(error))}", file=sys.stderr)
         sys.exit(2 if isinstance(error, InputError) else 1)
     except BrokenPipeError:
         sys.stderr.close()  # the reader of our output has gone; there is nobody to tell
@@ -62,4 +63,4 @@ def main(arguments: list[str] | None = None) -> None:
 
 def _show_warning(message: Warning | str, category: type[Warning], *_: object) -> None:
     kind = "note" if issubclass(category, GraphfclWarning) else "warning"
-    print(f"{kind}: {message}", file=sys.stderr)
+    print(f"{kind}: {printable(str(message))}", file=sys.stderr)

@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from graphfcl.cli.options import DataDir
+from graphfcl.cli.show import say, say_json
 
 if TYPE_CHECKING:
     from graphfcl.datasets import Dataset
@@ -29,8 +30,8 @@ def list_datasets(data_dir: DataDir = None) -> None:
 
     rows = [(d.name, state(d), _defaults(d.protocol), d.title) for d in DATASETS]
     print_table(("name", "files", "default stream", "what"), rows)
-    print(f"Data folder: {folder or f'none (--data-dir or ${DATA_VARIABLE})'}.")
-    print("Any path to an .npz graph or to a folder with nodes and edges tables is a name too.")
+    say(f"Data folder: {folder or f'none (--data-dir or ${DATA_VARIABLE})'}.")
+    say("Any path to an .npz graph or to a folder with nodes and edges tables is a name too.")
 
 
 @data.command("show")
@@ -40,18 +41,17 @@ def show_dataset(
     data_dir: DataDir = None,
 ) -> None:
     """Counts, class sizes and origin of a graph."""
-    import json
-
     from graphfcl.datasets import data_folder, find_dataset
 
     dataset, options = find_dataset(name)
     folder = data_folder(data_dir) if dataset.files else None
     if dataset.missing_files(folder) and not as_json:
-        print(f"{dataset.name}: {dataset.title}\n")
+        say(f"{dataset.name}: {dataset.title}")
+        say()
     graph = dataset.load(folder, options)
     facts = describe(dataset, graph)
     if as_json:
-        print(json.dumps(facts, indent=1, ensure_ascii=False))
+        say_json(facts, ascii_only=False)
         return
     _print_facts(facts)
 
@@ -100,18 +100,19 @@ def _print_facts(facts: dict[str, Any]) -> None:
     if facts["text"]:
         kind = f"word counts, {facts['feature_nonzeros']:,} not zero; TF-IDF is fitted on the nodes of session 0"
     default = facts["default_stream"]
-    print(f"{facts['name']}: {facts['title']}\n")
-    print(f"nodes            {facts['nodes']:,} ({facts['unlabelled_nodes']:,} without a label)")
-    print(f"edges            {facts['edges']:,}{' weighted' if facts['weighted'] else ''}")
-    print(f"same-class edges {'unknown' if share is None else f'{share:.1%}'}")
-    print(f"components       {facts['components']:,} ({facts['isolated_nodes']:,} isolated nodes)")
-    print(f"features         {facts['features']:,} ({kind})")
-    print(f"classes          {facts['classes']}")
-    print(f"default stream   {_defaults(Protocol.from_json(default)) if default else 'suggested from the classes'}")
-    print(f"source           {facts['source']}")
-    print(f"SHA-256          {facts['sha256']}")
+    say(f"{facts['name']}: {facts['title']}")
+    say()
+    say(f"nodes            {facts['nodes']:,} ({facts['unlabelled_nodes']:,} without a label)")
+    say(f"edges            {facts['edges']:,}{' weighted' if facts['weighted'] else ''}")
+    say(f"same-class edges {'unknown' if share is None else f'{share:.1%}'}")
+    say(f"components       {facts['components']:,} ({facts['isolated_nodes']:,} isolated nodes)")
+    say(f"features         {facts['features']:,} ({kind})")
+    say(f"classes          {facts['classes']}")
+    say(f"default stream   {_defaults(Protocol.from_json(default)) if default else 'suggested from the classes'}")
+    say(f"source           {facts['source']}")
+    say(f"SHA-256          {facts['sha256']}")
     for note in filter(None, [facts["note"], *facts["notes"]]):
-        print(f"note             {note}")
+        say(f"note             {note}")
     sizes = list(facts["class_sizes"].items())
     print_table(("class", "nodes"), [(name, f"{size:,}") for name, size in sizes], numbers=("nodes",))
 

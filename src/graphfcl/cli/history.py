@@ -4,7 +4,7 @@ from typing import Any
 
 
 def print_entries(entries: list[dict[str, Any]]) -> None:
-    from graphfcl.cli.show import print_table
+    from graphfcl.cli.show import print_table, say
 
     rows = []
     for entry in entries:
@@ -22,7 +22,7 @@ def print_entries(entries: list[dict[str, Any]]) -> None:
     print_table(columns, rows, numbers=["version", "validation, %", "learned, leave-one-out, %"])
     for entry in entries:
         if "warning" in entry:
-            print(f"warning, version {entry['version']}: {entry['warning']}.")
+            say(f"warning, version {entry['version']}: {entry['warning']}.")
 
 
 def _percent(accuracy: dict[str, Any], key: str) -> str:
@@ -41,7 +41,7 @@ def _said(entry: dict[str, Any]) -> str:
             f"{name}{' (new)' if name in entry['new'] else ''} from {_some(nodes)}"
             for name, nodes in entry["supports"].items()
         ]
-        return f"learn {'; '.join(parts)}"
+        return f"learn {'; '.join([*parts, *_settled(entry)])}"
     if what in ("grow", "shrink"):
         return f"{what}: {entry['nodes']:,} nodes, {entry['edges']:,} edges; {entry['within_reach']:.1%} within reach"
     if what == "unlearn":
@@ -55,6 +55,24 @@ def _said(entry: dict[str, Any]) -> str:
     if what == "rollback":
         return f"rollback to version {entry['to']}"
     return f"{what}: {entry.get('error', '')}"
+
+
+def _settled(entry: dict[str, Any]) -> list[str]:
+    """Labels that were said again, and conflicts."""
+    said = []
+    if entry.get("agreed"):
+        said.append(f"said again of {_some(entry['agreed'])}")
+    for conflict in entry.get("conflicts", ())[:5]:
+        both = [(conflict["label"], conflict["label_by"]), (conflict["said"], conflict["said_by"])]
+        kept, gone = both if entry["settled"] == "keep" else reversed(both)
+        said.append(f"{conflict['node']} is {_by(*kept)} against {_by(*gone)}")
+    if len(entry.get("conflicts", ())) > 5:
+        said.append(f"and {len(entry['conflicts']) - 5} more conflicts")
+    return said
+
+
+def _by(name: str, who: str) -> str:
+    return f"{name} (by {who})" if who else name
 
 
 def _some(nodes: list[Any]) -> str:

@@ -10,6 +10,7 @@ import typer
 
 from graphfcl.cli.history import print_entries
 from graphfcl.cli.options import DataDir, Seed, settings_from_options, with_option_groups
+from graphfcl.cli.show import say, say_json
 from graphfcl.errors import InputError
 
 if TYPE_CHECKING:
@@ -87,13 +88,19 @@ def fit(
     with RunDisplay() as display:
         classifier.fit(loaded, hide_classes=hidden, progress=display)
     folder.save(classifier, wait=wait)
-    print(f"{classifier!r} is version 1 of {model}.")
+    say(f"{classifier!r} is version 1 of {model}.")
     print_entries(classifier.history)
 
 
 def learn(
-    supports: Annotated[Path, typer.Argument(help="A table with the columns node,class.")],
+    supports: Annotated[
+        Path, typer.Argument(help="A table with the columns node,class; by, when and others are kept.")
+    ],
     model: Model,
+    on_conflict: Annotated[
+        str,
+        typer.Option("--on-conflict", help="A node has another label: refuse all, keep that label, or replace it."),
+    ] = "refuse",
     method: OwnMethod = None,
     device: Device = "auto",
     wait: Wait = 60.0,
@@ -103,7 +110,27 @@ def learn(
 
     listed = read_supports(supports)
     with _changing(model, wait, device, method) as classifier:
-        classifier.learn_listed(listed)
+        classifier.learn_listed(listed, on_conflict=on_conflict)
+
+
+def labels(
+    model: Model,
+    out: Annotated[Path, typer.Option("--out", help="Write labels here: .parquet or .csv.")],
+    nodes: Annotated[
+        Path | None, typer.Option("--nodes", help="Only these: a table with the column node (default: all).")
+    ] = None,
+    version: Annotated[int | None, typer.Option("--version", help="Of an older version (default: the newest).")] = None,
+    method: OwnMethod = None,
+) -> None:
+    """Which node is labelled with which class, by whom and when: node, class, part, by, when, and columns kept."""
+    from graphfcl.production import GraphClassifier
+    from graphfcl.production.user_tables import read_ids, write_table
+
+    _bring(method, model)
+    asked = None if nodes is None else read_ids(nodes)
+    found = GraphClassifier.load(model, version=version).labels(asked)
+    write_table(out, found, "labels")
+    say(f"{len(set(found['node'].tolist())):,} labelled nodes, {len(found['node']):,} rows. Wrote {out}.")
 
 
 def grow(
@@ -164,15 +191,15 @@ def predict(
     """Ask for the classes of nodes: node, class, probability, unknown_score, unknown, and set on request."""
     from graphfcl.cli.run import usable_device
     from graphfcl.production import GraphClassifier
-    from graphfcl.production.user_tables import read_ids, write_predictions
+    from graphfcl.production.user_tables import read_ids, write_table
 
     _bring(method, model)
     asked = None if nodes is None else read_ids(nodes)
     classifier = GraphClassifier.load(model, version=version, device=usable_device(device))
     found = classifier.predictions(asked, coverage=coverage)
-    write_predictions(out, found)
+    write_table(out, found, "predictions")
     unknown = int(found["unknown"].sum())
-    print(
+    say(
         f"{len(found['node']):,} nodes, {len(classifier.classes_)} classes, version {classifier.version}; "
         f"{unknown:,} look like none of them. Wrote {out}."
     )
@@ -186,22 +213,20 @@ def explain(
     method: OwnMethod = None,
 ) -> None:
     """Why a node gets its class: classes in competition, and the features, hops and neighbours that decide."""
-    import json
-
     from graphfcl.cli.show import print_table
     from graphfcl.production import GraphClassifier
 
     _bring(method, model)
     found = GraphClassifier.load(model).explain(node, top=top)
     if as_json:
-        print(json.dumps(found, indent=1))
+        say_json(found)
         return
     rows = [(c["class"], f"{c['probability']:.3f}", f"{c['by_itself']:.3f}") for c in found["classes"]]
     print_table(("class", "probability", "by itself"), rows, numbers=("probability", "by itself"))
     first, second = found["classes"][0]["class"], found["classes"][-1]["class"]
     if len(found["classes"]) > 1:
         second = found["classes"][1]["class"]
-    print(f"What speaks for {first} (+) and for {second} (-):")
+    say(f"What speaks for {first} (+) and for {second} (-):")
     for title, key in (("block", "blocks"), ("own feature", "features"), ("node around", "around")):
         print_table((title, "adds"), [(name, f"{value:+.2f}") for name, value in found[key].items()], numbers=("adds",))
     titles = ["neighbour", "share", f"its own probability of {first}"]
@@ -221,9 +246,7 @@ def history(
 
     entries = ModelFolder(model).history()
     if as_json:
-        import json
-
-        print(json.dumps(entries, indent=1))
+        say_json(entries)
         return
     print_entries(entries)
 
@@ -239,7 +262,7 @@ def rollback(
 
     _bring(method, model)
     number = ModelFolder(model).rollback(version, wait=wait)
-    print(f"Version {number} of {model} equals version {version}.")
+    say(f"Version {number} of {model} equals version {version}.")
 
 
 def unlearn(
@@ -277,7 +300,7 @@ def retire(name: str, model: Model, method: OwnMethod = None, device: Device = "
         classifier.retire(name)
 
 
-VERBS = (fit, learn, grow, predict, explain, history, rollback, unlearn, rename, merge, retire, shrink)
+VERBS = (fit, learn, labels, grow, predict, explain, history, rollback, unlearn, rename, merge, retire, shrink)
 
 
 @contextmanager
@@ -289,7 +312,7 @@ def _changing(model: Path, wait: float, device: str, method: str | None) -> Iter
 
     with ModelFolder(model).editing(wait, device=usable_device(device)) as classifier:
         yield classifier
-    print(f"{classifier!r} is version {classifier.version} of {model}.")
+    say(f"{classifier!r} is version {classifier.version} of {model}.")
     print_entries([entry for entry in classifier.history if entry["version"] == classifier.version])
 
 

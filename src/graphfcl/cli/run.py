@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from graphfcl.cli.options import DataDir, Seed, StreamOptions, settings_from_options, with_option_groups
+from graphfcl.cli.show import say
 from graphfcl.cli.switches import switched_off
 from graphfcl.defaults import RUN_METHOD
 from graphfcl.errors import InputError
@@ -67,13 +68,13 @@ def run_method(
     job = Run(stream, found.name, chosen, on)
     folder = options.out or Path("runs") / job.short_name()
     encoders = options.encoders or folder.parent / "encoders"
-    print(f"{found.name} on {stream!r}, device {on}")
+    say(f"{found.name} on {stream!r}, device {on}")
     with RunDisplay() as display:
         result = run(job, folder, resume=options.resume, progress=display, encoders=encoders)
     print_result(result)
     accuracy_figure(result, folder / "accuracy.png")
     matrix_figure(result, folder / "matrix.png")
-    print(f"Result, stream, checkpoint and two figures are in {folder}.")
+    say(f"Result, stream, checkpoint and two figures are in {folder}.")
 
 
 def _stream(dataset: str, data_dir: Path | None, seed: int, rules: StreamOptions, saved: Path | None) -> "Stream":

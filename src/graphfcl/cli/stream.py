@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from graphfcl.cli.options import DataDir, Seed, StreamOptions, with_option_groups
+from graphfcl.cli.show import say
 from graphfcl.errors import InputError
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def show_stream(
     _print_schedule(stream)
     if out is not None:
         save_stream(stream, out)
-        print(f"Saved to {out}.")
+        say(f"Saved to {out}.")
 
 
 def _verify(names: list[str] | None, data_dir: Path | None) -> None:
@@ -66,11 +67,11 @@ def _verify(names: list[str] | None, data_dir: Path | None) -> None:
         different += wrong
         checked += 0 if missing else len(found)
         said = "files not here, not checked" if missing else f"{SEEDS - len(wrong)} of {SEEDS} streams are the same"
-        print(f"{graph}: {said}")
+        say(f"{graph}: {said}")
     if different:
         listed = ", ".join(f"{one.graph} seed {one.seed}" for one in different)
         raise InputError(f"these streams are not those of the benchmark: {listed}; check the data and the version.")
-    print(f"{checked} streams are those of the benchmark, rules {benchmark_hashes()['rules']}.")
+    say(f"{checked} streams are those of the benchmark, rules {benchmark_hashes()['rules']}.")
 
 
 def _verify_saved(stream: "Stream", name: str) -> None:
@@ -80,7 +81,7 @@ def _verify_saved(stream: "Stream", name: str) -> None:
         raise InputError(
             f"this is not the benchmark's stream of {name} with seed {stream.seed}: it was drawn otherwise."
         )
-    print(f"This is the benchmark's stream of {name} with seed {stream.seed}, rules {benchmark_hashes()['rules']}.")
+    say(f"This is the benchmark's stream of {name} with seed {stream.seed}, rules {benchmark_hashes()['rules']}.")
 
 
 def _print_schedule(stream: "Stream") -> None:
@@ -90,13 +91,14 @@ def _print_schedule(stream: "Stream") -> None:
 
     rules, split = stream.protocol, stream.split
     protocol = f"protocol {rules.name} ({rules.hash}), rules {rules.rules}"
-    print(f"{stream.graph.name}, seed {stream.seed}, {protocol}, track {rules.track}")
-    print(f"{len(stream)} sessions of {rules.way}-way {rules.shot}-shot, {len(stream.classes)} classes in the end\n")
+    say(f"{stream.graph.name}, seed {stream.seed}, {protocol}, track {rules.track}")
+    say(f"{len(stream)} sessions of {rules.way}-way {rules.shot}-shot, {len(stream.classes)} classes in the end")
+    say()
     base = stream.base
     held_out = [base.classes[column] for column in base.validation_columns]
-    print(f"base ({split.base_count}): {', '.join(base.base_classes)}")
-    print(f"pseudo-novel ({split.pseudo_novel_count}): {', '.join(base.pseudo_novel_classes) or 'none'}")
-    print(f"  of these held out for validation: {', '.join(held_out) or 'none'}")
+    say(f"base ({split.base_count}): {', '.join(base.base_classes)}")
+    say(f"pseudo-novel ({split.pseudo_novel_count}): {', '.join(base.pseudo_novel_classes) or 'none'}")
+    say(f"  of these held out for validation: {', '.join(held_out) or 'none'}")
     rows = []
     for number in range(len(stream) + 1):
         visible = stream.evaluation_graph(number)

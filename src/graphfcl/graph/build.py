@@ -1,5 +1,6 @@
 """From raw parts to a clean :class:`Graph`: checks, symmetry, duplicates, self loops, labels."""
 
+import math
 from collections.abc import Iterable, Sequence
 from numbers import Real
 from typing import Any
@@ -9,6 +10,8 @@ from scipy import sparse
 
 from graphfcl.errors import InputError
 from graphfcl.graph.graph import UNKNOWN, Features, Graph, TextSettings
+from graphfcl.graph.ids import CLASS_NAME, Place, class_names_of, listed, make_ids, normal, text_array, text_of
+from graphfcl.printing import quoted
 
 
 def build_graph(
@@ -23,6 +26,8 @@ def build_graph(
     name: str = "graph",
     where: str = "the graph",
     notes: Iterable[str] = (),
+    place: Place | None = None,
+    read_numbers: bool = False,
 ) -> Graph:
     """Check the parts of a graph and put them into one form.
 
@@ -31,22 +36,29 @@ def build_graph(
     features: (n, d) sparse or dense, or None for none (d = 0). Sparse stays sparse, dense stays dense.
     labels: (n,) class numbers (-1 or NaN: unknown) or class names (None or "": unknown).
     class_names: names of the class numbers; without them the numbers are the names.
-    where: what to call the source in a message.
+    node_ids: (n,) numbers or texts; without them, 0 to n-1. Ids and class names are cleaned: see :mod:`.ids`.
+    read_numbers: ids that are texts become numbers if all of them are whole numbers.
+    where, place: what to call the source, and a row of it, in a message.
     """
+    place = place or (lambda row: f"{where}, node {row}")
     adjacency, edge_notes = clean_adjacency(adjacency, where)
     count = adjacency.shape[0]
     checked = clean_features(features, count, where)
-    numbers, names = clean_labels(labels, class_names, count, where)
+    numbers, names, names_changed = clean_labels(labels, class_names, count, where, place)
+    ids, ids_changed = clean_ids(node_ids, count, where, place, read_numbers)
+    cleaned = names_changed + ids_changed
+    said = [f"{cleaned:,} ids or class names were cleaned (spaces at the ends, Unicode NFC)."] if cleaned else []
     return Graph(
         adjacency=adjacency,
         features=checked,
         labels=numbers,
         class_names=names,
-        node_ids=clean_ids(node_ids, count, where),
+        node_ids=ids,
         feature_names=clean_feature_names(feature_names, checked.shape[1], where),
         text=text,
         name=name,
-        notes=(*notes, *edge_notes),
+        notes=(*notes, *edge_notes, *said),
+        cleaned=cleaned,
     )
 
 
@@ -160,9 +172,9 @@ def clean_features(features: Any, count: int, where: str) -> Features:
 
 
 def clean_labels(
-    labels: Any, class_names: Sequence[str] | None, count: int, where: str
-) -> tuple[np.ndarray, tuple[str, ...]]:
-    """Class numbers 0..C-1 (-1: unknown) and the names they stand for."""
+    labels: Any, class_names: Sequence[str] | None, count: int, where: str, place: Place
+) -> tuple[np.ndarray, tuple[str, ...], int]:
+    """Class numbers 0..C-1 (-1: unknown), the names they stand for, and how many names cleaning changed."""
     if sparse.issparse(labels):
         raise InputError(f"{where}: the labels are a matrix, that is several a node; choose one class a node.")
     labels = _label_array(labels, where)
@@ -177,19 +189,19 @@ def clean_labels(
         )
     if labels.size != count:
         raise InputError(f"{where}: {labels.size} labels for {count} nodes; give one a node (-1 where unknown).")
-    names = None if class_names is None else tuple(str(name) for name in class_names)
-    if names is not None and len(set(names)) != len(names):
-        raise InputError(f"{where}: a class name stands twice among the class names; give each class one name.")
+    names, changed = None, 0
+    if class_names is not None:
+        names, changed = class_names_of(class_names, where)
     if labels.dtype.kind in "OU":
-        return _labels_from_names(labels, names, where)
+        return _labels_from_names(labels, names, changed, where, place)
     numbers = _whole_numbers(labels, where)
     if names is None:
         present = np.unique(numbers[numbers >= 0])
         dense = np.searchsorted(present, numbers).astype(np.int64)
-        return np.where(numbers < 0, UNKNOWN, dense), tuple(str(number) for number in present.tolist())
+        return np.where(numbers < 0, UNKNOWN, dense), tuple(str(number) for number in present.tolist()), 0
     if numbers.size and numbers.max() >= len(names):
         raise InputError(f"{where}: label {numbers.max()} has no name, there are {len(names)} class names.")
-    return np.where(numbers < 0, UNKNOWN, numbers), names
+    return np.where(numbers < 0, UNKNOWN, numbers), tuple(names), changed
 
 
 def _label_array(labels: Any, where: str) -> np.ndarray:
@@ -200,17 +212,12 @@ def _label_array(labels: Any, where: str) -> np.ndarray:
     except ValueError as error:
         raise InputError(f"{where}: the nodes differ in their number of labels; choose one class a node.") from error
     if array.dtype.kind == "S":
-        return as_text(array)
+        return text_array([text_of(each, where) for each in array.tolist()]) if array.ndim == 1 else array
     if array.dtype.kind == "O" and array.ndim == 1:
         known = [label for label in array.tolist() if label is not None]
         if known and all(isinstance(label, Real) for label in known):
             return np.array([UNKNOWN if label is None or label != label else label for label in array.tolist()])
     return array
-
-
-def as_text(array: np.ndarray) -> np.ndarray:
-    """Text of anything; bytes are read as UTF-8."""
-    return np.char.decode(array, "utf-8", "replace") if array.dtype.kind == "S" else array.astype(str)
 
 
 def _whole_numbers(labels: np.ndarray, where: str) -> np.ndarray:
@@ -224,22 +231,26 @@ def _whole_numbers(labels: np.ndarray, where: str) -> np.ndarray:
 
 
 def _labels_from_names(
-    labels: np.ndarray, class_names: tuple[str, ...] | None, where: str
-) -> tuple[np.ndarray, tuple[str, ...]]:
-    listed = labels.tolist()
-    if any(isinstance(label, list | tuple | set | dict | np.ndarray) for label in listed):
+    labels: np.ndarray, class_names: Sequence[str] | None, changed: int, where: str, place: Place
+) -> tuple[np.ndarray, tuple[str, ...], int]:
+    """As :func:`clean_labels`; spellings that are one once cleaned are one class."""
+    values = labels.tolist()
+    if any(isinstance(label, list | tuple | set | dict | np.ndarray) for label in values):
         raise InputError(f"{where}: a node has several labels (multi-label); choose one class a node.")
-    texts = np.array(["" if label is None or label != label else str(label) for label in listed])
-    present, numbers = np.unique(texts, return_inverse=True)
+    texts = ["" if label is None or label != label else str(label) for label in values]
+    spelled = [text for text in dict.fromkeys(texts) if normal(text)]
+    cleaned = CLASS_NAME.clean_all(spelled, lambda at: place(texts.index(spelled[at])))
+    name_of = dict(zip(spelled, cleaned, strict=True))
     names = class_names
     if names is None:
-        names = tuple(sorted((str(name) for name in present if name), key=natural_order))
+        names = sorted(set(cleaned), key=natural_order)
     position = {name: number for number, name in enumerate(names)}
-    strange = [str(name) for name in present if name and name not in position]
+    strange = [name for name in cleaned if name not in position]
     if strange:
-        raise InputError(f"{where}: label {strange[0]!r} is not among the class names; add it there.")
-    table = np.array([position.get(str(name), UNKNOWN) for name in present], dtype=np.int64)
-    return table[numbers] if texts.size else np.zeros(0, dtype=np.int64), names
+        raise InputError(f"{where}: label {quoted(strange[0])} is not among the class names; add it there.")
+    numbers = [position[name_of[text]] if text in name_of else UNKNOWN for text in texts]
+    changed += sum(spelling != name for spelling, name in name_of.items())
+    return np.array(numbers, dtype=np.int64), tuple(names), changed
 
 
 def natural_order(name: str) -> tuple[int, int, str]:
@@ -247,27 +258,20 @@ def natural_order(name: str) -> tuple[int, int, str]:
     return (0, int(name), "") if name.isascii() and name.isdigit() else (1, 0, name)
 
 
-def clean_ids(node_ids: Any, count: int, where: str) -> np.ndarray:
-    """(n,) int64 or text, each once; 0..n-1 if there are none."""
+def clean_ids(node_ids: Any, count: int, where: str, place: Place, read_numbers: bool) -> tuple[np.ndarray, int]:
+    """(n,) int64 or text, each once, 0..n-1 if there are none; and how many cleaning changed."""
     if node_ids is None:
-        return np.arange(count, dtype=np.int64)
-    ids = np.asarray(node_ids)
-    if ids.shape != (count,):
-        raise InputError(f"{where}: {ids.size} node ids for {count} nodes; give one a node.")
-    ids = ids.astype(np.int64) if ids.dtype.kind in "iu" else as_text(ids)
-    ordered = np.sort(ids)
-    twice = np.flatnonzero(ordered[1:] == ordered[:-1])
-    if twice.size:
-        raise InputError(
-            f"{where}: node id {ordered[twice[0]].item()!r} stands twice; each node needs an id of its own."
-        )
-    return ids
+        return np.arange(count, dtype=np.int64), 0
+    shape = node_ids.shape if hasattr(node_ids, "shape") else (len(node_ids),)
+    if tuple(shape) != (count,):
+        raise InputError(f"{where}: {math.prod(shape)} node ids for {count} nodes; give one a node.")
+    return make_ids(node_ids, place, read_numbers=read_numbers)
 
 
 def clean_feature_names(feature_names: Any, width: int, where: str) -> np.ndarray | None:
     if feature_names is None:
         return None
-    names = np.array(feature_names, dtype=str)
+    names = text_array([text_of(name, where) for name in listed(feature_names)])
     if names.shape != (width,):
         raise InputError(f"{where}: {names.size} feature names for {width} features; give one a column.")
     return names

@@ -9,6 +9,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from scipy import sparse
 
+from graphfcl.graph.id_index import IdIndex
+from graphfcl.graph.ids import byte_count, normal
+
 Features: TypeAlias = Any  # scipy.sparse.csr_array | numpy.ndarray, (n, d) float32
 UNKNOWN = -1
 
@@ -33,9 +36,10 @@ class Graph:
         the graph has none).
     features: (n, d) float32, CSR or dense, as it came.
     labels: (n,) int64, positions in ``class_names``; ``UNKNOWN`` (-1) where the class is not known.
-    node_ids: (n,) the user's own ids, int64 or text.
+    node_ids: (n,) the user's own ids, int64 or text, see :mod:`graphfcl.graph.ids`.
     text: set if the features are word counts, see :class:`TextSettings`.
     notes: what the builder changed (directions dropped, duplicates merged, …), a sentence each.
+    cleaned: how many ids and class names the builder changed; the hash is that of the cleaned ones.
     """
 
     adjacency: sparse.csr_array
@@ -47,6 +51,7 @@ class Graph:
     text: TextSettings | None = None
     name: str = "graph"
     notes: tuple[str, ...] = ()
+    cleaned: int = 0
 
     def __post_init__(self) -> None:
         for array in self._arrays():
@@ -78,8 +83,8 @@ class Graph:
 
     @property
     def byte_count(self) -> int:
-        """Bytes of all arrays."""
-        return sum(array.nbytes for array in self._arrays())
+        """Bytes of all arrays, and of the texts of ids."""
+        return sum(array.nbytes for array in self._arrays()) + byte_count(self.node_ids) - self.node_ids.nbytes
 
     @cached_property
     def same_class_share(self) -> float | None:
@@ -125,27 +130,19 @@ class Graph:
 
     def class_number(self, name: str) -> int | None:
         """The position of a class name, or None."""
-        return self._class_numbers.get(name)
+        return self._class_numbers.get(name, self._class_numbers.get(normal(name)))
 
     def nodes_of(self, ids: "list[str] | list[int] | np.ndarray") -> np.ndarray:
-        """Node numbers of the user's own ids; -1 for an id the graph does not have."""
-        order = self._id_order
-        wanted = np.asarray(ids)
-        if wanted.size == 0 or self.node_count == 0:
-            return np.full(wanted.shape, -1, dtype=np.int64)
-        if (wanted.dtype.kind in "iu") != (self.node_ids.dtype.kind == "i"):
-            return np.full(wanted.shape, -1, dtype=np.int64)
-        place = np.searchsorted(self.node_ids, wanted, sorter=order).clip(max=self.node_count - 1)
-        nodes = order[place]
-        return np.where(self.node_ids[nodes] == wanted, nodes, -1)
+        """Node numbers of the user's own ids, exactly as they are; -1 for an id the graph does not have."""
+        return self._id_index.exact(ids)
 
     @cached_property
     def _class_numbers(self) -> dict[str, int]:
         return {name: number for number, name in enumerate(self.class_names)}
 
     @cached_property
-    def _id_order(self) -> np.ndarray:
-        return np.argsort(self.node_ids, kind="stable")
+    def _id_index(self) -> IdIndex:
+        return IdIndex(self.node_ids)
 
     def _arrays(self) -> list[np.ndarray]:
         arrays = [

@@ -13,8 +13,11 @@ from scipy import sparse
 
 from graphfcl.errors import InputError
 from graphfcl.files import write_durably
-from graphfcl.graph.build import as_text, build_graph
+from graphfcl.graph.build import build_graph
 from graphfcl.graph.graph import Graph, TextSettings
+from graphfcl.graph.ids import pack, unpack
+
+FIXED_WIDTH = 2**26  # bytes of ids or names as NumPy's texts, above which they are written packed
 
 
 def read_arrays(path: str | Path) -> dict[str, np.ndarray]:
@@ -74,17 +77,33 @@ def read_npz(path: str | Path, *, name: str | None = None) -> Graph:
         adjacency,
         arrays["attr_matrix"] if "attr_matrix" in arrays else read_csr(arrays, "attr", path),
         arrays["labels"],
-        class_names=_names(arrays, "class_names"),
-        node_ids=arrays.get("node_names"),
-        feature_names=arrays.get("attr_names"),
+        class_names=arrays["class_names"].ravel().tolist() if "class_names" in arrays else None,
+        node_ids=_texts(arrays, "node_names", path),
+        feature_names=_texts(arrays, "attr_names", path),
         text=None if text is None else TextSettings(int(text)),
         name=name or Path(path).stem,
         where=str(path),
     )
 
 
-def _names(arrays: dict[str, np.ndarray], key: str) -> list[str] | None:
-    return as_text(arrays[key]).ravel().tolist() if key in arrays else None
+def _texts(arrays: dict[str, np.ndarray], name: str, path: str | Path) -> np.ndarray | None:
+    """Ids or names, in the layout's array or packed."""
+    if f"{name}_text" not in arrays:
+        return arrays.get(name)
+    try:
+        return unpack({key: arrays[f"{name}_{key}"] for key in ("text", "ends")})
+    except (KeyError, ValueError) as error:
+        raise InputError(f"{path}: the parts '{name}_*' do not fit together: save the file again.") from error
+
+
+def _as_arrays(values: np.ndarray, name: str) -> dict[str, np.ndarray]:
+    """Ids or names as the layout has them; packed, if the room of the longest for each would be much."""
+    if values.dtype != object:
+        return {name: values}
+    longest = max(map(len, values.tolist()), default=0)
+    if 4 * longest * values.size <= FIXED_WIDTH:
+        return {name: values.astype(str)}
+    return {f"{name}_{key}": array for key, array in pack(values).items()}
 
 
 def read_csr(arrays: dict[str, np.ndarray], prefix: str, path: str | Path) -> sparse.csr_array:
@@ -127,7 +146,7 @@ def write_npz(graph: Graph, path: str | Path) -> None:
         "adj_undirected": np.array(True),
         "labels": graph.labels,
         "class_names": np.array(graph.class_names, dtype=str),
-        "node_names": graph.node_ids,
+        **_as_arrays(graph.node_ids, "node_names"),
     }
     if graph.weighted:
         arrays["adj_data"] = upper.data
@@ -143,7 +162,7 @@ def write_npz(graph: Graph, path: str | Path) -> None:
     else:
         arrays["attr_matrix"] = graph.features
     if graph.feature_names is not None:
-        arrays["attr_names"] = graph.feature_names
+        arrays |= _as_arrays(graph.feature_names, "attr_names")
     if graph.text is not None:
         arrays["text_min_nodes"] = np.array(graph.text.min_nodes)
     write_durably(

@@ -16,7 +16,11 @@ from graphfcl.errors import InputError
 from graphfcl.files import write_durably
 from graphfcl.graph.build import adjacency_from_edges, build_graph
 from graphfcl.graph.graph import Graph, TextSettings
+from graphfcl.graph.id_index import IdIndex
+from graphfcl.graph.ids import as_arrow, normal, text_array
 from graphfcl.graph.text import count_words
+from graphfcl.graph.utf8 import first_not_utf8, where_not_utf8
+from graphfcl.printing import quoted
 
 ID_NAMES = ("id", "node", "node_id")
 LABEL_NAMES = ("label", "class")
@@ -72,10 +76,11 @@ def read_tables(folder: str | Path, columns: TableColumns | None = None, *, name
     edges.read([column for column in edges.columns if column != weight_column])
     other = [c for c in edges.columns if c not in (source_column, target_column, weight_column)]
     notes = _refuse_edge_types(edges, other)
-    order = _refuse_duplicates(ids, nodes.path)
+    _refuse_duplicates(ids, nodes.path)
+    index = IdIndex(ids)
     adjacency, edge_notes = adjacency_from_edges(
-        _find_nodes(edges, source_column, ids, order),
-        _find_nodes(edges, target_column, ids, order),
+        _find_nodes(edges, source_column, index),
+        _find_nodes(edges, target_column, index),
         None if weight_column is None else edges.numbers([weight_column])[:, 0],
         ids.size,
         str(edges.path),
@@ -84,12 +89,14 @@ def read_tables(folder: str | Path, columns: TableColumns | None = None, *, name
         adjacency,
         features,
         nodes.labels(label_column),
-        node_ids=ids if nodes.says_text(id_column) else _whole_numbers_if_all_are(ids),
+        node_ids=ids,
         feature_names=names,
         text=text,
         name=name or Path(folder).resolve().name,
         where=str(nodes.path),
         notes=[*notes, *edge_notes],
+        place=lambda row: f"{nodes.path}, {nodes.line(row)}",
+        read_numbers=not nodes.says_text(id_column),
     )
 
 
@@ -140,6 +147,9 @@ class _Table:
             raise self._unreadable(error) from error
 
     def _unreadable(self, error: Exception) -> InputError:
+        place = where_not_utf8(self.path) if self._csv else None
+        if place is not None:
+            return InputError(f"{self.path} cannot be read as a table ({place} is not UTF-8): write it as UTF-8.")
         reason = str(error).splitlines()[0].rstrip(".")
         return InputError(f"{self.path} cannot be read as a table ({reason}): write it again.")
 
@@ -163,8 +173,14 @@ class _Table:
         return f"line {row + 2}" if self._csv else f"row {row}"
 
     def texts(self, column: str, what: str | None) -> np.ndarray:
-        """A column of short texts as an array, in which each takes the room of the longest."""
-        return np.array(self.text(column, what).to_numpy(zero_copy_only=False), dtype=str)
+        """(rows,) a column as Python texts."""
+        try:
+            return text_array(self.text(column, what).to_pylist())
+        except UnicodeDecodeError as error:
+            row = first_not_utf8(self._table[column])
+            raise InputError(
+                f"{self.path}, {self.line(row)}: column {column!r} is not UTF-8: write the table again as UTF-8."
+            ) from error
 
     def text(self, column: str, what: str | None) -> Any:
         """A column as text; an empty place is an error if ``what`` says what is missing there."""
@@ -198,7 +214,8 @@ class _Table:
         if pa.types.is_floating(values.type):
             return np.array(values.fill_null(np.nan).to_numpy())
         texts = self.texts(column, None)
-        return np.where(texts == "-1", "", texts)  # the field's usual number for an unknown class
+        unknown = {text for text in set(texts.tolist()) if normal(text) == "-1"}  # the field's usual number for that
+        return text_array(["" if text in unknown else text for text in texts.tolist()])
 
     def numbers(self, columns: list[str]) -> np.ndarray:
         """(rows, columns) float32; a word or an empty place among them is an error."""
@@ -229,43 +246,26 @@ def _refuse_edge_types(edges: _Table, other: list[str]) -> list[str]:
     return [f"{edges.path.name}: the columns {', '.join(other)} were not used."] if other else []
 
 
-def _refuse_duplicates(ids: np.ndarray, path: Path) -> np.ndarray:
-    """The order that sorts the ids, which must all differ."""
-    order = np.argsort(ids, kind="stable")
-    twice = np.flatnonzero(ids[order][1:] == ids[order][:-1])
-    if twice.size:
-        first, second = order[twice[0]], order[twice[0] + 1]
+def _refuse_duplicates(ids: np.ndarray, path: Path) -> None:
+    twice = [node for node, count in Counter(ids.tolist()).items() if count > 1]
+    if twice:
+        first, second = np.flatnonzero(ids == twice[0])[:2]
         raise InputError(
-            f"{path}: node id {str(ids[first])!r} stands in rows {first} and {second} (counted from 0, without the "
+            f"{path}: node id {quoted(twice[0])} stands in rows {first} and {second} (counted from 0, without the "
             "header); a node has one row and one label."
         )
-    return order
 
 
-def _find_nodes(edges: _Table, column: str, ids: np.ndarray, order: np.ndarray) -> np.ndarray:
+def _find_nodes(edges: _Table, column: str, index: IdIndex) -> np.ndarray:
     wanted = edges.texts(column, "a node id")
-    if not ids.size:
-        place = np.zeros(wanted.size, dtype=np.int64)
-        found = np.zeros(wanted.size, dtype=bool)
-    else:
-        place = order[np.searchsorted(ids, wanted, sorter=order).clip(max=ids.size - 1)]
-        found = ids[place] == wanted
-    if not found.all():
-        row = int(np.flatnonzero(~found)[0])
+    nodes = index.rows(wanted)
+    if (nodes < 0).any():
+        row = int(np.flatnonzero(nodes < 0)[0])
         raise InputError(
-            f"{edges.path}, {edges.line(row)}: the edge leads to node {str(wanted[row])!r}, which is not among the "
+            f"{edges.path}, {edges.line(row)}: the edge leads to node {quoted(wanted[row])}, which is not among the "
             "nodes: add the node or drop the edge."
         )
-    return place
-
-
-def _whole_numbers_if_all_are(ids: np.ndarray) -> np.ndarray:
-    """int64 ids where that loses nothing ("7" but not "007")."""
-    try:
-        numbers = ids.astype(np.int64)
-    except (ValueError, OverflowError):
-        return ids
-    return numbers if np.array_equal(numbers.astype(str), ids) else ids
+    return nodes
 
 
 def write_tables(graph: Graph, folder: str | Path, *, suffix: str = "parquet") -> None:
@@ -292,7 +292,7 @@ def write_tables(graph: Graph, folder: str | Path, *, suffix: str = "parquet") -
     names = np.array([*graph.class_names, None], dtype=object)
     nodes = pa.table(
         [
-            pa.array(graph.node_ids),
+            as_arrow(graph.node_ids),
             pa.array(names[graph.labels], pa.string()),
             *map(pa.array, graph.features.T),
         ],
@@ -300,8 +300,8 @@ def write_tables(graph: Graph, folder: str | Path, *, suffix: str = "parquet") -
     )
     upper = sparse.triu(graph.adjacency, k=1, format="coo")
     edge_columns = {
-        "source": pa.array(graph.node_ids[upper.row]),
-        "target": pa.array(graph.node_ids[upper.col]),
+        "source": as_arrow(graph.node_ids[upper.row]),
+        "target": as_arrow(graph.node_ids[upper.col]),
     }
     if graph.weighted:
         edge_columns["weight"] = pa.array(upper.data)

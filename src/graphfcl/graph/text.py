@@ -15,12 +15,12 @@ def count_words(texts: Sequence[str]) -> tuple[sparse.csr_array, np.ndarray]:
 
     vectorizer = CountVectorizer(token_pattern=TOKEN_PATTERN, dtype=np.float32)
     if not any(texts):
-        return sparse.csr_array((len(texts), 0), dtype=np.float32), np.zeros(0, dtype=str)
+        return sparse.csr_array((len(texts), 0), dtype=np.float32), np.zeros(0, dtype=object)
     try:
         counts = sparse.csr_array(vectorizer.fit_transform(texts))
     except ValueError:  # no text has a word of two letters
-        return sparse.csr_array((len(texts), 0), dtype=np.float32), np.zeros(0, dtype=str)
-    return counts, vectorizer.get_feature_names_out().astype(str)
+        return sparse.csr_array((len(texts), 0), dtype=np.float32), np.zeros(0, dtype=object)
+    return counts, vectorizer.get_feature_names_out()
 
 
 @dataclass(frozen=True, eq=False)

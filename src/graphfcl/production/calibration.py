@@ -85,7 +85,8 @@ class Calibration:
     temperature: the best one for all validation nodes; entropies are measured by it. heat: the log of the factor to a
         node's own temperature, for a node in the middle of all measures.
     threshold: a node is called unknown if its unknown score is above.
-    middles, spreads: of the measures of strangeness, by name, over validation nodes. strangeness: (1001,) quantiles of it there.
+    middles, spreads: of the measures of strangeness, by name, over validation nodes. strangeness: (1001,) quantiles of
+        it there.
     tail: the mean of what lies above the 95 % quantile. misses: (1001,) quantiles of 1 − p of the true class.
     earlier: the one score that a model of format 1 tells unknown nodes by, until it is changed.
     """

@@ -1,5 +1,6 @@
 """A classifier that lives on a growing graph: fitted once, taught classes for years."""
 
+import datetime
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -9,19 +10,22 @@ import numpy as np
 from graphfcl.defaults import MODEL_METHOD
 from graphfcl.errors import InputError
 from graphfcl.graph import Graph
+from graphfcl.graph.ids import listed, normal
 from graphfcl.methods import SILENT, Learner, Progress, find_method
+from graphfcl.printing import quoted
 from graphfcl.production.answers import Predictions, class_probabilities, class_sets, predictions
 from graphfcl.production.explanation import explain_node
 from graphfcl.production.fitting import fit_model
 from graphfcl.production.graph_changes import EdgeEnds, NewEdges, NewNodes, grown, shrunk
-from graphfcl.production.history import last_accuracy, new_entry, unsaved
-from graphfcl.production.ledger import Support
+from graphfcl.production.history import last_accuracy, unsaved
+from graphfcl.production.label_table import Columns, label_table
+from graphfcl.production.lesson import prepare, supports_of
 from graphfcl.production.live_model import LiveModel
 from graphfcl.production.model_parts import Configuration, ModelParts
 from graphfcl.production.model_state import ModelState
 from graphfcl.production.packing import name_of_method
+from graphfcl.production.supports import Statement, Support
 from graphfcl.production.versions import Versions
-from graphfcl.stream import Session
 
 
 class GraphClassifier(LiveModel):
@@ -91,29 +95,42 @@ class GraphClassifier(LiveModel):
 
     # Learning
 
-    def learn(self, supports: Mapping[str, Sequence[Any]]) -> "GraphClassifier":
-        """Learn classes from labelled nodes: ``{"class name": [node ids]}``; a known class gets more supports."""
-        empty = [name for name, nodes in supports.items() if len(nodes) == 0]
-        if empty:
-            raise InputError(f"class {empty[0]!r} has no node: give at least one; nothing was learned.")
-        return self.learn_listed(
-            [Support(node, str(name), f"class {name!r}") for name, nodes in supports.items() for node in nodes]
-        )
+    def learn(
+        self,
+        supports: Mapping[str, Sequence[Any]],
+        *,
+        by: str = "",
+        when: str | datetime.date = "",
+        on_conflict: str = "refuse",
+    ) -> "GraphClassifier":
+        """Learn classes from labelled nodes: ``{"class name": [node ids]}``; a known class gets more supports.
 
-    def learn_listed(self, supports: Sequence[Support]) -> "GraphClassifier":
-        """The same from a list of supports, each of which says where it was written."""
+        by, when: who says so and when, kept with the labels. on_conflict: see :meth:`learn_listed`.
+        """
+        statement = Statement.of(by, when, {}, "the supports")
+        listed = supports_of(supports, statement, self._current().parts.ledger)
+        return self.learn_listed(listed, on_conflict=on_conflict)
+
+    def learn_listed(self, supports: Sequence[Support], *, on_conflict: str = "refuse") -> "GraphClassifier":
+        """The same from a list of supports, each of which says where it was written, and by whom if it is known.
+
+        on_conflict: of a node that has another label, ``refuse`` all supports, ``keep`` the label it has, or
+        ``replace`` it. A label that somebody else says again stands once, with both names.
+        """
         with self._change() as draft:
-            nodes = draft.ledger.check(supports, draft.graph)
-            names = list(dict.fromkeys(support.class_name for support in supports))
-            new = [name for name in names if draft.ledger.column_of(name) is None]
-            ledger = draft.ledger.with_supports(np.zeros(0, np.int64), np.zeros(0, np.int64), new)
-            columns = np.array([ledger.require(support.class_name) for support in supports], dtype=np.int64)
-            order = np.argsort(columns, kind="stable")
-            number, visible = len(draft.history), draft.graph.visible
-            draft.learner.learn(Session(number, tuple(new), nodes[order], columns[order], visible, "open"))
-            draft.ledger = ledger.with_supports(nodes[order], columns[order], ())
-            listed = {name: [_plain(s.node) for s in supports if s.class_name == name] for name in names}
-            self._settle(draft, {"what": "learn", "supports": listed, "new": new})
+            lesson = prepare(supports, draft.graph, draft.ledger, on_conflict)
+            change: dict[str, Any] = {"what": "learn", "new": [], **lesson.as_json()}
+            if not lesson.learned:
+                draft.ledger = draft.ledger.with_statements(lesson.statements)
+                draft.record(change)
+                return self
+            if lesson.replaced:
+                draft.ledger, change["retired"] = draft.ledger.without_nodes(lesson.taken_back).without_empty_classes()
+                draft.learner.drop_nodes(lesson.taken_back)
+                change["exact"] = draft.restate()
+            taught = lesson.teach(draft.learner, draft.ledger, draft.graph.visible, len(draft.history))
+            draft.ledger, change["new"] = taught
+            self._settle(draft, change)
         return self
 
     def unlearn(self, nodes: Sequence[Any]) -> "GraphClassifier":
@@ -122,10 +139,10 @@ class GraphClassifier(LiveModel):
             numbers = draft.graph.numbers_of(nodes)
             unknown = ~np.isin(numbers, draft.ledger.nodes)
             if unknown.any():
-                missing = np.asarray(nodes)[unknown][0]
-                raise InputError(f"node {str(missing)!r} has no label to take back; nothing was changed.")
+                missing = listed(nodes)[int(np.flatnonzero(unknown)[0])]
+                raise InputError(f"node {quoted(missing)} has no label to take back; nothing was changed.")
             draft.ledger, emptied = draft.ledger.without_nodes(numbers).without_empty_classes()
-            change = {"what": "unlearn", "nodes": [_plain(node) for node in nodes], "retired": emptied}
+            change = {"what": "unlearn", "nodes": draft.graph.with_own_ids(nodes).tolist(), "retired": emptied}
             draft.learner.drop_nodes(numbers)
             self._settle(draft, {**change, "exact": draft.restate()})
         return self
@@ -133,18 +150,21 @@ class GraphClassifier(LiveModel):
     def rename(self, old: str, new: str) -> "GraphClassifier":
         """Call a class otherwise; nothing else changes."""
         with self._change() as draft:
-            draft.ledger = draft.ledger.renamed(old, new)
-            entry, before = new_entry({"what": "rename", "from": old, "to": new}), last_accuracy(draft.history)
-            if before:
-                classes = {new if name == old else name: value for name, value in before["classes"].items()}
-                entry["accuracy"] = {**before, "classes": classes}
-            draft.entries.append(entry)
+            before = draft.ledger
+            draft.ledger = before.renamed(old, new)
+            old, new = before.resolved(old), normal(new)
+            accuracy = last_accuracy(draft.history)
+            if accuracy:
+                classes = {new if name == old else name: value for name, value in accuracy["classes"].items()}
+                accuracy = {**accuracy, "classes": classes}
+            draft.record({"what": "rename", "from": old, "to": new}, accuracy)
         return self
 
     def merge(self, source: str, into: str) -> "GraphClassifier":
         """All nodes of one class become another's."""
         with self._change() as draft:
             before = draft.ledger
+            source, into = before.resolved(source), before.resolved(into)
             draft.ledger = before.merged(source, into)
             exact = draft.restate()
             if not exact:
@@ -156,6 +176,7 @@ class GraphClassifier(LiveModel):
     def retire(self, name: str) -> "GraphClassifier":
         """Never answer a class again, and let its nodes be without a label."""
         with self._change() as draft:
+            name = draft.ledger.resolved(name)
             draft.ledger = draft.ledger.retired(name)
             self._settle(draft, {"what": "retire", "class": name, "exact": draft.restate()})
         return self
@@ -231,6 +252,11 @@ class GraphClassifier(LiveModel):
         ids = graph.ids if nodes is None else graph.with_own_ids(nodes)
         return predictions(state.parts.calibration, ledger, ids, state.answers_of(nodes), coverage)
 
+    def labels(self, nodes: Sequence[Any] | None = None) -> Columns:
+        """Columns ``node, class, part, by, when`` and those kept with labels, of some nodes, or of all with a label."""
+        parts = self._current().parts
+        return label_table(parts.ledger, parts.graph, nodes)
+
     def explain(self, node: Any, *, top: int = 5) -> dict[str, Any]:
         """Why a node got its class: classes in competition, blocks, features and neighbours that decided.
 
@@ -295,8 +321,3 @@ class GraphClassifier(LiveModel):
         state = ModelState.of(stored.parts, stored.scores)
         model._hold(replace(state, history=tuple(stored.history), version=stored.version))
         return model
-
-
-def _plain(value: Any) -> Any:
-    """A NumPy scalar as the Python value that JSON can hold."""
-    return value.item() if isinstance(value, np.generic) else value

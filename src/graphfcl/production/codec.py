@@ -12,9 +12,11 @@ from scipy import sparse
 
 from graphfcl.errors import GraphfclWarning, InputError
 from graphfcl.graph import Standardisation, TextWeights
+from graphfcl.graph.ids import as_arrow, pack, unpack
 from graphfcl.methods import LearnerState, Method, find_method, flat_settings
 from graphfcl.production.calibration import Calibration
 from graphfcl.production.growing_graph import GrowingGraph
+from graphfcl.production.label_table import read_statements, statements_column
 from graphfcl.production.ledger import LabelRole, Ledger
 from graphfcl.production.model_parts import Configuration, ModelParts
 
@@ -42,7 +44,7 @@ def encode(parts: ModelParts) -> tuple[Files, dict[str, Any]]:
     tensors = {name: tensor.contiguous() for name, tensor in state.tensors.items()}
     network = {name: tensor for name, tensor in tensors.items() if name.startswith(parts.learner.lasting_tensors)}
     files = {
-        "nodes": _npz(numbers=graph.numbers, ids=graph.ids, next_number=np.array(graph.next_number)),
+        "nodes": _npz(numbers=graph.numbers, next_number=np.array(graph.next_number), **pack(graph.ids)),
         "edges": _encode_edges(graph),
         "features": _encode_features(graph),
         "network": save(network),
@@ -143,7 +145,7 @@ def _encode_features(graph: GrowingGraph) -> bytes:
         for part in ("indptr", "indices", "data"):
             arrays[part] = getattr(graph.features, part)
     if graph.feature_names is not None:
-        arrays["names"] = graph.feature_names
+        arrays |= {f"names_{key}": array for key, array in pack(graph.feature_names).items()}
     if graph.text_weights is not None:
         arrays["text_columns"] = graph.text_weights.columns
         arrays["text_weights"] = graph.text_weights.inverse_document_frequency
@@ -166,7 +168,8 @@ def _decode_graph(files: Files) -> GrowingGraph:
     else:
         parts = (features["data"], features["indices"], features["indptr"])
         rows = sparse.csr_array(parts, shape=tuple(features["shape"].tolist()))
-    if rows.shape[0] != count or nodes["ids"].size != count:
+    ids = unpack(nodes)
+    if rows.shape[0] != count or ids.size != count:
         raise Damaged("its nodes and their features differ in number")
     text = None
     if "text_columns" in features:
@@ -179,13 +182,20 @@ def _decode_graph(files: Files) -> GrowingGraph:
     return GrowingGraph(
         numbers=nodes["numbers"],
         next_number=int(nodes["next_number"]),
-        ids=nodes["ids"],
+        ids=ids,
         adjacency=adjacency,
         features=rows,
-        feature_names=features.get("names"),
+        feature_names=_feature_names(features),
         text_weights=text,
         standardisation=standardisation,
     )
+
+
+def _feature_names(features: dict[str, np.ndarray]) -> np.ndarray | None:
+    """Packed, or as an array of NumPy's texts, or none."""
+    if "names_text" in features:
+        return unpack({key: features[f"names_{key}"] for key in ("text", "ends")})
+    return unpack({"ids": features["names"]}) if "names" in features else None
 
 
 def _encode_ledger(ledger: Ledger, graph: GrowingGraph) -> bytes:
@@ -194,13 +204,15 @@ def _encode_ledger(ledger: Ledger, graph: GrowingGraph) -> bytes:
     from pyarrow import parquet
 
     names = [ledger.names[column] for column in ledger.columns.tolist()]
+    said = {"statements": pa.array(statements_column(ledger), pa.string())} if ledger.statements else {}
     table = pa.table(
         {
-            "node": pa.array(graph.ids[graph.visible.rows(ledger.nodes)]),
+            "node": as_arrow(graph.ids[graph.visible.rows(ledger.nodes)]),
             "class": pa.array(names, pa.string()),
             "part": pa.array([LabelRole(part).name.lower() for part in ledger.parts.tolist()], pa.string()),
             "number": pa.array(ledger.nodes),
             "column": pa.array(ledger.columns),
+            **said,
         }
     )
     buffer = io.BytesIO()
@@ -217,8 +229,9 @@ def _decode_ledger(content: bytes, names: tuple[str | None, ...], session_zero_c
         kinds = {part.name.lower(): int(part) for part in LabelRole}
         parts = np.array([kinds[part] for part in table["part"].to_pylist()], dtype=np.int8)
         nodes, columns = (table[name].to_numpy().astype(np.int64) for name in ("number", "column"))
+        said = table["statements"].to_pylist() if "statements" in table.column_names else [None] * nodes.size
     except pa.ArrowException as error:
         raise Damaged("its ledger is no table") from error
     if columns.size and not 0 <= columns.min() <= columns.max() < len(names):
         raise Damaged("its ledger names a class that is not there")
-    return Ledger(nodes=nodes, columns=columns, parts=parts, names=names, session_zero_columns=session_zero_columns)
+    return Ledger(nodes, columns, parts, names, session_zero_columns, read_statements(said, nodes))

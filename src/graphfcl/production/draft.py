@@ -9,7 +9,7 @@ from graphfcl.methods import Learner
 from graphfcl.production.calibration import Readings
 from graphfcl.production.carried_embeddings import carry_embeddings
 from graphfcl.production.graph_changes import GraphChange
-from graphfcl.production.history import Entry, History, new_entry
+from graphfcl.production.history import Entry, History, last_accuracy, new_entry
 from graphfcl.production.model_parts import Configuration, ModelParts
 from graphfcl.production.model_state import AskedLearner, ModelState
 from graphfcl.production.monitoring import regression_warning
@@ -74,6 +74,11 @@ class Draft:
         if warning:
             entry["warning"] = warning
         self.entries.append(entry)
+
+    def record(self, change: dict[str, Any], accuracy: dict[str, Any] | None = None) -> None:
+        """The end of a change that no answer depends on. accuracy: the one of before, if nothing else is given."""
+        accuracy = accuracy or last_accuracy(self.history)
+        self.entries.append({**new_entry(change), **({"accuracy": accuracy} if accuracy else {})})
 
     def finished(self, current: ModelState) -> ModelState:
         """The state after the change. current: the model's, which may have been saved meanwhile."""

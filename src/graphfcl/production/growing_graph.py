@@ -11,7 +11,10 @@ from scipy import sparse
 from graphfcl.errors import InputError
 from graphfcl.graph import Features, Graph, Standardisation, TextWeights, VisibleGraph
 from graphfcl.graph.build import adjacency_from_edges, clean_features
+from graphfcl.graph.id_index import IdIndex
+from graphfcl.graph.ids import listed, make_ids, text_array, whole_number
 from graphfcl.graph.text import count_known_words
+from graphfcl.printing import quoted
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,7 +23,7 @@ class GrowingGraph:
 
     numbers: (n,) int64, ascending. A node keeps its number for ever, and no number is given twice: learners and the
         ledger speak of nodes by them. ``next_number`` is the first that was never given.
-    ids: (n,) the user's own, int64 or text.
+    ids: (n,) the user's own, int64 or text. Those of an old folder stay as they are stored, cleaned or not.
     adjacency: (n, n) CSR, symmetric, no self loops. features: (n, d), word counts if ``text_weights`` is set.
     text_weights: what turns word counts into features, fitted once. standardisation: the same of dense columns.
     """
@@ -75,38 +78,30 @@ class GrowingGraph:
         fresh = VisibleGraph(nodes=self.numbers, adjacency=self.adjacency, features=features)
         return self.__dict__.setdefault("_visible", fresh)
 
-    def with_own_ids(self, ids: Any) -> np.ndarray:
-        """Ids as this graph's are: whole numbers where they all are, else text."""
-        given = np.asarray(ids)
-        if self.ids.dtype.kind != "i":
-            return given.astype(str)
-        try:
-            numbers = given.astype(np.int64)
-        except (ValueError, OverflowError):
-            return given.astype(str)
-        return numbers if np.array_equal(numbers.astype(str), given.astype(str)) else given.astype(str)
-
     def rows_of_ids(self, ids: Any) -> np.ndarray:
-        """(m,) rows of the user's ids; -1 where there is no such node."""
-        wanted = self.with_own_ids(ids)
-        if wanted.size == 0 or self.node_count == 0 or (wanted.dtype.kind == "i") != (self.ids.dtype.kind == "i"):
-            return np.full(wanted.shape, -1, dtype=np.int64)
-        positions = np.searchsorted(self.ids, wanted, sorter=self._order).clip(max=self.node_count - 1)
-        rows = self._order[positions]
-        return np.where(self.ids[rows] == wanted, rows, -1)
+        """(m,) rows of the user's ids, each taken by itself; -1 where there is no such node."""
+        return self._index.rows(ids)
+
+    def with_own_ids(self, ids: Any) -> np.ndarray:
+        """(m,) the same ids as this graph has them stored; one that is not there is an error."""
+        return self.ids[self.visible.rows(self.numbers_of(ids))]
 
     def numbers_of(self, ids: Any) -> np.ndarray:
         """(m,) node numbers of the user's ids; an id that is not there is an error."""
+        return self.numbers[self._rows(ids, "node {} is not in the graph: check the ids.")]
+
+    def _rows(self, ids: Any, sentence: str) -> np.ndarray:
+        """(m,) rows; ids that are not there are an error. sentence: what it says, with a place for the ids."""
         rows = self.rows_of_ids(ids)
         if (rows < 0).any():
-            missing = np.asarray(ids)[rows < 0]
-            more = f" (and {missing.size - 1} more)" if missing.size > 1 else ""
-            raise InputError(f"node {str(missing[0])!r}{more} is not in the graph: check the ids.")
-        return self.numbers[rows]
+            given, missing = listed(ids), np.flatnonzero(rows < 0).tolist()
+            more = f" (and {len(missing) - 1} more)" if len(missing) > 1 else ""
+            raise InputError(sentence.format(f"{quoted(given[missing[0]])}{more}"))
+        return rows
 
     def id_of(self, number: int) -> Any:
         """The user's id of a node number."""
-        return self.ids[self.visible.rows(np.array([number]))[0]].item()
+        return self.ids[self.visible.rows(np.array([number]))].tolist()[0]
 
     def feature_name(self, column: int) -> str:
         """What a feature that a learner sees is called."""
@@ -115,22 +110,14 @@ class GrowingGraph:
         return f"feature_{column}" if self.feature_names is None else str(self.feature_names[column])
 
     @cached_property
-    def _order(self) -> np.ndarray:
-        return np.argsort(self.ids, kind="stable")
+    def _index(self) -> IdIndex:
+        return IdIndex(self.ids)
 
     # Changes: each returns the new graph and the numbers of the nodes that are new or whose edges changed
 
     def with_nodes(self, ids: Any, features: Features) -> tuple["GrowingGraph", np.ndarray]:
         """More nodes, without edges yet. features: (m, d) as :meth:`features_of` or a matrix of the same columns."""
-        fresh = self.with_own_ids(ids)
-        if self.ids.dtype.kind == "i" and fresh.dtype.kind != "i":
-            raise InputError(f"node id {fresh[0]!r} is no whole number, but all ids of this graph are.")
-        known = self.rows_of_ids(fresh) >= 0
-        if known.any():
-            raise InputError(f"node {str(fresh[known][0])!r} is in the graph already: leave it out.")
-        if np.unique(fresh).size != fresh.size:
-            values, counts = np.unique(fresh, return_counts=True)
-            raise InputError(f"node {str(values[counts > 1][0])!r} stands twice among the new nodes: keep one.")
+        fresh = self._fresh_ids(ids)
         if features.shape != (fresh.size, self.features.shape[1]):
             raise InputError(
                 f"the new nodes have features of shape {features.shape}, but {fresh.size} nodes with "
@@ -149,6 +136,23 @@ class GrowingGraph:
             features=_stacked(self.features, features),
         )
         return grown, numbers
+
+    def _fresh_ids(self, ids: Any) -> np.ndarray:
+        """Valid ids of new nodes, in the form of this graph's."""
+        given, numbers = listed(ids), self.ids.dtype != object
+        fresh, _ = make_ids(given, lambda row: f"new node {row + 1}", read_numbers=numbers)
+        if numbers and fresh.dtype == object:
+            wrong = next(node for node in fresh.tolist() if whole_number(node) is None)
+            raise InputError(f"node id {quoted(wrong)} is no whole number, but all ids of this graph are.")
+        if not numbers:
+            fresh = text_array([str(node) for node in fresh.tolist()])
+        rows = self.rows_of_ids(fresh)
+        if (rows >= 0).any():
+            place = int(np.flatnonzero(rows >= 0)[0])
+            stored = self.ids[rows[place]]
+            spelled = "" if str(stored) == str(given[place]) else f" (as {quoted(stored)})"
+            raise InputError(f"node {quoted(given[place])} is in the graph already{spelled}: leave it out.")
+        return fresh
 
     def features_of(self, values: Any = None, *, texts: Sequence[str] | None = None) -> Features:
         """(m, d) features of new nodes, from one of three sources.
@@ -176,7 +180,7 @@ class GrowingGraph:
         known = {f"feature_{c}" if names is None else str(names[c]): c for c in range(width)}
         strange = [name for each in values for name in each if name not in known]
         if strange:
-            raise InputError(f"the graph has no feature {strange[0]!r}: leave it out.")
+            raise InputError(f"the graph has no feature {quoted(strange[0])}: leave it out.")
         rows = np.repeat(np.arange(len(values)), [len(each) for each in values])
         columns = np.array([known[name] for each in values for name in each], dtype=np.int64)
         numbers = np.array([number for each in values for number in each.values()], dtype=np.float32)
@@ -200,7 +204,7 @@ class GrowingGraph:
         if not there.all():
             missing = int(np.flatnonzero(~there)[0])
             raise InputError(
-                f"there is no edge between {str(self.ids[first[missing]])!r} and {str(self.ids[second[missing]])!r}: "
+                f"there is no edge between {quoted(self.ids[first[missing]])} and {quoted(self.ids[second[missing]])}: "
                 "leave it out; nothing was changed."
             )
         gone, _ = adjacency_from_edges(first, second, None, self.node_count, "the edges to remove")
@@ -211,10 +215,7 @@ class GrowingGraph:
 
     def without_nodes(self, ids: Any) -> tuple["GrowingGraph", np.ndarray, np.ndarray]:
         """Fewer nodes, their edges with them: the graph, their numbers, and those of their neighbours."""
-        rows = self.rows_of_ids(ids)
-        if (rows < 0).any():
-            missing = np.asarray(ids)[rows < 0][0]
-            raise InputError(f"node {str(missing)!r} is not in the graph: leave it out; nothing was changed.")
+        rows = self._rows(ids, "node {} is not in the graph: leave it out; nothing was changed.")
         stays = np.ones(self.node_count, dtype=bool)
         stays[rows] = False
         kept = np.flatnonzero(stays)
@@ -246,17 +247,11 @@ class GrowingGraph:
         return np.flatnonzero(marked)
 
     def _ends(self, source: Any, target: Any) -> tuple[np.ndarray, np.ndarray]:
-        ends = []
-        for ids in (source, target):
-            rows = self.rows_of_ids(ids)
-            if (rows < 0).any():
-                missing = np.asarray(ids)[rows < 0][0]
-                raise InputError(
-                    f"an edge leads to node {str(missing)!r}, which is not in the graph: add the node first, or drop "
-                    "the edge; nothing was changed."
-                )
-            ends.append(rows)
-        return ends[0], ends[1]
+        sentence = (
+            "an edge leads to node {}, which is not in the graph: add the node first, or drop the edge; nothing was "
+            "changed."
+        )
+        return self._rows(source, sentence), self._rows(target, sentence)
 
 
 def _stacked(first: Features, second: Features) -> Features:

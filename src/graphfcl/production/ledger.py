@@ -1,17 +1,18 @@
 """Which node is labelled with which class, and what the classes are called now."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
-from typing import Any
 
 import numpy as np
 
 from graphfcl.errors import InputError, did_you_mean
+from graphfcl.graph.ids import CLASS_NAME, normal
 from graphfcl.methods.learner import Labelled
-from graphfcl.production.growing_graph import GrowingGraph
+from graphfcl.printing import quoted
+from graphfcl.production.supports import Statement
 
-LISTED = 20  # offending lines named in a message
+Statements = Mapping[int, tuple[Statement, ...]]  # node number → who gave its label, the first first
 
 
 class LabelRole(IntEnum):
@@ -22,15 +23,6 @@ class LabelRole(IntEnum):
     SUPPORT = 2
 
 
-@dataclass(frozen=True)
-class Support:
-    """A node to learn, its class, and where both were written (``place``, for messages)."""
-
-    node: Any
-    class_name: str
-    place: str
-
-
 @dataclass(frozen=True, eq=False)
 class Ledger:
     """Immutable: every change makes a new ledger.
@@ -39,6 +31,7 @@ class Ledger:
     names: what the class of each column is called; None if it is retired. Two columns of one name are one class: that
         is how classes are merged if the learner cannot be restated.
     session_zero_columns: how many of the columns are of session 0; they come first.
+    statements: who gave a label and when, of the nodes for which somebody said so.
     """
 
     nodes: np.ndarray
@@ -46,6 +39,7 @@ class Ledger:
     parts: np.ndarray
     names: tuple[str | None, ...]
     session_zero_columns: int
+    statements: Statements = field(default_factory=dict)
 
     @classmethod
     def of(cls, train: Labelled, validation: Labelled, names: Sequence[str]) -> "Ledger":
@@ -77,14 +71,30 @@ class Ledger:
         """The column that further supports of a class join."""
         return self.names.index(name) if name in self.names else None
 
-    def require(self, name: str) -> int:
-        """The column of a class; a class that is not there is an error."""
-        column = self.column_of(name)
-        if column is None:
+    def found(self, name: str) -> str | None:
+        """The class that a user calls so: as it is stored, or else by its cleaned form, if only one has that form."""
+        if name in self.names:
+            return name
+        same = [other for other in self.classes if normal(other) == normal(name)]
+        if len(same) > 1:
+            both = " or ".join(map(quoted, same[:2]))
+            raise InputError(
+                f"class {quoted(name)} may be {both}, which differ in spaces or accents: write it exactly."
+            )
+        return same[0] if same else None
+
+    def resolved(self, name: str) -> str:
+        """The same; a class that is not there is an error."""
+        known = self.found(name)
+        if known is None:
             listed = f"there are {', '.join(self.classes[:12])}."
             hint = did_you_mean(name, self.classes, listed, cutoff=0.6)
-            raise InputError(f"the model knows no class {name!r}: {hint}")
-        return column
+            raise InputError(f"the model knows no class {quoted(name)}: {hint}")
+        return known
+
+    def require(self, name: str) -> int:
+        """The column of a class; a class that is not there is an error."""
+        return self.names.index(self.resolved(name))
 
     def of_part(self, part: LabelRole) -> Labelled:
         """Nodes and columns of one part."""
@@ -100,39 +110,6 @@ class Ledger:
 
     # Changes
 
-    def check(self, supports: Sequence[Support], graph: GrowingGraph) -> np.ndarray:
-        """(supports,) node numbers; refuses all of them if one is wrong, and names each that is."""
-        if not supports:
-            raise InputError("there is nothing to learn: give at least one node and its class.")
-        rows = graph.rows_of_ids([str(support.node) for support in supports])
-        numbers = np.where(rows >= 0, graph.numbers[rows.clip(min=0)], -1)
-        known = dict(zip(self.nodes.tolist(), self.columns.tolist(), strict=True))
-        seen: dict[int, Support] = {}
-        wrong = []
-        for support, number in zip(supports, numbers.tolist(), strict=True):
-            fault = self._fault(support, number, known, seen)
-            if fault:
-                wrong.append(f"{support.place}: {fault}")
-            seen.setdefault(number, support)
-        if wrong:
-            more = f"; and {len(wrong) - LISTED} more" if len(wrong) > LISTED else ""
-            raise InputError(f"{'; '.join(wrong[:LISTED])}{more}. Mend these; nothing was learned.")
-        return numbers
-
-    def _fault(self, support: Support, number: int, known: Mapping[int, int], seen: Mapping[int, Support]) -> str:
-        if not support.class_name.strip():
-            return f"node {str(support.node)!r} has an empty class"
-        if number < 0:
-            return f"node {str(support.node)!r} is not in the graph"
-        if number in seen:
-            other = seen[number]
-            again = "again" if other.class_name == support.class_name else f"and has the class {other.class_name!r}"
-            return f"node {str(support.node)!r} stands in {other.place} {again}"
-        if number in known:
-            name = self.names[known[number]]
-            return f"node {str(support.node)!r} is labelled {name!r} already"
-        return ""
-
     def with_supports(self, nodes: np.ndarray, columns: np.ndarray, new_names: Sequence[str]) -> "Ledger":
         """More labelled nodes, and more classes, whose columns follow the last one."""
         return replace(
@@ -143,45 +120,48 @@ class Ledger:
             names=(*self.names, *new_names),
         )
 
+    def with_statements(self, statements: Statements) -> "Ledger":
+        """More is said of some labels."""
+        more = {node: (*self.statements.get(node, ()), *said) for node, said in statements.items()}
+        return replace(self, statements={**self.statements, **more})
+
     def without_nodes(self, nodes: np.ndarray) -> "Ledger":
         """Some nodes are labelled no more."""
         return self._kept(~np.isin(self.nodes, nodes))
 
     def _kept(self, kept: np.ndarray) -> "Ledger":
-        return replace(self, nodes=self.nodes[kept], columns=self.columns[kept], parts=self.parts[kept])
+        gone = set(self.nodes[~kept].tolist())
+        said = {node: statements for node, statements in self.statements.items() if node not in gone}
+        return replace(
+            self, nodes=self.nodes[kept], columns=self.columns[kept], parts=self.parts[kept], statements=said
+        )
 
     def renamed(self, old: str, new: str) -> "Ledger":
-        """A class is called otherwise."""
-        self.require(old)
-        if not new.strip():
-            raise InputError("the new name is empty: give the class a name.")
-        if new in self.names:
-            raise InputError(f"there is a class {new!r} already: merge the two, or choose another name.")
+        """A class is called otherwise; the new name is cleaned."""
+        old, new = self.resolved(old), CLASS_NAME.clean(new, "the new name")
+        same = self.found(new)
+        if same is not None and (same != old or new == old):
+            raise InputError(f"there is a class {quoted(same)} already: merge the two, or choose another name.")
         return replace(self, names=tuple(new if name == old else name for name in self.names))
 
     def merged(self, source: str, into: str) -> "Ledger":
         """All labelled nodes of one class become another's, and its columns are retired."""
+        source, into = self._two(source, into)
         target = self.require(into)
-        self.require(source)
-        if source == into:
-            raise InputError(f"{source!r} cannot be merged into itself.")
         of_source = np.isin(self.columns, self._columns_named(source))
         columns = np.where(of_source, target, self.columns)
         return replace(self, columns=columns, names=tuple(None if name == source else name for name in self.names))
 
     def united(self, source: str, into: str) -> "Ledger":
         """One class of several columns: for learners that cannot be restated."""
-        self.require(into)
-        self.require(source)
-        if source == into:
-            raise InputError(f"{source!r} cannot be merged into itself.")
+        source, into = self._two(source, into)
         return replace(self, names=tuple(into if name == source else name for name in self.names))
 
     def retired(self, name: str) -> "Ledger":
         """The class is not answered any more, and its nodes are labelled no more."""
-        self.require(name)
+        name = self.resolved(name)
         if len(self.classes) == 1:
-            raise InputError(f"{name!r} is the only class left: a model needs one.")
+            raise InputError(f"{quoted(name)} is the only class left: a model needs one.")
         kept = self._kept(~np.isin(self.columns, self._columns_named(name)))
         return replace(kept, names=tuple(None if other == name else other for other in self.names))
 
@@ -194,6 +174,12 @@ class Ledger:
         for name in emptied:
             ledger = ledger.retired(name)
         return ledger, emptied
+
+    def _two(self, source: str, into: str) -> tuple[str, str]:
+        source, into = self.resolved(source), self.resolved(into)
+        if source == into:
+            raise InputError(f"{quoted(source)} cannot be merged into itself.")
+        return source, into
 
     def _columns_named(self, name: str) -> list[int]:
         return [column for column, other in enumerate(self.names) if other == name]

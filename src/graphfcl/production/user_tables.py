@@ -10,11 +10,14 @@ from scipy import sparse
 
 from graphfcl.errors import InputError
 from graphfcl.graph import Features
+from graphfcl.graph.ids import as_arrow, make_ids
 from graphfcl.graph.tables import ID_NAMES, SOURCE_NAMES, TARGET_NAMES, TEXT_NAMES, WEIGHT_NAMES
+from graphfcl.graph.utf8 import first_not_utf8, where_not_utf8
 from graphfcl.production.growing_graph import GrowingGraph
-from graphfcl.production.ledger import Support
+from graphfcl.production.supports import MOST_COLUMNS, Statement, Support
 
 CLASS_NAMES = ("class", "label")
+OWN_COLUMNS = ("by", "when", "part")  # of a table of labels; what a label is for is the model's business
 
 
 @dataclass(frozen=True)
@@ -46,17 +49,15 @@ class TextTable:
                 table = csv.read_csv(
                     path, convert_options=texts, parse_options=csv.ParseOptions(ignore_empty_lines=False)
                 )
-        except (pa.ArrowException, OSError) as error:
+        except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+            place = None if path.suffix == ".parquet" else where_not_utf8(path)
+            reason = str(error).splitlines()[0] if place is None else f"{place} is not UTF-8"
             raise InputError(
-                f"{path} cannot be read as a table ({str(error).splitlines()[0]}): write it as CSV with a header, "
-                "or as Parquet."
+                f"{path} cannot be read as a table ({reason}): write it as CSV with a header, or as Parquet."
             ) from error
         if len(set(table.column_names)) != len(table.column_names):
             raise InputError(f"{path} has two columns of one name: give each a name of its own.")
-        columns = {
-            name: ["" if value is None else str(value) for value in table[name].to_pylist()]
-            for name in table.column_names
-        }
+        columns = {name: _texts(table[name], name, path) for name in table.column_names}
         # Empty rows are left out but counted: a message names the line of the file.
         kept = [row for row in range(table.num_rows) if any(values[row] for values in columns.values())]
         first = 1 if path.suffix == ".parquet" else 2
@@ -92,12 +93,35 @@ class TextTable:
         return values
 
 
+def _texts(values: Any, name: str, path: Path) -> list[str]:
+    """A column as texts; "" where there is nothing."""
+    import pyarrow as pa
+
+    try:
+        return values.cast(pa.string()).fill_null("").to_pylist()
+    except UnicodeDecodeError as error:
+        row = first_not_utf8(values) + 1
+        raise InputError(f"{path.name}, row {row}: column {name!r} is not UTF-8: write it again.") from error
+    except pa.ArrowException as error:
+        raise InputError(f"{path}: column {name!r} cannot be read as text: write it as UTF-8 text.") from error
+
+
 def read_supports(path: str | Path) -> list[Support]:
-    """A table with the columns ``node`` and ``class``."""
+    """A table with the columns ``node`` and ``class``; ``by``, ``when`` and all others are kept with the label."""
     table = TextTable.read(path)
     nodes, classes = table.need(("node", *ID_NAMES), "the ids of nodes"), table.need(CLASS_NAMES, "their classes")
-    pairs = zip(nodes, classes, strict=True)
-    return [Support(node, name.strip(), table.place(row)) for row, (node, name) in enumerate(pairs)]
+    used = (table.find(("node", *ID_NAMES)), table.find(CLASS_NAMES), *OWN_COLUMNS)
+    kept = [name for name in table.columns if name not in used]
+    if len(kept) > MOST_COLUMNS:
+        raise InputError(f"{table.path} has {len(kept)} further columns, at most {MOST_COLUMNS} are kept: drop some.")
+    nothing = [""] * len(nodes)
+    by, when = (table.columns.get(name, nothing) for name in ("by", "when"))
+    supports = []
+    for row, (node, name) in enumerate(zip(nodes, classes, strict=True)):
+        place = table.place(row)
+        values = {column: table.columns[column][row] for column in kept}
+        supports.append(Support(node, name, place, Statement.of(by[row], when[row], values, place)))
+    return supports
 
 
 def read_ids(path: str | Path) -> list[str]:
@@ -108,7 +132,7 @@ def read_ids(path: str | Path) -> list[str]:
 def read_nodes(path: str | Path, graph: GrowingGraph) -> tuple[list[str], Features, list[str] | None]:
     """New nodes: ``node``, and ``text`` or the graph's feature columns (of a sparse graph, absent ones are 0)."""
     table = TextTable.read(path)
-    ids = table.need(("node", *ID_NAMES), "the ids of nodes")
+    ids = make_ids(table.need(("node", *ID_NAMES), "the ids of nodes"), table.place)[0].tolist()
     if graph.text_weights is not None:
         return ids, None, table.need(TEXT_NAMES, "the text its features come from")
     id_name = table.find(("node", *ID_NAMES))
@@ -144,8 +168,11 @@ def read_edges(path: str | Path) -> tuple[list[str], list[str], np.ndarray | Non
     return source, target, None if weight is None else table.numbers(weight)
 
 
-def write_predictions(path: str | Path, columns: Mapping[str, Any]) -> None:
-    """A Parquet table, or CSV if the name says so; sets of classes are lists, in CSV written as JSON."""
+def write_table(path: str | Path, columns: Mapping[str, Any], what: str) -> None:
+    """A Parquet table, or CSV if the name says so. what: what it holds, for the message.
+
+    A column ``set``, of sets of classes, is one of lists, in CSV written as JSON.
+    """
     import json
 
     import pyarrow as pa
@@ -157,10 +184,10 @@ def write_predictions(path: str | Path, columns: Mapping[str, Any]) -> None:
         sets = [list(names) for names in columns["set"]]
         as_text = Path(path).suffix == ".csv"
         columns = {**columns, "set": [json.dumps(names, ensure_ascii=False) for names in sets] if as_text else sets}
-    table = pa.table({name: pa.array(values) for name, values in columns.items()})
+    table = pa.table({name: pa.array(v) if name == "set" else as_arrow(v) for name, v in columns.items()})
     if Path(path).suffix == ".csv":
         write_durably(path, lambda file: csv.write_csv(table, file))
     elif Path(path).suffix == ".parquet":
         write_durably(path, lambda file: parquet.write_table(table, file))
     else:
-        raise InputError(f"{path}: predictions are written as .parquet or .csv; choose one of these names.")
+        raise InputError(f"{path}: {what} are written as .parquet or .csv; choose one of these names.")

@@ -9,6 +9,8 @@ import numpy as np
 from graphfcl.errors import InputError, in_one_line
 from graphfcl.files import canonical_json, read_bytes, sha256_of, write_bytes
 from graphfcl.graph import FeatureView, Graph, Standardisation, TextWeights
+from graphfcl.graph.ids import normal
+from graphfcl.printing import quoted
 from graphfcl.stream.protocol import Protocol
 from graphfcl.stream.split import Role, Split
 from graphfcl.stream.stream import Stream, fit_view
@@ -94,7 +96,7 @@ def load_stream(path: str | Path, graph: Graph) -> Stream:
         raise InputError(
             f"{path} was made for another graph ({made_for['name']!r}, {made_for['nodes']:,} nodes, SHA-256 "
             f"{made_for['sha256'][:12]}…) than this one ({graph.name!r}, {graph.node_count:,} nodes, "
-            f"{graph.sha256[:12]}…): load that graph, or make a new stream."
+            f"{graph.sha256[:12]}…): load that graph, or make a new stream{_said_of_cleaning(content, graph)}."
         )
     try:
         if type(content["seed"]) is not int:
@@ -106,6 +108,22 @@ def load_stream(path: str | Path, graph: Graph) -> Stream:
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
         reason = str(error) if isinstance(error, _Unfit) else in_one_line(error)
         raise InputError(f"{path} is no whole stream ({reason}): make it again from its seed.") from error
+
+
+def _said_of_cleaning(content: dict[str, Any], graph: Graph) -> str:
+    """Whether cleaned ids or names may be why a graph is another one than that of a stream."""
+    try:
+        texts = [entry["name"] for entry in content["classes"]]
+        texts += [node for entry in content["classes"] for ids in entry["nodes"].values() for node in ids]
+        old = any(isinstance(text, str) and text != normal(text) for text in texts)
+    except (KeyError, TypeError, AttributeError):
+        old = False
+    if not (old or graph.cleaned):
+        return ""
+    return (
+        "; ids and class names are cleaned when a graph is read (spaces at the ends, Unicode NFC), which changes the "
+        "SHA-256 of this one, so a stream of before must be made again"
+    )
 
 
 class _Unfit(ValueError):
@@ -134,7 +152,7 @@ def _split_of(content: dict[str, Any], graph: Graph) -> Split:
 def _nodes_of(ids: list[Any], graph: Graph) -> np.ndarray:
     nodes = graph.nodes_of(ids)
     if (nodes < 0).any():
-        raise _Unfit(f"the graph has no node {np.asarray(ids)[nodes < 0][0]!r}")
+        raise _Unfit(f"the graph has no node {quoted(ids[int(np.flatnonzero(nodes < 0)[0])])}")
     return nodes
 
 

@@ -1,0 +1,219 @@
+"""Ids of nodes and names of classes: what they may be, and the form they live in.
+
+Ids in memory are an array of int64, or of Python texts where one of them is no whole number. NumPy's own texts take
+the room of the longest for each; those of variable width can neither be saved without a pickle nor searched.
+"""
+
+import math
+import unicodedata
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from graphfcl.errors import InputError
+from graphfcl.printing import CONTROL, quoted
+
+Place = Callable[[int], str]  # what a message calls a row
+
+
+def normal(text: str) -> str:
+    """Without white space at its ends, in Unicode's composed form (NFC): how texts are compared."""
+    return unicodedata.normalize("NFC", text).strip()
+
+
+@dataclass(frozen=True)
+class TextRule:
+    """What a valid text of one kind is. what: its name in messages. longest: the most characters it may have."""
+
+    what: str
+    longest: int
+
+    def clean(self, text: str, where: str) -> str:
+        """The valid form of a text; an error if there is none. where: the place, for the message."""
+        fault = self.fault(text)
+        if fault:
+            raise InputError(f"{where}: {fault}.")
+        return normal(text)
+
+    def fault(self, text: str) -> str:
+        """Why a text has no valid form; "" if it has one."""
+        fault = self._fault(normal(text))
+        return f"the {self.what} {quoted(text)} {fault}" if fault else ""
+
+    def clean_all(self, texts: Sequence[str], place: Place) -> list[str]:
+        """The valid forms of many texts; an error names the place of the first that has none."""
+        cleaned = [normal(text) for text in texts]
+        # One search through all of them; a single text is looked at only if something is wrong.
+        wrong = CONTROL.search("".join(cleaned)) or not all(cleaned) or max(map(len, cleaned), default=0) > self.longest
+        if wrong:
+            row = next(row for row, text in enumerate(cleaned) if self._fault(text))
+            self.clean(texts[row], place(row))
+        return cleaned
+
+    def is_clean(self, text: str) -> bool:
+        """Whether the text is its own valid form."""
+        return text == normal(text) and not self._fault(text)
+
+    def _fault(self, cleaned: str) -> str:
+        if not cleaned:
+            return "is empty: give it one"
+        found = CONTROL.search(cleaned)
+        if found and "\ud800" <= found.group() <= "\udfff":
+            return "holds half of a surrogate pair, which no file can hold: write it as UTF-8"
+        if found:
+            return f"holds the control character U+{ord(found.group()):04X}: take it out"
+        if len(cleaned) > self.longest:
+            return f"is longer than {self.longest:,} characters: shorten it"
+        return ""
+
+
+NODE_ID = TextRule("node id", 1_000)
+CLASS_NAME = TextRule("class name", 200)
+
+
+def text_of(value: Any, where: str = "") -> str:
+    """An id or name as text; bytes are read as UTF-8."""
+    if isinstance(value, str):
+        return str(value)
+    if isinstance(value, bytes):
+        try:
+            return value.decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise InputError(f"{where or 'an id'}: {value[:60]!r} is not UTF-8: write it again.") from error
+    return str(value)
+
+
+def listed(values: Any) -> list[Any]:
+    """Plain Python values of a list, an array or a tensor."""
+    return values.tolist() if hasattr(values, "tolist") else list(values)
+
+
+def make_ids(values: Any, place: Place, *, read_numbers: bool = False) -> tuple[np.ndarray, int]:
+    """(n,) valid ids, each once: int64 if all are whole numbers, otherwise text; and how many cleaning changed.
+
+    read_numbers: texts are read as whole numbers too, where that loses nothing for any ("7" but not "007").
+    """
+    if isinstance(values, np.ndarray) and values.dtype.kind == "i" and np.diff(np.sort(values)).all():
+        return values.astype(np.int64), 0
+    given = listed(values)
+    if all(is_whole(value) for value in given):
+        try:
+            numbers = np.array(given, dtype=np.int64)
+        except OverflowError:
+            pass
+        else:
+            _refuse_twice(given, given, place)
+            return numbers, 0
+    missing = next((r for r, v in enumerate(given) if v is None or (isinstance(v, float) and math.isnan(v))), None)
+    if missing is not None:
+        raise InputError(f"{place(missing)}: the node id is missing: give it one.")
+    texts = [text_of(value, place(row)) if type(value) is not str else value for row, value in enumerate(given)]
+    cleaned = NODE_ID.clean_all(texts, place)
+    _refuse_twice(cleaned, texts, place)
+    changed = sum(before != after for before, after in zip(texts, cleaned, strict=True))
+    if read_numbers:
+        whole = [whole_number(text) for text in cleaned]
+        if None not in whole:
+            return np.array(whole, dtype=np.int64), changed
+    return text_array(cleaned), changed
+
+
+def whole_number(text: str) -> int | None:
+    """The int64 that is written exactly so, if there is one."""
+    digits = text[1:] if text.startswith("-") else text
+    if len(text) > 20 or not (digits.isascii() and digits.isdigit()):
+        return None
+    number = int(text)
+    return number if str(number) == text and -(2**63) <= number < 2**63 else None
+
+
+def is_whole(value: Any) -> bool:
+    """Whether a value is a whole number, and not a truth value."""
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
+def text_array(texts: Sequence[str]) -> np.ndarray:
+    """(n,) Python texts, each in its own room."""
+    array = np.empty(len(texts), dtype=object)
+    array[:] = texts
+    return array
+
+
+def class_names_of(values: Iterable[Any], where: str) -> tuple[list[str], int]:
+    """Valid names of classes, each once, and how many cleaning changed."""
+    texts = [text_of(value, where) for value in values]
+    cleaned = CLASS_NAME.clean_all(texts, lambda _: where)
+    first: dict[str, str] = {}
+    for text, name in zip(texts, cleaned, strict=True):
+        if name in first:
+            raise InputError(
+                f"{where}: a class name stands twice among the class names ({quoted(first[name])}, {quoted(text)}); "
+                "give each class one name."
+            )
+        first[name] = text
+    return cleaned, sum(before != after for before, after in zip(texts, cleaned, strict=True))
+
+
+def _refuse_twice(cleaned: Sequence[Any], given: Sequence[Any], place: Place) -> None:
+    if len(set(cleaned)) == len(cleaned):
+        return
+    first: dict[Any, int] = {}
+    for row, value in enumerate(cleaned):
+        other = first.setdefault(value, row)
+        if other == row:
+            continue
+        if given[other] == given[row]:
+            shown = quoted(value) if isinstance(value, str) else value
+            raise InputError(
+                f"{place(row)}: node id {shown} stands twice, first in {place(other)}; a node has one id and one row."
+            )
+        raise InputError(
+            f"{place(row)}: node id {quoted(given[row])} and {quoted(given[other])} ({place(other)}) are the same id "
+            f"{quoted(value)} once cleaned (spaces at the ends, Unicode NFC): keep one."
+        )
+
+
+# Other forms
+
+
+def as_arrow(values: np.ndarray) -> Any:
+    """Ids or names as a column of a table, which cannot hold surrogates: an old file's are escaped."""
+    import pyarrow as pa
+
+    if values.dtype != object:
+        return pa.array(values)
+    try:
+        return pa.array(values, pa.string())
+    except UnicodeEncodeError:
+        return pa.array([text.encode("utf-8", "backslashreplace").decode() for text in values.tolist()], pa.string())
+
+
+def pack(ids: np.ndarray) -> dict[str, np.ndarray]:
+    """Arrays that a file can hold: ``ids`` of numbers, or ``text`` (UTF-8, one after the other) and ``ends`` (n,)."""
+    if ids.dtype != object:
+        return {"ids": ids}
+    # Ids of old files may hold surrogates, which must come back as they are.
+    encoded = [text.encode("utf-8", "surrogatepass") for text in ids.tolist()]
+    ends = np.cumsum([len(text) for text in encoded], dtype=np.int64)
+    return {"text": np.frombuffer(b"".join(encoded), dtype=np.uint8), "ends": ends}
+
+
+def unpack(arrays: dict[str, np.ndarray]) -> np.ndarray:
+    """The reverse of :func:`pack`, and of ``ids`` as an array of NumPy's texts; ValueError if it does not fit."""
+    if "ids" in arrays:
+        ids = arrays["ids"]
+        return text_array([str(text) for text in ids.tolist()]) if ids.dtype.kind in "US" else ids.astype(np.int64)
+    content, ends = arrays["text"].astype(np.uint8).tobytes(), arrays["ends"].astype(np.int64)
+    starts = np.concatenate([np.zeros(1, np.int64), ends])[:-1]
+    if (ends < starts).any() or (ends[-1] if ends.size else 0) != len(content):
+        raise ValueError("the ids do not fit their lengths")
+    places = zip(starts.tolist(), ends.tolist(), strict=True)
+    return text_array([content[start:end].decode("utf-8", "surrogatepass") for start, end in places])
+
+
+def byte_count(ids: np.ndarray) -> int:
+    """Bytes of the ids, their texts included (as UTF-8)."""
+    texts = sum(len(text.encode("utf-8", "surrogatepass")) for text in ids.tolist()) if ids.dtype == object else 0
+    return ids.nbytes + texts

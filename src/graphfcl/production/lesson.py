@@ -1,0 +1,224 @@
+"""Supports checked against what a model knows: what is new, what two people agree on, and what they disagree on."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from graphfcl.errors import InputError
+from graphfcl.graph import VisibleGraph
+from graphfcl.graph.ids import CLASS_NAME, normal
+from graphfcl.methods import Learner
+from graphfcl.printing import quoted
+from graphfcl.production.growing_graph import GrowingGraph
+from graphfcl.production.ledger import Ledger, Statements
+from graphfcl.production.supports import Statement, Support, people
+from graphfcl.stream import Session
+
+LISTED = 20  # faults named in a message; conflicts are all named
+ON_CONFLICT = ("refuse", "keep", "replace")
+
+
+@dataclass(frozen=True)
+class Conflict:
+    """A node that has a label, and a support that says otherwise."""
+
+    node: Any
+    label: str
+    label_by: str
+    said: str
+    said_by: str
+    place: str
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "node": self.node,
+            "label": self.label,
+            "label_by": self.label_by,
+            "said": self.said,
+            "said_by": self.said_by,
+        }
+
+    def __str__(self) -> str:
+        return (
+            f"{self.place}: node {quoted(self.node)} is labelled {quoted(self.label)} already{_named(self.label_by)}, "
+            f"here it is {quoted(self.said)}{_named(self.said_by)}"
+        )
+
+
+@dataclass(frozen=True)
+class Said:
+    """All that the supports say of one node: its number and id, one class, and who says so."""
+
+    number: int
+    node: Any
+    name: str
+    place: str
+    statements: tuple[Statement, ...]
+
+
+@dataclass(frozen=True)
+class Lesson:
+    """What is to be learned of some supports.
+
+    learned: nodes that get a label, those of ``replaced`` among them. agreed: nodes whose label stands, and is said
+    again by somebody else. replaced: nodes whose label of now goes. conflicts: those that were settled.
+    """
+
+    learned: tuple[Said, ...]
+    agreed: tuple[Said, ...]
+    replaced: tuple[Said, ...]
+    conflicts: tuple[Conflict, ...]
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The class of each node that is learned."""
+        return tuple(each.name for each in self.learned)
+
+    @property
+    def statements(self) -> Statements:
+        """What is said of the labels, by node number."""
+        return {each.number: each.statements for each in (*self.learned, *self.agreed) if any(each.statements)}
+
+    @property
+    def taken_back(self) -> np.ndarray:
+        """(k,) numbers of the nodes whose label of now goes."""
+        return np.array([each.number for each in self.replaced], dtype=np.int64)
+
+    def teach(self, learner: Learner, ledger: Ledger, visible: VisibleGraph, number: int) -> tuple[Ledger, list[str]]:
+        """Let a learner learn; the ledger that knows of it, and the names of the classes that are new.
+
+        ledger: without the labels that are taken back. number: of the session.
+        """
+        new = [name for name in dict.fromkeys(self.names) if ledger.column_of(name) is None]
+        ledger = ledger.with_supports(np.zeros(0, np.int64), np.zeros(0, np.int64), new)
+        column_of = {name: ledger.require(name) for name in set(self.names)}
+        columns = np.array([column_of[name] for name in self.names], dtype=np.int64)
+        nodes = np.array([each.number for each in self.learned], dtype=np.int64)
+        order = np.argsort(columns, kind="stable")
+        learner.learn(Session(number, tuple(new), nodes[order], columns[order], visible, "open"))
+        return ledger.with_supports(nodes[order], columns[order], ()).with_statements(self.statements), new
+
+    def as_json(self) -> dict[str, Any]:
+        """What the history says of it."""
+        supports: dict[str, list[Any]] = {}
+        for each in self.learned:
+            supports.setdefault(each.name, []).append(each.node)
+        said = [
+            {"node": each.node, "class": each.name, **statement.as_json()}
+            for each in (*self.learned, *self.agreed)
+            for statement in each.statements
+            if statement
+        ]
+        entry: dict[str, Any] = {"supports": supports}
+        if said:
+            entry["statements"] = said
+        if self.agreed:
+            entry["agreed"] = [each.node for each in self.agreed]
+        if self.conflicts:
+            entry["conflicts"] = [conflict.as_json() for conflict in self.conflicts]
+            entry["settled"] = "replace" if self.replaced else "keep"
+        return entry
+
+
+def supports_of(classes: Mapping[str, Sequence[Any]], statement: Statement, ledger: Ledger) -> list[Support]:
+    """Supports of a mapping from class names to nodes, in which each class stands once."""
+    empty = [name for name, nodes in classes.items() if len(nodes) == 0]
+    if empty:
+        raise InputError(f"class {quoted(empty[0])} has no node: give at least one; nothing was learned.")
+    spelled: dict[str, str] = {}
+    for name in map(str, classes):
+        other = spelled.setdefault(ledger.found(name) or normal(name), name)
+        if other != name:
+            raise InputError(f"{quoted(other)} and {quoted(name)} are one class once cleaned: join their nodes.")
+    return [
+        Support(node, str(name), f"class {quoted(name)}", statement)
+        for name, nodes in classes.items()
+        for node in nodes
+    ]
+
+
+def prepare(supports: Sequence[Support], graph: GrowingGraph, ledger: Ledger, on_conflict: str) -> Lesson:
+    """Refuses all supports if one is wrong, and names each that is.
+
+    on_conflict: what becomes of a node that has another label: ``refuse`` everything, ``keep`` the label it has, or
+    ``replace`` it.
+    """
+    if on_conflict not in ON_CONFLICT:
+        raise InputError(f"a conflict is settled by {', '.join(ON_CONFLICT)}, not by {on_conflict!r}: choose one.")
+    if not supports:
+        raise InputError("there is nothing to learn: give at least one node and its class.")
+    said, wrong = _gathered(supports, graph, ledger)
+    column_of = dict(zip(ledger.nodes.tolist(), ledger.columns.tolist(), strict=True))
+    learned, agreed, replaced, conflicts = [], [], [], []
+    for each in said:
+        label = ledger.names[column_of[each.number]] if each.number in column_of else None
+        known = ledger.statements.get(each.number, ())
+        if label is None:
+            learned.append(each)
+        elif label != each.name:
+            replaced.append(each)
+            who = (people(known), people(each.statements))
+            conflicts.append(Conflict(each.node, label, who[0], each.name, who[1], each.place))
+        elif all(one.by and one.by not in [other.by for other in known] for one in each.statements):
+            agreed.append(each)
+        else:
+            wrong.append(
+                f"{each.place}: node {quoted(each.node)} is labelled {quoted(label)} already{_named(people(known))}"
+            )
+    _refuse(wrong, conflicts if on_conflict == "refuse" else [])
+    if on_conflict == "keep":
+        replaced = []
+    return Lesson((*learned, *replaced), tuple(agreed), tuple(replaced), tuple(conflicts))
+
+
+def _gathered(supports: Sequence[Support], graph: GrowingGraph, ledger: Ledger) -> tuple[list[Said], list[str]]:
+    """What is said of each node, and a sentence for each support that cannot be used."""
+    rows = graph.rows_of_ids([support.node for support in supports])
+    name_of = {name: ledger.found(name) or normal(name) for name in {support.class_name for support in supports}}
+    said: dict[int, Said] = {}
+    wrong = []
+    for support, row in zip(supports, rows.tolist(), strict=True):
+        fault = _fault(support, row, ledger)
+        if fault:
+            wrong.append(f"{support.place}: {fault}")
+            continue
+        number, node = int(graph.numbers[row]), graph.ids[[row]].tolist()[0]
+        name = name_of[support.class_name]
+        one = Said(number, node, name, support.place, (support.statement,))
+        other = said.setdefault(number, one)
+        if other is one:
+            continue
+        names = {each.by for each in other.statements}
+        if other.name == name and "" not in names and support.statement.by and support.statement.by not in names:
+            said[number] = Said(number, node, name, other.place, (*other.statements, support.statement))
+            continue
+        again = "again"
+        if other.name != name:
+            again = f"and has the class {quoted(other.name)}{_named(people(other.statements))}, here it is "
+            again += f"{quoted(name)}{_named(people(one.statements))}"
+        wrong.append(f"{support.place}: node {quoted(node)} stands in {other.place} {again}")
+    return list(said.values()), wrong
+
+
+def _fault(support: Support, row: int, ledger: Ledger) -> str:
+    if not support.class_name.strip():
+        return f"node {quoted(support.node)} has an empty class"
+    if row < 0:
+        return f"node {quoted(support.node)} is not in the graph"
+    # A class of an old folder is called as it is stored, whatever that is.
+    return "" if support.class_name in ledger.names else CLASS_NAME.fault(support.class_name)
+
+
+def _named(who: str) -> str:
+    return f" (by {who})" if who else ""
+
+
+def _refuse(wrong: list[str], conflicts: list[Conflict]) -> None:
+    if not wrong and not conflicts:
+        return
+    more = [f"and {len(wrong) - LISTED} more"] if len(wrong) > LISTED else []
+    sentences = [*wrong[:LISTED], *more, *map(str, conflicts)]
+    settle = ", or settle the conflicts with --on-conflict (on_conflict in Python) keep or replace" if conflicts else ""
+    raise InputError(f"{'; '.join(sentences)}. Mend these{settle}; nothing was learned.")
