@@ -10,6 +10,8 @@ from graphfcl.datasets import load_dataset
 from graphfcl.graph import Graph
 from graphfcl.production import GraphClassifier
 from graphfcl.production.codec import decode, encode
+from graphfcl.production.storage.block_arrays import BlockArrays
+from graphfcl.production.storage.objects import MemoryObjects
 from tests.methods.test_checks import QUICK
 
 NAME = "synthetic:nodes=500,edges=1500,classes=10,features=200,signal=1.0,skew=0.5"
@@ -48,7 +50,8 @@ def same_answers(first: GraphClassifier, second: GraphClassifier, tolerance: flo
 
 def copy_of(model: GraphClassifier) -> GraphClassifier:
     """An equal model, by way of files."""
-    copy = GraphClassifier.from_parts(decode(*encode(model.parts()), device="cpu"))
+    arrays = BlockArrays(MemoryObjects())
+    copy = GraphClassifier.from_parts(decode(encode(model.parts(), arrays), arrays, device="cpu"))
     copy.history = [dict(entry) for entry in model.history]
     return copy
 

@@ -1,9 +1,10 @@
 """What has become of a model, as a table."""
 
+from collections.abc import Sequence
 from typing import Any
 
 
-def print_entries(entries: list[dict[str, Any]]) -> None:
+def print_entries(entries: Sequence[dict[str, Any]]) -> None:
     from graphfcl.cli.show import print_table
 
     rows = []

@@ -13,10 +13,12 @@ from graphfcl.production.answers import Predictions, class_probabilities, predic
 from graphfcl.production.explanation import explain_node
 from graphfcl.production.fitting import fit_model
 from graphfcl.production.graph_changes import EdgeEnds, NewEdges, NewNodes, grown, shrunk
-from graphfcl.production.history import last_accuracy, new_entry, unsaved
+from graphfcl.production.history import new_entry
 from graphfcl.production.ledger import Support
 from graphfcl.production.live_model import LiveModel
 from graphfcl.production.model_parts import Configuration, ModelParts
+from graphfcl.production.stored_version import StoredVersion
+from graphfcl.production.version_cache import cache_key
 from graphfcl.production.versions import Versions
 from graphfcl.stream import Session
 
@@ -53,21 +55,22 @@ class GraphClassifier(LiveModel):
         configuration = Configuration(name, dict(settings or {}), way, shot, seed, max_loss, standardise)
         super().__init__(configuration, device=device)
         self.version: int | None = None  # of the folder it was last loaded from or saved to
+        self._versions: Versions | None = None  # that folder
 
     def __repr__(self) -> str:
         if not self._is_fitted:
             return f"GraphClassifier({self.method!r}, not fitted)"
-        return f"GraphClassifier({self.method!r}, {len(self.classes_)} classes, {self.graph_.node_count:,} nodes)"
+        return f"GraphClassifier({self.method!r}, {len(self.classes_)} classes, {len(self.node_ids_):,} nodes)"
 
     @property
     def classes_(self) -> tuple[str, ...]:
         """Names of all classes it can answer, in the order in which they were learned."""
-        return self._fitted().ledger_.classes
+        return self.parts().for_answers().ledger.classes
 
     @property
     def node_ids_(self) -> np.ndarray:
         """The user's ids of all nodes."""
-        return self._fitted().graph_.ids
+        return self._fitted()._ids()
 
     # Training
 
@@ -107,7 +110,7 @@ class GraphClassifier(LiveModel):
         listed = {name: [_plain(s.node) for s in supports if s.class_name == name] for name in names}
         with self._all_or_nothing():
             self.learner_.learn(session)
-            self.ledger_ = ledger.with_supports(nodes[order], columns[order], ())
+            self._change(ledger=ledger.with_supports(nodes[order], columns[order], ()))
             self._settle({"what": "learn", "supports": listed, "new": new})
         return self
 
@@ -119,7 +122,8 @@ class GraphClassifier(LiveModel):
             missing = np.asarray(nodes)[unknown][0]
             raise InputError(f"node {str(missing)!r} has no label to take back; nothing was changed.")
         with self._all_or_nothing():
-            self.ledger_, emptied = self.ledger_.without_nodes(numbers).without_empty_classes()
+            ledger, emptied = self.ledger_.without_nodes(numbers).without_empty_classes()
+            self._change(ledger=ledger)
             change = {"what": "unlearn", "nodes": [_plain(node) for node in nodes], "retired": emptied}
             self.learner_.drop_nodes(numbers)
             self._settle({**change, "exact": self._restate()})
@@ -127,9 +131,8 @@ class GraphClassifier(LiveModel):
 
     def rename(self, old: str, new: str) -> "GraphClassifier":
         """Call a class otherwise; nothing else changes."""
-        self._fitted()
-        self.ledger_ = self.ledger_.renamed(old, new)
-        entry, before = new_entry({"what": "rename", "from": old, "to": new}), last_accuracy(self.history)
+        self._fitted()._change(ledger=self.ledger_.renamed(old, new))
+        entry, before = new_entry({"what": "rename", "from": old, "to": new}), self.history.last_accuracy()
         if before:
             classes = {new if name == old else name: value for name, value in before["classes"].items()}
             entry["accuracy"] = {**before, "classes": classes}
@@ -141,10 +144,10 @@ class GraphClassifier(LiveModel):
         self._fitted()
         with self._all_or_nothing():
             before = self.ledger_
-            self.ledger_ = before.merged(source, into)
+            self._change(ledger=before.merged(source, into))
             exact = self._restate()
             if not exact:
-                self.ledger_ = before.united(source, into)
+                self._change(ledger=before.united(source, into))
                 self._restate()
             self._settle({"what": "merge", "from": source, "into": into, "exact": exact})
         return self
@@ -153,7 +156,7 @@ class GraphClassifier(LiveModel):
         """Never answer a class again, and let its nodes be without a label."""
         self._fitted()
         with self._all_or_nothing():
-            self.ledger_ = self.ledger_.retired(name)
+            self._change(ledger=self.ledger_.retired(name))
             self._settle({"what": "retire", "class": name, "exact": self._restate()})
         return self
 
@@ -195,16 +198,16 @@ class GraphClassifier(LiveModel):
 
     def predict_proba(self, nodes: Sequence[Any] | None = None) -> np.ndarray:
         """(n, classes) probabilities in the order of ``classes_``; each row sums to 1."""
-        return class_probabilities(self.parts(), self._scores_of(nodes))
+        return class_probabilities(self.parts().for_answers(), self._asked(nodes)[1])
 
     def unknown_scores(self, nodes: Sequence[Any] | None = None) -> np.ndarray:
         """(n,) the share of known nodes that look less strange; above ``calibration_.threshold`` a node is unknown."""
-        return unknown_scores(self.parts(), self._scores_of(nodes))
+        return unknown_scores(self.parts().for_answers(), self._asked(nodes)[1])
 
     def predictions(self, nodes: Sequence[Any] | None = None) -> Predictions:
         """Columns ``node, class, probability, unknown_score, unknown`` of some nodes, or of all."""
-        parts, scores = self.parts(), self._scores_of(nodes)
-        return predictions(parts, self.node_ids_ if nodes is None else parts.graph.with_own_ids(nodes), scores)
+        ids, scores = self._asked(nodes)
+        return predictions(self.parts().for_answers(), ids, scores)
 
     def explain(self, node: Any, *, top: int = 5) -> dict[str, Any]:
         """Why a node got its class: classes in competition, blocks, features and neighbours that decided.
@@ -236,35 +239,64 @@ class GraphClassifier(LiveModel):
     def save(self, folder: Any, *, wait: float = 60.0) -> int:
         """Write the model as the folder's next version; returns its number.
 
-        Refused if the folder has moved on since the model was loaded. See :class:`ModelFolder`.
+        Refused if the folder has moved on since the model was loaded. See :class:`ModelFolder`. The cache is written
+        afterwards, in a thread; :meth:`wait` waits for it, and so does the next change, and Python before it ends.
         """
         self._fitted()
-        versions = Versions(folder)
+        versions = self._versions if self._versions and self._versions.is_at(folder) else Versions(folder)
         versions.refuse_lost_pointer()
         with versions.writing(wait):
             versions.refuse_unrelated(self.version)
-            if versions.exists() and not unsaved(self.history):
+            if versions.exists() and not self.history.unsaved():
                 return versions.current()
             return self.write_version(versions)
 
-    def write_version(self, versions: Versions) -> int:
+    def write_version(self, versions: Versions, *, write_cache: bool = True) -> int:
         """Write the model as the next version; the caller holds the lock of the folder."""
-        parts = self.parts()
+        self.wait()
+        parts = self.parts().read()
         manifest = versions.write(parts, self.history, loaded=self.version)
         number = manifest["version"]
-        for entry in self.history if number == 1 else unsaved(self.history):
+        for entry in self.history if number == 1 else self.history.unsaved():
             entry["version"] = number
-        self.version = number
-        versions.cache.write(manifest, parts, self.all_scores())
+        self.version, self._versions = number, versions
+        key = cache_key(manifest, parts.configuration.method)
+        if write_cache and versions.cache.open(key, len(parts.ledger.names)) is None:
+            table = parts.learner.embeddings(parts.graph.visible)
+            self._cache_thread.start(versions.cache, key, parts.graph.ids, table, self.all_scores())
         return number
+
+    def wait(self) -> None:
+        """Until the cache of the folder is written."""
+        self._cache_thread.wait()
 
     @classmethod
     def load(cls, folder: Any, *, version: int | None = None, device: str = "cpu") -> "GraphClassifier":
-        """The newest version of a model, or an older one."""
-        stored = Versions(folder).load(version, device=device)
+        """The newest version of a model, or an older one; what it consists of is read when it is needed."""
+        return cls.from_version(Versions(folder), version, device=device)
+
+    @classmethod
+    def from_version(
+        cls, versions: Versions, version: int | None = None, *, device: str = "cpu", whole: bool = False
+    ) -> "GraphClassifier":
+        """The same. whole: read and verify everything."""
+        stored = versions.load(version, device=device)
+        if whole:
+            stored.verify()
         model = cls.from_parts(stored.parts, device=device)
-        model.history, model.version, model._scores = stored.history, stored.version, stored.scores
+        model.history, model.version = versions.stored_history(stored.manifest), stored.version
+        model._stored, model._versions = stored, versions
         return model
+
+    def bytes_read(self) -> int:
+        """How many bytes of its folder were read, the cache included."""
+        return 0 if self._versions is None else self._versions.counter.read
+
+    def _keep_cache(self, stored: StoredVersion, scores: np.ndarray) -> None:
+        versions, parts = self._versions, stored.parts
+        if versions is not None and versions.exists() and versions.current() == stored.version:
+            table = parts.learner.embeddings(parts.graph.visible)
+            self._cache_thread.start(versions.cache, stored.cache_key, parts.graph.ids, table, scores)
 
 
 def _plain(value: Any) -> Any:
