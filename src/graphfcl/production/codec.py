@@ -179,7 +179,8 @@ def decode_calibration(values: dict[str, Any]) -> Calibration:
         need(all(type(each) in (int, float) and math.isfinite(each) for each in numbers), "it is no calibration")
         need(found.temperature > 0, "its temperature is not above 0")
         flat = np.zeros((1, 2), dtype=np.float32)
-        need(bool(np.isfinite(found.probabilities(flat)).all()), "its calibration gives no numbers")
+        answers = (found.probabilities(flat), found.unknown_scores(flat))
+        need(all(bool(np.isfinite(each).all()) for each in answers), "its calibration gives no numbers")
     except Damaged:
         raise
     except UNFIT as error:

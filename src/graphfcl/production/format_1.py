@@ -19,7 +19,7 @@ from graphfcl.production.graph_codec import adjacency_of, checked_features, chec
 from graphfcl.production.growing_graph import GrowingGraph
 from graphfcl.production.ledger import LabelRole, Ledger
 from graphfcl.production.model_parts import Configuration
-from graphfcl.production.storage.damage import UNFIT, Damaged, first_line, need
+from graphfcl.production.storage.damage import Damaged, first_line, need
 
 FILES = {
     "nodes": "npz",
@@ -46,7 +46,7 @@ def decode_graph(read: ReadFile) -> GrowingGraph:
         return GrowingGraph(numbers, next_number, ids, adjacency_of(half), **_features(features, numbers.size))
     except (Damaged, InputError):
         raise
-    except (*UNFIT, zipfile.BadZipFile) as error:
+    except Exception as error:  # whatever the readers of zip and npy make of such content
         raise Damaged(f"its graph cannot be read ({first_line(error)})") from error
 
 
@@ -64,7 +64,6 @@ def decode_learner(read: ReadFile, values: Any, configuration: Configuration, de
 
 def decode_ledger(read: ReadFile, names: Ledger, most: int) -> Ledger:
     """The ledger. most: labelled nodes that there can be."""
-    import pyarrow as pa
     from pyarrow import parquet
 
     kinds = {part.name.lower(): int(part) for part in LabelRole}
@@ -76,7 +75,7 @@ def decode_ledger(read: ReadFile, names: Ledger, most: int) -> Ledger:
         nodes, columns = (table[name].to_numpy().astype(np.int64) for name in ("number", "column"))
     except (Damaged, InputError):
         raise
-    except (*UNFIT, pa.ArrowException) as error:
+    except Exception as error:  # of Arrow
         raise Damaged("its ledger is no table") from error
     return checked_ledger(nodes, columns, parts, names)
 
@@ -124,6 +123,8 @@ def _read_npz(content: bytes) -> dict[str, np.ndarray]:
         members = archive.infolist()
         total = sum(member.file_size for member in members)
         need(total <= FREE + SPREAD * len(content), "one of its files becomes far larger than it is")
+        kinds = (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+        need(all(member.compress_type in kinds for member in members), "one of its files is packed in another way")
         return {member.filename.removesuffix(".npy"): _read_npy(archive.read(member)) for member in members}
 
 

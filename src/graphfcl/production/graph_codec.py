@@ -18,6 +18,7 @@ from graphfcl.production.storage.strict_json import whole_number
 from graphfcl.production.storage.trees import Tree
 
 WIDE, MIDDLE, NARROW = 1 << 16, 1 << 14, 1 << 12  # numbers of nodes in one block: of a few bytes a node, or of many
+TAIL = 16
 WIDEST_IDS = 1 << 31  # bytes of an array that is as wide as its longest id
 WIDEST = 1 << 24  # columns of features
 
@@ -201,5 +202,7 @@ def checked_features(
 
 
 def _cuts(graph: GrowingGraph, width: int) -> np.ndarray:
-    """Rows at which blocks of so many node numbers end."""
-    return np.searchsorted(graph.numbers, np.arange(width, graph.next_number, width))
+    """Rows at which blocks of so many node numbers end; the last ones, to which nodes are added, are a part as wide."""
+    full, part = graph.next_number // width * width, max(1, width // TAIL)
+    ends = np.concatenate([np.arange(width, full + 1, width), np.arange(full + part, graph.next_number, part)])
+    return np.searchsorted(graph.numbers, ends)

@@ -104,7 +104,7 @@ def cache_key(manifest: dict[str, Any], method: str) -> str:
     if manifest["format"] == 1:
         known: list[Any] = [manifest["files"], manifest["values"]["learner"]]
     else:
-        known = [manifest["trees"][name] for name in COMPUTED_FROM]
+        known = [manifest["trees"].get(name) for name in COMPUTED_FROM]
     return sha256_of(canonical_json([known, method, find_method(method).source]))
 
 
