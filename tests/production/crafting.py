@@ -64,7 +64,8 @@ class CraftedFolder:
         index = self.tree(tree)["arrays"][array]
         size = np.dtype(index["dtype"]).itemsize
         blocks = [
-            unpacked((self.path / "objects" / name).read_bytes(), items * size) or b"" for name, items in index["blocks"]
+            unpacked((self.path / "objects" / name).read_bytes(), items * size) or b""
+            for name, items in index["blocks"]
         ]
         old = np.frombuffer(b"".join(blocks), index["dtype"]).reshape(index["shape"]).copy()
         self.set_array(tree, array, np.ascontiguousarray(change(old)))

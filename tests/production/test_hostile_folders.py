@@ -214,7 +214,9 @@ def test_changes_that_are_none(crafted: CraftedFolder, entry: Any) -> None:
 
 
 def test_a_change_that_says_too_little_is_shown_as_what_it_is(crafted: CraftedFolder) -> None:
-    crafted.change_page(lambda page: set_in(page, "changes", [{"what": "learn", "when": ""}, {"what": "y", "when": ""}]))
+    crafted.change_page(
+        lambda page: set_in(page, "changes", [{"what": "learn", "when": ""}, {"what": "y", "when": ""}])
+    )
     done = graphfcl_inside("history", "--model", crafted.path)
     assert done.code == 0, done.err
 
@@ -262,9 +264,7 @@ def test_a_header_in_format_1_that_claims_a_trillion(crafted_1: CraftedFolder) -
     with zipfile.ZipFile(buffer, "w") as archive:
         for name in ("numbers", "ids", "next_number"):
             header = io.BytesIO()
-            np.lib.format.write_array_header_1_0(
-                header, {"descr": "<i8", "fortran_order": False, "shape": (10**12,)}
-            )
+            np.lib.format.write_array_header_1_0(header, {"descr": "<i8", "fortran_order": False, "shape": (10**12,)})
             archive.writestr(f"{name}.npy", header.getvalue())
     _file_1(crafted_1, "nodes", buffer.getvalue())
     refused(crafted_1, "as long as it says")
