@@ -221,7 +221,7 @@ def test_a_change_that_says_too_little_is_shown_as_what_it_is(crafted: CraftedFo
     assert done.code == 0, done.err
 
 
-def _npz(**arrays: np.ndarray) -> bytes:
+def _npz(**arrays: Any) -> bytes:
     buffer = io.BytesIO()
     np.savez_compressed(buffer, **arrays)
     return buffer.getvalue()

@@ -75,7 +75,6 @@ def test_the_last_accuracy_is_known_without_the_history(folder: Path) -> None:
 
 def test_a_learn_writes_what_it_changed(folder: Path) -> None:
     trees = ("nodes", "edges", "features", "network")
-    model = GraphClassifier.load(folder)
     written = []
     nodes = members("class-09")
     for number in range(4):
