@@ -21,23 +21,23 @@ class CraftedFolder:
         self.number = json.loads((self.path / "current").read_bytes())["version"]
 
     @property
-    def page_path(self) -> Path:
+    def manifest_path(self) -> Path:
         return self.path / "versions" / f"{self.number:06d}.json"
 
-    def page(self) -> dict[str, Any]:
-        return json.loads(self.page_path.read_bytes())
+    def manifest(self) -> dict[str, Any]:
+        return json.loads(self.manifest_path.read_bytes())
 
-    def write_page(self, page: Any, content: bytes | None = None) -> None:
-        """Write a page with the right checksum, and the pointer to it. content: the page as it is to stand there."""
-        page.pop("sha256", None)
-        digest = sha256_of(canonical_json(page))
-        self.page_path.write_bytes(content or canonical_json({**page, "sha256": digest}))
+    def write_manifest(self, manifest: Any, content: bytes | None = None) -> None:
+        """Write a manifest with the right checksum, and the pointer to it. content: what is to stand there instead."""
+        manifest.pop("sha256", None)
+        digest = sha256_of(canonical_json(manifest))
+        self.manifest_path.write_bytes(content or canonical_json({**manifest, "sha256": digest}))
         (self.path / "current").write_bytes(canonical_json({"version": self.number, "sha256": digest}))
 
-    def change_page(self, change: Callable[[dict[str, Any]], Any]) -> None:
-        page = self.page()
-        change(page)
-        self.write_page(page)
+    def change_manifest(self, change: Callable[[dict[str, Any]], Any]) -> None:
+        manifest = self.manifest()
+        change(manifest)
+        self.write_manifest(manifest)
 
     def put(self, content: bytes, *, as_file: bytes | None = None) -> str:
         """An object with the right name; ``as_file`` is what its file holds instead of the content."""
@@ -46,13 +46,13 @@ class CraftedFolder:
         return name
 
     def tree(self, name: str) -> dict[str, Any]:
-        digest, size = self.page()["trees"][name]
+        digest, size = self.manifest()["trees"][name]
         return json.loads(unpacked((self.path / "objects" / digest).read_bytes(), size) or b"")
 
     def write_tree(self, name: str, content: bytes) -> None:
-        page = self.page()
-        page["trees"][name] = [self.put(content), len(content)]
-        self.write_page(page)
+        manifest = self.manifest()
+        manifest["trees"][name] = [self.put(content), len(content)]
+        self.write_manifest(manifest)
 
     def change_tree(self, name: str, change: Callable[[dict[str, Any]], Any]) -> None:
         tree = self.tree(name)

@@ -107,8 +107,8 @@ def test_a_lost_pointer_with_only_version_1_is_mended_and_never_written_over(onl
 
 
 def test_versions_that_are_all_damaged_are_not_written_over_either(only_first: Path) -> None:
-    page = only_first / "versions" / "000001.json"
-    page.write_bytes(page.read_bytes()[:-5])
+    manifest = only_first / "versions" / "000001.json"
+    manifest.write_bytes(manifest.read_bytes()[:-5])
     before = everything(only_first)
     done = graphfcl_inside("fit", "--graph", NAME, "--model", only_first)
     assert_one_sentence(done, "none of them is whole", "choose another folder")

@@ -13,12 +13,15 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from graphfcl.errors import InputError
-from graphfcl.files import canonical_json
+from graphfcl.files import canonical_json, sha256_of
 from graphfcl.production import GraphClassifier, ModelFolder
 from graphfcl.production.codec import TREES
+from graphfcl.production.format_1 import FILES
 from tests.production.crafting import CraftedFolder
+from tests.production.test_versions import FORMAT_1
 
-EXAMPLES = int(os.environ.get("FUZZ_EXAMPLES", "50"))  # more of them by hand
+EXAMPLES = int(os.environ.get("FUZZ_EXAMPLES", "40"))  # more of them by hand, others each time
+SAME = "FUZZ_EXAMPLES" not in os.environ
 ODD: list[Any] = [
     None, True, -1, 0, 1, 3, 7.5, -0.0, 1e300, 10**6, 10**12, 2**63, -(2**70), "", "x", "²", "../x", [], [[]], [0, 0],
     {}, {"a": 1},
@@ -54,9 +57,9 @@ def mutated(values: Any, data: st.DataObject) -> Any:
 
 
 def change(folder: CraftedFolder, data: st.DataObject) -> None:
-    kind = data.draw(st.sampled_from(["page", "tree", "tree", "array", "array"]))
-    if kind == "page":
-        folder.write_page(mutated(folder.page(), data))
+    kind = data.draw(st.sampled_from(["manifest", "tree", "tree", "array", "array"]))
+    if kind == "manifest":
+        folder.write_manifest(mutated(folder.manifest(), data))
         return
     tree = data.draw(st.sampled_from(TREES))
     found = folder.tree(tree)
@@ -77,13 +80,9 @@ def change(folder: CraftedFolder, data: st.DataObject) -> None:
     folder.change_array(tree, name, other)
 
 
-@settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
-@given(data=st.data())
-def test_a_changed_folder_is_refused_or_works(kept: Path, data: st.DataObject) -> None:
-    with tempfile.TemporaryDirectory() as place, warnings.catch_warnings():
+def refused_or_works(folder: CraftedFolder) -> None:
+    with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        folder = CraftedFolder(kept, Path(place) / "model")
-        change(folder, data)
         with contextlib.suppress(InputError):
             model = GraphClassifier.load(folder.path)
             found = model.predictions()
@@ -94,3 +93,34 @@ def test_a_changed_folder_is_refused_or_works(kept: Path, data: st.DataObject) -
             list(ModelFolder(folder.path).history())
         with contextlib.suppress(InputError):
             GraphClassifier.load(folder.path).parts().read()
+
+
+fuzzed = settings(max_examples=EXAMPLES, deadline=None, suppress_health_check=list(HealthCheck), derandomize=SAME)
+
+
+@fuzzed
+@given(data=st.data())
+def test_a_changed_folder_is_refused_or_works(kept: Path, data: st.DataObject) -> None:
+    with tempfile.TemporaryDirectory() as place:
+        folder = CraftedFolder(kept, Path(place) / "model")
+        change(folder, data)
+        refused_or_works(folder)
+
+
+@fuzzed
+@given(data=st.data())
+def test_a_changed_folder_of_format_1_is_refused_or_works(data: st.DataObject) -> None:
+    with tempfile.TemporaryDirectory() as place:
+        folder = CraftedFolder(FORMAT_1, Path(place) / "model")
+        if data.draw(st.booleans()):
+            folder.write_manifest(mutated(folder.manifest(), data))
+        else:
+            name = data.draw(st.sampled_from(sorted(FILES)))
+            path = folder.path / "objects" / f"{folder.manifest()['files'][name]}.{FILES[name]}"
+            content = np.frombuffer(path.read_bytes(), np.uint8).copy()
+            random = np.random.default_rng(data.draw(st.integers(0, 9999)))
+            content[random.integers(0, content.size, random.integers(1, 9))] = random.integers(0, 256)
+            digest = sha256_of(content.tobytes())
+            (folder.path / "objects" / f"{digest}.{FILES[name]}").write_bytes(content.tobytes())
+            folder.change_manifest(lambda manifest: manifest["files"].update({name: digest}))
+        refused_or_works(folder)

@@ -189,14 +189,14 @@ def test_a_block_that_becomes_far_larger_than_it_is(crafted: CraftedFolder) -> N
 
 @pytest.mark.parametrize("key", ["format", "version", "trees", "values", "past", "changes"])
 def test_a_page_without_a_key(crafted: CraftedFolder, key: str) -> None:
-    crafted.change_page(lambda page: page.pop(key))
+    crafted.change_manifest(lambda manifest: manifest.pop(key))
     refused(crafted, "damaged")
     assert graphfcl_inside("history", "--model", crafted.path).code == 0
 
 
 @pytest.mark.parametrize("number", [-5, 0, True, 1.5, "2", None])
 def test_a_format_that_is_none(crafted: CraftedFolder, number: Any) -> None:
-    crafted.change_page(lambda page: set_in(page, "format", number))
+    crafted.change_manifest(lambda manifest: set_in(manifest, "format", number))
     refused(crafted, "format")
 
 
@@ -209,13 +209,13 @@ def test_names_of_pages_that_are_no_numbers(crafted: CraftedFolder) -> None:
 
 @pytest.mark.parametrize("entry", [None, 7, {"what": 7}, {"what": "fit"}, {"what": "x", "when": "", "accuracy": 3}])
 def test_changes_that_are_none(crafted: CraftedFolder, entry: Any) -> None:
-    crafted.change_page(lambda page: set_in(page, "changes", [entry]))
+    crafted.change_manifest(lambda manifest: set_in(manifest, "changes", [entry]))
     refused(crafted, "damaged")
 
 
 def test_a_change_that_says_too_little_is_shown_as_what_it_is(crafted: CraftedFolder) -> None:
-    crafted.change_page(
-        lambda page: set_in(page, "changes", [{"what": "learn", "when": ""}, {"what": "y", "when": ""}])
+    crafted.change_manifest(
+        lambda manifest: set_in(manifest, "changes", [{"what": "learn", "when": ""}, {"what": "y", "when": ""}])
     )
     done = graphfcl_inside("history", "--model", crafted.path)
     assert done.code == 0, done.err
@@ -230,17 +230,17 @@ def _npz(**arrays: Any) -> bytes:
 def _file_1(folder: CraftedFolder, name: str, content: bytes, kind: str = "npz") -> None:
     digest = sha256_of(content)
     (folder.path / "objects" / f"{digest}.{kind}").write_bytes(content)
-    folder.change_page(lambda page: set_in(page, f"files.{name}", digest))
+    folder.change_manifest(lambda manifest: set_in(manifest, f"files.{name}", digest))
 
 
 def _nodes_1(folder: CraftedFolder) -> dict[str, np.ndarray]:
-    path = folder.path / "objects" / f"{folder.page()['files']['nodes']}.npz"
+    path = folder.path / "objects" / f"{folder.manifest()['files']['nodes']}.npz"
     with np.load(path) as archive:
         return {name: archive[name] for name in archive.files}
 
 
 def test_format_1_is_held_to_the_same(crafted_1: CraftedFolder) -> None:
-    edges = crafted_1.page()["files"]["edges"]
+    edges = crafted_1.manifest()["files"]["edges"]
     with np.load(crafted_1.path / "objects" / f"{edges}.npz") as archive:
         found = {name: archive[name] for name in archive.files}
     far = found["indices"].copy()
@@ -249,8 +249,16 @@ def test_format_1_is_held_to_the_same(crafted_1: CraftedFolder) -> None:
     refused(crafted_1, "lead out")
     _file_1(crafted_1, "edges", _npz(**{**found, "indptr": found["indptr"][::-1].copy()}))
     refused(crafted_1, "damaged")
-    crafted_1.change_page(lambda page: set_in(page, "values.calibration.temperature", 0))
+    crafted_1.change_manifest(lambda manifest: set_in(manifest, "values.calibration.temperature", 0))
     refused(crafted_1, "temperature")
+
+
+def test_names_that_stand_twice_in_format_1(crafted_1: CraftedFolder) -> None:
+    crafted_1.change_manifest(lambda manifest: _same_names({"values": manifest["values"]}))
+    refused(crafted_1, "one name")
+    merge = {"what": "merge", "when": "", "from": "a", "into": "b", "exact": False}
+    crafted_1.change_manifest(lambda manifest: manifest["changes"].append(merge))
+    assert GraphClassifier.load(crafted_1.path).predict().size
 
 
 def test_a_bomb_in_format_1(crafted_1: CraftedFolder) -> None:
@@ -279,6 +287,6 @@ def test_a_pointer_that_is_none(crafted: CraftedFolder) -> None:
 
 
 def test_a_page_may_be_long_but_not_without_end(crafted: CraftedFolder) -> None:
-    with open(crafted.page_path, "r+b") as file:
+    with open(crafted.manifest_path, "r+b") as file:
         file.truncate(1 << 40)  # takes no room on the disk
     refused(crafted, "too long")

@@ -19,9 +19,9 @@ def test_an_answer_for_one_node_needs_a_few_files(folder: Path) -> None:
     whole = GraphClassifier.load(folder)
     expected = whole.predictions()
     node = whole.node_ids_[7].item()
-    page = json.loads((folder / "versions" / "000003.json").read_bytes())
+    manifest = json.loads((folder / "versions" / "000003.json").read_bytes())
     for path in (folder / "objects").iterdir():
-        if path.name != page["trees"]["answers"][0]:
+        if path.name != manifest["trees"]["answers"][0]:
             path.unlink()
     for number in (1, 2):
         (folder / "versions" / f"00000{number}.json").unlink()
@@ -82,8 +82,8 @@ def test_a_learn_writes_what_it_changed(folder: Path) -> None:
         with ModelFolder(folder).editing(write_cache=False) as model:
             model.learn({f"new {number}": nodes[2 * number : 2 * number + 2]})
         written.append(disk(folder, "objects", "versions") - before)
-    pages = [ModelFolder(folder).manifest(version)["trees"] for version in (3, 7)]
-    assert all(pages[0][tree] == pages[1][tree] for tree in trees)
+    manifests = [ModelFolder(folder).manifest(version)["trees"] for version in (3, 7)]
+    assert all(manifests[0][tree] == manifests[1][tree] for tree in trees)
     assert max(written) < 1.3 * min(written), "a version more costs as much as the one before"
 
 

@@ -12,7 +12,7 @@ answers               configuration, class names and calibration: all that turns
 import math
 import warnings
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -70,10 +70,12 @@ def encode(parts: ModelParts, arrays: BlockArrays) -> dict[str, TreeName]:
 def decode(trees: Mapping[str, TreeName], arrays: BlockArrays, *, device: str) -> ModelParts:
     """The reverse; raises :class:`Damaged` or :class:`InputError` before anything wrong is used."""
     answers = read_tree(arrays.objects, trees.get("answers"))
+    names = decode_names(answers.values)
+    need(named_twice(names) == answers.value("united"), "two of its classes have one name")
     configuration = decode_configuration(answers.values)
     graph = decode_graph(trees, arrays)
     learner = decode_learner(trees, arrays, configuration, device)
-    ledger = decode_ledger(trees, arrays, decode_names(answers.values))
+    ledger = decode_ledger(trees, arrays, names)
     refuse_misfits(graph, learner, ledger)
     return ModelParts(configuration, graph, learner, ledger, decode_calibration(answers.values))
 
@@ -115,7 +117,7 @@ def _answers(parts: ModelParts) -> dict[str, Any]:
         "max_loss": configuration.max_loss,
         "standardise": configuration.standardise,
         "classes": list(ledger.names),
-        "united": named_twice(ledger.names),
+        "united": named_twice(ledger),
         "many": ledger.session_zero_columns,
         "calibration": parts.calibration.as_json(),
     }
@@ -149,12 +151,11 @@ def decode_configuration(values: dict[str, Any]) -> Configuration:
 
 def decode_names(values: dict[str, Any]) -> Ledger:
     """The catalogue of classes: a ledger without its labelled nodes."""
-    names, united = values.get("classes"), values.get("united")
+    names = values.get("classes")
     if not isinstance(names, list) or not all(name is None or isinstance(name, str) for name in names):
         raise Damaged("it has no list of classes")
     need(all(name is None or 0 < len(name) <= LONGEST_NAME for name in names), "a class has no name that can be")
     need(any(name is not None for name in names), "it has no class")
-    need(united == named_twice(names), "two of its classes have one name")
     many = whole_number(values.get("many"), "the number of classes of session 0", 0, len(names))
     return Ledger(
         nodes=np.zeros(0, np.int64),
@@ -165,10 +166,10 @@ def decode_names(values: dict[str, Any]) -> Ledger:
     )
 
 
-def named_twice(names: Sequence[str | None]) -> list[int]:
+def named_twice(ledger: Ledger) -> list[int]:
     """Columns that share their name with another: those of classes that were merged without learning them again."""
-    counts = Counter(names)
-    return [column for column, name in enumerate(names) if name is not None and counts[name] > 1]
+    counts = Counter(ledger.names)
+    return [column for column, name in enumerate(ledger.names) if name is not None and counts[name] > 1]
 
 
 def decode_calibration(values: dict[str, Any]) -> Calibration:

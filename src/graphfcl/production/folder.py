@@ -30,7 +30,7 @@ class ModelFolder:
         return self._versions.current()
 
     def manifest(self, version: int) -> dict[str, Any]:
-        """The verified page of a version."""
+        """The verified manifest of a version."""
         return self._versions.manifest(version)
 
     def load(self, version: int | None = None, *, device: str = "cpu") -> GraphClassifier:

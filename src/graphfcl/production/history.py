@@ -71,7 +71,8 @@ class History(Sequence[Entry]):
 
     def last_accuracy(self) -> dict[str, Any] | None:
         """The newest accuracy that was measured."""
-        return next((entry["accuracy"] for entry in reversed(self.new) if entry.get("accuracy")), self._accuracy)
+        measured = (entry["accuracy"] for entry in reversed(self.new) if (entry.get("accuracy") or {}).get("classes"))
+        return next(measured, self._accuracy)
 
     def unsaved(self) -> list[Entry]:
         """The changes since the model was loaded or saved."""

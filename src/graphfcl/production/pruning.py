@@ -1,7 +1,7 @@
 """Removing old versions: never the newest, never what a kept version needs, and killed at any moment nothing is lost.
 
-First the changes of the versions that go are written down; then their pages go, oldest first; then the objects that no
-page names any more. Whoever is killed in between leaves a folder that is whole, and the next call goes on.
+First the changes of the versions that go are written down; then their manifests go, oldest first; then the objects
+that no manifest names any more. Whoever is killed in between leaves a folder that is whole, and the next call goes on.
 """
 
 from dataclasses import dataclass
@@ -39,8 +39,8 @@ def prune(versions: Versions, keep: int, *, wait: float = 60.0) -> Pruned:
         going = [number for number in there if number <= newest - keep]
         needed = _needed(versions, kept)
         _write_down(versions, going)
-        # A page above the pointer was never acknowledged.
-        _remove_pages(versions, [*going, *(number for number in there if number > newest)])
+        # A manifest above the pointer was never acknowledged.
+        _remove_manifests(versions, [*going, *(number for number in there if number > newest)])
         return Pruned(tuple(going), tuple(kept), _remove_objects(versions, needed))
 
 
@@ -90,10 +90,10 @@ def _shortened(change: dict[str, Any]) -> dict[str, Any]:
     return {**change, "accuracy": {key: value for key, value in accuracy.items() if key != "classes"}}
 
 
-def _remove_pages(versions: Versions, going: list[int]) -> None:
+def _remove_manifests(versions: Versions, going: list[int]) -> None:
     for number in going:
         versions.manifests.path(number).unlink(missing_ok=True)
-    # The names are gone for good before an object is that a page names.
+    # The names are gone for good before an object is that a manifest names.
     flush_folder(versions.path / "versions")
 
 

@@ -31,7 +31,8 @@ LARGEST_FILE = 1 << 36  # bytes of a file of format 1
 class StoredVersion:
     """A version of a folder.
 
-    folder: of the model. manifest: its page. refuse: makes the error that names the version and what is wrong with it.
+    folder: of the model. refuse: makes the error that names the version and what is wrong with it.
+    was_united: whether its history tells of classes that were merged without learning them again.
     """
 
     def __init__(
@@ -42,11 +43,12 @@ class StoredVersion:
         cache: VersionCache,
         counter: ReadCounter,
         refuse: Callable[[str], InputError],
+        was_united: Callable[[], bool],
         device: str,
     ) -> None:
         self.manifest, self.version = manifest, int(manifest["version"])
         self._folder, self._arrays, self._refuse, self._device = folder, arrays, refuse, device
-        self._counter = counter
+        self._counter, self._was_united = counter, was_united
         self._lock = threading.RLock()
         self._read: dict[str, Any] = {}
         configuration, calibration, self._names = self._checked(self._answers)
@@ -105,12 +107,15 @@ class StoredVersion:
         return self.manifest["values"] if self.manifest["format"] == 1 else self._tree("answers").values
 
     def _answers(self) -> tuple[Configuration, Calibration, Ledger]:
-        values = self._values
-        if self.manifest["format"] == 1:  # it did not say which classes had been united
-            values = {**values, "united": codec.named_twice(values.get("classes") or ())}
-        found = codec.decode_configuration(values), codec.decode_calibration(values), codec.decode_names(values)
-        need(self.manifest["values"].get("method") == found[0].method, "its page names another method")
-        return found
+        values, names = self._values, codec.decode_names(self._values)
+        twice = codec.named_twice(names)
+        if self.manifest["format"] == 1:  # it did not say which classes had been united, but its history does
+            need(not twice or self._was_united(), "two of its classes have one name")
+        else:
+            need(twice == values.get("united"), "two of its classes have one name")
+        configuration = codec.decode_configuration(values)
+        need(self.manifest["values"].get("method") == configuration.method, "its manifest names another method")
+        return configuration, codec.decode_calibration(values), names
 
     def _graph(self) -> GrowingGraph:
         if self.manifest["format"] == 1:
@@ -162,5 +167,5 @@ class StoredVersion:
 
 def format_1_path(folder: Path, manifest: Manifest, name: str) -> Path:
     """A file of a version of format 1."""
-    need(name in manifest["files"], f"its page does not name the file {name!r}")
+    need(name in manifest["files"], f"its manifest does not name the file {name!r}")
     return folder / "objects" / f"{manifest['files'][name]}.{format_1.FILES[name]}"

@@ -113,15 +113,21 @@ class CacheThread:
 
     def __init__(self) -> None:
         self._thread: threading.Thread | None = None
+        self._lock = threading.Lock()  # several threads may ask one model
 
     def start(self, cache: VersionCache, key: str, ids: np.ndarray, table: np.ndarray, scores: np.ndarray) -> None:
         """Begin; Python waits for it before it ends."""
-        self.wait()
-        self._thread = threading.Thread(target=cache.write, args=(key, ids, table, scores), name="graphfcl-cache")
-        self._thread.start()
+        with self._lock:
+            self._join()
+            self._thread = threading.Thread(target=cache.write, args=(key, ids, table, scores), name="graphfcl-cache")
+            self._thread.start()
 
     def wait(self) -> None:
         """Until it is done."""
+        with self._lock:
+            self._join()
+
+    def _join(self) -> None:
         if self._thread is not None:
             self._thread.join()
             self._thread = None

@@ -2,15 +2,15 @@
 
 ::
 
-    current                    {"version": 7, "sha256": that of its page}
-    versions/000007.json       the page of version 7: names of its trees, its changes, its checksum
+    current                    {"version": 7, "sha256": that of its manifest}
+    versions/000007.json       the manifest of version 7: names of its trees, its changes, its checksum
     versions/pruned.json       the changes of versions that were pruned
     objects/<sha256>           trees and blocks of arrays; a version shares those that did not change
     cache/                     embeddings and scores of the newest version: may be deleted at any time
     lock                       held by the one process that writes
 
-A version's objects are written aside, flushed and renamed; then its page; then the pointer. Whoever reads follows the
-pointer and finds whole versions only. Nothing that the pointer ever showed is changed; only ``prune`` removes it.
+A version's objects are written aside, flushed and renamed; then its manifest; then the pointer. Whoever reads follows
+the pointer and finds whole versions only. Nothing that the pointer ever showed is changed; only ``prune`` removes it.
 """
 
 from collections.abc import Iterator
@@ -63,7 +63,7 @@ class Versions:
         return self._newest()[0]
 
     def _newest(self) -> tuple[int, Manifest | None]:
-        """The newest version, and its page if that is whole."""
+        """The newest version, and its manifest if that is whole."""
         self.refuse_lost_pointer()
         if not self.exists():
             raise InputError(f"the model {self.path} does not exist: check the path.")
@@ -80,7 +80,7 @@ class Versions:
         return version, manifest
 
     def manifest(self, version: int) -> Manifest:
-        """The verified page of a version."""
+        """The verified manifest of a version."""
         path = self.manifests.path(version)
         if not path.exists():
             self._refuse_missing(version)
@@ -94,8 +94,19 @@ class Versions:
         number, manifest = self._newest() if version is None else (version, None)
         manifest = manifest or self.manifest(number)
         return StoredVersion(
-            self.path, manifest, self.arrays, self.cache, self.counter, lambda why: self.damaged(number, why), device
+            self.path,
+            manifest,
+            self.arrays,
+            self.cache,
+            self.counter,
+            refuse=lambda why: self.damaged(number, why),
+            was_united=lambda: self._was_united(number),
+            device=device,
         )
+
+    def _was_united(self, upto: int) -> bool:
+        merges = [entry for entry in self.history(upto) if entry["what"] == "merge"]
+        return any(entry.get("exact") is False for entry in merges)
 
     def history(self, upto: int | None = None) -> list[Entry]:
         """Every change, oldest first, with the version that holds it."""
@@ -125,7 +136,7 @@ class Versions:
             return History.stored(lambda: entries, len(entries), found.last_accuracy())
         past = manifest["past"]
         return History.stored(
-            lambda: self.history(number), past["changes"] + len(manifest["changes"]), past["accuracy"]
+            lambda: self.history(number), past["changes"] + len(manifest["changes"]), past.get("accuracy")
         )
 
     # Damage
@@ -178,7 +189,7 @@ class Versions:
         raise InputError(f"{self.path} has no version {version}: {listed}.")
 
     def _newest_whole(self, below: int | None = None) -> int:
-        """The newest version whose page and objects are all whole; 0 if there is none."""
+        """The newest version whose manifest and objects are all whole; 0 if there is none."""
         check = Wholeness(self.path, self.manifests, self.objects)
         numbers = [number for number in reversed(self.manifests.numbers()) if below is None or number < below]
         return next((number for number in numbers if check.is_whole(number)), 0)
@@ -246,12 +257,12 @@ class Versions:
         )
 
     def _publish(self, said: Manifest) -> Manifest:
-        """Write the page of a version whose objects are there, then move the pointer."""
+        """Write the manifest of a version whose objects are there, then move the pointer."""
         self.lock.check()
-        page = self.manifests.write({"format": FORMAT, "graphfcl": __version__, "written": now(), **said})
+        manifest = self.manifests.write({"format": FORMAT, "graphfcl": __version__, "written": now(), **said})
         self.lock.check()
-        self.manifests.point(page)
-        return page
+        self.manifests.point(manifest)
+        return manifest
 
     def rollback(self, version: int, *, wait: float = 60.0) -> int:
         """Write a new version equal to an old one; returns its number. Works also if newer versions are damaged."""

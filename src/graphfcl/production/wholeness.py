@@ -22,7 +22,7 @@ class Wholeness:
         self._seen: dict[str, bool] = {}
 
     def is_whole(self, version: int) -> bool:
-        """Whether page, trees and blocks of a version are what their checksums say."""
+        """Whether manifest, trees and blocks of a version are what their checksums say."""
         try:
             manifest = self._manifests.read(version)
             if manifest["format"] == 1:
@@ -42,7 +42,7 @@ class Wholeness:
         """Name and size of every block."""
         found = set()
         for name in TREES:
-            need(name in manifest["trees"], f"its page does not name {name!r}")
+            need(name in manifest["trees"], f"its manifest does not name {name!r}")
             for index in read_tree(self._objects, manifest["trees"][name]).arrays.values():
                 dtype, _, blocks = checked(index)
                 found |= {(block, items * dtype.itemsize) for block, items in blocks}

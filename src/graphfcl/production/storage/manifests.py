@@ -1,4 +1,4 @@
-"""The pointer to the newest version, and one page for each version that says what it consists of."""
+"""The pointer to the newest version, and one manifest for each version that says what it consists of."""
 
 import json
 import math
@@ -13,7 +13,7 @@ from graphfcl.production.storage.objects import NAME, ReadCounter, read_file
 from graphfcl.production.storage.strict_json import read_json, whole_number
 
 FORMAT = 2
-LARGEST = 1 << 28  # bytes of a page
+LARGEST = 1 << 28  # bytes of a manifest
 PAGE = re.compile(r"[0-9]{6,15}\.json")
 PRUNED = "pruned.json"
 
@@ -25,7 +25,7 @@ class Newer(InputError):
 
 
 class Manifests:
-    """The pages of one folder. Everything that is wrong with one is said as :class:`Damaged`."""
+    """The manifests of one folder. Everything that is wrong with one is said as :class:`Damaged`."""
 
     def __init__(self, folder: Path, counter: ReadCounter) -> None:
         self.folder, self._counter = folder, counter
@@ -34,12 +34,12 @@ class Manifests:
         return self.folder / "versions" / f"{version:06d}.json"
 
     def numbers(self) -> list[int]:
-        """Of all pages there are, whole or not, ascending."""
+        """Of all manifests there are, whole or not, ascending."""
         names = [path.name for path in (self.folder / "versions").glob("*.json") if PAGE.fullmatch(path.name)]
         return sorted(int(name.removesuffix(".json")) for name in names if self.path(int(name[:-5])).name == name)
 
     def read(self, version: int) -> Manifest:
-        """The page of a version, verified."""
+        """The manifest of a version, verified."""
         found = self._read(self.path(version))
         claimed, number = found.pop("sha256", None), found.get("format")
         if type(number) is int and number > FORMAT:
@@ -50,22 +50,22 @@ class Manifests:
             )
         need(type(number) is int and number > 0, "has no format that can be")
         need(claimed == sha256_of(canonical_json(found)), "has another checksum than it says")
-        need(found.get("version") == version, "is the page of another version")
+        need(found.get("version") == version, "is the manifest of another version")
         _check(found)
         return {**found, "sha256": claimed}
 
     def write(self, manifest: Manifest) -> Manifest:
-        """Write a page; as it will be read."""
-        plain = json.loads(canonical_json(manifest))
+        """Write a manifest; as it will be read."""
         # Through JSON once, so that the checksum is that of what will be read.
-        page = {**plain, "sha256": sha256_of(canonical_json(plain))}
-        write_bytes(self.path(page["version"]), canonical_json(page))
-        return page
+        plain = json.loads(canonical_json(manifest))
+        sealed = {**plain, "sha256": sha256_of(canonical_json(plain))}
+        write_bytes(self.path(sealed["version"]), canonical_json(sealed))
+        return sealed
 
     # The pointer
 
     def pointer(self) -> tuple[int, str]:
-        """The newest version, and the checksum of its page."""
+        """The newest version, and the checksum of its manifest."""
         found = self._read(self.folder / "current")
         return whole_number(found.get("version"), "its version", 1, 10**15 - 1), str(found.get("sha256"))
 
@@ -93,33 +93,34 @@ class Manifests:
     def write_pruned(self, upto: int, entries: list[dict[str, Any]]) -> None:
         """Note what is about to go."""
         found = json.loads(canonical_json({"format": FORMAT, "upto": upto, "entries": entries}))
-        page = {**found, "sha256": sha256_of(canonical_json(found))}
-        write_bytes(self.folder / "versions" / PRUNED, canonical_json(page))
+        content = canonical_json({**found, "sha256": sha256_of(canonical_json(found))})
+        write_bytes(self.folder / "versions" / PRUNED, content)
 
     def _read(self, path: Path) -> dict[str, Any]:
         found = read_json(read_file(path, LARGEST, self._counter))
-        need(isinstance(found, dict), "is no page")
+        need(isinstance(found, dict), "is no manifest")
         return found
 
 
-def _check(page: Manifest) -> None:
+def _check(manifest: Manifest) -> None:
     """All that the code behind it relies on."""
-    parent = page.get("parent")
+    parent = manifest.get("parent")
     need(parent is None or type(parent) is int, "has no parent that can be")
-    need(isinstance(page.get("values"), dict), "lacks its values")
-    _check_entries(page.get("changes"))
-    if page["format"] == 1:
-        need(isinstance(page["values"].get("learner"), dict), "lacks its learner")
-        files = page.get("files")
+    need(isinstance(manifest.get("values"), dict), "lacks its values")
+    _check_entries(manifest.get("changes"))
+    if manifest["format"] == 1:
+        need(isinstance(manifest["values"].get("learner"), dict), "lacks its learner")
+        files = manifest.get("files")
         if not isinstance(files, dict) or not all(isinstance(f, str) and NAME.fullmatch(f) for f in files.values()):
             raise Damaged("lacks its files")
     else:
-        need(isinstance(page.get("trees"), dict), "lacks its files")
-        past = page.get("past")
+        need(isinstance(manifest.get("trees"), dict), "lacks its files")
+        past = manifest.get("past")
         if not isinstance(past, dict):
             raise Damaged("lacks its past")
         whole_number(past.get("changes"), "the number of changes before it")
         _check_accuracy(past.get("accuracy"))
+        need(past.get("accuracy") is None or "classes" in past["accuracy"], "lacks the accuracy of its classes")
 
 
 def _check_entries(entries: Any) -> None:
