@@ -5,10 +5,12 @@ million nodes, or of N; or on the graph that is named. Training is cut short: wh
 """
 
 import argparse
+import os
 import shutil
 import tempfile
 import time
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -44,6 +46,7 @@ def measure(name: str, method: str, folder: Path, versions: int) -> None:
     model.save(folder)
     saved = time.perf_counter() - start
     model.wait()
+    alone = shutil.copytree(folder, folder.parent / "alone", copy_function=os.link)  # as it is with one version
     first = size_of(folder, "objects", "versions")
     cached = size_of(folder, "cache")
     print(f"  the first version {first / 1e6:,.1f} MB in {saved:.1f} s, the cache {cached / 1e6:,.1f} MB")
@@ -51,10 +54,9 @@ def measure(name: str, method: str, folder: Path, versions: int) -> None:
     asked = ask(folder, node)
     share = 100 * asked.bytes_read() / size_of(folder)
     report("answering for one node: bytes read / bytes on disk", share, "%", "< 1", share < 1)
-    once = best_seconds(lambda: ask(folder, node), 5)
-    print(f"  {asked.bytes_read():,} bytes, {1000 * once:.1f} ms")
+    print(f"  {asked.bytes_read():,} bytes, {1000 * best_seconds(lambda: ask(folder, node), 5):.1f} ms")
     changes(model, folder, first, graph.node_ids[graph.labels == graph.class_number(hidden[0])])
-    many_versions(folder, node, versions, once)
+    many_versions(folder, alone, node, versions)
 
 
 def changes(model: GraphClassifier, folder: Path, first: int, members: np.ndarray) -> None:
@@ -91,8 +93,8 @@ def changes(model: GraphClassifier, folder: Path, first: int, members: np.ndarra
     print(f"  {wrote:,} bytes")
 
 
-def many_versions(folder: Path, node: object, versions: int, once: float) -> None:
-    """Renames, which change next to nothing else, until there are so many versions."""
+def many_versions(folder: Path, alone: Path, node: object, versions: int) -> None:
+    """Renames, which change next to nothing else, until there are so many versions. alone: the folder of the first."""
     model = ModelFolder(folder).load()
     old = model.classes_[0]
     while model.version is not None and model.version < versions:
@@ -100,7 +102,9 @@ def many_versions(folder: Path, node: object, versions: int, once: float) -> Non
         model.rename(old, new).save(folder)
         old = new
     model.wait()
-    many = best_seconds(lambda: ask(folder, node), 5)
+    # In turns, so that whatever else the machine does meets both.
+    pairs = [[best_seconds(partial(ask, place, node), 1) for place in (alone, folder)] for _ in range(10)]
+    once, many = np.array(pairs).min(axis=0)
     title = f"open and ask for one node: {versions:,} versions / 1"
     report(title, many / once, "x", "<= 1.5", many <= 1.5 * once)
     before, start = size_of(folder, "objects", "versions"), time.perf_counter()
