@@ -1,4 +1,7 @@
-"""``python -m benchmarks [NAME …]``: run the benchmarks and print a line for each figure."""
+"""``python -m benchmarks [NAME …]``: run the benchmarks and print a line for each figure.
+
+Options that follow a single name are its own.
+"""
 
 import importlib
 import sys
@@ -15,15 +18,21 @@ BENCHMARKS = (
     "production",
     "answers",
     "live_model",
+    "model_folder",
 )
 
 
-def main(names: list[str]) -> None:
+def main(arguments: list[str]) -> None:
+    first = next((place for place, word in enumerate(arguments) if word.startswith("--")), len(arguments))
+    names, options = arguments[:first], arguments[first:]
+    if options and len(names) != 1:
+        sys.exit("options belong to one benchmark: name it first.")
     unknown = sorted(set(names) - set(BENCHMARKS))
     if unknown:
         sys.exit(f"there is no benchmark {unknown[0]!r}; there are {', '.join(BENCHMARKS)}.")
     for name in names or BENCHMARKS:
-        importlib.import_module(f"benchmarks.{name}").main()
+        run = importlib.import_module(f"benchmarks.{name}").main
+        run(options) if options else run()
 
 
 main(sys.argv[1:])

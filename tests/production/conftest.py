@@ -27,6 +27,7 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Path:
     model.save(folder)
     model.learn({"eight": members("class-08")[:5]}).save(folder)
     model.add_edges(members("class-08")[:3], members("class-08")[3:6]).save(folder)
+    model.wait()
     return folder
 
 

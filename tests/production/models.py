@@ -12,6 +12,9 @@ from graphfcl.datasets import load_dataset
 from graphfcl.graph import Graph
 from graphfcl.production import GraphClassifier
 from graphfcl.production.codec import decode, encode
+from graphfcl.production.history import History
+from graphfcl.production.storage.block_arrays import BlockArrays
+from graphfcl.production.storage.objects import MemoryObjects
 from tests.methods.test_checks import QUICK
 
 NAME = "synthetic:nodes=500,edges=1500,classes=10,features=200,signal=1.0,skew=0.5"
@@ -50,9 +53,10 @@ def same_answers(first: GraphClassifier, second: GraphClassifier, tolerance: flo
 
 def copy_of(model: GraphClassifier) -> GraphClassifier:
     """An equal model, by way of files."""
-    copy = GraphClassifier.from_parts(decode(*encode(model.parts()), device="cpu"))
+    arrays = BlockArrays(MemoryObjects())
+    copy = GraphClassifier.from_parts(decode(encode(model.parts(), arrays), arrays, device="cpu"))
     assert copy._state is not None
-    copy._hold(replace(copy._state, history=tuple(model.history)))
+    copy._hold(replace(copy._state, history=History(model.history)))
     return copy
 
 
@@ -62,8 +66,15 @@ def with_parts(
     """A model with other parts, as a folder of another time might hold them."""
     found = GraphClassifier.from_parts(replace(model.parts(), **parts))
     assert found._state is not None
-    found._hold(replace(found._state, history=tuple(model.history if history is None else history)))
+    found._hold(replace(found._state, history=History(model.history if history is None else history)))
     return found
+
+
+def cached(model: GraphClassifier) -> bool:
+    """Whether a model that was loaded found the cache of its folder."""
+    assert model._state is not None
+    stored = model._state.asked.stored
+    return stored is not None and stored.cache is not None
 
 
 def everything(folder: Path) -> dict[str, bytes]:

@@ -1,38 +1,49 @@
 """The files of a model: what stands in which, and parts that do not fit together are refused."""
 
+import json
 from pathlib import Path
 
 import pytest
-from safetensors.torch import load
 
 from graphfcl.errors import InputError
+from graphfcl.files import canonical_json
 from graphfcl.production import GraphClassifier
-from graphfcl.production.codec import Damaged, decode, encode
+from graphfcl.production.codec import decode, encode
+from graphfcl.production.storage.block_arrays import BlockArrays
+from graphfcl.production.storage.damage import Damaged
+from graphfcl.production.storage.objects import MemoryObjects
+from graphfcl.production.storage.tensors import read_tensors
+from graphfcl.production.storage.trees import read_tree
 from tests.production.models import fitted, same_answers
 
 
 def test_tensors_of_another_shape_are_refused(folder: Path) -> None:
-    files, values = encode(GraphClassifier.load(folder).parts())
+    objects = MemoryObjects()
+    trees = encode(GraphClassifier.load(folder).parts(), BlockArrays(objects))
+    knowledge = json.loads(objects.content[trees["knowledge"][0]])
+    knowledge["values"]["learner"]["sizes"]["features"] = 9
+    content = canonical_json(knowledge)
     with pytest.raises((Damaged, InputError)):
-        decode(
-            files,
-            {**values, "learner": {**values["learner"], "sizes": {**values["learner"]["sizes"], "features": 9}}},
-            device="cpu",
-        )
+        decode({**trees, "knowledge": [objects.put(content), len(content)]}, BlockArrays(objects), device="cpu")
     with pytest.raises(Damaged):
-        decode({**files, "nodes": files["edges"]}, values, device="cpu")
+        decode({**trees, "nodes": trees["edges"]}, BlockArrays(objects), device="cpu")
 
 
 @pytest.mark.parametrize("name", ["anchor", "proto-gcn"])
-def test_lasting_tensors_have_a_file_of_their_own(name: str) -> None:
-    parts = fitted(name).parts()
-    files, _ = encode(parts)
-    lasting, others = load(files["network"]), load(files["knowledge"])
+def test_lasting_tensors_have_a_tree_of_their_own(name: str) -> None:
+    parts, arrays = fitted(name).parts(), BlockArrays(MemoryObjects())
+
+    def tensors() -> tuple[set[str], set[str]]:
+        lasting, others = (read_tree(arrays.objects, trees[each]) for each in ("network", "knowledge"))
+        return set(read_tensors(arrays, lasting)), set(read_tensors(arrays, others))
+
+    trees = encode(parts, arrays)
+    lasting, others = tensors()
     assert lasting
     assert all(key.startswith(parts.learner.lasting_tensors) for key in lasting)
     assert not any(key.startswith(parts.learner.lasting_tensors) for key in others)
-    assert {*lasting, *others} == set(parts.learner.state().tensors)
+    assert lasting | others == set(parts.learner.state().tensors)
     parts.learner.lasting_tensors = ()  # type: ignore[misc]
-    files, values = encode(parts)
-    assert not load(files["network"])
-    same_answers(GraphClassifier.from_parts(decode(files, values, device="cpu")), GraphClassifier.from_parts(parts))
+    trees = encode(parts, arrays)
+    assert not tensors()[0]
+    same_answers(GraphClassifier.from_parts(decode(trees, arrays, device="cpu")), GraphClassifier.from_parts(parts))

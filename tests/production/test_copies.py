@@ -135,7 +135,8 @@ def test_the_state_travels_as_bytes_of_its_files(model: GraphClassifier) -> None
     """What a process hands to another holds no object that could run anything but the class of the model's learner."""
     sent = model.__getstate__()
     assert sent["learner"] is registry.find_method("proto-gcn").learner
-    assert all(isinstance(content, bytes) for content in sent["state"].files.values())
-    assert {type(sent["state"].values), type(sent["state"].history)} == {str}
+    assert all(isinstance(content, bytes) for content in sent["state"].objects.values())
+    assert all(isinstance(content, bytes) for content in sent["state"].answers)
+    assert {type(sent["state"].trees), type(sent["state"].history)} == {str}
     plain = (str, int, float, bool, type(None))
     assert all(isinstance(value, (*plain, dict)) for value in sent["plain"].values())

@@ -7,8 +7,11 @@ from typing import Any
 import pytest
 
 from graphfcl.errors import InputError
+from graphfcl.files import file_lock
 from graphfcl.production import GraphClassifier, ModelFolder
-from tests.production.models import members
+from tests.cli.command import assert_one_sentence, graphfcl_inside
+from tests.production.models import NAME, everything, fitted, members, same_answers, with_parts
+from tests.production.test_versions import recorded
 
 
 def test_a_model_is_not_saved_over_what_it_does_not_know(folder: Path) -> None:
@@ -50,3 +53,109 @@ def test_a_writer_that_waits_too_long_is_refused(folder: Path) -> None:
     busy = ModelFolder(folder)
     with busy.writing(), pytest.raises(InputError, match="changed by another process"), busy.editing(wait=0.1):
         pass
+
+
+def test_a_removed_lock_file_lets_nobody_in(folder: Path) -> None:
+    first, second = ModelFolder(folder), ModelFolder(folder)
+    with first.editing() as model:
+        (folder / "lock").unlink()
+        with pytest.raises(InputError, match="changed by another process"), second.editing(wait=0.1):
+            raise AssertionError("two writers at once")
+        (folder / "lock").touch()
+        with pytest.raises(InputError, match="changed by another process"), second.editing(wait=0.1):
+            raise AssertionError("two writers at once")
+        model.rename("eight", "acht")
+    model.wait()
+    assert GraphClassifier.load(folder).classes_[-1] == "acht"
+
+
+@pytest.fixture
+def only_first(folder: Path) -> Path:
+    """A folder with one whole version, to which nothing points."""
+    ModelFolder(folder).rollback(1)
+    for number in (1, 2, 3):
+        (folder / "versions" / f"00000{number}.json").unlink()
+    new = folder.parent / "first"
+    model = with_parts(GraphClassifier.load(folder), [])
+    model.save(new)
+    model.wait()
+    (new / "current").unlink()
+    return new
+
+
+def test_a_lost_pointer_with_only_version_1_is_mended_and_never_written_over(only_first: Path) -> None:
+    before = everything(only_first)
+    model = GraphClassifier.load(only_first, version=1)
+    unlike = fitted("proto-gcn")
+    sentence = r"is missing: `graphfcl rollback .* 1` goes on from the last version that is whole"
+    for attempt in (
+        lambda: GraphClassifier.load(only_first),
+        lambda: unlike.save(only_first),
+        lambda: ModelFolder(only_first).check_free(),
+        lambda: ModelFolder(only_first).editing().__enter__(),
+        lambda: ModelFolder(only_first).creating().__enter__(),
+        lambda: ModelFolder(only_first).prune(1),
+    ):
+        with pytest.raises(InputError, match=sentence):
+            attempt()
+    done = graphfcl_inside("fit", "--graph", NAME, "--model", only_first)
+    assert_one_sentence(done, "rollback", " 1`")
+    assert everything(only_first) == before
+    assert ModelFolder(only_first).rollback(1) == 2
+    same_answers(GraphClassifier.load(only_first), model, 1e-6)
+
+
+def test_versions_that_are_all_damaged_are_not_written_over_either(only_first: Path) -> None:
+    manifest = only_first / "versions" / "000001.json"
+    manifest.write_bytes(manifest.read_bytes()[:-5])
+    before = everything(only_first)
+    done = graphfcl_inside("fit", "--graph", NAME, "--model", only_first)
+    assert_one_sentence(done, "none of them is whole", "choose another folder")
+    assert everything(only_first) == before
+
+
+def _claim(folder: str, ready: Any, done: Any) -> None:
+    with ModelFolder(folder).creating():
+        ready.set()
+        done.wait(30)
+
+
+def test_a_second_fit_is_refused_at_its_start(tmp_path: Path) -> None:
+    context = multiprocessing.get_context("fork")
+    ready, done = context.Event(), context.Event()
+    first = context.Process(target=_claim, args=(str(tmp_path / "new"), ready, done))
+    first.start()
+    assert ready.wait(30)
+    found = graphfcl_inside("fit", "--graph", "no-such-graph", "--model", tmp_path / "new")
+    assert_one_sentence(found, "is being made by another process")  # before it looks at the graph
+    first.kill()
+    first.join()
+    with ModelFolder(tmp_path / "new").creating() as keep:
+        assert keep(fitted("proto-gcn")) == 1
+    with pytest.raises(InputError, match="holds a model already"), ModelFolder(tmp_path / "new").creating():
+        pass
+
+
+def test_every_new_parent_of_a_folder_is_flushed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = recorded(monkeypatch)
+    with ModelFolder(tmp_path / "a" / "b" / "c").creating():
+        pass
+    flushed = [place for kind, place in calls if kind == "fsync"]
+    for parent in (tmp_path, tmp_path / "a", tmp_path / "a" / "b", tmp_path / "a" / "b" / "c"):
+        assert str(parent) in flushed
+
+
+def test_a_writer_leaves_what_a_reader_is_writing(folder: Path) -> None:
+    half = folder / "cache" / ".newest.cache.1.tmp"
+    with file_lock(folder / "cache" / "lock", wait=0) as ours:  # as a reader does that writes the cache
+        assert ours
+        half.write_bytes(b"half")
+        with ModelFolder(folder).editing() as model:
+            model.learn({"nine": members("class-09")[:5]})
+        model.wait()
+        assert half.exists()
+        assert GraphClassifier.load(folder).version == 4
+    reader = GraphClassifier.load(folder)
+    reader.predict()
+    reader.wait()
+    assert not half.exists(), "who writes the cache next removes it"

@@ -14,6 +14,7 @@ import pytest
 
 from graphfcl.errors import InputError
 from graphfcl.production import GraphClassifier, ModelFolder
+from graphfcl.production.storage.objects import unpacked
 from tests.production.models import everything, members, same_answers
 
 
@@ -22,10 +23,11 @@ def test_versions_are_numbered_and_share_what_did_not_change(folder: Path) -> No
     manifests = [model.manifest(number) for number in (1, 2, 3)]
     assert model.current() == 3
     assert [manifest["parent"] for manifest in manifests] == [None, 1, 2]
-    assert len({manifest["files"]["network"] for manifest in manifests}) == 1
-    assert manifests[0]["files"]["edges"] == manifests[1]["files"]["edges"] != manifests[2]["files"]["edges"]
-    assert manifests[1]["files"]["features"] == manifests[2]["files"]["features"]
-    assert manifests[0]["files"]["ledger"] != manifests[1]["files"]["ledger"]
+    trees = [manifest["trees"] for manifest in manifests]
+    assert trees[0]["network"] == trees[1]["network"] == trees[2]["network"]
+    assert trees[0]["edges"] == trees[1]["edges"] != trees[2]["edges"]
+    assert trees[1]["features"] == trees[2]["features"]
+    assert trees[0]["ledger"] != trees[1]["ledger"]
     entries = model.history()
     assert [(entry["version"], entry["what"]) for entry in entries] == [(1, "fit"), (2, "learn"), (3, "grow")]
     assert entries[1]["supports"] == {"eight": members("class-08")[:5]}
@@ -40,27 +42,46 @@ def test_rollback_is_a_new_version_equal_to_the_old(folder: Path) -> None:
     assert [entry["what"] for entry in model.history] == ["fit", "learn", "grow", "rollback"]
     after = everything(folder)
     changed = {name for name in before if before[name] != after[name]}
-    assert changed <= {"current", "cache/newest.safetensors"}
+    assert changed <= {"current", "cache/newest.cache"}
     model.learn({"nine": members("class-09")[:5]})
     assert model.save(folder) == 5
     with pytest.raises(InputError, match="no version 9"):
         ModelFolder(folder).rollback(9)
 
 
-@pytest.mark.parametrize(
-    "name", ["nodes", "edges", "features", "network", "knowledge", "ledger", "manifest", "current"]
-)
+def read(folder: Path, version: int | None = None) -> GraphClassifier:
+    """A version of which every part has been read."""
+    model = GraphClassifier.load(folder, version=version)
+    model.parts().read()
+    return model
+
+
+def object_of(folder: Path, tree: str, block: bool) -> Path:
+    """A tree of version 3, or its first block."""
+    manifest = json.loads((folder / "versions" / "000003.json").read_bytes())
+    name, size = manifest["trees"][tree]
+    if not block:
+        return folder / "objects" / name
+    found = json.loads(unpacked((folder / "objects" / name).read_bytes(), size) or b"")
+    return folder / "objects" / next(index["blocks"][0][0] for index in found["arrays"].values() if index["blocks"])
+
+
+TREE_NAMES = ("nodes", "edges", "features", "network", "knowledge", "ledger")
+PLACES = [*((name, True) for name in TREE_NAMES), *((name, False) for name in (*TREE_NAMES, "answers"))]
+
+
+@pytest.mark.parametrize(("name", "block"), [*PLACES, ("manifest", False), ("current", False)])
 @pytest.mark.parametrize("how", ["flipped", "truncated", "missing", "empty"])
-def test_damage_is_said_in_a_sentence_and_the_last_good_version_loads(folder: Path, name: str, how: str) -> None:
+def test_damage_is_said_in_a_sentence_and_the_last_good_version_loads(
+    folder: Path, name: str, block: bool, how: str
+) -> None:
     model = ModelFolder(folder)
     if name == "current":
         path = folder / "current"
     elif name == "manifest":
         path = folder / "versions" / "000003.json"
-    else:  # a file of its own for version 3
-        manifest = json.loads((folder / "versions" / "000003.json").read_bytes())
-        digest = manifest["files"][name]
-        path = next((folder / "objects").glob(f"{digest}.*"))
+    else:
+        path = object_of(folder, name, block)
     content = path.read_bytes()
     if how == "missing":
         path.unlink()
@@ -72,18 +93,20 @@ def test_damage_is_said_in_a_sentence_and_the_last_good_version_loads(folder: Pa
     if name == "current" and how == "flipped":
         path.write_bytes(content.replace(b'"version":3', b'"version":2'))
     with pytest.raises(InputError) as caught:
-        GraphClassifier.load(folder)
+        read(folder)
     assert "\n" not in str(caught.value)
+    with pytest.raises(InputError), model.editing():
+        raise AssertionError("a damaged version must not be changed")
     if name == "current":
-        same_answers(GraphClassifier.load(folder, version=3), GraphClassifier.load(folder, version=3))
+        same_answers(read(folder, 3), read(folder, 3))
         assert model.rollback(3) == 4
-        assert GraphClassifier.load(folder).version == 4
+        assert read(folder).version == 4
     elif name not in ("features", "network", "nodes"):  # which all versions share
         number = re.search(r"rollback --model \S+ (\d)", str(caught.value))
         assert number is not None
-        good = GraphClassifier.load(folder, version=int(number[1]))
+        good = read(folder, int(number[1]))
         assert model.rollback(int(number[1])) == 4
-        same_answers(GraphClassifier.load(folder), good, 1e-6)
+        same_answers(read(folder), good, 1e-6)
 
 
 def test_a_newer_format_is_refused_and_left_alone(folder: Path) -> None:
@@ -135,13 +158,20 @@ class _Wrapped:
         return getattr(self.file, name)
 
 
-@pytest.mark.parametrize("room", [0, 3000, 12000, 30000])
-def test_a_full_disk_damages_nothing(folder: Path, room: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("share", [0, 0.1, 0.4, 0.7, 0.99])
+def test_a_full_disk_damages_nothing(
+    folder: Path, tmp_path: Path, share: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
     before = everything(folder)
     model = GraphClassifier.load(folder)
     model.learn({"nine": members("class-09")[:5]})
     with monkeypatch.context() as patch:
-        _FullDisk(room, patch)
+        wide = _FullDisk(1 << 30, patch)
+        with ModelFolder(shutil.copytree(folder, tmp_path / "twin")).editing(write_cache=False) as twin:
+            twin.learn({"nine": members("class-09")[:5]})
+        needed = (1 << 30) - wide.room
+    with monkeypatch.context() as patch:
+        _FullDisk(int(share * needed), patch)
         with pytest.raises(InputError, match="No space left"):
             model.save(folder)
     after = everything(folder)
@@ -191,6 +221,7 @@ def test_everything_is_flushed_before_what_refers_to_it(folder: Path, monkeypatc
     with ModelFolder(folder).editing() as model:
         model.learn({"nine": members("class-09")[:5]})
         model.add_edges(members("class-09")[:2], members("class-09")[2:4])
+    model.wait()
     renames = [place for place, (kind, _) in enumerate(calls) if kind == "rename"]
     targets = [Path(calls[place][1].split(" -> ")[1]) for place in renames]
     for place, target in zip(renames, targets, strict=True):
@@ -226,6 +257,7 @@ def test_what_a_killed_writer_left_is_swept_and_its_number_used(folder: Path) ->
     assert GraphClassifier.load(folder).version == 3
     with ModelFolder(folder).editing() as model:
         model.learn({"nine": members("class-09")[:5]})
+    model.wait()
     assert GraphClassifier.load(folder).version == 4
     assert not list(folder.rglob("*.tmp"))
 
@@ -249,10 +281,31 @@ def test_versions_without_a_pointer_are_not_written_over(folder: Path) -> None:
     assert ModelFolder(folder).rollback(3) == 4
 
 
-def test_a_format_of_the_past_stays_readable() -> None:
+FORMAT_1 = Path(__file__).parent / "format_1"
+
+
+def test_a_format_of_the_past_stays_readable_and_is_upgraded_by_the_first_write(tmp_path: Path) -> None:
     """A folder that format 1 wrote, kept in the repository."""
-    folder = Path(__file__).parent / "format_1"
+    folder = Path(shutil.copytree(FORMAT_1, tmp_path / "model"))
     model = GraphClassifier.load(folder)
     expected = json.loads((folder / "expected.json").read_text())
     assert list(model.classes_) == expected["classes"]
     np.testing.assert_allclose(model.predict_proba()[:5], expected["probabilities"], atol=1e-4)
+    model.rename("three", "drei")
+    assert model.save(folder) == 3
+    assert [ModelFolder(folder).manifest(number)["format"] for number in (1, 2, 3)] == [1, 1, 2]
+    renamed = GraphClassifier.load(folder)
+    assert [entry["what"] for entry in renamed.history] == ["fit", "learn", "rename"]
+    np.testing.assert_allclose(renamed.predict_proba()[:5], expected["probabilities"], atol=1e-4)
+    renamed.wait()
+    first = GraphClassifier.load(folder, version=1)
+    assert ModelFolder(folder).rollback(1) == 4
+    back = GraphClassifier.load(folder)
+    same_answers(back, first, 1e-6)
+    assert [entry["what"] for entry in back.history] == ["fit", "learn", "rename", "rollback"]
+    assert ModelFolder(folder).manifest(4)["format"] == 2
+    back.wait()
+    first.wait()
+    assert ModelFolder(folder).prune(2).versions == (1, 2)
+    same_answers(read(folder), back, 1e-6)
+    assert not list((folder / "objects").glob("*.npz")), "what only format 1 needs is gone with its versions"

@@ -1,9 +1,10 @@
 """What has become of a model, as a table."""
 
+from collections.abc import Sequence
 from typing import Any
 
 
-def print_entries(entries: list[dict[str, Any]]) -> None:
+def print_entries(entries: Sequence[dict[str, Any]]) -> None:
     from graphfcl.cli.show import print_table, say
 
     rows = []
@@ -32,7 +33,14 @@ def _percent(accuracy: dict[str, Any], key: str) -> str:
 
 
 def _said(entry: dict[str, Any]) -> str:
-    """A change in a few words."""
+    """A change in a few words; an entry that lacks some of them was not written by graphfcl."""
+    try:
+        return _told(entry)
+    except (LookupError, TypeError, ValueError, AttributeError):
+        return str(entry["what"])
+
+
+def _told(entry: dict[str, Any]) -> str:
     what = entry["what"]
     if what == "fit":
         return f"fit on {entry['graph']}: {len(entry['classes'])} classes, {entry['labelled']:,} labelled nodes"

@@ -59,7 +59,9 @@ def fit(
     *,
     options: FitOptions,
     device: Device = "auto",
-    wait: Wait = 60.0,
+    wait: Annotated[
+        float, typer.Option("--wait", min=0, help="Seconds to wait while another process makes a model there.")
+    ] = 0.0,
     data_dir: DataDir = None,
 ) -> None:
     """Train on all labelled nodes of a graph and make a model folder."""
@@ -71,23 +73,22 @@ def fit(
     from graphfcl.production import GraphClassifier, ModelFolder
 
     found = method_from(method or MODEL_METHOD)
-    folder = ModelFolder(model)
-    folder.check_free()
-    loaded, _ = load_dataset(graph, data_dir=data_dir)
-    classifier = GraphClassifier(
-        found.name,
-        settings_from_options(settings or []),
-        way=options.way,
-        shot=options.shot,
-        seed=options.seed,
-        max_loss=options.max_loss,
-        standardise=options.standardise,
-        device=usable_device(device),
-    )
     hidden = [name.strip() for name in (hide_classes or "").split(",") if name.strip()]
-    with RunDisplay() as display:
-        classifier.fit(loaded, hide_classes=hidden, progress=display)
-    folder.save(classifier, wait=wait)
+    with ModelFolder(model).creating(wait, write_cache=False) as keep:
+        loaded, _ = load_dataset(graph, data_dir=data_dir)
+        classifier = GraphClassifier(
+            found.name,
+            settings_from_options(settings or []),
+            way=options.way,
+            shot=options.shot,
+            seed=options.seed,
+            max_loss=options.max_loss,
+            standardise=options.standardise,
+            device=usable_device(device),
+        )
+        with RunDisplay() as display:
+            classifier.fit(loaded, hide_classes=hidden, progress=display)
+        keep(classifier)
     say(f"{classifier!r} is version 1 of {model}.")
     print_entries(classifier.history)
 
@@ -265,6 +266,21 @@ def rollback(
     say(f"Version {number} of {model} equals version {version}.")
 
 
+def prune(
+    model: Model,
+    keep: Annotated[int, typer.Option("--keep", min=1, help="How many of the newest versions stay.")],
+    wait: Wait = 60.0,
+) -> None:
+    """Remove old versions and the files that no kept version needs."""
+    from graphfcl.production import ModelFolder
+
+    done = ModelFolder(model).prune(keep, wait=wait)
+    say(
+        f"Removed {len(done.versions):,} versions of {model} and {done.freed / 1e6:,.1f} MB; "
+        f"versions {done.kept[0]} to {done.kept[-1]} are kept."
+    )
+
+
 def unlearn(
     nodes: Annotated[Path, typer.Argument(help="A table with the column node.")],
     model: Model,
@@ -300,7 +316,7 @@ def retire(name: str, model: Model, method: OwnMethod = None, device: Device = "
         classifier.retire(name)
 
 
-VERBS = (fit, learn, labels, grow, predict, explain, history, rollback, unlearn, rename, merge, retire, shrink)
+VERBS = (fit, learn, labels, grow, predict, explain, history, rollback, prune, unlearn, rename, merge, retire, shrink)
 
 
 @contextmanager
@@ -310,7 +326,7 @@ def _changing(model: Path, wait: float, device: str, method: str | None) -> Iter
     from graphfcl.cli.run import usable_device
     from graphfcl.production import ModelFolder
 
-    with ModelFolder(model).editing(wait, device=usable_device(device)) as classifier:
+    with ModelFolder(model).editing(wait, device=usable_device(device), write_cache=False) as classifier:
         yield classifier
     say(f"{classifier!r} is version {classifier.version} of {model}.")
     print_entries([entry for entry in classifier.history if entry["version"] == classifier.version])

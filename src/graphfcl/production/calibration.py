@@ -181,7 +181,7 @@ class Calibration:
         excess = known[known > limit] - limit
         found = replace(
             found,
-            strangeness=tuple(np.quantile(known, LEVELS).tolist()),
+            strangeness=short(np.quantile(known, LEVELS)),
             tail=float(excess.mean()) if excess.size and excess.mean() > 0 else 1.0,
             misses=miss_quantiles(found_misses(probabilities_of(asked, readings.temperatures[rows]), answered)),
         )
@@ -220,6 +220,8 @@ class Calibration:
 
     def checked(self) -> "Calibration":
         """Itself; ValueError if a value cannot be used."""
+        if not self.temperature > 0:
+            raise ValueError("its temperature is not above 0")
         taught = self.rehearsed
         numbers = [self.temperature, self.heat, self.threshold, self.tail, taught.few_heat, taught.few_share]
         numbers += [each for each in (taught.few_limit, taught.few_excess) if each is not None]
@@ -232,7 +234,7 @@ class Calibration:
         finite = bool(np.isfinite(np.array(numbers, dtype=np.float64)).all())
         measures = set(taught.weights)
         fits = self.earlier in EARLIER if self.earlier else set(self.middles) == set(self.spreads) == measures
-        if not (finite and fits and self.temperature > 0 and self.tail > 0 and taught.few_share > 0):
+        if not (finite and fits and self.tail > 0 and taught.few_share > 0):
             raise ValueError("its calibration cannot be used")
         return self
 
@@ -254,8 +256,13 @@ def found_misses(probabilities: np.ndarray, answered: Answered) -> np.ndarray:
     return 1 - np.where(same, probabilities, 0).sum(axis=1)
 
 
+def short(values: np.ndarray) -> tuple[float, ...]:
+    """Values in the digits of 32 bits: a thousand quantiles are most of what a reader of one answer reads."""
+    return tuple(float(f"{value:.7g}") for value in values.tolist())
+
+
 def miss_quantiles(misses: np.ndarray) -> tuple[float, ...]:
     """(1001,) at each level the ⌈(v + 1) · level⌉-th smallest of v misses; 1, all there are, where v is too small."""
     places = np.ceil((misses.size + 1) * LEVELS - 1e-9).astype(np.int64)
     ordered = np.concatenate([[0.0], np.sort(misses), [1.0]])
-    return tuple(ordered[np.minimum(places, misses.size + 1)].tolist())
+    return short(ordered[np.minimum(places, misses.size + 1)])

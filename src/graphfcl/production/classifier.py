@@ -2,7 +2,6 @@
 
 import datetime
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,18 +12,20 @@ from graphfcl.graph import Graph
 from graphfcl.graph.ids import listed, normal
 from graphfcl.methods import SILENT, Learner, Progress, find_method
 from graphfcl.printing import quoted
-from graphfcl.production.answers import Predictions, class_probabilities, class_sets, predictions
+from graphfcl.production.answers import Answers, Predictions, class_probabilities, class_sets, predictions
+from graphfcl.production.calibration import Readings
 from graphfcl.production.explanation import explain_node
 from graphfcl.production.fitting import fit_model
 from graphfcl.production.graph_changes import EdgeEnds, NewEdges, NewNodes, grown, shrunk
-from graphfcl.production.history import last_accuracy, unsaved
 from graphfcl.production.label_table import Columns, label_table
 from graphfcl.production.lesson import prepare, supports_of
 from graphfcl.production.live_model import LiveModel
 from graphfcl.production.model_parts import Configuration, ModelParts
 from graphfcl.production.model_state import ModelState
 from graphfcl.production.packing import name_of_method
+from graphfcl.production.stored_version import StoredVersion
 from graphfcl.production.supports import Statement, Support
+from graphfcl.production.version_cache import CacheContents, CacheKeys, cache_keys
 from graphfcl.production.versions import Versions
 
 
@@ -65,18 +66,17 @@ class GraphClassifier(LiveModel):
     def __repr__(self) -> str:
         if self._state is None:
             return f"GraphClassifier({self.method!r}, not fitted)"
-        classes, graph = self._state.parts.ledger.classes, self._state.parts.graph
-        return f"GraphClassifier({self.method!r}, {len(classes)} classes, {graph.node_count:,} nodes)"
+        return f"GraphClassifier({self.method!r}, {len(self.classes_)} classes, {len(self.node_ids_):,} nodes)"
 
     @property
     def classes_(self) -> tuple[str, ...]:
         """Names of all classes it can answer, in the order in which they were learned."""
-        return self._current().parts.ledger.classes
+        return self._current().parts.for_answers().ledger.classes
 
     @property
     def node_ids_(self) -> np.ndarray:
         """The user's ids of all nodes."""
-        return self._current().parts.graph.ids
+        return self._current().ids()
 
     # Training
 
@@ -153,7 +153,7 @@ class GraphClassifier(LiveModel):
             before = draft.ledger
             draft.ledger = before.renamed(old, new)
             old, new = before.resolved(old), normal(new)
-            accuracy = last_accuracy(draft.history)
+            accuracy = draft.history.last_accuracy()
             if accuracy:
                 classes = {new if name == old else name: value for name, value in accuracy["classes"].items()}
                 accuracy = {**accuracy, "classes": classes}
@@ -218,13 +218,14 @@ class GraphClassifier(LiveModel):
     def predict(self, nodes: Sequence[Any] | None = None) -> np.ndarray:
         """(n,) the likeliest class of each node, or of all nodes in the order of ``node_ids_``."""
         state = self._current()
-        probabilities = class_probabilities(state.parts.ledger, state.answers_of(nodes))
-        return np.array(state.parts.ledger.classes, dtype=object)[probabilities.argmax(axis=1)]
+        ledger = state.parts.for_answers().ledger
+        probabilities = class_probabilities(ledger, state.asked_about(nodes)[1])
+        return np.array(ledger.classes, dtype=object)[probabilities.argmax(axis=1)]
 
     def predict_proba(self, nodes: Sequence[Any] | None = None) -> np.ndarray:
         """(n, classes) probabilities in the order of ``classes_``; each row sums to 1."""
         state = self._current()
-        return class_probabilities(state.parts.ledger, state.answers_of(nodes))
+        return class_probabilities(state.parts.for_answers().ledger, state.asked_about(nodes)[1])
 
     def prediction_sets(self, nodes: Sequence[Any] | None = None, *, coverage: float = 0.9) -> list[tuple[str, ...]]:
         """For each node the classes that hold the true one with this probability, likeliest first.
@@ -233,14 +234,14 @@ class GraphClassifier(LiveModel):
         learned after the fit it is an estimate, from the rehearsal.
         """
         state = self._current()
-        ledger = state.parts.ledger
-        probabilities = class_probabilities(ledger, state.answers_of(nodes))
+        ledger = state.parts.for_answers().ledger
+        probabilities = class_probabilities(ledger, state.asked_about(nodes)[1])
         return class_sets(state.parts.calibration, ledger, probabilities, coverage)
 
     def unknown_scores(self, nodes: Sequence[Any] | None = None) -> np.ndarray:
         """(n,) the share of known nodes that look less strange; above ``calibration_.threshold`` a node is unknown."""
         state = self._current()
-        return state.parts.calibration.unknown_scores(state.answers_of(nodes).strangeness)
+        return state.parts.calibration.unknown_scores(state.asked_about(nodes)[1].strangeness)
 
     def predictions(self, nodes: Sequence[Any] | None = None, *, coverage: float | None = None) -> Predictions:
         """Columns ``node, class, probability, unknown_score, unknown`` of some nodes, or of all.
@@ -248,9 +249,8 @@ class GraphClassifier(LiveModel):
         coverage: also ``set``, that of :meth:`prediction_sets`.
         """
         state = self._current()
-        graph, ledger = state.parts.graph, state.parts.ledger
-        ids = graph.ids if nodes is None else graph.with_own_ids(nodes)
-        return predictions(state.parts.calibration, ledger, ids, state.answers_of(nodes), coverage)
+        ids, answers = state.asked_about(nodes)
+        return predictions(state.parts.calibration, state.parts.for_answers().ledger, ids, answers, coverage)
 
     def labels(self, nodes: Sequence[Any] | None = None) -> Columns:
         """Columns ``node, class, part, by, when`` and those kept with labels, of some nodes, or of all with a label."""
@@ -264,7 +264,7 @@ class GraphClassifier(LiveModel):
         first and the second class.
         """
         state = self._current()
-        number, answer = int(state.parts.graph.numbers_of([node])[0]), state.answers_of([node])
+        number, answer = int(state.parts.graph.numbers_of([node])[0]), state.asked_about([node])[1]
         with state.asked.alone():
             return explain_node(state.parts, number, answer, top)
 
@@ -290,34 +290,66 @@ class GraphClassifier(LiveModel):
     def save(self, folder: Any, *, wait: float = 60.0) -> int:
         """Write the model as the folder's next version; returns its number.
 
-        Refused if the folder has moved on since the model was loaded. See :class:`ModelFolder`.
+        Refused if the folder has moved on since the model was loaded. See :class:`ModelFolder`. The cache is written
+        afterwards, in a thread; :meth:`wait` waits for it, and so does Python before it ends.
         """
         self._current()
-        versions = Versions(folder)
+        versions = self._versions if self._versions and self._versions.is_at(folder) else Versions(folder)
         versions.refuse_lost_pointer()
         with versions.writing(wait):
             state = self._current()
             versions.refuse_unrelated(state.version)
-            if versions.exists() and not unsaved(list(state.history)):
+            if versions.exists() and not state.history.unsaved():
                 return versions.current()
             return self.write_version(versions)
 
-    def write_version(self, versions: Versions) -> int:
+    def write_version(self, versions: Versions, *, write_cache: bool = True) -> int:
         """Write the model as the next version; the caller holds the lock of the folder."""
+        self.wait()
         state = self._current()
-        scores = state.asked.scores()
-        parts = replace(state.copy().parts, configuration=self.configuration)
-        manifest = versions.write(parts, list(state.history), loaded=state.version)
+        parts = state.copy().parts.configured(self.configuration)
+        manifest = versions.write(parts, state.history, loaded=state.version)
         number: int = manifest["version"]
-        self._saved(state, number)
-        versions.cache.write(manifest, parts, scores)
+        self._saved(state, number, versions)
+        if write_cache:
+            keys = cache_keys(manifest, parts.configuration.method)
+            self._cache_thread.start(versions.cache, _contents(keys, parts, state.asked.answers()))
         return number
+
+    def wait(self) -> None:
+        """Until the cache of the folder is written."""
+        self._cache_thread.wait()
 
     @classmethod
     def load(cls, folder: Any, *, version: int | None = None, device: str = "cpu") -> "GraphClassifier":
-        """The newest version of a model, or an older one."""
-        stored = Versions(folder).load(version, device=device)
+        """The newest version of a model, or an older one; what it consists of is read when it is needed."""
+        return cls.from_version(Versions(folder), version, device=device)
+
+    @classmethod
+    def from_version(
+        cls, versions: Versions, version: int | None = None, *, device: str = "cpu", whole: bool = False
+    ) -> "GraphClassifier":
+        """The same. whole: read and verify everything."""
+        stored = versions.load(version, device=device)
+        if whole:
+            stored.verify()
         model = cls.from_parts(stored.parts, device=device)
-        state = ModelState.of(stored.parts, stored.scores)
-        model._hold(replace(state, history=tuple(stored.history), version=stored.version))
+        history = versions.stored_history(stored.manifest)
+        model._hold(ModelState.of_version(stored, history, model._keep_cache), versions)
         return model
+
+    def bytes_read(self) -> int:
+        """How many bytes of its folder were read, the cache included."""
+        return 0 if self._versions is None else self._versions.counter.read
+
+    def _keep_cache(self, stored: StoredVersion, answers: Answers) -> None:
+        """Let the next reader find what had to be computed."""
+        versions = self._versions
+        if versions is not None and versions.exists() and versions.current() == stored.version:
+            self._cache_thread.start(versions.cache, _contents(stored.keys, stored.parts, answers))
+
+
+def _contents(keys: CacheKeys, parts: ModelParts, answers: Answers) -> CacheContents:
+    table = parts.learner.embeddings(parts.graph.visible)
+    readings = Readings(answers.strangeness, answers.temperatures)
+    return CacheContents(keys, parts.graph.ids, table, answers.scores, readings)

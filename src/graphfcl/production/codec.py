@@ -1,108 +1,196 @@
-"""A model as a handful of files and some JSON values, and back. Nothing is ever unpickled.
+"""A model as seven trees of arrays and plain values, and back. Nothing is ever unpickled.
 
-Tensors that rarely change have a file of their own, so that a version shares it with the versions before it.
+====================  ==========================================================================
+nodes, edges          numbers, ids and edges of the graph
+features              features of its nodes, and what turns them into those that a learner sees
+network, knowledge    tensors of the learner that sessions leave as they are; all others, and its values
+ledger                which node is labelled with which class
+answers               configuration, class names and calibration: all that turns scores into answers
+====================  ==========================================================================
 """
 
-import io
+import math
 import warnings
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from graphfcl.errors import GraphfclWarning, InputError
-from graphfcl.graph import Standardisation, TextWeights
-from graphfcl.graph.ids import as_arrow, pack, unpack
-from graphfcl.methods import LearnerState, Method, find_method, flat_settings
+from graphfcl.methods import Learner, LearnerState, Method, find_method, flat_settings
 from graphfcl.production.calibration import Calibration
+from graphfcl.production.graph_codec import (
+    decode_edges,
+    decode_features,
+    decode_nodes,
+    encode_edges,
+    encode_features,
+    encode_nodes,
+)
 from graphfcl.production.growing_graph import GrowingGraph
 from graphfcl.production.label_table import read_statements, statements_column
 from graphfcl.production.ledger import LabelRole, Ledger
 from graphfcl.production.model_parts import Configuration, ModelParts
+from graphfcl.production.storage.block_arrays import BlockArrays
+from graphfcl.production.storage.damage import UNFIT, Damaged, first_line, need
+from graphfcl.production.storage.ids import read_ids, write_ids
+from graphfcl.production.storage.strict_json import whole_number
+from graphfcl.production.storage.tensors import read_tensors, write_tensors
+from graphfcl.production.storage.trees import Tree, TreeName, read_tree, write_tree
 
-Files = dict[str, bytes]
-FILES = {
-    "nodes": "npz",
-    "edges": "npz",
-    "features": "npz",
-    "network": "safetensors",
-    "knowledge": "safetensors",
-    "ledger": "parquet",
-}
-
-
-class Damaged(ValueError):
-    """The content of a file does not fit together; says which and how."""
+TREES = ("nodes", "edges", "features", "network", "knowledge", "ledger", "answers")
+ROWS = 1 << 17  # bytes of a block of the ledger: a support more changes the last one
+SAID = 1024  # labels whose statements lie in one block
+LONGEST_NAME = 10_000  # letters of a class name
 
 
-def encode(parts: ModelParts) -> tuple[Files, dict[str, Any]]:
-    """The files of a model by name, and everything else as JSON values."""
-    from safetensors.torch import save
-
-    configuration, graph, ledger = parts.configuration, parts.graph, parts.ledger
+def encode(parts: ModelParts, arrays: BlockArrays) -> dict[str, TreeName]:
+    """Write the trees of a model; what a manifest calls them."""
+    graph, ledger = parts.graph, parts.ledger
     state = parts.learner.state()
-    tensors = {name: tensor.contiguous() for name, tensor in state.tensors.items()}
-    network = {name: tensor for name, tensor in tensors.items() if name.startswith(parts.learner.lasting_tensors)}
-    files = {
-        "nodes": _npz(numbers=graph.numbers, next_number=np.array(graph.next_number), **pack(graph.ids)),
-        "edges": _encode_edges(graph),
-        "features": _encode_features(graph),
-        "network": save(network),
-        "knowledge": save({name: tensor for name, tensor in tensors.items() if name not in network}),
-        "ledger": _encode_ledger(ledger, graph),
-    }
-    values = {
+    lasting = {key for key in state.tensors if key.startswith(parts.learner.lasting_tensors)}
+    network = write_tensors(arrays, {key: tensor for key, tensor in state.tensors.items() if key in lasting})
+    knowledge = write_tensors(arrays, {key: tensor for key, tensor in state.tensors.items() if key not in lasting})
+    return {
+        "nodes": _once(arrays, graph.numbers, (graph.ids,), lambda: encode_nodes(graph, arrays)),
+        "edges": _once(arrays, graph.adjacency, (graph.numbers,), lambda: encode_edges(graph, arrays)),
+        "features": _once(
+            arrays,
+            graph.features,
+            (graph.numbers, graph.feature_names, graph.text_weights, graph.standardisation),
+            lambda: encode_features(graph, arrays),
+        ),
+        "network": write_tree(arrays.objects, network),
+        "knowledge": write_tree(
+            arrays.objects, Tree(knowledge.arrays, {**knowledge.values, "learner": state.values})
+        ),
+        "ledger": _once(
+            arrays,
+            ledger.nodes,
+            (ledger.columns, ledger.parts, ledger.statements),
+            lambda: _encode_ledger(ledger, arrays),
+        ),
+        "answers": write_tree(arrays.objects, Tree({}, _answers(parts))),
+    }  # fmt: skip
+
+
+def decode(trees: Mapping[str, TreeName], arrays: BlockArrays, *, device: str) -> ModelParts:
+    """The reverse; raises :class:`Damaged` or :class:`InputError` before anything wrong is used."""
+    answers = read_tree(arrays.objects, trees.get("answers"))
+    names = decode_names(answers.values)
+    need(named_twice(names) == answers.value("united"), "two of its classes have one name")
+    configuration = decode_configuration(answers.values)
+    graph = decode_graph(trees, arrays)
+    learner = decode_learner(trees, arrays, configuration, device)
+    ledger = decode_ledger(trees, arrays, names)
+    refuse_misfits(graph, learner, ledger)
+    return ModelParts(configuration, graph, learner, ledger, decode_calibration(answers.values))
+
+
+def _once(arrays: BlockArrays, owner: Any, others: tuple[Any, ...], encode_tree: Any) -> TreeName:
+    """The tree of an object that never changes, written unless it lies there already."""
+    known = arrays.recall(owner)
+    if known is not None and all(mine is theirs for mine, theirs in zip(known[0], others, strict=True)):
+        name, names = known[1], known[2]
+        try:
+            arrays.objects.stored_bytes(names)
+            return name
+        except Damaged:
+            pass  # somebody removed a file: write it again
+    tree = encode_tree()
+    name = write_tree(arrays.objects, tree)
+    arrays.remember(owner, (others, name, {name[0], *tree.objects()}))
+    return name
+
+
+def _remember(arrays: BlockArrays, owner: Any, others: tuple[Any, ...], name: TreeName, tree: Tree) -> None:
+    arrays.remember(owner, (others, name, {name[0], *tree.objects()}))
+
+
+# Answers
+
+
+def _answers(parts: ModelParts) -> dict[str, Any]:
+    configuration, ledger = parts.configuration, parts.ledger
+    source = find_method(configuration.method).source
+    return {
         "method": configuration.method,
-        **_origin(configuration.method),
+        # Where a method from outside comes from, so that a reader who lacks it can be told; it is never imported.
+        **({"source": source} if source else {}),
         "settings": parts.learner.settings_as_json(),
         "way": configuration.way,
         "shot": configuration.shot,
         "seed": configuration.seed,
         "max_loss": configuration.max_loss,
         "standardise": configuration.standardise,
-        "learner": state.values,
         "classes": list(ledger.names),
+        "united": named_twice(ledger),
         "many": ledger.session_zero_columns,
         "calibration": parts.calibration.as_json(),
     }
-    return files, values
 
 
-def decode(files: Files, values: dict[str, Any], *, device: str) -> ModelParts:
-    """The reverse; raises :class:`Damaged` or :class:`InputError` before anything wrong is used."""
-    from safetensors import SafetensorError
-    from safetensors.torch import load
-
+def decode_configuration(values: dict[str, Any]) -> Configuration:
+    """What the user chose before the model was fitted."""
+    method = find_method(str(values.get("method")), str(values.get("source", "")))
+    _warn_of_other_code(method, str(values.get("source", "")))
+    max_loss: Any = values.get("max_loss")
+    standardise = values.get("standardise", False)  # a model may be older than the setting
+    need(isinstance(max_loss, int | float) and math.isfinite(max_loss), "its max_loss is no number")
+    need(isinstance(standardise, bool), "its standardise is neither true nor false")
+    need(isinstance(values.get("settings"), dict), "it has no settings")
     try:
-        method = find_method(str(values["method"]), str(values.get("source", "")))
-        _warn_of_other_code(method, str(values.get("source", "")))
-        configuration = Configuration(
-            method=method.name,
-            settings={**method.learner.earlier_settings, **flat_settings(values["settings"])},
-            way=values["way"],
-            shot=values["shot"],
-            seed=values["seed"],
-            max_loss=values["max_loss"],
-            standardise=values.get("standardise", False),  # a model may be older than the setting
-        )
-        graph = _decode_graph(files)
-        learner = method.make(dict(configuration.settings), seed=configuration.seed, device=device)
-        learner.load_state(LearnerState({**load(files["network"]), **load(files["knowledge"])}, values["learner"]))
-        ledger = _decode_ledger(files["ledger"], tuple(values["classes"]), values["many"])
-        calibration = Calibration.from_json(values["calibration"])
+        settings = {**method.learner.earlier_settings, **flat_settings(values["settings"])}
     except InputError:
         raise
-    except (SafetensorError, KeyError, TypeError, ValueError, RuntimeError, OSError) as error:
-        raise Damaged(f"its parts do not fit together ({_first_line(error)})") from error
-    if len(ledger.names) != len(learner.classes_) or not np.isin(ledger.nodes, graph.numbers).all():
-        raise Damaged("its ledger does not fit its learner and its graph")
-    return ModelParts(configuration, graph, learner, ledger, calibration)
+    except UNFIT as error:
+        raise Damaged(f"its settings cannot be read ({first_line(error)})") from error
+    return Configuration(
+        method=method.name,
+        settings=settings,
+        way=whole_number(values.get("way"), "way", 1, 2**31),
+        shot=whole_number(values.get("shot"), "shot", 1, 2**31),
+        seed=whole_number(values.get("seed"), "seed", 0, 2**63),
+        max_loss=max_loss,
+        standardise=standardise,
+    )
 
 
-def _origin(method: str) -> dict[str, str]:
-    """Where a method from outside comes from, so that a reader who lacks it can be told; it is never imported."""
-    source = find_method(method).source
-    return {"source": source} if source else {}
+def decode_names(values: dict[str, Any]) -> Ledger:
+    """The catalogue of classes: a ledger without its labelled nodes."""
+    names = values.get("classes")
+    if not isinstance(names, list) or not all(name is None or isinstance(name, str) for name in names):
+        raise Damaged("it has no list of classes")
+    need(all(name is None or 0 < len(name) <= LONGEST_NAME for name in names), "a class has no name that can be")
+    need(any(name is not None for name in names), "it has no class")
+    many = whole_number(values.get("many"), "the number of classes of session 0", 0, len(names))
+    return Ledger(
+        nodes=np.zeros(0, np.int64),
+        columns=np.zeros(0, np.int64),
+        parts=np.zeros(0, np.int8),
+        names=tuple(names),
+        session_zero_columns=many,
+    )
+
+
+def named_twice(ledger: Ledger) -> list[int]:
+    """Columns that share their name with another: those of classes that were merged without learning them again."""
+    counts = Counter(ledger.names)
+    return [column for column, name in enumerate(ledger.names) if name is not None and counts[name] > 1]
+
+
+def decode_calibration(values: dict[str, Any]) -> Calibration:
+    """How scores become answers, tried once."""
+    try:
+        found = Calibration.from_json(values["calibration"])
+        need(bool(np.isfinite(found.unknown_scores(np.zeros(1))).all()), "its calibration gives no numbers")
+    except Damaged:
+        raise
+    except UNFIT as error:
+        raise Damaged(f"its calibration cannot be used ({first_line(error)})") from error
+    return found
 
 
 def _warn_of_other_code(method: Method, source: str) -> None:
@@ -115,123 +203,87 @@ def _warn_of_other_code(method: Method, source: str) -> None:
         )
 
 
-def _first_line(error: BaseException) -> str:
-    return str(error).strip().splitlines()[0][:120] if str(error).strip() else type(error).__name__
+# Graph, learner, ledger
 
 
-def _npz(**arrays: np.ndarray) -> bytes:
-    buffer = io.BytesIO()
-    np.savez_compressed(buffer, allow_pickle=False, **arrays)
-    return buffer.getvalue()
+def decode_graph(trees: Mapping[str, TreeName], arrays: BlockArrays) -> GrowingGraph:
+    """The graph, checked."""
+    names = {name: trees.get(name) for name in ("nodes", "edges", "features")}
+    nodes, edges, features = (read_tree(arrays.objects, name) for name in names.values())
+    numbers, next_number, ids = decode_nodes(nodes, arrays)
+    fields = decode_features(features, arrays, numbers.size)
+    graph = GrowingGraph(numbers, next_number, ids, decode_edges(edges, arrays, numbers), **fields)
+    _remember(arrays, graph.numbers, (graph.ids,), trees["nodes"], nodes)
+    _remember(arrays, graph.adjacency, (graph.numbers,), trees["edges"], edges)
+    shown = (graph.numbers, graph.feature_names, graph.text_weights, graph.standardisation)
+    _remember(arrays, graph.features, shown, trees["features"], features)
+    return graph
 
 
-def _read_npz(content: bytes) -> dict[str, np.ndarray]:
-    with np.load(io.BytesIO(content), allow_pickle=False) as archive:
-        return {name: archive[name] for name in archive.files}
-
-
-def _encode_edges(graph: GrowingGraph) -> bytes:
-    """Each edge once, from the smaller row to the larger."""
-    upper = sparse.triu(graph.adjacency, k=1, format="csr")
-    weights = {} if (upper.data == 1).all() else {"weights": upper.data}
-    return _npz(indptr=upper.indptr, indices=upper.indices, **weights)
-
-
-def _encode_features(graph: GrowingGraph) -> bytes:
-    arrays: dict[str, np.ndarray] = {"shape": np.array(graph.features.shape)}
-    if isinstance(graph.features, np.ndarray):
-        arrays["dense"] = graph.features
-    else:
-        for part in ("indptr", "indices", "data"):
-            arrays[part] = getattr(graph.features, part)
-    if graph.feature_names is not None:
-        arrays |= {f"names_{key}": array for key, array in pack(graph.feature_names).items()}
-    if graph.text_weights is not None:
-        arrays["text_columns"] = graph.text_weights.columns
-        arrays["text_weights"] = graph.text_weights.inverse_document_frequency
-    if graph.standardisation is not None:
-        arrays["means"] = graph.standardisation.mean
-        arrays["deviations"] = graph.standardisation.deviation
-    return _npz(**arrays)
-
-
-def _decode_graph(files: Files) -> GrowingGraph:
-    nodes, edges, features = (_read_npz(files[name]) for name in ("nodes", "edges", "features"))
-    count = nodes["numbers"].size
-    indices = edges["indices"]
-    weights = edges.get("weights", np.ones(indices.size, dtype=np.float32))
-    upper = sparse.csr_array((weights, indices, edges["indptr"]), shape=(count, count))
-    adjacency = sparse.csr_array(upper + upper.T)
-    adjacency.sort_indices()
-    if "dense" in features:
-        rows: Any = features["dense"]
-    else:
-        parts = (features["data"], features["indices"], features["indptr"])
-        rows = sparse.csr_array(parts, shape=tuple(features["shape"].tolist()))
-    ids = unpack(nodes)
-    if rows.shape[0] != count or ids.size != count:
-        raise Damaged("its nodes and their features differ in number")
-    text = None
-    if "text_columns" in features:
-        text = TextWeights(features["text_columns"], features["text_weights"])
-    standardisation = None
-    if "means" in features:
-        standardisation = Standardisation(features["means"], features["deviations"])
-        if not rows.shape[1] == standardisation.mean.size == standardisation.deviation.size:
-            raise Damaged("its features and their means differ in number")
-    return GrowingGraph(
-        numbers=nodes["numbers"],
-        next_number=int(nodes["next_number"]),
-        ids=ids,
-        adjacency=adjacency,
-        features=rows,
-        feature_names=_feature_names(features),
-        text_weights=text,
-        standardisation=standardisation,
+def decode_learner(
+    trees: Mapping[str, TreeName], arrays: BlockArrays, configuration: Configuration, device: str
+) -> Learner:
+    """The learner."""
+    network, knowledge = (read_tree(arrays.objects, trees.get(name)) for name in ("network", "knowledge"))
+    state = LearnerState(
+        {**read_tensors(arrays, network), **read_tensors(arrays, knowledge)}, knowledge.value("learner")
     )
+    return learner_of(configuration, state, device)
 
 
-def _feature_names(features: dict[str, np.ndarray]) -> np.ndarray | None:
-    """Packed, or as an array of NumPy's texts, or none."""
-    if "names_text" in features:
-        return unpack({key: features[f"names_{key}"] for key in ("text", "ends")})
-    return unpack({"ids": features["names"]}) if "names" in features else None
-
-
-def _encode_ledger(ledger: Ledger, graph: GrowingGraph) -> bytes:
-    """A table that a person can open: node, class, part; and the numbers a learner speaks of."""
-    import pyarrow as pa
-    from pyarrow import parquet
-
-    names = [ledger.names[column] for column in ledger.columns.tolist()]
-    said = {"statements": pa.array(statements_column(ledger), pa.string())} if ledger.statements else {}
-    table = pa.table(
-        {
-            "node": as_arrow(graph.ids[graph.visible.rows(ledger.nodes)]),
-            "class": pa.array(names, pa.string()),
-            "part": pa.array([LabelRole(part).name.lower() for part in ledger.parts.tolist()], pa.string()),
-            "number": pa.array(ledger.nodes),
-            "column": pa.array(ledger.columns),
-            **said,
-        }
-    )
-    buffer = io.BytesIO()
-    parquet.write_table(table, buffer, compression="zstd")
-    return buffer.getvalue()
-
-
-def _decode_ledger(content: bytes, names: tuple[str | None, ...], session_zero_columns: int) -> Ledger:
-    import pyarrow as pa
-    from pyarrow import parquet
-
+def learner_of(configuration: Configuration, state: LearnerState, device: str) -> Learner:
+    """A learner that was saved; one whose state does not fit it is damaged."""
     try:
-        table = parquet.read_table(io.BytesIO(content))
-        kinds = {part.name.lower(): int(part) for part in LabelRole}
-        parts = np.array([kinds[part] for part in table["part"].to_pylist()], dtype=np.int8)
-        nodes, columns = (table[name].to_numpy().astype(np.int64) for name in ("number", "column"))
-        said = table["statements"].to_pylist() if "statements" in table.column_names else [None] * nodes.size
-    except pa.ArrowException as error:
-        raise Damaged("its ledger is no table") from error
-    if columns.size and not 0 <= columns.min() <= columns.max() < len(names):
-        raise Damaged("its ledger names a class that is not there")
-    return Ledger(nodes, columns, parts, names, session_zero_columns, read_statements(said, nodes))
+        method = find_method(configuration.method)
+        learner = method.make(dict(configuration.settings), seed=configuration.seed, device=device)
+        learner.load_state(state)
+    except InputError:
+        raise
+    except UNFIT as error:
+        raise Damaged(f"its parts do not fit together ({first_line(error)})") from error
+    return learner
+
+
+def _encode_ledger(ledger: Ledger, arrays: BlockArrays) -> Tree:
+    columns = ledger.columns.astype(np.int32)
+    stored = {"nodes": ledger.nodes, "columns": columns, "parts": ledger.parts.astype(np.int8)}
+    found = {name: arrays.write(array, block=ROWS) for name, array in stored.items()}
+    if ledger.statements:  # who said so and when, of each node as JSON, or nothing
+        texts = [text or "" for text in statements_column(ledger)]
+        cuts = np.arange(SAID, len(texts), SAID)
+        found |= {f"said.{key}": index for key, index in write_ids(arrays, texts, cuts).items()}
+    return Tree(found)
+
+
+def decode_ledger(trees: Mapping[str, TreeName], arrays: BlockArrays, names: Ledger) -> Ledger:
+    """The ledger, with the catalogue of its classes given."""
+    tree = read_tree(arrays.objects, trees.get("ledger"))
+    nodes, columns, parts = (arrays.read(tree.index(name)) for name in ("nodes", "columns", "parts"))
+    need(nodes.dtype == np.int64 and columns.dtype == np.int32 and parts.dtype == np.int8, "its ledger is no table")
+    ledger = checked_ledger(nodes, columns.astype(np.int64), parts, names)
+    said = {key.removeprefix("said."): index for key, index in tree.arrays.items() if key.startswith("said.")}
+    if said:
+        texts = read_ids(arrays, said)
+        need(len(texts) == nodes.size, "its ledger and who gave its labels differ in number")
+        try:
+            ledger = replace(ledger, statements=read_statements([str(text) or None for text in texts], nodes))
+        except UNFIT as error:
+            raise Damaged(f"who gave its labels cannot be read ({first_line(error)})") from error
+    known = (ledger.columns, ledger.parts, ledger.statements)
+    _remember(arrays, ledger.nodes, known, trees["ledger"], tree)
+    return ledger
+
+
+def checked_ledger(nodes: np.ndarray, columns: np.ndarray, parts: np.ndarray, names: Ledger) -> Ledger:
+    """A ledger of these labelled nodes."""
+    need(nodes.ndim == 1 and nodes.shape == columns.shape == parts.shape, "the columns of its ledger differ in length")
+    known = (columns >= 0) & (columns < len(names.names)) & np.isin(parts, [int(role) for role in LabelRole])
+    need(bool(known.all()), "its ledger names a class that is not there")
+    need(np.unique(nodes).size == nodes.size, "its ledger names a node twice")
+    return Ledger(nodes, columns, parts, names.names, names.session_zero_columns)
+
+
+def refuse_misfits(graph: GrowingGraph, learner: Learner, ledger: Ledger) -> None:
+    """Parts of different models."""
+    if len(ledger.names) != len(learner.classes_) or not np.isin(ledger.nodes, graph.numbers).all():
+        raise Damaged("its ledger does not fit its learner and its graph")

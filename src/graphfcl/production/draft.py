@@ -9,7 +9,7 @@ from graphfcl.methods import Learner
 from graphfcl.production.calibration import Readings
 from graphfcl.production.carried_embeddings import carry_embeddings
 from graphfcl.production.graph_changes import GraphChange
-from graphfcl.production.history import Entry, History, last_accuracy, new_entry
+from graphfcl.production.history import Entry, History, new_entry
 from graphfcl.production.model_parts import Configuration, ModelParts
 from graphfcl.production.model_state import AskedLearner, ModelState
 from graphfcl.production.monitoring import regression_warning
@@ -24,7 +24,7 @@ class Draft:
     """
 
     def __init__(self, before: ModelState, configuration: Configuration, learner: Learner | None = None) -> None:
-        parts = before.parts
+        parts = before.parts.read()
         self.graph, self.ledger, self.calibration = parts.graph, parts.ledger, parts.calibration
         self.entries: list[Entry] = []
         self._before, self._configuration, self._learner = before, configuration, learner
@@ -41,7 +41,7 @@ class Draft:
     @property
     def history(self) -> History:
         """All changes, those of the draft included."""
-        return [*self._before.history, *self.entries]
+        return self._before.history.plus(self.entries)
 
     def move(self, change: GraphChange) -> Entry:
         """Go on with a changed graph; what the history says of it.
@@ -77,14 +77,18 @@ class Draft:
 
     def record(self, change: dict[str, Any], accuracy: dict[str, Any] | None = None) -> None:
         """The end of a change that no answer depends on. accuracy: the one of before, if nothing else is given."""
-        accuracy = accuracy or last_accuracy(self.history)
+        accuracy = accuracy or self.history.last_accuracy()
         self.entries.append({**new_entry(change), **({"accuracy": accuracy} if accuracy else {})})
 
     def finished(self, current: ModelState) -> ModelState:
         """The state after the change. current: the model's, which may have been saved meanwhile."""
-        history = (*current.history, *self.entries)
+        history = current.history.plus(self.entries)
         if self._learner is None:
-            return replace(current, parts=self._parts(current.parts.learner), history=history)
+            # No answer depends on it, but the version in the folder is another now.
+            parts = self._parts(current.parts.learner)
+            answers = current.asked.answers()
+            readings = Readings(answers.strangeness, answers.temperatures)
+            return replace(current, parts=parts, asked=AskedLearner(parts, answers.scores, readings), history=history)
         parts = self._parts(self._learner)
         return replace(current, parts=parts, asked=AskedLearner(parts, self._scores, self._readings), history=history)
 

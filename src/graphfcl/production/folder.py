@@ -1,14 +1,15 @@
 """The folder of one model: locks it, hands out classifiers and keeps what becomes of them."""
 
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 from graphfcl.errors import InputError
 from graphfcl.production.classifier import GraphClassifier
-from graphfcl.production.history import History, unsaved
-from graphfcl.production.versions import Versions
+from graphfcl.production.history import Entry
+from graphfcl.production.pruning import Pruned, prune
+from graphfcl.production.versions import Busy, Versions
 
 
 class ModelFolder:
@@ -36,9 +37,13 @@ class ModelFolder:
         """A version, the newest if none is named."""
         return GraphClassifier.load(self.path, version=version, device=device)
 
-    def history(self, upto: int | None = None) -> History:
+    def history(self, upto: int | None = None) -> list[Entry]:
         """Every change, oldest first, with the version that holds it."""
         return self._versions.history(upto)
+
+    def bytes_read(self) -> int:
+        """How many bytes this object has read of the folder; a model that it loaded counts for itself."""
+        return self._versions.counter.read
 
     # Writing
 
@@ -47,25 +52,50 @@ class ModelFolder:
         return self._versions.writing(wait)
 
     @contextmanager
-    def editing(self, wait: float = 60.0, *, device: str = "cpu") -> Iterator[GraphClassifier]:
-        """The newest version, to be changed; what was changed becomes the next version, or nothing does."""
+    def editing(
+        self, wait: float = 60.0, *, device: str = "cpu", write_cache: bool = True
+    ) -> Iterator[GraphClassifier]:
+        """The newest version, to be changed; what was changed becomes the next version, or nothing does.
+
+        write_cache: whether a thread of the model writes the cache afterwards; otherwise the next reader does.
+        """
         self._versions.refuse_lost_pointer()
         if not self.exists():
             raise InputError(f"{self.path} holds no model: make one with `graphfcl fit --model {self.path}`.")
         with self.writing(wait):
-            model = self.load(device=device)
+            model = GraphClassifier.from_version(self._versions, device=device, whole=True)
             yield model
-            if unsaved(model.history):
-                model.write_version(self._versions)
+            if model.history.unsaved():
+                model.write_version(self._versions, write_cache=write_cache)
 
     def check_free(self) -> None:
         """Refuse a folder that holds a model, or that cannot be written, before anything is computed for it."""
+        with self.creating():
+            pass
+
+    @contextmanager
+    def creating(self, wait: float = 0.0, *, write_cache: bool = True) -> Iterator[Callable[[GraphClassifier], int]]:
+        """Claim a folder without a model for a new one, as long as the context lasts; a second claim is refused.
+
+        Gives the function that writes the new model there as version 1.
+        """
         self._versions.refuse_lost_pointer()
+        self._refuse_model()
+        with ExitStack() as stack:
+            try:
+                stack.enter_context(self._versions.writing(wait))
+            except Busy as error:
+                raise InputError(
+                    f"{self.path} is being made by another process: choose another folder, or wait until it is done."
+                ) from error
+            self._refuse_model()  # it may have been finished a moment ago
+            yield lambda model: model.write_version(self._versions, write_cache=write_cache)
+
+    def _refuse_model(self) -> None:
         if self.exists():
             raise InputError(
                 f"{self.path} holds a model already: choose another folder, or `graphfcl learn` to teach it more."
             )
-        self._versions.lock_path()
 
     def save(self, model: GraphClassifier, *, wait: float = 60.0) -> int:
         """Write a model as the next version. Refused if the folder has moved on since the model was loaded."""
@@ -74,3 +104,7 @@ class ModelFolder:
     def rollback(self, version: int, *, wait: float = 60.0) -> int:
         """Write a new version equal to an old one; returns its number. Works also if newer versions are damaged."""
         return self._versions.rollback(version, wait=wait)
+
+    def prune(self, keep: int, *, wait: float = 60.0) -> Pruned:
+        """Remove all versions but the newest so many, and the objects that none of these needs."""
+        return prune(self._versions, keep, wait=wait)

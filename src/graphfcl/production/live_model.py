@@ -8,7 +8,6 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
-from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -24,6 +23,8 @@ from graphfcl.production.ledger import Ledger
 from graphfcl.production.model_parts import Configuration, ModelParts
 from graphfcl.production.model_state import ModelState
 from graphfcl.production.packing import name_of_method, pack, unpack
+from graphfcl.production.version_cache import CacheThread
+from graphfcl.production.versions import Versions
 
 NOT_FITTED = "this classifier is not fitted: call fit with a graph first."
 
@@ -41,8 +42,10 @@ class LiveModel:
         self.standardise = configuration.standardise
         self._hold(None)
 
-    def _hold(self, state: ModelState | None) -> None:
-        self._state = state
+    def _hold(self, state: ModelState | None, versions: Versions | None = None) -> None:
+        """Be in this state. versions: the folder that the model was last loaded from or saved to."""
+        self._state, self._versions = state, versions
+        self._cache_thread = CacheThread()
         self._changing = threading.Lock()  # held by whoever makes a change, from its start to its end
         self._swapping = threading.Lock()  # held while the state is exchanged
 
@@ -70,8 +73,8 @@ class LiveModel:
 
     @property
     def history(self) -> History:
-        """All changes, oldest first."""
-        return [] if self._state is None else [dict(entry) for entry in self._state.history]
+        """All changes, oldest first; those of a folder are read when they are looked at."""
+        return History() if self._state is None else self._state.history
 
     @property
     def version(self) -> int | None:
@@ -86,7 +89,7 @@ class LiveModel:
 
     def parts(self) -> ModelParts:
         """Everything that the model consists of now."""
-        return replace(self._current().parts, configuration=self.configuration)
+        return self._current().parts.configured(self.configuration)
 
     def all_scores(self) -> np.ndarray:
         """(n, columns) the learner's scores of every node; computed once for a state of the model."""
@@ -140,16 +143,16 @@ class LiveModel:
         self._settle(draft, draft.move(change))
         return self
 
-    def _saved(self, state: ModelState, number: int) -> None:
+    def _saved(self, state: ModelState, number: int, versions: Versions) -> None:
         """A state was written as a version; the model may have gone on meanwhile."""
         with self._swapping:
-            self._state = self._current().saved_as(number, len(state.history))
+            self._state, self._versions = self._current().saved_as(number, len(state.history)), versions
 
     # Copies, also in other processes
 
     def _plain(self) -> dict[str, Any]:
-        """All attributes but the state and the locks."""
-        apart = ("_state", "_changing", "_swapping")
+        """All attributes but the state, the locks and the folder."""
+        apart = ("_state", "_changing", "_swapping", "_cache_thread", "_versions")
         return {name: value for name, value in vars(self).items() if name not in apart}
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -32,15 +32,69 @@ class Configuration:
     standardise: bool = True
 
 
+class PartSource(Protocol):
+    """Where parts come from that have not been read yet."""
+
+    @property
+    def names(self) -> Ledger:
+        """A ledger that has the names of the classes, and no labelled nodes."""
+        ...
+
+    def part(self, name: str) -> Any:
+        """``graph``, ``learner`` or ``ledger``; the same object every time."""
+        ...
+
+
 @dataclass(frozen=True, eq=False)
 class ModelParts:
-    """Everything that makes a model. Graph, ledger and calibration are immutable; the learner is not."""
+    """Everything that makes a model. Graph, ledger and calibration are immutable; the learner is not.
+
+    Of a model that lies in a folder, graph, learner and ledger are read when they are first asked for.
+    """
 
     configuration: Configuration
     graph: GrowingGraph
     learner: Learner
     ledger: Ledger
     calibration: Calibration
+
+    @classmethod
+    def from_source(cls, configuration: Configuration, calibration: Calibration, source: PartSource) -> "ModelParts":
+        """Parts of which the larger ones are read later."""
+        parts = object.__new__(cls)
+        parts.__dict__.update(configuration=configuration, calibration=calibration, _source=source)
+        return parts
+
+    def __getattr__(self, name: str) -> Any:
+        """A part that has not been read yet."""
+        source = self.__dict__.get("_source")
+        if source is None or name not in ("graph", "learner", "ledger"):
+            raise AttributeError(f"a model has no part {name!r}")
+        self.__dict__[name] = source.part(name)
+        return self.__dict__[name]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """A copy has all of them."""
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+
+    def read(self) -> "ModelParts":
+        """The same with every part read and verified."""
+        return self if "_source" not in self.__dict__ else ModelParts(**self.__getstate__())
+
+    def configured(self, configuration: Configuration) -> "ModelParts":
+        """The same with another configuration."""
+        parts = object.__new__(ModelParts)
+        parts.__dict__.update(self.__dict__, configuration=configuration)
+        return parts
+
+    def for_answers(self) -> "ModelParts":
+        """Enough to turn scores into answers: the ledger has names, but need not have labelled nodes."""
+        if "ledger" in self.__dict__ or "_source" not in self.__dict__:
+            return self
+        source: PartSource = self.__dict__["_source"]
+        parts = object.__new__(ModelParts)
+        parts.__dict__.update(self.__dict__, ledger=source.names)
+        return parts
 
     def compute_scores(self) -> np.ndarray:
         """(n, columns) the learner's scores of every node of the graph."""

@@ -1,31 +1,43 @@
 """One state of a model: what everybody reads while the next one is being made."""
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Self
 
 import numpy as np
 
+from graphfcl.graph.ids import text_array
 from graphfcl.methods import Learner
 from graphfcl.production.answers import Answers
 from graphfcl.production.calibration import Readings
-from graphfcl.production.history import Entry
+from graphfcl.production.history import History
 from graphfcl.production.model_parts import ModelParts
 from graphfcl.production.settling import readings_of
+from graphfcl.production.stored_version import StoredVersion
+
+Keep = Callable[[StoredVersion, Answers], None]
 
 
 class AskedLearner:
     """The learner of a state, which one thread at a time asks, so that a method need not know of threads.
 
     known: (n, columns) scores of every node of the graph, and readings: what they are asked by besides, if they were
-    computed. Whoever finds them there does not wait.
+    computed. Whoever finds them there does not wait. stored: the version that the state is, as it lies in its folder.
+    keep: told what had to be computed of it, for the next reader.
     """
 
-    def __init__(self, parts: ModelParts, known: np.ndarray | None = None, readings: Readings | None = None) -> None:
-        self.known, self.readings = known, readings
-        self._parts = parts
+    def __init__(
+        self,
+        parts: ModelParts,
+        known: np.ndarray | None = None,
+        readings: Readings | None = None,
+        stored: StoredVersion | None = None,
+        keep: Keep | None = None,
+    ) -> None:
+        self.known, self.readings, self.stored = known, readings, stored
+        self._parts, self._keep = parts, keep
         self._lock = threading.RLock()
 
     def alone(self) -> AbstractContextManager[Any]:
@@ -34,20 +46,36 @@ class AskedLearner:
 
     def scores(self) -> np.ndarray:
         """(n, columns) of every node; computed once."""
-        if self.known is None:
-            with self._lock:
-                if self.known is None:
-                    self.known = self._parts.compute_scores()
-        return self.known
+        return self.answers().scores
 
     def answers(self) -> Answers:
         """What the model says of every node; computed once."""
-        scores = self.scores()
-        if self.readings is None:
+        if self.known is None or self.readings is None:
             with self._lock:
-                if self.readings is None:
-                    self.readings = readings_of(self._parts, scores)
-        return Answers(scores, self.readings.strangeness, self.readings.temperatures)
+                self._compute()
+        assert self.known is not None
+        assert self.readings is not None
+        return Answers(self.known, self.readings.strangeness, self.readings.temperatures)
+
+    def _compute(self) -> None:
+        """Scores and readings, out of the cache of the folder as far as they are there."""
+        stored, scores = self.stored, self.known
+        if scores is None and stored is not None:
+            scores = stored.cached_scores()
+        cached = scores is not None
+        if scores is None:
+            scores = self._parts.compute_scores() if stored is None else stored.compute_scores()
+        if self.readings is None and cached and stored is not None and stored.cache is not None:
+            self.readings = stored.cache.readings(stored.keys.readings)
+        if self.readings is None:
+            self.readings = readings_of(self._parts, scores)
+        self.known = scores
+        if not cached and stored is not None and self._keep is not None:
+            self._keep(stored, Answers(scores, self.readings.strangeness, self.readings.temperatures))
+
+    def answers_of(self, nodes: Sequence[Any]) -> Answers | None:
+        """What the folder's cache has about some nodes, as long as nothing more was read; None if it has not all."""
+        return self.stored.cached_answers(nodes) if self.known is None and self.stored is not None else None
 
     def copy(self) -> Learner:
         """A learner that knows the same and goes on by itself."""
@@ -59,36 +87,52 @@ class AskedLearner:
 class ModelState:
     """Never changed: a change makes the next state.
 
-    parts: what the model consists of. asked: its learner. history: all changes up to here, oldest first. version: of
-    the folder that the model was last loaded from or saved to.
+    parts: what the model consists of. asked: its learner. history: all changes up to here. version: of the folder that
+    the model was last loaded from or saved to.
     """
 
     parts: ModelParts
     asked: AskedLearner
-    history: tuple[Entry, ...] = ()
+    history: History = field(default_factory=History)
     version: int | None = None
 
     @classmethod
-    def of(cls, parts: ModelParts, known: np.ndarray | None = None) -> Self:
-        """The first state of a model. known: its scores, if they were computed."""
-        return cls(parts, AskedLearner(parts, known))
+    def of(cls, parts: ModelParts, known: np.ndarray | None = None, readings: Readings | None = None) -> Self:
+        """The first state of a model. known, readings: if they were computed."""
+        return cls(parts, AskedLearner(parts, known, readings))
 
-    def answers_of(self, nodes: Sequence[Any] | None) -> Answers:
-        """What the model says of some nodes, given by their ids, or of all."""
+    @classmethod
+    def of_version(cls, stored: StoredVersion, history: History, keep: Keep) -> Self:
+        """The state of a model in a folder."""
+        return cls(stored.parts, AskedLearner(stored.parts, stored=stored, keep=keep), history, stored.version)
+
+    def ids(self) -> np.ndarray:
+        """(n,) the user's ids of all nodes, for which the rest of the graph need not be read."""
+        stored = self.asked.stored
+        return self.parts.graph.ids if stored is None else stored.ids()
+
+    def asked_about(self, nodes: Sequence[Any] | None) -> tuple[np.ndarray, Answers]:
+        """Some nodes by their ids, or all: (n,) ids as the graph has them, and what the model says of them."""
+        if nodes is None:
+            return self.ids(), self.asked.answers()
+        found = self.asked.answers_of(nodes)
+        if found is not None:
+            return own_ids(nodes, numbers=self.asked.stored is not None and self.asked.stored.has_numbers), found
         graph = self.parts.graph
-        rows = None if nodes is None else graph.visible.rows(graph.numbers_of(nodes))
-        answers = self.asked.answers()
-        return answers if rows is None else answers.of(rows)
+        return graph.with_own_ids(nodes), self.asked.answers().of(graph.visible.rows(graph.numbers_of(nodes)))
 
     def saved_as(self, number: int, count: int) -> "ModelState":
         """The same, of which the first ``count`` changes are in a version; a first version holds all of them."""
-        history = tuple(
-            {**entry, "version": number} if place < count and (number == 1 or entry["version"] is None) else entry
-            for place, entry in enumerate(self.history)
-        )
-        return replace(self, history=history, version=number)
+        return replace(self, history=self.history.saved_as(number, count), version=number)
 
     def copy(self) -> "ModelState":
         """An equal state with a learner of its own; all else is immutable and shared."""
-        parts = replace(self.parts, learner=self.asked.copy())
-        return replace(self, parts=parts, asked=AskedLearner(parts, self.asked.known, self.asked.readings))
+        answers = self.asked.answers()
+        parts = replace(self.parts.read(), learner=self.asked.copy())
+        readings = Readings(answers.strangeness, answers.temperatures)
+        return replace(self, parts=parts, asked=AskedLearner(parts, answers.scores, readings))
+
+
+def own_ids(nodes: Sequence[Any], *, numbers: bool) -> np.ndarray:
+    """(n,) ids that are known to be in the graph, as it has them."""
+    return np.array([int(each) for each in nodes], dtype=np.int64) if numbers else text_array([str(n) for n in nodes])

@@ -8,7 +8,7 @@ import numpy as np
 from graphfcl.arrays import rank_in_run
 from graphfcl.graph import VisibleGraph
 from graphfcl.methods import Learner
-from graphfcl.production.history import History, last_accuracy
+from graphfcl.production.history import History
 from graphfcl.production.ledger import LabelRole, Ledger
 
 FOLDS = 20  # of leave-one-out; a class with more supports leaves out several at a time
@@ -87,7 +87,7 @@ def _mean(recalls: dict[str, float]) -> float | None:
 
 def regression_warning(history: History, accuracy: dict[str, Any], max_loss: float) -> str | None:
     """A warning if the classes measured before lost more than ``max_loss`` of their mean recall."""
-    measured = last_accuracy(history)
+    measured = history.last_accuracy()
     if not measured:
         return None
     before, after = measured["classes"], accuracy["classes"]

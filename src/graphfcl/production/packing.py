@@ -7,38 +7,52 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from graphfcl.methods import LEARNERS, Learner, register_method
-from graphfcl.production.codec import Files, decode, encode
+from graphfcl.production.calibration import Readings
+from graphfcl.production.codec import decode, encode
+from graphfcl.production.history import History
 from graphfcl.production.model_parts import Configuration
 from graphfcl.production.model_state import ModelState
+from graphfcl.production.storage.block_arrays import BlockArrays
+from graphfcl.production.storage.objects import MemoryObjects
 
 
 @dataclass(frozen=True)
 class PackedState:
-    """files, values: as a folder has them, the values as JSON. history: JSON. scores: those of all nodes as ``.npy``,
+    """objects, trees: as a folder has them, the trees as JSON. history: JSON. answers: those of all nodes as ``.npy``,
     so that a copy answers the same to the digit, without a forward pass.
     """
 
-    files: Files
-    values: str
+    objects: dict[str, bytes]
+    trees: str
     history: str
     version: int | None
-    scores: bytes
+    answers: tuple[bytes, ...]
 
 
 def pack(state: ModelState, configuration: Configuration) -> PackedState:
     """A state that another process can :func:`unpack`."""
-    scores = io.BytesIO()
-    np.save(scores, state.asked.scores(), allow_pickle=False)
-    files, values = encode(replace(state.copy().parts, configuration=configuration))
-    return PackedState(files, json.dumps(values), json.dumps(state.history), state.version, scores.getvalue())
+    arrays, answers = BlockArrays(MemoryObjects()), state.asked.answers()
+    trees = encode(replace(state.copy().parts, configuration=configuration), arrays)
+    parts = (_npy(each) for each in (answers.scores, answers.strangeness, answers.temperatures))
+    assert isinstance(arrays.objects, MemoryObjects)
+    content = arrays.objects.content
+    return PackedState(content, json.dumps(trees), json.dumps(state.history.entries()), state.version, tuple(parts))
 
 
 def unpack(packed: PackedState, *, device: str) -> ModelState:
     """The state again; its method must be known here."""
-    parts = decode(packed.files, json.loads(packed.values), device=device)
-    scores = np.load(io.BytesIO(packed.scores), allow_pickle=False)
-    history = tuple(json.loads(packed.history))
-    return replace(ModelState.of(parts, scores), history=history, version=packed.version)
+    objects = MemoryObjects()
+    objects.content = packed.objects
+    parts = decode(json.loads(packed.trees), BlockArrays(objects), device=device)
+    scores, *readings = (np.load(io.BytesIO(each), allow_pickle=False) for each in packed.answers)
+    state = ModelState.of(parts, scores, Readings(*readings))
+    return replace(state, history=History(json.loads(packed.history)), version=packed.version)
+
+
+def _npy(array: np.ndarray) -> bytes:
+    content = io.BytesIO()
+    np.save(content, array, allow_pickle=False)
+    return content.getvalue()
 
 
 def name_of_method(learner: type[Learner]) -> str:

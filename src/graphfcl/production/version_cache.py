@@ -1,57 +1,188 @@
 """Embeddings and scores of the newest version, so that asking needs no forward pass. May be deleted at any time."""
 
+import threading
+from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from graphfcl.errors import InputError
-from graphfcl.files import canonical_json, safetensors_header, sha256_of, write_bytes
+from graphfcl.files import canonical_json, file_lock, make_folder, sha256_of
 from graphfcl.methods import find_method
-from graphfcl.production.codec import FILES
-from graphfcl.production.model_parts import ModelParts
+from graphfcl.production.calibration import Readings
+from graphfcl.production.storage.chunked_file import ChunkedFile, write_chunked
+from graphfcl.production.storage.damage import UNFIT
+from graphfcl.production.storage.id_lookup import IdLookup, lookup_arrays
+from graphfcl.production.storage.objects import ReadCounter
+
+COMPUTED_FROM = ("nodes", "edges", "features", "network", "knowledge")
+READINGS = ("strangeness", "temperatures")
+
+
+@dataclass(frozen=True)
+class CacheKeys:
+    """scores: equal for versions with equal embeddings and scores. readings: and equal readings of them."""
+
+    scores: str
+    readings: str
+
+
+@dataclass(frozen=True, eq=False)
+class CacheContents:
+    """What is kept of all nodes: the user's ids, embeddings (``table``), scores, and what they are asked by besides."""
+
+    keys: CacheKeys
+    ids: np.ndarray
+    table: np.ndarray
+    scores: np.ndarray
+    readings: Readings
+
+
+class OpenCache:
+    """The cache of one version. What of it is damaged is as if it were not there: None."""
+
+    def __init__(self, file: ChunkedFile) -> None:
+        self._file = file
+        self._lookup = IdLookup(file, file.values["fence"])
+        self.nodes, self.columns = file["scores"].shape
+
+    @property
+    def of_numbers(self) -> bool:
+        """Whether its ids are whole numbers."""
+        return self._lookup.of_numbers
+
+    def rows_of_ids(self, ids: Sequence[Any]) -> list[int] | None:
+        """Rows of some ids, exactly as they are stored; None if one is not there."""
+        try:
+            found = [self._lookup.find(each) for each in ids]
+        except UNFIT:
+            return None
+        known = [row for row in found if row is not None and 0 <= row < self.nodes]
+        return known if len(known) == len(found) else None
+
+    def scores_of(self, rows: Sequence[int]) -> np.ndarray | None:
+        """(r, columns) the scores of some rows."""
+        scores = self._file["scores"]
+        try:
+            return np.concatenate([scores.rows(row, row + 1) for row in rows]) if rows else scores.rows(0, 0)
+        except UNFIT:
+            return None
+
+    def readings_of(self, key: str, rows: Sequence[int]) -> Readings | None:
+        """What some rows are asked by besides, if that is of the version with this key."""
+        if self._file.values.get("readings") != key:
+            return None
+        found = []
+        for name in READINGS:
+            array = self._file[name]
+            try:
+                found.append(np.concatenate([array.rows(row, row + 1) for row in rows]) if rows else array.rows(0, 0))
+            except UNFIT:
+                return None
+        return Readings(*found)
+
+    def readings(self, key: str) -> Readings | None:
+        """The same of all rows."""
+        if self._file.values.get("readings") != key:
+            return None
+        strangeness, temperatures = (self._whole(name) for name in READINGS)
+        return None if strangeness is None or temperatures is None else Readings(strangeness, temperatures)
+
+    def scores(self) -> np.ndarray | None:
+        """(n, columns) all of them."""
+        return self._whole("scores")
+
+    def table(self) -> np.ndarray | None:
+        """(n, width) the embeddings of all nodes."""
+        return self._whole("table")
+
+    def _whole(self, name: str) -> np.ndarray | None:
+        try:
+            return self._file[name].whole()
+        except UNFIT:
+            return None
 
 
 class VersionCache:
-    """One safetensors file. Its header says which model it belongs to, and the checksum of its content."""
+    """The file of the cache. Its header says which model it belongs to.
 
-    def __init__(self, path: Path) -> None:
-        self.path = path
+    Whoever computed scores may write it, readers too. They have a lock of their own, and what is half done here is
+    removed only by who holds it.
+    """
 
-    def write(self, manifest: dict[str, Any], parts: ModelParts, scores: np.ndarray) -> None:
-        """Keep the embeddings and scores of a version; not an error if that fails."""
-        from safetensors.numpy import save
+    def __init__(self, folder: Path, counter: ReadCounter) -> None:
+        self.folder, self.path = folder, folder / "newest.cache"
+        self._counter = counter
 
-        tensors = {"table": parts.learner.embeddings(parts.graph.visible), "scores": scores}
-        tensors = {name: np.ascontiguousarray(tensor) for name, tensor in tensors.items()}
-        digest = sha256_of(b"".join(tensor.tobytes() for tensor in tensors.values()))
-        content = save(tensors, {"key": _key(manifest, parts), "sha256": digest})
-        with suppress(InputError):  # it can be computed again
-            write_bytes(self.path, content)
+    def write(self, contents: CacheContents) -> None:
+        """Keep what a version answers from; not an error if that fails: it can be computed again."""
+        with suppress(OSError, InputError):
+            make_folder(self.folder)
+            with file_lock(self.folder / "lock", wait=0) as ours:
+                if not ours:
+                    return
+                for left in self.folder.glob(".*.tmp"):
+                    left.unlink()
+                arrays, fence = lookup_arrays(contents.ids)
+                arrays |= {"scores": contents.scores, "table": contents.table}
+                arrays |= {name: getattr(contents.readings, name) for name in READINGS}
+                values = {"key": contents.keys.scores, "readings": contents.keys.readings, "fence": fence}
+                write_chunked(self.path, values, arrays)
+                (self.folder / "newest.safetensors").unlink(missing_ok=True)  # what format 1 kept
 
-    def read(self, manifest: dict[str, Any], parts: ModelParts) -> np.ndarray | None:
-        """Give the learner its embeddings and answer the scores; None if they are not there or of another version."""
-        from safetensors import SafetensorError
-        from safetensors.numpy import load
-
+    def open(self, key: str, columns: int) -> OpenCache | None:
+        """The cache of a version with this key and so many columns; None if it is another's or damaged."""
         try:
-            content = self.path.read_bytes()
-            header = safetensors_header(content)
-            if header["key"] != _key(manifest, parts):
+            file = ChunkedFile(self.path, self._counter)
+            if file.values["key"] != key:
                 return None
-            tensors = load(content)
-            if header["sha256"] != sha256_of(tensors["table"].tobytes() + tensors["scores"].tobytes()):
-                return None
-        except (OSError, ValueError, KeyError, TypeError, SafetensorError):
+            found = OpenCache(file)
+            return found if found.columns == columns else None
+        except UNFIT:
             return None
-        parts.learner.use_embeddings(parts.graph.visible, tensors["table"])
-        return tensors["scores"]
 
 
-def _key(manifest: dict[str, Any], parts: ModelParts) -> str:
-    """Equal for versions with equal embeddings and scores; edited code of a method from outside gives others."""
-    files = {name: manifest["files"][name] for name in FILES if name != "ledger"}
-    source = find_method(parts.configuration.method).source
-    known = [files, manifest["values"]["method"], manifest["values"]["learner"], *([source] if source else [])]
-    return sha256_of(canonical_json(known))
+def cache_keys(manifest: dict[str, Any], method: str) -> CacheKeys:
+    """Equal for versions with equal contents; edited code of a method from outside gives others."""
+    if manifest["format"] == 1:
+        known: list[Any] = [manifest["files"], manifest["values"]["learner"]]
+        all_of_it: Any = manifest["values"]
+    else:
+        known = [manifest["trees"].get(name) for name in COMPUTED_FROM]
+        all_of_it = manifest["trees"]
+    source = find_method(method).source
+    return CacheKeys(*(sha256_of(canonical_json([each, method, source])) for each in (known, [known, all_of_it])))
+
+
+class CacheThread:
+    """Writes the cache beside everything else; whoever changes what it writes waits for it first."""
+
+    def __init__(self) -> None:
+        self._thread: threading.Thread | None = None
+        self._lock = threading.Lock()  # several threads may ask one model
+
+    def start(self, cache: VersionCache, contents: CacheContents) -> None:
+        """Begin; Python waits for it before it ends."""
+        with self._lock:
+            self._join()
+            self._thread = threading.Thread(target=cache.write, args=(contents,), name="graphfcl-cache")
+            self._thread.start()
+
+    def wait(self) -> None:
+        """Until it is done."""
+        with self._lock:
+            self._join()
+
+    def _join(self) -> None:
+        if self._thread is not None:
+            self._thread.join()
+            self._thread = None
+
+    def __deepcopy__(self, _: Any) -> "CacheThread":
+        return CacheThread()
+
+    def __reduce__(self) -> Any:
+        return CacheThread, ()

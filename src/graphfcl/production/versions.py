@@ -3,53 +3,54 @@
 ::
 
     current                    {"version": 7, "sha256": that of its manifest}
-    versions/000007.json       the manifest of version 7: names of its files, plain values, its changes, its checksum
-    objects/<sha256>.npz|…     the files; a version shares those that did not change
+    versions/000007.json       the manifest of version 7: names of its trees, its changes, its checksum
+    versions/pruned.json       the changes of versions that were pruned
+    objects/<sha256>           trees and blocks of arrays; a version shares those that did not change
     cache/                     embeddings and scores of the newest version: may be deleted at any time
     lock                       held by the one process that writes
 
-A version's files are written aside, flushed and renamed; then its manifest; then the pointer. Whoever reads follows the
-pointer and finds whole versions only. Nothing that the pointer ever showed is changed or removed.
+A version's objects are written aside, flushed and renamed; then its manifest; then the pointer. Whoever reads follows
+the pointer and finds whole versions only. Nothing that the pointer ever showed is changed; only ``prune`` removes it.
 """
 
-import json
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Any
-
-import numpy as np
 
 from graphfcl.errors import InputError
-from graphfcl.files import canonical_json, file_lock, flush_folder, make_folder, read_bytes, sha256_of, write_bytes
-from graphfcl.production.codec import FILES, Damaged, Files, decode, encode
-from graphfcl.production.history import Entry, History, last_accuracy, now, unsaved
+from graphfcl.production.codec import encode
+from graphfcl.production.history import Entry, History, now
 from graphfcl.production.model_parts import ModelParts
+from graphfcl.production.storage.block_arrays import BlockArrays
+from graphfcl.production.storage.damage import Damaged
+from graphfcl.production.storage.locks import WriterLock
+from graphfcl.production.storage.manifests import FORMAT, PRUNED, Manifest, Manifests, Newer
+from graphfcl.production.storage.objects import ObjectFolder, ReadCounter
+from graphfcl.production.stored_version import StoredVersion
 from graphfcl.production.version_cache import VersionCache
+from graphfcl.production.wholeness import Wholeness
 from graphfcl.version import __version__
 
-FORMAT = 1
 
-Manifest = dict[str, Any]
-
-
-@dataclass(frozen=True, eq=False)
-class StoredModel:
-    """A version that was read. scores: (n, columns) of every node of its graph, if they were in the cache."""
-
-    parts: ModelParts
-    history: History
-    version: int
-    scores: np.ndarray | None
+class Busy(InputError):
+    """Another process writes to the folder."""
 
 
 class Versions:
-    """The versions of one model in a folder."""
+    """The versions of one model in a folder. counter: how many bytes were read of it."""
 
     def __init__(self, path: str | Path) -> None:
         self.path = Path(path)
-        self.cache = VersionCache(self.path / "cache" / "newest.safetensors")
+        self.counter = ReadCounter()
+        self.manifests = Manifests(self.path, self.counter)
+        self.objects = ObjectFolder(self.path / "objects", self.counter)
+        self.arrays = BlockArrays(self.objects)
+        self.cache = VersionCache(self.path / "cache", self.counter)
+        self.lock = WriterLock(self.path)
+
+    def is_at(self, path: str | Path) -> bool:
+        """Whether this is the folder of a path."""
+        return self.path.absolute() == Path(path).absolute()
 
     # Reading
 
@@ -59,97 +60,111 @@ class Versions:
 
     def current(self) -> int:
         """The number of the newest version."""
+        return self._newest()[0]
+
+    def _newest(self) -> tuple[int, Manifest | None]:
+        """The newest version, and its manifest if that is whole."""
         self.refuse_lost_pointer()
-        content = read_bytes(self.path / "current", "the model")
+        if not self.exists():
+            raise InputError(f"the model {self.path} does not exist: check the path.")
         try:
-            pointer = json.loads(content)
-            version, wanted = int(pointer["version"]), pointer["sha256"]
-        except (ValueError, KeyError, TypeError) as error:
+            version, claimed = self.manifests.pointer()
+        except Damaged as error:
             raise self._lost("is damaged") from error
         try:
-            named = json.loads(self._manifest_path(version).read_bytes())["sha256"]
-        except (OSError, ValueError, KeyError, TypeError):
-            return version  # a damaged manifest is found when it is read
-        if named != wanted:
+            manifest = self.manifests.read(version)
+        except (Damaged, Newer):
+            return version, None  # said when it is read
+        if manifest["sha256"] != claimed:
             raise self._lost("is damaged, it does not fit the version it names")
-        return version
+        return version, manifest
 
     def manifest(self, version: int) -> Manifest:
         """The verified manifest of a version."""
-        path = self._manifest_path(version)
+        path = self.manifests.path(version)
         if not path.exists():
-            if self.exists() and version <= self.current():
-                raise self._damaged(version, f"{path.name} is missing")
-            raise InputError(
-                f"{self.path} has no version {version}: `graphfcl history --model {self.path}` lists them."
-            )
+            self._refuse_missing(version)
         try:
-            manifest = json.loads(read_bytes(path, "the version"))
-            claimed = manifest.pop("sha256")
-            number = manifest["format"]
-        except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise self._damaged(version, f"{path.name} is no manifest of a version") from error
-        if not isinstance(number, int) or number > FORMAT:
-            raise InputError(
-                f"{self.path}, version {version}, has format {number}; this graphfcl reads up to {FORMAT}: use the "
-                f"graphfcl that wrote it ({manifest.get('graphfcl', 'unknown')})."
-            )
-        if claimed != sha256_of(canonical_json(manifest)):
-            raise self._damaged(version, f"the checksum of {path.name} does not fit")
-        return manifest
-
-    def load(self, version: int | None = None, *, device: str = "cpu") -> StoredModel:
-        """A version, the newest if none is named."""
-        number = self.current() if version is None else version
-        manifest = self.manifest(number)
-        files = self._read_files(manifest)
-        try:
-            parts = decode(files, manifest["values"], device=device)
+            return self.manifests.read(version)
         except Damaged as error:
-            raise self._damaged(number, str(error)) from error
-        return StoredModel(parts, self.history(number), number, self.cache.read(manifest, parts))
+            raise self.damaged(version, f"{path.name} {error}") from error
 
-    def history(self, upto: int | None = None) -> History:
+    def load(self, version: int | None = None, *, device: str = "cpu") -> StoredVersion:
+        """A version, the newest if none is named."""
+        number, manifest = self._newest() if version is None else (version, None)
+        manifest = manifest or self.manifest(number)
+        return StoredVersion(
+            self.path,
+            manifest,
+            self.arrays,
+            self.cache,
+            self.counter,
+            refuse=lambda why: self.damaged(number, why),
+            was_united=lambda: self._was_united(number),
+            device=device,
+        )
+
+    def _was_united(self, upto: int) -> bool:
+        merges = [entry for entry in self.history(upto) if entry["what"] == "merge"]
+        return any(entry.get("exact") is False for entry in merges)
+
+    def history(self, upto: int | None = None) -> list[Entry]:
         """Every change, oldest first, with the version that holds it."""
-        entries: History = []
-        for number in range(1, (self.current() if upto is None else upto) + 1):
+        entries: list[Entry] = []
+        last = self.current() if upto is None else upto
+        try:
+            pruned, gone = self.manifests.pruned()
+        except Damaged as error:
+            pruned, gone = 0, []
+            entries.append({"version": 0, "when": "", "what": "damaged", "error": f"{PRUNED} {error}"})
+        there = {number for number in self.manifests.numbers() if number <= last}
+        entries += [entry for entry in gone if entry["version"] not in there]
+        for number in sorted(there | set(range(pruned + 1, last + 1))):
             try:
-                entries += [{**change, "version": number} for change in self.manifest(number)["changes"]]
-            except InputError as error:
-                entries.append({"version": number, "when": "", "what": "damaged", "error": str(error)})
+                entries += [{**change, "version": number} for change in self.manifests.read(number)["changes"]]
+            except (Damaged, Newer) as error:
+                said = f"{self.manifests.path(number).name} {error}"
+                entries.append({"version": number, "when": "", "what": "damaged", "error": said})
         return entries
 
-    def _read_files(self, manifest: Manifest) -> Files:
-        files = {}
-        for name, path in self._object_paths(manifest["files"]).items():
-            try:
-                files[name] = read_bytes(path, "the file")
-            except InputError as error:
-                raise self._damaged(manifest["version"], f"its file {path.name} cannot be read") from error
-            if sha256_of(files[name]) != path.stem:
-                raise self._damaged(manifest["version"], f"its file {path.name} ({name}) has another checksum")
-        return files
-
-    def _object_paths(self, digests: dict[str, str]) -> dict[str, Path]:
-        return {name: self.path / "objects" / f"{digests[name]}.{kind}" for name, kind in FILES.items()}
-
-    def _manifest_path(self, version: int) -> Path:
-        return self.path / "versions" / f"{version:06d}.json"
+    def stored_history(self, manifest: Manifest) -> History:
+        """The history of a version, read when somebody looks at it."""
+        number = manifest["version"]
+        if manifest["format"] == 1:
+            entries = self.history(number)
+            found = History(entries)
+            return History.stored(lambda: entries, len(entries), found.last_accuracy())
+        past = manifest["past"]
+        return History.stored(
+            lambda: self.history(number), past["changes"] + len(manifest["changes"]), past.get("accuracy")
+        )
 
     # Damage
 
     def refuse_lost_pointer(self) -> None:
-        """Versions without a pointer must not be written over; a first one alone was never acknowledged."""
-        if not self.exists() and self._newest_whole() and self._numbers() != [1]:
+        """Versions without a pointer must not be written over."""
+        if self.exists() or not self.manifests.numbers():
+            return
+        if self._newest_whole():
             raise self._lost("is missing")
-
-    def _lost(self, how: str) -> InputError:
-        return InputError(
-            f"{self.path / 'current'} {how}: `graphfcl rollback --model {self.path} {self._newest_whole()}` goes on "
-            "from the last version that is whole."
+        raise InputError(
+            f"{self.path} holds versions of a model, but none of them is whole, and {self.path / 'current'} is "
+            "missing: choose another folder, or move this one away."
         )
 
-    def _damaged(self, version: int, why: str) -> InputError:
+    def _lost(self, how: str) -> InputError:
+        whole = self._newest_whole()
+        hint = (
+            f"`graphfcl rollback --model {self.path} {whole}` goes on from the last version that is whole"
+            if whole
+            else "no version of it is whole"
+        )
+        return InputError(f"{self.path / 'current'} {how}: {hint}.")
+
+    def damaged(self, version: int, why: str) -> InputError:
+        """The error that names a version, what is wrong with it, and where to go on."""
+        if not self.manifests.path(version).exists():
+            return InputError(f"{self.path}: version {version} was pruned while it was read: load the newest one.")
         good = self._newest_whole(below=version)
         hint = (
             f"`graphfcl rollback --model {self.path} {good}` goes on from the last version before it that is whole"
@@ -158,54 +173,50 @@ class Versions:
         )
         return InputError(f"{self.path}: version {version} is damaged, {why}: {hint}.")
 
-    def _newest_whole(self, below: int | None = None) -> int:
-        """The newest version whose manifest and files are all whole; 0 if there is none."""
-        for number in reversed(self._numbers()):
-            if below is not None and number >= below:
-                continue
-            try:
-                manifest = json.loads(self._manifest_path(number).read_bytes())
-                if manifest.pop("sha256") != sha256_of(canonical_json(manifest)):
-                    continue
-                paths = self._object_paths(manifest["files"]).values()
-                if all(sha256_of(path.read_bytes()) == path.stem for path in paths):
-                    return number
-            except (OSError, ValueError, KeyError, TypeError, AttributeError):
-                continue
-        return 0
+    def _refuse_missing(self, version: int) -> None:
+        listed = f"`graphfcl history --model {self.path}` lists them"
+        with suppress(Damaged):
+            if 0 < version <= self.manifests.pruned()[0]:
+                raise InputError(
+                    f"{self.path}: version {version} was pruned, what it consisted of is gone: choose one that is "
+                    f"kept; {listed}."
+                )
+        if self.exists() and 0 < version <= self.current():
+            path = self.manifests.path(version)
+            good = self._newest_whole(below=version)
+            hint = f"`graphfcl rollback --model {self.path} {good}` goes on" if good else "there is none before it"
+            raise InputError(f"{self.path}: version {version} is damaged, {path.name} is missing: {hint}.")
+        raise InputError(f"{self.path} has no version {version}: {listed}.")
 
-    def _numbers(self) -> list[int]:
-        return sorted(int(path.stem) for path in (self.path / "versions").glob("*.json") if path.stem.isdigit())
+    def _newest_whole(self, below: int | None = None) -> int:
+        """The newest version whose manifest and objects are all whole; 0 if there is none."""
+        check = Wholeness(self.path, self.manifests, self.objects)
+        numbers = [number for number in reversed(self.manifests.numbers()) if below is None or number < below]
+        return next((number for number in numbers if check.is_whole(number)), 0)
 
     # Writing
 
     @contextmanager
     def writing(self, wait: float = 60.0) -> Iterator[None]:
         """Only one process writes at a time; another waits so many seconds, then it is refused."""
-        with file_lock(self.lock_path(), wait=wait) as ours:
-            if not ours:
+        with ExitStack() as stack:
+            try:
+                ours = stack.enter_context(self.lock.hold(wait))
+            except OSError as error:
                 raise InputError(
+                    f"{self.path} cannot be written ({error.strerror}): choose a folder that you may write to."
+                ) from error
+            if not ours:
+                raise Busy(
                     f"{self.path} is being changed by another process, for longer than {wait:g} s: try again later, or "
                     "wait longer with --wait; nothing was changed."
                 )
             self._sweep()
             yield
 
-    def lock_path(self) -> Path:
-        """The lock file. It is made if it is missing, which shows that the folder can be written."""
-        try:
-            make_folder(self.path)
-            path = self.path / "lock"
-            open(path, "ab").close()
-            return path
-        except OSError as error:
-            raise InputError(
-                f"{self.path} cannot be written ({error.strerror}): choose a folder that you may write to."
-            ) from error
-
     def _sweep(self) -> None:
-        """Remove what a killed writer left half done; nobody else writes now."""
-        for folder in ("objects", "versions", "cache", "."):
+        """Remove what a killed writer left half done; nobody else writes here now. The cache has a lock of its own."""
+        for folder in ("objects", "versions", "."):
             for path in (self.path / folder).glob(".*.tmp"):
                 with suppress(OSError):
                     path.unlink()
@@ -224,45 +235,33 @@ class Versions:
 
         loaded: the version that the model was loaded from or saved as.
         """
-        files, values = encode(parts)
+        try:
+            trees = encode(parts, self.arrays)
+        except Damaged as error:
+            raise InputError(f"the model cannot be kept in {self.path}: {error}; nothing was changed.") from error
+        self.objects.flush()
         parent = loaded if self.exists() else None
         number = 1 if parent is None else parent + 1
-        entries = history if parent is None else unsaved(history)
+        entries = history.entries() if parent is None else history.unsaved()
+        before = 0 if parent is None else len(history) - len(entries)
         changes = [{key: value for key, value in entry.items() if key != "version"} for entry in entries]
-        return self._publish(number, parent, self._write_files(files), values, changes)
+        return self._publish(
+            {
+                "version": number,
+                "parent": parent,
+                "trees": trees,
+                "values": {"method": parts.configuration.method},
+                "past": {"changes": before, "accuracy": history.last_accuracy()},
+                "changes": changes,
+            }
+        )
 
-    def _write_files(self, files: Files) -> dict[str, str]:
-        """Write those that are not there yet; the checksum of each."""
-        digests = {name: sha256_of(content) for name, content in files.items()}
-        for name, path in self._object_paths(digests).items():
-            with suppress(OSError):
-                if sha256_of(path.read_bytes()) == digests[name]:
-                    continue
-            write_bytes(path, files[name])
-        flush_folder(self.path / "objects")  # a file found there may come from a writer that was killed before this
-        return digests
-
-    def _publish(
-        self, number: int, parent: int | None, files: dict[str, str], values: dict[str, Any], changes: list[Entry]
-    ) -> Manifest:
-        """Write the manifest of a version whose files are there, then move the pointer."""
-        manifest = {
-            "format": FORMAT,
-            "graphfcl": __version__,
-            "version": number,
-            "parent": parent,
-            "written": now(),
-            "files": files,
-            "values": values,
-            "changes": changes,
-        }
-        # Through JSON once, so that the checksum is that of what will be read.
-        manifest = json.loads(canonical_json(manifest))
-        digest = sha256_of(canonical_json(manifest))
-        content = canonical_json({**manifest, "sha256": digest})
-        pointer = canonical_json({"version": number, "sha256": digest})
-        write_bytes(self._manifest_path(number), content)
-        write_bytes(self.path / "current", pointer)
+    def _publish(self, said: Manifest) -> Manifest:
+        """Write the manifest of a version whose objects are there, then move the pointer."""
+        self.lock.check()
+        manifest = self.manifests.write({"format": FORMAT, "graphfcl": __version__, "written": now(), **said})
+        self.lock.check()
+        self.manifests.point(manifest)
         return manifest
 
     def rollback(self, version: int, *, wait: float = 60.0) -> int:
@@ -270,17 +269,39 @@ class Versions:
         if not (self.path / "versions").is_dir():
             raise InputError(f"{self.path} holds no model: check the path.")
         with self.writing(wait):
-            old = self.manifest(version)
-            stored = self.load(version)
-            number = self._numbers()[-1] + 1
-            with suppress(InputError):
-                # A manifest above the pointer was never acknowledged: its number is free.
-                number = self.current() + 1
+            old = self.load(version)
+            old.verify()
+            number, before = self._after_newest()
             change: Entry = {"what": "rollback", "to": version, "when": now()}
-            accuracy = last_accuracy(stored.history)
+            accuracy = self.stored_history(old.manifest).last_accuracy()
             if accuracy:
                 change["accuracy"] = accuracy
-            manifest = self._publish(number, number - 1, old["files"], old["values"], [change])
-            scores = stored.parts.compute_scores() if stored.scores is None else stored.scores
-            self.cache.write(manifest, stored.parts, scores)
+            self._publish(
+                {
+                    "version": number,
+                    "parent": number - 1,
+                    "trees": self._trees_of(old),
+                    "values": {"method": old.parts.configuration.method},
+                    "past": {"changes": before, "accuracy": accuracy},
+                    "changes": [change],
+                }
+            )
             return number
+
+    def _after_newest(self) -> tuple[int, int]:
+        """The number of the next version, and how many changes there are before it, whatever is damaged."""
+        try:
+            number, manifest = self._newest()
+        except InputError:
+            number, manifest = self.manifests.numbers()[-1], None
+        if manifest is None:
+            return number + 1, len(self.history(number))
+        return number + 1, len(self.stored_history(manifest))
+
+    def _trees_of(self, old: StoredVersion) -> Manifest:
+        """The trees of a version; those of a version of format 1 are written."""
+        if old.manifest["format"] != 1:
+            return old.manifest["trees"]
+        trees = encode(old.parts.read(), self.arrays)
+        self.objects.flush()
+        return trees

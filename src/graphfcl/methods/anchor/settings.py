@@ -9,6 +9,7 @@ from graphfcl.methods.settings import require_range
 from graphfcl.methods.shared.supervised_training import SupervisedSettings
 
 Candidate = tuple[float, int, float, int, float]
+MOST_STEPS = 100  # of hops, smoothing and rounds: each is a pass over the graph
 
 
 class Neighbourhood(NamedTuple):
@@ -23,6 +24,16 @@ class Neighbourhood(NamedTuple):
     smoothing: float
     smoothing_steps: int
     links: float
+
+    def check(self) -> "Neighbourhood":
+        """This one; values out of range are an error."""
+        for name, steps in (("hops", self.hops), ("smoothing_steps", self.smoothing_steps)):
+            if type(steps) is not int or not 0 <= steps <= MOST_STEPS:
+                raise InputError(f"{name} is {steps!r}; it must be a whole number up to {MOST_STEPS}.")
+        for name, weight in (("hop_weight", self.hop_weight), ("smoothing", self.smoothing), ("links", self.links)):
+            if type(weight) not in (int, float) or not 0 <= weight < 1e6:
+                raise InputError(f"{name} is {weight!r}; it must be a number from 0 up.")
+        return self
 
 
 @dataclass(frozen=True)
@@ -88,6 +99,8 @@ class AnchorSettings(EncoderSettings):
         super().__post_init__()
         for name in ("rank", "smoothing_steps", "hops", "trial_rank"):
             require_range(name, getattr(self, name), least=1)
+        for name in ("hops", "smoothing_steps", "rounds"):
+            require_range(name, getattr(self, name), below=MOST_STEPS + 1)
         for name in ("raw_weight", "encoder_weight", "hop_weight", "rounds", "margin", "length_prior", "links"):
             require_range(name, getattr(self, name), least=0)
         for name in ("shrinkage", "temperature", "head_rate"):

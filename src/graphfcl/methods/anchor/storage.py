@@ -76,7 +76,7 @@ class AnchorKnowledge(Part):
 
     def load(self, values: dict[str, Any], tensors: Tensors, device: torch.device) -> None:
         weight, hops, smoothing, steps, *links = values["hop"]  # a state may be older than links
-        self.neighbourhood = Neighbourhood(weight, hops, smoothing, steps, *(links or [0.0]))
+        self.neighbourhood = Neighbourhood(weight, hops, smoothing, steps, *(links or [0.0])).check()
         self.frame = {
             name.removeprefix("frame."): tensor.to(device)
             for name, tensor in tensors.items()

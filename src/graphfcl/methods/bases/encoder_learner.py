@@ -304,11 +304,19 @@ class EncoderLearner(Learner):
         if self.stage == Stage.NEW:
             self._forget()
             return
+        weights = without_prefix("network", tensors)
+        self._refuse_misfit(weights)
         self._make_network()
-        self.network.load_state_dict(without_prefix("network", tensors))
+        self.network.load_state_dict(weights)
         for part in self.parts():
             part.load(values, tensors, self.device)
         self.pretrained = without_prefix("pretrained", tensors)
+
+    def _refuse_misfit(self, weights: Tensors) -> None:
+        """Sizes that the weights do not bear out would take memory for a network that nobody saved."""
+        total = sum(weight.numel() for weight in weights.values())
+        if max(self.sizes.features, self.settings.size) * self.settings.hidden > 2 * total + 1_000_000:
+            raise ValueError("its sizes do not fit its weights")
 
     def copy(self, visible: VisibleGraph) -> Self:
         if self.stage != Stage.READY:

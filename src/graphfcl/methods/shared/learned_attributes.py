@@ -35,6 +35,8 @@ def read_learned(owner: Any, tensors: dict[str, torch.Tensor], learned: dict[str
     for name in [name for name in vars(owner) if _is_learned(name) and name not in learned]:
         delattr(owner, name)
     for name, what in learned.items():
+        if not _is_learned(name):
+            raise ValueError(f"{name!r} is no attribute that is learned")
         value: Any
         if what["kind"] == "tensor":
             value = tensors[name].clone().to(owner.device)

@@ -1,0 +1,204 @@
+"""A growing graph as trees of arrays, and back.
+
+Blocks end at multiples of node numbers, and an edge stands with the later of its two nodes, by number. Numbers never
+change: a node that comes changes the last blocks, one that leaves changes its own and those of its later neighbours.
+"""
+
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from graphfcl.graph import Features, Standardisation, TextWeights
+from graphfcl.graph.ids import text_array
+from graphfcl.production.growing_graph import GrowingGraph
+from graphfcl.production.storage.block_arrays import BLOCK, BlockArrays
+from graphfcl.production.storage.damage import Damaged, need
+from graphfcl.production.storage.ids import read_ids, write_ids
+from graphfcl.production.storage.strict_json import whole_number
+from graphfcl.production.storage.trees import Tree
+
+WIDE, MIDDLE, NARROW = 1 << 16, 1 << 14, 1 << 12  # numbers of nodes in one block: of a few bytes a node, or of many
+TAIL = 16
+WIDEST = 1 << 24  # columns of features
+
+
+# Nodes
+
+
+def encode_nodes(graph: GrowingGraph, arrays: BlockArrays) -> Tree:
+    """Numbers and ids."""
+    ids = write_ids(arrays, graph.ids, _cuts(graph, MIDDLE))
+    numbers = arrays.write(graph.numbers, _cuts(graph, WIDE))
+    return Tree({"numbers": numbers, **ids}, {"next_number": graph.next_number})
+
+
+def decode_nodes(tree: Tree, arrays: BlockArrays) -> tuple[np.ndarray, int, np.ndarray]:
+    """Numbers, the next number, and ids."""
+    numbers = arrays.read(tree.index("numbers"))
+    next_number = whole_number(tree.value("next_number"), "the next number of a node")
+    return numbers, next_number, checked_nodes(numbers, next_number, decode_ids(tree, arrays))
+
+
+def decode_ids(tree: Tree, arrays: BlockArrays) -> np.ndarray:
+    """(n,) the user's ids."""
+    return ids_in_memory(read_ids(arrays, tree.arrays))
+
+
+def ids_in_memory(ids: np.ndarray | list[str]) -> np.ndarray:
+    """Ids as a graph holds them."""
+    return ids if isinstance(ids, np.ndarray) else text_array(ids)
+
+
+def checked_nodes(numbers: np.ndarray, next_number: int, ids: np.ndarray) -> np.ndarray:
+    """The ids; numbers ascend below the next one, and no id stands twice."""
+    need(numbers.dtype == np.int64 and numbers.ndim == 1, "the numbers of its nodes are none")
+    need(numbers.size == 0 or (numbers[0] >= 0 and numbers[-1] < next_number), "a number of a node was never given")
+    need(bool((np.diff(numbers) > 0).all()), "the numbers of its nodes do not ascend")
+    need(ids.shape == numbers.shape, "its nodes and their ids differ in number")
+    need(np.unique(ids).size == ids.size, "an id stands twice")
+    return ids
+
+
+# Edges
+
+
+def encode_edges(graph: GrowingGraph, arrays: BlockArrays) -> Tree:
+    """Each edge once, in the row of its later node, by the number of the other."""
+    lower = sparse.csr_array(sparse.tril(graph.adjacency, k=-1, format="csr"))
+    lower.sort_indices()
+    cuts = lower.indptr[_cuts(graph, MIDDLE)]
+    small = graph.next_number < 2**31
+    others = graph.numbers[lower.indices].astype(np.int32 if small else np.int64)
+    found = {
+        "counts": arrays.write(np.diff(lower.indptr).astype(np.int32), _cuts(graph, WIDE)),
+        "others": arrays.write(others, cuts),
+    }
+    if not (lower.data == 1).all():
+        found["weights"] = arrays.write(lower.data.astype(np.float32), cuts)
+    return Tree(found)
+
+
+def decode_edges(tree: Tree, arrays: BlockArrays, numbers: np.ndarray) -> sparse.csr_array:
+    """(n, n) adjacency."""
+    counts, others = arrays.read(tree.index("counts")), arrays.read(tree.index("others"))
+    need(others.dtype.kind == "i" and others.ndim == 1, "its edges name no nodes")
+    places = np.searchsorted(numbers, others)
+    need(others.size == 0 or numbers.size > 0, "its edges name nodes that are not there")
+    found = places.clip(max=max(0, numbers.size - 1))
+    need(np.array_equal(numbers[found], others), "its edges name nodes that are not there")
+    weights = np.ones(others.size, np.float32)
+    if "weights" in tree.arrays:
+        weights = arrays.read(tree.index("weights"))
+    return adjacency_of(csr_of(counts, found, weights, (numbers.size, numbers.size), "edges"))
+
+
+def adjacency_of(half: sparse.csr_array) -> sparse.csr_array:
+    """(n, n) symmetric, of a matrix that has each edge once."""
+    rows = np.repeat(np.arange(half.shape[0]), np.diff(half.indptr))
+    lower, upper = half.indices < rows, half.indices > rows
+    need(bool(lower.all() or upper.all()), "an edge stands twice, or leads to its own node")
+    need(bool((half.data > 0).all()), "an edge has no weight above 0")
+    adjacency = sparse.csr_array(half + half.T)
+    adjacency.sort_indices()
+    return adjacency
+
+
+def csr_of(counts: Any, columns: Any, values: Any, shape: tuple[int, int], what: str) -> sparse.csr_array:
+    """A CSR matrix, after everything is checked that the code behind it relies on."""
+    need(counts.shape == (shape[0],) and counts.dtype.kind == "i", f"its {what} do not fit its nodes")
+    need(bool((counts >= 0).all()), f"a row of its {what} has a negative length")
+    ends = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
+    need(columns.ndim == values.ndim == 1 and ends[-1] == columns.size == values.size, f"its {what} differ in number")
+    need(columns.dtype.kind == "i" and values.dtype.kind in "fiu", f"its {what} are of an unknown type")
+    if columns.size:
+        need(bool(columns.min() >= 0) and bool(columns.max() < shape[1]), f"its {what} lead out of their matrix")
+    inside = np.ones(max(0, columns.size - 1), dtype=bool)  # whether two entries that follow are of one row
+    inside[(ends[1:-1] - 1)[(ends[1:-1] > 0) & (ends[1:-1] < columns.size)]] = False
+    need(bool((np.diff(columns)[inside] > 0).all()), f"its {what} are not in order")
+    need(bool(np.isfinite(values).all()), f"its {what} hold a number that is not finite")
+    kind = np.int32 if max(ends[-1], *shape, 0) < 2**31 else np.int64
+    parts = (values.astype(np.float32, copy=False), columns.astype(kind), ends.astype(kind))
+    return sparse.csr_array(parts, shape=shape)
+
+
+# Features
+
+
+def encode_features(graph: GrowingGraph, arrays: BlockArrays) -> Tree:
+    """Features as they are, and what turns them into those that a learner sees."""
+    features = graph.features
+    found: dict[str, Any] = {}
+    if isinstance(features, np.ndarray):
+        row = max(1, features.shape[1] * features.itemsize)
+        found["dense"] = arrays.write(features, _cuts(graph, 1 << max(0, (BLOCK // row).bit_length() - 1)))
+    else:
+        ordered = features if features.has_sorted_indices else features.sorted_indices()
+        cuts = ordered.indptr[_cuts(graph, NARROW)]
+        found["counts"] = arrays.write(np.diff(ordered.indptr).astype(np.int32), _cuts(graph, WIDE))
+        found["columns"] = arrays.write(ordered.indices.astype(np.int32), cuts)
+        if not (ordered.data == 1).all():
+            found["data"] = arrays.write(ordered.data.astype(np.float32), cuts)
+    if graph.feature_names is not None:
+        names = write_ids(arrays, [str(name) for name in graph.feature_names], np.zeros(0, np.int64))
+        found |= {f"names.{key}": index for key, index in names.items()}
+    if graph.text_weights is not None:
+        found["text.columns"] = arrays.write(graph.text_weights.columns)
+        found["text.weights"] = arrays.write(graph.text_weights.inverse_document_frequency)
+    if graph.standardisation is not None:
+        found["means"] = arrays.write(graph.standardisation.mean)
+        found["deviations"] = arrays.write(graph.standardisation.deviation)
+    return Tree(found, {"width": graph.features.shape[1]})
+
+
+def decode_features(tree: Tree, arrays: BlockArrays, count: int) -> dict[str, Any]:
+    """The fields of a graph that speak of features. count: of nodes."""
+    width = whole_number(tree.value("width"), "the number of features", 0, WIDEST)
+    if "dense" in tree.arrays:
+        rows: Any = arrays.read(tree.index("dense"))
+    else:
+        columns = arrays.read(tree.index("columns"))
+        data = arrays.read(tree.index("data")) if "data" in tree.arrays else np.ones(columns.size, np.float32)
+        rows = csr_of(arrays.read(tree.index("counts")), columns, data, (count, width), "features")
+    named = {key.removeprefix("names."): index for key, index in tree.arrays.items() if key.startswith("names.")}
+    names = ids_in_memory(read_ids(arrays, named)) if named else None
+    optional = {key: arrays.read(tree.arrays[key]) for key in OPTIONAL if key in tree.arrays}
+    return checked_features(rows, (count, width), names, optional)
+
+
+OPTIONAL = ("text.columns", "text.weights", "means", "deviations")
+
+
+def checked_features(
+    rows: Features, shape: tuple[int, int], names: np.ndarray | None, optional: dict[str, np.ndarray]
+) -> dict[str, Any]:
+    """The fields of a graph that speak of features, after all of them are checked against each other."""
+    need(rows.shape == shape, "its nodes and their features differ in number")
+    if isinstance(rows, np.ndarray):
+        need(rows.dtype.kind == "f" and bool(np.isfinite(rows).all()), "its features are not all finite numbers")
+    need(names is None or names.shape == (shape[1],), "its features and their names differ in number")
+    text = standardisation = None
+    for key, values in optional.items():
+        need(values.ndim == 1 and values.dtype.kind in "iuf", f"its {key} are no row of numbers")
+        need(bool(np.isfinite(values).all()), f"its {key} are not all finite")
+    if "text.columns" in optional or "text.weights" in optional:
+        columns, weights = optional.get("text.columns"), optional.get("text.weights")
+        if columns is None or weights is None or columns.shape != weights.shape or columns.dtype.kind != "i":
+            raise Damaged("its words and their weights differ in number")
+        need(columns.size == 0 or (columns.min() >= 0 and columns.max() < shape[1]), "a word has no column")
+        need(not isinstance(rows, np.ndarray), "its words are no counts")
+        text = TextWeights(columns, weights)
+    if "means" in optional or "deviations" in optional:
+        means, deviations = optional.get("means"), optional.get("deviations")
+        if means is None or deviations is None or not means.shape == deviations.shape == (shape[1],):
+            raise Damaged("its features and their means differ in number")
+        need(isinstance(rows, np.ndarray) and bool((deviations >= 0).all()), "its deviations are none")
+        standardisation = Standardisation(means, deviations)
+    return {"features": rows, "feature_names": names, "text_weights": text, "standardisation": standardisation}
+
+
+def _cuts(graph: GrowingGraph, width: int) -> np.ndarray:
+    """Rows at which blocks of so many node numbers end; the last ones, to which nodes are added, are a part as wide."""
+    full, part = graph.next_number // width * width, max(1, width // TAIL)
+    ends = np.concatenate([np.arange(width, full + 1, width), np.arange(full + part, graph.next_number, part)])
+    return np.searchsorted(graph.numbers, ends)

@@ -1,0 +1,142 @@
+"""The pointer to the newest version, and one manifest for each version that says what it consists of."""
+
+import json
+import math
+import re
+from pathlib import Path
+from typing import Any
+
+from graphfcl.errors import InputError
+from graphfcl.files import canonical_json, sha256_of, write_bytes
+from graphfcl.production.storage.damage import Damaged, need
+from graphfcl.production.storage.objects import NAME, ReadCounter, read_file
+from graphfcl.production.storage.strict_json import read_json, whole_number
+
+FORMAT = 2
+LARGEST = 1 << 28  # bytes of a manifest
+PAGE = re.compile(r"[0-9]{6,15}\.json")
+PRUNED = "pruned.json"
+
+Manifest = dict[str, Any]
+
+
+class Newer(InputError):
+    """A version of a format that this graphfcl does not know yet."""
+
+
+class Manifests:
+    """The manifests of one folder. Everything that is wrong with one is said as :class:`Damaged`."""
+
+    def __init__(self, folder: Path, counter: ReadCounter) -> None:
+        self.folder, self._counter = folder, counter
+
+    def path(self, version: int) -> Path:
+        return self.folder / "versions" / f"{version:06d}.json"
+
+    def numbers(self) -> list[int]:
+        """Of all manifests there are, whole or not, ascending."""
+        names = [path.name for path in (self.folder / "versions").glob("*.json") if PAGE.fullmatch(path.name)]
+        return sorted(int(name.removesuffix(".json")) for name in names if self.path(int(name[:-5])).name == name)
+
+    def read(self, version: int) -> Manifest:
+        """The manifest of a version, verified."""
+        found = self._read(self.path(version))
+        claimed, number = found.pop("sha256", None), found.get("format")
+        if type(number) is int and number > FORMAT:
+            wrote = str(found.get("graphfcl", "unknown"))[:40]
+            raise Newer(
+                f"{self.folder}, version {version}, has format {number}; this graphfcl reads up to {FORMAT}: use the "
+                f"graphfcl that wrote it ({wrote})."
+            )
+        need(type(number) is int and number > 0, "has no format that can be")
+        need(claimed == sha256_of(canonical_json(found)), "has another checksum than it says")
+        need(found.get("version") == version, "is the manifest of another version")
+        _check(found)
+        return {**found, "sha256": claimed}
+
+    def write(self, manifest: Manifest) -> Manifest:
+        """Write a manifest; as it will be read."""
+        # Through JSON once, so that the checksum is that of what will be read.
+        plain = json.loads(canonical_json(manifest))
+        sealed = {**plain, "sha256": sha256_of(canonical_json(plain))}
+        write_bytes(self.path(sealed["version"]), canonical_json(sealed))
+        return sealed
+
+    # The pointer
+
+    def pointer(self) -> tuple[int, str]:
+        """The newest version, and the checksum of its manifest."""
+        found = self._read(self.folder / "current")
+        return whole_number(found.get("version"), "its version", 1, 10**15 - 1), str(found.get("sha256"))
+
+    def point(self, manifest: Manifest) -> None:
+        """Let the pointer show a version."""
+        pointer = canonical_json({"version": manifest["version"], "sha256": manifest["sha256"]})
+        write_bytes(self.folder / "current", pointer)
+
+    # Versions that were pruned
+
+    def pruned(self) -> tuple[int, list[dict[str, Any]]]:
+        """Up to which version the folder was pruned, and the changes of those that are gone."""
+        path = self.folder / "versions" / PRUNED
+        if not path.exists():
+            return 0, []
+        found = self._read(path)
+        claimed = found.pop("sha256", None)
+        need(claimed == sha256_of(canonical_json(found)), f"{PRUNED} has another checksum than it says")
+        entries: Any = found.get("entries")
+        _check_entries(entries)
+        for entry in entries:
+            whole_number(entry.get("version"), "the version of a change", 1)
+        return whole_number(found.get("upto"), "the last version that was pruned"), entries
+
+    def write_pruned(self, upto: int, entries: list[dict[str, Any]]) -> None:
+        """Note what is about to go."""
+        found = json.loads(canonical_json({"format": FORMAT, "upto": upto, "entries": entries}))
+        content = canonical_json({**found, "sha256": sha256_of(canonical_json(found))})
+        write_bytes(self.folder / "versions" / PRUNED, content)
+
+    def _read(self, path: Path) -> dict[str, Any]:
+        found = read_json(read_file(path, LARGEST, self._counter))
+        need(isinstance(found, dict), "is no manifest")
+        return found
+
+
+def _check(manifest: Manifest) -> None:
+    """All that the code behind it relies on."""
+    parent = manifest.get("parent")
+    need(parent is None or type(parent) is int, "has no parent that can be")
+    need(isinstance(manifest.get("values"), dict), "lacks its values")
+    _check_entries(manifest.get("changes"))
+    if manifest["format"] == 1:
+        need(isinstance(manifest["values"].get("learner"), dict), "lacks its learner")
+        files = manifest.get("files")
+        if not isinstance(files, dict) or not all(isinstance(f, str) and NAME.fullmatch(f) for f in files.values()):
+            raise Damaged("lacks its files")
+    else:
+        need(isinstance(manifest.get("trees"), dict), "lacks its files")
+        past = manifest.get("past")
+        if not isinstance(past, dict):
+            raise Damaged("lacks its past")
+        whole_number(past.get("changes"), "the number of changes before it")
+        _check_accuracy(past.get("accuracy"))
+        need(past.get("accuracy") is None or "classes" in past["accuracy"], "lacks the accuracy of its classes")
+
+
+def _check_entries(entries: Any) -> None:
+    need(isinstance(entries, list) and all(isinstance(entry, dict) for entry in entries), "lacks its changes")
+    for entry in entries:
+        need(all(isinstance(entry.get(key, ""), str) for key in ("what", "when", "warning")), "has a change of no kind")
+        need("what" in entry and "when" in entry, "has a change of no kind")
+        _check_accuracy(entry.get("accuracy"))
+
+
+def _check_accuracy(accuracy: Any) -> None:
+    if accuracy is None:
+        return
+    if not isinstance(accuracy, dict) or not isinstance(accuracy.get("classes", {}), dict):
+        raise Damaged("has an accuracy that is none")
+    means = (accuracy.get("validation"), accuracy.get("leave_one_out"))
+    numbers = [*accuracy.get("classes", {}).values(), *(mean for mean in means if mean is not None)]
+    fits = all(type(number) in (int, float) and math.isfinite(number) for number in numbers)
+    need(fits, "has an accuracy that is none")

@@ -1,0 +1,55 @@
+"""A tree: plain values and the indexes of some arrays, itself an object. A version is a handful of trees."""
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from graphfcl.files import canonical_json
+from graphfcl.production.storage.block_arrays import Index, block_names
+from graphfcl.production.storage.damage import Damaged, need
+from graphfcl.production.storage.objects import Objects
+from graphfcl.production.storage.strict_json import read_json, whole_number
+
+LARGEST_TREE = 1 << 27
+
+TreeName = list[Any]  # its checksum and its size, as a manifest holds them
+
+
+@dataclass(frozen=True)
+class Tree:
+    """arrays: indexes by name. values: whatever JSON can hold."""
+
+    arrays: dict[str, Index] = field(default_factory=dict)
+    values: dict[str, Any] = field(default_factory=dict)
+
+    def index(self, name: str) -> Index:
+        """The index of an array that must be there."""
+        if name not in self.arrays:
+            raise Damaged(f"it lacks the array {name!r}")
+        return self.arrays[name]
+
+    def value(self, name: str) -> Any:
+        """A value that must be there."""
+        if name not in self.values:
+            raise Damaged(f"it lacks the value {name!r}")
+        return self.values[name]
+
+    def objects(self) -> set[str]:
+        """The names of all blocks."""
+        return set().union(*(block_names(index) for index in self.arrays.values()))
+
+
+def write_tree(objects: Objects, tree: Tree) -> TreeName:
+    """Keep a tree; what a manifest calls it."""
+    content = canonical_json({"arrays": tree.arrays, "values": tree.values})
+    return [objects.put(content), len(content)]
+
+
+def read_tree(objects: Objects, name: Any) -> Tree:
+    """The reverse."""
+    need(isinstance(name, list) and len(name) == 2, "it does not say what it consists of")
+    size = whole_number(name[1], "the size of a file", 0, LARGEST_TREE)
+    found = read_json(objects.get(name[0], size))
+    need(isinstance(found, dict), "a file of it lists nothing")
+    arrays, values = found.get("arrays"), found.get("values")
+    need(isinstance(arrays, dict) and isinstance(values, dict), "a file of it lists nothing")
+    return Tree(arrays, values)

@@ -1,0 +1,192 @@
+"""One version of a model in a folder; what it consists of is read when it is first asked for."""
+
+import threading
+from collections.abc import Callable, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import graphfcl.production.codec as codec
+import graphfcl.production.format_1 as format_1
+from graphfcl.errors import InputError
+from graphfcl.files import sha256_of
+from graphfcl.methods import Learner
+from graphfcl.production.answers import Answers
+from graphfcl.production.calibration import Calibration
+from graphfcl.production.graph_codec import decode_ids
+from graphfcl.production.growing_graph import GrowingGraph
+from graphfcl.production.ledger import Ledger
+from graphfcl.production.model_parts import Configuration, ModelParts
+from graphfcl.production.storage.block_arrays import BlockArrays
+from graphfcl.production.storage.damage import UNFIT, Damaged, first_line, need
+from graphfcl.production.storage.manifests import Manifest
+from graphfcl.production.storage.objects import ReadCounter, read_file
+from graphfcl.production.storage.trees import read_tree
+from graphfcl.production.version_cache import OpenCache, VersionCache, cache_keys
+
+LARGEST_FILE = 1 << 36  # bytes of a file of format 1
+
+
+class StoredVersion:
+    """A version of a folder.
+
+    folder: of the model. refuse: makes the error that names the version and what is wrong with it.
+    was_united: whether its history tells of classes that were merged without learning them again.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        manifest: Manifest,
+        arrays: BlockArrays,
+        cache: VersionCache,
+        counter: ReadCounter,
+        refuse: Callable[[str], InputError],
+        was_united: Callable[[], bool],
+        device: str,
+    ) -> None:
+        self.manifest, self.version = manifest, int(manifest["version"])
+        self._folder, self._arrays, self._refuse, self._device = folder, arrays, refuse, device
+        self._counter, self._was_united = counter, was_united
+        self._lock = threading.RLock()
+        self._read: dict[str, Any] = {}
+        configuration, calibration, self._names = self._checked(self._answers)
+        self.parts = ModelParts.from_source(configuration, calibration, self)
+        self.keys = cache_keys(manifest, configuration.method)
+        self.cache: OpenCache | None = cache.open(self.keys.scores, len(self._names.names))
+
+    # What a model asks for
+
+    @property
+    def names(self) -> Ledger:
+        """A ledger that has the names of the classes, and no labelled nodes."""
+        return self._names
+
+    def part(self, name: str) -> Any:
+        """``graph``, ``learner`` or ``ledger``; the same object every time."""
+        with self._lock:
+            if name not in self._read:
+                read = {"graph": self._graph, "learner": self._learner, "ledger": self._ledger}
+                self._read[name] = self._checked(read[name])
+                self._checked(self._refuse_misfits)
+            return self._read[name]
+
+    def _refuse_misfits(self) -> None:
+        if len(self._read) == 3:
+            codec.refuse_misfits(self._read["graph"], self._read["learner"], self._read["ledger"])
+
+    def ids(self) -> np.ndarray:
+        """(n,) the user's ids, without the rest of the graph."""
+        if "graph" in self._read or self.manifest["format"] == 1:
+            return self.part("graph").ids
+        return self._checked(lambda: decode_ids(self._tree("nodes"), self._arrays))
+
+    def compute_scores(self) -> np.ndarray:
+        """(n, columns) of every node; a learner that cannot give them is damaged."""
+        return self._checked(self._scores)
+
+    @property
+    def has_numbers(self) -> bool:
+        """Whether the cache knows nodes by whole numbers."""
+        return self.cache is not None and self.cache.of_numbers
+
+    def cached_scores(self) -> np.ndarray | None:
+        """(n, columns) of every node, if they are in the cache."""
+        found = None if self.cache is None else self.cache.scores()
+        return found if found is not None and len(found) == len(self.ids()) else None
+
+    def cached_answers(self, nodes: Sequence[Any]) -> Answers | None:
+        """What the version says of some nodes, if the cache knows them by exactly these ids."""
+        rows = None if self.cache is None else self.cache.rows_of_ids(nodes)
+        if self.cache is None or rows is None:
+            return None
+        scores, readings = self.cache.scores_of(rows), self.cache.readings_of(self.keys.readings, rows)
+        if scores is None or readings is None:
+            return None
+        return Answers(scores, readings.strangeness, readings.temperatures)
+
+    def verify(self) -> None:
+        """Read everything."""
+        for name in ("graph", "learner", "ledger"):
+            self.part(name)
+
+    # How it is read
+
+    def _checked(self, read: Callable[[], Any]) -> Any:
+        try:
+            return read()
+        except Damaged as error:
+            raise self._refuse(str(error)) from error
+
+    def _tree(self, name: str) -> Any:
+        return read_tree(self._arrays.objects, self.manifest["trees"].get(name))
+
+    @cached_property
+    def _values(self) -> dict[str, Any]:
+        return self.manifest["values"] if self.manifest["format"] == 1 else self._tree("answers").values
+
+    def _answers(self) -> tuple[Configuration, Calibration, Ledger]:
+        values, names = self._values, codec.decode_names(self._values)
+        twice = codec.named_twice(names)
+        if self.manifest["format"] == 1:  # it did not say which classes had been united, but its history does
+            need(not twice or self._was_united(), "two of its classes have one name")
+        else:
+            need(twice == values.get("united"), "two of its classes have one name")
+        configuration = codec.decode_configuration(values)
+        need(self.manifest["values"].get("method") == configuration.method, "its manifest names another method")
+        return configuration, codec.decode_calibration(values), names
+
+    def _graph(self) -> GrowingGraph:
+        if self.manifest["format"] == 1:
+            return format_1.decode_graph(self._read_file)
+        return codec.decode_graph(self.manifest["trees"], self._arrays)
+
+    def _learner(self) -> Learner:
+        configuration = self.parts.configuration
+        if self.manifest["format"] == 1:
+            learner = format_1.decode_learner(self._read_file, self._values["learner"], configuration, self._device)
+        else:
+            learner = codec.decode_learner(self.manifest["trees"], self._arrays, configuration, self._device)
+        need(len(learner.classes_) == len(self._names.names), "its learner and its classes differ in number")
+        graph = self.part("graph")
+        table = None if self.cache is None else self.cache.table()
+        if table is not None and len(table) == graph.node_count:
+            learner.use_embeddings(graph.visible, table)
+        return learner
+
+    def _ledger(self) -> Ledger:
+        if self.manifest["format"] == 1:
+            return format_1.decode_ledger(self._read_file, self._names, self.part("graph").node_count)
+        return codec.decode_ledger(self.manifest["trees"], self._arrays, self._names)
+
+    def _scores(self) -> np.ndarray:
+        parts = self.parts
+        parts.learner, parts.graph  # noqa: B018 - what is wrong with them is said in their own words
+        try:
+            scores = parts.compute_scores()
+            need(scores.shape == (parts.graph.node_count, len(self._names.names)), "its learner gives other scores")
+        except (InputError, Damaged):
+            raise
+        except UNFIT as error:
+            raise Damaged(f"its learner cannot answer ({first_line(error)})") from error
+        used = [column for column, name in enumerate(self._names.names) if name is not None]
+        need(not np.isnan(scores[:, used]).any(), "its learner gives scores that are no numbers")
+        return scores
+
+    def _read_file(self, name: str) -> bytes:
+        """A file of format 1, verified."""
+        path = format_1_path(self._folder, self.manifest, name)
+        try:
+            content = read_file(path, LARGEST_FILE, self._counter)
+        except Damaged as error:
+            raise Damaged(f"its file {path.name} {error}") from error
+        need(sha256_of(content) == path.stem, f"its file {path.name} ({name}) has another checksum")
+        return content
+
+
+def format_1_path(folder: Path, manifest: Manifest, name: str) -> Path:
+    """A file of a version of format 1."""
+    need(name in manifest["files"], f"its manifest does not name the file {name!r}")
+    return folder / "objects" / f"{manifest['files'][name]}.{format_1.FILES[name]}"

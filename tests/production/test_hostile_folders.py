@@ -1,0 +1,292 @@
+"""Folders from a stranger, with right checksums: one sentence each, exit code 2, bounded memory and time."""
+
+import io
+import time
+import tracemalloc
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from graphfcl.errors import InputError
+from graphfcl.files import sha256_of
+from graphfcl.production import GraphClassifier, ModelFolder
+from tests.cli.command import assert_one_sentence, graphfcl_inside
+from tests.production.crafting import CraftedFolder
+from tests.production.test_versions import FORMAT_1
+
+Change = Callable[[CraftedFolder], Any]
+
+
+@pytest.fixture
+def crafted(kept: Path, tmp_path: Path) -> CraftedFolder:
+    return CraftedFolder(kept, tmp_path / "crafted")
+
+
+@pytest.fixture
+def crafted_1(tmp_path: Path) -> CraftedFolder:
+    return CraftedFolder(FORMAT_1, tmp_path / "crafted")
+
+
+def refused(folder: CraftedFolder, *words: str) -> None:
+    """Refused in one sentence by everything that reads it, in a moment and in little memory."""
+    start = time.perf_counter()
+    tracemalloc.start()
+    try:
+        with pytest.raises(InputError) as caught:
+            GraphClassifier.load(folder.path).predictions()
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert "\n" not in str(caught.value)
+    for word in words:
+        assert word in str(caught.value)
+    assert peak < 300e6, f"it took {peak / 1e6:.0f} MB"
+    assert time.perf_counter() - start < 10
+    with pytest.raises(InputError), ModelFolder(folder.path).editing():
+        raise AssertionError("it was opened to be changed")
+    done = graphfcl_inside("predict", "--model", folder.path, "--out", folder.path / "out.csv")
+    assert_one_sentence(done, *words)
+
+
+def set_in(values: Any, place: str, value: Any) -> None:
+    *outer, last = place.split(".")
+    for key in outer:
+        values = values[key]
+    values[last] = value
+
+
+def _set(tree: str, place: str, value: Any) -> Change:
+    return lambda folder: folder.change_tree(tree, lambda found: set_in(found, place, value))
+
+
+def _array(tree: str, array: str, change: Callable[[np.ndarray], np.ndarray]) -> Change:
+    return lambda folder: folder.change_array(tree, array, change)
+
+
+def _with(place: int, value: float) -> Callable[[np.ndarray], np.ndarray]:
+    def change(array: np.ndarray) -> np.ndarray:
+        array.reshape(-1)[place] = value
+        return array
+
+    return change
+
+
+def _swapped(array: np.ndarray) -> np.ndarray:
+    array[[0, 1]] = array[[1, 0]]
+    return array
+
+
+def _data(folder: CraftedFolder, value: float) -> None:
+    count = folder.tree("features")["arrays"]["columns"]["shape"][0]
+    folder.set_array("features", "data", np.full(count, value, np.float32))
+
+
+ARRAYS: dict[str, Change] = {
+    "an edge to a node that is not there": _array("edges", "others", _with(3, 10**6)),
+    "an edge to a negative node": _array("edges", "others", _with(3, -4)),
+    "an edge of a node with itself": _array("edges", "others", lambda a: np.full_like(a, 499)),
+    "an edge twice": _array("edges", "others", lambda a: np.sort(np.where(np.arange(a.size) == 1, a[0], a))),
+    "rows that are too long": _array("edges", "counts", _with(7, 10**6)),
+    "rows of a negative length": _array("edges", "counts", lambda a: _with(8, a[8] + 9)(_with(7, a[7] - 9)(a))),
+    "a row too few": _array("edges", "counts", lambda a: a[:-1]),
+    "edges of another type": _array("edges", "others", lambda a: a.astype(np.float64)),
+    "a column of features that is not there": _array("features", "columns", _with(0, 10**6)),
+    "a feature that is infinite": lambda f: _data(f, np.inf),
+    "a feature that is no number": lambda f: _data(f, np.nan),
+    "features in another order": _array("features", "columns", _swapped),
+    "numbers that do not ascend": _array("nodes", "numbers", _swapped),
+    "a number that was never given": _array("nodes", "numbers", _with(-1, 10**9)),
+    "a node too few": _array("nodes", "numbers", lambda a: a[:-1]),
+    "an id twice": _array("nodes", "ids", _with(1, 0)),
+    "a labelled node that is not there": _array("ledger", "nodes", _with(0, 10**6)),
+    "a labelled node twice": _array("ledger", "nodes", lambda a: _with(0, a[1])(a)),
+    "a label of no class": _array("ledger", "columns", _with(0, 99)),
+    "a label of no role": _array("ledger", "parts", _with(0, 9)),
+}
+
+
+@pytest.mark.parametrize("name", ARRAYS)
+def test_arrays_that_do_not_fit(crafted: CraftedFolder, name: str) -> None:
+    ARRAYS[name](crafted)
+    with pytest.raises(InputError) as caught:
+        GraphClassifier.load(crafted.path).parts().read()
+    assert "is damaged, " in str(caught.value)
+    with pytest.raises(InputError), ModelFolder(crafted.path).editing():
+        raise AssertionError("it was opened to be changed")
+
+
+VALUES: dict[str, tuple[Change, str]] = {
+    "temperature 0": (_set("answers", "values.calibration.temperature", 0), "temperature"),
+    "a negative temperature": (_set("answers", "values.calibration.temperature", -1.0), "temperature"),
+    "a temperature in words": (_set("answers", "values.calibration.temperature", "hot"), "calibration"),
+    "no calibration": (_set("answers", "values.calibration", None), "calibration"),
+    "two classes of one name": (lambda f: f.change_tree("answers", _same_names), "one name"),
+    "a class without a name": (_set("answers", "values.classes", [""]), "name"),
+    "no classes": (_set("answers", "values.classes", []), "class"),
+    "a million hops": (_set("knowledge", "values.learner.hop", [2.0, 10**6, 0.7, 3, 0.0]), "hops"),
+    "an infinite number of nodes": (_set("nodes", "values.next_number", 2**80), "number"),
+    "a network for a billion features": (
+        _set("knowledge", "values.learner.sizes", {"features": 10**9, "base": 4, "many": 8, "way": 2, "shot": 5}),
+        "do not fit",
+    ),
+    "a shape of a trillion": (_set("features", "arrays.counts.shape", [10**12]), "shape"),
+    "a block of a trillion": (lambda f: f.change_tree("features", _trillion), "length of a block"),
+    "a tensor of a trillion": (lambda f: f.change_tree("network", _huge_tensor), "tensor"),
+    "no block list": (_set("edges", "arrays.others.blocks", 7), "shape"),
+    "a block that is no checksum": (_set("edges", "arrays.others.blocks", [["../../lock", 1]]), "differ"),
+    "an array of Python objects": (_set("edges", "arrays.others.dtype", "|O"), "type"),
+    "an unknown method": (_set("answers", "values.method", "nonsense"), "nonsense"),
+    "a tree without arrays": (lambda f: f.write_tree("edges", b"{}"), "lists nothing"),
+    "a tree that is a list": (lambda f: f.write_tree("edges", b"[]"), "lists nothing"),
+    "Infinity": (lambda f: f.write_tree("edges", b'{"arrays":{},"values":{"x":Infinity}}'), "Infinity"),
+    "a number beyond all": (lambda f: f.write_tree("edges", b'{"arrays":{},"values":{"x":1e999}}'), "1e999"),
+    "NaN": (lambda f: f.write_tree("answers", b'{"arrays":{},"values":{"way":NaN}}'), "NaN"),
+    "deep nesting": (lambda f: f.write_tree("answers", b"[" * 100_000 + b"]" * 100_000), "deeply"),
+    "nesting": (lambda f: f.write_tree("answers", b'{"values":' + b"[" * 99 + b"]" * 99 + b"}"), "deeply"),
+}  # fmt: skip
+
+
+def _same_names(tree: dict[str, Any]) -> None:
+    tree["values"]["classes"][1] = tree["values"]["classes"][0]
+
+
+def _trillion(tree: dict[str, Any]) -> None:
+    tree["arrays"]["counts"]["shape"] = [10**12]
+    tree["arrays"]["counts"]["blocks"] = [[tree["arrays"]["counts"]["blocks"][0][0], 10**12]]
+
+
+def _huge_tensor(tree: dict[str, Any]) -> None:
+    name = next(iter(tree["values"]["tensors"]))
+    tree["values"]["tensors"][name][1] = [10**6, 10**6]
+
+
+@pytest.mark.parametrize("name", VALUES)
+def test_values_that_cannot_be(crafted: CraftedFolder, name: str) -> None:
+    change, word = VALUES[name]
+    change(crafted)
+    refused(crafted, word)
+
+
+def test_a_block_that_becomes_far_larger_than_it_is(crafted: CraftedFolder) -> None:
+    import zlib
+
+    zeros = bytes(1 << 23)
+    name = crafted.put(zeros, as_file=b"z" + zlib.compress(zeros, 9))
+
+    def bomb(tree: dict[str, Any]) -> None:
+        tree["arrays"]["others"] = {"dtype": "|i1", "shape": [1 << 33], "blocks": [[name, 1 << 23]] * 1024}
+
+    crafted.change_tree("edges", bomb)
+    refused(crafted, "repeats itself")
+    crafted.change_tree("edges", lambda tree: set_in(tree, "arrays.others.blocks", [[name, 1 << 23]]))
+    crafted.change_tree("edges", lambda tree: set_in(tree, "arrays.others.shape", [1 << 23]))
+    refused(crafted, "checksum")
+
+
+@pytest.mark.parametrize("key", ["format", "version", "trees", "values", "past", "changes"])
+def test_a_page_without_a_key(crafted: CraftedFolder, key: str) -> None:
+    crafted.change_manifest(lambda manifest: manifest.pop(key))
+    refused(crafted, "damaged")
+    assert graphfcl_inside("history", "--model", crafted.path).code == 0
+
+
+@pytest.mark.parametrize("number", [-5, 0, True, 1.5, "2", None])
+def test_a_format_that_is_none(crafted: CraftedFolder, number: Any) -> None:
+    crafted.change_manifest(lambda manifest: set_in(manifest, "format", number))
+    refused(crafted, "format")
+
+
+def test_names_of_pages_that_are_no_numbers(crafted: CraftedFolder) -> None:
+    for name in ("²²²²²².json", "٠٠٠٠٠٩.json", "0000003.json", "-00001.json", "1e9999.json", "9.json"):
+        (crafted.path / "versions" / name).write_text("{}")
+    assert len(GraphClassifier.load(crafted.path).history) == 3
+    assert ModelFolder(crafted.path).rollback(2) == 4
+
+
+@pytest.mark.parametrize("entry", [None, 7, {"what": 7}, {"what": "fit"}, {"what": "x", "when": "", "accuracy": 3}])
+def test_changes_that_are_none(crafted: CraftedFolder, entry: Any) -> None:
+    crafted.change_manifest(lambda manifest: set_in(manifest, "changes", [entry]))
+    refused(crafted, "damaged")
+
+
+def test_a_change_that_says_too_little_is_shown_as_what_it_is(crafted: CraftedFolder) -> None:
+    crafted.change_manifest(
+        lambda manifest: set_in(manifest, "changes", [{"what": "learn", "when": ""}, {"what": "y", "when": ""}])
+    )
+    done = graphfcl_inside("history", "--model", crafted.path)
+    assert done.code == 0, done.err
+
+
+def _npz(**arrays: Any) -> bytes:
+    buffer = io.BytesIO()
+    np.savez_compressed(buffer, **arrays)
+    return buffer.getvalue()
+
+
+def _file_1(folder: CraftedFolder, name: str, content: bytes, kind: str = "npz") -> None:
+    digest = sha256_of(content)
+    (folder.path / "objects" / f"{digest}.{kind}").write_bytes(content)
+    folder.change_manifest(lambda manifest: set_in(manifest, f"files.{name}", digest))
+
+
+def _nodes_1(folder: CraftedFolder) -> dict[str, np.ndarray]:
+    path = folder.path / "objects" / f"{folder.manifest()['files']['nodes']}.npz"
+    with np.load(path) as archive:
+        return {name: archive[name] for name in archive.files}
+
+
+def test_format_1_is_held_to_the_same(crafted_1: CraftedFolder) -> None:
+    edges = crafted_1.manifest()["files"]["edges"]
+    with np.load(crafted_1.path / "objects" / f"{edges}.npz") as archive:
+        found = {name: archive[name] for name in archive.files}
+    far = found["indices"].copy()
+    far[0] = 10**8
+    _file_1(crafted_1, "edges", _npz(**{**found, "indices": far}))
+    refused(crafted_1, "lead out")
+    _file_1(crafted_1, "edges", _npz(**{**found, "indptr": found["indptr"][::-1].copy()}))
+    refused(crafted_1, "damaged")
+    crafted_1.change_manifest(lambda manifest: set_in(manifest, "values.calibration.temperature", 0))
+    refused(crafted_1, "temperature")
+
+
+def test_names_that_stand_twice_in_format_1(crafted_1: CraftedFolder) -> None:
+    crafted_1.change_manifest(lambda manifest: _same_names({"values": manifest["values"]}))
+    refused(crafted_1, "one name")
+    merge = {"what": "merge", "when": "", "from": "a", "into": "b", "exact": False}
+    crafted_1.change_manifest(lambda manifest: manifest["changes"].append(merge))
+    assert GraphClassifier.load(crafted_1.path).predict().size
+
+
+def test_a_bomb_in_format_1(crafted_1: CraftedFolder) -> None:
+    nodes = _nodes_1(crafted_1)
+    _file_1(crafted_1, "nodes", _npz(**{**nodes, "ids": np.zeros(1 << 25, np.int64)}))
+    refused(crafted_1, "far larger")
+
+
+def test_a_header_in_format_1_that_claims_a_trillion(crafted_1: CraftedFolder) -> None:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for name in ("numbers", "ids", "next_number"):
+            header = io.BytesIO()
+            np.lib.format.write_array_header_1_0(header, {"descr": "<i8", "fortran_order": False, "shape": (10**12,)})
+            archive.writestr(f"{name}.npy", header.getvalue())
+    _file_1(crafted_1, "nodes", buffer.getvalue())
+    refused(crafted_1, "as long as it says")
+
+
+def test_a_pointer_that_is_none(crafted: CraftedFolder) -> None:
+    pointer = crafted.path / "current"
+    for content in (b"[]", b'{"version":-1}', b'{"version":1e9}', b"[" * 5000, b'{"version":' + b"9" * 5000 + b"}"):
+        pointer.write_bytes(content)
+        done = graphfcl_inside("history", "--model", crafted.path)
+        assert_one_sentence(done, "rollback --model", " 3`")
+
+
+def test_a_page_may_be_long_but_not_without_end(crafted: CraftedFolder) -> None:
+    with open(crafted.manifest_path, "r+b") as file:
+        file.truncate(1 << 40)  # takes no room on the disk
+    refused(crafted, "too long")

@@ -1,0 +1,181 @@
+"""What is read and written: an answer for one node touches little, and a version writes what changed."""
+
+import json
+import shutil
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from graphfcl.production import GraphClassifier, ModelFolder
+from tests.production.models import cached, members, same_answers
+
+
+def disk(folder: Path, *parts: str) -> int:
+    return sum(p.stat().st_size for part in parts or (".",) for p in (folder / part).rglob("*") if p.is_file())
+
+
+def test_an_answer_for_one_node_needs_a_few_files(folder: Path) -> None:
+    whole = GraphClassifier.load(folder)
+    expected = whole.predictions()
+    node = whole.node_ids_[7].item()
+    manifest = json.loads((folder / "versions" / "000003.json").read_bytes())
+    for path in (folder / "objects").iterdir():
+        if path.name != manifest["trees"]["answers"][0]:
+            path.unlink()
+    for number in (1, 2):
+        (folder / "versions" / f"00000{number}.json").unlink()
+    model = GraphClassifier.load(folder)
+    found = model.predictions([node])
+    for name, values in found.items():  # the softmax of one row and of many may differ in its last digit
+        wanted = expected[name][7]
+        assert values[0] == (pytest.approx(wanted, rel=1e-12) if name in ("probability", "unknown_score") else wanted)
+    assert model.predict([str(node)])[0] == expected["class"][7]
+    assert model.bytes_read() < disk(folder)
+
+
+def test_bytes_for_one_node_do_not_grow_with_embeddings_or_versions(folder: Path) -> None:
+    def read() -> int:
+        model = GraphClassifier.load(folder)
+        model.predict([members("class-00")[0]])
+        return model.bytes_read()
+
+    once = read()
+    assert once < 0.4 * disk(folder, "cache"), "the table of embeddings is not read"
+    model = GraphClassifier.load(folder)
+    for number in range(12):
+        model.rename(model.classes_[0], f"name {number}").save(folder)
+    model.wait()
+    assert abs(read() - once) < 0.1 * once
+    assert len(GraphClassifier.load(folder).history) == 15
+
+
+def test_history_is_read_when_somebody_looks(folder: Path) -> None:
+    model = GraphClassifier.load(folder)
+    before = model.bytes_read()
+    assert len(model.history) == 3
+    assert model.bytes_read() == before
+    assert [entry["what"] for entry in model.history] == ["fit", "learn", "grow"]
+    assert model.bytes_read() > before
+    model.learn({"nine": members("class-09")[:5]})
+    assert model.history[-1]["what"] == "learn"
+    assert len(model.history) == 4
+
+
+def test_the_last_accuracy_is_known_without_the_history(folder: Path) -> None:
+    with ModelFolder(folder).editing() as model:
+        model.rename("class-00", "null")
+    model = GraphClassifier.load(folder)
+    assert "null" in (model.history.last_accuracy() or {})["classes"]
+    for number in (1, 2, 3):
+        (folder / "versions" / f"00000{number}.json").unlink()
+    model = GraphClassifier.load(folder)
+    model.max_loss = -1.0
+    model.learn({"nine": members("class-09")[:5]})
+    assert "lost" in model.history[-1]["warning"]
+
+
+def test_a_learn_writes_what_it_changed(folder: Path) -> None:
+    trees = ("nodes", "edges", "features", "network")
+    written = []
+    nodes = members("class-09")
+    for number in range(4):
+        before = disk(folder, "objects", "versions")
+        with ModelFolder(folder).editing(write_cache=False) as model:
+            model.learn({f"new {number}": nodes[2 * number : 2 * number + 2]})
+        written.append(disk(folder, "objects", "versions") - before)
+    manifests = [ModelFolder(folder).manifest(version)["trees"] for version in (3, 7)]
+    assert all(manifests[0][tree] == manifests[1][tree] for tree in trees)
+    assert max(written) < 1.3 * min(written), "a version more costs as much as the one before"
+
+
+def test_what_did_not_change_is_not_looked_at_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from graphfcl.production import codec
+
+    def never(*_: object) -> None:
+        raise AssertionError("it was encoded again")
+
+    with ModelFolder(folder).editing() as model:
+        model.learn({"nine": members("class-09")[:5]})
+        for name in ("encode_nodes", "encode_edges", "encode_features"):
+            monkeypatch.setattr(codec, name, never)
+    model.wait()
+    with ModelFolder(folder).editing() as model:
+        model.rename("nine", "neun")
+        monkeypatch.setattr(codec, "_encode_ledger", never)
+    assert GraphClassifier.load(folder).version == 5
+
+
+def test_a_node_more_changes_the_last_blocks_and_one_less_its_own(tmp_path: Path, model: GraphClassifier) -> None:
+    def blocks(tree: str) -> dict[str, set[str]]:
+        manifest = ModelFolder(tmp_path / "m").manifest(model.version or 0)
+        from graphfcl.production.storage.block_arrays import block_names
+        from graphfcl.production.storage.trees import read_tree
+
+        found = read_tree(ModelFolder(tmp_path / "m")._versions.objects, manifest["trees"][tree])
+        return {name: block_names(index) for name, index in found.arrays.items()}
+
+    ids = model.node_ids_
+    model.save(tmp_path / "m")
+    first = {tree: blocks(tree) for tree in ("nodes", "edges", "features")}
+    model.grow(nodes=([10**6], model.graph_.features[:1], None), edges=([10**6], [ids[3].item()], None))
+    model.save(tmp_path / "m")
+    second = {tree: blocks(tree) for tree in ("nodes", "edges", "features")}
+    model.remove_nodes([10**6])
+    model.save(tmp_path / "m")
+    third = {tree: blocks(tree) for tree in ("nodes", "edges", "features")}
+    for tree, arrays in first.items():
+        for name, names in arrays.items():
+            assert len(second[tree][name] - names) <= 1, (tree, name)
+            assert third[tree][name] == names, (tree, name)
+    model.wait()
+
+
+def _flip(path: Path, place: int) -> None:
+    content = bytearray(path.read_bytes())
+    content[place] ^= 1
+    path.write_bytes(content)
+
+
+def test_a_damaged_cache_is_computed_again_and_never_believed(folder: Path) -> None:
+    expected, path = GraphClassifier.load(folder), folder / "cache" / "newest.cache"
+    expected.all_scores()
+    whole = path.read_bytes()
+    for place in np.linspace(0, len(whole) - 1, 25).astype(int).tolist():
+        path.write_bytes(whole)
+        _flip(path, place)
+        model = GraphClassifier.load(folder)
+        same_answers(model, expected, 1e-5)
+        node = model.node_ids_[11].item()
+        assert GraphClassifier.load(folder).predict([node])[0] == expected.predict([node])[0]
+        model.wait()
+
+
+def test_the_cache_of_another_model_is_not_taken(folder: Path, tmp_path: Path) -> None:
+    other = GraphClassifier.load(shutil.copytree(folder, tmp_path / "other"))
+    other.learn({"nine": members("class-09")[:5]}).save(tmp_path / "other")
+    other.wait()
+    shutil.copy(tmp_path / "other" / "cache" / "newest.cache", folder / "cache" / "newest.cache")
+    model = GraphClassifier.load(folder)
+    assert not cached(model)
+    assert "nine" not in model.classes_
+
+
+def test_an_older_version_leaves_the_cache_of_the_newest_alone(folder: Path) -> None:
+    before = (folder / "cache" / "newest.cache").read_bytes()
+    old = GraphClassifier.load(folder, version=1)
+    old.predict()
+    old.wait()
+    assert (folder / "cache" / "newest.cache").read_bytes() == before
+
+
+def test_a_command_leaves_the_cache_to_the_next_reader(folder: Path) -> None:
+    with ModelFolder(folder).editing(write_cache=False) as model:
+        model.learn({"nine": members("class-09")[:5]})
+    reader = GraphClassifier.load(folder)
+    assert not cached(reader)
+    reader.predict([members("class-00")[0]])
+    reader.wait()
+    again = GraphClassifier.load(folder)
+    assert cached(again)
+    same_answers(again, reader, 1e-6)
