@@ -186,5 +186,5 @@ def test_values_that_cannot_be_used_are_refused(change: dict[str, Any]) -> None:
     scores, labels = drawn(5, 100)
     good = Calibration().recalibrated(answered(scores, labels, 100))[0].as_json()
     assert Calibration.from_json(good)
-    with pytest.raises(ValueError, match="its (calibration|temperature)"):
+    with pytest.raises(ValueError, match=r"its (calibration|temperature)"):
         Calibration.from_json({**good, **change})

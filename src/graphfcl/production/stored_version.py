@@ -52,6 +52,7 @@ class StoredVersion:
         self._counter, self._was_united = counter, was_united
         self._lock = threading.RLock()
         self._read: dict[str, Any] = {}
+        self._ids: np.ndarray | None = None
         configuration, calibration, self._names = self._checked(self._answers)
         self.parts = ModelParts.from_source(configuration, calibration, self)
         self.keys = cache_keys(manifest, configuration.method)
@@ -79,9 +80,12 @@ class StoredVersion:
 
     def ids(self) -> np.ndarray:
         """(n,) the user's ids, without the rest of the graph."""
-        if "graph" in self._read or self.manifest["format"] == 1:
-            return self.part("graph").ids
-        return self._checked(lambda: decode_ids(self._tree("nodes"), self._arrays))
+        with self._lock:
+            if "graph" in self._read or self.manifest["format"] == 1:
+                return self.part("graph").ids
+            if self._ids is None:
+                self._ids = self._checked(lambda: decode_ids(self._tree("nodes"), self._arrays))
+            return self._ids
 
     def compute_scores(self) -> np.ndarray:
         """(n, columns) of every node; a learner that cannot give them is damaged."""

@@ -12,6 +12,7 @@ chunks: SHA-256, the first 16 bytes of it. Such a file is written once and repla
 import hashlib
 import math
 import mmap
+import stat
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -67,20 +68,23 @@ class ChunkedFile:
     def __init__(self, path: Path, counter: ReadCounter) -> None:
         self._counter = counter
         try:
+            found = path.stat()
+            need(stat.S_ISREG(found.st_mode), "it is no file")
             with open(path, "rb") as file:
                 start = file.read(START)
                 size = int.from_bytes(start[len(MAGIC) : len(MAGIC) + 8], "little")
-                need(start[: len(MAGIC)] == MAGIC and size <= LARGEST_HEADER, "it is no file of this kind")
+                known = start[: len(MAGIC)] == MAGIC and size <= min(LARGEST_HEADER, found.st_size)
+                need(known, "it is no file of this kind")
                 header = file.read(size)
                 need(sha256_of(header) == start[-32:].hex(), "its header has another checksum")
                 self._map = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
         except (OSError, ValueError) as error:
             raise error if isinstance(error, Damaged) else Damaged("it cannot be read") from error
         counter.add(START + size)
-        found = read_json(header)
-        self.values: dict[str, Any] = found["values"]
+        said = read_json(header)
+        self.values: dict[str, Any] = said["values"]
         first = START + size + -(START + size) % PAGE
-        self._arrays = {name: ChunkedArray(self._map, how, first, counter) for name, how in found["arrays"].items()}
+        self._arrays = {name: ChunkedArray(self._map, how, first, counter) for name, how in said["arrays"].items()}
 
     def __getitem__(self, name: str) -> "ChunkedArray":
         if name not in self._arrays:
