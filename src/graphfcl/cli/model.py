@@ -56,6 +56,7 @@ def fit(
         ),
     ] = None,
     settings: Annotated[list[str] | None, typer.Option("--set", help=SETTINGS_HELP)] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with a fit that was stopped.")] = False,
     *,
     options: FitOptions,
     device: Device = "auto",
@@ -74,7 +75,8 @@ def fit(
 
     found = method_from(method or MODEL_METHOD)
     hidden = [name.strip() for name in (hide_classes or "").split(",") if name.strip()]
-    with ModelFolder(model).creating(wait, write_cache=False) as keep:
+    folder = ModelFolder(model)
+    with folder.creating(wait, write_cache=False) as keep:
         loaded, _ = load_dataset(graph, data_dir=data_dir)
         classifier = GraphClassifier(
             found.name,
@@ -86,9 +88,11 @@ def fit(
             standardise=options.standardise,
             device=usable_device(device),
         )
+        checkpoints = folder.fit_checkpoints(resume=resume)
         with RunDisplay() as display:
-            classifier.fit(loaded, hide_classes=hidden, progress=display)
+            classifier.fit(loaded, hide_classes=hidden, progress=display, checkpoints=checkpoints)
         keep(classifier)
+        checkpoints.clear()
     say(f"{classifier!r} is version 1 of {model}.")
     print_entries(classifier.history)
 

@@ -1,11 +1,11 @@
 """Runs and grids of runs, and what they leave behind."""
 
 from graphfcl.experiments.cells import Cell, run_cell
-from graphfcl.experiments.checkpoint import load_checkpoint, save_checkpoint
 from graphfcl.experiments.grid import Grid, GridStatus, load_grids
 from graphfcl.experiments.runs import CHECKPOINT_FILE, RESULT_FILE, STREAM_FILE, Run, run
 from graphfcl.experiments.store import CellStore, read_cell
 from graphfcl.experiments.workers import run_grid
+from graphfcl.methods.checkpoint import load_checkpoint, save_checkpoint
 
 __all__ = [
     "CHECKPOINT_FILE",

@@ -15,6 +15,7 @@ from graphfcl.printing import quoted
 from graphfcl.production.answers import Answers, Predictions, class_probabilities, class_sets, predictions
 from graphfcl.production.calibration import Readings
 from graphfcl.production.explanation import explain_node
+from graphfcl.production.fit_checkpoints import FitCheckpoints
 from graphfcl.production.fitting import fit_model
 from graphfcl.production.graph_changes import EdgeEnds, NewEdges, NewNodes, grown, shrunk
 from graphfcl.production.label_table import Columns, label_table
@@ -80,16 +81,31 @@ class GraphClassifier(LiveModel):
 
     # Training
 
-    def fit(self, graph: Graph, *, hide_classes: Sequence[str] = (), progress: Progress = SILENT) -> "GraphClassifier":
+    def fit(
+        self,
+        graph: Graph,
+        *,
+        hide_classes: Sequence[str] = (),
+        progress: Progress = SILENT,
+        checkpoints: FitCheckpoints | None = None,
+    ) -> "GraphClassifier":
         """Train on all labelled nodes of a graph; nodes without a label are there too, without one.
 
-        hide_classes: classes to treat as if their nodes had no label, to be learned later.
+        hide_classes: classes to treat as if their nodes had no label, to be learned later. checkpoints: where a fit
+        that is stopped leaves what it has, and finds it again.
         """
         chosen = self.configuration
         with self._changing:
             if self._state is not None:
                 raise InputError("this classifier is fitted: make a new one to fit it to another graph.")
-            found = fit_model(graph, chosen, hide_classes=hide_classes, device=self.device, progress=progress)
+            found = fit_model(
+                graph,
+                chosen,
+                hide_classes=hide_classes,
+                device=self.device,
+                progress=progress,
+                checkpoints=checkpoints or FitCheckpoints(),
+            )
             self._begin(found.parts, found.change)
         return self
 

@@ -11,6 +11,7 @@ from graphfcl.graph import Graph
 from graphfcl.methods import Learner, Progress, find_method
 from graphfcl.methods.learner import EncoderStore, Tensors
 from graphfcl.production.calibration import Calibration
+from graphfcl.production.fit_checkpoints import FitCheckpoints
 from graphfcl.production.growing_graph import GrowingGraph
 from graphfcl.production.ledger import Ledger
 from graphfcl.production.model_parts import Configuration, ModelParts
@@ -28,9 +29,16 @@ class Fitted:
 
 
 def fit_model(
-    graph: Graph, configuration: Configuration, *, hide_classes: Sequence[str], device: str, progress: Progress
+    graph: Graph,
+    configuration: Configuration,
+    *,
+    hide_classes: Sequence[str],
+    device: str,
+    progress: Progress,
+    checkpoints: FitCheckpoints,
 ) -> Fitted:
     """See :meth:`GraphClassifier.fit`."""
+    checkpoints.begin(identity_of(graph, configuration, hide_classes))
     learner, growing = new_learner(configuration, device), GrowingGraph.of(graph)
     labels = shown_labels(graph, hide_classes)
     nodes = np.flatnonzero(labels >= 0)
@@ -47,8 +55,11 @@ def fit_model(
         growing = growing.standardised(start.base.train)
         start = replace(start, base=replace(start.base, visible_graph=growing.visible))
     encoders = SharedEncoders()
-    learner.fit(start.base, progress, encoders)
-    rehearsed, separations = rehearse(start.base, learner, new_learner(configuration, device), encoders, progress)
+    checkpoints.restore("learner", learner)
+    learner.fit(start.base, checkpoints.watching("learner", progress), encoders)
+    checkpoints.keep("learner", learner)
+    another = new_learner(configuration, device)
+    rehearsed, separations = rehearse(start.base, learner, another, encoders, progress, checkpoints)
     ledger = learn_few(start, learner)
     change = {
         "what": "fit",
@@ -62,6 +73,22 @@ def fit_model(
         "chosen": learner.chosen(),
     }
     return Fitted(ModelParts(configuration, growing, learner, ledger, Calibration(rehearsed)), change)
+
+
+def identity_of(graph: Graph, configuration: Configuration, hide_classes: Sequence[str]) -> dict[str, Any]:
+    """What two fits must have in common for one to go on where the other stopped, as JSON values."""
+    learner = new_learner(configuration, "cpu")
+    return {
+        "graph": graph.sha256,
+        "method": configuration.method,
+        "code": find_method(configuration.method).source,
+        "settings": learner.settings_as_json(),
+        "way": configuration.way,
+        "shot": configuration.shot,
+        "seed": configuration.seed,
+        "standardise": configuration.standardise,
+        "hidden": list(hide_classes),
+    }
 
 
 def new_learner(configuration: Configuration, device: str) -> Learner:

@@ -7,9 +7,10 @@ from typing import Any
 
 from graphfcl.errors import InputError
 from graphfcl.production.classifier import GraphClassifier
+from graphfcl.production.fit_checkpoints import FitCheckpoints
 from graphfcl.production.history import Entry
 from graphfcl.production.pruning import Pruned, prune
-from graphfcl.production.versions import Busy, Versions
+from graphfcl.production.versions import FITTING, Busy, Versions
 
 
 class ModelFolder:
@@ -90,6 +91,10 @@ class ModelFolder:
                 ) from error
             self._refuse_model()  # it may have been finished a moment ago
             yield lambda model: model.write_version(self._versions, write_cache=write_cache)
+
+    def fit_checkpoints(self, *, resume: bool) -> FitCheckpoints:
+        """Where a fit of this model leaves what it has. resume: go on from what one that was stopped left there."""
+        return FitCheckpoints(self.path / FITTING, resume=resume)
 
     def _refuse_model(self) -> None:
         if self.exists():

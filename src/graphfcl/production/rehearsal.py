@@ -24,6 +24,7 @@ from graphfcl.production.calibration import (
     miss_quantiles,
     probabilities_of,
 )
+from graphfcl.production.fit_checkpoints import FitCheckpoints
 from graphfcl.production.ledger import Ledger
 from graphfcl.production.monitoring import left_out_scores
 from graphfcl.production.session_zero import with_validation_classes
@@ -44,7 +45,12 @@ NAMES = tuple(each.name for each in MEASURES)
 
 
 def rehearse(
-    base: BaseSession, fitted: Learner, another: Learner, encoders: EncoderStore, progress: Progress
+    base: BaseSession,
+    fitted: Learner,
+    another: Learner,
+    encoders: EncoderStore,
+    progress: Progress,
+    checkpoints: FitCheckpoints,
 ) -> tuple[Rehearsed, dict[str, float]]:
     """What a rehearsal teaches, and the AUROC of each measure of strangeness in it; nothing if none can be held.
 
@@ -60,7 +66,9 @@ def rehearse(
         return Rehearsed(), {}
     reduced, sessions = validation.rehearsal(base)
     try:
-        learner.fit(reduced if own is not None else with_validation_classes(reduced, learner.seed), progress, encoders)
+        checkpoints.restore("rehearsal", learner)
+        watching = checkpoints.watching("rehearsal", progress, "rehearsal, ")
+        learner.fit(reduced if own is not None else with_validation_classes(reduced, learner.seed), watching, encoders)
     except DivergenceError as error:
         warnings.warn(
             f"the rehearsal without the held-out classes failed ({error}) Thresholds of classes that are learned later "

@@ -7,12 +7,14 @@
     versions/pruned.json       the changes of versions that were pruned
     objects/<sha256>           trees and blocks of arrays; a version shares those that did not change
     cache/                     embeddings and scores of the newest version: may be deleted at any time
+    fitting/                   what a fit has, until it is a model
     lock                       held by the one process that writes
 
 A version's objects are written aside, flushed and renamed; then its manifest; then the pointer. Whoever reads follows
 the pointer and finds whole versions only. Nothing that the pointer ever showed is changed; only ``prune`` removes it.
 """
 
+import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
@@ -30,6 +32,8 @@ from graphfcl.production.stored_version import StoredVersion
 from graphfcl.production.version_cache import VersionCache
 from graphfcl.production.wholeness import Wholeness
 from graphfcl.version import __version__
+
+FITTING = "fitting"  # folder of what a fit has, until it is a model
 
 
 class Busy(InputError):
@@ -220,6 +224,8 @@ class Versions:
             for path in (self.path / folder).glob(".*.tmp"):
                 with suppress(OSError):
                     path.unlink()
+        if self.exists():  # the fit that made the model is done
+            shutil.rmtree(self.path / FITTING, ignore_errors=True)
 
     def refuse_unrelated(self, loaded: int | None) -> None:
         """A model may follow only the version that it was loaded from or saved as."""

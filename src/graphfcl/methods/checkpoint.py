@@ -34,14 +34,14 @@ def load_checkpoint(path: str | Path) -> tuple[LearnerState, dict[str, Any]]:
         header = safetensors_header(content)
         tensors = load(content)
     except (SafetensorError, ValueError, KeyError, TypeError) as error:
-        raise InputError(f"{path} is damaged or no checkpoint: start the run again without --resume.") from error
+        raise InputError(f"{path} is damaged or no checkpoint: start again without --resume.") from error
     if header.get("format") != FORMAT:
         raise InputError(
             f"{path} has format {header.get('format')!r}, this graphfcl reads {FORMAT!r}: use the graphfcl that wrote "
-            "it, or start the run again without --resume."
+            "it, or start again without --resume."
         )
     if header.get("sha256") != _checksum(tensors, header["values"]):
-        raise InputError(f"{path} is damaged (its checksum does not fit): start the run again without --resume.")
+        raise InputError(f"{path} is damaged (its checksum does not fit): start again without --resume.")
     values = json.loads(header["values"])
     return LearnerState(tensors, values["learner"]), values["run"]
 
