@@ -141,4 +141,6 @@ def test_the_command(folder: Path, tmp_path: Path) -> None:
     assert_one_sentence(
         graphfcl_inside("predict", "--model", folder, "--version", "1", "--out", tmp_path / "p.csv"), "was pruned"
     )
-    assert "learn eight" in graphfcl_inside("history", "--model", folder).out
+    shown = graphfcl_inside("history", "--model", folder).out
+    assert "learn eight" in shown
+    assert shown.count("(pruned)") == 3

@@ -14,7 +14,7 @@ def print_entries(entries: Sequence[dict[str, Any]]) -> None:
             (
                 entry["version"],
                 entry["when"].replace("+00:00", "Z"),
-                _said(entry),
+                f"{_said(entry)}{' (pruned)' if entry.get('pruned') else ''}",
                 _percent(accuracy, "validation"),
                 _percent(accuracy, "leave_one_out"),
             )
