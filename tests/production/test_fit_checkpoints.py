@@ -61,7 +61,8 @@ def test_methods_that_meta_train_go_on_too(tmp_path: Path) -> None:
     with pytest.raises(Stop):
         fit(tmp_path / "stopped", "pre-training", method="hag-meta")
     fit(tmp_path / "stopped", method="hag-meta", resume=True)
-    same_answers(*(GraphClassifier.load(tmp_path / name) for name in ("whole", "stopped")), 1e-6)
+    whole, stopped = (GraphClassifier.load(tmp_path / name) for name in ("whole", "stopped"))
+    same_answers(whole, stopped, 1e-6)
 
 
 def test_what_was_stopped_is_not_written_over_and_not_mixed_up(tmp_path: Path) -> None:
