@@ -146,6 +146,7 @@ VALUES: dict[str, tuple[Change, str]] = {
     "a number beyond all": (lambda f: f.write_tree("edges", b'{"arrays":{},"values":{"x":1e999}}'), "1e999"),
     "NaN": (lambda f: f.write_tree("answers", b'{"arrays":{},"values":{"way":NaN}}'), "NaN"),
     "deep nesting": (lambda f: f.write_tree("answers", b"[" * 100_000 + b"]" * 100_000), "deeply"),
+    "a list of a million lists": (lambda f: f.write_tree("edges", b"[" + b"[]," * 7_000_000 + b"[]]"), "from 0 to"),
     "nesting": (lambda f: f.write_tree("answers", b'{"values":' + b"[" * 99 + b"]" * 99 + b"}"), "deeply"),
 }  # fmt: skip
 

@@ -309,3 +309,21 @@ def test_a_format_of_the_past_stays_readable_and_is_upgraded_by_the_first_write(
     assert ModelFolder(folder).prune(2).versions == (1, 2)
     same_answers(read(folder), back, 1e-6)
     assert not list((folder / "objects").glob("*.npz")), "what only format 1 needs is gone with its versions"
+
+
+def test_nothing_is_written_that_could_not_be_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Limits on what is read hold for what is written."""
+    from graphfcl.production.storage import manifests, trees
+
+    before = {name: content for name, content in everything(folder).items() if name.startswith(("versions", "current"))}
+    for module, name, words in ((trees, "LARGEST_TREE", "cannot be kept"), (manifests, "LARGEST", "several steps")):
+        model = GraphClassifier.load(folder)
+        model.learn({"nine": members("class-09")[:5]})
+        versions = model._versions
+        assert versions is not None
+        with versions.writing(0), monkeypatch.context() as patch:
+            patch.setattr(module, name, 200)
+            with pytest.raises(InputError, match=words):
+                model.write_version(versions)
+    after = {name: content for name, content in everything(folder).items() if name.startswith(("versions", "current"))}
+    assert after == before

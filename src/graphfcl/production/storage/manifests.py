@@ -13,7 +13,7 @@ from graphfcl.production.storage.objects import NAME, ReadCounter, read_file
 from graphfcl.production.storage.strict_json import read_json, whole_number
 
 FORMAT = 2
-LARGEST = 1 << 28  # bytes of a manifest
+LARGEST = 1 << 26  # bytes of a manifest
 PAGE = re.compile(r"[0-9]{6,15}\.json")
 PRUNED = "pruned.json"
 
@@ -59,7 +59,7 @@ class Manifests:
         # Through JSON once, so that the checksum is that of what will be read.
         plain = json.loads(canonical_json(manifest))
         sealed = {**plain, "sha256": sha256_of(canonical_json(plain))}
-        write_bytes(self.path(sealed["version"]), canonical_json(sealed))
+        _write(self.path(sealed["version"]), canonical_json(sealed))
         return sealed
 
     # The pointer
@@ -94,12 +94,21 @@ class Manifests:
         """Note what is about to go."""
         found = json.loads(canonical_json({"format": FORMAT, "upto": upto, "entries": entries}))
         content = canonical_json({**found, "sha256": sha256_of(canonical_json(found))})
-        write_bytes(self.folder / "versions" / PRUNED, content)
+        _write(self.folder / "versions" / PRUNED, content)
 
     def _read(self, path: Path) -> dict[str, Any]:
         found = read_json(read_file(path, LARGEST, self._counter))
         need(isinstance(found, dict), "is no manifest")
         return found
+
+
+def _write(path: Path, content: bytes) -> None:
+    """Write what can be read again."""
+    if len(content) > LARGEST:
+        raise InputError(
+            f"{path} would be longer than {LARGEST:,} bytes: make the change in several steps; nothing was changed."
+        )
+    write_bytes(path, content)
 
 
 def _check(manifest: Manifest) -> None:

@@ -9,7 +9,7 @@ from graphfcl.production.storage.damage import Damaged, need
 from graphfcl.production.storage.objects import Objects
 from graphfcl.production.storage.strict_json import read_json, whole_number
 
-LARGEST_TREE = 1 << 27
+LARGEST_TREE = 1 << 24  # bytes: those of a tree become many more in memory
 
 TreeName = list[Any]  # its checksum and its size, as a manifest holds them
 
@@ -41,6 +41,7 @@ class Tree:
 def write_tree(objects: Objects, tree: Tree) -> TreeName:
     """Keep a tree; what a manifest calls it."""
     content = canonical_json({"arrays": tree.arrays, "values": tree.values})
+    need(len(content) <= LARGEST_TREE, f"a list of its arrays and values is longer than {LARGEST_TREE:,} bytes")
     return [objects.put(content), len(content)]
 
 
