@@ -20,6 +20,7 @@ from graphfcl.production.calibration import (
     miss_quantiles,
     probabilities_of,
 )
+from graphfcl.production.rehearsal import bounded
 from graphfcl.production.strangeness import Evidence
 from tests.production.test_temperature import drawn
 
@@ -41,7 +42,7 @@ def test_the_threshold_keeps_as_many_known_nodes_as_promised() -> None:
     scores, labels = drawn(2, 6000)
     calibration, readings = Calibration().recalibrated(answered(scores, labels, 3000))
     unknown = calibration.unknown_scores(readings.strangeness)
-    assert calibration.threshold == pytest.approx(KEPT)
+    assert calibration.threshold == pytest.approx(KEPT, abs=0.001)
     assert (unknown[:3000] <= calibration.threshold).mean() == pytest.approx(KEPT, abs=0.001)
     assert (unknown[3000:] <= calibration.threshold).mean() == pytest.approx(KEPT, abs=0.015)
     probabilities = probabilities_of(scores, readings.temperatures)
@@ -80,7 +81,7 @@ def test_the_threshold_keeps_supports_that_were_left_out() -> None:
     def threshold(taught: Rehearsed, left_out: Any) -> float:
         return Calibration(taught).recalibrated(answered(scores, labels, 300, few=1, left_out=left_out))[0].threshold
 
-    assert threshold(Rehearsed(weights), None) == pytest.approx(KEPT)
+    assert threshold(Rehearsed(weights), None) == pytest.approx(KEPT, abs=0.001)
     seen = threshold(Rehearsed(weights, few_excess=0.0), left)
     assert seen > KEPT
     assert threshold(Rehearsed(weights, few_excess=1.0), left) > seen
@@ -116,7 +117,7 @@ def test_quantiles_of_misses_are_those_of_split_conformal_prediction(misses: lis
     place = int(np.ceil(level * 1000 - 1e-9))
     rank = int(np.ceil((len(misses) + 1) * place / 1000 - 1e-9))
     expected = 1.0 if rank > len(misses) else 0.0 if rank == 0 else sorted(misses)[rank - 1]
-    assert miss_quantiles(np.array(misses))[place] == pytest.approx(expected, rel=1e-6)
+    assert expected <= miss_quantiles(np.array(misses))[place] <= min(1, expected * (1 + 3e-6) + 1e-8)
 
 
 @pytest.mark.parametrize("coverage", [0.5, 0.8, 0.9, 0.99])
@@ -130,6 +131,39 @@ def test_sets_hold_the_true_class_as_often_as_promised(coverage: float) -> None:
     if coverage >= 0.8:  # below, the likeliest class alone may cover more
         assert held <= coverage + 0.03
     assert sets.any(axis=1).all()
+
+
+def test_nodes_with_equal_answers_are_in_their_sets() -> None:
+    probabilities = np.array([[0.65432155, 0.34567845]] * 20)
+    labels = np.repeat([0, 1], 10)
+    misses = miss_quantiles(1 - probabilities[np.arange(20), labels])
+    sets = Calibration(misses=misses).sets(probabilities, np.zeros(2, dtype=bool), 0.9)
+    assert sets[np.arange(20), labels].all()
+
+
+def test_a_class_of_two_columns_is_calibrated_as_one() -> None:
+    """Its columns cannot be told apart, but the class is always right."""
+    random = np.random.default_rng(3)
+    labels = random.integers(3, size=600)
+    scores = 4.0 * np.eye(3)[labels]
+    two = labels > 0
+    scores[two, 1:] = 4.0 + random.normal(size=(int(two.sum()), 2))  # either column, by chance
+    united = replace(answered(scores, labels, 600), class_of_column=np.array([0, 1, 1]))
+    alone, together = (
+        Calibration().recalibrated(each)[0].temperature for each in (answered(scores, labels, 600), united)
+    )
+    assert together < 0.8 * alone
+
+
+@pytest.mark.parametrize("worst", [-np.inf, -1e30])
+def test_scores_that_rule_a_class_out_are_no_obstacle(worst: float) -> None:
+    scores, labels = drawn(4, 300)
+    scores[::3, (labels[::3] + 1) % 5] = worst
+    calibration, readings = Calibration().recalibrated(
+        replace(answered(scores, labels, 300), evidence=evidence(bounded(scores)))
+    )
+    assert np.isfinite(readings.strangeness).all()
+    assert np.isfinite(calibration.temperature)
 
 
 def test_sets_are_larger_where_the_rehearsal_saw_larger_misses() -> None:
@@ -177,6 +211,11 @@ def test_a_model_of_format_1_tells_unknown_nodes_as_it_did() -> None:
         {"middles": {"energy": 1.0}},
         {"strangeness": [1.0]},
         {"misses": [1.0] * 1002},
+        {"misses": [1.0] + [0.0] * 1000},
+        {"heat": 2000.0},
+        {"spreads": {"energy around": 0.0}},
+        {"rehearsed": {"weights": {}}, "middles": {}, "spreads": {}},
+        {"rehearsed": {"weights": {"no such": 1.0}}, "middles": {"no such": 0.0}, "spreads": {"no such": 1.0}},
         {"rehearsed": {"weights": {"energy around": float("nan")}}},
         {"rehearsed": {"few_share": 0.0}},
         {"earlier": "no such score"},

@@ -179,3 +179,46 @@ def test_a_command_leaves_the_cache_to_the_next_reader(folder: Path) -> None:
     again = GraphClassifier.load(folder)
     assert cached(again)
     same_answers(again, reader, 1e-6)
+
+
+@pytest.mark.parametrize(
+    "change", [("rename", "class-00", "zero"), ("retire", "class-01"), ("merge", "class-02", "class-03")]
+)
+def test_after_any_change_the_second_reader_finds_its_answers(folder: Path, change: tuple[str, ...]) -> None:
+    with ModelFolder(folder).editing(write_cache=False) as model:
+        getattr(model, change[0])(*change[1:])
+    first = GraphClassifier.load(folder)
+    node = first.node_ids_[7].item()
+    expected = first.predictions([node])
+    first.wait()
+    second = GraphClassifier.load(folder)
+    assert second._state is not None
+    assert second._state.asked.answers_of([node]) is not None
+    found = second.predictions([node])
+    assert found["class"][0] == expected["class"][0]
+    assert found["unknown_score"][0] == pytest.approx(expected["unknown_score"][0])
+
+
+def test_a_command_that_changes_no_answer_leaves_the_cache_to_the_next_reader(folder: Path) -> None:
+    shutil.rmtree(folder / "cache")
+    with ModelFolder(folder).editing(write_cache=False) as model:
+        model.rename("class-00", "zero")
+    model.wait()
+    assert not (folder / "cache" / "newest.cache").exists()
+
+
+def test_an_answer_does_not_fail_because_it_cannot_be_kept(folder: Path) -> None:
+    shutil.rmtree(folder / "cache")
+    model = GraphClassifier.load(folder)
+    model.graph_, model.learner_, model.ledger_  # noqa: B018 - all of it is read
+    (folder / "current").write_bytes(b"nonsense")
+    assert model.predict().size == 500
+
+
+def test_many_ids_are_found_at_once(folder: Path) -> None:
+    whole = GraphClassifier.load(folder)
+    expected = whole.predictions()
+    ids = [*whole.node_ids_.tolist()] * 3  # more than are read one by one
+    found = GraphClassifier.load(folder).predictions(ids)
+    assert found["class"].tolist() == expected["class"].tolist() * 3
+    np.testing.assert_allclose(found["unknown_score"], np.tile(expected["unknown_score"], 3))

@@ -327,3 +327,33 @@ def test_nothing_is_written_that_could_not_be_read(folder: Path, monkeypatch: py
                 model.write_version(versions)
     after = {name: content for name, content in everything(folder).items() if name.startswith(("versions", "current"))}
     assert after == before
+
+
+def test_a_history_is_that_of_its_version_whatever_becomes_of_the_folder(folder: Path, tmp_path: Path) -> None:
+    early = GraphClassifier.load(folder, version=2)
+    late = GraphClassifier.load(folder)
+    for name in ("a", "b"):
+        late.rename(late.classes_[0], name).save(folder)
+    late.wait()
+    ModelFolder(folder).prune(1)
+    assert [entry["version"] for entry in early.history] == [1, 2]
+    other = tmp_path / "other"
+    assert late.save(other) == 1
+    late.wait()
+    assert {entry["version"] for entry in late.history} == {1}
+    assert GraphClassifier.load(other).history == late.history
+
+
+def test_what_cannot_be_read_again_is_not_saved(folder: Path) -> None:
+    with pytest.raises(InputError, match="max_loss is inf"):
+        GraphClassifier("proto-gcn", max_loss=float("inf"))
+    before = everything(folder)
+    model = GraphClassifier.load(folder).rename("class-00", "zero")
+    model.max_loss = float("nan")
+    with pytest.raises(InputError, match="holds the number NaN; nothing was changed"):
+        model.save(folder)
+    after = everything(folder)
+    assert {name: after[name] for name in before if not name.startswith("cache")} == {
+        name: content for name, content in before.items() if not name.startswith("cache")
+    }
+    assert GraphClassifier.load(folder).classes_[0] == "class-00"

@@ -22,14 +22,16 @@ import numpy as np
 from scipy.special import softmax
 
 from graphfcl.errors import InputError
-from graphfcl.production.strangeness import Evidence
+from graphfcl.production.strangeness import MEASURES, Evidence
 from graphfcl.production.strangeness.earlier import EARLIER
 from graphfcl.production.strangeness.weighing import Ruler, combined, measured, measured_left_out, unrehearsed
-from graphfcl.production.temperature import HIGHEST, LOWEST, best_temperature
+from graphfcl.production.temperature import HIGHEST, HOTTEST, LOWEST, best_temperature
 
 KEPT = 0.95  # share of known nodes that the threshold keeps
 SUPPORTS_KEPT = 0.9  # of supports that were left out; there are few of them, and 95 % would be the strangest alone
 LEVELS = np.linspace(0, 1, 1001)
+ROUNDING = 1e-4  # spreads by which a node may look stranger on another machine
+WIDEST = 50.0  # of heats and slopes that a model can have
 
 
 @dataclass(frozen=True)
@@ -76,6 +78,11 @@ class Answered:
     columns: np.ndarray
     class_of_column: np.ndarray
     left_out: tuple[np.ndarray, np.ndarray] | None = None
+
+    def likeliest_columns(self) -> np.ndarray:
+        """(v,) of the columns of each node's true class the one with the highest score."""
+        same = self.class_of_column[self.columns][:, None] == self.class_of_column[None, :]
+        return np.where(same, self.evidence.scores[self.rows], -np.inf).argmax(axis=1)
 
 
 @dataclass(frozen=True)
@@ -143,7 +150,9 @@ class Calibration:
         if not 0 < coverage < 1:
             raise InputError(f"a coverage of {coverage:g} makes no sense: choose one between 0 and 1, such as 0.9.")
         if not self.misses:
-            raise InputError("this version of the model has no validation nodes to make sets by: refit or change it.")
+            raise InputError(
+                "this version was calibrated by an earlier graphfcl and has no sets: teach it more, or fit anew."
+            )
         place = int(np.ceil(coverage * (LEVELS.size - 1) - 1e-9))
         many_limit = self.misses[place]
         few_limit = many_limit
@@ -157,8 +166,9 @@ class Calibration:
 
     def recalibrated(self, answered: Answered) -> tuple["Calibration", "Readings"]:
         """The calibration of the current model, and the readings of all nodes."""
-        rows, columns, taught = answered.rows, answered.columns, self.rehearsed
+        rows, taught = answered.rows, self.rehearsed
         asked = answered.evidence.scores[rows]
+        columns = answered.likeliest_columns()
         temperature = best_temperature(asked, columns, start=self.temperature)
         evidence = replace(answered.evidence, temperature=temperature)
         names = tuple(taught.weights)
@@ -177,7 +187,7 @@ class Calibration:
         )
         readings = found._read(standard)
         known = readings.strangeness[rows]
-        limit = float(np.quantile(known, KEPT))
+        limit = float(np.quantile(known, KEPT)) + ROUNDING
         excess = known[known > limit] - limit
         found = replace(
             found,
@@ -229,10 +239,14 @@ class Calibration:
             numbers += by_name.values()
         for quantiles in (self.strangeness, self.misses, taught.few_misses or ()):
             numbers += quantiles
-            if len(quantiles) not in (0, LEVELS.size):
-                raise ValueError("its calibration has too few quantiles")
+            if len(quantiles) not in (0, LEVELS.size) or (np.diff(quantiles) < 0).any():
+                raise ValueError("its calibration has quantiles that are none")
         finite = bool(np.isfinite(np.array(numbers, dtype=np.float64)).all())
         measures = set(taught.weights)
+        heats = [self.heat, taught.few_heat, *taught.slopes.values()]
+        bounded = all(abs(heat) < WIDEST for heat in heats) and all(spread > 0 for spread in self.spreads.values())
+        if not bounded or not measures <= {each.name for each in MEASURES} or not (measures or self.earlier):
+            raise ValueError("its calibration has values that cannot be")
         fits = self.earlier in EARLIER if self.earlier else set(self.middles) == set(self.spreads) == measures
         if not (finite and fits and self.tail > 0 and taught.few_share > 0):
             raise ValueError("its calibration cannot be used")
@@ -247,7 +261,7 @@ def probabilities_of(scores: np.ndarray, temperatures: np.ndarray) -> np.ndarray
 def heat_of(standard: np.ndarray, taught: Rehearsed) -> np.ndarray:
     """(n,) what a node's measures add to the log of its temperature. standard: (n, measures) in spreads."""
     slopes = np.array([taught.slopes.get(name, 0.0) for name in taught.weights])
-    return np.clip(standard, LOWEST, HIGHEST) @ slopes
+    return np.clip(np.clip(standard, LOWEST, HIGHEST) @ slopes, -HOTTEST, HOTTEST)
 
 
 def found_misses(probabilities: np.ndarray, answered: Answered) -> np.ndarray:
@@ -265,4 +279,5 @@ def miss_quantiles(misses: np.ndarray) -> tuple[float, ...]:
     """(1001,) at each level the ⌈(v + 1) · level⌉-th smallest of v misses; 1, all there are, where v is too small."""
     places = np.ceil((misses.size + 1) * LEVELS - 1e-9).astype(np.int64)
     ordered = np.concatenate([[0.0], np.sort(misses), [1.0]])
-    return short(ordered[np.minimum(places, misses.size + 1)])
+    # Rounded up: a node that has exactly this miss is in its set.
+    return short(np.minimum(1.0, ordered[np.minimum(places, misses.size + 1)] * (1 + 1e-6) + 1e-9))

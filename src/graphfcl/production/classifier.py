@@ -1,7 +1,9 @@
 """A classifier that lives on a growing graph: fitted once, taught classes for years."""
 
 import datetime
+import math
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -61,6 +63,8 @@ class GraphClassifier(LiveModel):
         if not isinstance(method, str):
             method = name_of_method(method)
         name = find_method(method).name
+        if not math.isfinite(max_loss):
+            raise InputError(f"max_loss is {max_loss:g}: give a share of accuracy, such as 0.05.")
         configuration = Configuration(name, dict(settings or {}), way, shot, seed, max_loss, standardise)
         super().__init__(configuration, device=device)
 
@@ -351,7 +355,9 @@ class GraphClassifier(LiveModel):
             stored.verify()
         model = cls.from_parts(stored.parts, device=device)
         history = versions.stored_history(stored.manifest)
-        model._hold(ModelState.of_version(stored, history, model._keep_cache), versions)
+        # Whoever is about to change a model leaves the cache to the next reader.
+        keep = None if whole else model._keep_cache
+        model._hold(ModelState.of_version(stored, history, keep), versions)
         return model
 
     def bytes_read(self) -> int:
@@ -361,8 +367,9 @@ class GraphClassifier(LiveModel):
     def _keep_cache(self, stored: StoredVersion, answers: Answers) -> None:
         """Let the next reader find what had to be computed."""
         versions = self._versions
-        if versions is not None and versions.exists() and versions.current() == stored.version:
-            self._cache_thread.start(versions.cache, _contents(stored.keys, stored.parts, answers))
+        with suppress(InputError, OSError):  # the answer is there; only the next reader has less
+            if versions is not None and versions.exists() and versions.current() == stored.version:
+                self._cache_thread.start(versions.cache, _contents(stored.keys, stored.parts, answers))
 
 
 def _contents(keys: CacheKeys, parts: ModelParts, answers: Answers) -> CacheContents:

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from graphfcl.errors import InputError
 from graphfcl.methods import Learner
 from graphfcl.production.calibration import Readings
 from graphfcl.production.carried_embeddings import carry_embeddings
@@ -67,6 +68,12 @@ class Draft:
         """The end of a change: scores, calibration, accuracy, an entry in the history."""
         parts = self._parts(self.learner)
         self._scores = parts.compute_scores()
+        used = self.ledger.class_of_column() >= 0
+        if np.isnan(self._scores[:, used]).any():
+            raise InputError(
+                f"the method {self._configuration.method!r} gave scores that are no numbers: look for values that are "
+                "not finite in the features, or in the method; nothing was changed."
+            )
         settled = settle(parts, self._scores)
         self.calibration, self._readings = settled.calibration, settled.readings
         entry = {**new_entry(change), "accuracy": settled.accuracy}
@@ -84,11 +91,8 @@ class Draft:
         """The state after the change. current: the model's, which may have been saved meanwhile."""
         history = current.history.plus(self.entries)
         if self._learner is None:
-            # No answer depends on it, but the version in the folder is another now.
             parts = self._parts(current.parts.learner)
-            answers = current.asked.answers()
-            readings = Readings(answers.strangeness, answers.temperatures)
-            return replace(current, parts=parts, asked=AskedLearner(parts, answers.scores, readings), history=history)
+            return replace(current, parts=parts, asked=current.asked.with_parts(parts), history=history)
         parts = self._parts(self._learner)
         return replace(current, parts=parts, asked=AskedLearner(parts, self._scores, self._readings), history=history)
 

@@ -75,12 +75,13 @@ class History(Sequence[Entry]):
 
     def saved_as(self, number: int, count: int) -> "History":
         """The same, of which the first ``count`` changes are in a version; a first version holds all of them."""
+        if number == 1:  # the first version of another folder, perhaps
+            done = ({**entry, "version": 1} for entry in self.entries()[:count])
+            return History((*done, *self.entries()[count:]))
         before = 0 if self._past is None else self._past.count
         return History(
             (
-                {**entry, "version": number}
-                if before + place < count and (number == 1 or entry["version"] is None)
-                else entry
+                {**entry, "version": number} if before + place < count and entry["version"] is None else entry
                 for place, entry in enumerate(self._new)
             ),
             self._past,

@@ -35,10 +35,15 @@ class AskedLearner:
         readings: Readings | None = None,
         stored: StoredVersion | None = None,
         keep: Keep | None = None,
+        lock: AbstractContextManager[Any] | None = None,
     ) -> None:
         self.known, self.readings, self.stored = known, readings, stored
         self._parts, self._keep = parts, keep
-        self._lock = threading.RLock()
+        self._lock: AbstractContextManager[Any] = lock or threading.RLock()
+
+    def with_parts(self, parts: ModelParts) -> "AskedLearner":
+        """The same learner, which answers the same, in a model of which something else changed."""
+        return AskedLearner(parts, self.known, self.readings, self.stored, lock=self._lock)
 
     def alone(self) -> AbstractContextManager[Any]:
         """While nobody else asks it."""
@@ -68,7 +73,7 @@ class AskedLearner:
         if self.readings is None and cached and stored is not None and stored.cache is not None:
             self.readings = stored.cache.readings(stored.keys.readings)
         if self.readings is None:
-            self.readings = readings_of(self._parts, scores)
+            self.readings, cached = readings_of(self._parts, scores), False
         self.known = scores
         if not cached and stored is not None and self._keep is not None:
             self._keep(stored, Answers(scores, self.readings.strangeness, self.readings.temperatures))
@@ -102,7 +107,7 @@ class ModelState:
         return cls(parts, AskedLearner(parts, known, readings))
 
     @classmethod
-    def of_version(cls, stored: StoredVersion, history: History, keep: Keep) -> Self:
+    def of_version(cls, stored: StoredVersion, history: History, keep: Keep | None) -> Self:
         """The state of a model in a folder."""
         return cls(stored.parts, AskedLearner(stored.parts, stored=stored, keep=keep), history, stored.version)
 
@@ -127,10 +132,8 @@ class ModelState:
 
     def copy(self) -> "ModelState":
         """An equal state with a learner of its own; all else is immutable and shared."""
-        answers = self.asked.answers()
         parts = replace(self.parts.read(), learner=self.asked.copy())
-        readings = Readings(answers.strangeness, answers.temperatures)
-        return replace(self, parts=parts, asked=AskedLearner(parts, answers.scores, readings))
+        return replace(self, parts=parts, asked=AskedLearner(parts, self.asked.known, self.asked.readings))
 
 
 def own_ids(nodes: Sequence[Any], *, numbers: bool) -> np.ndarray:

@@ -164,6 +164,7 @@ class Look:
         self.learner, self.visible, self.ledger = learner, visible, ledger
         scores = learner.scores(visible, visible.nodes)
         rows = visible.rows(known[0])
+        scores = bounded(scores)
         temperature = best_temperature(scores[rows], known[1])
         self.evidence = evidence_of(scores, temperature, visible, ledger, np.arange(scores.shape[1]))
         self.values = measured(self.evidence, NAMES)
@@ -179,7 +180,16 @@ class Look:
         if left is None:
             return None
         rows = self.visible.rows(left.nodes)
-        return self.ruler.apply(measured_left_out(self.evidence, self.values, NAMES, rows, left.scores))
+        return self.ruler.apply(measured_left_out(self.evidence, self.values, NAMES, rows, bounded(left.scores)))
+
+
+def bounded(scores: np.ndarray) -> np.ndarray:
+    """Scores without −∞, which a method may give a class that is out of the question: far below all others instead."""
+    finite = np.isfinite(scores)
+    if finite.all() or not finite.any():
+        return scores
+    known = scores[finite]
+    return np.maximum(scores, known.min() - 10 * max(1.0, float(np.ptp(known))))
 
 
 def evidence_of(
@@ -189,4 +199,4 @@ def evidence_of(
     labelled = np.zeros(visible.node_count, dtype=bool)
     for nodes, _ in ledger.knowledge():
         labelled[visible.rows(nodes)] = True
-    return Evidence(scores, temperature, active >= ledger.session_zero_columns, visible.adjacency, labelled)
+    return Evidence(bounded(scores), temperature, active >= ledger.session_zero_columns, visible.adjacency, labelled)

@@ -9,7 +9,7 @@ from graphfcl.production.calibration import Answered, Calibration, Readings
 from graphfcl.production.ledger import LabelRole
 from graphfcl.production.model_parts import ModelParts
 from graphfcl.production.monitoring import accuracy_of, class_recalls, left_out_recalls, left_out_scores
-from graphfcl.production.rehearsal import evidence_of
+from graphfcl.production.rehearsal import bounded, evidence_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +36,7 @@ def settle(parts: ModelParts, scores: np.ndarray) -> Settled:
             rows=rows,
             columns=np.searchsorted(active, columns),
             class_of_column=class_of_column[active],
-            left_out=None if left is None else (visible.rows(left.nodes), left.scores),
+            left_out=None if left is None else (visible.rows(left.nodes), bounded(left.scores)),
         )
         calibration, readings = parts.calibration.recalibrated(answered)
     else:

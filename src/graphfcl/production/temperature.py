@@ -15,6 +15,7 @@ from scipy.special import logsumexp, softmax
 MOST_STEPS = 100
 CLOSE = 1e-4  # steps of log temperature that end the search
 SLOPE_PENALTY = 0.02  # of the squared slopes
+HOTTEST = 4.0  # the log of a factor by which measures can change a temperature
 LOWEST, HIGHEST = -2.0, 4.0  # spreads up to which a measure changes the temperature
 
 
@@ -87,12 +88,13 @@ def best_slopes(
     middle = np.log(start)
 
     def loss(place: np.ndarray) -> tuple[float, np.ndarray]:
-        heat = place[0] + standard @ place[1:]
-        beta = np.exp(-np.clip(heat, middle - 4, middle + 4))
+        heats = standard @ place[1:]
+        beta = np.exp(-place[0] - np.clip(heats, -HOTTEST, HOTTEST))
         shares = softmax(beta[:, None] * scores, axis=1)
         value = weights @ (logsumexp(beta[:, None] * scores, axis=1) - beta * targets)
         slope = -weights * beta * ((shares * filled).sum(axis=1) - targets)
-        gradient = np.concatenate([[slope.sum()], standard.T @ slope + 2 * SLOPE_PENALTY * place[1:]])
+        bent = np.where(np.abs(heats) < HOTTEST, slope, 0.0)
+        gradient = np.concatenate([[slope.sum()], standard.T @ bent + 2 * SLOPE_PENALTY * place[1:]])
         return float(value + SLOPE_PENALTY * (place[1:] ** 2).sum()), gradient
 
     first = np.concatenate([[middle], np.zeros(standard.shape[1])])

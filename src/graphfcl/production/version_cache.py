@@ -20,6 +20,7 @@ from graphfcl.production.storage.objects import ReadCounter
 
 COMPUTED_FROM = ("nodes", "edges", "features", "network", "knowledge")
 READINGS = ("strangeness", "temperatures")
+MANY_ROWS = 1000
 
 
 @dataclass(frozen=True)
@@ -57,32 +58,21 @@ class OpenCache:
     def rows_of_ids(self, ids: Sequence[Any]) -> list[int] | None:
         """Rows of some ids, exactly as they are stored; None if one is not there."""
         try:
-            found = [self._lookup.find(each) for each in ids]
+            found = self._lookup.find_all(ids)
         except UNFIT:
             return None
-        known = [row for row in found if row is not None and 0 <= row < self.nodes]
-        return known if len(known) == len(found) else None
+        return found if found is not None and all(0 <= row < self.nodes for row in found) else None
 
     def scores_of(self, rows: Sequence[int]) -> np.ndarray | None:
         """(r, columns) the scores of some rows."""
-        scores = self._file["scores"]
-        try:
-            return np.concatenate([scores.rows(row, row + 1) for row in rows]) if rows else scores.rows(0, 0)
-        except UNFIT:
-            return None
+        return self._rows("scores", rows)
 
     def readings_of(self, key: str, rows: Sequence[int]) -> Readings | None:
         """What some rows are asked by besides, if that is of the version with this key."""
         if self._file.values.get("readings") != key:
             return None
-        found = []
-        for name in READINGS:
-            array = self._file[name]
-            try:
-                found.append(np.concatenate([array.rows(row, row + 1) for row in rows]) if rows else array.rows(0, 0))
-            except UNFIT:
-                return None
-        return Readings(*found)
+        strangeness, temperatures = (self._rows(name, rows) for name in READINGS)
+        return None if strangeness is None or temperatures is None else Readings(strangeness, temperatures)
 
     def readings(self, key: str) -> Readings | None:
         """The same of all rows."""
@@ -98,6 +88,16 @@ class OpenCache:
     def table(self) -> np.ndarray | None:
         """(n, width) the embeddings of all nodes."""
         return self._whole("table")
+
+    def _rows(self, name: str, rows: Sequence[int]) -> np.ndarray | None:
+        """Some rows of an array: each by itself, or out of all of them if they are many."""
+        try:
+            array = self._file[name]
+            if len(rows) > MANY_ROWS:
+                return array.whole()[np.array(rows)]
+            return np.concatenate([array.rows(0, 0), *(array.rows(row, row + 1) for row in rows)])
+        except UNFIT:
+            return None
 
     def _whole(self, name: str) -> np.ndarray | None:
         try:

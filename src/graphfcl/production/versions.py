@@ -122,7 +122,7 @@ class Versions:
             pruned, gone = 0, []
             entries.append({"version": 0, "when": "", "what": "damaged", "error": f"{PRUNED} {error}"})
         there = {number for number in self.manifests.numbers() if number <= last}
-        entries += [entry for entry in gone if entry["version"] not in there]
+        entries += [entry for entry in gone if entry["version"] not in there and entry["version"] <= last]
         for number in sorted(there | set(range(pruned + 1, last + 1))):
             try:
                 entries += [{**change, "version": number} for change in self.manifests.read(number)["changes"]]
@@ -167,6 +167,8 @@ class Versions:
 
     def damaged(self, version: int, why: str) -> InputError:
         """The error that names a version, what is wrong with it, and where to go on."""
+        if not self.exists():
+            return InputError(f"{self.path} holds no model any more: check the path.")
         if not self.manifests.path(version).exists():
             return InputError(f"{self.path}: version {version} was pruned while it was read: load the newest one.")
         good = self._newest_whole(below=version)

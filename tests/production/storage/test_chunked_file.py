@@ -67,9 +67,8 @@ def test_every_id_is_found_and_no_other(tmp_path_factory: pytest.TempPathFactory
     arrays, fence = lookup_arrays(np.array(ids, dtype=np.int64) if whole else [str(text) for text in ids])
     write_chunked(path, {"fence": fence}, arrays)
     lookup = IdLookup(ChunkedFile(path, ReadCounter()), fence)
-    for row, each in list(enumerate(ids))[:40]:
-        assert lookup.find(each) == row
-        assert lookup.find(str(each)) == row
+    assert lookup.find_all(ids) == lookup.find_all([str(each) for each in ids]) == list(range(len(ids)))
     for other in ("nobody at all", 12345, "007", "²", -1):
         known = [str(each) for each in ids]
-        assert lookup.find(other) == (known.index(str(other)) if str(other) in known else None)
+        assert lookup.find_all([other]) == ([known.index(str(other))] if str(other) in known else None)
+        assert str(other) in known or lookup.find_all([*ids, other]) is None

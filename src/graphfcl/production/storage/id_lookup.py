@@ -39,17 +39,23 @@ class IdLookup:
         self.of_numbers = all(type(key) is int for key in fence)
         self._fence: list[Any] = fence if self.of_numbers else [bytes.fromhex(str(key)) for key in fence]
 
-    def find(self, wanted: Any) -> int | None:
-        """The row of an id; None if no node has it."""
-        key = _whole_number(wanted) if self.of_numbers else _bytes(str(wanted))
-        if key is None or not self._fence:
+    def find_all(self, wanted: Sequence[Any]) -> list[int] | None:
+        """The rows of some ids; None if no node has one of them. Every block is read once."""
+        keys = [_whole_number(each) if self.of_numbers else _bytes(str(each)) for each in wanted]
+        if any(key is None for key in keys) or (keys and not self._fence):
             return None
-        block = max(0, bisect_right(self._fence, key) - 1)
-        keys, start = self._keys(block), block * STEP
-        place = bisect_right(keys, key) - 1
-        if place < 0 or keys[place] != key:
-            return None
-        return int(self._file["rows"].rows(start + place, start + place + 1)[0])
+        by_block: dict[int, list[int]] = {}
+        for place, key in enumerate(keys):
+            by_block.setdefault(max(0, bisect_right(self._fence, key) - 1), []).append(place)
+        found = [0] * len(keys)
+        for block, places in by_block.items():
+            start, known = block * STEP, {key: row for row, key in enumerate(self._keys(block))}
+            rows = self._file["rows"].rows(start, start + len(known))
+            for place in places:
+                if keys[place] not in known:
+                    return None
+                found[place] = int(rows[known[keys[place]]])
+        return found
 
     def _keys(self, block: int) -> list[Any]:
         """The ids of a block, in order."""

@@ -104,6 +104,10 @@ class Manifests:
 
 def _write(path: Path, content: bytes) -> None:
     """Write what can be read again."""
+    try:
+        read_json(content)
+    except Damaged as error:
+        raise InputError(f"{path} cannot be written, {error}; nothing was changed.") from error
     if len(content) > LARGEST:
         raise InputError(
             f"{path} would be longer than {LARGEST:,} bytes: make the change in several steps; nothing was changed."

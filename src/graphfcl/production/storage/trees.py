@@ -41,6 +41,7 @@ class Tree:
 def write_tree(objects: Objects, tree: Tree) -> TreeName:
     """Keep a tree; what a manifest calls it."""
     content = canonical_json({"arrays": tree.arrays, "values": tree.values})
+    read_json(content)  # what cannot be read again is not kept
     need(len(content) <= LARGEST_TREE, f"a list of its arrays and values is longer than {LARGEST_TREE:,} bytes")
     return [objects.put(content), len(content)]
 
