@@ -2,23 +2,18 @@
 
 import datetime
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from graphfcl.defaults import MODEL_METHOD
 from graphfcl.errors import InputError
-from graphfcl.graph import Graph
 from graphfcl.graph.ids import listed, normal
 from graphfcl.methods import SILENT, Learner, Progress, find_method
 from graphfcl.printing import quoted
 from graphfcl.production.answers import Answers, Predictions, class_probabilities, class_sets, predictions
 from graphfcl.production.calibration import Readings
-from graphfcl.production.explanation import explain_node
-from graphfcl.production.fitting import fit_model
-from graphfcl.production.graph_changes import EdgeEnds, NewEdges, NewNodes, grown, shrunk
 from graphfcl.production.label_table import Columns, label_table
-from graphfcl.production.lesson import prepare, supports_of
 from graphfcl.production.live_model import LiveModel
 from graphfcl.production.model_parts import Configuration, ModelParts
 from graphfcl.production.model_state import ModelState
@@ -27,6 +22,10 @@ from graphfcl.production.stored_version import StoredVersion
 from graphfcl.production.supports import Statement, Support
 from graphfcl.production.version_cache import CacheContents, CacheKeys, cache_keys
 from graphfcl.production.versions import Versions
+
+if TYPE_CHECKING:  # whoever only asks need not wait for what a change needs
+    from graphfcl.graph import Graph
+    from graphfcl.production.graph_changes import EdgeEnds, NewEdges, NewNodes
 
 
 class GraphClassifier(LiveModel):
@@ -80,11 +79,15 @@ class GraphClassifier(LiveModel):
 
     # Training
 
-    def fit(self, graph: Graph, *, hide_classes: Sequence[str] = (), progress: Progress = SILENT) -> "GraphClassifier":
+    def fit(
+        self, graph: "Graph", *, hide_classes: Sequence[str] = (), progress: Progress = SILENT
+    ) -> "GraphClassifier":
         """Train on all labelled nodes of a graph; nodes without a label are there too, without one.
 
         hide_classes: classes to treat as if their nodes had no label, to be learned later.
         """
+        from graphfcl.production.fitting import fit_model
+
         chosen = self.configuration
         with self._changing:
             if self._state is not None:
@@ -107,6 +110,8 @@ class GraphClassifier(LiveModel):
 
         by, when: who says so and when, kept with the labels. on_conflict: see :meth:`learn_listed`.
         """
+        from graphfcl.production.lesson import supports_of
+
         statement = Statement.of(by, when, {}, "the supports")
         listed = supports_of(supports, statement, self._current().parts.ledger)
         return self.learn_listed(listed, on_conflict=on_conflict)
@@ -117,6 +122,8 @@ class GraphClassifier(LiveModel):
         on_conflict: of a node that has another label, ``refuse`` all supports, ``keep`` the label it has, or
         ``replace`` it. A label that somebody else says again stands once, with both names.
         """
+        from graphfcl.production.lesson import prepare
+
         with self._change() as draft:
             lesson = prepare(supports, draft.graph, draft.ledger, on_conflict)
             change: dict[str, Any] = {"what": "learn", "new": [], **lesson.as_json()}
@@ -195,8 +202,10 @@ class GraphClassifier(LiveModel):
         """New edges between nodes that are there, given by the ids of their ends."""
         return self.grow(edges=(source, target, weights))
 
-    def grow(self, *, nodes: NewNodes | None = None, edges: NewEdges | None = None) -> "GraphClassifier":
+    def grow(self, *, nodes: "NewNodes | None" = None, edges: "NewEdges | None" = None) -> "GraphClassifier":
         """Nodes (ids, features, texts) and edges (sources, targets, weights) in one change."""
+        from graphfcl.production.graph_changes import grown
+
         with self._change() as draft:
             return self._move(draft, grown(draft.graph, nodes, edges))
 
@@ -208,8 +217,10 @@ class GraphClassifier(LiveModel):
         """Nodes leave with their edges and labels; a class that loses its last label is retired."""
         return self.shrink(nodes=ids)
 
-    def shrink(self, *, nodes: Sequence[Any] | None = None, edges: EdgeEnds | None = None) -> "GraphClassifier":
+    def shrink(self, *, nodes: Sequence[Any] | None = None, edges: "EdgeEnds | None" = None) -> "GraphClassifier":
         """Edges and nodes leave in one change."""
+        from graphfcl.production.graph_changes import shrunk
+
         with self._change() as draft:
             return self._move(draft, shrunk(draft.graph, nodes, edges))
 
@@ -263,6 +274,8 @@ class GraphClassifier(LiveModel):
         Only some methods can say. Values are parts of the difference between the logits of the
         first and the second class.
         """
+        from graphfcl.production.explanation import explain_node
+
         state = self._current()
         number, answer = int(state.parts.graph.numbers_of([node])[0]), state.asked_about([node])[1]
         with state.asked.alone():

@@ -2,19 +2,21 @@
 
 import json
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from graphfcl.graph.ids import text_array
-from graphfcl.production.growing_graph import GrowingGraph
 from graphfcl.production.ledger import LabelRole, Ledger, Statements
 from graphfcl.production.supports import Statement
+
+if TYPE_CHECKING:
+    from graphfcl.production.growing_graph import GrowingGraph
 
 Columns = dict[str, np.ndarray]
 
 
-def label_table(ledger: Ledger, graph: GrowingGraph, nodes: Sequence[Any] | None = None) -> Columns:
+def label_table(ledger: Ledger, graph: "GrowingGraph", nodes: Sequence[Any] | None = None) -> Columns:
     """Columns ``node, class, part, by, when`` and those that were kept; a row for each statement, or one without any.
 
     nodes: ids of the nodes that are asked for; those without a label have no row.

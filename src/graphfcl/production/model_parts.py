@@ -2,14 +2,16 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from graphfcl.methods import Learner
 from graphfcl.production.calibration import Calibration
-from graphfcl.production.growing_graph import GrowingGraph
 from graphfcl.production.ledger import Ledger
+
+if TYPE_CHECKING:
+    from graphfcl.production.growing_graph import GrowingGraph
 
 
 @dataclass(frozen=True)
@@ -53,7 +55,7 @@ class ModelParts:
     """
 
     configuration: Configuration
-    graph: GrowingGraph
+    graph: "GrowingGraph"
     learner: Learner
     ledger: Ledger
     calibration: Calibration

@@ -14,7 +14,6 @@ from graphfcl.production.answers import Answers
 from graphfcl.production.calibration import Readings
 from graphfcl.production.history import History
 from graphfcl.production.model_parts import ModelParts
-from graphfcl.production.settling import readings_of
 from graphfcl.production.stored_version import StoredVersion
 
 Keep = Callable[[StoredVersion, Answers], None]
@@ -68,6 +67,8 @@ class AskedLearner:
         if self.readings is None and cached and stored is not None and stored.cache is not None:
             self.readings = stored.cache.readings(stored.keys.readings)
         if self.readings is None:
+            from graphfcl.production.settling import readings_of
+
             self.readings = readings_of(self._parts, scores)
         self.known = scores
         if not cached and stored is not None and self._keep is not None:

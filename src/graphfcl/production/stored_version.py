@@ -4,7 +4,7 @@ import threading
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,7 +16,6 @@ from graphfcl.methods import Learner
 from graphfcl.production.answers import Answers
 from graphfcl.production.calibration import Calibration
 from graphfcl.production.graph_codec import decode_ids
-from graphfcl.production.growing_graph import GrowingGraph
 from graphfcl.production.ledger import Ledger
 from graphfcl.production.model_parts import Configuration, ModelParts
 from graphfcl.production.storage.block_arrays import BlockArrays
@@ -25,6 +24,9 @@ from graphfcl.production.storage.manifests import Manifest
 from graphfcl.production.storage.objects import ReadCounter, read_file
 from graphfcl.production.storage.trees import read_tree
 from graphfcl.production.version_cache import OpenCache, VersionCache, cache_keys
+
+if TYPE_CHECKING:
+    from graphfcl.production.growing_graph import GrowingGraph
 
 LARGEST_FILE = 1 << 36  # bytes of a file of format 1
 
@@ -142,7 +144,7 @@ class StoredVersion:
         need(self.manifest["values"].get("method") == configuration.method, "its manifest names another method")
         return configuration, codec.decode_calibration(values), names
 
-    def _graph(self) -> GrowingGraph:
+    def _graph(self) -> "GrowingGraph":
         if self.manifest["format"] == 1:
             return format_1.decode_graph(self._read_file)
         return codec.decode_graph(self.manifest["trees"], self._arrays)
