@@ -265,8 +265,8 @@ class GraphClassifier(LiveModel):
 
     def labels(self, nodes: Sequence[Any] | None = None) -> Columns:
         """Columns ``node, class, part, by, when`` and those kept with labels, of some nodes, or of all with a label."""
-        parts = self._current().parts
-        return label_table(parts.ledger, parts.graph, nodes)
+        state = self._current()
+        return label_table(state.parts.ledger, state.names(), nodes)
 
     def explain(self, node: Any, *, top: int = 5) -> dict[str, Any]:
         """Why a node got its class: classes in competition, blocks, features and neighbours that decided.

@@ -14,6 +14,7 @@ from graphfcl.production.answers import Answers
 from graphfcl.production.calibration import Readings
 from graphfcl.production.history import History
 from graphfcl.production.model_parts import ModelParts
+from graphfcl.production.node_names import NodeNames
 from graphfcl.production.stored_version import StoredVersion
 
 Keep = Callable[[StoredVersion, Answers], None]
@@ -111,6 +112,11 @@ class ModelState:
         """(n,) the user's ids of all nodes, for which the rest of the graph need not be read."""
         stored = self.asked.stored
         return self.parts.graph.ids if stored is None else stored.ids()
+
+    def names(self) -> NodeNames:
+        """How its nodes are found, for which the rest of the graph need not be read."""
+        stored = self.asked.stored
+        return self.parts.graph.names if stored is None else stored.node_names()
 
     def asked_about(self, nodes: Sequence[Any] | None) -> tuple[np.ndarray, Answers]:
         """Some nodes by their ids, or all: (n,) ids as the graph has them, and what the model says of them."""

@@ -15,9 +15,10 @@ from graphfcl.files import sha256_of
 from graphfcl.methods import Learner
 from graphfcl.production.answers import Answers
 from graphfcl.production.calibration import Calibration
-from graphfcl.production.graph_codec import decode_ids
+from graphfcl.production.graph_codec import decode_ids, decode_nodes
 from graphfcl.production.ledger import Ledger
 from graphfcl.production.model_parts import Configuration, ModelParts
+from graphfcl.production.node_names import NodeNames
 from graphfcl.production.storage.block_arrays import BlockArrays
 from graphfcl.production.storage.damage import UNFIT, Damaged, first_line, need
 from graphfcl.production.storage.manifests import Manifest
@@ -88,6 +89,14 @@ class StoredVersion:
             if self._ids is None:
                 self._ids = self._checked(lambda: decode_ids(self._tree("nodes"), self._arrays))
             return self._ids
+
+    def node_names(self) -> NodeNames:
+        """Numbers and ids of the nodes, without the rest of the graph."""
+        with self._lock:
+            if "graph" in self._read or self.manifest["format"] == 1:
+                return self.part("graph").names
+            numbers, _, ids = self._checked(lambda: decode_nodes(self._tree("nodes"), self._arrays))
+            return NodeNames(numbers, ids)
 
     def compute_scores(self) -> np.ndarray:
         """(n, columns) of every node; a learner that cannot give them is damaged."""
