@@ -11,6 +11,7 @@ from graphfcl.errors import InputError
 from graphfcl.graph.column_names import ID_NAMES, SOURCE_NAMES, TARGET_NAMES, TEXT_NAMES, WEIGHT_NAMES
 from graphfcl.graph.ids import as_arrow, make_ids
 from graphfcl.graph.utf8 import first_not_utf8, where_not_utf8
+from graphfcl.production.plain_csv import is_plain, plain_csv
 from graphfcl.production.supports import MOST_COLUMNS, Statement, Support
 
 if TYPE_CHECKING:
@@ -178,10 +179,13 @@ def write_table(path: str | Path, columns: Mapping[str, Any], what: str) -> None
     """
     import json
 
+    from graphfcl.files import write_bytes, write_durably
+
+    if Path(path).suffix == ".csv" and all(is_plain(values) for values in columns.values()):
+        write_bytes(path, plain_csv(columns))
+        return
     import pyarrow as pa
     from pyarrow import csv, parquet
-
-    from graphfcl.files import write_durably
 
     if "set" in columns:
         sets = [list(names) for names in columns["set"]]
