@@ -61,6 +61,6 @@ def test_settings_that_a_folder_does_not_name_are_what_they_were_then() -> None:
         for key in then:
             del settings[key]
         content = canonical_json(tree)
-        trees[name] = [objects.put(content), len(content)]  # type: ignore[assignment]
+        trees[name] = [objects.put(content), len(content)]
     learner = decode(trees, BlockArrays(objects), device="cpu").learner
     assert {key: getattr(learner.settings, key) for key in then} == then

@@ -25,8 +25,11 @@ def by_arrow(columns: dict[str, np.ndarray]) -> bytes:
 @given(st.lists(st.tuples(st.integers(-(2**63), 2**63 - 1), TEXTS, TEXTS), max_size=5), st.sampled_from(("by", 'a"b,')))
 @settings(deadline=None)
 def test_it_is_what_arrow_writes(rows: list[tuple[int, str, str]], name: str) -> None:
-    numbers, first, second = ([row[place] for row in rows] for place in range(3))
-    columns = {"node": np.array(numbers, np.int64), "class": text_array(first), name: text_array(second)}
+    columns = {
+        "node": np.array([row[0] for row in rows], np.int64),
+        "class": text_array([row[1] for row in rows]),
+        name: text_array([row[2] for row in rows]),
+    }
     assert all(is_plain(values) for values in columns.values())
     assert plain_csv(columns) == by_arrow(columns)
 
