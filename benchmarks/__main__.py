@@ -19,6 +19,7 @@ BENCHMARKS = (
     "answers",
     "live_model",
     "model_folder",
+    "start_up",
 )
 
 

@@ -7,9 +7,9 @@
 ...     print(session.number, session.new_classes, session.visible_graph)
 """
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from graphfcl.lazy_names import lazy_names
 from graphfcl.version import __version__ as __version__
 
 if TYPE_CHECKING:
@@ -138,10 +138,7 @@ __all__ = [
 ]
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _PLACES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    return getattr(import_module(f"{__name__}.{_PLACES[name]}"), name)
+__getattr__ = lazy_names(__name__, _PLACES)
 
 
 def __dir__() -> list[str]:

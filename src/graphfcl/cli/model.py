@@ -67,7 +67,7 @@ def fit(
 ) -> None:
     """Train on all labelled nodes of a graph and make a model folder."""
     from graphfcl.cli.progress import RunDisplay
-    from graphfcl.cli.run import usable_device
+    from graphfcl.cli.run import asked_device
     from graphfcl.datasets import load_dataset
     from graphfcl.defaults import MODEL_METHOD
     from graphfcl.methods import method_from
@@ -86,7 +86,7 @@ def fit(
             seed=options.seed,
             max_loss=options.max_loss,
             standardise=options.standardise,
-            device=usable_device(device),
+            device=asked_device(device),
         )
         checkpoints = folder.fit_checkpoints(resume=resume)
         with RunDisplay() as display:
@@ -194,13 +194,13 @@ def predict(
     device: Device = "auto",
 ) -> None:
     """Ask for the classes of nodes: node, class, probability, unknown_score, unknown, and set on request."""
-    from graphfcl.cli.run import usable_device
+    from graphfcl.cli.run import asked_device
     from graphfcl.production import GraphClassifier
     from graphfcl.production.user_tables import read_ids, write_table
 
     _bring(method, model)
     asked = None if nodes is None else read_ids(nodes)
-    classifier = GraphClassifier.load(model, version=version, device=usable_device(device))
+    classifier = GraphClassifier.load(model, version=version, device=asked_device(device))
     found = classifier.predictions(asked, coverage=coverage)
     write_table(out, found, "predictions")
     unknown = int(found["unknown"].sum())
@@ -327,10 +327,10 @@ VERBS = (fit, learn, labels, grow, predict, explain, history, rollback, prune, u
 def _changing(model: Path, wait: float, device: str, method: str | None) -> Iterator["GraphClassifier"]:
     """The newest version, changed into the next one; says what it is when it is safe on the disk."""
     _bring(method, model)
-    from graphfcl.cli.run import usable_device
+    from graphfcl.cli.run import asked_device
     from graphfcl.production import ModelFolder
 
-    with ModelFolder(model).editing(wait, device=usable_device(device), write_cache=False) as classifier:
+    with ModelFolder(model).editing(wait, device=asked_device(device), write_cache=False) as classifier:
         yield classifier
     say(f"{classifier!r} is version {classifier.version} of {model}.")
     print_entries([entry for entry in classifier.history if entry["version"] == classifier.version])

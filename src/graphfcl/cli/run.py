@@ -10,6 +10,7 @@ from graphfcl.cli.options import DataDir, Seed, StreamOptions, settings_from_opt
 from graphfcl.cli.show import say
 from graphfcl.cli.switches import switched_off
 from graphfcl.defaults import RUN_METHOD
+from graphfcl.devices import best_device
 from graphfcl.errors import InputError
 
 if TYPE_CHECKING:
@@ -93,12 +94,13 @@ def _stream(dataset: str, data_dir: Path | None, seed: int, rules: StreamOptions
 
 def usable_device(wanted: str) -> str:
     """cpu or cuda."""
-    import torch
+    return best_device() if asked_device(wanted) == "auto" else wanted
 
+
+def asked_device(wanted: str) -> str:
+    """auto, cpu or cuda; what auto is, is settled when a learner is made, for torch knows it alone."""
     if wanted not in ("auto", "cpu", "cuda"):
         raise InputError(f"--device is {wanted!r}; it must be auto, cpu or cuda.")
-    if wanted == "cuda" and not torch.cuda.is_available():
+    if wanted == "cuda" and best_device() != "cuda":
         raise InputError("--device cuda: this machine has no usable GPU; take cpu.")
-    if wanted == "auto":
-        return "cuda" if torch.cuda.is_available() else "cpu"
     return wanted

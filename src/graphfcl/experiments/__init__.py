@@ -5,7 +5,7 @@ from graphfcl.experiments.grid import Grid, GridStatus, load_grids
 from graphfcl.experiments.runs import CHECKPOINT_FILE, RESULT_FILE, STREAM_FILE, Run, run
 from graphfcl.experiments.store import CellStore, read_cell
 from graphfcl.experiments.workers import run_grid
-from graphfcl.methods.checkpoint import load_checkpoint, save_checkpoint
+from graphfcl.methods.shared.checkpoint import load_checkpoint, save_checkpoint
 
 __all__ = [
     "CHECKPOINT_FILE",

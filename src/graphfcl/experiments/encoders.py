@@ -12,8 +12,8 @@ import torch
 
 from graphfcl.errors import GraphfclWarning, InputError
 from graphfcl.files import file_lock
-from graphfcl.methods.checkpoint import load_checkpoint, save_checkpoint
 from graphfcl.methods.learner import EncoderStore, LearnerState, Tensors
+from graphfcl.methods.shared.checkpoint import load_checkpoint, save_checkpoint
 from graphfcl.stream import Stream, stream_hash
 from graphfcl.version import __version__
 

@@ -18,8 +18,8 @@ from graphfcl.experiments.encoders import EncoderFolder
 from graphfcl.experiments.peak_memory import forget_peaks, peak_gpu_memory_mb, peak_memory_mb
 from graphfcl.files import read_bytes, write_bytes
 from graphfcl.methods import Learner, Progress, find_method, settings_as_json
-from graphfcl.methods.checkpoint import load_checkpoint, save_checkpoint
 from graphfcl.methods.learner import NO_STORE
+from graphfcl.methods.shared.checkpoint import load_checkpoint, save_checkpoint
 from graphfcl.stream import RULES, Stream, save_stream, stream_hash
 from graphfcl.version import __version__
 

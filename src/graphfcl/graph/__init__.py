@@ -1,13 +1,45 @@
 """Graphs: what they are, what of them is visible, how they are read and written."""
 
-from graphfcl.graph.build import build_graph
-from graphfcl.graph.convert import from_networkx, from_pyg, from_scipy, to_networkx, to_pyg, to_scipy
-from graphfcl.graph.graph import UNKNOWN, Features, Graph, TextSettings
-from graphfcl.graph.npz import read_npz, write_npz
-from graphfcl.graph.tables import TableColumns, read_tables, write_tables
-from graphfcl.graph.text import TextWeights
-from graphfcl.graph.views import FeatureView, KnownColumns, Standardisation
-from graphfcl.graph.visible import VisibleGraph, cut_visible, join_without_edges
+from typing import TYPE_CHECKING
+
+from graphfcl.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from graphfcl.graph.build import build_graph
+    from graphfcl.graph.convert import from_networkx, from_pyg, from_scipy, to_networkx, to_pyg, to_scipy
+    from graphfcl.graph.graph import UNKNOWN, Features, Graph, TextSettings
+    from graphfcl.graph.npz import read_npz, write_npz
+    from graphfcl.graph.tables import TableColumns, read_tables, write_tables
+    from graphfcl.graph.text import TextWeights
+    from graphfcl.graph.views import FeatureView, KnownColumns, Standardisation
+    from graphfcl.graph.visible import VisibleGraph, cut_visible, join_without_edges
+
+# Where each name lives: ids are read without the sparse matrices of scipy.
+_PLACES = {
+    "build_graph": "build",
+    "from_networkx": "convert",
+    "from_pyg": "convert",
+    "from_scipy": "convert",
+    "to_networkx": "convert",
+    "to_pyg": "convert",
+    "to_scipy": "convert",
+    "UNKNOWN": "graph",
+    "Features": "graph",
+    "Graph": "graph",
+    "TextSettings": "graph",
+    "read_npz": "npz",
+    "write_npz": "npz",
+    "TableColumns": "tables",
+    "read_tables": "tables",
+    "write_tables": "tables",
+    "TextWeights": "text",
+    "FeatureView": "views",
+    "KnownColumns": "views",
+    "Standardisation": "views",
+    "VisibleGraph": "visible",
+    "cut_visible": "visible",
+    "join_without_edges": "visible",
+}
 
 __all__ = [
     "UNKNOWN",
@@ -34,3 +66,5 @@ __all__ = [
     "write_npz",
     "write_tables",
 ]
+
+__getattr__ = lazy_names(__name__, _PLACES)

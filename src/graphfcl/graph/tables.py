@@ -15,19 +15,20 @@ import numpy as np
 from graphfcl.errors import InputError
 from graphfcl.files import write_durably
 from graphfcl.graph.build import adjacency_from_edges, build_graph
+from graphfcl.graph.column_names import (
+    ID_NAMES,
+    LABEL_NAMES,
+    SOURCE_NAMES,
+    TARGET_NAMES,
+    TEXT_NAMES,
+    WEIGHT_NAMES,
+)
 from graphfcl.graph.graph import Graph, TextSettings
 from graphfcl.graph.id_index import IdIndex
 from graphfcl.graph.ids import as_arrow, normal, text_array
 from graphfcl.graph.text import count_words
 from graphfcl.graph.utf8 import first_not_utf8, where_not_utf8
 from graphfcl.printing import quoted
-
-ID_NAMES = ("id", "node", "node_id")
-LABEL_NAMES = ("label", "class")
-TEXT_NAMES = ("text",)
-SOURCE_NAMES = ("source", "src", "from")
-TARGET_NAMES = ("target", "dst", "to")
-WEIGHT_NAMES = ("weight",)
 
 
 @dataclass(frozen=True)

@@ -5,23 +5,27 @@ A learner of your own derives from :class:`Learner` and says :meth:`~Learner.fit
 ``graphfcl check my_module:MyLearner`` holds it to every rule written here.
 """
 
+from __future__ import annotations
+
 import json
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
-import torch
 
 from graphfcl.errors import InputError
-from graphfcl.graph import VisibleGraph
 from graphfcl.methods.settings import NoSettings, settings_as_json
-from graphfcl.methods.shared.learned_attributes import read_learned, write_learned
-from graphfcl.stream import BaseSession, Session
 
-Tensors = dict[str, torch.Tensor]
+if TYPE_CHECKING:  # a command that asks no learner need not wait for torch
+    import torch
+
+    from graphfcl.graph import VisibleGraph
+    from graphfcl.stream import BaseSession, Session
+
+Tensors = dict[str, "torch.Tensor"]
 Labelled = tuple[np.ndarray, np.ndarray]  # node numbers and columns
 
 
@@ -39,7 +43,7 @@ class Progress:
     def step(self, stage: str, step: int, total: int, *, loss: float | None = None, score: float | None = None) -> None:
         """``step`` of at most ``total`` of a stage is done; ``score`` is a validation accuracy."""
 
-    def checkpoint(self, learner: "Learner") -> None:
+    def checkpoint(self, learner: Learner) -> None:
         """The learner's state is complete now: saved and loaded, ``fit`` would go on from here."""
 
 
@@ -126,6 +130,8 @@ class Learner(ABC):
     """Whether another run had done it before."""
 
     def __init__(self, settings: Any = None, *, seed: int = 0, device: str | torch.device = "cpu") -> None:
+        import torch
+
         self.settings: Any = self.settings_type() if settings is None else settings
         self.seed = seed
         self.device = torch.device(device)
@@ -179,12 +185,16 @@ class Learner(ABC):
 
         By default: method, settings, seed, and every attribute whose name ends in ``_``.
         """
+        from graphfcl.methods.shared.learned_attributes import write_learned
+
         tensors, learned = write_learned(self)
         identity = {"method": self.name, "settings": self.settings_as_json(), "seed": self.seed}
         return LearnerState(tensors, {**identity, "classes": list(self.classes_), "learned": learned})
 
     def load_state(self, state: LearnerState) -> None:
         """Become the learner that ``state`` was taken from; its method, settings and seed must be those of this one."""
+        from graphfcl.methods.shared.learned_attributes import read_learned
+
         self.refuse_another(state.values)
         self.classes_ = tuple(state.values["classes"])
         read_learned(self, state.tensors, state.values["learned"])
@@ -263,7 +273,7 @@ class Learner(ABC):
         """True if :meth:`restate` removes every trace of labels learned after session 0."""
         return False
 
-    def rehearsal(self) -> "Learner | None":
+    def rehearsal(self) -> Learner | None:
         """A new learner that a model rehearses with, fitted to base classes alone; None if the method needs others to
         train on, and a fit rehearses with a learner like any other.
 

@@ -1,10 +1,13 @@
 """Names to methods: those of this package, those registered in this process, and installed plug-ins.
 
-A method of this package is added by one file with its learner and one line in ``LEARNERS``. A method from outside is
+A method of this package is added by one file with its learner and one line in ``LEARNERS``; it is imported when its
+learner is first asked for, so that a command that needs no learner does not wait for torch. A method from outside is
 known once it was handed to :func:`register_method`, named as ``module:Class`` on the command line
 (:func:`import_method`), or installed with an entry point of the group ``graphfcl.methods``. A name that stands in a
 file is never imported.
 """
+
+from __future__ import annotations
 
 import importlib
 import inspect
@@ -13,26 +16,20 @@ import re
 import sys
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from importlib.metadata import EntryPoint, entry_points
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakKeyDictionary
 
+from graphfcl.devices import best_device
 from graphfcl.errors import InputError, did_you_mean, in_one_line
-from graphfcl.methods.anchor import Anchor
-from graphfcl.methods.cec import Cec
-from graphfcl.methods.er_gnn import ErGnn
-from graphfcl.methods.finetune import Finetune
-from graphfcl.methods.gpn import Gpn
-from graphfcl.methods.hag_meta import HagMeta
-from graphfcl.methods.icarl import ICarl
-from graphfcl.methods.joint import Joint
 from graphfcl.methods.learner import Learner
-from graphfcl.methods.meta_gnn import MetaGnn
-from graphfcl.methods.proto import ProtoGat, ProtoGcn
 from graphfcl.methods.settings import SettingRow, flat_settings, settings_as_json, settings_rows, with_changes
-from graphfcl.methods.sgc_ridge import SgcRidge
 from graphfcl.source_code import reference_of, source_hash
 
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
 GROUP = "graphfcl.methods"
+PACKAGE = "graphfcl.methods"
 NAME = re.compile(r"[A-Za-z0-9][\w.+-]*")
 
 
@@ -40,15 +37,21 @@ NAME = re.compile(r"[A-Za-z0-9][\w.+-]*")
 class Method:
     """A learner class, and how it is made.
 
+    kept: the class, or of a method of this package its place in ``LEARNERS``.
     source: of a method from outside, ``module:Class`` and the hash of its code; results are kept apart by it.
     """
 
-    learner: type[Learner]
+    name: str
+    kept: type[Learner] | str
     source: str = ""
 
     @property
-    def name(self) -> str:
-        return self.learner.name
+    def learner(self) -> type[Learner]:
+        """The class; that of a method of this package is imported now, if nobody asked for it before."""
+        if not isinstance(self.kept, str):
+            return self.kept
+        module, _, name = self.kept.partition(":")
+        return getattr(importlib.import_module(f"{PACKAGE}.{module}"), name)
 
     @property
     def title(self) -> str:
@@ -59,7 +62,11 @@ class Method:
         return self.learner.reference
 
     def make(self, changes: dict[str, Any] | None = None, *, seed: int = 0, device: str = "cpu") -> Learner:
-        """The learner with changed settings; texts are turned into the types of their fields."""
+        """The learner with changed settings; texts are turned into the types of their fields.
+
+        device: ``cpu``, ``cuda``, or ``auto`` for a GPU if there is one.
+        """
+        device = best_device() if device == "auto" else device
         return self.learner(self.settings_with(changes or {}), seed=seed, device=device)
 
     def settings_with(self, changes: dict[str, Any]) -> Any:
@@ -71,21 +78,21 @@ class Method:
         return settings_rows(self.learner.settings_type())
 
 
-LEARNERS: tuple[type[Learner], ...] = (
-    Anchor,
-    SgcRidge,
-    HagMeta,
-    ProtoGcn,
-    ProtoGat,
-    MetaGnn,
-    Gpn,
-    ErGnn,
-    ICarl,
-    Cec,
-    Finetune,
-    Joint,
-)
-METHODS: tuple[Method, ...] = tuple(Method(learner) for learner in LEARNERS)
+LEARNERS: Mapping[str, str] = {  # by the name of the method: the module of this package and the class that it defines
+    "anchor": "anchor.learner:Anchor",
+    "sgc-ridge": "sgc_ridge:SgcRidge",
+    "hag-meta": "hag_meta.learner:HagMeta",
+    "proto-gcn": "proto:ProtoGcn",
+    "proto-gat": "proto:ProtoGat",
+    "meta-gnn": "meta_gnn:MetaGnn",
+    "gpn": "gpn:Gpn",
+    "er-gnn": "er_gnn:ErGnn",
+    "icarl": "icarl:ICarl",
+    "cec": "cec:Cec",
+    "finetune": "finetune:Finetune",
+    "joint": "joint.learner:Joint",
+}
+METHODS: tuple[Method, ...] = tuple(Method(name, place) for name, place in LEARNERS.items())
 ALIASES = {"ours": "anchor"}
 
 _registered: dict[str, Method] = {}  # by name; what this process brought from outside
@@ -136,7 +143,7 @@ def register_method(learner: Kind) -> Kind:
     else:
         if learner not in _hashes:
             _hashes[learner] = source_hash(learner)
-        _registered[learner.name] = Method(learner, f"{reference}@{_hashes[learner][:16]}")
+        _registered[learner.name] = Method(learner.name, learner, f"{reference}@{_hashes[learner][:16]}")
         return learner
     raise InputError(f"{reference} is called {learner.name!r}, but {taken}: give it another `name`.")
 
@@ -169,9 +176,8 @@ def import_method(reference: str, where: str | None = None) -> Method:
         hint = did_you_mean(class_name, learners) if learners else "it has no learner."
         raise InputError(f"{where}: {module_name} has no {class_name}: {hint}")
     refuse_no_learner(found, where)
-    for method in METHODS:
-        if method.learner is found:
-            return method
+    if is_own(found):
+        return find_method(found.name)
     _written[reference] = _registered[register_method(found).name]
     return _written[reference]
 
@@ -179,6 +185,11 @@ def import_method(reference: str, where: str | None = None) -> Method:
 def method_from(text: str, where: str | None = None) -> Method:
     """What a user may write for a method: a name, or ``module:Class`` of their own."""
     return import_method(text, where) if ":" in text else find_method(text)
+
+
+def is_own(learner: type[Learner]) -> bool:
+    """Whether a class is the learner of a method of this package."""
+    return f"{PACKAGE}.{LEARNERS.get(learner.name)}" == reference_of(learner)
 
 
 def outside_methods() -> tuple[Method, ...]:

@@ -1,6 +1,19 @@
 """A learner that lives for years: a classifier on a growing graph, and the folder that keeps it."""
 
-from graphfcl.production.classifier import GraphClassifier
-from graphfcl.production.folder import ModelFolder
+from typing import TYPE_CHECKING
+
+from graphfcl.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from graphfcl.production.classifier import GraphClassifier
+    from graphfcl.production.folder import ModelFolder
+
+# Where each name lives: the history of a folder is read without a classifier.
+_PLACES = {
+    "GraphClassifier": "classifier",
+    "ModelFolder": "folder",
+}
 
 __all__ = ["GraphClassifier", "ModelFolder"]
+
+__getattr__ = lazy_names(__name__, _PLACES)

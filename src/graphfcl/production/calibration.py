@@ -19,7 +19,6 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
 import numpy as np
-from scipy.special import softmax
 
 from graphfcl.errors import InputError
 from graphfcl.production.strangeness import MEASURES, Evidence
@@ -255,7 +254,9 @@ class Calibration:
 
 def probabilities_of(scores: np.ndarray, temperatures: np.ndarray) -> np.ndarray:
     """(n, columns) that sum to 1. temperatures: (n,)."""
-    return softmax(scores / temperatures[:, None], axis=1)
+    logits = scores / temperatures[:, None]
+    shares = np.exp(logits - logits.max(axis=1, keepdims=True))
+    return shares / shares.sum(axis=1, keepdims=True)
 
 
 def heat_of(standard: np.ndarray, taught: Rehearsed) -> np.ndarray:

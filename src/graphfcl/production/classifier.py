@@ -4,24 +4,18 @@ import datetime
 import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from graphfcl.defaults import MODEL_METHOD
 from graphfcl.errors import InputError
-from graphfcl.graph import Graph
 from graphfcl.graph.ids import listed, normal
 from graphfcl.methods import SILENT, Learner, Progress, find_method
 from graphfcl.printing import quoted
 from graphfcl.production.answers import Answers, Predictions, class_probabilities, class_sets, predictions
 from graphfcl.production.calibration import Readings
-from graphfcl.production.explanation import explain_node
-from graphfcl.production.fit_checkpoints import FitCheckpoints
-from graphfcl.production.fitting import fit_model
-from graphfcl.production.graph_changes import EdgeEnds, NewEdges, NewNodes, grown, shrunk
 from graphfcl.production.label_table import Columns, label_table
-from graphfcl.production.lesson import prepare, supports_of
 from graphfcl.production.live_model import LiveModel
 from graphfcl.production.model_parts import Configuration, ModelParts
 from graphfcl.production.model_state import ModelState
@@ -30,6 +24,11 @@ from graphfcl.production.stored_version import StoredVersion
 from graphfcl.production.supports import Statement, Support
 from graphfcl.production.version_cache import CacheContents, CacheKeys, cache_keys
 from graphfcl.production.versions import Versions
+
+if TYPE_CHECKING:  # whoever only asks need not wait for what a change needs
+    from graphfcl.graph import Graph
+    from graphfcl.production.fit_checkpoints import FitCheckpoints
+    from graphfcl.production.graph_changes import EdgeEnds, NewEdges, NewNodes
 
 
 class GraphClassifier(LiveModel):
@@ -87,17 +86,20 @@ class GraphClassifier(LiveModel):
 
     def fit(
         self,
-        graph: Graph,
+        graph: "Graph",
         *,
         hide_classes: Sequence[str] = (),
         progress: Progress = SILENT,
-        checkpoints: FitCheckpoints | None = None,
+        checkpoints: "FitCheckpoints | None" = None,
     ) -> "GraphClassifier":
         """Train on all labelled nodes of a graph; nodes without a label are there too, without one.
 
         hide_classes: classes to treat as if their nodes had no label, to be learned later. checkpoints: where a fit
         that is stopped leaves what it has, and finds it again.
         """
+        from graphfcl.production.fit_checkpoints import FitCheckpoints
+        from graphfcl.production.fitting import fit_model
+
         chosen = self.configuration
         with self._changing:
             if self._state is not None:
@@ -127,6 +129,8 @@ class GraphClassifier(LiveModel):
 
         by, when: who says so and when, kept with the labels. on_conflict: see :meth:`learn_listed`.
         """
+        from graphfcl.production.lesson import supports_of
+
         statement = Statement.of(by, when, {}, "the supports")
         listed = supports_of(supports, statement, self._current().parts.ledger)
         return self.learn_listed(listed, on_conflict=on_conflict)
@@ -137,6 +141,8 @@ class GraphClassifier(LiveModel):
         on_conflict: of a node that has another label, ``refuse`` all supports, ``keep`` the label it has, or
         ``replace`` it. A label that somebody else says again stands once, with both names.
         """
+        from graphfcl.production.lesson import prepare
+
         with self._change() as draft:
             lesson = prepare(supports, draft.graph, draft.ledger, on_conflict)
             change: dict[str, Any] = {"what": "learn", "new": [], **lesson.as_json()}
@@ -215,8 +221,10 @@ class GraphClassifier(LiveModel):
         """New edges between nodes that are there, given by the ids of their ends."""
         return self.grow(edges=(source, target, weights))
 
-    def grow(self, *, nodes: NewNodes | None = None, edges: NewEdges | None = None) -> "GraphClassifier":
+    def grow(self, *, nodes: "NewNodes | None" = None, edges: "NewEdges | None" = None) -> "GraphClassifier":
         """Nodes (ids, features, texts) and edges (sources, targets, weights) in one change."""
+        from graphfcl.production.graph_changes import grown
+
         with self._change() as draft:
             return self._move(draft, grown(draft.graph, nodes, edges))
 
@@ -228,8 +236,10 @@ class GraphClassifier(LiveModel):
         """Nodes leave with their edges and labels; a class that loses its last label is retired."""
         return self.shrink(nodes=ids)
 
-    def shrink(self, *, nodes: Sequence[Any] | None = None, edges: EdgeEnds | None = None) -> "GraphClassifier":
+    def shrink(self, *, nodes: Sequence[Any] | None = None, edges: "EdgeEnds | None" = None) -> "GraphClassifier":
         """Edges and nodes leave in one change."""
+        from graphfcl.production.graph_changes import shrunk
+
         with self._change() as draft:
             return self._move(draft, shrunk(draft.graph, nodes, edges))
 
@@ -274,8 +284,8 @@ class GraphClassifier(LiveModel):
 
     def labels(self, nodes: Sequence[Any] | None = None) -> Columns:
         """Columns ``node, class, part, by, when`` and those kept with labels, of some nodes, or of all with a label."""
-        parts = self._current().parts
-        return label_table(parts.ledger, parts.graph, nodes)
+        state = self._current()
+        return label_table(state.parts.ledger, state.names(), nodes)
 
     def explain(self, node: Any, *, top: int = 5) -> dict[str, Any]:
         """Why a node got its class: classes in competition, blocks, features and neighbours that decided.
@@ -283,6 +293,8 @@ class GraphClassifier(LiveModel):
         Only some methods can say. Values are parts of the difference between the logits of the
         first and the second class.
         """
+        from graphfcl.production.explanation import explain_node
+
         state = self._current()
         number, answer = int(state.parts.graph.numbers_of([node])[0]), state.asked_about([node])[1]
         with state.asked.alone():

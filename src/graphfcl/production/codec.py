@@ -14,7 +14,7 @@ import warnings
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -29,7 +29,6 @@ from graphfcl.production.graph_codec import (
     encode_features,
     encode_nodes,
 )
-from graphfcl.production.growing_graph import GrowingGraph
 from graphfcl.production.label_table import read_statements, statements_column
 from graphfcl.production.ledger import LabelRole, Ledger
 from graphfcl.production.model_parts import Configuration, ModelParts
@@ -39,6 +38,9 @@ from graphfcl.production.storage.ids import read_ids, write_ids
 from graphfcl.production.storage.strict_json import whole_number
 from graphfcl.production.storage.tensors import read_tensors, write_tensors
 from graphfcl.production.storage.trees import Tree, TreeName, read_tree, write_tree
+
+if TYPE_CHECKING:
+    from graphfcl.production.growing_graph import GrowingGraph
 
 TREES = ("nodes", "edges", "features", "network", "knowledge", "ledger", "answers")
 ROWS = 1 << 17  # bytes of a block of the ledger: a support more changes the last one
@@ -142,7 +144,7 @@ def decode_configuration(values: dict[str, Any]) -> Configuration:
     need(isinstance(standardise, bool), "its standardise is neither true nor false")
     need(isinstance(values.get("settings"), dict), "it has no settings")
     try:
-        settings = {**method.learner.earlier_settings, **flat_settings(values["settings"])}
+        settings = flat_settings(values["settings"])
     except InputError:
         raise
     except UNFIT as error:
@@ -206,8 +208,10 @@ def _warn_of_other_code(method: Method, source: str) -> None:
 # Graph, learner, ledger
 
 
-def decode_graph(trees: Mapping[str, TreeName], arrays: BlockArrays) -> GrowingGraph:
+def decode_graph(trees: Mapping[str, TreeName], arrays: BlockArrays) -> "GrowingGraph":
     """The graph, checked."""
+    from graphfcl.production.growing_graph import GrowingGraph
+
     names = {name: trees.get(name) for name in ("nodes", "edges", "features")}
     nodes, edges, features = (read_tree(arrays.objects, name) for name in names.values())
     numbers, next_number, ids = decode_nodes(nodes, arrays)
@@ -235,7 +239,8 @@ def learner_of(configuration: Configuration, state: LearnerState, device: str) -
     """A learner that was saved; one whose state does not fit it is damaged."""
     try:
         method = find_method(configuration.method)
-        learner = method.make(dict(configuration.settings), seed=configuration.seed, device=device)
+        settings = {**method.learner.earlier_settings, **configuration.settings}
+        learner = method.make(settings, seed=configuration.seed, device=device)
         learner.load_state(state)
     except InputError:
         raise
@@ -283,7 +288,7 @@ def checked_ledger(nodes: np.ndarray, columns: np.ndarray, parts: np.ndarray, na
     return Ledger(nodes, columns, parts, names.names, names.session_zero_columns)
 
 
-def refuse_misfits(graph: GrowingGraph, learner: Learner, ledger: Ledger) -> None:
+def refuse_misfits(graph: "GrowingGraph", learner: Learner, ledger: Ledger) -> None:
     """Parts of different models."""
     if len(ledger.names) != len(learner.classes_) or not np.isin(ledger.nodes, graph.numbers).all():
         raise Damaged("its ledger does not fit its learner and its graph")

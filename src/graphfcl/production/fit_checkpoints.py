@@ -8,7 +8,6 @@ from typing import Any
 from graphfcl.errors import InputError
 from graphfcl.files import make_folder
 from graphfcl.methods import Learner, Progress
-from graphfcl.methods.checkpoint import load_checkpoint, save_checkpoint
 
 SECONDS_BETWEEN = 10.0
 
@@ -37,6 +36,8 @@ class FitCheckpoints:
 
     def restore(self, name: str, learner: Learner) -> None:
         """Let a new learner be what one of this name was when it was last kept."""
+        from graphfcl.methods.shared.checkpoint import load_checkpoint
+
         path = self._path(name)
         if path is None or not self.resume or not path.exists():
             return
@@ -55,6 +56,8 @@ class FitCheckpoints:
 
     def keep(self, name: str, learner: Learner) -> None:
         """Keep the state of a learner now."""
+        from graphfcl.methods.shared.checkpoint import save_checkpoint
+
         path = self._path(name)
         if path is not None:
             make_folder(path.parent)

@@ -7,19 +7,22 @@ import io
 import math
 import zipfile
 from collections.abc import Callable
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy import sparse
 
 from graphfcl.errors import InputError
 from graphfcl.methods import Learner, LearnerState
 from graphfcl.production.codec import checked_ledger, learner_of
 from graphfcl.production.graph_codec import adjacency_of, checked_features, checked_nodes, csr_of, ids_in_memory
-from graphfcl.production.growing_graph import GrowingGraph
 from graphfcl.production.ledger import LabelRole, Ledger
 from graphfcl.production.model_parts import Configuration
 from graphfcl.production.storage.damage import Damaged, first_line, need
+
+if TYPE_CHECKING:
+    from scipy import sparse
+
+    from graphfcl.production.growing_graph import GrowingGraph
 
 FILES = {
     "nodes": "npz",
@@ -36,8 +39,10 @@ ARRAY_TYPES = "biufU"
 ReadFile = Callable[[str], bytes]
 
 
-def decode_graph(read: ReadFile) -> GrowingGraph:
+def decode_graph(read: ReadFile) -> "GrowingGraph":
     """The graph. read: the content of a file by its name, ``nodes`` and so on."""
+    from graphfcl.production.growing_graph import GrowingGraph
+
     try:
         nodes, edges, features = (_read_npz(read(name)) for name in ("nodes", "edges", "features"))
         numbers, next_number = nodes["numbers"], int(nodes["next_number"])
@@ -84,7 +89,9 @@ def _own_ids(ids: np.ndarray) -> np.ndarray:
     return ids if ids.dtype == np.int64 else ids_in_memory(ids.tolist())
 
 
-def _csr(arrays: dict[str, np.ndarray], data: np.ndarray | None, shape: tuple[int, int], what: str) -> sparse.csr_array:
+def _csr(
+    arrays: dict[str, np.ndarray], data: np.ndarray | None, shape: tuple[int, int], what: str
+) -> "sparse.csr_array":
     indptr, indices = arrays["indptr"], arrays["indices"]
     need(indptr.shape == (shape[0] + 1,) and indptr.dtype.kind == "i", f"its {what} do not fit its nodes")
     need(indptr[0] == 0, f"its {what} do not begin at 0")
@@ -97,7 +104,7 @@ def _features(arrays: dict[str, np.ndarray], count: int) -> dict[str, Any]:
     need(len(shape) == 2 and shape[0] == count and shape[1] >= 0, "its nodes and their features differ in number")
     rows = arrays.get("dense")
     if rows is None:
-        ordered = sparse.csr_array(_csr_in_order(arrays, shape[1]))
+        ordered = _csr_in_order(arrays, shape[1])
         rows = _csr({"indptr": ordered.indptr, "indices": ordered.indices}, ordered.data, (count, shape[1]), "features")
     there = {"text_columns": "text.columns", "text_weights": "text.weights", "means": "means"}
     there["deviations"] = "deviations"
@@ -105,8 +112,10 @@ def _features(arrays: dict[str, np.ndarray], count: int) -> dict[str, Any]:
     return checked_features(rows, (count, shape[1]), arrays.get("names"), optional)
 
 
-def _csr_in_order(arrays: dict[str, np.ndarray], width: int) -> sparse.csr_array:
+def _csr_in_order(arrays: dict[str, np.ndarray], width: int) -> "sparse.csr_array":
     """Format 1 kept columns of a row in the order in which they came."""
+    from scipy import sparse
+
     indptr, indices, data = arrays["indptr"], arrays["indices"], arrays["data"]
     need(indptr.ndim == indices.ndim == data.ndim == 1 and indptr.dtype.kind == indices.dtype.kind == "i",
          "its features are of an unknown type")  # fmt: skip

@@ -4,19 +4,22 @@ Blocks end at multiples of node numbers, and an edge stands with the later of it
 change: a node that comes changes the last blocks, one that leaves changes its own and those of its later neighbours.
 """
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy import sparse
 
-from graphfcl.graph import Features, Standardisation, TextWeights
 from graphfcl.graph.ids import text_array
-from graphfcl.production.growing_graph import GrowingGraph
 from graphfcl.production.storage.block_arrays import BLOCK, BlockArrays
 from graphfcl.production.storage.damage import Damaged, need
 from graphfcl.production.storage.ids import read_ids, write_ids
 from graphfcl.production.storage.strict_json import whole_number
 from graphfcl.production.storage.trees import Tree
+
+if TYPE_CHECKING:  # ids and labels are read without scipy
+    from scipy import sparse
+
+    from graphfcl.graph import Features
+    from graphfcl.production.growing_graph import GrowingGraph
 
 WIDE, MIDDLE, NARROW = 1 << 16, 1 << 14, 1 << 12  # numbers of nodes in one block: of a few bytes a node, or of many
 TAIL = 16
@@ -26,7 +29,7 @@ WIDEST = 1 << 24  # columns of features
 # Nodes
 
 
-def encode_nodes(graph: GrowingGraph, arrays: BlockArrays) -> Tree:
+def encode_nodes(graph: "GrowingGraph", arrays: BlockArrays) -> Tree:
     """Numbers and ids."""
     ids = write_ids(arrays, graph.ids, _cuts(graph, MIDDLE))
     numbers = arrays.write(graph.numbers, _cuts(graph, WIDE))
@@ -63,8 +66,10 @@ def checked_nodes(numbers: np.ndarray, next_number: int, ids: np.ndarray) -> np.
 # Edges
 
 
-def encode_edges(graph: GrowingGraph, arrays: BlockArrays) -> Tree:
+def encode_edges(graph: "GrowingGraph", arrays: BlockArrays) -> Tree:
     """Each edge once, in the row of its later node, by the number of the other."""
+    from scipy import sparse
+
     lower = sparse.csr_array(sparse.tril(graph.adjacency, k=-1, format="csr"))
     lower.sort_indices()
     cuts = lower.indptr[_cuts(graph, MIDDLE)]
@@ -79,7 +84,7 @@ def encode_edges(graph: GrowingGraph, arrays: BlockArrays) -> Tree:
     return Tree(found)
 
 
-def decode_edges(tree: Tree, arrays: BlockArrays, numbers: np.ndarray) -> sparse.csr_array:
+def decode_edges(tree: Tree, arrays: BlockArrays, numbers: np.ndarray) -> "sparse.csr_array":
     """(n, n) adjacency."""
     counts, others = arrays.read(tree.index("counts")), arrays.read(tree.index("others"))
     need(others.dtype.kind == "i" and others.ndim == 1, "its edges name no nodes")
@@ -93,8 +98,10 @@ def decode_edges(tree: Tree, arrays: BlockArrays, numbers: np.ndarray) -> sparse
     return adjacency_of(csr_of(counts, found, weights, (numbers.size, numbers.size), "edges"))
 
 
-def adjacency_of(half: sparse.csr_array) -> sparse.csr_array:
+def adjacency_of(half: "sparse.csr_array") -> "sparse.csr_array":
     """(n, n) symmetric, of a matrix that has each edge once."""
+    from scipy import sparse
+
     rows = np.repeat(np.arange(half.shape[0]), np.diff(half.indptr))
     lower, upper = half.indices < rows, half.indices > rows
     need(bool(lower.all() or upper.all()), "an edge stands twice, or leads to its own node")
@@ -104,8 +111,10 @@ def adjacency_of(half: sparse.csr_array) -> sparse.csr_array:
     return adjacency
 
 
-def csr_of(counts: Any, columns: Any, values: Any, shape: tuple[int, int], what: str) -> sparse.csr_array:
+def csr_of(counts: Any, columns: Any, values: Any, shape: tuple[int, int], what: str) -> "sparse.csr_array":
     """A CSR matrix, after everything is checked that the code behind it relies on."""
+    from scipy import sparse
+
     need(counts.shape == (shape[0],) and counts.dtype.kind == "i", f"its {what} do not fit its nodes")
     need(bool((counts >= 0).all()), f"a row of its {what} has a negative length")
     ends = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])
@@ -125,7 +134,7 @@ def csr_of(counts: Any, columns: Any, values: Any, shape: tuple[int, int], what:
 # Features
 
 
-def encode_features(graph: GrowingGraph, arrays: BlockArrays) -> Tree:
+def encode_features(graph: "GrowingGraph", arrays: BlockArrays) -> Tree:
     """Features as they are, and what turns them into those that a learner sees."""
     features = graph.features
     found: dict[str, Any] = {}
@@ -170,9 +179,11 @@ OPTIONAL = ("text.columns", "text.weights", "means", "deviations")
 
 
 def checked_features(
-    rows: Features, shape: tuple[int, int], names: np.ndarray | None, optional: dict[str, np.ndarray]
+    rows: "Features", shape: tuple[int, int], names: np.ndarray | None, optional: dict[str, np.ndarray]
 ) -> dict[str, Any]:
     """The fields of a graph that speak of features, after all of them are checked against each other."""
+    from graphfcl.graph import Standardisation, TextWeights
+
     need(rows.shape == shape, "its nodes and their features differ in number")
     if isinstance(rows, np.ndarray):
         need(rows.dtype.kind == "f" and bool(np.isfinite(rows).all()), "its features are not all finite numbers")
@@ -197,7 +208,7 @@ def checked_features(
     return {"features": rows, "feature_names": names, "text_weights": text, "standardisation": standardisation}
 
 
-def _cuts(graph: GrowingGraph, width: int) -> np.ndarray:
+def _cuts(graph: "GrowingGraph", width: int) -> np.ndarray:
     """Rows at which blocks of so many node numbers end; the last ones, to which nodes are added, are a part as wide."""
     full, part = graph.next_number // width * width, max(1, width // TAIL)
     ends = np.concatenate([np.arange(width, full + 1, width), np.arange(full + part, graph.next_number, part)])

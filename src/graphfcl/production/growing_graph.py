@@ -11,10 +11,10 @@ from scipy import sparse
 from graphfcl.errors import InputError
 from graphfcl.graph import Features, Graph, Standardisation, TextWeights, VisibleGraph
 from graphfcl.graph.build import adjacency_from_edges, clean_features
-from graphfcl.graph.id_index import IdIndex
 from graphfcl.graph.ids import listed, make_ids, text_array, whole_number
 from graphfcl.graph.text import count_known_words
 from graphfcl.printing import quoted
+from graphfcl.production.node_names import NodeNames
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +80,7 @@ class GrowingGraph:
 
     def rows_of_ids(self, ids: Any) -> np.ndarray:
         """(m,) rows of the user's ids, each taken by itself; -1 where there is no such node."""
-        return self._index.rows(ids)
+        return self.names.rows_of_ids(ids)
 
     def with_own_ids(self, ids: Any) -> np.ndarray:
         """(m,) the same ids as this graph has them stored; one that is not there is an error."""
@@ -88,16 +88,7 @@ class GrowingGraph:
 
     def numbers_of(self, ids: Any) -> np.ndarray:
         """(m,) node numbers of the user's ids; an id that is not there is an error."""
-        return self.numbers[self._rows(ids, "node {} is not in the graph: check the ids.")]
-
-    def _rows(self, ids: Any, sentence: str) -> np.ndarray:
-        """(m,) rows; ids that are not there are an error. sentence: what it says, with a place for the ids."""
-        rows = self.rows_of_ids(ids)
-        if (rows < 0).any():
-            given, missing = listed(ids), np.flatnonzero(rows < 0).tolist()
-            more = f" (and {len(missing) - 1} more)" if len(missing) > 1 else ""
-            raise InputError(sentence.format(f"{quoted(given[missing[0]])}{more}"))
-        return rows
+        return self.names.numbers_of(ids)
 
     def id_of(self, number: int) -> Any:
         """The user's id of a node number."""
@@ -110,8 +101,9 @@ class GrowingGraph:
         return f"feature_{column}" if self.feature_names is None else str(self.feature_names[column])
 
     @cached_property
-    def _index(self) -> IdIndex:
-        return IdIndex(self.ids)
+    def names(self) -> NodeNames:
+        """How its nodes are found."""
+        return NodeNames(self.numbers, self.ids)
 
     # Changes: each returns the new graph and the numbers of the nodes that are new or whose edges changed
 
@@ -215,7 +207,7 @@ class GrowingGraph:
 
     def without_nodes(self, ids: Any) -> tuple["GrowingGraph", np.ndarray, np.ndarray]:
         """Fewer nodes, their edges with them: the graph, their numbers, and those of their neighbours."""
-        rows = self._rows(ids, "node {} is not in the graph: leave it out; nothing was changed.")
+        rows = self.names.known_rows(ids, "node {} is not in the graph: leave it out; nothing was changed.")
         stays = np.ones(self.node_count, dtype=bool)
         stays[rows] = False
         kept = np.flatnonzero(stays)
@@ -251,7 +243,7 @@ class GrowingGraph:
             "an edge leads to node {}, which is not in the graph: add the node first, or drop the edge; nothing was "
             "changed."
         )
-        return self._rows(source, sentence), self._rows(target, sentence)
+        return self.names.known_rows(source, sentence), self.names.known_rows(target, sentence)
 
 
 def _stacked(first: Features, second: Features) -> Features:

@@ -7,19 +7,19 @@ from typing import Any
 import numpy as np
 
 from graphfcl.graph.ids import text_array
-from graphfcl.production.growing_graph import GrowingGraph
 from graphfcl.production.ledger import LabelRole, Ledger, Statements
+from graphfcl.production.node_names import NodeNames
 from graphfcl.production.supports import Statement
 
 Columns = dict[str, np.ndarray]
 
 
-def label_table(ledger: Ledger, graph: GrowingGraph, nodes: Sequence[Any] | None = None) -> Columns:
+def label_table(ledger: Ledger, names: NodeNames, nodes: Sequence[Any] | None = None) -> Columns:
     """Columns ``node, class, part, by, when`` and those that were kept; a row for each statement, or one without any.
 
     nodes: ids of the nodes that are asked for; those without a label have no row.
     """
-    asked = np.ones(ledger.nodes.size, dtype=bool) if nodes is None else np.isin(ledger.nodes, graph.numbers_of(nodes))
+    asked = np.ones(ledger.nodes.size, dtype=bool) if nodes is None else np.isin(ledger.nodes, names.numbers_of(nodes))
     listed = np.flatnonzero(asked)
     said = [ledger.statements.get(number, ()) or (Statement(),) for number in ledger.nodes[listed].tolist()]
     rows = np.repeat(listed, [len(statements) for statements in said]).astype(np.int64)
@@ -28,7 +28,7 @@ def label_table(ledger: Ledger, graph: GrowingGraph, nodes: Sequence[Any] | None
     kept = [dict(statement.kept) for statement in statements]
     further = dict.fromkeys(name for each in kept for name in each)
     return {
-        "node": graph.ids[graph.visible.rows(ledger.nodes[rows])],
+        "node": names.ids_of(ledger.nodes[rows]),
         "class": text_array([str(ledger.names[column]) for column in ledger.columns[rows].tolist()]),
         "part": text_array([roles[part] for part in ledger.parts[rows].tolist()]),
         "by": text_array([statement.by for statement in statements]),

@@ -8,16 +8,13 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from graphfcl.errors import InputError
 from graphfcl.methods import Learner, find_method
 from graphfcl.production.calibration import Calibration
-from graphfcl.production.draft import Draft
-from graphfcl.production.graph_changes import GraphChange
-from graphfcl.production.growing_graph import GrowingGraph
 from graphfcl.production.history import History
 from graphfcl.production.ledger import Ledger
 from graphfcl.production.model_parts import Configuration, ModelParts
@@ -25,6 +22,11 @@ from graphfcl.production.model_state import ModelState
 from graphfcl.production.packing import name_of_method, pack, unpack
 from graphfcl.production.version_cache import CacheThread
 from graphfcl.production.versions import Versions
+
+if TYPE_CHECKING:  # whoever only asks need not wait for what a change needs
+    from graphfcl.production.draft import Draft
+    from graphfcl.production.graph_changes import GraphChange
+    from graphfcl.production.growing_graph import GrowingGraph
 
 NOT_FITTED = "this classifier is not fitted: call fit with a graph first."
 
@@ -52,7 +54,7 @@ class LiveModel:
     # State
 
     @property
-    def graph_(self) -> GrowingGraph:
+    def graph_(self) -> "GrowingGraph":
         """The graph that it lives on."""
         return self._learned().parts.graph
 
@@ -119,8 +121,10 @@ class LiveModel:
     # Changes
 
     @contextmanager
-    def _change(self) -> Iterator[Draft]:
+    def _change(self) -> Iterator["Draft"]:
         """Make a change: all of it, or if anything goes wrong inside, nothing. Others wait until it is done."""
+        from graphfcl.production.draft import Draft
+
         with self._changing:
             draft = Draft(self._current(), self.configuration)
             yield draft
@@ -129,16 +133,18 @@ class LiveModel:
 
     def _begin(self, parts: ModelParts, change: dict[str, Any]) -> None:
         """Be a new model of these parts; whoever calls holds the lock of changes."""
+        from graphfcl.production.draft import Draft
+
         first = ModelState.of(parts)
         draft = Draft(first, self.configuration, parts.learner)
         self._settle(draft, change)
         self._state = draft.finished(first)
 
-    def _settle(self, draft: Draft, change: dict[str, Any]) -> None:
+    def _settle(self, draft: "Draft", change: dict[str, Any]) -> None:
         """The end of every change."""
         draft.settle(change, self.max_loss)
 
-    def _move(self, draft: Draft, change: GraphChange) -> Self:
+    def _move(self, draft: "Draft", change: "GraphChange") -> Self:
         """Go on with a changed graph."""
         self._settle(draft, draft.move(change))
         return self

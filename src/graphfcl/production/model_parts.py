@@ -2,14 +2,16 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
 from graphfcl.methods import Learner
 from graphfcl.production.calibration import Calibration
-from graphfcl.production.growing_graph import GrowingGraph
 from graphfcl.production.ledger import Ledger
+
+if TYPE_CHECKING:
+    from graphfcl.production.growing_graph import GrowingGraph
 
 
 @dataclass(frozen=True)
@@ -17,7 +19,7 @@ class Configuration:
     """What a user chooses before a model is fitted.
 
     method: its name. settings: its settings by name, ``{"pretraining.epochs": 5}``; those not named have their
-    defaults.
+    defaults, or of a stored model what they were before they existed (``earlier_settings`` of the method).
     way, shot: how many classes with how many supports a session is expected to bring. seed: repeats everything.
     max_loss: a change that costs older classes more balanced accuracy than this leaves a warning.
     standardise: dense features get mean 0 and deviation 1 over the train nodes of the fit.
@@ -53,7 +55,7 @@ class ModelParts:
     """
 
     configuration: Configuration
-    graph: GrowingGraph
+    graph: "GrowingGraph"
     learner: Learner
     ledger: Ledger
     calibration: Calibration

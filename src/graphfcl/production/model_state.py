@@ -14,7 +14,7 @@ from graphfcl.production.answers import Answers
 from graphfcl.production.calibration import Readings
 from graphfcl.production.history import History
 from graphfcl.production.model_parts import ModelParts
-from graphfcl.production.settling import readings_of
+from graphfcl.production.node_names import NodeNames
 from graphfcl.production.stored_version import StoredVersion
 
 Keep = Callable[[StoredVersion, Answers], None]
@@ -73,6 +73,8 @@ class AskedLearner:
         if self.readings is None and cached and stored is not None and stored.cache is not None:
             self.readings = stored.cache.readings(stored.keys.readings)
         if self.readings is None:
+            from graphfcl.production.settling import readings_of
+
             self.readings, cached = readings_of(self._parts, scores), False
         self.known = scores
         if not cached and stored is not None and self._keep is not None:
@@ -115,6 +117,11 @@ class ModelState:
         """(n,) the user's ids of all nodes, for which the rest of the graph need not be read."""
         stored = self.asked.stored
         return self.parts.graph.ids if stored is None else stored.ids()
+
+    def names(self) -> NodeNames:
+        """How its nodes are found, for which the rest of the graph need not be read."""
+        stored = self.asked.stored
+        return self.parts.graph.names if stored is None else stored.node_names()
 
     def asked_about(self, nodes: Sequence[Any] | None) -> tuple[np.ndarray, Answers]:
         """Some nodes by their ids, or all: (n,) ids as the graph has them, and what the model says of them."""

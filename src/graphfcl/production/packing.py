@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from graphfcl.methods import LEARNERS, Learner, register_method
+from graphfcl.methods import Learner, is_own, register_method
 from graphfcl.production.calibration import Readings
 from graphfcl.production.codec import decode, encode
 from graphfcl.production.history import History
@@ -57,4 +57,4 @@ def _npy(array: np.ndarray) -> bytes:
 
 def name_of_method(learner: type[Learner]) -> str:
     """The name of a learner class, which is made known if it comes from outside."""
-    return learner.name if learner in LEARNERS else register_method(learner).name
+    return learner.name if is_own(learner) else register_method(learner).name

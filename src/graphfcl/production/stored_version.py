@@ -4,7 +4,7 @@ import threading
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -15,16 +15,19 @@ from graphfcl.files import sha256_of
 from graphfcl.methods import Learner
 from graphfcl.production.answers import Answers
 from graphfcl.production.calibration import Calibration
-from graphfcl.production.graph_codec import decode_ids
-from graphfcl.production.growing_graph import GrowingGraph
+from graphfcl.production.graph_codec import decode_ids, decode_nodes
 from graphfcl.production.ledger import Ledger
 from graphfcl.production.model_parts import Configuration, ModelParts
+from graphfcl.production.node_names import NodeNames
 from graphfcl.production.storage.block_arrays import BlockArrays
 from graphfcl.production.storage.damage import UNFIT, Damaged, first_line, need
 from graphfcl.production.storage.manifests import Manifest
 from graphfcl.production.storage.objects import ReadCounter, read_file
 from graphfcl.production.storage.trees import read_tree
 from graphfcl.production.version_cache import OpenCache, VersionCache, cache_keys
+
+if TYPE_CHECKING:
+    from graphfcl.production.growing_graph import GrowingGraph
 
 LARGEST_FILE = 1 << 36  # bytes of a file of format 1
 
@@ -87,6 +90,14 @@ class StoredVersion:
                 self._ids = self._checked(lambda: decode_ids(self._tree("nodes"), self._arrays))
             return self._ids
 
+    def node_names(self) -> NodeNames:
+        """Numbers and ids of the nodes, without the rest of the graph."""
+        with self._lock:
+            if "graph" in self._read or self.manifest["format"] == 1:
+                return self.part("graph").names
+            numbers, _, ids = self._checked(lambda: decode_nodes(self._tree("nodes"), self._arrays))
+            return NodeNames(numbers, ids)
+
     def compute_scores(self) -> np.ndarray:
         """(n, columns) of every node; a learner that cannot give them is damaged."""
         return self._checked(self._scores)
@@ -142,7 +153,7 @@ class StoredVersion:
         need(self.manifest["values"].get("method") == configuration.method, "its manifest names another method")
         return configuration, codec.decode_calibration(values), names
 
-    def _graph(self) -> GrowingGraph:
+    def _graph(self) -> "GrowingGraph":
         if self.manifest["format"] == 1:
             return format_1.decode_graph(self._read_file)
         return codec.decode_graph(self.manifest["trees"], self._arrays)

@@ -10,7 +10,6 @@ The slopes b come from a rehearsal (:func:`best_slopes`), T from the validation 
 """
 
 import numpy as np
-from scipy.special import logsumexp, softmax
 
 MOST_STEPS = 100
 CLOSE = 1e-4  # steps of log temperature that end the search
@@ -26,6 +25,8 @@ def smoothed_loss(scores: np.ndarray, columns: np.ndarray, temperature: float) -
 
     v nodes that are all right say no more than that an error is rarer than that.
     """
+    from scipy.special import logsumexp
+
     logits = scores / temperature
     return float((logsumexp(logits, axis=1) - _targets(scores, columns) / temperature).mean())
 
@@ -45,6 +46,8 @@ def best_temperature(scores: np.ndarray, columns: np.ndarray, start: float = 1.0
     The loss is convex in β = 1/T: L' = mean(Σ_c p_c s_c − target), L'' = mean(Var_p(s)). Newton's steps in log β, each
     at most 1, from ``start``, bounded by what scores of any use can need. 1 if there is one class alone.
     """
+    from scipy.special import softmax  # whoever reads answers does not wait for it
+
     if scores.shape[1] < 2 or not columns.size:
         return 1.0
     scores = scores - scores.max(axis=1, keepdims=True)
@@ -77,6 +80,7 @@ def best_slopes(
     spreads, clipped. weights: (v,) that sum to 1. start: a temperature to begin with.
     """
     from scipy.optimize import minimize
+    from scipy.special import logsumexp, softmax
 
     present = np.isfinite(scores)
     filled = np.where(present, scores, 0.0)

@@ -3,18 +3,20 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy import sparse
 
 from graphfcl.errors import InputError
-from graphfcl.graph import Features
+from graphfcl.graph.column_names import ID_NAMES, SOURCE_NAMES, TARGET_NAMES, TEXT_NAMES, WEIGHT_NAMES
 from graphfcl.graph.ids import as_arrow, make_ids
-from graphfcl.graph.tables import ID_NAMES, SOURCE_NAMES, TARGET_NAMES, TEXT_NAMES, WEIGHT_NAMES
 from graphfcl.graph.utf8 import first_not_utf8, where_not_utf8
-from graphfcl.production.growing_graph import GrowingGraph
+from graphfcl.production.plain_csv import is_plain, plain_csv
 from graphfcl.production.supports import MOST_COLUMNS, Statement, Support
+
+if TYPE_CHECKING:
+    from graphfcl.graph import Features
+    from graphfcl.production.growing_graph import GrowingGraph
 
 CLASS_NAMES = ("class", "label")
 OWN_COLUMNS = ("by", "when", "part")  # of a table of labels; what a label is for is the model's business
@@ -129,7 +131,7 @@ def read_ids(path: str | Path) -> list[str]:
     return TextTable.read(path).need(("node", *ID_NAMES), "the ids of nodes")
 
 
-def read_nodes(path: str | Path, graph: GrowingGraph) -> tuple[list[str], Features, list[str] | None]:
+def read_nodes(path: str | Path, graph: "GrowingGraph") -> tuple[list[str], "Features", list[str] | None]:
     """New nodes: ``node``, and ``text`` or the graph's feature columns (of a sparse graph, absent ones are 0)."""
     table = TextTable.read(path)
     ids = make_ids(table.need(("node", *ID_NAMES), "the ids of nodes"), table.place)[0].tolist()
@@ -155,6 +157,8 @@ def read_nodes(path: str | Path, graph: GrowingGraph) -> tuple[list[str], Featur
     columns = np.array([known[name] for name in given], dtype=np.int64)
     if dense:
         return ids, matrix[:, np.argsort(columns)], None
+    from scipy import sparse
+
     rows, positions = np.nonzero(matrix)
     values: Any = (matrix[rows, positions], (rows, columns[positions]))
     return ids, sparse.csr_array(sparse.coo_array(values, shape=(len(ids), width))), None
@@ -175,10 +179,13 @@ def write_table(path: str | Path, columns: Mapping[str, Any], what: str) -> None
     """
     import json
 
+    from graphfcl.files import write_bytes, write_durably
+
+    if Path(path).suffix == ".csv" and all(is_plain(values) for values in columns.values()):
+        write_bytes(path, plain_csv(columns))
+        return
     import pyarrow as pa
     from pyarrow import csv, parquet
-
-    from graphfcl.files import write_durably
 
     if "set" in columns:
         sets = [list(names) for names in columns["set"]]

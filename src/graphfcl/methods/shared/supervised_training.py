@@ -8,6 +8,7 @@ plateau of ten steps, which on `cora-topics` is at step 15 with 15 % accuracy in
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import torch
@@ -74,10 +75,15 @@ class SupervisedTraining(Part):
         self.encoder, self.head = encoder, head
         self.network = nn.ModuleDict({"encoder": encoder, "head": head})
         self.settings, self.stage, self.name, self.loss, self.balanced = settings, stage, name, loss, balanced
-        self.optimiser = make_adam(self.network.parameters(), settings.learning_rate, settings.weight_decay)
         self.stopping = EarlyStopping(settings.patience)
         self.epoch = 0
         self.seconds = 0.0
+
+    @cached_property
+    def optimiser(self) -> torch.optim.Adam:
+        """Made for the first step: a learner that is only loaded need not wait for the import behind it."""
+        settings = self.settings
+        return make_adam(self.network.parameters(), settings.learning_rate, settings.weight_decay)
 
     def run(
         self,

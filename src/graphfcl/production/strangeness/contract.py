@@ -3,9 +3,12 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy import sparse
+
+if TYPE_CHECKING:
+    from scipy import sparse
 
 STEPS_AROUND = 2  # how often a value is mixed with those of the neighbours
 
@@ -22,7 +25,7 @@ class Evidence:
     scores: np.ndarray
     temperature: float
     few: np.ndarray
-    adjacency: sparse.csr_array
+    adjacency: "sparse.csr_array"
     labelled: np.ndarray
 
     @cached_property

@@ -3,11 +3,12 @@
 from collections.abc import Callable
 
 import numpy as np
-from scipy.special import logsumexp
+
+from graphfcl.production.strangeness.energy import energy
 
 EARLIER: dict[str, Callable[[np.ndarray], np.ndarray]] = {
-    "probability": lambda logits: logsumexp(logits, axis=1) - logits.max(axis=1),
+    "probability": lambda logits: -energy(logits) - logits.max(axis=1),
     "score": lambda logits: -logits.max(axis=1),
-    "energy": lambda logits: -logsumexp(logits, axis=1),
+    "energy": energy,
 }
 """From (n, columns) scores, divided by the temperature, to (n,) strangeness."""

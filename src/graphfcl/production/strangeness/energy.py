@@ -5,13 +5,14 @@ Yang, Yan: Energy-based Out-of-Distribution Detection for Graph Neural Networks.
 """
 
 import numpy as np
-from scipy.special import logsumexp
 
 from graphfcl.production.strangeness.contract import Evidence, Measure
 
 
 def energy(scores: np.ndarray) -> np.ndarray:
     """(n,) from (n, columns) scores."""
+    from scipy.special import logsumexp  # whoever reads answers does not wait for it
+
     return -logsumexp(scores, axis=1)
 
 

@@ -1,12 +1,13 @@
 """−Σ p log p: strange is a node that no class stands out for, or whose neighbours are of that kind."""
 
 import numpy as np
-from scipy.special import entr, softmax
 
 from graphfcl.production.strangeness.contract import Evidence, Measure
 
 
 def _own(evidence: Evidence) -> np.ndarray:
+    from scipy.special import entr, softmax  # whoever reads answers does not wait for it
+
     return entr(softmax(evidence.scores / evidence.temperature, axis=1)).sum(axis=1)
 
 
