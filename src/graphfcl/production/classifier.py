@@ -2,6 +2,7 @@
 
 import datetime
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,12 +18,14 @@ from graphfcl.production.calibration import Readings
 from graphfcl.production.explanation import explain_node
 from graphfcl.production.fitting import fit_model
 from graphfcl.production.graph_changes import EdgeEnds, NewEdges, NewNodes, grown, shrunk
+from graphfcl.production.history import lineage
 from graphfcl.production.label_table import Columns, label_table
 from graphfcl.production.lesson import prepare, supports_of
 from graphfcl.production.live_model import LiveModel
 from graphfcl.production.model_parts import Configuration, ModelParts
 from graphfcl.production.model_state import ModelState
 from graphfcl.production.packing import name_of_method
+from graphfcl.production.refitting import Refit, refit_model
 from graphfcl.production.stored_version import StoredVersion
 from graphfcl.production.supports import Statement, Support
 from graphfcl.production.version_cache import CacheContents, CacheKeys, cache_keys
@@ -92,6 +95,30 @@ class GraphClassifier(LiveModel):
             found = fit_model(graph, chosen, hide_classes=hide_classes, device=self.device, progress=progress)
             self._begin(found.parts, found.change)
         return self
+
+    def refit(self, graph: Graph | None = None, *, anyway: bool = False, progress: Progress = SILENT) -> Refit:
+        """Train anew on the graph and the labels of today, with the same configuration; take it if it is better.
+
+        Classes that have enough labels by now become classes of session 0; words are weighed and columns standardised
+        again. Ids, numbers, names and who gave a label stay. The new model is compared with this one class by class on
+        nodes that neither was trained on (``comparison.py``), and takes its place if its balanced accuracy there is
+        higher, or ``anyway``. Otherwise nothing changes.
+
+        graph: brought anew with the same ids, for features or edges that the model does not have, such as new words.
+        Labels of the model win over those of the graph; what it has beyond them is used too, but for labels that were
+        taken back and classes that were retired.
+        """
+        with self._change() as draft:
+            state = self._current()
+            before = replace(state.parts.read(), learner=draft.learner, configuration=self.configuration)
+            entries = lineage(state.history.entries())
+            found = refit_model(before, state.asked.scores(), graph, entries, device=self.device, progress=progress)
+            result = Refit(found.comparison, anyway or found.comparison.better)
+            if result.taken:
+                draft.exchange(found.parts)
+                # What older classes lost is in the comparison: the accuracy of before is of other nodes.
+                draft.settle({**found.change, "why": result.why, "compared": found.comparison.as_json()}, max_loss=1.0)
+        return result
 
     # Learning
 

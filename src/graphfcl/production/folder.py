@@ -6,9 +6,12 @@ from pathlib import Path
 from typing import Any
 
 from graphfcl.errors import InputError
+from graphfcl.graph import Graph
+from graphfcl.methods import SILENT, Progress
 from graphfcl.production.classifier import GraphClassifier
 from graphfcl.production.history import Entry
 from graphfcl.production.pruning import Pruned, prune
+from graphfcl.production.refitting import Refit
 from graphfcl.production.versions import Busy, Versions
 
 
@@ -104,6 +107,22 @@ class ModelFolder:
     def rollback(self, version: int, *, wait: float = 60.0) -> int:
         """Write a new version equal to an old one; returns its number. Works also if newer versions are damaged."""
         return self._versions.rollback(version, wait=wait)
+
+    def refit(
+        self,
+        graph: Graph | None = None,
+        *,
+        anyway: bool = False,
+        progress: Progress = SILENT,
+        device: str = "cpu",
+        wait: float = 60.0,
+    ) -> Refit:
+        """Train anew on the graph and the labels of today; the next version if it is better, or ``anyway``.
+
+        See :meth:`GraphClassifier.refit`. Nobody else writes meanwhile; everybody may read.
+        """
+        with self.editing(wait, device=device, write_cache=False) as model:
+            return model.refit(graph, anyway=anyway, progress=progress)
 
     def prune(self, keep: int, *, wait: float = 60.0) -> Pruned:
         """Remove all versions but the newest so many, and the objects that none of these needs."""
