@@ -14,14 +14,16 @@ from graphfcl.graph.ids import listed, normal
 from graphfcl.methods import SILENT, Learner, Progress, find_method
 from graphfcl.printing import quoted
 from graphfcl.production.answers import Answers, Predictions, class_probabilities, class_sets, predictions
+from graphfcl.production.brought_graph import Decisions
 from graphfcl.production.calibration import Readings
 from graphfcl.production.explanation import explain_node
 from graphfcl.production.fitting import fit_model
 from graphfcl.production.graph_changes import EdgeEnds, NewEdges, NewNodes, grown, shrunk
-from graphfcl.production.history import lineage
+from graphfcl.production.history import lineage, written_by_graphfcl
 from graphfcl.production.label_table import Columns, label_table
 from graphfcl.production.lesson import prepare, supports_of
 from graphfcl.production.live_model import LiveModel
+from graphfcl.production.model_info import ModelInfo, info_of
 from graphfcl.production.model_parts import Configuration, ModelParts
 from graphfcl.production.model_state import ModelState
 from graphfcl.production.packing import name_of_method
@@ -111,8 +113,9 @@ class GraphClassifier(LiveModel):
         with self._change() as draft:
             state = self._current()
             before = replace(state.parts.read(), learner=draft.learner, configuration=self.configuration)
-            entries = lineage(state.history.entries())
-            found = refit_model(before, state.asked.scores(), graph, entries, device=self.device, progress=progress)
+            with written_by_graphfcl():
+                decisions = Decisions.of(lineage(state.history.entries()))
+            found = refit_model(before, state.asked.scores(), graph, decisions, device=self.device, progress=progress)
             result = Refit(found.comparison, anyway or found.comparison.better)
             if result.taken:
                 draft.exchange(found.parts)
@@ -294,6 +297,15 @@ class GraphClassifier(LiveModel):
         number, answer = int(state.parts.graph.numbers_of([node])[0]), state.asked_about([node])[1]
         with state.asked.alone():
             return explain_node(state.parts, number, answer, top)
+
+    def info(self, *, full: bool = False) -> ModelInfo:
+        """What the model is, and whether a refit is due (``ageing.py``); next to nothing of a folder is read for it.
+
+        full: count the nodes called unknown even if that takes a forward pass; it is only needed for a version of which
+        neither history nor cache has their share.
+        """
+        folder = None if self._versions is None else self._versions.path
+        return info_of(self._current(), self.configuration, folder, full=full)
 
     # Keeping
 

@@ -7,10 +7,10 @@ A model can be asked without having been told the answer about
 - nodes that it has no label of.
 
 Two models are compared on the nodes that both can be asked about so; both choose among the classes that both know. A
-new model takes its validation nodes from those of the one before (``Labels.held_out``), so that there are as many as can be. Of a
-class with few labels before and many after, the validation nodes after are supports before: the old model is asked
-while it leaves them out. It has the rest of the class to learn from then, the new one four fifths; so the comparison
-favours the old model, a little. Both chose their settings by validation nodes.
+new model takes its validation nodes from those of the one before (``Labels.held_out``), so that there are as many as
+can be. Of a class with few labels before and many after, the validation nodes after are supports before: the old model
+is asked while it leaves them out. It has the rest of the class to learn from then, the new one four fifths; so the
+comparison favours the old model, a little. Both chose their settings by validation nodes.
 """
 
 from dataclasses import dataclass

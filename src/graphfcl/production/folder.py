@@ -10,6 +10,7 @@ from graphfcl.graph import Graph
 from graphfcl.methods import SILENT, Progress
 from graphfcl.production.classifier import GraphClassifier
 from graphfcl.production.history import Entry
+from graphfcl.production.model_info import ModelInfo
 from graphfcl.production.pruning import Pruned, prune
 from graphfcl.production.refitting import Refit
 from graphfcl.production.versions import Busy, Versions
@@ -43,6 +44,13 @@ class ModelFolder:
     def history(self, upto: int | None = None) -> list[Entry]:
         """Every change, oldest first, with the version that holds it."""
         return self._versions.history(upto)
+
+    def info(self, *, full: bool = False) -> ModelInfo:
+        """What the newest version is, and whether a refit is due. See :meth:`GraphClassifier.info`."""
+        model = self.load()
+        found = model.info(full=full)
+        model.wait()
+        return found
 
     def bytes_read(self) -> int:
         """How many bytes this object has read of the folder; a model that it loaded counts for itself."""

@@ -6,7 +6,10 @@ itself, and, where it was measured, ``accuracy`` and ``warning``.
 
 import datetime
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
+
+from graphfcl.errors import InputError
 
 Entry = dict[str, Any]
 
@@ -108,6 +111,17 @@ def now() -> str:
 def new_entry(change: dict[str, Any]) -> Entry:
     """An entry that no version holds yet."""
     return {"version": None, "when": now(), **change}
+
+
+@contextmanager
+def written_by_graphfcl() -> Iterator[None]:
+    """Where entries are read for more than to show them: those of a folder may say anything."""
+    try:
+        yield
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        raise InputError(
+            "the history of the model is not one that graphfcl writes: `graphfcl history --json` shows it."
+        ) from error
 
 
 def lineage(entries: Sequence[Entry]) -> list[Entry]:

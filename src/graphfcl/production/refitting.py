@@ -1,6 +1,5 @@
 """Training a model anew on the graph and the labels of today."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -13,7 +12,6 @@ from graphfcl.production.brought_graph import Decisions, bring, more_labels
 from graphfcl.production.comparison import Comparison, compare, labelled
 from graphfcl.production.fitting import Labels, train_model
 from graphfcl.production.growing_graph import GrowingGraph
-from graphfcl.production.history import Entry
 from graphfcl.production.ledger import LabelRole, Ledger
 from graphfcl.production.model_parts import ModelParts
 
@@ -60,18 +58,18 @@ def refit_model(
     before: ModelParts,
     scores: np.ndarray,
     graph: Graph | None,
-    lineage: Sequence[Entry],
+    decisions: Decisions,
     *,
     device: str,
     progress: Progress,
 ) -> Refitted:
     """See :meth:`GraphClassifier.refit`.
 
-    scores: (n, columns) of every node, by the model before. graph: brought by the user, or None. lineage: the changes
-    that led to the model, oldest first.
+    scores: (n, columns) of every node, by the model before. graph: brought by the user, or None. decisions: what
+    the model was told of classes and labels that such a graph does not know.
     """
     ledger = before.ledger
-    growing, labels = _material(before, graph, lineage)
+    growing, labels = _material(before, graph, decisions)
     trained = train_model(growing, labels, before.configuration, device=device, progress=progress)
     parts = replace(trained.parts, ledger=replace(trained.parts.ledger, statements=ledger.statements))
     comparison = compare(before, scores, parts, parts.compute_scores())
@@ -85,7 +83,7 @@ def refit_model(
     return Refitted(parts, comparison, change)
 
 
-def _material(before: ModelParts, graph: Graph | None, lineage: Sequence[Entry]) -> tuple[GrowingGraph, Labels]:
+def _material(before: ModelParts, graph: Graph | None, decisions: Decisions) -> tuple[GrowingGraph, Labels]:
     """The graph, with its features fitted again, and all labels."""
     ledger, names = before.ledger, before.ledger.classes
     nodes, classes = labelled(ledger, names)
@@ -93,7 +91,7 @@ def _material(before: ModelParts, graph: Graph | None, lineage: Sequence[Entry])
     if graph is None:
         return before.graph.fitted_again(), Labels(nodes, classes, names, held_out)
     growing, rows = bring(before.graph, graph)
-    more, called = more_labels(graph, rows, before.graph, ledger, Decisions.of(lineage))
+    more, called = more_labels(graph, rows, before.graph, ledger, decisions)
     names = tuple(dict.fromkeys([*names, *called]))
     place = {name: number for number, name in enumerate(names)}
     added = np.array([place[name] for name in called], dtype=np.int64)
