@@ -27,8 +27,8 @@ NAMED = 5  # classes named in a sign
 class Sign:
     """One thing that changes with age.
 
-    figure, limit: what was found and what it may be, in words. value, most: the numbers behind them, which are compared;
-    value is None if it was not measured.
+    figure, limit: what was found and what it may be, in words. value, most: the numbers behind them; the value is None
+        if it was not measured.
     """
 
     what: str
