@@ -39,6 +39,12 @@ def anew(graph: Graph, **changes: Any) -> Graph:
     return build_graph(graph.adjacency, **{**fields, **changes})
 
 
+def said(labels: dict[str, Any]) -> dict[Any, tuple[Any, ...]]:
+    """What a table of labels says of each node, but for what it is used for."""
+    columns = (labels[key].tolist() for key in ("node", "class", "by", "when"))
+    return {node: tuple(rest) for node, *rest in zip(*columns, strict=True)}
+
+
 def rows(graph: Graph, nodes: np.ndarray) -> dict[str, Any]:
     """The fields of some nodes, in this order."""
     return {"features": graph.features[nodes], "labels": graph.labels[nodes], "node_ids": graph.node_ids[nodes]}
@@ -55,13 +61,7 @@ def test_a_refit_keeps_who_is_who_and_makes_classes_with_many_labels_base(aged: 
     assert model.history[-1]["grown"] == ["eight"]
     assert np.array_equal(model.graph_.numbers, aged.graph_.numbers)
     assert model.node_ids_.tolist() == aged.node_ids_.tolist()
-    found = model.labels()
-    kept = {
-        node: values for node, *values in zip(*(labels[key] for key in ("node", "class", "by", "when")), strict=True)
-    }
-    assert kept == {
-        node: values for node, *values in zip(*(found[key] for key in ("node", "class", "by", "when")), strict=True)
-    }
+    assert said(model.labels()) == said(labels)
     assert (model.predict(EIGHT) == "eight").mean() > 0.5
 
 

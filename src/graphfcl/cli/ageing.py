@@ -69,7 +69,7 @@ def info(
         ("nodes, edges", f"{found.nodes:,}, {found.edges:,}; {found.labelled:,} labelled"),
         ("version", f"{found.version}, {found.when.replace('+00:00', 'Z')}; {found.changes:,} changes"),
         ("fitted", found.fitted.replace("+00:00", "Z")),
-        *((f"{kind} on disk", f"{size / 1e6:,.1f} MB") for kind, size in (found.bytes_on_disk or {}).items()),
+        *((f"{kind} on disk", _size(size)) for kind, size in (found.bytes_on_disk or {}).items()),
     ]
     print_table(("model", str(model)), rows)
     signs = [(sign.what, sign.figure, sign.limit, "over" if sign.over else "") for sign in found.signs]
@@ -78,6 +78,10 @@ def info(
 
 
 VERBS = (info, refit)
+
+
+def _size(count: int) -> str:
+    return f"{count / 1e6:,.1f} MB" if count >= 1e6 else f"{count / 1e3:,.1f} kB"
 
 
 def _print_comparison(comparison: "Comparison") -> None:
