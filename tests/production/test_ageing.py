@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from graphfcl.errors import InputError
 from graphfcl.production import GraphClassifier, ModelFolder
 from graphfcl.production.ageing import Sign, signs_of_age
 from graphfcl.production.history import lineage
@@ -77,6 +78,14 @@ def test_histories_without_the_numbers_ask_for_nothing() -> None:
     found = signs_of_age(old, CONFIGURATION, ledger=None, unknown=None)
     assert not any(each.over for each in found)
     assert [each.value for each in found] == [None, 0.0, None]
+
+
+@pytest.mark.parametrize(
+    "wrong", [{"words": "x", "unknown_words": 1}, {"accuracy": {"unknown": "x"}}, {"accuracy": {"classes": [1]}}]
+)
+def test_a_history_that_makes_no_sense_is_one_sentence(wrong: dict[str, Any]) -> None:
+    with pytest.raises(InputError, match="history"):
+        signs_in_history([entry("fit", 1, **wrong), entry("learn", 2, accuracy=accuracy(a=0.5))], CONFIGURATION)
 
 
 def test_info_of_a_model(start: GraphClassifier) -> None:

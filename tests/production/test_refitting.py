@@ -94,6 +94,9 @@ def test_a_refit_that_is_no_better_changes_nothing(aged: GraphClassifier, tmp_pa
     model.refit(anyway=True)  # the next one is trained on the same and is as good
     model.save(tmp_path / "m")
     model.wait()
+    state = model._state
+    assert not model.refit().taken
+    assert model._state is state
     before = everything(tmp_path / "m")
     result = ModelFolder(tmp_path / "m").refit()
     assert not result.taken
