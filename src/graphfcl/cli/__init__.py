@@ -5,6 +5,7 @@ import warnings
 
 import typer
 
+from graphfcl.cli.ageing import VERBS as AGEING_VERBS
 from graphfcl.cli.bench import bench, write_report
 from graphfcl.cli.data import data
 from graphfcl.cli.methods import check, list_methods
@@ -29,7 +30,7 @@ app.command(name="methods")(list_methods)
 app.command(name="check")(check)
 app.command(name="bench")(bench)
 app.command(name="report")(write_report)
-for verb in VERBS:
+for verb in (*VERBS, *AGEING_VERBS):
     app.command(name=verb.__name__, rich_help_panel="A model in production")(verb)
 
 

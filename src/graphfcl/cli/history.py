@@ -1,7 +1,14 @@
 """What has become of a model, as a table."""
 
+import warnings
 from collections.abc import Sequence
-from typing import Any
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+from graphfcl.errors import InputError
+
+if TYPE_CHECKING:
+    from graphfcl.production import ModelFolder
 
 
 def print_entries(entries: Sequence[dict[str, Any]]) -> None:
@@ -26,6 +33,20 @@ def print_entries(entries: Sequence[dict[str, Any]]) -> None:
             say(f"warning, version {entry['version']}: {entry['warning']}.")
 
 
+def print_hint(folder: "ModelFolder", entries: Sequence[dict[str, Any]]) -> None:
+    """One line if the changes of a model ask for a refit; a folder that cannot be opened has other troubles."""
+    from graphfcl.cli.show import say
+    from graphfcl.production.ageing import verdict
+    from graphfcl.production.model_info import signs_in_history
+
+    with suppress(InputError), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        signs = signs_in_history(entries, folder.load().configuration)
+        if any(sign.over for sign in signs):
+            said = verdict(signs)
+            say(f"{said[0].upper()}{said[1:]}: `graphfcl info --model {folder.path}` has the figures.")
+
+
 def _percent(accuracy: dict[str, Any], key: str) -> str:
     if not accuracy:
         return ""
@@ -44,6 +65,11 @@ def _told(entry: dict[str, Any]) -> str:
     what = entry["what"]
     if what == "fit":
         return f"fit on {entry['graph']}: {len(entry['classes'])} classes, {entry['labelled']:,} labelled nodes"
+    if what == "refit":
+        compared = entry["compared"]
+        both = [f"{100 * compared[key]:.1f}" for key in ("before", "after")] if compared["nodes"] else ["?", "?"]
+        trained = f"refit: {len(entry['classes'])} classes, {entry['labelled']:,} labelled nodes"
+        return f"{trained}; {both[0]} to {both[1]} % on {compared['nodes']:,} held-out nodes"
     if what == "learn":
         parts = [
             f"{name}{' (new)' if name in entry['new'] else ''} from {_some(nodes)}"

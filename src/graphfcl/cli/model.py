@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from graphfcl.cli.history import print_entries
+from graphfcl.cli.history import print_entries, print_hint
 from graphfcl.cli.options import DataDir, Seed, settings_from_options, with_option_groups
 from graphfcl.cli.show import say, say_json
 from graphfcl.errors import InputError
@@ -131,7 +131,7 @@ def labels(
     from graphfcl.production import GraphClassifier
     from graphfcl.production.user_tables import read_ids, write_table
 
-    _bring(method, model)
+    bring(method, model)
     asked = None if nodes is None else read_ids(nodes)
     found = GraphClassifier.load(model, version=version).labels(asked)
     write_table(out, found, "labels")
@@ -198,7 +198,7 @@ def predict(
     from graphfcl.production import GraphClassifier
     from graphfcl.production.user_tables import read_ids, write_table
 
-    _bring(method, model)
+    bring(method, model)
     asked = None if nodes is None else read_ids(nodes)
     classifier = GraphClassifier.load(model, version=version, device=asked_device(device))
     found = classifier.predictions(asked, coverage=coverage)
@@ -221,7 +221,7 @@ def explain(
     from graphfcl.cli.show import print_table
     from graphfcl.production import GraphClassifier
 
-    _bring(method, model)
+    bring(method, model)
     found = GraphClassifier.load(model).explain(node, top=top)
     if as_json:
         say_json(found)
@@ -249,11 +249,13 @@ def history(
     """What each version added, when, from which supports, and its accuracy on validation nodes."""
     from graphfcl.production import ModelFolder
 
-    entries = ModelFolder(model).history()
+    folder = ModelFolder(model)
+    entries = folder.history()
     if as_json:
         say_json(entries)
         return
     print_entries(entries)
+    print_hint(folder, entries)
 
 
 def rollback(
@@ -265,7 +267,7 @@ def rollback(
     """Write a new version equal to an old one."""
     from graphfcl.production import ModelFolder
 
-    _bring(method, model)
+    bring(method, model)
     number = ModelFolder(model).rollback(version, wait=wait)
     say(f"Version {number} of {model} equals version {version}.")
 
@@ -326,7 +328,7 @@ VERBS = (fit, learn, labels, grow, predict, explain, history, rollback, prune, u
 @contextmanager
 def _changing(model: Path, wait: float, device: str, method: str | None) -> Iterator["GraphClassifier"]:
     """The newest version, changed into the next one; says what it is when it is safe on the disk."""
-    _bring(method, model)
+    bring(method, model)
     from graphfcl.cli.run import asked_device
     from graphfcl.production import ModelFolder
 
@@ -336,7 +338,7 @@ def _changing(model: Path, wait: float, device: str, method: str | None) -> Iter
     print_entries([entry for entry in classifier.history if entry["version"] == classifier.version])
 
 
-def _bring(method: str | None, model: Path) -> None:
+def bring(method: str | None, model: Path) -> None:
     """Import the method that the user named, so that the model may name it too; it must be the model's."""
     if method is not None:
         from graphfcl.methods import method_from

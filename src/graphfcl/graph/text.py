@@ -29,10 +29,12 @@ class TextWeights:
 
     columns: (v,) the columns of the word counts that make the vocabulary, ascending.
     inverse_document_frequency: (v,) float64, ln((1 + n) / (1 + n_w)) + 1 over the n nodes it was fitted on.
+    min_nodes: of how many nodes a word must be to be in the vocabulary.
     """
 
     columns: np.ndarray
     inverse_document_frequency: np.ndarray
+    min_nodes: int = 2
 
     @classmethod
     def fit(cls, counts: sparse.csr_array, min_nodes: int) -> "TextWeights":
@@ -40,7 +42,7 @@ class TextWeights:
         nodes_with_word = np.bincount(counts.indices, minlength=counts.shape[1])
         columns = np.flatnonzero(nodes_with_word >= max(1, min_nodes))
         frequency = np.log((1 + counts.shape[0]) / (1 + nodes_with_word[columns])) + 1
-        return cls(columns=columns, inverse_document_frequency=frequency)
+        return cls(columns=columns, inverse_document_frequency=frequency, min_nodes=min_nodes)
 
     def apply(self, counts: sparse.csr_array) -> sparse.csr_array:
         """(n, v) float32: count × inverse document frequency, each row of length 1 (or 0 if no word is known)."""
@@ -59,3 +61,11 @@ def count_known_words(texts: Sequence[str], words: np.ndarray) -> sparse.csr_arr
 
     vectorizer = CountVectorizer(token_pattern=TOKEN_PATTERN, dtype=np.float32, vocabulary=words.tolist())
     return sparse.csr_array(vectorizer.transform(texts))
+
+
+def word_count(texts: Sequence[str]) -> int:
+    """How many words there are in some texts; one that occurs twice counts twice."""
+    from sklearn.feature_extraction.text import CountVectorizer
+
+    words = CountVectorizer(token_pattern=TOKEN_PATTERN).build_analyzer()
+    return sum(len(words(text)) for text in texts)

@@ -4,6 +4,7 @@ import datetime
 import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,6 +30,8 @@ if TYPE_CHECKING:  # whoever only asks need not wait for what a change needs
     from graphfcl.graph import Graph
     from graphfcl.production.fit_checkpoints import FitCheckpoints
     from graphfcl.production.graph_changes import EdgeEnds, NewEdges, NewNodes
+    from graphfcl.production.model_info import ModelInfo
+    from graphfcl.production.refitting import Refit
 
 
 class GraphClassifier(LiveModel):
@@ -114,6 +117,35 @@ class GraphClassifier(LiveModel):
             )
             self._begin(found.parts, found.change)
         return self
+
+    def refit(self, graph: "Graph | None" = None, *, anyway: bool = False, progress: Progress = SILENT) -> "Refit":
+        """Train anew on the graph and the labels of today, with the same configuration; take it if it is better.
+
+        Classes that have enough labels by now become classes of session 0; words are weighed and columns standardised
+        again. Ids, numbers, names and who gave a label stay. The new model is compared with this one class by class on
+        nodes that neither was trained on (``comparison.py``), and takes its place if its balanced accuracy there is
+        higher, or ``anyway``. Otherwise nothing changes.
+
+        graph: brought anew with the same ids, for features or edges that the model does not have, such as new words.
+        Labels of the model win over those of the graph; what it has beyond them is used too, but for labels that were
+        taken back and classes that were retired.
+        """
+        from graphfcl.production.brought_graph import Decisions
+        from graphfcl.production.history import lineage, written_by_graphfcl
+        from graphfcl.production.refitting import Refit, refit_model
+
+        with self._change() as draft:
+            state = self._current()
+            before = replace(state.parts.read(), learner=draft.learner, configuration=self.configuration)
+            with written_by_graphfcl():
+                decisions = Decisions.of(lineage(state.history.entries()))
+            found = refit_model(before, state.asked.scores(), graph, decisions, device=self.device, progress=progress)
+            result = Refit(found.comparison, anyway or found.comparison.better)
+            if result.taken:
+                draft.exchange(found.parts)
+                # What older classes lost is in the comparison: the accuracy of before is of other nodes.
+                draft.settle({**found.change, "why": result.why, "compared": found.comparison.as_json()}, max_loss=1.0)
+        return result
 
     # Learning
 
@@ -299,6 +331,17 @@ class GraphClassifier(LiveModel):
         number, answer = int(state.parts.graph.numbers_of([node])[0]), state.asked_about([node])[1]
         with state.asked.alone():
             return explain_node(state.parts, number, answer, top)
+
+    def info(self, *, full: bool = False) -> "ModelInfo":
+        """What the model is, and whether a refit is due (``ageing.py``); next to nothing of a folder is read for it.
+
+        full: count the nodes called unknown even if that takes a forward pass; it is only needed for a version of which
+        neither history nor cache has their share.
+        """
+        from graphfcl.production.model_info import info_of
+
+        folder = None if self._versions is None else self._versions.path
+        return info_of(self._current(), self.configuration, folder, full=full)
 
     # Keeping
 

@@ -59,6 +59,11 @@ class Draft:
         self.ledger, retired = self.ledger.without_nodes(change.removed).without_empty_classes()
         return {**entry, "retired": retired, "exact": self.restate()}
 
+    def exchange(self, parts: ModelParts) -> None:
+        """Go on with a model that was trained anew."""
+        self.graph, self.ledger, self.calibration = parts.graph, parts.ledger, parts.calibration
+        self._learner = parts.learner
+
     def restate(self) -> bool:
         """Let the learner know what the ledger says, and nothing else; whether nothing else is left in it."""
         restated = self.learner.restate(self.graph.visible, *self.ledger.knowledge())

@@ -1,7 +1,7 @@
 """Fitting a model for production: train on every label there is, and rehearse without some classes."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -28,6 +28,19 @@ class Fitted:
     change: dict[str, Any]
 
 
+@dataclass(frozen=True, eq=False)
+class Labels:
+    """What is trained on. nodes: (m,) numbers. classes: (m,) positions in ``names``.
+
+    held_out: numbers of nodes that are for validation before others are.
+    """
+
+    nodes: np.ndarray
+    classes: np.ndarray
+    names: tuple[str, ...]
+    held_out: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+
+
 def fit_model(
     graph: Graph,
     configuration: Configuration,
@@ -39,17 +52,35 @@ def fit_model(
 ) -> Fitted:
     """See :meth:`GraphClassifier.fit`."""
     checkpoints.begin(identity_of(graph, configuration, hide_classes))
-    learner, growing = new_learner(configuration, device), GrowingGraph.of(graph)
     labels = shown_labels(graph, hide_classes)
     nodes = np.flatnonzero(labels >= 0)
+    growing = GrowingGraph.of(graph)
+    shown = Labels(nodes, labels[nodes], graph.class_names)
+    fitted = train_model(growing, shown, configuration, device=device, progress=progress, checkpoints=checkpoints)
+    said = {"what": "fit", "graph": graph.name, **fitted.change, "hidden": list(hide_classes)}
+    return Fitted(fitted.parts, said)
+
+
+def train_model(
+    growing: GrowingGraph,
+    labels: Labels,
+    configuration: Configuration,
+    *,
+    device: str,
+    progress: Progress,
+    checkpoints: FitCheckpoints | None = None,
+) -> Fitted:
+    """A model of a graph and its labels, rehearsed, with the classes of few labels learned."""
+    learner, checkpoints = new_learner(configuration, device), checkpoints or FitCheckpoints()
     start = make_start(
         growing.visible,
-        nodes,
-        labels[nodes],
-        graph.class_names,
+        labels.nodes,
+        labels.classes,
+        labels.names,
         way=configuration.way,
         shot=configuration.shot,
         seed=configuration.seed,
+        held_out=labels.held_out,
     )
     if configuration.standardise:
         growing = growing.standardised(start.base.train)
@@ -62,13 +93,11 @@ def fit_model(
     rehearsed, separations = rehearse(start.base, learner, another, encoders, progress, checkpoints)
     ledger = learn_few(start, learner)
     change = {
-        "what": "fit",
-        "graph": graph.name,
-        "nodes": graph.node_count,
-        "edges": graph.edge_count,
-        "labelled": int(nodes.size),
+        "nodes": growing.node_count,
+        "edges": growing.edge_count,
+        "labelled": int(labels.nodes.size),
         "classes": list(ledger.classes),
-        "hidden": list(hide_classes),
+        **growing.words_of(growing.features),
         "unknown_auroc": {name: round(value, 4) for name, value in separations.items()},
         "chosen": learner.chosen(),
     }

@@ -3,14 +3,20 @@
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from graphfcl.errors import InputError
+from graphfcl.methods import SILENT, Progress
 from graphfcl.production.classifier import GraphClassifier
 from graphfcl.production.fit_checkpoints import FitCheckpoints
 from graphfcl.production.history import Entry
 from graphfcl.production.pruning import Pruned, prune
 from graphfcl.production.versions import FITTING, Busy, Versions
+
+if TYPE_CHECKING:
+    from graphfcl.graph import Graph
+    from graphfcl.production.model_info import ModelInfo
+    from graphfcl.production.refitting import Refit
 
 
 class ModelFolder:
@@ -41,6 +47,13 @@ class ModelFolder:
     def history(self, upto: int | None = None) -> list[Entry]:
         """Every change, oldest first, with the version that holds it."""
         return self._versions.history(upto)
+
+    def info(self, *, full: bool = False) -> "ModelInfo":
+        """What the newest version is, and whether a refit is due. See :meth:`GraphClassifier.info`."""
+        model = self.load()
+        found = model.info(full=full)
+        model.wait()
+        return found
 
     def bytes_read(self) -> int:
         """How many bytes this object has read of the folder; a model that it loaded counts for itself."""
@@ -109,6 +122,22 @@ class ModelFolder:
     def rollback(self, version: int, *, wait: float = 60.0) -> int:
         """Write a new version equal to an old one; returns its number. Works also if newer versions are damaged."""
         return self._versions.rollback(version, wait=wait)
+
+    def refit(
+        self,
+        graph: "Graph | None" = None,
+        *,
+        anyway: bool = False,
+        progress: Progress = SILENT,
+        device: str = "cpu",
+        wait: float = 60.0,
+    ) -> "Refit":
+        """Train anew on the graph and the labels of today; the next version if it is better, or ``anyway``.
+
+        See :meth:`GraphClassifier.refit`. Nobody else writes meanwhile; everybody may read.
+        """
+        with self.editing(wait, device=device, write_cache=False) as model:
+            return model.refit(graph, anyway=anyway, progress=progress)
 
     def prune(self, keep: int, *, wait: float = 60.0) -> Pruned:
         """Remove all versions but the newest so many, and the objects that none of these needs."""

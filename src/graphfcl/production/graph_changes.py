@@ -31,15 +31,18 @@ class GraphChange:
 def grown(before: GrowingGraph, nodes: NewNodes | None, edges: NewEdges | None) -> GraphChange:
     """Add nodes, then edges, which may lead to the new nodes."""
     graph, touched = before, []
+    words: dict[str, int] = {}
     if nodes is not None:
-        ids, features, texts = nodes
-        graph, fresh = graph.with_nodes(ids, graph.features_of(features, texts=texts))
+        ids, values, texts = nodes
+        features = graph.features_of(values, texts=texts)
+        graph, fresh = graph.with_nodes(ids, features)
+        words = graph.words_of(features, texts)
         touched.append(fresh)
     if edges is not None:
         graph, ends = graph.with_edges(*edges)
         touched.append(ends)
     nodes_more, edges_more = graph.node_count - before.node_count, graph.edge_count - before.edge_count
-    return GraphChange(graph, touched, {"what": "grow", "nodes": nodes_more, "edges": edges_more})
+    return GraphChange(graph, touched, {"what": "grow", "nodes": nodes_more, "edges": edges_more, **words})
 
 
 def shrunk(before: GrowingGraph, nodes: Sequence[Any] | None, edges: EdgeEnds | None) -> GraphChange:

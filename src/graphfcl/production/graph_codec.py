@@ -4,6 +4,7 @@ Blocks end at multiples of node numbers, and an edge stands with the later of it
 change: a node that comes changes the last blocks, one that leaves changes its own and those of its later neighbours.
 """
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -157,7 +158,8 @@ def encode_features(graph: "GrowingGraph", arrays: BlockArrays) -> Tree:
     if graph.standardisation is not None:
         found["means"] = arrays.write(graph.standardisation.mean)
         found["deviations"] = arrays.write(graph.standardisation.deviation)
-    return Tree(found, {"width": graph.features.shape[1]})
+    text = {} if graph.text_weights is None else {"min_nodes": graph.text_weights.min_nodes}
+    return Tree(found, {"width": graph.features.shape[1], **text})
 
 
 def decode_features(tree: Tree, arrays: BlockArrays, count: int) -> dict[str, Any]:
@@ -172,7 +174,11 @@ def decode_features(tree: Tree, arrays: BlockArrays, count: int) -> dict[str, An
     named = {key.removeprefix("names."): index for key, index in tree.arrays.items() if key.startswith("names.")}
     names = ids_in_memory(read_ids(arrays, named)) if named else None
     optional = {key: arrays.read(tree.arrays[key]) for key in OPTIONAL if key in tree.arrays}
-    return checked_features(rows, (count, width), names, optional)
+    fields = checked_features(rows, (count, width), names, optional)
+    if fields["text_weights"] is not None and "min_nodes" in tree.values:
+        fewest = whole_number(tree.value("min_nodes"), "the nodes that a word needs", 0)
+        fields["text_weights"] = replace(fields["text_weights"], min_nodes=fewest)
+    return fields
 
 
 OPTIONAL = ("text.columns", "text.weights", "means", "deviations")

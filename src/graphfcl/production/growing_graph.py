@@ -12,7 +12,7 @@ from graphfcl.errors import InputError
 from graphfcl.graph import Features, Graph, Standardisation, TextWeights, VisibleGraph
 from graphfcl.graph.build import adjacency_from_edges, clean_features
 from graphfcl.graph.ids import listed, make_ids, text_array, whole_number
-from graphfcl.graph.text import count_known_words
+from graphfcl.graph.text import count_known_words, word_count
 from graphfcl.printing import quoted
 from graphfcl.production.node_names import NodeNames
 
@@ -25,7 +25,8 @@ class GrowingGraph:
         ledger speak of nodes by them. ``next_number`` is the first that was never given.
     ids: (n,) the user's own, int64 or text. Those of an old folder stay as they are stored, cleaned or not.
     adjacency: (n, n) CSR, symmetric, no self loops. features: (n, d), word counts if ``text_weights`` is set.
-    text_weights: what turns word counts into features, fitted once. standardisation: the same of dense columns.
+    text_weights: what turns word counts into features, fitted by ``fit`` and ``refit``. standardisation: the same of
+        dense columns.
     """
 
     numbers: np.ndarray
@@ -58,6 +59,12 @@ class GrowingGraph:
             return self
         rows = self.features[self.visible.rows(nodes)]
         return replace(self, standardisation=Standardisation.fit(rows))
+
+    def fitted_again(self) -> "GrowingGraph":
+        """With words weighed by how often they occur in the graph as it is; dense columns are not standardised yet."""
+        known = self.text_weights
+        weights = None if known is None else TextWeights.fit(self.features, known.min_nodes)
+        return replace(self, text_weights=weights, standardisation=None)
 
     @property
     def node_count(self) -> int:
@@ -165,6 +172,17 @@ class GrowingGraph:
         if isinstance(self.features, np.ndarray):
             return clean if isinstance(clean, np.ndarray) else clean.toarray()
         return sparse.csr_array(clean)
+
+    def words_of(self, features: Features, texts: Sequence[str] | None = None) -> dict[str, int]:
+        """How many words some nodes have, and how many of them no learner sees: they are outside the vocabulary.
+
+        features: (m, d) of the nodes. texts: what they were made from, if it is at hand. Empty without a vocabulary.
+        """
+        if self.text_weights is None:
+            return {}
+        words = float(features.sum()) if texts is None else word_count(texts)
+        known = float(features[:, self.text_weights.columns].sum())
+        return {"words": round(words), "unknown_words": round(words - known)}
 
     def _named(self, values: Sequence[Mapping[str, float]]) -> sparse.csr_array:
         names = self.feature_names

@@ -6,7 +6,10 @@ itself, and, where it was measured, ``accuracy`` and ``warning``.
 
 import datetime
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
+
+from graphfcl.errors import InputError
 
 Entry = dict[str, Any]
 
@@ -109,3 +112,31 @@ def now() -> str:
 def new_entry(change: dict[str, Any]) -> Entry:
     """An entry that no version holds yet."""
     return {"version": None, "when": now(), **change}
+
+
+@contextmanager
+def written_by_graphfcl() -> Iterator[None]:
+    """Where entries are read for more than to show them: those of a folder may say anything."""
+    try:
+        yield
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        raise InputError(
+            "the history of the model is not one that graphfcl writes: `graphfcl history --json` shows it."
+        ) from error
+
+
+def lineage(entries: Sequence[Entry]) -> list[Entry]:
+    """The changes that led to the last one, oldest first: what a rollback went back behind is left out."""
+    before: list[int] = []  # for each entry the one that it follows, -1 at the start
+    last_of: dict[Any, int] = {}  # the last entry of each version
+    last = -1
+    for place, entry in enumerate(entries):
+        if entry["what"] == "rollback":
+            last = last_of.get(entry.get("to"), last)
+        before.append(last)
+        last = last_of[entry["version"]] = place
+    found = []
+    while last >= 0:
+        found.append(entries[last])
+        last = before[last]
+    return found[::-1]

@@ -122,14 +122,18 @@ class LiveModel:
 
     @contextmanager
     def _change(self) -> Iterator["Draft"]:
-        """Make a change: all of it, or if anything goes wrong inside, nothing. Others wait until it is done."""
+        """Make a change: all of it, or if anything goes wrong inside, nothing. Others wait until it is done.
+
+        A draft without an entry was given up.
+        """
         from graphfcl.production.draft import Draft
 
         with self._changing:
             draft = Draft(self._current(), self.configuration)
             yield draft
-            with self._swapping:
-                self._state = draft.finished(self._current())
+            if draft.entries:
+                with self._swapping:
+                    self._state = draft.finished(self._current())
 
     def _begin(self, parts: ModelParts, change: dict[str, Any]) -> None:
         """Be a new model of these parts; whoever calls holds the lock of changes."""

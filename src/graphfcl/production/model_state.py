@@ -84,6 +84,13 @@ class AskedLearner:
         """What the folder's cache has about some nodes, as long as nothing more was read; None if it has not all."""
         return self.stored.cached_answers(nodes) if self.known is None and self.stored is not None else None
 
+    def readings_at_hand(self) -> Readings | None:
+        """The readings of every node, as far as they were computed before."""
+        stored = self.stored
+        if self.readings is not None or stored is None or stored.cache is None:
+            return self.readings
+        return stored.cache.readings(stored.keys.readings)
+
     def copy(self) -> Learner:
         """A learner that knows the same and goes on by itself."""
         with self._lock:

@@ -39,10 +39,12 @@ def make_start(
     way: int,
     shot: int,
     seed: int,
+    held_out: np.ndarray | None = None,
 ) -> Start:
     """Split classes and nodes into the parts of session 0.
 
-    nodes, labels: all labelled nodes and their classes, as positions in ``names``.
+    nodes, labels: all labelled nodes and their classes, as positions in ``names``. held_out: nodes that are for
+    validation before others of their class are.
 
     The largest 55 % of the classes are base. A fifth of the nodes per class is held out for validation. A class of
     session 0 needs K + 2 labelled nodes, so that pseudo-incremental training can draw K supports and ask about another.
@@ -61,17 +63,18 @@ def make_start(
     column_of[order] = np.arange(len(order))
     columns = column_of[labels]
     count = len(usable)
-    held_out = _held_out(columns, count, seed)
+    first = np.zeros(nodes.size, dtype=bool) if held_out is None else np.isin(nodes, held_out)
+    validates = _held_out(columns, count, seed, first)
     in_session_zero = columns < count
-    trained = in_session_zero & ~held_out
+    trained = in_session_zero & ~validates
     pseudo_novel = np.arange(base_count, count)
     base = BaseSession(
         base_classes=tuple(names[c] for c in order[:base_count]),
         pseudo_novel_classes=tuple(names[c] for c in order[base_count:count]),
         train=nodes[trained],
         train_labels=columns[trained],
-        validation=nodes[held_out],
-        validation_labels=columns[held_out],
+        validation=nodes[validates],
+        validation_labels=columns[validates],
         validation_columns=draw_validation_columns(pseudo_novel, way, seed),
         pseudo_novel_tasks=draw_tasks(pseudo_novel, way, seed),
         visible_graph=visible,
@@ -83,10 +86,13 @@ def make_start(
     return Start(base, (nodes[later], columns[later]), tuple(names[c] for c in few))
 
 
-def _held_out(columns: np.ndarray, count: int, seed: int) -> np.ndarray:
-    """(nodes,) whether a node is for validation: a fifth per class, at least one, of the first ``count`` columns."""
+def _held_out(columns: np.ndarray, count: int, seed: int, first: np.ndarray) -> np.ndarray:
+    """(nodes,) whether a node is for validation: a fifth per class, at least one, of the first ``count`` columns.
+
+    first: (nodes,) whether a node is taken before the others of its class.
+    """
     random = np.random.default_rng([seed, 7])
-    order = np.lexsort((random.random(columns.size), columns))
+    order = np.lexsort((random.random(columns.size), ~first, columns))
     ordered = columns[order]
     sizes = np.bincount(columns, minlength=int(columns.max()) + 1)
     wanted = np.maximum(1, np.round(sizes * VALIDATION_SHARE)).astype(np.int64)

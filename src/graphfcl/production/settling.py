@@ -5,8 +5,9 @@ from typing import Any
 
 import numpy as np
 
+from graphfcl.production.answers import Answers, class_probabilities
 from graphfcl.production.calibration import Answered, Calibration, Readings
-from graphfcl.production.ledger import LabelRole
+from graphfcl.production.ledger import LabelRole, Ledger
 from graphfcl.production.model_parts import ModelParts
 from graphfcl.production.monitoring import accuracy_of, class_recalls, left_out_recalls, left_out_scores
 from graphfcl.production.rehearsal import bounded, evidence_of
@@ -14,7 +15,11 @@ from graphfcl.production.rehearsal import bounded, evidence_of
 
 @dataclass(frozen=True, eq=False)
 class Settled:
-    """The calibration of a changed model, its accuracy as the history keeps it, and the readings of every node."""
+    """The calibration of a changed model, its accuracy as the history keeps it, and the readings of every node.
+
+    With the accuracy go two numbers by which a model is seen to grow old: the mean probability of its answers on
+    validation nodes (``confidence``), and the share of all nodes that it calls unknown (``unknown``).
+    """
 
     calibration: Calibration
     accuracy: dict[str, Any]
@@ -44,7 +49,25 @@ def settle(parts: ModelParts, scores: np.ndarray) -> Settled:
     answers = class_of_column[active][scores[rows][:, active].argmax(axis=1)]
     recalls = class_recalls(class_of_column[columns], answers, ledger)
     learned = None if left is None else left_out_recalls(left, ledger, active)
-    return Settled(calibration, accuracy_of(recalls, learned), readings)
+    said = {
+        **accuracy_of(recalls, learned),
+        "confidence": _confidence(ledger, Answers(scores, readings.strangeness, readings.temperatures).of(rows)),
+        "unknown": round(unknown_share(calibration, readings), 4),
+    }
+    return Settled(calibration, said, readings)
+
+
+def unknown_share(calibration: Calibration, readings: Readings) -> float:
+    """The share of nodes that are called unknown."""
+    unknown = calibration.unknown_scores(readings.strangeness) > calibration.threshold
+    return float(unknown.mean()) if unknown.size else 0.0
+
+
+def _confidence(ledger: Ledger, answers: Answers) -> float | None:
+    """The mean probability of the likeliest class of some nodes; None without nodes."""
+    if not len(answers.scores):
+        return None
+    return round(float(class_probabilities(ledger, answers).max(axis=1).mean()), 4)
 
 
 def readings_of(parts: ModelParts, scores: np.ndarray) -> Readings:

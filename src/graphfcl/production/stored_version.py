@@ -19,7 +19,7 @@ from graphfcl.production.graph_codec import decode_ids, decode_nodes
 from graphfcl.production.ledger import Ledger
 from graphfcl.production.model_parts import Configuration, ModelParts
 from graphfcl.production.node_names import NodeNames
-from graphfcl.production.storage.block_arrays import BlockArrays
+from graphfcl.production.storage.block_arrays import BlockArrays, checked
 from graphfcl.production.storage.damage import UNFIT, Damaged, first_line, need
 from graphfcl.production.storage.manifests import Manifest
 from graphfcl.production.storage.objects import ReadCounter, read_file
@@ -97,6 +97,19 @@ class StoredVersion:
                 return self.part("graph").names
             numbers, _, ids = self._checked(lambda: decode_nodes(self._tree("nodes"), self._arrays))
             return NodeNames(numbers, ids)
+
+    def counts(self) -> tuple[int, int]:
+        """How many nodes and edges there are; of them only an index is read."""
+        with self._lock:
+            if "graph" in self._read or self.manifest["format"] == 1:
+                graph = self.part("graph")
+                return graph.node_count, graph.edge_count
+            return self._checked(lambda: (self._rows("nodes", "numbers"), self._rows("edges", "others")))
+
+    def _rows(self, tree: str, array: str) -> int:
+        _, shape, _ = checked(self._tree(tree).index(array))
+        need(len(shape) == 1, f"its {tree} are no row of numbers")
+        return int(shape[0])
 
     def compute_scores(self) -> np.ndarray:
         """(n, columns) of every node; a learner that cannot give them is damaged."""

@@ -1,0 +1,104 @@
+"""Training a model anew on the graph and the labels of today."""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from graphfcl.graph import Graph
+from graphfcl.methods import Progress
+from graphfcl.production.answers import few_shot_classes
+from graphfcl.production.brought_graph import Decisions, bring, more_labels
+from graphfcl.production.comparison import Comparison, compare, labelled
+from graphfcl.production.fitting import Labels, train_model
+from graphfcl.production.growing_graph import GrowingGraph
+from graphfcl.production.ledger import LabelRole, Ledger
+from graphfcl.production.model_parts import ModelParts
+
+
+@dataclass(frozen=True)
+class Refit:
+    """How a refit went.
+
+    comparison: with the model before, on nodes that neither was trained on. taken: whether the model is the new one.
+    """
+
+    comparison: Comparison
+    taken: bool
+
+    @property
+    def why(self) -> str:
+        """The verdict in a sentence."""
+        compared = self.comparison
+        if compared.before is None or compared.after is None:
+            figures = "there is no node to compare both on"
+        else:
+            verdict = "better" if compared.better else "no better"
+            figures = (
+                f"the new model is {verdict}: {100 * compared.before:.1f} % balanced accuracy before, "
+                f"{100 * compared.after:.1f} % after, on {compared.nodes:,} held-out nodes of "
+                f"{len(compared.classes)} classes"
+            )
+        return f"{figures}; taken anyway" if self.taken and not compared.better else figures
+
+    def as_json(self) -> dict[str, Any]:
+        return {"taken": self.taken, "why": self.why, **self.comparison.as_json()}
+
+
+@dataclass(frozen=True, eq=False)
+class Refitted:
+    """A model trained anew, its comparison with the one before, and what the history says of it."""
+
+    parts: ModelParts
+    comparison: Comparison
+    change: dict[str, Any]
+
+
+def refit_model(
+    before: ModelParts,
+    scores: np.ndarray,
+    graph: Graph | None,
+    decisions: Decisions,
+    *,
+    device: str,
+    progress: Progress,
+) -> Refitted:
+    """See :meth:`GraphClassifier.refit`.
+
+    scores: (n, columns) of every node, by the model before. graph: brought by the user, or None. decisions: what
+    the model was told of classes and labels that such a graph does not know.
+    """
+    ledger = before.ledger
+    growing, labels = _material(before, graph, decisions)
+    trained = train_model(growing, labels, before.configuration, device=device, progress=progress)
+    parts = replace(trained.parts, ledger=replace(trained.parts.ledger, statements=ledger.statements))
+    comparison = compare(before, scores, parts, parts.compute_scores())
+    change = {
+        "what": "refit",
+        **({} if graph is None else {"graph": graph.name}),
+        **trained.change,
+        "new": [name for name in labels.names if name not in ledger.classes],
+        "grown": sorted(_few(ledger) - _few(parts.ledger)),
+    }
+    return Refitted(parts, comparison, change)
+
+
+def _material(before: ModelParts, graph: Graph | None, decisions: Decisions) -> tuple[GrowingGraph, Labels]:
+    """The graph, with its features fitted again, and all labels."""
+    ledger, names = before.ledger, before.ledger.classes
+    nodes, classes = labelled(ledger, names)
+    held_out = ledger.of_part(LabelRole.VALIDATION)[0]
+    if graph is None:
+        return before.graph.fitted_again(), Labels(nodes, classes, names, held_out)
+    growing, rows = bring(before.graph, graph)
+    more, called = more_labels(graph, rows, before.graph, ledger, decisions)
+    names = tuple(dict.fromkeys([*names, *called]))
+    place = {name: number for number, name in enumerate(names)}
+    added = np.array([place[name] for name in called], dtype=np.int64)
+    labels = Labels(np.concatenate([nodes, more]), np.concatenate([classes, added]), names, held_out)
+    return growing, labels
+
+
+def _few(ledger: Ledger) -> set[str]:
+    """Classes that were learned after session 0."""
+    return {name for name, few in zip(ledger.classes, few_shot_classes(ledger), strict=True) if few}
