@@ -313,7 +313,8 @@ class GraphClassifier(LiveModel):
         self._saved(state, number, versions)
         if write_cache:
             keys = cache_keys(manifest, parts.configuration.method)
-            self._cache_thread.start(versions.cache, _contents(keys, parts, state.asked.answers()))
+            contents = _contents(keys, parts, state.asked.answers())
+            self._cache_thread.start(versions.cache, contents, lambda: versions.shows(number))
         return number
 
     def wait(self) -> None:
@@ -345,8 +346,9 @@ class GraphClassifier(LiveModel):
     def _keep_cache(self, stored: StoredVersion, answers: Answers) -> None:
         """Let the next reader find what had to be computed."""
         versions = self._versions
-        if versions is not None and versions.exists() and versions.current() == stored.version:
-            self._cache_thread.start(versions.cache, _contents(stored.keys, stored.parts, answers))
+        if versions is not None and versions.shows(stored.version):
+            contents = _contents(stored.keys, stored.parts, answers)
+            self._cache_thread.start(versions.cache, contents, lambda: versions.shows(stored.version))
 
 
 def _contents(keys: CacheKeys, parts: ModelParts, answers: Answers) -> CacheContents:

@@ -1,12 +1,13 @@
 """The folder of one model: locks it, hands out classifiers and keeps what becomes of them."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 from graphfcl.errors import InputError
 from graphfcl.production.classifier import GraphClassifier
+from graphfcl.production.erasing import Erased, erase
 from graphfcl.production.history import Entry
 from graphfcl.production.pruning import Pruned, prune
 from graphfcl.production.versions import Busy, Versions
@@ -47,7 +48,7 @@ class ModelFolder:
 
     # Writing
 
-    def writing(self, wait: float = 60.0) -> AbstractContextManager[None]:
+    def writing(self, wait: float = 60.0) -> AbstractContextManager[Any]:
         """Only one process writes at a time; another waits so many seconds, then it is refused."""
         return self._versions.writing(wait)
 
@@ -108,3 +109,11 @@ class ModelFolder:
     def prune(self, keep: int, *, wait: float = 60.0) -> Pruned:
         """Remove all versions but the newest so many, and the objects that none of these needs."""
         return prune(self._versions, keep, wait=wait)
+
+    def erase(self, nodes: Sequence[Any], *, wait: float = 60.0, device: str = "cpu") -> Erased:
+        """Remove nodes, their labels, features, edges and what was said of them from every version and from the cache.
+
+        nodes: ids of nodes that some version has, or tells of. All or nothing; what says how much was removed also says
+        what the weights still remember.
+        """
+        return erase(self._versions, nodes, wait=wait, device=device)
