@@ -18,6 +18,8 @@ from graphfcl.errors import InputError
 from graphfcl.graph import Graph
 from graphfcl.graph.ids import text_array
 from graphfcl.production import GraphClassifier, ModelFolder
+from graphfcl.production.storage.manifests import Manifests
+from graphfcl.production.version_cache import VersionCache
 from tests.cli.command import assert_one_sentence, graphfcl_inside
 from tests.production.models import HIDDEN, everything, quick, same_answers, small_graph
 
@@ -184,6 +186,36 @@ def test_a_reader_of_before_writes_no_cache_after_it(folder: Path) -> None:
         late.rename("eight", "acht").save(folder)
     with pytest.raises(InputError, match="nodes were erased from version 2 while it was read: load it again"):
         other.predict()
+
+
+def test_a_cache_on_its_way_to_the_disk_comes_too_late(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plain = VersionCache.write
+
+    def slow(cache: VersionCache, contents: Any, wanted: Callable[[], bool]) -> None:
+        ModelFolder(folder).erase([TRAINED])
+        plain(cache, contents, wanted)
+
+    (folder / "cache" / "newest.cache").unlink()
+    monkeypatch.setattr(VersionCache, "write", slow)
+    model = GraphClassifier.load(folder)
+    model.predict()
+    model.wait()
+    assert ModelFolder(folder).current() == 7
+    assert holding(folder, TRAINED.encode()) == set()
+
+
+def test_a_reader_between_pointer_and_manifest_goes_on(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    plain, waiting = Manifests.pointer, [True]
+
+    def slow(manifests: Manifests) -> tuple[int, str]:
+        found = plain(manifests)
+        if waiting:
+            waiting.clear()
+            ModelFolder(folder).erase([TRAINED])
+        return found
+
+    monkeypatch.setattr(Manifests, "pointer", slow)
+    assert GraphClassifier.load(folder).version == 7
 
 
 def test_weights_that_cannot_forget_are_named(tmp_path: Path) -> None:
