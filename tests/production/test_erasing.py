@@ -270,9 +270,6 @@ def test_what_cannot_be_erased_leaves_everything_as_it_was(folder: Path) -> None
     assert holding(folder, GONE.encode()) == set()
 
 
-# Kills
-
-
 def _erase(folder: str) -> None:
     ModelFolder(folder).erase([GONE, TRAINED])
 
@@ -377,9 +374,6 @@ def test_a_plan_that_is_damaged_or_of_another_time_is_refused(folder: Path) -> N
     assert GraphClassifier.load(folder).version == 6
     plan.unlink()
     assert ModelFolder(folder).rollback(1) == 7
-
-
-# The command line
 
 
 def test_the_command(folder: Path, tmp_path: Path) -> None:
