@@ -20,7 +20,7 @@ VERBS: tuple[tuple[str, ...], ...] = (
     *(("data", verb) for verb in ("list", "show")),
     *((verb,) for verb in ("data", "stream", "run", "methods", "check", "bench", "report")),
     *((verb,) for verb in ("fit", "learn", "grow", "predict", "explain", "history", "rollback", "unlearn", "rename")),
-    *((verb,) for verb in ("merge", "retire", "shrink", "labels", "prune", "info", "refit")),
+    *((verb,) for verb in ("merge", "retire", "shrink", "labels", "prune", "info", "refit", "erase")),
 )
 
 

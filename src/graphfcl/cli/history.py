@@ -86,6 +86,9 @@ def _told(entry: dict[str, Any]) -> str:
         return f"merge {entry['from']} into {entry['into']}"
     if what == "retire":
         return f"retire {entry['class']}"
+    if what == "erase":
+        counted = (_count(entry["nodes"], "node"), _count(entry["labels"], "label"))
+        return f"erase {' and '.join(counted)} from {_count(entry['versions'], 'version')}"
     if what == "rollback":
         return f"rollback to version {entry['to']}"
     return f"{what}: {entry.get('error', '')}"
@@ -109,6 +112,12 @@ def _by(name: str, who: str) -> str:
     return f"{name} (by {who})" if who else name
 
 
+def _count(number: int, what: str) -> str:
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
 def _some(nodes: list[Any]) -> str:
+    if not nodes:
+        return "nodes that were erased"
     shown = ", ".join(str(node) for node in nodes[:5])
     return shown if len(nodes) <= 5 else f"{shown} and {len(nodes) - 5} more"

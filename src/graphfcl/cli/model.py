@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from graphfcl.cli.erased import print_erased
 from graphfcl.cli.history import print_entries, print_hint
 from graphfcl.cli.options import DataDir, Seed, settings_from_options, with_option_groups
 from graphfcl.cli.show import say, say_json
@@ -287,6 +288,23 @@ def prune(
     )
 
 
+def erase(
+    nodes: Annotated[Path, typer.Argument(help="A table with the column node.")],
+    model: Model,
+    method: OwnMethod = None,
+    device: Device = "auto",
+    wait: Wait = 60.0,
+) -> None:
+    """Remove nodes and all that is kept of them from every version, for good."""
+    from graphfcl.cli.run import usable_device
+    from graphfcl.production import ModelFolder
+    from graphfcl.production.user_tables import read_ids
+
+    listed = read_ids(nodes)
+    bring(method, model)
+    print_erased(ModelFolder(model).erase(listed, wait=wait, device=usable_device(device)), model)
+
+
 def unlearn(
     nodes: Annotated[Path, typer.Argument(help="A table with the column node.")],
     model: Model,
@@ -322,7 +340,9 @@ def retire(name: str, model: Model, method: OwnMethod = None, device: Device = "
         classifier.retire(name)
 
 
-VERBS = (fit, learn, labels, grow, predict, explain, history, rollback, prune, unlearn, rename, merge, retire, shrink)
+VERBS = (
+    fit, learn, labels, grow, predict, explain, history, rollback, prune, erase, unlearn, rename, merge, retire, shrink,
+)  # fmt: skip
 
 
 @contextmanager

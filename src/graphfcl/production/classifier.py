@@ -388,7 +388,8 @@ class GraphClassifier(LiveModel):
         self._saved(state, number, versions)
         if write_cache:
             keys = cache_keys(manifest, parts.configuration.method)
-            self._cache_thread.start(versions.cache, _contents(keys, parts, state.asked.answers()))
+            contents = _contents(keys, parts, state.asked.answers())
+            self._cache_thread.start(versions.cache, contents, lambda: versions.shows(number))
         return number
 
     def wait(self) -> None:
@@ -423,8 +424,9 @@ class GraphClassifier(LiveModel):
         """Let the next reader find what had to be computed."""
         versions = self._versions
         with suppress(InputError, OSError):  # the answer is there; only the next reader has less
-            if versions is not None and versions.exists() and versions.current() == stored.version:
-                self._cache_thread.start(versions.cache, _contents(stored.keys, stored.parts, answers))
+            if versions is not None and versions.shows(stored.version):
+                contents = _contents(stored.keys, stored.parts, answers)
+                self._cache_thread.start(versions.cache, contents, lambda: versions.shows(stored.version))
 
 
 def _contents(keys: CacheKeys, parts: ModelParts, answers: Answers) -> CacheContents:

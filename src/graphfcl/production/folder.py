@@ -1,6 +1,6 @@
 """The folder of one model: locks it, hands out classifiers and keeps what becomes of them."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,6 +15,7 @@ from graphfcl.production.versions import FITTING, Busy, Versions
 
 if TYPE_CHECKING:
     from graphfcl.graph import Graph
+    from graphfcl.production.erasing import Erased
     from graphfcl.production.model_info import ModelInfo
     from graphfcl.production.refitting import Refit
 
@@ -61,7 +62,7 @@ class ModelFolder:
 
     # Writing
 
-    def writing(self, wait: float = 60.0) -> AbstractContextManager[None]:
+    def writing(self, wait: float = 60.0) -> AbstractContextManager[Any]:
         """Only one process writes at a time; another waits so many seconds, then it is refused."""
         return self._versions.writing(wait)
 
@@ -142,3 +143,13 @@ class ModelFolder:
     def prune(self, keep: int, *, wait: float = 60.0) -> Pruned:
         """Remove all versions but the newest so many, and the objects that none of these needs."""
         return prune(self._versions, keep, wait=wait)
+
+    def erase(self, nodes: Sequence[Any], *, wait: float = 60.0, device: str = "cpu") -> "Erased":
+        """Remove nodes, their labels, features, edges and what was said of them from every version and from the cache.
+
+        nodes: ids of nodes that some version has, or tells of. All or nothing; what says how much was removed also says
+        what the weights still remember.
+        """
+        from graphfcl.production.erasing import erase
+
+        return erase(self._versions, nodes, wait=wait, device=device)

@@ -58,7 +58,6 @@ class ModelInfo:
 
 def info_of(state: ModelState, configuration: Configuration, folder: Path | None, *, full: bool) -> ModelInfo:
     """See :meth:`GraphClassifier.info`. folder: where the model lies."""
-
     entries, ledger = state.history.entries(), state.parts.ledger
     with written_by_graphfcl():
         life = lineage(entries)
@@ -98,6 +97,8 @@ def _unknown_share(state: ModelState, life: Sequence[Entry], *, full: bool) -> f
 
     full: compute it if need be.
     """
+    from graphfcl.production.settling import unknown_share
+
     if not full and last_measured(life).get("unknown") is not None:
         return float(last_measured(life)["unknown"])
     if full:

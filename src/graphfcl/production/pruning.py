@@ -8,11 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from graphfcl.errors import InputError
-from graphfcl.files import flush_folder
-from graphfcl.production.format_1 import FILES
+from graphfcl.production.leftovers import remove_manifests, remove_objects
 from graphfcl.production.storage.damage import Damaged
 from graphfcl.production.storage.manifests import PRUNED
-from graphfcl.production.storage.objects import NAME
 from graphfcl.production.versions import Versions
 from graphfcl.production.wholeness import Wholeness
 
@@ -40,8 +38,8 @@ def prune(versions: Versions, keep: int, *, wait: float = 60.0) -> Pruned:
         needed = _needed(versions, kept)
         _write_down(versions, going)
         # A manifest above the pointer was never acknowledged.
-        _remove_manifests(versions, [*going, *(number for number in there if number > newest)])
-        return Pruned(tuple(going), tuple(kept), _remove_objects(versions, needed))
+        remove_manifests(versions.manifests, [*going, *(number for number in there if number > newest)])
+        return Pruned(tuple(going), tuple(kept), remove_objects(versions.path, versions.lock, needed))
 
 
 def _needed(versions: Versions, kept: list[int]) -> set[str]:
@@ -88,26 +86,3 @@ def _shortened(change: dict[str, Any]) -> dict[str, Any]:
     if not accuracy:
         return change
     return {**change, "accuracy": {key: value for key, value in accuracy.items() if key != "classes"}}
-
-
-def _remove_manifests(versions: Versions, going: list[int]) -> None:
-    for number in going:
-        versions.manifests.path(number).unlink(missing_ok=True)
-    # The names are gone for good before an object is that a manifest names.
-    flush_folder(versions.path / "versions")
-
-
-def _remove_objects(versions: Versions, needed: set[str]) -> int:
-    freed = 0
-    versions.lock.check()
-    for path in (versions.path / "objects").iterdir():
-        if path.name not in needed and _is_object(path.name):
-            freed += path.stat().st_size
-            path.unlink(missing_ok=True)
-    flush_folder(versions.path / "objects")
-    return freed
-
-
-def _is_object(name: str) -> bool:
-    stem, _, kind = name.partition(".")
-    return NAME.fullmatch(stem) is not None and (kind == "" or kind in FILES.values())

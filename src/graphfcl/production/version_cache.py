@@ -1,7 +1,7 @@
 """Embeddings and scores of the newest version, so that asking needs no forward pass. May be deleted at any time."""
 
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from graphfcl.errors import InputError
-from graphfcl.files import canonical_json, file_lock, make_folder, sha256_of
+from graphfcl.files import canonical_json, file_lock, flush_folder, make_folder, sha256_of
 from graphfcl.methods import find_method
 from graphfcl.production.calibration import Readings
 from graphfcl.production.storage.chunked_file import ChunkedFile, write_chunked
@@ -21,6 +21,8 @@ from graphfcl.production.storage.objects import ReadCounter
 COMPUTED_FROM = ("nodes", "edges", "features", "network", "knowledge")
 READINGS = ("strangeness", "temperatures")
 MANY_ROWS = 1000
+FORMAT_1_CACHE = "newest.safetensors"
+CLEAR_WAIT = 60.0  # seconds
 
 
 @dataclass(frozen=True)
@@ -117,12 +119,16 @@ class VersionCache:
         self.folder, self.path = folder, folder / "newest.cache"
         self._counter = counter
 
-    def write(self, contents: CacheContents) -> None:
-        """Keep what a version answers from; not an error if that fails: it can be computed again."""
+    def write(self, contents: CacheContents, wanted: Callable[[], bool]) -> None:
+        """Keep what a version answers from; not an error if that fails: it can be computed again.
+
+        wanted: whether the version is still the newest one, asked while nobody else may change the cache: what was
+        computed before nodes were erased must not be written after it.
+        """
         with suppress(OSError, InputError):
             make_folder(self.folder)
             with file_lock(self.folder / "lock", wait=0) as ours:
-                if not ours:
+                if not ours or not wanted():
                     return
                 for left in self.folder.glob(".*.tmp"):
                     left.unlink()
@@ -131,7 +137,21 @@ class VersionCache:
                 arrays |= {name: getattr(contents.readings, name) for name in READINGS}
                 values = {"key": contents.keys.scores, "readings": contents.keys.readings, "fence": fence}
                 write_chunked(self.path, values, arrays)
-                (self.folder / "newest.safetensors").unlink(missing_ok=True)  # what format 1 kept
+                (self.folder / FORMAT_1_CACHE).unlink(missing_ok=True)
+
+    def clear(self) -> None:
+        """Remove it for good, and what a killed writer left of it; the newest version in the folder is another now."""
+        if not self.folder.exists():
+            return
+        with file_lock(self.folder / "lock", wait=CLEAR_WAIT) as ours:
+            if not ours:
+                raise InputError(
+                    f"{self.folder} is being written by another process, for longer than {CLEAR_WAIT:g} s: try again "
+                    "later; what is left to do is done by the next command that writes."
+                )
+            for path in (self.path, self.folder / FORMAT_1_CACHE, *self.folder.glob(".*.tmp")):
+                path.unlink(missing_ok=True)
+            flush_folder(self.folder)
 
     def open(self, key: str, columns: int) -> OpenCache | None:
         """The cache of a version with this key and so many columns; None if it is another's or damaged."""
@@ -164,11 +184,11 @@ class CacheThread:
         self._thread: threading.Thread | None = None
         self._lock = threading.Lock()  # several threads may ask one model
 
-    def start(self, cache: VersionCache, contents: CacheContents) -> None:
-        """Begin; Python waits for it before it ends."""
+    def start(self, cache: VersionCache, contents: CacheContents, wanted: Callable[[], bool]) -> None:
+        """Begin; Python waits for it before it ends. wanted: as in ``VersionCache.write``."""
         with self._lock:
             self._join()
-            self._thread = threading.Thread(target=cache.write, args=(contents,), name="graphfcl-cache")
+            self._thread = threading.Thread(target=cache.write, args=(contents, wanted), name="graphfcl-cache")
             self._thread.start()
 
     def wait(self) -> None:

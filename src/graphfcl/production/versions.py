@@ -5,13 +5,15 @@
     current                    {"version": 7, "sha256": that of its manifest}
     versions/000007.json       the manifest of version 7: names of its trees, its changes, its checksum
     versions/pruned.json       the changes of versions that were pruned
+    versions/erasing.json      there while nodes are erased: what is left to do
     objects/<sha256>           trees and blocks of arrays; a version shares those that did not change
     cache/                     embeddings and scores of the newest version: may be deleted at any time
     fitting/                   what a fit has, until it is a model
     lock                       held by the one process that writes
 
 A version's objects are written aside, flushed and renamed; then its manifest; then the pointer. Whoever reads follows
-the pointer and finds whole versions only. Nothing that the pointer ever showed is changed; only ``prune`` removes it.
+the pointer and finds whole versions only. Nothing that the pointer ever showed is changed, but for two verbs: ``prune``
+removes versions, and ``erase`` writes all of them anew without some nodes.
 """
 
 import shutil
@@ -21,6 +23,7 @@ from pathlib import Path
 
 from graphfcl.errors import InputError
 from graphfcl.production.codec import encode
+from graphfcl.production.erasure_plan import ErasurePlan, Erasures
 from graphfcl.production.history import Entry, History, now
 from graphfcl.production.model_parts import ModelParts
 from graphfcl.production.storage.block_arrays import BlockArrays
@@ -51,6 +54,7 @@ class Versions:
         self.arrays = BlockArrays(self.objects)
         self.cache = VersionCache(self.path / "cache", self.counter)
         self.lock = WriterLock(self.path)
+        self.erasures = Erasures(self.path, self.manifests, self.objects, self.cache, self.lock)
 
     def is_at(self, path: str | Path) -> bool:
         """Whether this is the folder of a path."""
@@ -66,6 +70,13 @@ class Versions:
         """The number of the newest version."""
         return self._newest()[0]
 
+    def shows(self, version: int) -> bool:
+        """Whether the pointer shows a version."""
+        try:
+            return self.manifests.pointer()[0] == version
+        except Damaged:
+            return False
+
     def _newest(self) -> tuple[int, Manifest | None]:
         """The newest version, and its manifest if that is whole."""
         self.refuse_lost_pointer()
@@ -80,6 +91,8 @@ class Versions:
         except (Damaged, Newer):
             return version, None  # said when it is read
         if manifest["sha256"] != claimed:
+            if self.manifests.pointer()[0] != version:  # it moved on, and nodes were erased from the version before
+                return self._newest()
             raise self._lost("is damaged, it does not fit the version it names")
         return version, manifest
 
@@ -103,7 +116,7 @@ class Versions:
             self.arrays,
             self.cache,
             self.counter,
-            refuse=lambda why: self.damaged(number, why),
+            refuse=lambda why: self._unreadable(manifest, why),
             was_united=lambda: self._was_united(number),
             device=device,
         )
@@ -179,6 +192,16 @@ class Versions:
         )
         return InputError(f"{self.path}: version {version} is damaged, {why}: {hint}.")
 
+    def _unreadable(self, manifest: Manifest, why: str) -> InputError:
+        """The error of a version that was loaded, if what it consists of cannot be read."""
+        number = manifest["version"]
+        with suppress(Damaged, Newer):
+            if self.manifests.path(number).exists() and self.manifests.read(number)["sha256"] != manifest["sha256"]:
+                return InputError(
+                    f"{self.path}: nodes were erased from version {number} while it was read: load it again."
+                )
+        return self.damaged(number, why)
+
     def _refuse_missing(self, version: int) -> None:
         listed = f"`graphfcl history --model {self.path}` lists them"
         with suppress(Damaged):
@@ -203,8 +226,11 @@ class Versions:
     # Writing
 
     @contextmanager
-    def writing(self, wait: float = 60.0) -> Iterator[None]:
-        """Only one process writes at a time; another waits so many seconds, then it is refused."""
+    def writing(self, wait: float = 60.0) -> Iterator[ErasurePlan | None]:
+        """Only one process writes at a time; another waits so many seconds, then it is refused.
+
+        Gives the erasure that another process left unfinished, if there was one: it is finished first.
+        """
         with ExitStack() as stack:
             try:
                 ours = stack.enter_context(self.lock.hold(wait))
@@ -218,7 +244,7 @@ class Versions:
                     "wait longer with --wait; nothing was changed."
                 )
             self._sweep()
-            yield
+            yield self.erasures.carry_out()
 
     def _sweep(self) -> None:
         """Remove what a killed writer left half done; nobody else writes here now. The cache has a lock of its own."""
@@ -279,7 +305,7 @@ class Versions:
         with self.writing(wait):
             old = self.load(version)
             old.verify()
-            number, before = self._after_newest()
+            number, before = self.after_newest()
             change: Entry = {"what": "rollback", "to": version, "when": now()}
             accuracy = self.stored_history(old.manifest).last_accuracy()
             if accuracy:
@@ -288,7 +314,7 @@ class Versions:
                 {
                     "version": number,
                     "parent": number - 1,
-                    "trees": self._trees_of(old),
+                    "trees": self.trees_of(old),
                     "values": {"method": old.parts.configuration.method},
                     "past": {"changes": before, "accuracy": accuracy},
                     "changes": [change],
@@ -296,7 +322,7 @@ class Versions:
             )
             return number
 
-    def _after_newest(self) -> tuple[int, int]:
+    def after_newest(self) -> tuple[int, int]:
         """The number of the next version, and how many changes there are before it, whatever is damaged."""
         try:
             number, manifest = self._newest()
@@ -306,7 +332,7 @@ class Versions:
             return number + 1, len(self.history(number))
         return number + 1, len(self.stored_history(manifest))
 
-    def _trees_of(self, old: StoredVersion) -> Manifest:
+    def trees_of(self, old: StoredVersion) -> Manifest:
         """The trees of a version; those of a version of format 1 are written."""
         if old.manifest["format"] != 1:
             return old.manifest["trees"]

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from graphfcl.errors import InputError
-from graphfcl.files import canonical_json, sha256_of, write_bytes
+from graphfcl.files import canonical_json, flush_folder, sha256_of, write_bytes
 from graphfcl.production.storage.damage import Damaged, need
 from graphfcl.production.storage.objects import NAME, ReadCounter, read_file
 from graphfcl.production.storage.strict_json import read_json, whole_number
@@ -16,6 +16,7 @@ FORMAT = 2
 LARGEST = 1 << 26  # bytes of a manifest
 PAGE = re.compile(r"[0-9]{6,15}\.json")
 PRUNED = "pruned.json"
+ERASING = "erasing.json"
 
 Manifest = dict[str, Any]
 
@@ -56,9 +57,7 @@ class Manifests:
 
     def write(self, manifest: Manifest) -> Manifest:
         """Write a manifest; as it will be read."""
-        # Through JSON once, so that the checksum is that of what will be read.
-        plain = json.loads(canonical_json(manifest))
-        sealed = {**plain, "sha256": sha256_of(canonical_json(plain))}
+        sealed = _sealed(manifest)
         _write(self.path(sealed["version"]), canonical_json(sealed))
         return sealed
 
@@ -81,9 +80,7 @@ class Manifests:
         path = self.folder / "versions" / PRUNED
         if not path.exists():
             return 0, []
-        found = self._read(path)
-        claimed = found.pop("sha256", None)
-        need(claimed == sha256_of(canonical_json(found)), f"{PRUNED} has another checksum than it says")
+        found = self._unsealed(path)
         entries: Any = found.get("entries")
         _check_entries(entries)
         for entry in entries:
@@ -92,9 +89,51 @@ class Manifests:
 
     def write_pruned(self, upto: int, entries: list[dict[str, Any]]) -> None:
         """Note what is about to go."""
-        found = json.loads(canonical_json({"format": FORMAT, "upto": upto, "entries": entries}))
-        content = canonical_json({**found, "sha256": sha256_of(canonical_json(found))})
-        _write(self.folder / "versions" / PRUNED, content)
+        sealed = _sealed({"format": FORMAT, "upto": upto, "entries": entries})
+        _write(self.folder / "versions" / PRUNED, canonical_json(sealed))
+
+    # Nodes that are being erased
+
+    def erasing(self) -> dict[str, Any] | None:
+        """The plan of an erasure that is not finished: ``manifests``, ``pruned`` and ``report``."""
+        path = self.folder / "versions" / ERASING
+        if not path.exists():
+            return None
+        found = self._unsealed(path)
+        planned: Any = found.get("manifests")
+        need(isinstance(planned, list) and len(planned) > 0, "lacks its manifests")
+        for manifest in planned:
+            need(isinstance(manifest, dict) and manifest.get("format") in range(1, FORMAT + 1), "has another format")
+            whole_number(manifest.get("version"), "the version of a manifest", 1, 10**15 - 1)
+            _check(manifest)
+        pruned = found.get("pruned")
+        if pruned is not None:
+            need(isinstance(pruned, list) and len(pruned) == 2, "lacks what was pruned")
+            whole_number(pruned[0], "the last version that was pruned")
+            _check_entries(pruned[1])
+        need(isinstance(found.get("report"), dict), "lacks its report")
+        return found
+
+    def write_erasing(self, plan: dict[str, Any]) -> None:
+        """Note what will be done, whoever is killed."""
+        content = canonical_json(_sealed({"format": FORMAT, **plan}))
+        if len(content) > LARGEST:
+            raise InputError(
+                f"{self.folder} has too many versions to erase from all of them at once: prune it first; nothing was "
+                "erased."
+            )
+        write_bytes(self.folder / "versions" / ERASING, content)
+
+    def remove_erasing(self) -> None:
+        """It is done."""
+        (self.folder / "versions" / ERASING).unlink(missing_ok=True)
+        flush_folder(self.folder / "versions")
+
+    def _unsealed(self, path: Path) -> dict[str, Any]:
+        found = self._read(path)
+        claimed = found.pop("sha256", None)
+        need(claimed == sha256_of(canonical_json(found)), "has another checksum than it says")
+        return found
 
     def _read(self, path: Path) -> dict[str, Any]:
         found = read_json(read_file(path, LARGEST, self._counter))
@@ -113,6 +152,13 @@ def _write(path: Path, content: bytes) -> None:
             f"{path} would be longer than {LARGEST:,} bytes: make the change in several steps; nothing was changed."
         )
     write_bytes(path, content)
+
+
+def _sealed(values: dict[str, Any]) -> dict[str, Any]:
+    """With its checksum."""
+    # Through JSON once, so that the checksum is that of what will be read.
+    plain = json.loads(canonical_json(values))
+    return {**plain, "sha256": sha256_of(canonical_json(plain))}
 
 
 def _check(manifest: Manifest) -> None:
