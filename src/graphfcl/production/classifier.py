@@ -14,10 +14,9 @@ from graphfcl.errors import InputError
 from graphfcl.graph.ids import listed, normal
 from graphfcl.methods import SILENT, Learner, Progress, find_method
 from graphfcl.printing import quoted
-from graphfcl.production.answers import Answers, Predictions, class_probabilities, class_sets, predictions
+from graphfcl.production.answering import AnsweringModel
+from graphfcl.production.answers import Answers
 from graphfcl.production.calibration import Readings
-from graphfcl.production.label_table import Columns, label_table
-from graphfcl.production.live_model import LiveModel
 from graphfcl.production.model_parts import Configuration, ModelParts
 from graphfcl.production.model_state import ModelState
 from graphfcl.production.packing import name_of_method
@@ -30,11 +29,10 @@ if TYPE_CHECKING:  # whoever only asks need not wait for what a change needs
     from graphfcl.graph import Graph
     from graphfcl.production.fit_checkpoints import FitCheckpoints
     from graphfcl.production.graph_changes import EdgeEnds, NewEdges, NewNodes
-    from graphfcl.production.model_info import ModelInfo
     from graphfcl.production.refitting import Refit
 
 
-class GraphClassifier(LiveModel):
+class GraphClassifier(AnsweringModel):
     """A classifier on a growing graph, in scikit-learn's manner.
 
     The constructor's arguments are the whole configuration; learned state ends in ``_``.
@@ -74,16 +72,6 @@ class GraphClassifier(LiveModel):
         if self._state is None:
             return f"GraphClassifier({self.method!r}, not fitted)"
         return f"GraphClassifier({self.method!r}, {len(self.classes_)} classes, {len(self.node_ids_):,} nodes)"
-
-    @property
-    def classes_(self) -> tuple[str, ...]:
-        """Names of all classes it can answer, in the order in which they were learned."""
-        return self._current().parts.for_answers().ledger.classes
-
-    @property
-    def node_ids_(self) -> np.ndarray:
-        """The user's ids of all nodes."""
-        return self._current().ids()
 
     # Training
 
@@ -274,74 +262,6 @@ class GraphClassifier(LiveModel):
 
         with self._change() as draft:
             return self._move(draft, shrunk(draft.graph, nodes, edges))
-
-    # Asking
-
-    def predict(self, nodes: Sequence[Any] | None = None) -> np.ndarray:
-        """(n,) the likeliest class of each node, or of all nodes in the order of ``node_ids_``."""
-        state = self._current()
-        ledger = state.parts.for_answers().ledger
-        probabilities = class_probabilities(ledger, state.asked_about(nodes)[1])
-        return np.array(ledger.classes, dtype=object)[probabilities.argmax(axis=1)]
-
-    def predict_proba(self, nodes: Sequence[Any] | None = None) -> np.ndarray:
-        """(n, classes) probabilities in the order of ``classes_``; each row sums to 1."""
-        state = self._current()
-        return class_probabilities(state.parts.for_answers().ledger, state.asked_about(nodes)[1])
-
-    def prediction_sets(self, nodes: Sequence[Any] | None = None, *, coverage: float = 0.9) -> list[tuple[str, ...]]:
-        """For each node the classes that hold the true one with this probability, likeliest first.
-
-        It holds over known nodes as they come (split conformal prediction on validation nodes); for classes that were
-        learned after the fit it is an estimate, from the rehearsal.
-        """
-        state = self._current()
-        ledger = state.parts.for_answers().ledger
-        probabilities = class_probabilities(ledger, state.asked_about(nodes)[1])
-        return class_sets(state.parts.calibration, ledger, probabilities, coverage)
-
-    def unknown_scores(self, nodes: Sequence[Any] | None = None) -> np.ndarray:
-        """(n,) the share of known nodes that look less strange; above ``calibration_.threshold`` a node is unknown."""
-        state = self._current()
-        return state.parts.calibration.unknown_scores(state.asked_about(nodes)[1].strangeness)
-
-    def predictions(self, nodes: Sequence[Any] | None = None, *, coverage: float | None = None) -> Predictions:
-        """Columns ``node, class, probability, unknown_score, unknown`` of some nodes, or of all.
-
-        coverage: also ``set``, that of :meth:`prediction_sets`.
-        """
-        state = self._current()
-        ids, answers = state.asked_about(nodes)
-        return predictions(state.parts.calibration, state.parts.for_answers().ledger, ids, answers, coverage)
-
-    def labels(self, nodes: Sequence[Any] | None = None) -> Columns:
-        """Columns ``node, class, part, by, when`` and those kept with labels, of some nodes, or of all with a label."""
-        state = self._current()
-        return label_table(state.parts.ledger, state.names(), nodes)
-
-    def explain(self, node: Any, *, top: int = 5) -> dict[str, Any]:
-        """Why a node got its class: classes in competition, blocks, features and neighbours that decided.
-
-        Only some methods can say. Values are parts of the difference between the logits of the
-        first and the second class.
-        """
-        from graphfcl.production.explanation import explain_node
-
-        state = self._current()
-        number, answer = int(state.parts.graph.numbers_of([node])[0]), state.asked_about([node])[1]
-        with state.asked.alone():
-            return explain_node(state.parts, number, answer, top)
-
-    def info(self, *, full: bool = False) -> "ModelInfo":
-        """What the model is, and whether a refit is due (``ageing.py``); next to nothing of a folder is read for it.
-
-        full: count the nodes called unknown even if that takes a forward pass; it is only needed for a version of which
-        neither history nor cache has their share.
-        """
-        from graphfcl.production.model_info import info_of
-
-        folder = None if self._versions is None else self._versions.path
-        return info_of(self._current(), self.configuration, folder, full=full)
 
     # Keeping
 
