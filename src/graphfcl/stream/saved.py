@@ -166,6 +166,7 @@ def _saved_view(content: dict[str, Any], fitted: FeatureView | None) -> FeatureV
         saved: FeatureView = TextWeights(
             columns=np.array(text["columns"], dtype=np.int64),
             inverse_document_frequency=np.array(text["inverse_document_frequency"], dtype=np.float64),
+            min_nodes=fitted.min_nodes,
         )
     elif isinstance(fitted, Standardisation) and dense is not None:
         saved = Standardisation(*(np.array(dense[part], dtype=np.float64) for part in ("mean", "deviation")))
@@ -174,7 +175,7 @@ def _saved_view(content: dict[str, Any], fitted: FeatureView | None) -> FeatureV
     else:
         raise _Unfit("its features are not those of its graph and rules")
     for name, expected in vars(fitted).items():
-        if not _close(getattr(saved, name), expected):
+        if isinstance(expected, np.ndarray) and not _close(getattr(saved, name), expected):
             raise _Unfit(f"its {name.replace('_', ' ')} is not that of its nodes")
     return saved
 
