@@ -103,7 +103,7 @@ def _once(arrays: BlockArrays, owner: Any, others: tuple[Any, ...], encode_tree:
             pass  # somebody removed a file: write it again
     tree = encode_tree()
     name = write_tree(arrays.objects, tree)
-    arrays.remember(owner, (others, name, {name[0], *tree.objects()}))
+    _remember(arrays, owner, others, name, tree)
     return name
 
 
