@@ -15,11 +15,14 @@ def list_methods(
 ) -> None:
     """All methods, plug-ins included, or the settings of one with their defaults."""
     from graphfcl.cli.show import print_table
-    from graphfcl.methods import METHODS, method_from, plug_in_rows
+    from graphfcl.methods import GROUPS, method_from, plug_in_rows
 
     if name is None:
-        rows = [(method.name, method.title, method.reference) for method in METHODS]
-        print_table(("method", "what", "reference"), rows + plug_in_rows())
+        rows = {group: [_row(each) for each in names] for group, names in GROUPS.items()}
+        for group, found in {**rows, "plug-ins": plug_in_rows()}.items():
+            if found:
+                print(f"\n{group}:")
+                print_table(("method", "what", "reference"), found)
         return
     method = method_from(name, name)
     settings = method.settings_rows()
@@ -27,6 +30,13 @@ def list_methods(
         print_table(("setting (--set key=value)", "default", "kind", "what it is"), settings)
     else:
         print(f"{method.name} has no settings.")
+
+
+def _row(name: str) -> tuple[str, str, str]:
+    from graphfcl.methods import find_method
+
+    method = find_method(name)
+    return method.name, method.title, method.reference
 
 
 def check(

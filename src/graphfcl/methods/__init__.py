@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         Tensors,
     )
     from graphfcl.methods.registry import (
+        GROUPS,
         LEARNERS,
         METHODS,
         Method,
@@ -51,6 +52,7 @@ _PLACES = {
     "LearnerState": "learner",
     "Progress": "learner",
     "Tensors": "learner",
+    "GROUPS": "registry",
     "LEARNERS": "registry",
     "METHODS": "registry",
     "Method": "registry",
@@ -67,6 +69,7 @@ _PLACES = {
 }
 
 __all__ = [
+    "GROUPS",
     "LEARNERS",
     "METHODS",
     "NO_STORE",

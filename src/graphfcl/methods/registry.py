@@ -1,6 +1,6 @@
 """Names to methods: those of this package, those registered in this process, and installed plug-ins.
 
-A method of this package is added by one file with its learner and one line in ``LEARNERS``; it is imported when its
+A method of this package is added by one file with its learner and one line in ``GROUPS``; it is imported when its
 learner is first asked for, so that a command that needs no learner does not wait for torch. A method from outside is
 known once it was handed to :func:`register_method`, named as ``module:Class`` on the command line
 (:func:`import_method`), or installed with an entry point of the group ``graphfcl.methods``. A name that stands in a
@@ -28,7 +28,7 @@ from graphfcl.source_code import reference_of, source_hash
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-GROUP = "graphfcl.methods"
+ENTRY_POINTS = "graphfcl.methods"
 PACKAGE = "graphfcl.methods"
 NAME = re.compile(r"[A-Za-z0-9][\w.+-]*")
 
@@ -37,7 +37,7 @@ NAME = re.compile(r"[A-Za-z0-9][\w.+-]*")
 class Method:
     """A learner class, and how it is made.
 
-    kept: the class, or of a method of this package its place in ``LEARNERS``.
+    kept: the class, or of a method of this package its place in ``GROUPS``.
     source: of a method from outside, ``module:Class`` and the hash of its code; results are kept apart by it.
     """
 
@@ -78,20 +78,28 @@ class Method:
         return settings_rows(self.learner.settings_type())
 
 
-LEARNERS: Mapping[str, str] = {  # by the name of the method: the module of this package and the class that it defines
-    "anchor": "anchor.learner:Anchor",
-    "sgc-ridge": "sgc_ridge:SgcRidge",
-    "hag-meta": "hag_meta.learner:HagMeta",
-    "proto-gcn": "proto:ProtoGcn",
-    "proto-gat": "proto:ProtoGat",
-    "meta-gnn": "meta_gnn:MetaGnn",
-    "gpn": "gpn:Gpn",
-    "er-gnn": "er_gnn:ErGnn",
-    "icarl": "icarl:ICarl",
-    "cec": "cec:Cec",
-    "finetune": "finetune:Finetune",
-    "joint": "joint.learner:Joint",
+# By group and by the name of the method: the module of this package and the class that it defines.
+GROUPS: Mapping[str, Mapping[str, str]] = {
+    "closed forms": {
+        "anchor": "anchor.learner:Anchor",
+        "sgc-ridge": "sgc_ridge:SgcRidge",
+    },
+    "the table of HAG-Meta": {
+        "hag-meta": "hag_meta.learner:HagMeta",
+        "proto-gcn": "proto:ProtoGcn",
+        "proto-gat": "proto:ProtoGat",
+        "meta-gnn": "meta_gnn:MetaGnn",
+        "gpn": "gpn:Gpn",
+        "er-gnn": "er_gnn:ErGnn",
+        "icarl": "icarl:ICarl",
+        "cec": "cec:Cec",
+    },
+    "references": {
+        "finetune": "finetune:Finetune",
+        "joint": "joint.learner:Joint",
+    },
 }
+LEARNERS: Mapping[str, str] = {name: place for group in GROUPS.values() for name, place in group.items()}
 METHODS: tuple[Method, ...] = tuple(Method(name, place) for name, place in LEARNERS.items())
 ALIASES = {"ours": "anchor"}
 
@@ -249,7 +257,7 @@ def _is_learner(found: Any) -> bool:
 
 def _plug_ins() -> list[EntryPoint]:
     """Installed plug-ins; a name of this package's own is not theirs to take."""
-    return sorted(entry_points(group=GROUP), key=lambda point: (point.name, point.value))
+    return sorted(entry_points(group=ENTRY_POINTS), key=lambda point: (point.name, point.value))
 
 
 def _loaded(point: EntryPoint) -> Method:
