@@ -5,6 +5,9 @@ the train and validation nodes of session 0, every other label is hidden, and th
 session. Asked are the test nodes, after session 0, half of the sessions, the last but one and the last. Nodes of
 classes that are not learned yet are unknown.
 
+Calibration is measured twice: over the nodes that are of a class of session 0 (or of a later one), which nobody knows
+beforehand, and over the nodes of known classes that are answered so, which is what a user sees.
+
 ``ANSWERS_DATASETS`` and ``ANSWERS_SEEDS`` (comma-separated), ``ANSWERS_JOBS`` and ``ANSWERS_DEVICE`` change the run;
 ``ANSWERS_OUT`` keeps the table as CSV.
 """
@@ -77,8 +80,13 @@ def quality(model: GraphClassifier, stream: Stream, session: int) -> Row:
     found = model.predictions(stream.graph.node_ids[stream.node_of_number[queries.nodes]].tolist(), coverage=COVERAGE)
     right = found["class"] == truth
     base, novel, unknown = arrived == 0, (arrived > 0) & (arrived <= session), arrived > session
+    says_base = np.isin(found["class"], names[stream.session_of_class == 0])
     row: Row = {"session": session}
-    for title, here in (("base", base), ("novel", novel)):
+    for title, here, says in (("base", base, says_base), ("novel", novel, ~says_base)):
+        says = says & ~unknown
+        if says.any():
+            row[f"{title} answers right"] = right[says].mean()
+            row[f"{title} answers calibration error"] = calibration_error(found["probability"][says], right[says])
         if here.any():
             row[f"{title} accuracy"] = right[here].mean()
             row[f"{title} probability"] = found["probability"][here].mean()
@@ -140,6 +148,8 @@ def show(rows: list[Row]) -> None:
         kept, error = mean(f"{title} called known"), mean(f"{title} calibration error")
         report(f"{title} nodes called known", 100 * kept, "%", f">= {100 * bar:.0f}", kept >= bar)
         report(f"calibration error of {title} classes", 100 * error, "points", "<= 6", error <= 0.06)
+        answered = mean(f"{title} answers calibration error")
+        report(f"calibration error where the answer is a {title} class", 100 * answered, "points", "-", True)
         report(f"sets of 90 % hold the class of {title} nodes", 100 * mean(f"{title} coverage"), "%", "90", True)
         report(f"classes in such a set, {title}", mean(f"{title} set size"), "", "-", True)
 
