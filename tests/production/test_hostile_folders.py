@@ -1,6 +1,7 @@
 """Folders from a stranger, with right checksums: one sentence each, exit code 2, bounded memory and time."""
 
 import io
+import math
 import time
 import tracemalloc
 import zipfile
@@ -252,6 +253,17 @@ def test_format_1_is_held_to_the_same(crafted_1: CraftedFolder) -> None:
     refused(crafted_1, "damaged")
     crafted_1.change_manifest(lambda manifest: set_in(manifest, "values.calibration.temperature", 0))
     refused(crafted_1, "temperature")
+
+
+def test_format_1_without_a_limit_to_losses(crafted_1: CraftedFolder) -> None:
+    crafted_1.change_manifest(lambda manifest: set_in(manifest, "values.max_loss", math.inf))
+    model = GraphClassifier.load(crafted_1.path)
+    assert model.max_loss == 1
+    assert model.predict().size
+    model.save(crafted_1.path)
+    assert GraphClassifier.load(crafted_1.path).max_loss == 1
+    crafted_1.change_manifest(lambda manifest: set_in(manifest, "values.way", math.inf))
+    refused(crafted_1, "Infinity")
 
 
 def test_names_that_stand_twice_in_format_1(crafted_1: CraftedFolder) -> None:

@@ -140,7 +140,7 @@ def decode_configuration(values: dict[str, Any]) -> Configuration:
     _warn_of_other_code(method, str(values.get("source", "")))
     max_loss: Any = values.get("max_loss")
     standardise = values.get("standardise", False)  # a model may be older than the setting
-    need(isinstance(max_loss, int | float) and math.isfinite(max_loss), "its max_loss is no number")
+    need(isinstance(max_loss, int | float) and max_loss > -math.inf, "its max_loss is no number")
     need(isinstance(standardise, bool), "its standardise is neither true nor false")
     need(isinstance(values.get("settings"), dict), "it has no settings")
     try:
@@ -155,7 +155,7 @@ def decode_configuration(values: dict[str, Any]) -> Configuration:
         way=whole_number(values.get("way"), "way", 1, 2**31),
         shot=whole_number(values.get("shot"), "shot", 1, 2**31),
         seed=whole_number(values.get("seed"), "seed", 0, 2**63),
-        max_loss=max_loss,
+        max_loss=min(max_loss, 1.0),  # nothing can lose more; a folder of format 1 may say Infinity
         standardise=standardise,
     )
 

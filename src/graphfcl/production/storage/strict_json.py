@@ -7,18 +7,21 @@ from typing import Any
 from graphfcl.production.storage.damage import Damaged
 
 DEEPEST = 40  # levels of lists and dictionaries in one another
+INFINITE = "max_loss"  # the one value that may be Infinity, as folders of format 1 have it
 
 
 def read_json(content: bytes) -> Any:
     """Its values; :class:`Damaged` if it is no JSON, holds a number that is not finite, or is nested too deeply."""
     try:
-        values = json.loads(content, parse_constant=_refused, parse_float=_finite)
+        values = json.loads(content, parse_constant=_constant, parse_float=_finite)
     except RecursionError as error:
         raise Damaged("it is nested too deeply") from error
     except ValueError as error:  # that of the encoding among them
         raise error if isinstance(error, Damaged) else Damaged("it is no JSON") from error
     level = [values]
     for _ in range(DEEPEST):
+        if any(isinstance(each, float) and math.isinf(each) for each in level):
+            _refused("Infinity")
         level = [inner for each in level for inner in _inner(each)]
         if not level:
             return values
@@ -34,8 +37,12 @@ def whole_number(value: Any, what: str, least: int = 0, most: int = 2**62) -> in
 
 def _inner(value: Any) -> Any:
     if isinstance(value, dict):
-        return value.values()
+        return [inner for name, inner in value.items() if name != INFINITE or isinstance(inner, dict | list)]
     return value if isinstance(value, list) else ()
+
+
+def _constant(text: str) -> float:
+    return math.inf if text == "Infinity" else _refused(text)
 
 
 def _refused(text: str) -> float:
