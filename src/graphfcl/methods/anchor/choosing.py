@@ -5,6 +5,8 @@ the encoder has seen all of them. The leading half of the columns tells the cand
 fewer a node's own features say less, and candidates that look far gain.
 """
 
+from dataclasses import dataclass
+
 import numpy as np
 import torch
 
@@ -30,40 +32,59 @@ def choose_neighbourhood(
     own, scores, tried = inputs.raw() @ basis, np.zeros(len(candidates)), 0
     for hops in sorted({candidate.hops for candidate in candidates}):
         around = propagated(inputs, own, hops)
-        for place, candidate in enumerate(candidates):
-            if candidate.hops == hops:
-                scores[place], tried = _try(candidate, inputs, (own, around), validation, settings), tried + 1
-                progress.step("choosing hops", tried, len(candidates), score=float(scores.max()))
+        for hop_weight in sorted({candidate.hop_weight for candidate in candidates if candidate.hops == hops}):
+            trial = _Trial.of(inputs, (own, around), hop_weight, validation, settings)
+            for place, candidate in enumerate(candidates):
+                if (candidate.hops, candidate.hop_weight) == (hops, hop_weight):
+                    scores[place], tried = trial.score(candidate), tried + 1
+                    progress.step("choosing hops", tried, len(candidates), score=float(scores.max()))
     best = int(np.argmax(scores))
     return candidates[best if scores[best] > scores[0] + settings.margin else 0]
 
 
-def _try(
-    how: Neighbourhood,
-    inputs: GraphInputs,
-    blocks: tuple[torch.Tensor, torch.Tensor],
-    validation: ValidationSessions,
-    settings: AnchorSettings,
-) -> float:
-    """The mean score of some draws of validation sessions."""
+@dataclass(frozen=True, eq=False)
+class _Trial:
+    """What candidates with the same features around share. embeddings: (n, D) x. known: the sums of known classes."""
 
-    def on_device(labelled: Labelled) -> tuple[torch.Tensor, torch.Tensor]:
-        rows = torch.from_numpy(inputs.visible.rows(labelled[0])).to(inputs.device)
-        return rows, tensor_of(labelled[1], inputs.device)
+    inputs: GraphInputs
+    validation: ValidationSessions
+    settings: AnchorSettings
+    embeddings: torch.Tensor
+    known: Anchors
 
-    frame = {f"centre.{place}": block.mean(dim=0) for place, block in enumerate(blocks)}
-    table = torch.cat([block.to(block_type(inputs)) for block in blocks], dim=1)
-    weights = (settings.raw_weight, how.hop_weight)
-    rows, columns = on_device(validation.train)
-    vectors = joined_rows(table, rows, frame, weights)
-    frame["middle"], frame["whitening"] = whitening(vectors, columns, validation.known_count, settings.shrinkage)
-    embeddings = points_of_table(table, frame, weights)
-    before = Anchors.empty().plus(embeddings[rows], columns, validation.known_count)
-    asked, around, found = inputs.visible.rows(validation.asked[0]), Surroundings(inputs, how), []
-    for draw in range(min(STEP_DRAWS, len(validation.supports))):
-        alone = validation.only(draw)
-        *_, last = alone.sessions()
-        rows, columns = on_device((last.supports, last.support_classes))
-        posterior, _ = before.plus(embeddings[rows], columns, last.class_count).transduced(embeddings, around, settings)
-        found.append(alone.score_of(posterior.argmax(dim=1).cpu().numpy()[asked]))
-    return float(np.mean(found))
+    @classmethod
+    def of(
+        cls,
+        inputs: GraphInputs,
+        blocks: tuple[torch.Tensor, torch.Tensor],
+        hop_weight: float,
+        validation: ValidationSessions,
+        settings: AnchorSettings,
+    ) -> "_Trial":
+        frame = {f"centre.{place}": block.mean(dim=0) for place, block in enumerate(blocks)}
+        table = torch.cat([block.to(block_type(inputs)) for block in blocks], dim=1)
+        weights = (settings.raw_weight, hop_weight)
+        rows, columns = _on_device(inputs, validation.train)
+        vectors = joined_rows(table, rows, frame, weights)
+        frame["middle"], frame["whitening"] = whitening(vectors, columns, validation.known_count, settings.shrinkage)
+        embeddings = points_of_table(table, frame, weights)
+        known = Anchors.empty().plus(embeddings[rows], columns, validation.known_count)
+        return cls(inputs, validation, settings, embeddings, known)
+
+    def score(self, how: Neighbourhood) -> float:
+        """The mean score of some draws of validation sessions."""
+        asked, around, found = self.inputs.visible.rows(self.validation.asked[0]), Surroundings(self.inputs, how), []
+        for draw in range(min(STEP_DRAWS, len(self.validation.supports))):
+            alone = self.validation.only(draw)
+            *_, last = alone.sessions()
+            rows, columns = _on_device(self.inputs, (last.supports, last.support_classes))
+            anchors = self.known.plus(self.embeddings[rows], columns, last.class_count)
+            posterior, _ = anchors.transduced(self.embeddings, around, self.settings)
+            found.append(alone.score_of(posterior.argmax(dim=1).cpu().numpy()[asked]))
+        return float(np.mean(found))
+
+
+def _on_device(inputs: GraphInputs, labelled: Labelled) -> tuple[torch.Tensor, torch.Tensor]:
+    """Rows and columns of labelled nodes."""
+    rows = torch.from_numpy(inputs.visible.rows(labelled[0])).to(inputs.device)
+    return rows, tensor_of(labelled[1], inputs.device)

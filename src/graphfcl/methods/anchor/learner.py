@@ -94,6 +94,7 @@ class Anchor(EncoderLearner):
     )
     reference: ClassVar[str] = "this project, docs/anchor.md"
     settings_type: ClassVar[type[Any]] = AnchorSettings
+    production_settings: ClassVar[dict[str, Any]] = {"hidden": 128, "pretraining.epochs": 10}
     earlier_settings: ClassVar[dict[str, Any]] = {"unit_rows": True, "head_share": 0.0}
     lasting_tensors: ClassVar[tuple[str, ...]] = ("network.", "frame.")
     settings: AnchorSettings
@@ -292,13 +293,14 @@ class Anchor(EncoderLearner):
         return True
 
     def rehearsal(self) -> Learner | None:
-        """One whose encoder is trained for a few epochs alone; basis and neighbourhood are those of this one.
+        """One without a head, whose encoder is trained for a few epochs alone; basis and neighbourhood are those of
+        this one.
 
         Neither has seen a label of the classes that are held out, but for the choice between five neighbourhoods.
         """
         training = self.settings.pretraining
         training = replace(training, epochs=min(training.epochs, REHEARSAL_EPOCHS))
-        fixed = replace(self.settings, pretraining=training, **self.known.neighbourhood._asdict())
+        fixed = replace(self.settings, pretraining=training, head_share=0.0, **self.known.neighbourhood._asdict())
         found = type(self)(fixed, seed=self.seed, device=self.device)
         found.known.frame |= {name: self.known.frame[name] for name in ("basis", "basis.scales")}
         return found
