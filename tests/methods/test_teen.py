@@ -6,7 +6,7 @@ import torch
 
 from graphfcl.errors import InputError
 from graphfcl.methods import find_method
-from graphfcl.methods.shared.similar_classes import calibrated, similarity_weights
+from graphfcl.methods.shared.similar_classes import calibrated_prototypes, similarity_weights
 from graphfcl.methods.teen import TeenSettings
 from tests.methods.closed_forms import fitted, labelled_vectors, stream_of, unit, vectors_of, walked
 
@@ -35,10 +35,10 @@ def test_scores_are_the_cosines_of_a_loop() -> None:
 def test_only_classes_of_session_0_lend_and_none_of_them_borrows() -> None:
     random = torch.Generator().manual_seed(0)
     means, counts = torch.randn(5, 4, generator=random), torch.ones(5)
-    before = calibrated(means, similarity_weights(means, 3, 16.0, counts), 0.5)
+    before = calibrated_prototypes(means, similarity_weights(means, 3, 16.0, counts), 0.5)
     torch.testing.assert_close(before[:3], torch.nn.functional.normalize(means[:3]))
     moved = torch.cat([means[:4], -means[4:]])
-    after = calibrated(moved, similarity_weights(moved, 3, 16.0, counts), 0.5)
+    after = calibrated_prototypes(moved, similarity_weights(moved, 3, 16.0, counts), 0.5)
     torch.testing.assert_close(after[:4], before[:4])  # another later class changes nothing
     torch.testing.assert_close(before.norm(dim=1), torch.ones(5))
 

@@ -39,7 +39,7 @@ from graphfcl.methods.bases.closed_form_learner import Choice, ClosedFormLearner
 from graphfcl.methods.learner import Tensors
 from graphfcl.methods.settings import require_range
 from graphfcl.methods.shared.class_moments import ClassMoments
-from graphfcl.methods.shared.similar_classes import calibrated, similarity_weights
+from graphfcl.methods.shared.similar_classes import calibrated_prototypes, similarity_weights
 from graphfcl.methods.shared.untrained_features import unit_rows
 
 WIDEST = 256  # columns of a vector at most
@@ -137,7 +137,7 @@ class Fecam(ClosedFormLearner):
             )
         identity = torch.eye(matrices.shape[1], dtype=matrices.dtype, device=matrices.device)
         inverse = torch.linalg.solve_triangular(factors, identity.expand_as(factors), upper=False)
-        places = torch.einsum("cij,cj->ci", inverse, calibrated(means, weights, choice["share"]))
+        places = torch.einsum("cij,cj->ci", inverse, calibrated_prototypes(means, weights, choice["share"]))
         return Metrics(inverse.permute(2, 0, 1).flatten(1).float(), places.float())
 
     def _answers(self, vectors: torch.Tensor, head: Metrics) -> torch.Tensor:

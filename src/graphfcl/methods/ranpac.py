@@ -33,7 +33,7 @@ import torch
 
 from graphfcl.errors import DivergenceError, InputError
 from graphfcl.methods.bases.closed_form_learner import CHUNK, Choice, ClosedFormLearner, ClosedFormSettings
-from graphfcl.methods.learner import Tensors
+from graphfcl.methods.learner import Progress, Tensors
 from graphfcl.methods.settings import require_choice, require_range
 from graphfcl.methods.shared.parts import OwnAttributes, Part
 from graphfcl.methods.shared.ridge import RidgeSums
@@ -105,7 +105,7 @@ class Ranpac(ClosedFormLearner):
 
     def _fix(self, inputs: GraphInputs, embeddings: torch.Tensor) -> None:  # noqa: ARG002
         random = np.random.default_rng([self.seed, 7])
-        drawn = random.standard_normal((self.vectors.width, self.settings.width), dtype=np.float32)
+        drawn = random.standard_normal((self._width, self.settings.width), dtype=np.float32)
         self.projection = torch.from_numpy(drawn).to(self.device)
         self.centre = torch.zeros(self.settings.width, device=self.device)
         if self._balanced:
@@ -147,13 +147,15 @@ class Ranpac(ClosedFormLearner):
 
     # The penalty of the released form
 
-    def _choose(self, known: RidgeSums, inputs: GraphInputs, validation: ValidationSessions, progress: Any) -> Choice:
+    def _choose(
+        self, known: RidgeSums, inputs: GraphInputs, validation: ValidationSessions, progress: Progress
+    ) -> Choice:
         candidates = self._candidates()
         if self._balanced or len(candidates) == 1:
             return super()._choose(known, inputs, validation, progress)
         nodes, columns = validation.train
         left_out = drawn_fifth(nodes.size, self.seed)
-        kept, nobody = (nodes[~left_out], columns[~left_out]), self._nobody(self.vectors.width)
+        kept, nobody = (nodes[~left_out], columns[~left_out]), self._nobody(self._width)
         sums = self._with(nobody, inputs, kept, validation.known_count)
         asked = self._embeddings_of(inputs, nodes[left_out])
         wanted = torch.nn.functional.one_hot(torch.tensor(columns[left_out]), validation.known_count).to(self.device)

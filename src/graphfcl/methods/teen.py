@@ -13,8 +13,7 @@ Only classes of session 0 calibrate: later ones are never lent from. α is chose
 **Departures.**
 
 - z(v) are propagated features without training by default; ``features=encoder`` takes the encoder that all methods
-  share. That encoder is trained with a linear head, not with a scaled cosine, so vectors are seen from the mean of
-  session 0 before cosines are taken: the paper's encoder learns that by its loss.
+  share, which is trained with a linear head and not with the paper's scaled cosine.
 - The paper fixes α by dataset (0.1 or 0.5). It is chosen here, on labels of session 0 alone.
 - The classes of session 0 that calibrate are base and pseudo-novel ones: all that have many labels.
 """
@@ -29,7 +28,7 @@ from graphfcl.methods.bases.closed_form_learner import Choice, ClosedFormLearner
 from graphfcl.methods.learner import Tensors
 from graphfcl.methods.settings import require_range
 from graphfcl.methods.shared.class_moments import ClassSums
-from graphfcl.methods.shared.similar_classes import calibrated, similarity_weights
+from graphfcl.methods.shared.similar_classes import calibrated_prototypes, similarity_weights
 
 
 @dataclass(frozen=True)
@@ -80,7 +79,7 @@ class Teen(ClosedFormLearner):
         """(C, D) p_c at unit length."""
         means = statistics.means()
         weights = similarity_weights(means, many, self.settings.temperature, statistics.counts)
-        return calibrated(means, weights, choice["share"]).float()
+        return calibrated_prototypes(means, weights, choice["share"]).float()
 
     def _answers(self, vectors: torch.Tensor, head: torch.Tensor) -> torch.Tensor:
         return vectors @ head.T  # both of unit length

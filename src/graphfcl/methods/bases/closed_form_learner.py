@@ -62,7 +62,7 @@ class ClosedFormLearner(EncoderLearner):
     """
 
     settings_type: ClassVar[type[Any]] = ClosedFormSettings
-    lasting_tensors: ClassVar[tuple[str, ...]] = ("network.", "blocks.", "vectors.")
+    lasting_tensors: ClassVar[tuple[str, ...]] = ("network.", "blocks.")
     memory: ClassStatistics
 
     def __init__(self, settings: Any = None, *, seed: int = 0, device: str | torch.device = "cpu") -> None:
@@ -110,6 +110,11 @@ class ClosedFormLearner(EncoderLearner):
     def _has_encoder(self) -> bool:
         return self.settings.features == "encoder"
 
+    @property
+    def _width(self) -> int:
+        """D: columns of a vector."""
+        return self.settings.size if self._has_encoder else self.vectors.blocks.width
+
     def _build(self, encoder: Encoder, start: torch.Generator) -> PrototypeNetwork:  # noqa: ARG002
         return PrototypeNetwork(encoder)
 
@@ -130,12 +135,12 @@ class ClosedFormLearner(EncoderLearner):
 
     @torch.no_grad()
     def _train(self, base: BaseSession, inputs: GraphInputs, progress: Progress) -> None:
-        self.vectors.fix(inputs, self._encoded, self.seed)
+        self.vectors.fix(inputs, self.seed)
         embeddings = self._embed(inputs)
         self.cache.keep_embeddings(base.visible_graph, embeddings)
         self._fix(inputs, embeddings)
         validation = ValidationSessions.draw(all_held_out(base), self.seed)
-        known = self._with(self._nobody(self.vectors.width), inputs, validation.train)
+        known = self._with(self._nobody(self._width), inputs, validation.train)
         self.choice = self._choose(known, inputs, validation, progress)
         # The base classes have the same columns in both, and their vectors are summed up already.
         later = base.train_labels >= validation.known_count
@@ -229,7 +234,7 @@ class ClosedFormLearner(EncoderLearner):
         inputs = self.cache.inputs(visible)
         self.cache.keep_embeddings(visible, self._embeddings(inputs))
         self.cache.classes_changed()
-        nobody = self._nobody(self.vectors.width)
+        nobody = self._nobody(self._width)
         self.memory.hold(self._with(nobody, inputs, _joined(train, supports), len(self.classes_)))
         return True
 
@@ -250,7 +255,7 @@ class ClosedFormLearner(EncoderLearner):
         nodes, columns = _joined(train, supports)
         of_these = np.isin(columns, left_out[1])
         remaining = of_these & ~np.isin(nodes, left_out[0])
-        nobody = self._nobody(self.vectors.width)
+        nobody = self._nobody(self._width)
         old, new = (self._with(nobody, inputs, (nodes[part], columns[part]), count) for part in (of_these, remaining))
         statistics = self.memory.now.exchanged(old, new)
         try:

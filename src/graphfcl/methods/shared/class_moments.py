@@ -7,6 +7,7 @@ import torch
 
 from graphfcl.methods.learner import Tensors
 
+CHUNK = 4096  # vectors that are turned into 64 bits at a time
 BLOCK = 128  # vectors of one class whose products are added up at a time
 TOGETHER = 64  # such blocks in memory at a time
 
@@ -26,7 +27,8 @@ class ClassSums:
     def plus(self, vectors: torch.Tensor, labels: torch.Tensor, count: int) -> "ClassSums":
         """With more labelled vectors, of ``count`` classes in all."""
         sums, counts = _grown(self.sums, count), _grown(self.counts, count)
-        sums.index_add_(0, labels, vectors.double())
+        for some, of_class in zip(vectors.split(CHUNK), labels.split(CHUNK), strict=True):
+            sums.index_add_(0, of_class, some.double())
         return ClassSums(sums, counts + torch.bincount(labels, minlength=count))
 
     def means(self) -> torch.Tensor:

@@ -21,7 +21,7 @@ class NodeVectors(Part):
     """z(v), of unit length::
 
         propagated   [ n(XB)_v , a n(ÂÂXB)_v ] / √(1 + a²)      the blocks of ``UntrainedBlocks``
-        encoder      n(g_θ(v))                                  g_θ: the pre-trained encoder
+        encoder      unit( g_θ(v) )                             g_θ: the pre-trained encoder
 
     n(·): minus the mean over session 0's visible graph, then of unit length. a: hop_weight.
 
@@ -32,22 +32,18 @@ class NodeVectors(Part):
     def __init__(self, kind: Kind, rank: int, hop_weight: float) -> None:
         self.kind, self.rank, self.hop_weight = kind, rank, hop_weight
         self.blocks = UntrainedBlocks()
-        self.centre = torch.zeros(0)
 
-    @torch.no_grad()
-    def fix(self, inputs: GraphInputs, embed: Embed, seed: int) -> None:
-        """Basis and centres, from the graph of session 0. embed: the encoder, which ``propagated`` never asks."""
+    def fix(self, inputs: GraphInputs, seed: int) -> None:
+        """Basis and centres of propagated features, from the graph of session 0."""
         if self.kind == "propagated":
             self.blocks.fix(inputs, self.rank, seed)
-        else:
-            self.centre = embed(inputs, None).mean(dim=0)
 
     @torch.no_grad()
     def embedded(self, inputs: GraphInputs, embed: Embed, rows: np.ndarray | None = None) -> torch.Tensor:
-        """(r, D) embeddings of some rows or of all."""
+        """(r, D) embeddings of some rows or of all. embed: the encoder, which ``propagated`` never asks."""
         if self.kind == "propagated":
             return self.blocks.of(inputs, rows)
-        return unit_rows(embed(inputs, rows) - self.centre)
+        return unit_rows(embed(inputs, rows))
 
     def of(self, embeddings: torch.Tensor) -> torch.Tensor:
         """(r, D) vectors z, in 32 bits."""
@@ -56,23 +52,16 @@ class NodeVectors(Part):
         scales = self.blocks.weighted(self.hop_weight) / (1 + self.hop_weight**2) ** 0.5
         return embeddings.float() * scales.float()
 
-    @property
-    def width(self) -> int:
-        """D."""
-        return self.blocks.width if self.kind == "propagated" else self.centre.numel()
-
     # State
 
     def tensors(self) -> Tensors:
-        return {**self.blocks.tensors(), "vectors.centre": self.centre.cpu().clone()}
+        return self.blocks.tensors()
 
     def load(self, values: dict[str, Any], tensors: Tensors, device: torch.device) -> None:
         self.blocks.load(values, tensors, device)
-        self.centre = tensors["vectors.centre"].to(device)
 
     def become(self, other: Self, device: torch.device) -> None:
         self.blocks.become(other.blocks, device)
-        self.centre = other.centre
 
     def stored(self) -> dict[str, int]:
-        return {**self.blocks.stored(), "embeddings": self.centre.nbytes}
+        return self.blocks.stored()

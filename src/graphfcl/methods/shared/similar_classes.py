@@ -15,7 +15,7 @@ def similarity_weights(means: torch.Tensor, many: int, temperature: float, count
     return torch.softmax(logits.masked_fill(counts[None, :many] == 0, -torch.inf), dim=1).nan_to_num()
 
 
-def calibrated(means: torch.Tensor, weights: torch.Tensor, share: float) -> torch.Tensor:
+def calibrated_prototypes(means: torch.Tensor, weights: torch.Tensor, share: float) -> torch.Tensor:
     """(C, D) unit prototypes: p̂_c, and for later classes unit((1 − α) p̂_c + α unit(Σ_b w_cb p̂_b)).
 
     weights: those of :func:`similarity_weights`. share: α.
