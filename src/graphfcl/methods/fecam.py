@@ -49,7 +49,7 @@ WIDEST = 256  # columns of a vector at most
 class FecamSettings(ClosedFormSettings):
     """The names of formulas are those of the module docstring."""
 
-    rank: int = 64
+    rank: int = 128
     """Columns of the basis of propagated features at most; a vector has twice as many."""
     power: float = 0.5
     """Tukey's power (κ), 1 for none."""
@@ -57,7 +57,7 @@ class FecamSettings(ClosedFormSettings):
     """Let classes after session 0 take covariance and mean from similar classes of session 0."""
     temperature: float = 16.0
     """Factor of the cosines between classes (τ)."""
-    shrinkages: tuple[float, ...] = (10.0, 1.0, 3.0, 30.0)
+    shrinkages: tuple[float, ...] = (10.0, 1.0, 3.0, 30.0, 100.0)
     """Candidates of the shrinkage to the diagonal (γ); validation sessions choose."""
     shares: tuple[float, ...] = (0.1, 0.0, 0.3)
     """Candidates for what similar classes lend to the mean of a new one (α); validation sessions choose."""

@@ -49,13 +49,13 @@ LEFT_OUT = 5  # one node in so many is left out to choose the released penalty
 class RanpacSettings(ClosedFormSettings):
     """The names of formulas are those of the module docstring."""
 
-    rank: int = 256
+    rank: int = 512
     """Columns of the basis of propagated features at most; a vector has twice as many."""
     form: Literal["balanced", "released"] = "balanced"
     """Every class counts the same and h is centred, or as the authors' code has it."""
     width: int = 2000
     """Columns of the random projection (M)."""
-    penalties: tuple[float, ...] = (1.0, 0.3, 3.0, 10.0)
+    penalties: tuple[float, ...] = (3.0, 0.1, 0.3, 1.0, 10.0, 30.0)
     """Candidates of the penalty (λ) of the balanced form; validation sessions choose."""
     penalty: float | None = None
     """Penalty (λ), instead of choosing it; of the released form not in units of G."""
