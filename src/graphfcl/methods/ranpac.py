@@ -17,8 +17,8 @@ H_c: the vectors h of the n_c labelled nodes of class c as rows, S_c: their sum;
 - h is centred. relu(z P) of vectors of unit length has a large mean that all nodes share, and the ridge spends its
   weight on it.
 - λ is in units of the mean eigenvalue of G, and is chosen by the harmonic mean over known and new classes. As released
-  it is one of 10⁻⁸ … 10⁸ with the least squared error on a fifth of the nodes, drawn at random; like the few-shot form
-  of the authors of 2404.06622, at session 0 and not again, since five supports cannot be split.
+  it is one of 10⁻⁸ … 10⁸ with the least squared error on a fifth of the nodes of base classes, drawn at random; as in
+  the few-shot form (2404.06622) at session 0 and not again, since five supports cannot be split.
 
 Of both: z(v) are propagated features without training by default (``features=encoder`` takes the encoder that all
 methods share, which has 16 columns), M is 2,000 and not 10,000, and no Gaussian samples stand in for supports: 800 of
