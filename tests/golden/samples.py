@@ -18,6 +18,9 @@ FIXED = {"fine_tuning_steps": 2, "fine_tuning_rate": 0.005}
 SHORT: dict[str, dict[str, Any]] = {
     "anchor": {"hidden": 16, "size": 8, "rank": 24, "pretraining.epochs": 3},
     "sgc-ridge": {"rank": 24},
+    "ranpac": {"rank": 24, "width": 60},
+    "teen": {"rank": 24},
+    "fecam": {"rank": 8},
     "hag-meta": {**TRAINING, **EPISODES, **FIXED},
     "proto-gcn": TRAINING,
     "proto-gat": TRAINING,

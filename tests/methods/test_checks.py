@@ -26,6 +26,9 @@ ONCE: dict[str, Any] = {"pretraining.epochs": 8, "validation_draws": 1}
 QUICK: dict[str, dict[str, Any]] = {
     "anchor": {"pretraining.epochs": 8, "hidden": 32, "size": 16, "rank": 32},
     "sgc-ridge": {"rank": 32},
+    "ranpac": {"rank": 32, "width": 200},
+    "teen": {"rank": 32},
+    "fecam": {"rank": 16},
     "meta-gnn": {**ONCE, "episodes": 40, "fine_tuning": ((2, 0.01),)},
     "gpn": {**ONCE, "episodes": 60},
     "cec": {**ONCE, "episodes": 60},

@@ -83,6 +83,9 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
     "closed forms": {
         "anchor": "anchor.learner:Anchor",
         "sgc-ridge": "sgc_ridge:SgcRidge",
+        "ranpac": "ranpac:Ranpac",
+        "teen": "teen:Teen",
+        "fecam": "fecam:Fecam",
     },
     "the table of HAG-Meta": {
         "hag-meta": "hag_meta.learner:HagMeta",

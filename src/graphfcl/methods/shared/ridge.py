@@ -6,8 +6,11 @@
 
 H_c: the n_c points of class c as rows, S_c: their sum, D: their width. W is the least-squares map to one-hot labels in
 which every class counts the same, whatever its size; the penalty is in units of the mean eigenvalue of G.
+
+Where sums are not balanced, every point counts the same: G = Σ_c H_cᵀH_c, and S_c stands in place of μ_c.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -22,40 +25,53 @@ CHUNK = 4096  # points that are turned into 64 bits at a time
 class RidgeSums:
     """All that ridge regression keeps of labelled points, in 64 bits. Immutable.
 
-    gram: (D, D) G. sums: (C, D) S. counts: (C,) n.
+    gram: (D, D) G. sums: (C, D) S. counts: (C,) n. balanced: whether every class counts the same.
     """
 
     gram: torch.Tensor
     sums: torch.Tensor
     counts: torch.Tensor
+    balanced: bool = True
 
     @classmethod
-    def empty(cls, size: int = 0, device: torch.device | str = "cpu") -> "RidgeSums":
+    def empty(cls, size: int = 0, device: torch.device | str = "cpu", *, balanced: bool = True) -> "RidgeSums":
         shapes = ((size, size), (0, size), (0,))
-        return cls(*(torch.zeros(shape, dtype=torch.float64, device=device) for shape in shapes))
+        gram, sums, counts = (torch.zeros(shape, dtype=torch.float64, device=device) for shape in shapes)
+        return cls(gram, sums, counts, balanced)
 
-    def plus(self, points: torch.Tensor, labels: torch.Tensor, count: int) -> "RidgeSums":
+    def plus(
+        self,
+        points: torch.Tensor,
+        labels: torch.Tensor,
+        count: int,
+        lift: Callable[[torch.Tensor], torch.Tensor] | None = None,
+    ) -> "RidgeSums":
         """With more labelled points, of ``count`` classes in all.
 
+        lift: makes wider points of some points at a time, so that never all of them are wide at once.
         Exact for a class that is new. G holds no class by itself, so of a class that was known the points of before
         keep their weight 1/n of then, and the new ones enter with one over all of them.
         """
         sums, counts = self.sums.new_zeros(count, self.sums.shape[1]), self.counts.new_zeros(count)
         sums[: len(self.sums)], counts[: len(self.counts)] = self.sums, self.counts
         counts += torch.bincount(labels, minlength=count)
-        gram, roots = self.gram.clone(), counts.clamp(min=1).rsqrt()[labels]
+        gram = self.gram.clone()
+        roots = counts.clamp(min=1).rsqrt()[labels] if self.balanced else counts.new_ones(len(labels))
         for start in range(0, len(points), CHUNK):
             part = slice(start, start + CHUNK)
-            rows = points[part].double()
+            rows = (points[part] if lift is None else lift(points[part])).double()
             sums.index_add_(0, labels[part], rows)
             rows = rows * roots[part, None]
             gram.addmm_(rows.T, rows)
-        return RidgeSums(gram, sums, counts)
+        return RidgeSums(gram, sums, counts, self.balanced)
 
     def exchanged(self, old: "RidgeSums", new: "RidgeSums") -> "RidgeSums":
         """With ``new`` in place of ``old``, which are whole classes of these sums and empty in all others."""
         return RidgeSums(
-            self.gram - old.gram + new.gram, self.sums - old.sums + new.sums, self.counts - old.counts + new.counts
+            self.gram - old.gram + new.gram,
+            self.sums - old.sums + new.sums,
+            self.counts - old.counts + new.counts,
+            self.balanced,
         )
 
     def solve(self, penalty: float, scales: torch.Tensor) -> torch.Tensor | None:
@@ -67,7 +83,7 @@ class RidgeSums:
         gram = self.gram * scales * scales[:, None]
         mean = float(gram.trace()) / max(1, size)
         gram.diagonal().add_(penalty * mean if mean > 0 else 1.0)
-        means = self.sums / self.counts.clamp(min=1)[:, None]
+        means = self.sums / self.counts.clamp(min=1)[:, None] if self.balanced else self.sums
         factor, failed = torch.linalg.cholesky_ex(gram)
         if int(failed):
             return None
@@ -83,10 +99,11 @@ class RidgeSums:
         }
 
     @classmethod
-    def load(cls, tensors: Tensors, device: torch.device) -> "RidgeSums":
+    def load(cls, tensors: Tensors, device: torch.device, *, balanced: bool = True) -> "RidgeSums":
         """The reverse of :meth:`tensors`."""
         gram = symmetric(tensors["ridge.gram"].to(device))
-        return cls(gram, tensors["ridge.sums"].to(device).clone(), tensors["ridge.counts"].to(device).clone())
+        sums, counts = (tensors[f"ridge.{name}"].to(device).clone() for name in ("sums", "counts"))
+        return cls(gram, sums, counts, balanced)
 
     @property
     def nbytes(self) -> int:

@@ -1,0 +1,166 @@
+"""FeCAM: nearest class mean by a Mahalanobis distance of each class's own, calibrated for few labels.
+
+Dipam Goswami, Yuyang Liu, Bartłomiej Twardowski, Joost van de Weijer: FeCAM: Exploiting the Heterogeneity of Class
+Distributions in Exemplar-Free Continual Learning. NeurIPS 2023. Few labels: Goswami, Twardowski, van de Weijer:
+Calibrating Higher-Order Statistics for Few-Shot Class-Incremental Learning with Pre-trained Vision Transformers. CVPR
+Workshops 2024::
+
+    x(v) = unit( sign(z)|z|^κ ),                             μ_c, Σ_c: mean and covariance of the x of class c
+    Σ'_c = Σ_c + Σ_b w_cb Σ_b,   w_cb = softmax_b( τ cos(μ_c, μ_b) )      for classes c after session 0; b: of session 0
+    S_c  = Σ'_c + γ d_c I + γ₂ o_c (1 − I)                   d_c, o_c: mean on and off the diagonal of Σ'_c
+    N(S)_ij = S_ij / √(S_ii S_jj),    score_c(v) = −(x − p_c)ᵀ N(S_c)⁻¹ (x − p_c)
+
+p_c: μ_c at unit length, for classes after session 0 moved by a share α towards similar ones as in TEEN. γ and α are
+chosen by validation sessions of the run.
+
+**Departures.**
+
+- Tukey's power is taken of the size of a number and keeps its sign: propagated features are centred, and an encoder may
+  end without ReLU. On numbers that are not negative it is the paper's.
+- Covariances are those of the very vectors that distances are taken of. The released code normalises the vectors but
+  not those of its covariances.
+- N is the correlation matrix of the formula. The few-shot code calls ``corrcoef`` on the covariance, which takes its
+  rows for data.
+- γ is in units of the mean variance and used once (as released: γ = γ₂ = 1, used twice; few-shot code: 100). The
+  off-diagonal term is off, since it hurts with five supports (γ₂ = ``off_diagonal``). A factor β of Σ' drops out in N.
+- Session 0 is scored by these distances too, where the released code takes its trained head.
+- z(v) are propagated features by default, and have at most 256 columns: C classes keep C·D² numbers.
+- ``calibrated=false`` is FeCAM without what its authors added for few labels.
+"""
+
+from dataclasses import dataclass
+from itertools import product
+from typing import Any, ClassVar, NamedTuple
+
+import torch
+
+from graphfcl.errors import DivergenceError, InputError
+from graphfcl.methods.bases.closed_form_learner import Choice, ClosedFormLearner, ClosedFormSettings
+from graphfcl.methods.learner import Tensors
+from graphfcl.methods.settings import require_range
+from graphfcl.methods.shared.class_moments import ClassMoments
+from graphfcl.methods.shared.similar_classes import calibrated_prototypes, similarity_weights
+from graphfcl.methods.shared.untrained_features import unit_rows
+
+WIDEST = 256  # columns of a vector at most
+
+
+@dataclass(frozen=True)
+class FecamSettings(ClosedFormSettings):
+    """The names of formulas are those of the module docstring."""
+
+    rank: int = 128
+    """Columns of the basis of propagated features at most; a vector has twice as many."""
+    power: float = 0.5
+    """Tukey's power (κ), 1 for none."""
+    calibrated: bool = True
+    """Let classes after session 0 take covariance and mean from similar classes of session 0."""
+    temperature: float = 16.0
+    """Factor of the cosines between classes (τ)."""
+    shrinkages: tuple[float, ...] = (10.0, 1.0, 3.0, 30.0, 100.0)
+    """Candidates of the shrinkage to the diagonal (γ); validation sessions choose."""
+    shares: tuple[float, ...] = (0.1, 0.0, 0.3)
+    """Candidates for what similar classes lend to the mean of a new one (α); validation sessions choose."""
+    shrinkage: float | None = None
+    """Shrinkage to the diagonal (γ), instead of choosing it."""
+    share: float | None = None
+    """What similar classes lend (α), instead of choosing it."""
+    off_diagonal: float = 0.0
+    """Shrinkage to the mean off the diagonal (γ₂)."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if (self.size if self.features == "encoder" else 2 * self.rank) > WIDEST:
+            name, most = ("size", WIDEST) if self.features == "encoder" else ("rank", WIDEST // 2)
+            raise InputError(f"{name} is {getattr(self, name)}; a matrix for each class needs at most {most}.")
+        for name in ("power", "temperature"):
+            require_range(name, getattr(self, name), above=0)
+        for name in ("shrinkages", "shares"):
+            if not getattr(self, name):
+                raise InputError(f"{name} is empty: give at least one number.")
+        for value in (*self.shrinkages, self.shrinkage):
+            require_range("shrinkage", value, above=0)
+        for value in (*self.shares, self.share):
+            require_range("share", value, least=0, below=1)
+        require_range("off_diagonal", self.off_diagonal, least=0)
+
+
+class Metrics(NamedTuple):
+    """What distances are taken by, with N(S_c) = K_c K_cᵀ.
+
+    maps: (D, C·D) the matrices K_c⁻ᵀ side by side. places: (C, D) K_c⁻¹ p_c.
+    """
+
+    maps: torch.Tensor
+    places: torch.Tensor
+
+
+class Fecam(ClosedFormLearner):
+    """FeCAM; formulas and departures in the module docstring."""
+
+    name: ClassVar[str] = "fecam"
+    title: ClassVar[str] = "Mahalanobis distances with class covariances, calibrated for few labels; training-free"
+    reference: ClassVar[str] = (
+        "Goswami et al.: FeCAM: Exploiting the Heterogeneity of Class Distributions in Exemplar-Free Continual "
+        "Learning. NeurIPS 2023"
+    )
+    settings_type: ClassVar[type[Any]] = FecamSettings
+    settings: FecamSettings
+
+    def _nobody(self, size: int) -> ClassMoments:
+        return ClassMoments.empty(size, self.device)
+
+    def _read(self, tensors: Tensors, device: torch.device) -> ClassMoments:
+        return ClassMoments.load(tensors, device)
+
+    def _plus(self, statistics: ClassMoments, vectors: torch.Tensor, labels: torch.Tensor, count: int) -> ClassMoments:
+        return statistics.plus(tukey(vectors, self.settings.power), labels, count)
+
+    def _candidates(self) -> list[Choice]:
+        chosen = self.settings
+        shrinkages = chosen.shrinkages if chosen.shrinkage is None else (chosen.shrinkage,)
+        shares = chosen.shares if chosen.share is None else (chosen.share,)
+        shares = shares if chosen.calibrated else (0.0,)
+        return [{"shrinkage": shrinkage, "share": share} for shrinkage, share in product(shrinkages, shares)]
+
+    def _head(self, statistics: ClassMoments, many: int, choice: Choice) -> Metrics:
+        means, covariances = statistics.means(), statistics.covariances()
+        weights = similarity_weights(means, many, self.settings.temperature, statistics.counts)
+        if self.settings.calibrated:
+            lent = torch.einsum("cb,bij->cij", weights, covariances[:many])
+            covariances = torch.cat([covariances[:many], covariances[many:] + lent])
+        matrices = correlations(shrunk(covariances, choice["shrinkage"], self.settings.off_diagonal))
+        factors, failed = torch.linalg.cholesky_ex(matrices)
+        if bool(failed.any()):
+            raise DivergenceError(
+                f"a class covariance with shrinkage {choice['shrinkage']} cannot be inverted: take a larger one."
+            )
+        identity = torch.eye(matrices.shape[1], dtype=matrices.dtype, device=matrices.device)
+        inverse = torch.linalg.solve_triangular(factors, identity.expand_as(factors), upper=False)
+        places = torch.einsum("cij,cj->ci", inverse, calibrated_prototypes(means, weights, choice["share"]))
+        return Metrics(inverse.permute(2, 0, 1).flatten(1).float(), places.float())
+
+    def _answers(self, vectors: torch.Tensor, head: Metrics) -> torch.Tensor:
+        mapped = tukey(vectors, self.settings.power) @ head.maps  # K_c⁻¹x for all classes at once
+        return -((mapped.unflatten(1, head.places.shape) - head.places) ** 2).sum(dim=2)
+
+
+def tukey(vectors: torch.Tensor, power: float) -> torch.Tensor:
+    """(r, D) unit( sign(z)|z|^κ )."""
+    return unit_rows(vectors.sign() * vectors.abs() ** power)
+
+
+def shrunk(covariances: torch.Tensor, diagonal: float, off_diagonal: float = 0.0) -> torch.Tensor:
+    """(C, D, D) Σ + γ d I + γ₂ o (1 − I), d and o the means on and off each diagonal; I where Σ is zero."""
+    size = covariances.shape[1]
+    identity = torch.eye(size, dtype=covariances.dtype, device=covariances.device)
+    on = covariances.diagonal(dim1=1, dim2=2).mean(dim=1)
+    off = (covariances.sum(dim=(1, 2)) - size * on) / max(1, size * (size - 1))
+    found = covariances + diagonal * on[:, None, None] * identity + off_diagonal * off[:, None, None] * (1 - identity)
+    return torch.where((on > 0)[:, None, None], found, identity)
+
+
+def correlations(matrices: torch.Tensor) -> torch.Tensor:
+    """(C, D, D) S_ij / √(S_ii S_jj)."""
+    roots = matrices.diagonal(dim1=1, dim2=2).rsqrt()
+    return matrices * roots[:, :, None] * roots[:, None]

@@ -1,0 +1,174 @@
+"""RanPAC: ridge regression on a random projection, here with every class counting the same.
+
+Mark McDonnell, Dong Gong, Amin Parvaneh, Ehsan Abbasnejad, Anton van den Hengel: RanPAC: Random Projections and
+Pre-trained Models for Continual Learning. NeurIPS 2023. Balanced as in AIR (Fang et al., 2408.10349)::
+
+    h(v) = relu( z(v) P ) − m,   P ∈ R^{D×M} standard normal, drawn once by the seed
+
+    G = Σ_c H_cᵀH_c / n_c,   μ_c = S_c / n_c,   W = (G + λ tr(G)/M · I)⁻¹ [μ_1 … μ_C],   score_c(v) = h(v)·W_c
+
+H_c: the vectors h of the n_c labelled nodes of class c as rows, S_c: their sum; the head is that of SGC-ridge
+(``shared/ridge.py``). m: the mean of relu(z P) over session 0's visible graph. λ is chosen by validation sessions.
+
+**Departures** of ``form=balanced``, the default; ``form=released`` is without them.
+
+- Every class counts the same. As released every node does: a class with five supports beside one with a thousand nodes
+  is then never answered.
+- h is centred. relu(z P) of vectors of unit length has a large mean that all nodes share, and the ridge spends its
+  weight on it.
+- λ is in units of the mean eigenvalue of G, and is chosen by the harmonic mean over known and new classes. As released
+  it is one of 10⁻⁸ … 10⁸ with the least squared error on a fifth of the nodes of base classes, drawn at random; as in
+  the few-shot form (2404.06622) at session 0 and not again, since five supports cannot be split.
+
+Of both: z(v) are propagated features without training by default (``features=encoder`` takes the encoder that all
+methods share, which has 16 columns), M is 2,000 and not 10,000, and no Gaussian samples stand in for supports: 800 of
+them for five are a weight of the class, which the balanced form has without them.
+"""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import torch
+
+from graphfcl.errors import DivergenceError, InputError
+from graphfcl.methods.bases.closed_form_learner import CHUNK, Choice, ClosedFormLearner, ClosedFormSettings
+from graphfcl.methods.learner import Progress, Tensors
+from graphfcl.methods.settings import require_choice, require_range
+from graphfcl.methods.shared.parts import OwnAttributes, Part
+from graphfcl.methods.shared.ridge import RidgeSums
+from graphfcl.methods.shared.validation_sessions import ValidationSessions
+from graphfcl.nn import GraphInputs
+
+FORMS = ("balanced", "released")
+RELEASED_PENALTIES = tuple(10.0**power for power in range(-8, 9))
+LEFT_OUT = 5  # one node in so many is left out to choose the released penalty
+
+
+@dataclass(frozen=True)
+class RanpacSettings(ClosedFormSettings):
+    """The names of formulas are those of the module docstring."""
+
+    rank: int = 512
+    """Columns of the basis of propagated features at most; a vector has twice as many."""
+    form: Literal["balanced", "released"] = "balanced"
+    """Every class counts the same and h is centred, or as the authors' code has it."""
+    width: int = 2000
+    """Columns of the random projection (M)."""
+    penalties: tuple[float, ...] = (3.0, 0.1, 0.3, 1.0, 10.0, 30.0)
+    """Candidates of the penalty (λ) of the balanced form; validation sessions choose."""
+    penalty: float | None = None
+    """Penalty (λ), instead of choosing it; of the released form not in units of G."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_choice("form", self.form, FORMS)
+        require_range("width", self.width, least=1)
+        if not self.penalties:
+            raise InputError("penalties is empty: give at least one number.")
+        for value in (*self.penalties, self.penalty):
+            require_range("penalty", value, above=0)
+
+
+class Ranpac(ClosedFormLearner):
+    """RanPAC; formulas and departures in the module docstring.
+
+    projection: (D, M) P. centre: (M,) m, zeros in the released form.
+    """
+
+    name: ClassVar[str] = "ranpac"
+    title: ClassVar[str] = "class-balanced ridge regression on a random projection; closed form, stores no node"
+    reference: ClassVar[str] = (
+        "McDonnell et al.: RanPAC: Random Projections and Pre-trained Models for Continual Learning. NeurIPS 2023"
+    )
+    settings_type: ClassVar[type[Any]] = RanpacSettings
+    lasting_tensors: ClassVar[tuple[str, ...]] = (*ClosedFormLearner.lasting_tensors, "projection.")
+    settings: RanpacSettings
+
+    def __init__(self, settings: Any = None, *, seed: int = 0, device: str | torch.device = "cpu") -> None:
+        super().__init__(settings, seed=seed, device=device)
+        self.projection, self.centre = torch.zeros(0, 0), torch.zeros(0)
+
+    @property
+    def _balanced(self) -> bool:
+        return self.settings.form == "balanced"
+
+    def parts(self) -> tuple[Part, ...]:
+        own = OwnAttributes(self, tensors={"projection.matrix": "projection", "projection.centre": "centre"})
+        return (*super().parts(), own)
+
+    def stored(self) -> dict[str, int]:
+        found = super().stored()
+        return {**found, "weights": found["weights"] + self.projection.nbytes + self.centre.nbytes}
+
+    # h
+
+    def _fix(self, inputs: GraphInputs, embeddings: torch.Tensor) -> None:  # noqa: ARG002
+        random = np.random.default_rng([self.seed, 7])
+        drawn = random.standard_normal((self._width, self.settings.width), dtype=np.float32)
+        self.projection = torch.from_numpy(drawn).to(self.device)
+        self.centre = torch.zeros(self.settings.width, device=self.device)
+        if self._balanced:
+            sums = [self._lifted(self.vectors.of(part)).double().sum(dim=0) for part in embeddings.split(CHUNK)]
+            self.centre = (torch.stack(sums).sum(dim=0) / len(embeddings)).float()
+
+    def _lifted(self, vectors: torch.Tensor) -> torch.Tensor:
+        """(r, M) h of some vectors."""
+        return torch.relu(vectors @ self.projection) - self.centre
+
+    # The ridge
+
+    def _nobody(self, size: int) -> RidgeSums:
+        return RidgeSums.empty(self.settings.width if size else 0, self.device, balanced=self._balanced)
+
+    def _read(self, tensors: Tensors, device: torch.device) -> RidgeSums:
+        return RidgeSums.load(tensors, device, balanced=self._balanced)
+
+    def _plus(self, statistics: RidgeSums, vectors: torch.Tensor, labels: torch.Tensor, count: int) -> RidgeSums:
+        return statistics.plus(vectors, labels, count, self._lifted)
+
+    def _candidates(self) -> list[Choice]:
+        fixed = self.settings.penalty
+        candidates = self.settings.penalties if self._balanced else RELEASED_PENALTIES
+        return [{"penalty": penalty} for penalty in (candidates if fixed is None else (fixed,))]
+
+    def _head(self, statistics: RidgeSums, many: int, choice: Choice) -> torch.Tensor:  # noqa: ARG002
+        """(M, C) W."""
+        penalty = choice["penalty"]
+        if not self._balanced:
+            penalty = penalty / max(float(statistics.gram.diagonal().mean()), 1e-300)  # solve() multiplies by it
+        weights = statistics.solve(penalty, torch.ones(self.settings.width, dtype=torch.float64, device=self.device))
+        if weights is None:
+            raise DivergenceError(f"the ridge with penalty {choice['penalty']} cannot be solved: take a larger one.")
+        return weights.float()
+
+    def _answers(self, vectors: torch.Tensor, head: torch.Tensor) -> torch.Tensor:
+        return self._lifted(vectors) @ head
+
+    # The penalty of the released form
+
+    def _choose(
+        self, known: RidgeSums, inputs: GraphInputs, validation: ValidationSessions, progress: Progress
+    ) -> Choice:
+        candidates = self._candidates()
+        if self._balanced or len(candidates) == 1:
+            return super()._choose(known, inputs, validation, progress)
+        nodes, columns = validation.train
+        left_out = drawn_fifth(nodes.size, self.seed)
+        kept, nobody = (nodes[~left_out], columns[~left_out]), self._nobody(self._width)
+        sums = self._with(nobody, inputs, kept, validation.known_count)
+        asked = self._embeddings_of(inputs, nodes[left_out])
+        wanted = torch.nn.functional.one_hot(torch.tensor(columns[left_out]), validation.known_count).to(self.device)
+        errors = []
+        for choice in candidates:
+            try:
+                found = self._scored(asked, self._head(sums, 0, choice), torch.ones_like(sums.counts))
+                errors.append(float(((found - wanted) ** 2).mean()))
+            except DivergenceError:
+                errors.append(float("inf"))
+        return candidates[int(np.argmin(errors))]
+
+
+def drawn_fifth(count: int, seed: int) -> np.ndarray:
+    """(count,) true for a fifth of the nodes. Drawn, since nodes that stand in a row are often of one class."""
+    return np.random.default_rng([seed, 8]).permutation(count) % LEFT_OUT == 0

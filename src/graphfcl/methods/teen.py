@@ -1,0 +1,85 @@
+"""TEEN: prototypes of new classes, calibrated by similar classes of session 0; nothing is trained.
+
+Qi-Wei Wang, Da-Wei Zhou, Yi-Kai Zhang, De-Chuan Zhan, Han-Jia Ye: Few-Shot Class-Incremental Learning via Training-Free
+Prototype Calibration. NeurIPS 2023.
+
+A few supports miss the mean of their class, and miss it towards classes of session 0, whose means are known well. With
+p̂ the mean vector of a class at unit length, b a class of session 0 and c a later one::
+
+    w_cb = softmax_b( τ p̂_c·p̂_b ),   p_c = (1 − α) p̂_c + α unit( Σ_b w_cb p̂_b ),   score_c(v) = cos( z(v), p_c )
+
+Only classes of session 0 calibrate: later ones are never lent from. α is chosen by validation sessions of the run.
+
+**Departures.**
+
+- z(v) are propagated features without training by default; ``features=encoder`` takes the encoder that all methods
+  share, which is trained with a linear head and not with the paper's scaled cosine.
+- The paper fixes α by dataset (0.1 or 0.5). It is chosen here, on labels of session 0 alone.
+- The classes of session 0 that calibrate are base and pseudo-novel ones: all that have many labels.
+"""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import torch
+
+from graphfcl.errors import InputError
+from graphfcl.methods.bases.closed_form_learner import Choice, ClosedFormLearner, ClosedFormSettings
+from graphfcl.methods.learner import Tensors
+from graphfcl.methods.settings import require_range
+from graphfcl.methods.shared.class_moments import ClassSums
+from graphfcl.methods.shared.similar_classes import calibrated_prototypes, similarity_weights
+
+
+@dataclass(frozen=True)
+class TeenSettings(ClosedFormSettings):
+    """The names of formulas are those of the module docstring."""
+
+    temperature: float = 16.0
+    """Factor of the cosines between classes (τ)."""
+    shares: tuple[float, ...] = (0.1, 0.0, 0.3, 0.5)
+    """Candidates for what similar classes lend to a new one (α); validation sessions choose."""
+    share: float | None = None
+    """What similar classes lend (α), instead of choosing it."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_range("temperature", self.temperature, above=0)
+        if not self.shares:
+            raise InputError("shares is empty: give at least one number.")
+        for value in (*self.shares, self.share):
+            require_range("share", value, least=0, below=1)
+
+
+class Teen(ClosedFormLearner):
+    """TEEN; formulas and departures in the module docstring."""
+
+    name: ClassVar[str] = "teen"
+    title: ClassVar[str] = "prototypes calibrated by similar classes of session 0; training-free"
+    reference: ClassVar[str] = (
+        "Wang et al.: Few-Shot Class-Incremental Learning via Training-Free Prototype Calibration. NeurIPS 2023"
+    )
+    settings_type: ClassVar[type[Any]] = TeenSettings
+    settings: TeenSettings
+
+    def _nobody(self, size: int) -> ClassSums:
+        return ClassSums.empty(size, self.device)
+
+    def _read(self, tensors: Tensors, device: torch.device) -> ClassSums:
+        return ClassSums.load(tensors, device)
+
+    def _plus(self, statistics: ClassSums, vectors: torch.Tensor, labels: torch.Tensor, count: int) -> ClassSums:
+        return statistics.plus(vectors, labels, count)
+
+    def _candidates(self) -> list[Choice]:
+        shares = self.settings.shares if self.settings.share is None else (self.settings.share,)
+        return [{"share": share} for share in shares]
+
+    def _head(self, statistics: ClassSums, many: int, choice: Choice) -> torch.Tensor:
+        """(C, D) p_c at unit length."""
+        means = statistics.means()
+        weights = similarity_weights(means, many, self.settings.temperature, statistics.counts)
+        return calibrated_prototypes(means, weights, choice["share"]).float()
+
+    def _answers(self, vectors: torch.Tensor, head: torch.Tensor) -> torch.Tensor:
+        return vectors @ head.T  # both of unit length
