@@ -26,6 +26,7 @@ SHORT: dict[str, dict[str, Any]] = {
     "er-gnn": {**TRAINING, **FIXED},
     "icarl": {**TRAINING, **STEPS},
     "cec": {**TRAINING, **EPISODES},
+    "geometer": {**TRAINING, **EPISODES, **STEPS},
     "finetune": {**TRAINING, **FIXED},
     "joint": {
         **TRAINING,
