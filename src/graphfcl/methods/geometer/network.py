@@ -56,7 +56,7 @@ class PrototypeAttention(nn.Module):
 
     def _split(self, values: torch.Tensor) -> torch.Tensor:
         """(s, h) → (s, heads, h / heads)."""
-        return values.view(len(values), self.heads, -1)
+        return values.view(len(values), self.heads, values.shape[1] // self.heads)
 
 
 @dataclass(frozen=True, eq=False)
