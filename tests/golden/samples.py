@@ -26,7 +26,7 @@ SHORT: dict[str, dict[str, Any]] = {
     "er-gnn": {**TRAINING, **FIXED},
     "icarl": {**TRAINING, **STEPS},
     "cec": {**TRAINING, **EPISODES},
-    "geometer": {**TRAINING, **EPISODES, **STEPS},
+    "geometer": {**TRAINING, **EPISODES, **FIXED},
     "finetune": {**TRAINING, **FIXED},
     "joint": {
         **TRAINING,

@@ -152,7 +152,7 @@ def test_steps_are_chosen_in_validation_sessions(stream: Stream, monkeypatch: py
         return 1.0 if found[-1] == (3, 0.005, "near") else 0.5
 
     monkeypatch.setattr(Geometer, "_try_steps", score)
-    assert fitted(stream).chosen() == {
+    assert fitted(stream, fine_tuning_steps=None, fine_tuning=((3, 0.005),)).chosen() == {
         "episodes": pytest.approx(0, abs=4),
         "fine_tuning_steps": 3,
         "fine_tuning_rate": 0.005,
