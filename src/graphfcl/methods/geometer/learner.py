@@ -19,16 +19,19 @@ With δ(z, p) = ‖z − p‖² and p̄ the mean prototype the losses are
 
 1. Session 0: episodes in which each class has 1 to 19 supports ("biased sampling") minimise L_P + 0.1 L_U.
 2. A session: the teacher is the network as the session found it; episodes over all classes seen minimise
-   1.5 L_P + 2 L_M + 2 L_S + L_U, at rate r for the attention and r/10 for the encoder.
+   1.5 L_P + 2 L_M + 2 L_S + L_U.
 3. Answers: the nearest prototype, of all labelled nodes of each class on the graph visible now.
 
 Where this departs from the paper or the released code:
 
 - session 0 starts from the pre-trained GCN that all methods share; ``pretrained=false`` is the random start of the
   released code, which has a GAT of width 512 (``encoder=gat``);
-- its episodes are stopped by validation sessions with held-out classes, not by nodes that are test nodes later;
+- its episodes have 10 queries of a class, not 30 (``queries``), and are stopped by validation sessions with held-out
+  classes, not by nodes that are test nodes later;
 - steps, rate and the sign in L_M (``distil``) are chosen in validation sessions. The released code takes 200 steps,
   keeps those best on the test nodes, and has plus, which distils who is farthest (``distil=far``);
+- in these steps encoder and attention have the same rate, which scores higher on development graphs;
+  ``encoder_rate=0.1`` is released;
 - steps are taken on the whole visible graph; the released data have an own graph for them, of labelled nodes alone,
   while its test graph has all nodes;
 - queries of a step are ten nodes of every class, classes counting the same, and one that is a support too is left out

@@ -37,8 +37,8 @@ class GeometerSettings(EpisodicSettings):
     """Queries of each class in a step with balanced replay."""
     leave_out: bool = True
     """Leave a query that is also a support out of its own prototype, which the released code does not."""
-    encoder_rate: float = 0.1
-    """Rate of the encoder in the steps of a session, as a share of the rate of the attention."""
+    encoder_rate: float = 1.0
+    """Rate of the encoder in the steps of a session, as a share of the rate of the attention; released: 0.1."""
     fine_tuning: tuple[Steps, ...] = STEP_CANDIDATES
     """(steps, rate) candidates of a session, besides (0, 0); validation sessions choose."""
     fine_tuning_steps: int | None = None
