@@ -25,18 +25,18 @@ With δ(z, p) = ‖z − p‖² and p̄ the mean prototype the losses are
 Where this departs from the paper or the released code:
 
 - session 0 starts from the pre-trained GCN that all methods share; ``pretrained=false`` is the random start of the
-  released code, which has a GAT of width 512 (``encoder=gat``);
+  released code, as good on one development graph and far less reliable on another. The released encoder is a GAT of
+  width 512 (``encoder=gat``);
 - its episodes have 10 queries of a class, not 30 (``queries``), and are stopped by validation sessions with held-out
   classes, not by nodes that are test nodes later;
 - steps, rate and the sign in L_M (``distil``) are chosen in validation sessions. The released code takes 200 steps,
   keeps those best on the test nodes, and has plus, which distils who is farthest (``distil=far``);
-- in these steps encoder and attention have the same rate, which scores higher on development graphs;
-  ``encoder_rate=0.1`` is released;
+- in these steps encoder and attention have the same rate; ``encoder_rate=0.1`` is released;
 - steps are taken on the whole visible graph; the released data have an own graph for them, of labelled nodes alone,
   while its test graph has all nodes;
 - queries of a step are ten nodes of every class, classes counting the same, and one that is a support too is left out
   of its own prototype; ``replay=released`` and ``leave_out=false`` are the released code: the new supports and as many
-  labelled nodes besides;
+  labelled nodes besides, drawn by class. Rate and queries score higher on development graphs in our form;
 - W_o of the attention starts at zero, so that prototypes start as a_k;
 - dropout is off where nodes are scored and in the teacher;
 - under the track ``isolated`` prototypes are kept as they were computed and no step is taken, since nothing old could
