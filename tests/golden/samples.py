@@ -29,6 +29,7 @@ SHORT: dict[str, dict[str, Any]] = {
     "er-gnn": {**TRAINING, **FIXED},
     "icarl": {**TRAINING, **STEPS},
     "cec": {**TRAINING, **EPISODES},
+    "geometer": {**TRAINING, **EPISODES, **FIXED},
     "finetune": {**TRAINING, **FIXED},
     "joint": {
         **TRAINING,

@@ -97,6 +97,9 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
         "icarl": "icarl:ICarl",
         "cec": "cec:Cec",
     },
+    "later graph methods": {
+        "geometer": "geometer.learner:Geometer",
+    },
     "references": {
         "finetune": "finetune:Finetune",
         "joint": "joint.learner:Joint",
