@@ -26,6 +26,7 @@ SHORT: dict[str, dict[str, Any]] = {
     "er-gnn": {**TRAINING, **FIXED},
     "icarl": {**TRAINING, **STEPS},
     "cec": {**TRAINING, **EPISODES},
+    "tap": {**TRAINING, "fine_tuning_steps": 2},
     "finetune": {**TRAINING, **FIXED},
     "joint": {
         **TRAINING,
