@@ -13,8 +13,6 @@ from graphfcl.methods.shared.supervised_training import SupervisedSettings
 class TapSettings(HeadSettings):
     """Three topologies at session 0, steps and calibration at a session; ``pretraining`` holds for all of session 0."""
 
-    encoder: str = "gat"
-    """Kind of graph encoder: gat or gcn."""
     last_relu: bool = False
     """ReLU on the last encoder layer."""
     pretraining: SupervisedSettings = field(default_factory=lambda: SupervisedSettings(learning_rate=0.01))
