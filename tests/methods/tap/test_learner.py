@@ -91,6 +91,44 @@ def test_weights_go_a_twentieth_of_the_way_and_old_prototypes_follow() -> None:
         torch.testing.assert_close(value, 0.95 * from_weights[name] + 0.05 * full)
 
 
+def test_a_step_is_one_of_adam_on_the_margin_loss_of_the_supports() -> None:
+    """Old prototypes are constants, new ones move with their supports; classes with unequal shots count the same."""
+    settings = {"fine_tuning_steps": 1, "step_share": 1.0, "dropout": 0.0}
+    learner, stream = fitted("open", **settings)
+    first, second = stream.session(1), stream.session(2)
+    supports = np.concatenate([first.supports, second.supports[:2]])
+    labels = np.concatenate([first.support_labels, second.support_labels[:2]])
+    visible = first.visible_graph
+    session = Session(1, first.new_classes + second.new_classes, supports, labels, visible, "open")
+    old, count = kept(learner).clone(), len(learner.classes_)
+
+    reference = learner.copy(visible)
+    encoder = reference.network.encoder
+    inputs, rows = reference._make_inputs(visible), visible.rows(supports)
+    values = encoder(encoder.rows(inputs, None))
+    means = [values[rows[labels == c]].mean(dim=0) for c in (count, count + 1)]
+    around = values[neighbourhood(visible.adjacency, rows, 2)].detach()
+    members = assigned(torch.cat([old, torch.stack(means).detach()]), around, 0.1)
+    prototypes = list(old)
+    for c, mean in zip((count, count + 1), means, strict=True):
+        total = members.sums[c] + values[rows[labels == c]].sum(dim=0)
+        prototypes.append(0.7 * total / (members.masses[c] + (labels == c).sum()) + 0.3 * mean)
+    losses: dict[int, list[torch.Tensor]] = {count: [], count + 1: []}
+    for row, label in zip(rows, labels.tolist(), strict=True):
+        cosines = [torch.cosine_similarity(values[row], prototype, dim=0) for prototype in prototypes]
+        logits = torch.stack([15 * (cosine - 0.1 * (c == label)) for c, cosine in enumerate(cosines)])
+        losses[label].append(torch.logsumexp(logits, dim=0) - logits[label])
+    optimiser = torch.optim.Adam(encoder.parameters(), lr=0.01, weight_decay=0.0005)
+    sum(torch.stack(each).mean() / 2 for each in losses.values()).backward()  # type: ignore[union-attr]
+    optimiser.step()
+
+    learner.learn(session)
+    for name, value in learner.network.encoder.state_dict().items():
+        # Adam's first step is a sign: a slope that rounding makes of zero goes either way.
+        near = torch.isclose(value, encoder.state_dict()[name], atol=1e-4)
+        assert near.float().mean() > 0.98, name
+
+
 def test_what_is_kept_holds_no_graph_of_gradients() -> None:
     learner, stream = fitted()
     for number in (1, 2):
