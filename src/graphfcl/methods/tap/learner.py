@@ -31,11 +31,11 @@ Departures from the paper and the released code:
 - Random edges are drawn in training alone, between any two nodes of a group. The released code adds them to the graph
   that is tested as well, and draws them from the ends of the first edges only.
 - Graph b has the labelled nodes alone, as no other node's group is known, and is drawn every ten steps. Classes left
-  over are a smaller group, where the released code leaves them without edges. Branch c is the layer
-  without aggregation, which a node with itself as its only neighbour amounts to.
-- Every class counts the same in a loss, as in the headline measure. Validation nodes end the training, which has at
-  most as many steps as the paper takes. The base classes are trained first, alone, and the whole of session 0 from
-  there: steps of a session are chosen on what has not seen the pseudo-novel classes.
+  over are a smaller group, where the released code leaves them without edges. Branch c is the layer without
+  aggregation, which a node with itself as its only neighbour amounts to.
+- Every class counts the same in a loss, as in the headline measure. The base classes are trained first, alone, and the
+  whole of session 0 from there, so that steps of a session are chosen on what has not seen the pseudo-novel classes.
+  Validation nodes end each of the two trainings, which has at most the thousand steps of the paper.
 - Steps and rate of a session are chosen by validation sessions, none at all among them; each session has an optimiser
   of its own. What unlabelled nodes add to a new prototype is computed before the first step and held fixed in the
   steps, whose gradient goes through the supports: otherwise each step passes through most of the graph.
