@@ -30,6 +30,7 @@ SHORT: dict[str, dict[str, Any]] = {
     "icarl": {**TRAINING, **STEPS},
     "cec": {**TRAINING, **EPISODES},
     "geometer": {**TRAINING, **EPISODES, **FIXED},
+    "tap": {**TRAINING, "fine_tuning_steps": 2},
     "finetune": {**TRAINING, **FIXED},
     "joint": {
         **TRAINING,

@@ -99,6 +99,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
     },
     "later graph methods": {
         "geometer": "geometer.learner:Geometer",
+        "tap": "tap.learner:Tap",
     },
     "references": {
         "finetune": "finetune:Finetune",
