@@ -94,6 +94,9 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
         "icarl": "icarl:ICarl",
         "cec": "cec:Cec",
     },
+    "later graph methods": {
+        "lpmc": "lpmc.learner:Lpmc",
+    },
     "references": {
         "finetune": "finetune:Finetune",
         "joint": "joint.learner:Joint",
