@@ -77,16 +77,23 @@ class ProjectionHead(nn.Module):
         return self.second(torch.relu(self.first(values)))
 
 
-def graph_parts(visible: VisibleGraph, count: int) -> np.ndarray:
-    """(n,) the part of each node: runs of equal length of the reverse Cuthill-McKee order.
+def graph_parts(visible: VisibleGraph, count: int, random: np.random.Generator) -> np.ndarray:
+    """(n,) the part of each node: that of the nearest of ``count`` seeds, nodes drawn at random.
 
-    That order is a breadth-first walk from the rim of each component, so the nodes of a run lie close to each other.
+    Components without a seed are put together, one after another, into parts of the mean size.
     """
-    order = csgraph.reverse_cuthill_mckee(csr_matrix(visible.adjacency), symmetric_mode=True)
     size = visible.node_count
-    parts = np.empty(size, dtype=np.int64)
-    parts[order] = np.arange(size) * max(1, min(count, size // SMALLEST_PART)) // size
-    return parts
+    count = max(1, min(count, size // SMALLEST_PART))
+    seeds = random.permutation(size)[:count]
+    adjacency = csr_matrix(visible.adjacency)
+    _, _, nearest = csgraph.dijkstra(
+        adjacency, directed=False, indices=seeds, unweighted=True, min_only=True, return_predecessors=True
+    )
+    left = np.flatnonzero(nearest < 0)
+    _, component = csgraph.connected_components(adjacency, directed=False)
+    left = left[np.argsort(component[left], kind="stable")]
+    nearest[left] = size + np.arange(left.size) // max(1, size // count)
+    return np.unique(nearest, return_inverse=True)[1].astype(np.int64)
 
 
 def pooled(values: torch.Tensor, parts: torch.Tensor) -> torch.Tensor:
@@ -133,7 +140,8 @@ class ContrastiveTraining(Part):
         if self.epoch >= total:
             return
         needed = self.encoder.rows(inputs, None)
-        parts = torch.from_numpy(graph_parts(inputs.visible, self.settings.parts)).to(inputs.device)
+        random = np.random.default_rng([learner.seed, 5])  # its own: a loop that goes on has the same parts
+        parts = torch.from_numpy(graph_parts(inputs.visible, self.settings.parts, random)).to(inputs.device)
         while self.epoch < total:
             start = time.perf_counter()
             for _ in range(min(STEPS_PER_CHECKPOINT, total - self.epoch)):

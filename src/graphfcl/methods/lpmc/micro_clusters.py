@@ -11,8 +11,7 @@ A cluster has S1 = Σ x, S2 = Σ x², n, the centre c = S1/n and the radius r = 
 sqrt(max(S2/n − (S1/n)², 1e-5)). Points of a large class come in chunks: a point joins the nearest cluster of its class
 if ‖x − c‖ ≤ r, and DBSCAN groups those that join none. So no table is larger than a chunk times a chunk for each class.
 
-A point of noise has radius 1e-5 in the released code: only an equal point could join it. Whether it does changes no
-score (two equal points count twice, together or apart), so clusters of one point are not looked at here.
+The radius of a point of noise is 1e-5: only an equal point could join it.
 """
 
 from dataclasses import dataclass, replace
@@ -23,6 +22,7 @@ import torch
 from graphfcl.methods.shared.heads import unit
 
 SMALLEST_VARIANCE = 1e-5
+RADIUS_OF_NOISE = 1e-5
 CHUNK = 256  # points of a class that DBSCAN sees at a time
 
 
@@ -86,21 +86,24 @@ class MicroClusters:
         """(K,) r."""
         counts = self.counts[:, None]
         variance = self.squares / counts - (self.sums / counts) ** 2
-        return variance.clamp(min=SMALLEST_VARIANCE).sqrt().mean(dim=1)
+        spread = variance.clamp(min=SMALLEST_VARIANCE).sqrt().mean(dim=1)
+        return torch.where(self.counts > 1, spread, RADIUS_OF_NOISE)
 
     def joined(self, vectors: torch.Tensor, classes: torch.Tensor) -> torch.Tensor:
         """(m,) the cluster that each new vector joins, or -1."""
         result = torch.full_like(classes, -1)
-        grown = torch.nonzero(self.counts > 1).squeeze(1)
-        if grown.numel() == 0:
+        if self.counts.numel() == 0 or classes.numel() == 0:
             return result
-        groups = int(torch.maximum(classes.max(), self.classes.max())) + 1
-        clusters, points = padded(self.classes[grown], groups), padded(classes, groups)
-        centres = (self.sums / self.counts[:, None])[grown]
+        # Only classes that have new vectors take room: in the last chunks these are few.
+        asked, groups = torch.unique(classes, return_inverse=True)
+        here = torch.nonzero(torch.isin(self.classes, asked)).squeeze(1)
+        points = padded(groups, asked.numel())
+        clusters = padded(torch.searchsorted(asked, self.classes[here]), asked.numel())
+        centres = self.sums[here] / self.counts[here, None]
         distances = torch.cdist(vectors[points.clamp(min=0)], centres[clusters.clamp(min=0)])  # (groups, points, k)
         distances.masked_fill_((clusters < 0)[:, None, :], torch.inf)
         nearest, place = distances.min(dim=2)
-        cluster = grown[clusters.gather(1, place).clamp(min=0)]
+        cluster = here[clusters.gather(1, place).clamp(min=0)]
         inside = (points >= 0) & (nearest <= self.radii[cluster])
         result[points[inside]] = cluster[inside]
         return result
