@@ -15,6 +15,30 @@ with x̂, ĉ of unit length. The score is linear in x̂: of all its micro-cluste
 scored. Their spread is in its length. The loss is::
 
     L = cross-entropy of the queries + λ (1 − mean over old classes of cos(P_c before, P_c now)),    P_c = Σ_k δ_k c_k
+
+P_c is the mean of the labelled vectors of a class, and "before" is before the session: the second term counts in the
+steps of a session alone, since at the first step after "before" its gradient is zero.
+
+Departures, from the paper unless it says the code:
+
+- *Labels.* The released code trains a session on queries with their labels, picks its checkpoint on labelled nodes of
+  novel classes, and puts fresh labelled nodes of the test pool into the memory before it scores. Here a session has
+  its supports, and steps and rate are chosen in validation sessions as for every method; asking changes nothing.
+- *DBSCAN.* In the code, noise points become singletons and, once more, one joint cluster, whose id overwrites the
+  newest cluster. Here they are singletons with ids of their own.
+- *Memory.* Classes of session 0 are known by all of their train nodes, in chunks of 256 a class; labelled nodes are
+  kept and clustered again as the graph grows. Under the track ``isolated`` w_c is kept instead, and more supports of
+  a known class become clusters of their own, which never join.
+- *Pre-training.* METIS is no dependency: a part is the nodes nearest to one of 300 random seeds. The encoder sees the
+  whole graph and not each part by itself, all parts are one batch, and there are 200 steps instead of 1000 epochs.
+  The head of the contrast is trained; in the code it is missing from the optimiser (``contrast.train_head=False``).
+- *Encoder.* The GCN of all other methods, without its last ReLU, which costs cosines half of their range; the paper
+  has a GAT of width 128 (``encoder=gat``).
+- *Episodes.* One step on each, where the code takes ten, and supports and queries in the sizes of the other methods.
+  Gradients pass through the centres. A support that is asked about in a session is left out of its own cluster.
+- *λ.* The code leaves it to the caller, its help says 1e-5; here it is 0.1. ρ and the learnable weights that the paper
+  mentions are in no formula of the code, and not here.
+- *Without pseudo-novel classes* the episodes are tasks over the base classes: no label has touched the encoder yet.
 """
 
 from dataclasses import replace

@@ -28,7 +28,11 @@ class LpmcNetwork(PrototypeNetwork):
 
     def logits(self, vectors: torch.Tensor, class_vectors: torch.Tensor) -> torch.Tensor:
         """(n, C): −1 + x̂ · (1/T) Σ_k δ_k ĉ_k, which is −Σ_k δ_k (1 − cos(x, c_k)/T)."""
-        return unit(vectors) @ class_vectors.T / self.settings.temperature - 1
+        return unit(vectors) @ self._scaled(class_vectors).T - 1
+
+    def _scaled(self, class_vectors: torch.Tensor) -> torch.Tensor:
+        """w/T, with w of unit length if the settings want it."""
+        return (unit(class_vectors) if self.settings.unit_length else class_vectors) / self.settings.temperature
 
     @torch.no_grad()
     def prototypes(
@@ -76,7 +80,7 @@ class LpmcNetwork(PrototypeNetwork):
             own = tensor_of(episode.own[asked], device)
             places = tensor_of(asked, device)
             without = clusters.vectors_without(own, supports, vectors)
-            replaced = (unit(queries[places]) * without).sum(dim=1) / self.settings.temperature - 1
+            replaced = (unit(queries[places]) * self._scaled(without)).sum(dim=1) - 1
             logits = logits.index_put((places, labels[places]), replaced)
         losses = nn.functional.cross_entropy(logits, labels, reduction="none")
         loss = (query_shares(labels, count, by_class) * losses).sum()

@@ -27,6 +27,8 @@ class LpmcSettings(EpisodicSettings):
     """Neighbours, itself included, that make a node a core point of a micro-cluster."""
     temperature: float = 0.07
     """Cosines are divided by it (T)."""
+    unit_length: bool = False
+    """Class vectors of unit length; as printed, classes of many micro-clusters have shorter ones."""
     distillation: float = 0.1
     """Weight of how far the class means of before turn in the steps of a session (λ)."""
     base_share: float = 0.5
