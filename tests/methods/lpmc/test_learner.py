@@ -12,7 +12,7 @@ from graphfcl.methods.learner import EncoderStore, Tensors
 from graphfcl.methods.lpmc import Lpmc, LpmcSettings
 from graphfcl.methods.shared.training_state import copy_weights
 from graphfcl.methods.testing import Subject
-from graphfcl.methods.testing.rules import an_interrupted_fit_goes_on
+from graphfcl.methods.testing.rules import an_interrupted_fit_goes_on, restating_what_is_known_changes_nothing
 from graphfcl.stream import PaperSession, make_stream
 from tests.golden.samples import SHORT, golden_stream
 
@@ -73,6 +73,14 @@ def test_steps_are_chosen_by_validation_sessions_or_fixed() -> None:
     before = copy_weights(learner.network.encoder)["first.weight"]
     learner.learn(golden_stream("transductive").session(1))
     assert not torch.equal(before, copy_weights(learner.network.encoder)["first.weight"])
+
+
+def test_without_steps_a_label_taken_back_leaves_no_trace() -> None:
+    changes = {**SHORT["lpmc"], "validation_draws": 1, "fine_tuning_steps": 0}
+    learner = Lpmc(settings_of(**changes))
+    learner.fit(golden_stream("open").base)
+    assert learner.forgets_exactly
+    restating_what_is_known_changes_nothing(Subject(Lpmc, changes))
 
 
 class Keys(EncoderStore):
