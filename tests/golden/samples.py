@@ -26,7 +26,7 @@ SHORT: dict[str, dict[str, Any]] = {
     "er-gnn": {**TRAINING, **FIXED},
     "icarl": {**TRAINING, **STEPS},
     "cec": {**TRAINING, **EPISODES},
-    "lpmc": {**TRAINING, **EPISODES, **FIXED, "contrast.epochs": 4},
+    "lpmc": {**TRAINING, **EPISODES, **FIXED, "hidden": 16, "size": 8, "contrast.epochs": 4},
     "finetune": {**TRAINING, **FIXED},
     "joint": {
         **TRAINING,

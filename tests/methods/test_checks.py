@@ -36,7 +36,7 @@ QUICK: dict[str, dict[str, Any]] = {
     "icarl": {"pretraining.epochs": 8, "fine_tuning": ((5, 0.005),)},
     "joint": {**SHORT["joint"], "pretraining.epochs": 8, "wide_training.epochs": 8},
     "hag-meta": {**ONCE, "episodes": 60, "fine_tuning": ((2, 0.005),)},
-    "lpmc": {**ONCE, "contrast.epochs": 20, "episodes": 60, "fine_tuning": ((2, 0.005),)},
+    "lpmc": {**ONCE, "hidden": 32, "size": 16, "contrast.epochs": 20, "episodes": 60, "fine_tuning": ((2, 0.005),)},
 }
 NAMES = [method.name for method in METHODS]
 

@@ -51,7 +51,7 @@ class ContrastSettings:
     noise: float = 0.1
     """Standard deviation of the change of a weight, as a share of that of its tensor."""
     train_head: bool = True
-    """Whether the head on top of the parts is trained; in the released code it stays random."""
+    """Train the head on top of the parts; in the released code it stays random."""
     learning_rate: float = 0.01
     """Adam's rate."""
     weight_decay: float = 0.0001

@@ -15,6 +15,10 @@ STARTS = ("contrastive", "both", "supervised")
 class LpmcSettings(EpisodicSettings):
     """All settings; the defaults are the paper's where it names them."""
 
+    hidden: int = 64
+    """Width of the encoder's first layer."""
+    size: int = 64
+    """Width of an embedding."""
     last_relu: bool = False
     """ReLU on the last encoder layer, which leaves cosines between 0 and 1."""
     start: Literal["contrastive", "both", "supervised"] = "contrastive"
