@@ -35,7 +35,7 @@ Departures, from the paper unless it says the code:
   which is worse here with an encoder of this width.
 - *Encoder.* A GCN as the other methods have, 64 wide (better than their 32 and 16 on development graphs) and without
   the last ReLU, which would cost cosines half of their range; the paper has a GAT of width 128 (``encoder=gat``).
-- *Episodes.* One step on each, where the code takes ten, and supports and queries in the sizes of the other methods.
+- *Episodes.* One step on each, where the code takes ten, and 20 supports of a base class, where the code has 5.
   Gradients pass through the centres. A support that is asked about in a session is left out of its own cluster.
 - *λ.* The code leaves it to the caller, its help says 1e-5; here it is 0.1. ρ and the learnable weights that the paper
   mentions are in no formula of the code, and not here.

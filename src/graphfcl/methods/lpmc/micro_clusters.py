@@ -9,7 +9,8 @@ DBSCAN on cosine distance finds them, in all classes at once::
 
 A cluster has S1 = Σ x, S2 = Σ x², n, the centre c = S1/n and the radius r = mean over dimensions of
 sqrt(max(S2/n − (S1/n)², 1e-5)). Points of a large class come in chunks: a point joins the nearest cluster of its class
-if ‖x − c‖ ≤ r, and DBSCAN groups those that join none. So no table is larger than a chunk times a chunk for each class.
+if ‖x − c‖ ≤ r, and DBSCAN groups those that join none. So each class needs tables of a
+chunk by a chunk and of a chunk by its clusters, and none of all its points by all.
 
 The radius of a point of noise is 1e-5: only an equal point could join it.
 """
