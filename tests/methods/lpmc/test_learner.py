@@ -75,6 +75,14 @@ def test_steps_are_chosen_by_validation_sessions_or_fixed() -> None:
     assert not torch.equal(before, copy_weights(learner.network.encoder)["first.weight"])
 
 
+def test_session_0_ends_with_the_steps_of_a_session() -> None:
+    weights = [
+        copy_weights(fitted(validation_draws=1, fine_tuning_steps=steps).network.encoder)["first.weight"]
+        for steps in (0, 2)
+    ]
+    assert not torch.equal(weights[0], weights[1])
+
+
 def test_without_steps_a_label_taken_back_leaves_no_trace() -> None:
     changes = {**SHORT["lpmc"], "validation_draws": 1, "fine_tuning_steps": 0}
     learner = Lpmc(settings_of(**changes))

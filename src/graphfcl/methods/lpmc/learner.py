@@ -5,7 +5,8 @@ LPMC for graph few-shot class-incremental learning, arXiv 2609.25781, and the co
 1. Contrastive pre-training of the encoder g on the parts of the graph, without a label (``contrast.py``).
 2. Pseudo-incremental episodes with the pseudo-novel classes, as in HAG-Meta; each leaves out half of the base classes
    at random. Validated on held-out classes three times, then repeated on all for the middle number of episodes.
-3. A session takes as many steps of the same loss as validation sessions found useful, possibly none.
+3. A session takes as many steps of the same loss as validation sessions found useful, possibly none. Session 0 ends
+   with as many.
 
 A class c is known by micro-clusters (``micro_clusters.py``) with centre c_k, n_k labelled nodes and δ_k = n_k/Σn::
 
@@ -37,6 +38,8 @@ Departures, from the paper unless it says the code:
   the last ReLU, which would cost cosines half of their range; the paper has a GAT of width 128 (``encoder=gat``).
 - *Episodes.* One step on each, where the code takes ten, and 20 supports of a base class, where the code has 5.
   Gradients pass through the centres. A support that is asked about in a session is left out of its own cluster.
+- *Session 0* ends with the steps of a session: episodes are stopped where held-out classes fare best, which on some
+  graphs is before base classes are learned.
 - *λ.* The code leaves it to the caller, its help says 1e-5; here it is 0.1. ρ and the learnable weights that the paper
   mentions are in no formula of the code, and not here.
 - *Without pseudo-novel classes* the episodes are tasks over the base classes: no label has touched the encoder yet.
@@ -174,6 +177,11 @@ class Lpmc(EpisodicLearner):
                 return DIVERGED
             scores.append(self._validate(inputs, alone))
         return float(np.mean(scores))
+
+    def _finish(self, inputs: GraphInputs) -> None:
+        # Held-out classes may like an encoder best that has seen few episodes, and base classes do not.
+        self._fine_tune(inputs, self._known_classes([]), self.fine_tuning.steps, self.fine_tuning.rate)
+        super()._finish(inputs)
 
     # Incremental sessions and scores
 
