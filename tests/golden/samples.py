@@ -31,6 +31,7 @@ SHORT: dict[str, dict[str, Any]] = {
     "cec": {**TRAINING, **EPISODES},
     "geometer": {**TRAINING, **EPISODES, **FIXED},
     "tap": {**TRAINING, "fine_tuning_steps": 2},
+    "lpmc": {**TRAINING, **EPISODES, **FIXED, "hidden": 16, "size": 8, "contrast.epochs": 4},
     "finetune": {**TRAINING, **FIXED},
     "joint": {
         **TRAINING,

@@ -41,6 +41,7 @@ QUICK: dict[str, dict[str, Any]] = {
     "geometer": {**ONCE, "episodes": 60, "fine_tuning": ((2, 0.005),)},
     "tap": {"pretraining.epochs": 5, "fine_tuning": ((2, 0.01),)},
     "hag-meta": {**ONCE, "episodes": 60, "fine_tuning": ((2, 0.005),)},
+    "lpmc": {**ONCE, "hidden": 32, "size": 16, "contrast.epochs": 20, "episodes": 60, "fine_tuning": ((2, 0.005),)},
 }
 NAMES = [method.name for method in METHODS]
 

@@ -100,6 +100,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
     "later graph methods": {
         "geometer": "geometer.learner:Geometer",
         "tap": "tap.learner:Tap",
+        "lpmc": "lpmc.learner:Lpmc",
     },
     "references": {
         "finetune": "finetune:Finetune",

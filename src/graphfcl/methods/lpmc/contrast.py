@@ -1,0 +1,181 @@
+"""SimGRACE on the parts of one graph: contrast of an encoder with a perturbed copy of itself, without a label.
+
+Jun Xia, Lirong Wu, Jintao Chen, Bozhen Hu, Stan Li: SimGRACE: A Simple Framework for Graph Contrastive Learning without
+Data Augmentation. WWW 2022.
+
+With g the mean embedding of the nodes of a part, h = head(g), and h' the same under weights θ + η,
+η ~ N(0, (noise · std(θ))²), drawn anew in each step and without a gradient::
+
+    L = mean over parts i of −log( exp(cos(h_i, h'_i)/T) / Σ_j exp(cos(h_i, h'_j)/T) )
+"""
+
+import time
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+from scipy.sparse import csgraph, csr_matrix
+from torch import nn
+
+from graphfcl.graph import VisibleGraph
+from graphfcl.methods.learner import Learner, Progress, Tensors
+from graphfcl.methods.settings import require_range
+from graphfcl.methods.shared.heads import unit
+from graphfcl.methods.shared.parts import Part
+from graphfcl.methods.shared.training_state import (
+    adam_tensors,
+    check_finite,
+    load_adam,
+    make_adam,
+    with_prefix,
+    without_prefix,
+)
+from graphfcl.nn import Encoder, GraphInputs, Linear
+
+SMALLEST_PART = 5  # nodes; a small graph has fewer parts
+STEPS_PER_CHECKPOINT = 20
+
+
+@dataclass(frozen=True)
+class ContrastSettings:
+    """Contrastive pre-training."""
+
+    epochs: int = 200
+    """Epochs; each is one step on all parts of the graph."""
+    parts: int = 300
+    """Parts that the graph is cut into, fewer where a part would have less than 5 nodes."""
+    temperature: float = 0.1
+    """Cosines are divided by it."""
+    noise: float = 0.1
+    """Standard deviation of the change of a weight, as a share of that of its tensor."""
+    train_head: bool = True
+    """Train the head on top of the parts; in the released code it stays random."""
+    learning_rate: float = 0.01
+    """Adam's rate."""
+    weight_decay: float = 0.0001
+    """Adam's weight decay."""
+
+    def __post_init__(self) -> None:
+        require_range("contrast.epochs", self.epochs, least=0)
+        require_range("contrast.parts", self.parts, least=2)
+        require_range("contrast.temperature", self.temperature, above=0)
+        require_range("contrast.noise", self.noise, least=0)
+        require_range("contrast.learning_rate", self.learning_rate, above=0)
+        require_range("contrast.weight_decay", self.weight_decay, least=0)
+
+
+class ProjectionHead(nn.Module):
+    """Two layers with a ReLU between."""
+
+    def __init__(self, size: int, generator: torch.Generator) -> None:
+        super().__init__()
+        self.first, self.second = Linear(size, size, generator), Linear(size, size, generator)
+
+    def forward(self, values: torch.Tensor) -> torch.Tensor:
+        return self.second(torch.relu(self.first(values)))
+
+
+def graph_parts(visible: VisibleGraph, count: int, random: np.random.Generator) -> np.ndarray:
+    """(n,) the part of each node: that of the nearest of ``count`` seeds, nodes drawn at random.
+
+    Components without a seed are put together, one after another, into parts of the mean size.
+    """
+    size = visible.node_count
+    count = max(1, min(count, size // SMALLEST_PART))
+    seeds = random.permutation(size)[:count]
+    adjacency = csr_matrix(visible.adjacency)
+    _, _, nearest = csgraph.dijkstra(
+        adjacency, directed=False, indices=seeds, unweighted=True, min_only=True, return_predecessors=True
+    )
+    left = np.flatnonzero(nearest < 0)
+    _, component = csgraph.connected_components(adjacency, directed=False)
+    left = left[np.argsort(component[left], kind="stable")]
+    nearest[left] = size + np.arange(left.size) // max(1, size // count)
+    return np.unique(nearest, return_inverse=True)[1].astype(np.int64)
+
+
+def pooled(values: torch.Tensor, parts: torch.Tensor) -> torch.Tensor:
+    """(parts, h) the mean of the rows of each part."""
+    counts = torch.bincount(parts)
+    sums = values.new_zeros(counts.numel(), values.shape[1]).index_add(0, parts, values)
+    return sums / counts[:, None]
+
+
+def contrast_loss(seen: torch.Tensor, perturbed: torch.Tensor, temperature: float) -> torch.Tensor:
+    """The loss in the module docstring, of (parts, h) outputs of the head."""
+    logits = unit(seen) @ unit(perturbed).T / temperature
+    return nn.functional.cross_entropy(logits, torch.arange(len(logits), device=logits.device))
+
+
+@torch.no_grad()
+def perturbed_weights(module: nn.Module, noise: float, generator: torch.Generator) -> Tensors:
+    """θ + η for every weight."""
+    return {
+        name: weight
+        + noise * weight.std(correction=0) * torch.randn(weight.shape, generator=generator, device=weight.device)
+        for name, weight in module.named_parameters()
+    }
+
+
+class ContrastiveTraining(Part):
+    """The loop and its state; :meth:`run` goes on from wherever the state stands."""
+
+    def __init__(self, encoder: Encoder, head: ProjectionHead, settings: ContrastSettings) -> None:
+        self.encoder, self.head, self.settings = encoder, head, settings
+        self.epoch = 0
+        self.seconds = 0.0
+
+    @cached_property
+    def optimiser(self) -> torch.optim.Adam:
+        """Made for the first step."""
+        settings = self.settings
+        trained = [*self.encoder.parameters(), *(self.head.parameters() if settings.train_head else ())]
+        return make_adam(trained, settings.learning_rate, settings.weight_decay)
+
+    def run(self, inputs: GraphInputs, generator: torch.Generator, progress: Progress, learner: Learner) -> None:
+        """All epochs that are left. Checkpoints are taken of ``learner``, which holds this loop."""
+        total = self.settings.epochs
+        if self.epoch >= total:
+            return
+        needed = self.encoder.rows(inputs, None)
+        random = np.random.default_rng([learner.seed, 5])  # its own: a loop that goes on has the same parts
+        parts = torch.from_numpy(graph_parts(inputs.visible, self.settings.parts, random)).to(inputs.device)
+        while self.epoch < total:
+            start = time.perf_counter()
+            for _ in range(min(STEPS_PER_CHECKPOINT, total - self.epoch)):
+                loss = self._step(needed, parts, generator)
+                self.epoch += 1
+            value = check_finite(loss, "contrastive pre-training", self.epoch)
+            self.seconds += time.perf_counter() - start
+            progress.step("contrastive pre-training", self.epoch, total, loss=value)
+            progress.checkpoint(learner)
+
+    def _step(self, needed: Any, parts: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+        weights = perturbed_weights(self.encoder, self.settings.noise, generator)
+        with torch.no_grad():
+            other = torch.func.functional_call(self.encoder, weights, (needed, generator))
+            perturbed = self.head(pooled(other, parts))
+        self.optimiser.zero_grad(set_to_none=True)
+        seen = self.head(pooled(self.encoder(needed, generator), parts))
+        loss = contrast_loss(seen, perturbed, self.settings.temperature)
+        loss.backward()
+        self.optimiser.step()
+        return loss.detach()
+
+    def tensors(self) -> Tensors:
+        """The encoder's own weights are its owner's."""
+        return {
+            **with_prefix("contrast.head", dict(self.head.state_dict())),
+            **adam_tensors(self.optimiser, "contrast.optimiser"),
+        }
+
+    def values(self) -> dict[str, Any]:
+        return {"contrast": {"epoch": self.epoch, "seconds": self.seconds}}
+
+    def load(self, values: dict[str, Any], tensors: Tensors, device: torch.device) -> None:  # noqa: ARG002
+        own = values["contrast"]
+        self.epoch, self.seconds = own["epoch"], own["seconds"]
+        self.head.load_state_dict(without_prefix("contrast.head", tensors))
+        load_adam(self.optimiser, tensors, "contrast.optimiser")

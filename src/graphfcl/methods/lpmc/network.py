@@ -1,0 +1,103 @@
+"""The encoder of LPMC, the class vectors of its micro-clusters, and the loss of an episode."""
+
+import numpy as np
+import torch
+from torch import nn
+
+from graphfcl.methods.learner import Labelled
+from graphfcl.methods.lpmc.micro_clusters import MicroClusters
+from graphfcl.methods.lpmc.settings import LpmcSettings
+from graphfcl.methods.shared.episodes import Episode
+from graphfcl.methods.shared.heads import unit
+from graphfcl.methods.shared.prototype_network import NodeEmbeddings, PrototypeNetwork
+from graphfcl.methods.shared.prototypes import class_shares, query_shares, weighted_prototypes
+from graphfcl.methods.shared.validation_sessions import ValidationSessions
+from graphfcl.nn import Encoder, GraphInputs, tensor_of
+
+
+class LpmcNetwork(PrototypeNetwork):
+    """Its prototypes are the class vectors Σ_k δ_k ĉ_k."""
+
+    def __init__(self, encoder: Encoder, settings: LpmcSettings) -> None:
+        super().__init__(encoder)
+        self.settings = settings
+
+    def clusters(self, vectors: torch.Tensor, classes: torch.Tensor) -> MicroClusters:
+        """The micro-clusters of (n, h) labelled vectors."""
+        return MicroClusters.of(vectors, classes, self.settings.eps, self.settings.min_points)
+
+    def logits(self, vectors: torch.Tensor, class_vectors: torch.Tensor) -> torch.Tensor:
+        """(n, C): −1 + x̂ · (1/T) Σ_k δ_k ĉ_k, which is −Σ_k δ_k (1 − cos(x, c_k)/T)."""
+        return unit(vectors) @ self._scaled(class_vectors).T - 1
+
+    def _scaled(self, class_vectors: torch.Tensor) -> torch.Tensor:
+        """w/T, with w of unit length if the settings want it."""
+        return (unit(class_vectors) if self.settings.unit_length else class_vectors) / self.settings.temperature
+
+    @torch.no_grad()
+    def prototypes(
+        self, embedding: NodeEmbeddings, train: Labelled, supports: Labelled, class_count: int
+    ) -> torch.Tensor:
+        """(C, h) class vectors of these labelled nodes."""
+        nodes, columns = np.concatenate([train[0], supports[0]]), np.concatenate([train[1], supports[1]])
+        order = np.argsort(nodes, kind="stable")  # who comes in which chunk must not depend on the order of labels
+        rows, classes = embedding.rows(nodes[order]), tensor_of(columns[order], embedding.values.device)
+        return self.clusters(embedding.values[rows], classes).class_vectors(class_count)
+
+    def validate(self, inputs: GraphInputs, validation: ValidationSessions) -> float:
+        embedding = self.node_embeddings(inputs)
+        none = (validation.train[0][:0], validation.train[1][:0])
+        # Train and held-out classes are different ones, so the class vectors of the first are those of every draw.
+        known = self.prototypes(embedding, validation.train, none, validation.class_count)
+        queries = embedding.values[embedding.rows(validation.asked[0])]
+
+        def predict(train: Labelled, supports: Labelled, class_count: int, nodes: np.ndarray) -> np.ndarray:  # noqa: ARG001
+            vectors = known + self.prototypes(embedding, none, supports, class_count)
+            return self.logits(queries, vectors).argmax(dim=1).cpu().numpy()
+
+        return validation.score(predict)
+
+    def episode_loss(
+        self,
+        inputs: GraphInputs,
+        episode: Episode,
+        generator: torch.Generator | None,
+        *,
+        by_class: bool = False,
+        before: NodeEmbeddings | None = None,
+    ) -> torch.Tensor:
+        """Cross-entropy of the queries; with ``before``, what was before a session, also how far old classes turn."""
+        device, count, first = inputs.device, episode.class_count, episode.supports.size
+        rows = inputs.visible.rows(np.concatenate([episode.supports, episode.queries]))
+        embeddings = self.encoder(self.encoder.rows(inputs, rows), generator)
+        supports, queries = embeddings[:first], embeddings[first:]
+        classes, labels = (tensor_of(a, device) for a in (episode.support_classes, episode.query_classes))
+        clusters = self.clusters(supports, classes)
+        vectors = clusters.class_vectors(count)
+        logits = self.logits(queries, vectors)
+        asked = np.flatnonzero(episode.own >= 0)
+        if asked.size:
+            own = tensor_of(episode.own[asked], device)
+            places = tensor_of(asked, device)
+            without = clusters.vectors_without(own, supports, vectors)
+            replaced = (unit(queries[places]) * self._scaled(without)).sum(dim=1) - 1
+            logits = logits.index_put((places, labels[places]), replaced)
+        losses = nn.functional.cross_entropy(logits, labels, reduction="none")
+        loss = (query_shares(labels, count, by_class) * losses).sum()
+        if before is None or self.settings.distillation == 0:
+            return loss
+        then = before.values[before.rows(episode.supports)]
+        return loss + self.settings.distillation * turned(then, supports, classes, old_classes(episode, device))
+
+
+def old_classes(episode: Episode, device: torch.device) -> torch.Tensor:
+    """(old,) the classes that are not of the episode's tasks."""
+    return tensor_of(np.setdiff1d(np.arange(episode.class_count), episode.tasks), device)
+
+
+def turned(then: torch.Tensor, now: torch.Tensor, classes: torch.Tensor, old: torch.Tensor) -> torch.Tensor:
+    """1 − mean over old classes of cos(P then, P now), P = Σ_k δ_k c_k: the mean of the labelled vectors of a class."""
+    count = int(classes.max()) + 1
+    shares = class_shares(classes, count)
+    first, second = (weighted_prototypes(vectors, shares, classes, count)[old] for vectors in (then, now))
+    return 1 - (unit(first) * unit(second)).sum(dim=1).mean()
