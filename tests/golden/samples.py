@@ -26,6 +26,7 @@ SHORT: dict[str, dict[str, Any]] = {
     "er-gnn": {**TRAINING, **FIXED},
     "icarl": {**TRAINING, **STEPS},
     "cec": {**TRAINING, **EPISODES},
+    "tem": {"rank": 24, "budget": 8, "steps": (5, 20)},
     "finetune": {**TRAINING, **FIXED},
     "joint": {
         **TRAINING,

@@ -94,6 +94,9 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
         "icarl": "icarl:ICarl",
         "cec": "cec:Cec",
     },
+    "later graph methods": {
+        "tem": "tem:Tem",
+    },
     "references": {
         "finetune": "finetune:Finetune",
         "joint": "joint.learner:Joint",

@@ -1,0 +1,360 @@
+"""TEM: a head on propagated features, and a memory of vectors to train it with again.
+
+Xikun Zhang, Dongjin Song, Yixin Chen, Dacheng Tao: Topology-aware Embedding Memory for Continual Learning on Expanding
+Networks (PDGNN-TEM). KDD 2024.
+
+A node is known by a vector that no training touches, its topology-aware embedding e. Whoever keeps e needs no edge of
+the node any more. Â and B as in SGC-ridge::
+
+    e_v = [ n(XB)_v , a n(ÂÂXB)_v ]        n(·): minus the mean over session 0's visible graph, then of unit length
+
+A memory keeps at most ``budget`` nodes of each class, sampled with probability in proportion to what they cover: the
+degree of a node and itself (coverage maximisation). A session trains the head on its supports and the memory::
+
+    L = Σ_v w(y_v) ce(head(e_v), y_v),   w(c) = 1/(C n_c)      n_c: nodes of class c among those trained on
+
+Departures:
+
+- e has a node's own features beside those around it, ``own=false`` has the latter alone as printed; features are
+  projected on leading singular vectors. The released code samples through a dense matrix of all pairs of nodes; here
+  it is the degree.
+- Vectors go stale as edges arrive. Where the graph still has the nodes of the memory, their numbers are kept and every
+  session makes their vectors again; under the track ``isolated`` the vectors themselves are kept, as printed.
+- The head is trained from scratch at every session, on the memory alone, which the supports have joined. A memory of
+  vectors is all that a head needs, so there is nothing to go on from; the head is then a function of the labels, and
+  ``restate`` is exact. Session 0 trains on all of its train nodes.
+- The number of steps is chosen among ``steps``: for session 0 by its validation nodes, for later ones in validation
+  sessions. Steps from a head that was trained before, as other methods take, would be fewer.
+- The head is linear; ``hidden`` gives it a hidden layer as printed.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import torch
+from torch import nn
+
+from graphfcl.errors import InputError
+from graphfcl.graph import VisibleGraph
+from graphfcl.measures import balanced_accuracy, confusion_matrix
+from graphfcl.methods.learner import NO_STORE, SILENT, EncoderStore, Labelled, Learner, LearnerState, Progress
+from graphfcl.methods.settings import require_range
+from graphfcl.methods.shared.embedding_cache import EmbeddingCache
+from graphfcl.methods.shared.sampled_memory import SampledMemory, cover
+from graphfcl.methods.shared.supervised_training import class_balanced
+from graphfcl.methods.shared.trained_head import cross_entropies
+from graphfcl.methods.shared.training_state import check_finite, copy_weights, make_adam, with_prefix, without_prefix
+from graphfcl.methods.shared.untrained_blocks import HOPS, UntrainedBlocks, prepared_inputs
+from graphfcl.methods.shared.validation_sessions import STEP_DRAWS, ValidationSessions, all_held_out
+from graphfcl.nn import GraphInputs, Linear, tensor_of
+from graphfcl.stream import BaseSession, Session
+
+
+@dataclass(frozen=True)
+class TemSettings:
+    """The names of formulas are those of the module docstring."""
+
+    rank: int = 512
+    """Columns of the basis B at most."""
+    own: bool = True
+    """Have a node's own features in its vector, beside those around it."""
+    hop_weight: float = 2.0
+    """Weight of the features around (a)."""
+    budget: int = 100
+    """Nodes kept of each class."""
+    hidden: int = 0
+    """Width of the head's hidden layer; 0 is a linear head."""
+    learning_rate: float = 0.01
+    """Adam's rate."""
+    weight_decay: float = 0.0
+    """Adam's weight decay."""
+    steps: tuple[int, ...] = (25, 50, 100, 200, 400)
+    """Candidates for the steps of a training, ascending; validation chooses."""
+    session_steps: int | None = None
+    """Steps of an incremental session, instead of choosing them."""
+
+    def __post_init__(self) -> None:
+        for name in ("rank", "budget"):
+            require_range(name, getattr(self, name), least=1)
+        for name in ("hidden", "weight_decay", "hop_weight"):
+            require_range(name, getattr(self, name), least=0)
+        require_range("learning_rate", self.learning_rate, above=0)
+        require_range("session_steps", self.session_steps, least=1)
+        if not self.steps or list(self.steps) != sorted(set(self.steps)) or self.steps[0] < 1:
+            raise InputError(f"steps is {self.steps}; it must be one or more whole numbers above 0, ascending.")
+
+
+class TemHead(nn.Module):
+    """(n, width) vectors → (n, classes) logits. A linear head starts at zeros: its loss is convex."""
+
+    def __init__(self, width: int, hidden: int, classes: int, generator: torch.Generator) -> None:
+        super().__init__()
+        self.inner = Linear(width, hidden, generator) if hidden else None
+        self.outer = Linear(hidden or width, classes, generator)
+        if not hidden:
+            nn.init.zeros_(self.outer.weight)
+
+    def forward(self, points: torch.Tensor) -> torch.Tensor:
+        return self.outer(points if self.inner is None else torch.relu(self.inner(points)))
+
+
+class Tem(Learner):
+    """PDGNN-TEM; formulas and departures in the module docstring.
+
+    blocks: basis and centres of e. memory: the sample of labelled nodes. head: trained last. many: classes of session
+    0. sessions: how many were learned. first_steps, session_steps: of session 0 and of later ones.
+    """
+
+    name: ClassVar[str] = "tem"
+    title: ClassVar[str] = "a head on propagated features, trained again on a memory of sampled vectors"
+    reference: ClassVar[str] = (
+        "Zhang, Song, Chen, Tao: Topology-aware Embedding Memory for Continual Learning on Expanding Networks. KDD 2024"
+    )
+    settings_type: ClassVar[type[Any]] = TemSettings
+    lasting_tensors: ClassVar[tuple[str, ...]] = ("blocks.",)
+    settings: TemSettings
+
+    def __init__(self, settings: Any = None, *, seed: int = 0, device: str | torch.device = "cpu") -> None:
+        super().__init__(settings, seed=seed, device=device)
+        self.blocks = UntrainedBlocks()
+        self.memory = SampledMemory(self.settings.budget, seed)
+        self.head: TemHead | None = None
+        self.track = "transductive"
+        self.sessions = 0
+        self.first_steps = self.settings.steps[-1]
+        self.session_steps = self.settings.session_steps or self.settings.steps[len(self.settings.steps) // 2]
+        self.cache = EmbeddingCache(self._make_inputs)
+
+    # Session 0
+
+    def fit(self, base: BaseSession, progress: Progress = SILENT, encoders: EncoderStore = NO_STORE) -> None:  # noqa: ARG002
+        if self.classes_:
+            if self.classes_ != base.classes:
+                raise InputError("this learner was fitted on other classes: make a new one to fit it.")
+            return
+        inputs = self.cache.inputs(base.visible_graph)
+        self.blocks.fix(inputs, self.settings.rank, self.seed)
+        self.cache.keep_embeddings(base.visible_graph, self.blocks.of(inputs))
+        self.track = base.track
+        self.session_steps = self._choose_steps(base, inputs, progress)
+        self._train_on_everything(base, inputs, progress)
+        self.classes_ = base.classes
+        self._remember((base.train, base.train_labels), inputs)
+        progress.checkpoint(self)
+
+    def _choose_steps(self, base: BaseSession, inputs: GraphInputs, progress: Progress) -> int:
+        """The steps with the best mean score over draws of the supports of held-out classes.
+
+        The head is trained from scratch, so the sessions before the last one need not be walked through.
+        """
+        validation = ValidationSessions.draw(all_held_out(base), self.seed)
+        if self.settings.session_steps is not None or not validation.has_new_classes:
+            return self.session_steps
+        known = self.memory.first(validation.train, cover(base.visible_graph, validation.train[0]))
+        asked = self._points(inputs, validation.asked[0])
+        draws = [validation.only(draw) for draw in range(min(STEP_DRAWS, len(validation.supports)))]
+        scores = np.zeros((len(draws), len(self.settings.steps)))
+        for number, draw in enumerate(draws):
+            *_, last = draw.sessions()
+            nodes = np.concatenate([validation.train[0][known], last.supports])
+            labels = np.concatenate([validation.train[1][known], last.support_classes])
+            heads = self._trained(self._points(inputs, nodes), labels, draw.class_count, self.settings.steps)
+            for place, head in enumerate(heads):
+                scores[number, place] = draw.score_of(_answers(head, asked))
+            best = float(scores[: number + 1].mean(axis=0).max())
+            progress.step("choosing steps", number + 1, len(draws), score=best)
+        return self.settings.steps[int(scores.mean(axis=0).argmax())]
+
+    def _train_on_everything(self, base: BaseSession, inputs: GraphInputs, progress: Progress) -> None:
+        """The head of session 0, after the steps that do best on its validation nodes."""
+        asked, count, best = self._points(inputs, base.validation), len(base.classes), -1.0
+        heads = self._trained(self._points(inputs, base.train), base.train_labels, count, self.settings.steps)
+        for place, (steps, head) in enumerate(zip(self.settings.steps, heads, strict=True)):
+            score = balanced_accuracy(confusion_matrix(base.validation_labels, _answers(head, asked), count))
+            if score > best:
+                best, self.first_steps, self.head = score, steps, head
+            progress.step("session 0", place + 1, len(self.settings.steps), score=best)
+
+    # From a graph to vectors
+
+    def _make_inputs(self, visible: VisibleGraph, *, sparing: bool = False) -> GraphInputs:
+        return prepared_inputs(visible, self.device, self.seed, sparing=sparing)
+
+    def _embeddings(self, inputs: GraphInputs) -> torch.Tensor:
+        known = self.cache.embeddings(inputs)
+        return self.blocks.of(inputs) if known is None else known
+
+    def _raw_points(self, inputs: GraphInputs, nodes: np.ndarray) -> torch.Tensor:
+        """(nodes, 2k) blocks in 16 bits."""
+        rows, known = inputs.visible.rows(nodes), self.cache.embeddings(inputs)
+        if known is None:
+            return self.blocks.of(GraphInputs(inputs.visible, self.device, sparing=True), rows)
+        return known[torch.tensor(rows, device=self.device)]
+
+    def _points(self, inputs: GraphInputs, nodes: np.ndarray) -> torch.Tensor:
+        """(nodes, 2k) e in 32 bits."""
+        return self._weighted(self._raw_points(inputs, nodes))
+
+    def _weighted(self, raw: torch.Tensor) -> torch.Tensor:
+        scales = self.blocks.weighted(self.settings.hop_weight).float()
+        if not self.settings.own:
+            scales[: scales.numel() // 2] = 0
+        return raw.float() * scales
+
+    @property
+    def reach(self) -> int:
+        return HOPS
+
+    def embeddings(self, visible: VisibleGraph) -> np.ndarray:
+        found = self._embeddings(self.cache.inputs(visible))
+        self.cache.keep_embeddings(visible, found)
+        return found.cpu().numpy()
+
+    def embeddings_of_rows(self, visible: VisibleGraph, rows: np.ndarray) -> np.ndarray:
+        return self.blocks.of(self._make_inputs(visible, sparing=True), rows).cpu().numpy()
+
+    def use_embeddings(self, visible: VisibleGraph, embeddings: np.ndarray) -> None:
+        self.cache.classes_changed()
+        self.cache.keep_embeddings(visible, torch.tensor(embeddings, device=self.device))
+
+    def vectors_to_draw(self, visible: VisibleGraph, nodes: np.ndarray) -> np.ndarray | None:
+        return self.embeddings(visible)[visible.rows(nodes)].astype(np.float32)
+
+    # Sessions and scores
+
+    def learn(self, session: Session) -> None:
+        self.classes_, self.sessions = self.classes_ + session.new_classes, self.sessions + 1
+        inputs = self.cache.inputs(session.visible_graph)
+        self._remember((session.supports, session.support_labels), inputs)
+        self._train_on_memory(inputs)
+
+    def _remember(self, labelled: Labelled, inputs: GraphInputs) -> None:
+        vectors = self._raw_points(inputs, labelled[0]) if self.track == "isolated" else None
+        self.memory.add(labelled, cover(inputs.visible, labelled[0]), vectors)
+
+    def _train_on_memory(self, inputs: GraphInputs) -> None:
+        raw = self.memory.points(lambda nodes: self._raw_points(inputs, nodes))
+        (self.head,) = self._trained(
+            self._weighted(raw), self.memory.labels, len(self.classes_), (self.session_steps,)
+        )
+        self.cache.classes_changed()
+
+    def _trained(
+        self, points: torch.Tensor, labels: np.ndarray, class_count: int, marks: tuple[int, ...]
+    ) -> Iterator[TemHead]:
+        """The head from scratch, every class counting the same: as it is after so many steps, for each of ``marks``."""
+        head = self._new_head(class_count)
+        columns = tensor_of(labels, self.device)
+        loss_of = class_balanced(cross_entropies)
+        optimiser = make_adam(head.parameters(), self.settings.learning_rate, self.settings.weight_decay)
+        for step in range(1, marks[-1] + 1):
+            optimiser.zero_grad(set_to_none=True)
+            loss = loss_of(head(points), columns)
+            loss.backward()
+            optimiser.step()
+            if step in marks:
+                check_finite(loss, "training of the head", step)
+                kept = self._new_head(class_count)
+                kept.load_state_dict(copy_weights(head))
+                yield kept
+
+    def _new_head(self, class_count: int) -> TemHead:
+        start = torch.Generator().manual_seed(self.seed)
+        return TemHead(self.blocks.width, self.settings.hidden, class_count, start).to(self.device)
+
+    def scores(self, visible: VisibleGraph, nodes: np.ndarray) -> np.ndarray:
+        # All nodes are scored at once, whatever is asked: products of other shapes differ in their last digits.
+        return self.cache.scores(visible, self._score_all)[visible.rows(nodes)]
+
+    def _score_all(self, inputs: GraphInputs) -> torch.Tensor:
+        assert self.head is not None
+        return _scored(self.head, self._weighted(self._embeddings(inputs)))
+
+    def chosen(self) -> dict[str, Any]:
+        return {"first_steps": self.first_steps, "session_steps": self.session_steps}
+
+    # What is known of labelled nodes
+
+    @property
+    def forgets_exactly(self) -> bool:
+        return self.track != "isolated"
+
+    def restate(self, visible: VisibleGraph, train: Labelled, supports: Labelled) -> bool:
+        if not self.forgets_exactly:
+            return False
+        inputs = self.cache.inputs(visible)
+        self.cache.keep_embeddings(visible, self._embeddings(inputs))
+        nodes, labels = (np.concatenate(parts) for parts in zip(train, supports, strict=True))
+        self.memory.replace((nodes, labels), cover(visible, nodes))
+        if self.sessions:
+            self._train_on_memory(inputs)
+        else:
+            (self.head,) = self._trained(
+                self._points(inputs, nodes), labels, len(self.classes_), (self.first_steps,)
+            )
+            self.cache.classes_changed()
+        return True
+
+    def drop_nodes(self, nodes: np.ndarray) -> None:
+        self.memory.drop(nodes)
+
+    def rehearsal(self) -> Learner | None:
+        """One with the same steps."""
+        fixed = replace(self.settings, session_steps=self.session_steps)
+        return type(self)(fixed, seed=self.seed, device=self.device)
+
+    # State
+
+    def copy(self, visible: VisibleGraph) -> Self:  # noqa: ARG002
+        other = type(self)(self.settings, seed=self.seed, device=self.device)
+        other.classes_, other.track, other.sessions = self.classes_, self.track, self.sessions
+        other.first_steps, other.session_steps = self.first_steps, self.session_steps
+        other.blocks.become(self.blocks, self.device)
+        other.memory.become(self.memory, self.device)
+        other.head = self.head  # a session makes another one
+        other.cache.share(self.cache)
+        return other
+
+    def stored(self) -> dict[str, int]:
+        found = {"nodes": 0, "features": 0, "embeddings": 0, **self.memory.stored(), **self.blocks.stored()}
+        head = {} if self.head is None else self.head.state_dict()
+        return {**found, "weights": found["weights"] + sum(tensor.nbytes for tensor in head.values())}
+
+    def state(self) -> LearnerState:
+        values = {
+            "method": self.name,
+            "settings": self.settings_as_json(),
+            "seed": self.seed,
+            "classes": list(self.classes_),
+            "track": self.track,
+            "sessions": self.sessions,
+            "chosen": self.chosen(),
+        }
+        head = {} if self.head is None else with_prefix("head", copy_weights(self.head))
+        return LearnerState({**self.blocks.tensors(), **self.memory.tensors(), **head}, values)
+
+    def load_state(self, state: LearnerState) -> None:
+        values = state.values
+        self.refuse_another(values)
+        self.classes_ = tuple(values["classes"])
+        self.track, self.sessions = values["track"], values["sessions"]
+        self.first_steps, self.session_steps = values["chosen"]["first_steps"], values["chosen"]["session_steps"]
+        self.blocks.load(values, state.tensors, self.device)
+        self.memory.load(values, state.tensors, self.device)
+        self.cache.weights_changed()
+        self.head = None
+        if self.classes_:
+            self.head = self._new_head(len(self.classes_))
+            self.head.load_state_dict(without_prefix("head", state.tensors))
+
+
+@torch.no_grad()
+def _scored(head: TemHead, points: torch.Tensor) -> torch.Tensor:
+    return head(points)
+
+
+def _answers(head: TemHead, points: torch.Tensor) -> np.ndarray:
+    """(n,) the likeliest class of each."""
+    return _scored(head, points).argmax(dim=1).cpu().numpy()
