@@ -87,24 +87,31 @@ class TemSettings:
 
 
 class TemHead(nn.Module):
-    """(n, width) vectors → (n, classes) logits. A linear head starts at zeros: its loss is convex."""
+    """(n, width) vectors → (n, classes) logits, −∞ for a class that nobody was learned of. A linear head starts at zeros, because its loss is convex, and has no
+    biases: with classes that count the same their first gradient is a rounding error, which Adam makes a whole step of.
+    """
+
+    absent: torch.Tensor
 
     def __init__(self, width: int, hidden: int, classes: int, generator: torch.Generator) -> None:
         super().__init__()
+        self.register_buffer("absent", torch.zeros(classes, dtype=torch.bool))
         self.inner = Linear(width, hidden, generator) if hidden else None
         self.outer = Linear(hidden or width, classes, generator)
         if not hidden:
             nn.init.zeros_(self.outer.weight)
+            self.outer.bias.requires_grad_(False)
 
     def forward(self, points: torch.Tensor) -> torch.Tensor:
-        return self.outer(points if self.inner is None else torch.relu(self.inner(points)))
+        logits = self.outer(points if self.inner is None else torch.relu(self.inner(points)))
+        return logits.masked_fill(self.absent, -torch.inf)
 
 
 class Tem(Learner):
     """PDGNN-TEM; formulas and departures in the module docstring.
 
-    blocks: basis and centres of e. memory: the sample of labelled nodes. head: trained last. many: classes of session
-    0. sessions: how many were learned. first_steps, session_steps: of session 0 and of later ones.
+    blocks: basis and centres of e. memory: the sample of labelled nodes. head: as it was trained last. first_steps,
+    session_steps: of session 0 and of later ones.
     """
 
     name: ClassVar[str] = "tem"
@@ -122,7 +129,6 @@ class Tem(Learner):
         self.memory = SampledMemory(self.settings.budget, seed)
         self.head: TemHead | None = None
         self.track = "transductive"
-        self.sessions = 0
         self.first_steps = self.settings.steps[-1]
         self.session_steps = self.settings.session_steps or self.settings.steps[len(self.settings.steps) // 2]
         self.cache = EmbeddingCache(self._make_inputs)
@@ -225,7 +231,7 @@ class Tem(Learner):
     # Sessions and scores
 
     def learn(self, session: Session) -> None:
-        self.classes_, self.sessions = self.classes_ + session.new_classes, self.sessions + 1
+        self.classes_ = self.classes_ + session.new_classes
         inputs = self.cache.inputs(session.visible_graph)
         self._remember((session.supports, session.support_labels), inputs)
         self._train_on_memory(inputs)
@@ -236,9 +242,7 @@ class Tem(Learner):
 
     def _train_on_memory(self, inputs: GraphInputs) -> None:
         raw = self.memory.points(lambda nodes: self._raw_points(inputs, nodes))
-        (self.head,) = self._trained(
-            self._weighted(raw), self.memory.labels, len(self.classes_), (self.session_steps,)
-        )
+        (self.head,) = self._trained(self._weighted(raw), self.memory.labels, len(self.classes_), (self.session_steps,))
         self.cache.classes_changed()
 
     def _trained(
@@ -247,6 +251,7 @@ class Tem(Learner):
         """The head from scratch, every class counting the same: as it is after so many steps, for each of ``marks``."""
         head = self._new_head(class_count)
         columns = tensor_of(labels, self.device)
+        head.absent = torch.bincount(columns, minlength=class_count) == 0
         loss_of = class_balanced(cross_entropies)
         optimiser = make_adam(head.parameters(), self.settings.learning_rate, self.settings.weight_decay)
         for step in range(1, marks[-1] + 1):
@@ -288,12 +293,10 @@ class Tem(Learner):
         self.cache.keep_embeddings(visible, self._embeddings(inputs))
         nodes, labels = (np.concatenate(parts) for parts in zip(train, supports, strict=True))
         self.memory.replace((nodes, labels), cover(visible, nodes))
-        if self.sessions:
+        if supports[0].size:
             self._train_on_memory(inputs)
-        else:
-            (self.head,) = self._trained(
-                self._points(inputs, nodes), labels, len(self.classes_), (self.first_steps,)
-            )
+        else:  # all that is known is session 0, which trains on everything
+            (self.head,) = self._trained(self._points(inputs, nodes), labels, len(self.classes_), (self.first_steps,))
             self.cache.classes_changed()
         return True
 
@@ -309,7 +312,7 @@ class Tem(Learner):
 
     def copy(self, visible: VisibleGraph) -> Self:  # noqa: ARG002
         other = type(self)(self.settings, seed=self.seed, device=self.device)
-        other.classes_, other.track, other.sessions = self.classes_, self.track, self.sessions
+        other.classes_, other.track = self.classes_, self.track
         other.first_steps, other.session_steps = self.first_steps, self.session_steps
         other.blocks.become(self.blocks, self.device)
         other.memory.become(self.memory, self.device)
@@ -329,7 +332,6 @@ class Tem(Learner):
             "seed": self.seed,
             "classes": list(self.classes_),
             "track": self.track,
-            "sessions": self.sessions,
             "chosen": self.chosen(),
         }
         head = {} if self.head is None else with_prefix("head", copy_weights(self.head))
@@ -339,7 +341,7 @@ class Tem(Learner):
         values = state.values
         self.refuse_another(values)
         self.classes_ = tuple(values["classes"])
-        self.track, self.sessions = values["track"], values["sessions"]
+        self.track = values["track"]
         self.first_steps, self.session_steps = values["chosen"]["first_steps"], values["chosen"]["session_steps"]
         self.blocks.load(values, state.tensors, self.device)
         self.memory.load(values, state.tensors, self.device)
