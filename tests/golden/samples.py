@@ -26,7 +26,7 @@ SHORT: dict[str, dict[str, Any]] = {
     "er-gnn": {**TRAINING, **FIXED},
     "icarl": {**TRAINING, **STEPS},
     "cec": {**TRAINING, **EPISODES},
-    "tem": {"rank": 24, "budget": 8, "steps": (5, 20)},
+    "tem": {"rank": 24, "budget": 8, "penalties": (1e-2, 1e-3)},
     "finetune": {**TRAINING, **FIXED},
     "joint": {
         **TRAINING,

@@ -35,7 +35,7 @@ QUICK: dict[str, dict[str, Any]] = {
     "er-gnn": {"pretraining.epochs": 8, "fine_tuning": ((5, 0.001),)},
     "icarl": {"pretraining.epochs": 8, "fine_tuning": ((5, 0.005),)},
     "joint": {**SHORT["joint"], "pretraining.epochs": 8, "wide_training.epochs": 8},
-    "tem": {"rank": 32, "steps": (10, 40)},
+    "tem": {"rank": 32},
     "hag-meta": {**ONCE, "episodes": 60, "fine_tuning": ((2, 0.005),)},
 }
 NAMES = [method.name for method in METHODS]
