@@ -26,6 +26,17 @@ SHORT: dict[str, dict[str, Any]] = {
     "er-gnn": {**TRAINING, **FIXED},
     "icarl": {**TRAINING, **STEPS},
     "cec": {**TRAINING, **EPISODES},
+    "mecoin": {
+        **TRAINING,
+        "hidden": 32,
+        "size": 16,
+        "books": 4,
+        "keys": 12,
+        "kept": 6,
+        "draws": 2,
+        "first_steps": 40,
+        "fine_tuning": ((5, 0.01),),
+    },
     "tem": {"rank": 24, "budget": 8, "penalties": (1e-2, 1e-3)},
     "finetune": {**TRAINING, **FIXED},
     "joint": {

@@ -35,6 +35,7 @@ QUICK: dict[str, dict[str, Any]] = {
     "er-gnn": {"pretraining.epochs": 8, "fine_tuning": ((5, 0.001),)},
     "icarl": {"pretraining.epochs": 8, "fine_tuning": ((5, 0.005),)},
     "joint": {**SHORT["joint"], "pretraining.epochs": 8, "wide_training.epochs": 8},
+    "mecoin": {**SHORT["mecoin"], "pretraining.epochs": 8, "books": 8, "keys": 32, "first_steps": 100},
     "tem": {"rank": 32},
     "hag-meta": {**ONCE, "episodes": 60, "fine_tuning": ((2, 0.005),)},
 }

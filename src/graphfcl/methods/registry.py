@@ -95,6 +95,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
         "cec": "cec:Cec",
     },
     "later graph methods": {
+        "mecoin": "mecoin.learner:Mecoin",
         "tem": "tem:Tem",
     },
     "references": {
