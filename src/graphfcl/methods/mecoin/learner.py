@@ -221,14 +221,14 @@ class Mecoin(EncoderLearner):
         supports = self._points(inputs, session.supports)
         self._remember((session.supports, session.support_labels), supports)
         kept = self.memory.points(lambda nodes: self._points(inputs, nodes))
+        labels, chosen = tensor_of(self.memory.labels, self.device), self.settings
         self.network.table = taught(
-            self.network.books,
             self.network.table,
             (supports, tensor_of(session.support_labels, self.device)),
-            (kept, tensor_of(self.memory.labels, self.device)),
+            Lessons.draw(self.network.books, kept, labels, chosen.draws, self.generator),
             len(self.classes_),
             (self.fine_tuning.steps, self.fine_tuning.rate),
-            self.settings,
+            chosen,
             self.generator,
         )
 

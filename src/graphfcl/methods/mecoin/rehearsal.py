@@ -1,6 +1,7 @@
 """Validation sessions of a memory on a frozen encoder: all embeddings are at hand."""
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import torch
@@ -10,7 +11,7 @@ from graphfcl.graph import VisibleGraph
 from graphfcl.methods.learner import Labelled
 from graphfcl.methods.mecoin.books import Books
 from graphfcl.methods.mecoin.settings import MecoinSettings
-from graphfcl.methods.mecoin.teaching import Points, Table, both_answers, taught
+from graphfcl.methods.mecoin.teaching import Lessons, Points, Table, both_answers, taught
 from graphfcl.methods.shared.fine_tuning import DIVERGED, Steps
 from graphfcl.methods.shared.validation_sessions import STEP_DRAWS, ValidationSessions
 from graphfcl.nn import tensor_of
@@ -34,27 +35,44 @@ class Rehearsal:
     settings: MecoinSettings
     generator: torch.Generator
 
+    @cached_property
+    def asked(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """Embeddings and lookups of the nodes that are asked about."""
+        points, _ = self._points(self.validation.asked)
+        return points, self.books.look_up(points)
+
+    @cached_property
+    def lessons(self) -> list[Lessons]:
+        """For each draw, of the nodes that are kept and of all supports, session after session."""
+        found = []
+        for draw in range(STEP_DRAWS):
+            sessions = self.validation.only(draw).rehearsal(self.base)[1]
+            labelled = [self.kept, *((each.supports, each.support_labels) for each in sessions)]
+            nodes, labels = (np.concatenate(parts) for parts in zip(*labelled, strict=True))
+            points = self._points((nodes, labels))
+            found.append(Lessons.draw(self.books, *points, self.settings.draws, self.generator))
+        return found
+
     def score(self, steps: int, rate: float) -> float:
         """The mean score over draws of the supports; the sessions of each are walked through one by one."""
-        asked, _ = self._points(self.validation.asked)
-        places, scores = self.books.look_up(asked), []
+        scores = []
         for draw in range(STEP_DRAWS):
             alone = self.validation.only(draw)
             try:
-                table = self._walked(alone, (steps, rate))
+                table = self._walked(alone, self.lessons[draw], (steps, rate))
             except DivergenceError:
                 return DIVERGED
-            scores.append(alone.score_of(both_answers(table, asked, places)[self.settings.answer]))
+            scores.append(alone.score_of(both_answers(table, *self.asked)[self.settings.answer]))
         return float(np.mean(scores))
 
-    def _walked(self, alone: ValidationSessions, how: Steps) -> Table:
-        table, (nodes, labels) = self.table, self.kept
+    def _walked(self, alone: ValidationSessions, lessons: Lessons, how: Steps) -> Table:
+        table, end = self.table, self.kept[0].size
         for session in alone.rehearsal(self.base)[1]:
-            supports = (session.supports, session.support_labels)
-            nodes, labels = (np.concatenate(each) for each in zip((nodes, labels), supports, strict=True))
-            count = alone.known_count + len(np.unique(labels[labels >= alone.known_count]))
-            points, kept = self._points(supports), self._points((nodes, labels))
-            table = taught(self.books, table, points, kept, count, how, self.settings, self.generator)
+            end += session.supports.size
+            count = table.values.shape[1] + len(session.new_classes)
+            supports = self._points((session.supports, session.support_labels))
+            seen = lessons.some(torch.arange(end, device=self.every.device))
+            table = taught(table, supports, seen, count, how, self.settings, self.generator)
         return table
 
     def _points(self, labelled: Labelled) -> Points:

@@ -37,9 +37,9 @@ class MecoinSettings(EncoderSettings):
     """Label smoothing of the student's cross-entropy."""
     kept: int = 50
     """Nodes kept of each class to teach again at every session."""
-    draws: int = 16
+    draws: int = 8
     """Noisy lookups of a node, at most, that a session draws its steps from."""
-    batch: int = 1024
+    batch: int = 512
     """Nodes of a step at most; of more, every class gives the same number in the mean."""
     first_steps: int = 1000
     """Steps at session 0 at most; its validation nodes stop them."""

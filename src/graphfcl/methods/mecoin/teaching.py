@@ -18,7 +18,7 @@ from graphfcl.nn.encoders import dropout
 Points = tuple[torch.Tensor, torch.Tensor]  # (n, h) embeddings and (n,) columns
 LOUDNESS = 3.0  # of the mean of values; the released code adds three equal copies up
 LARGEST_GRADIENT = 1.0
-LOOKUPS = 100_000  # noisy lookups that one session draws at most, beside one for each node
+LOOKUPS = 50_000  # noisy lookups that one session draws at most, beside one for each node
 
 
 class Table(nn.Module):
@@ -85,6 +85,10 @@ class Lessons:
         count = min(draws, 1 + LOOKUPS // max(1, len(points)))
         return cls(points, labels, torch.stack([books.look_up(points, generator) for _ in range(count)]))
 
+    def some(self, rows: torch.Tensor) -> "Lessons":
+        """Of some nodes alone."""
+        return Lessons(self.points[rows], self.labels[rows], self.places[:, rows])
+
     def batch(self, size: int, generator: torch.Generator) -> "Lessons":
         """One lookup of every node; of more than ``size``, of some, each class drawn equally often in the mean."""
         device = self.points.device
@@ -95,7 +99,7 @@ class Lessons:
         ends = weights.cumsum(dim=0)
         drawn = torch.rand(size, generator=generator, device=device, dtype=torch.float64) * ends[-1]
         rows = torch.searchsorted(ends, drawn).clamp(max=len(ends) - 1)
-        return Lessons(self.points[rows], self.labels[rows], self.places[:, rows][lookup])
+        return Lessons(self.points[rows], self.labels[rows], self.places[lookup][:, rows])
 
 
 def node_losses(memory: torch.Tensor, student: torch.Tensor, labels: torch.Tensor, smoothing: float) -> torch.Tensor:
@@ -139,20 +143,18 @@ def balanced_mean(losses: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
 
 
 def taught(
-    books: Books,
     table: Table,
     supports: Points,
-    kept: Points,
+    lessons: Lessons,
     class_count: int,
     how: Steps,
     settings: MecoinSettings,
     generator: torch.Generator,
 ) -> Table:
-    """Another table that has learned a session, from its supports and all nodes that are kept. how: steps and rate."""
+    """Another table that has learned a session: its supports, and lessons of all nodes kept. how: steps and rate."""
     table = table.with_classes(supports[0], supports[1], class_count)
     steps, rate = how
     if steps:
-        lessons = Lessons.draw(books, kept[0], kept[1], settings.draws, generator)
         Teacher(table, settings, rate, generator).teach(lessons, steps, "fine-tuning")
     return table
 
