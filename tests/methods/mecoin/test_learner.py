@@ -16,7 +16,7 @@ from graphfcl.nn import GcnEncoder
 from graphfcl.stream import Stream
 from tests.golden.samples import SHORT, golden_stream
 
-FIXED = {"fine_tuning_steps": 4, "fine_tuning_rate": 0.01}
+FIXED: dict[str, Any] = {"fine_tuning_steps": 4, "fine_tuning_rate": 0.01, "adjustments": (0.0,)}
 
 
 def made(**changes: Any) -> Mecoin:
@@ -131,7 +131,8 @@ def test_isolated_keeps_embeddings_and_elsewhere_nodes_are_embedded_again() -> N
     of_base = memory.labels < len(stream.base.classes)
     wanted = learner.embeddings(stream.base.visible_graph)[stream.base.visible_graph.rows(memory.nodes[of_base])]
     np.testing.assert_allclose(kept.numpy()[of_base], wanted, atol=1e-5)
-    assert learner.stored()["embeddings"] == kept.nbytes == memory.nodes.size * 16 * 4
+    assert kept.nbytes == memory.nodes.size * 16 * 4
+    assert learner.stored()["embeddings"] == kept.nbytes + 8 * len(learner.classes_)  # and how many labels each has
     assert ready()[0].memory.vectors is None
 
 
@@ -177,3 +178,15 @@ def test_steps_are_chosen_in_validation_sessions_of_base_classes(monkeypatch: py
 def test_bad_settings_are_refused_in_one_sentence(changes: dict[str, Any]) -> None:
     with pytest.raises(InputError):
         find_method("mecoin").make(changes)
+
+
+def test_logits_are_adjusted_by_the_labels_of_each_class() -> None:
+    stream = golden_stream("transductive")
+    plain, adjusted = made(), made(adjustments=(-0.5,))
+    for learner in (plain, adjusted):
+        learner.fit(stream.base)
+        learner.learn(stream.session(1))
+    visible = stream.evaluation_graph(1)
+    counts = np.bincount(np.concatenate([stream.base.train_labels, stream.session(1).support_labels]))
+    wanted = plain.scores(visible, visible.nodes) - 0.5 * np.log(counts / counts.sum())
+    np.testing.assert_allclose(adjusted.scores(visible, visible.nodes), wanted, atol=1e-4)

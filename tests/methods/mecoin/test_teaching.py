@@ -5,7 +5,7 @@ import torch
 
 from graphfcl.methods.mecoin.books import Books
 from graphfcl.methods.mecoin.settings import MecoinSettings
-from graphfcl.methods.mecoin.teaching import Lessons, Table, Teacher, balanced_mean, both_answers, node_losses, taught
+from graphfcl.methods.mecoin.teaching import Lessons, Table, Teacher, balanced_mean, both_logits, node_losses, taught
 
 SETTINGS = MecoinSettings(size=6, books=3, keys=4, key_size=4, student_hidden=5, student_dropout=0.0)
 
@@ -113,7 +113,8 @@ def test_a_session_is_learned_by_student_and_memory() -> None:
     lessons = Lessons.draw(books, points, labels, 4, random(6))
     assert lessons.places.shape == (4, 60, 3)
     found = taught(start, new, lessons, 3, (200, 0.02), SETTINGS, random(6))
-    answers = both_answers(found, points, books.look_up(points))
+    logits = both_logits(found, points, books.look_up(points))
+    answers = {who: each.argmax(dim=1).numpy() for who, each in logits.items()}
     assert (answers["student"] == labels.numpy()).mean() > 0.95
     assert (answers["memory"] == labels.numpy()).mean() > 0.9
     untouched = taught(start, new, lessons, 3, (0, 0.0), SETTINGS, random(6))

@@ -32,7 +32,11 @@ Departures from the released code:
 - Keys come from the train nodes of session 0; there their features are shuffled against the edges, and those of novel
   classes are among them.
 - Steps and rate are chosen in validation sessions; there labelled validation nodes of novel classes choose the epoch.
-- Fewer books and keys (32 × 256 for 100 × 800), and more nodes kept of each class (50 for 5), see ``docs/methods.md``.
+- Fewer books and keys (32 × 32 for 100 × 800): a few supports reach more of fewer keys. More nodes kept of each class
+  (50 for 5). Values move five times as fast as the student, because a session takes hundreds of steps at most where
+  the released one takes 2,000, and lookups do not change meanwhile.
+- Logits are adjusted by how many labels a class had, as validation sessions choose: with hundreds of labels of some
+  classes and five of others both memory and student call too few nodes new.
 - Nodes are embedded and looked up under a few draws of dropout once a session, and steps choose among these.
 - KL is a difference of log-softmax; there it is −∞ or NaN where a softmax rounds to 0.
 - Under the track ``isolated`` the embeddings of the nodes are kept, elsewhere their numbers.
@@ -50,8 +54,9 @@ from graphfcl.methods.learner import Labelled, LearnerState, Progress
 from graphfcl.methods.mecoin.books import Books
 from graphfcl.methods.mecoin.rehearsal import Rehearsal
 from graphfcl.methods.mecoin.settings import MecoinSettings
-from graphfcl.methods.mecoin.teaching import Lessons, Table, Teacher, both_answers, taught
+from graphfcl.methods.mecoin.teaching import Lessons, Table, Teacher, both_logits, taught
 from graphfcl.methods.shared.fine_tuning import FineTuning
+from graphfcl.methods.shared.logit_adjustment import LogitAdjustment
 from graphfcl.methods.shared.parts import OwnAttributes, Part
 from graphfcl.methods.shared.sampled_memory import SampledMemory
 from graphfcl.methods.shared.supervised_training import SupervisedTraining
@@ -100,13 +105,14 @@ class Mecoin(EncoderLearner):
         super().__init__(settings, seed=seed, device=device)
         self.memory = SampledMemory(self.settings.kept, seed)
         self.fine_tuning = FineTuning(self.settings)
+        self.adjustment = LogitAdjustment(self.settings.adjustments)
         self.accuracies: dict[str, float] = {}
         self._looked_up: tuple[torch.Tensor, torch.Tensor] | None = None  # embeddings of a graph, and their places
 
     def parts(self) -> tuple[Part, ...]:
         running = (self.training,) if self.stage == Stage.SESSION_ZERO else ()
         own = OwnAttributes(self, values={"accuracies": "accuracies"})
-        return (*super().parts(), *running, self.fine_tuning, own)
+        return (*super().parts(), *running, self.fine_tuning, self.adjustment, own)
 
     def chosen(self) -> dict[str, Any]:
         return {**super().chosen(), **{f"validation_{who}": round(each, 4) for who, each in self.accuracies.items()}}
@@ -134,6 +140,7 @@ class Mecoin(EncoderLearner):
             every = self.network.embed(inputs)
         self.accuracies = self._teach_first(self.network.table, every, train, validation, inputs, progress)
         self._remember(train, every[self._rows(inputs, base.train)])
+        self.adjustment.add(base.train_labels, len(self.classes_))
 
     def _teach_first(
         self,
@@ -158,8 +165,8 @@ class Mecoin(EncoderLearner):
         for step in range(0, chosen.first_steps, CHECK_EVERY):
             loss = teacher.teach(lessons, min(CHECK_EVERY, chosen.first_steps - step), "teaching")
             found[step] = {
-                who: balanced_accuracy(confusion_matrix(validation[1], answers, count))
-                for who, answers in both_answers(table, asked, places).items()
+                who: balanced_accuracy(confusion_matrix(validation[1], logits.argmax(dim=1).cpu().numpy(), count))
+                for who, logits in both_logits(table, asked, places).items()
             }
             stop = stopping.check(found[step][chosen.answer], step, table)
             progress.step("teaching", step + CHECK_EVERY, chosen.first_steps, loss=loss, score=stopping.score)
@@ -179,7 +186,7 @@ class Mecoin(EncoderLearner):
         validation = ValidationSessions.draw(everything, self.seed)
         fixed = self.fine_tuning.fixed
         self.fine_tuning.take(*(fixed or self.fine_tuning.mildest))
-        if not validation.has_new_classes or fixed is not None:
+        if not validation.has_new_classes or (fixed is not None and len(self.settings.adjustments) == 1):
             return
         with torch.no_grad():
             every = self.network.embed(inputs)
@@ -200,7 +207,12 @@ class Mecoin(EncoderLearner):
             settings=self.settings,
             generator=self.generator,
         )
-        self.fine_tuning.choose(rehearsal.score, progress)
+        if fixed is None:
+            self.fine_tuning.choose(rehearsal.score, progress)
+        else:
+            rehearsal.score(*fixed)
+        chosen = (self.fine_tuning.steps, self.fine_tuning.rate)
+        self.adjustment.strength = rehearsal.taus.get(chosen, self.settings.adjustments[0])
 
     def _rows(self, inputs: GraphInputs, nodes: np.ndarray) -> torch.Tensor:
         return torch.tensor(inputs.visible.rows(nodes), device=self.device)
@@ -232,9 +244,12 @@ class Mecoin(EncoderLearner):
             self.generator,
         )
 
+        self.adjustment.add(session.support_labels, len(self.classes_))
+
     def _score_all(self, inputs: GraphInputs) -> torch.Tensor:
         points, table = self._embeddings(inputs), self.network.table
-        return table.student(points) if self.settings.answer == "student" else table.memory(self._places(points))
+        by_student = self.settings.answer == "student"
+        return self.adjustment.apply(table.student(points) if by_student else table.memory(self._places(points)))
 
     def _places(self, points: torch.Tensor) -> torch.Tensor:
         """(n, B) lookups of all nodes of a graph; the last ones are kept, since no session changes them."""

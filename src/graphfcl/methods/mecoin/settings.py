@@ -23,7 +23,7 @@ class MecoinSettings(EncoderSettings):
     """Who answers: the memory, as published, or the student that it learns from."""
     books: int = 32
     """Codebooks of the memory (B)."""
-    keys: int = 256
+    keys: int = 32
     """Keys of a codebook (J)."""
     key_size: int = 14
     """Numbers in a key; even, for two heads of attention."""
@@ -37,7 +37,9 @@ class MecoinSettings(EncoderSettings):
     """Label smoothing of the student's cross-entropy."""
     kept: int = 50
     """Nodes kept of each class to teach again at every session."""
-    draws: int = 8
+    value_pace: float = 5.0
+    """Rate of the values in units of the student's; as released 1."""
+    draws: int = 16
     """Noisy lookups of a node, at most, that a session draws its steps from."""
     batch: int = 512
     """Nodes of a step at most; of more, every class gives the same number in the mean."""
@@ -45,8 +47,10 @@ class MecoinSettings(EncoderSettings):
     """Steps at session 0 at most; its validation nodes stop them."""
     first_rate: float = 0.01
     """Adam's rate at session 0."""
-    fine_tuning: tuple[Steps, ...] = ((50, 0.01), (200, 0.01), (200, 0.002))
+    fine_tuning: tuple[Steps, ...] = ((20, 0.002), (50, 0.002), (50, 0.01), (200, 0.01))
     """(steps, rate) candidates of a session, besides (0, 0); validation sessions choose."""
+    adjustments: tuple[float, ...] = (0.0, -0.25, -0.5, 0.25)
+    """Candidates for τ of the logit adjustment τ log(n_c/Σn); validation sessions choose."""
     fine_tuning_steps: int | None = None
     """Steps of a session, instead of choosing them."""
     fine_tuning_rate: float = 0.01
@@ -62,5 +66,8 @@ class MecoinSettings(EncoderSettings):
             raise InputError(f"key_size is {self.key_size}; it must be even.")
         for name in ("map_dropout", "student_dropout", "smoothing"):
             require_range(name, getattr(self, name), least=0, below=1)
-        require_range("first_rate", self.first_rate, above=0)
+        for name in ("first_rate", "value_pace"):
+            require_range(name, getattr(self, name), above=0)
+        if not self.adjustments:
+            raise InputError("adjustments is empty: give at least one value, 0 to adjust nothing.")
         check_steps(self.fine_tuning, self.fine_tuning_steps, self.fine_tuning_rate)

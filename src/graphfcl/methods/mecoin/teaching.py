@@ -3,7 +3,6 @@
 from dataclasses import dataclass
 from typing import Self
 
-import numpy as np
 import torch
 from torch import nn
 
@@ -118,7 +117,9 @@ class Teacher:
 
     def __init__(self, table: Table, settings: MecoinSettings, rate: float, generator: torch.Generator) -> None:
         self.table, self.settings, self.generator = table, settings, generator
-        self.optimiser = make_adam(table.parameters(), rate, 0.0)
+        student = (*table.inner.parameters(), *table.outer.parameters())
+        self.optimiser = make_adam(student, rate, 0.0)
+        self.optimiser.add_param_group({"params": [table.values], "lr": rate * settings.value_pace})
 
     def teach(self, lessons: Lessons, steps: int, stage: str) -> float | None:
         """So many steps; the last loss."""
@@ -160,7 +161,6 @@ def taught(
 
 
 @torch.no_grad()
-def both_answers(table: Table, points: torch.Tensor, places: torch.Tensor) -> dict[str, np.ndarray]:
-    """(n,) the likeliest class by memory and by student, of embeddings and their lookups."""
-    logits = {"memory": table.memory(places), "student": table.student(points)}
-    return {who: each.argmax(dim=1).cpu().numpy() for who, each in logits.items()}
+def both_logits(table: Table, points: torch.Tensor, places: torch.Tensor) -> dict[str, torch.Tensor]:
+    """(n, classes) of memory and student, for embeddings and their lookups."""
+    return {"memory": table.memory(places), "student": table.student(points)}
