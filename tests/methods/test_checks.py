@@ -40,6 +40,8 @@ QUICK: dict[str, dict[str, Any]] = {
     "joint": {**SHORT["joint"], "pretraining.epochs": 8, "wide_training.epochs": 8},
     "geometer": {**ONCE, "episodes": 60, "fine_tuning": ((2, 0.005),)},
     "tap": {"pretraining.epochs": 5, "fine_tuning": ((2, 0.01),)},
+    "mecoin": {**SHORT["mecoin"], "pretraining.epochs": 8, "books": 8, "keys": 32, "first_steps": 100},
+    "tem": {"rank": 32},
     "hag-meta": {**ONCE, "episodes": 60, "fine_tuning": ((2, 0.005),)},
     "lpmc": {**ONCE, "hidden": 32, "size": 16, "contrast.epochs": 20, "episodes": 60, "fine_tuning": ((2, 0.005),)},
 }

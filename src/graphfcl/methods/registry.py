@@ -101,6 +101,8 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
         "geometer": "geometer.learner:Geometer",
         "tap": "tap.learner:Tap",
         "lpmc": "lpmc.learner:Lpmc",
+        "mecoin": "mecoin.learner:Mecoin",
+        "tem": "tem:Tem",
     },
     "references": {
         "finetune": "finetune:Finetune",

@@ -1,0 +1,273 @@
+"""Mecoin: a structured memory of keys and values that is distilled from a student, on a frozen encoder.
+
+Dong Li, Aijia Zhang, Junqi Gao, Biqing Qi: An Efficient Memory Module for Graph Few-Shot Class-Incremental Learning.
+NeurIPS 2024.
+
+The encoder is trained on session 0 with a linear head, then frozen: z is a node's embedding. The memory has B codebooks
+of J keys and J values each. A node is looked up in every book, and its logits are those of the values it finds::
+
+    s = block(z) W_s,   x_b = [ s_b , R_bᵀ z ],   x' = block'(x_1 … x_B),   j_b = argmin_j ‖x'_b − key_{b,j}‖²
+    logits(z) = 3 · mean_b value_{b, j_b}
+
+The student is an MLP on z. A session takes steps on values and student, on the nodes it keeps of every class::
+
+    L = ½ KL(p ‖ q) + ½ KL(q ‖ p) + ce(p, y)          p: the student's softmax, q: the memory's; ce with smoothing 0.1
+
+The memory sees no label but through the student, so what the student does not know it cannot know either: the
+student's accuracy stands beside the memory's in ``chosen``, and ``answer=student`` lets it answer.
+
+What paper and released code say differs in the core, and this follows the code, which made the figures. A lookup by
+argmin passes no gradient on, so in the code ``block``, ``block'``, W_s, R and the keys keep the weights they were drawn
+with; "memory construction" is a fixed random map, and dropout in it spreads a node over several keys while the memory
+is taught. Keys are codes of random train nodes. A variant whose attention is learned is not there: it would be another
+method, of which neither figures nor formulas exist.
+
+Departures from the released code:
+
+- ``block`` attends over all nodes of a batch there, so that an answer depends on who else is asked (and needs a matrix
+  of all pairs of them). Here a node attends to itself alone. ``block'`` attends across the books of one node, as there.
+- Session 0 teaches the memory all of its train nodes; there it is five of each class. Every class counts the same.
+- Values have a column for every class seen and grow; there the number of all classes is known from the start. A new
+  column is 0, and the student knows a new class by the mean of its supports, as other heads do.
+- Keys come from the train nodes of session 0; there their features are shuffled against the edges, and those of novel
+  classes are among them.
+- Steps and rate are chosen in validation sessions; there labelled validation nodes of novel classes choose the epoch.
+- Fewer books and keys (32 × 32 for 100 × 800): a few supports reach more of fewer keys. More nodes kept of each class
+  (50 for 5). Values move five times as fast as the student, because a session takes hundreds of steps at most where
+  the released one takes 2,000, and lookups do not change meanwhile.
+- Logits are adjusted by how many labels a class had, as validation sessions choose: with hundreds of labels of some
+  classes and five of others both memory and student call too few nodes new.
+- Nodes are embedded and looked up under a few draws of dropout once a session, and steps choose among these.
+- KL is a difference of log-softmax; there it is −∞ or NaN where a softmax rounds to 0.
+- Under the track ``isolated`` the embeddings of the nodes are kept, elsewhere their numbers.
+"""
+
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import torch
+from torch import nn
+
+from graphfcl.measures import balanced_accuracy, confusion_matrix
+from graphfcl.methods.bases.encoder_learner import EncoderLearner, Stage
+from graphfcl.methods.learner import Labelled, LearnerState, Progress
+from graphfcl.methods.mecoin.books import Books
+from graphfcl.methods.mecoin.rehearsal import Rehearsal
+from graphfcl.methods.mecoin.settings import MecoinSettings
+from graphfcl.methods.mecoin.teaching import Lessons, Table, Teacher, both_logits, taught
+from graphfcl.methods.shared.fine_tuning import FineTuning
+from graphfcl.methods.shared.logit_adjustment import LogitAdjustment
+from graphfcl.methods.shared.parts import OwnAttributes, Part
+from graphfcl.methods.shared.sampled_memory import SampledMemory
+from graphfcl.methods.shared.supervised_training import SupervisedTraining
+from graphfcl.methods.shared.trained_head import head_training
+from graphfcl.methods.shared.training_state import EarlyStopping
+from graphfcl.methods.shared.validation_sessions import ValidationSessions, all_held_out
+from graphfcl.nn import Encoder, GraphInputs, Linear, tensor_of
+from graphfcl.stream import BaseSession, Session
+
+CHECK_EVERY = 50  # steps of session 0 between two validations
+PATIENCE = 4  # of these without a better accuracy
+
+
+class MecoinNetwork(nn.Module):
+    """The encoder, the fixed side of the memory and the side that is taught."""
+
+    def __init__(self, encoder: Encoder, books: Books, table: Table) -> None:
+        super().__init__()
+        self.encoder, self.books, self.table = encoder, books, table
+
+    def embed(self, inputs: GraphInputs, rows: np.ndarray | None = None) -> torch.Tensor:
+        """(r, h) embeddings of some rows or of all."""
+        return self.encoder(self.encoder.rows(inputs, rows))
+
+
+class Mecoin(EncoderLearner):
+    """Mecoin; formulas and departures in the module docstring.
+
+    training: the loop of the encoder at session 0. memory: nodes to teach again. accuracies: of memory and student on
+    the validation nodes of session 0.
+    """
+
+    name: ClassVar[str] = "mecoin"
+    title: ClassVar[str] = "a structured memory of keys and values, distilled from an MLP on a frozen encoder"
+    reference: ClassVar[str] = (
+        "Li, Zhang, Gao, Qi: An Efficient Memory Module for Graph Few-Shot Class-Incremental Learning. NeurIPS 2024"
+    )
+    settings_type: ClassVar[type[Any]] = MecoinSettings
+    lasting_tensors: ClassVar[tuple[str, ...]] = ("network.encoder.", "network.books.")
+    settings: MecoinSettings
+    network: MecoinNetwork
+    memory: SampledMemory
+    training: SupervisedTraining
+
+    def __init__(self, settings: Any = None, *, seed: int = 0, device: str | torch.device = "cpu") -> None:
+        super().__init__(settings, seed=seed, device=device)
+        self.memory = SampledMemory(self.settings.kept, seed)
+        self.fine_tuning = FineTuning(self.settings)
+        self.adjustment = LogitAdjustment(self.settings.adjustments)
+        self.accuracies: dict[str, float] = {}
+        self._looked_up: tuple[torch.Tensor, torch.Tensor] | None = None  # embeddings of a graph, and their places
+
+    def parts(self) -> tuple[Part, ...]:
+        running = (self.training,) if self.stage == Stage.SESSION_ZERO else ()
+        own = OwnAttributes(self, values={"accuracies": "accuracies"})
+        return (*super().parts(), *running, self.fine_tuning, self.adjustment, own)
+
+    def chosen(self) -> dict[str, Any]:
+        return {**super().chosen(), **{f"validation_{who}": round(each, 4) for who, each in self.accuracies.items()}}
+
+    # Session 0
+
+    def _build(self, encoder: Encoder, start: torch.Generator) -> MecoinNetwork:
+        chosen, count = self.settings, len(self.classes_)
+        head = Linear(chosen.size, count, start).to(self.device)
+        self.training = head_training(encoder, head, chosen.pretraining, stage="session 0")
+        return MecoinNetwork(encoder, Books(chosen.size, chosen, start), Table.empty(chosen, count, start))
+
+    def _keeps_weights(self) -> bool:
+        return True  # of all that makes an embedding; a session makes another table
+
+    def _train(self, base: BaseSession, inputs: GraphInputs, progress: Progress) -> None:
+        if self.stage == Stage.PRE_TRAINED:
+            self._choose_steps(base, inputs, progress)
+            self._enter(Stage.SESSION_ZERO, progress)
+        train, validation = (base.train, base.train_labels), (base.validation, base.validation_labels)
+        if self.stage == Stage.SESSION_ZERO:
+            self.training.run(train, validation, inputs, self.generator, progress, self)
+            self._enter(Stage.FINISHING, progress)
+        with torch.no_grad():
+            every = self.network.embed(inputs)
+        self.accuracies = self._teach_first(self.network.table, every, train, validation, inputs, progress)
+        self._remember(train, every[self._rows(inputs, base.train)])
+        self.adjustment.add(base.train_labels, len(self.classes_))
+
+    def _teach_first(
+        self,
+        table: Table,
+        every: torch.Tensor,
+        train: Labelled,
+        validation: Labelled,
+        inputs: GraphInputs,
+        progress: Progress,
+    ) -> dict[str, float]:
+        """Draw keys among the train nodes and teach a new table until validation nodes see no gain; how it does there.
+
+        every: (n, h) embeddings of all nodes.
+        """
+        chosen, books = self.settings, self.network.books
+        points, asked = (every[self._rows(inputs, nodes)] for nodes in (train[0], validation[0]))
+        books.draw_keys(points, self.generator)
+        lessons = Lessons.draw(books, points, tensor_of(train[1], self.device), chosen.draws, self.generator)
+        places, count = books.look_up(asked), table.values.shape[1]
+        teacher, stopping = Teacher(table, chosen, chosen.first_rate, self.generator), EarlyStopping(PATIENCE)
+        found: dict[int, dict[str, float]] = {}
+        for step in range(0, chosen.first_steps, CHECK_EVERY):
+            loss = teacher.teach(lessons, min(CHECK_EVERY, chosen.first_steps - step), "teaching")
+            found[step] = {
+                who: balanced_accuracy(confusion_matrix(validation[1], logits.argmax(dim=1).cpu().numpy(), count))
+                for who, logits in both_logits(table, asked, places).items()
+            }
+            stop = stopping.check(found[step][chosen.answer], step, table)
+            progress.step("teaching", step + CHECK_EVERY, chosen.first_steps, loss=loss, score=stopping.score)
+            if stop:
+                break
+        table.load_state_dict(stopping.weights)
+        with torch.no_grad():
+            table.centre = table.hidden(every).mean(dim=0)
+        return found[stopping.step]
+
+    def _choose_steps(self, base: BaseSession, inputs: GraphInputs, progress: Progress) -> None:
+        """Walk a memory that knows the base classes alone through validation sessions in which all others arrive.
+
+        Its encoder is the pre-trained one, which knows no other class.
+        """
+        everything = all_held_out(base)
+        validation = ValidationSessions.draw(everything, self.seed)
+        fixed = self.fine_tuning.fixed
+        self.fine_tuning.take(*(fixed or self.fine_tuning.mildest))
+        if not validation.has_new_classes or (fixed is not None and len(self.settings.adjustments) == 1):
+            return
+        with torch.no_grad():
+            every = self.network.embed(inputs)
+        known = validation.asked[1] < validation.known_count
+        asked = (validation.asked[0][known], validation.asked[1][known])
+        start = torch.Generator().manual_seed(self.seed)
+        table = Table.empty(self.settings, validation.known_count, start).to(self.device)
+        self._teach_first(table, every, validation.train, asked, inputs, progress)
+        kept = SampledMemory(self.settings.kept, self.seed)
+        kept.add(validation.train, np.ones(validation.train[0].size))
+        rehearsal = Rehearsal(
+            validation=validation,
+            base=everything,
+            books=self.network.books,
+            table=table,
+            kept=(kept.nodes, kept.labels),
+            every=every,
+            settings=self.settings,
+            generator=self.generator,
+        )
+        if fixed is None:
+            self.fine_tuning.choose(rehearsal.score, progress)
+        else:
+            rehearsal.score(*fixed)
+        chosen = (self.fine_tuning.steps, self.fine_tuning.rate)
+        self.adjustment.strength = rehearsal.taus.get(chosen, self.settings.adjustments[0])
+
+    def _rows(self, inputs: GraphInputs, nodes: np.ndarray) -> torch.Tensor:
+        return torch.tensor(inputs.visible.rows(nodes), device=self.device)
+
+    # Sessions and scores
+
+    def _remember(self, labelled: Labelled, points: torch.Tensor) -> None:
+        vectors = points.detach() if self.track == "isolated" else None
+        self.memory.add(labelled, np.ones(labelled[0].size), vectors)
+
+    @torch.no_grad()
+    def _points(self, inputs: GraphInputs, nodes: np.ndarray) -> torch.Tensor:
+        """(nodes, h) embeddings."""
+        known = self.cache.embeddings(inputs)
+        return self._embed(inputs, inputs.visible.rows(nodes)) if known is None else known[self._rows(inputs, nodes)]
+
+    def _learn(self, session: Session, inputs: GraphInputs) -> None:
+        supports = self._points(inputs, session.supports)
+        self._remember((session.supports, session.support_labels), supports)
+        kept = self.memory.points(lambda nodes: self._points(inputs, nodes))
+        labels, chosen = tensor_of(self.memory.labels, self.device), self.settings
+        self.network.table = taught(
+            self.network.table,
+            (supports, tensor_of(session.support_labels, self.device)),
+            Lessons.draw(self.network.books, kept, labels, chosen.draws, self.generator),
+            len(self.classes_),
+            (self.fine_tuning.steps, self.fine_tuning.rate),
+            chosen,
+            self.generator,
+        )
+
+        self.adjustment.add(session.support_labels, len(self.classes_))
+
+    def _score_all(self, inputs: GraphInputs) -> torch.Tensor:
+        points, table = self._embeddings(inputs), self.network.table
+        by_student = self.settings.answer == "student"
+        return self.adjustment.apply(table.student(points) if by_student else table.memory(self._places(points)))
+
+    def _places(self, points: torch.Tensor) -> torch.Tensor:
+        """(n, B) lookups of all nodes of a graph; the last ones are kept, since no session changes them."""
+        known = self._looked_up
+        if known is None or known[0] is not points:
+            self._looked_up = known = (points, self.network.books.look_up(points))
+        return known[1]
+
+    def _forget_training(self) -> None:
+        super()._forget_training()
+        self._looked_up = None
+
+    # State
+
+    def load_state(self, state: LearnerState) -> None:
+        super().load_state(state)
+        self._looked_up = None
+
+    def _become(self, other: Self) -> None:
+        super()._become(other)
+        self._looked_up = other._looked_up
