@@ -98,10 +98,10 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
         "cec": "cec:Cec",
     },
     "later graph methods": {
-        "geometer": "geometer.learner:Geometer",
         "tap": "tap.learner:Tap",
-        "lpmc": "lpmc.learner:Lpmc",
+        "geometer": "geometer.learner:Geometer",
         "mecoin": "mecoin.learner:Mecoin",
+        "lpmc": "lpmc.learner:Lpmc",
         "tem": "tem:Tem",
     },
     "references": {
