@@ -169,7 +169,7 @@ def _grid(what: str, options: GridOptions) -> "Grid":
     if what == "table2":
         protocols = [options.protocol] if options.protocol else ["strict", "paper"]
         rows = _joined(methods or paper_grids.all_methods(), own)
-        forms = {} if methods else paper_grids.PRINTED_FORMS
+        forms = {} if methods else paper_grids.OTHER_FORMS
         return paper_grids.table2(datasets, rows, seeds, protocols, rules, forms)
     if what == "table3":
         return paper_grids.table3(datasets, seeds, [options.protocol or "strict"], rules)
