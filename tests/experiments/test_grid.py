@@ -15,7 +15,8 @@ import pytest
 from graphfcl.errors import GraphfclWarning, InputError
 from graphfcl.experiments import Cell, CellStore, Grid, load_grids, read_cell, run_grid
 from graphfcl.experiments.grid_file import grid_from_toml
-from graphfcl.experiments.paper_grids import ABLATION, PRINTED_FORMS, embed, sweep, table2, table3
+from graphfcl.experiments.paper_grids import ABLATION, OTHER_FORMS, embed, sweep, table2, table3
+from graphfcl.methods import find_method
 from tests.methods.test_checks import GRAPH
 
 RULES = {"base": 4, "pseudo_novel": 3, "way": 1, "shot": 5}
@@ -363,8 +364,9 @@ def test_a_wrong_toml_is_one_sentence(tmp_path: Path, text: str, message: str) -
         grid_from_toml(path)
 
 
-def test_printed_forms_are_rows_of_their_own() -> None:
-    grid = table2(["debian"], ["er-gnn"], 2, ["strict"], {}, PRINTED_FORMS)
+def test_other_forms_are_rows_of_their_own() -> None:
+    printed = {"er-gnn, as printed": OTHER_FORMS["er-gnn, as printed"]}
+    grid = table2(["debian"], ["er-gnn"], 2, ["strict"], {}, printed)
     assert [(cell.row, cell.method, cell.seed) for cell in grid.cells] == [
         ("er-gnn", "er-gnn", 0),
         ("er-gnn, as printed", "er-gnn", 0),
@@ -373,3 +375,5 @@ def test_printed_forms_are_rows_of_their_own() -> None:
     ]
     assert grid.cells[1].settings["replay"] == "printed"
     assert grid.cells[0].key != grid.cells[1].key
+    for method, settings in OTHER_FORMS.values():
+        find_method(method).settings_with(settings)
