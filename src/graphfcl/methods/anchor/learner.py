@@ -303,6 +303,8 @@ class Anchor(EncoderLearner):
         fixed = replace(self.settings, pretraining=training, head_share=0.0, **self.known.neighbourhood._asdict())
         found = type(self)(fixed, seed=self.seed, device=self.device)
         found.known.frame |= {name: self.known.frame[name] for name in ("basis", "basis.scales")}
+        found.cache.share(self.cache)
+        found.cache.weights_changed()  # the graph is the same, its embeddings are not
         return found
 
     @torch.no_grad()
