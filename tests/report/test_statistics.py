@@ -196,3 +196,26 @@ def test_every_row_is_compared_with_every_other() -> None:
     few = lead_tables(fake({name: values[:4] for name, values in figures.items()}))
     assert few[0].rows[0][2].endswith("(too few seeds)")
     assert lead_tables(fake({name: figures[name] for name in ("anchor", "cec")})) == [], "the result table has it"
+
+
+def test_another_form_of_a_method_takes_no_part(tmp_path: Path, template: dict[str, Any]) -> None:
+    alone, _ = report(tmp_path / "alone", template, dict.fromkeys(FIGURES, range(6)))
+    cells = [
+        (Cell(GRAPH, name, seed, rules=RULES), {**template, "average": values[seed]})
+        for name, values in FIGURES.items()
+        if name != "joint"
+        for seed in range(6)
+    ]
+    level = FIGURES["hag-meta"][::-1]  # level with it, so that Holm's correction of all others would grow
+    wider = [Cell(GRAPH, "cec", seed, "cec, wider", RULES, {"size": 32}) for seed in range(6)]
+    cells += [(cell, {**template, "average": level[cell.seed]}) for cell in wider]
+    for kind, mark in (("table2", "§"), ("grid", "")):
+        folder = tmp_path / kind
+        store(folder, "some", kind, cells)
+        write_page(folder)
+        found, notes = next(iter(printed_tables(folder).values()))
+        rows = {row[0].strip("*"): row for row in found}
+        shown = rows["cec, wider" + mark]
+        assert (shown[-2] == "") == bool(mark), "tested only where it is a row like any other"
+        assert ("§ another form" in notes) == bool(mark)
+        assert (rows["gpn"][-2] == alone["gpn"][-2]) == bool(mark), "Holm corrects for the rows that are tested"

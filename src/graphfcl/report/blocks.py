@@ -23,7 +23,7 @@ from graphfcl.measures import (
 
 SIGNIFICANT = 0.05
 SCALES = {measure.name: measure.scale for measure in (*SESSION_MEASURES, *STREAM_MEASURES)}
-POOL, QUERIES = "uses pool labels", "trained on query labels"
+POOL, QUERIES, FORM = "uses pool labels", "trained on query labels", "another form of a method"
 
 
 def rules_of_result(result: dict[str, Any]) -> int:
@@ -33,15 +33,23 @@ def rules_of_result(result: dict[str, Any]) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Row:
-    """All seeds of one line of a table: the results as :func:`graphfcl.experiments.run` gives them, by seed."""
+    """All seeds of one line of a table: the results as :func:`graphfcl.experiments.run` gives them, by seed.
+
+    form: it is another form of a method that has a row of its own in Table 2.
+    """
 
     name: str
     results: dict[int, dict[str, Any]]
+    form: bool = False
 
     @property
     def marks(self) -> tuple[str, ...]:
         found = next(iter(self.results.values()))
-        marks = ((POOL, found["uses_pool_labels"]), (QUERIES, found["trained_on_query_labels"]))
+        marks = (
+            (POOL, found["uses_pool_labels"]),
+            (QUERIES, found["trained_on_query_labels"]),
+            (FORM, self.form),
+        )
         return tuple(mark for mark, holds in marks if holds)
 
     def values(self, key: str) -> dict[int, float]:
@@ -111,11 +119,11 @@ class Block:
 
     @cached_property
     def reference(self) -> Row:
-        fair = [row for row in self.rows if POOL not in row.marks] or list(self.rows)
+        fair = [row for row in self.rows if not {POOL, FORM} & set(row.marks)] or list(self.rows)
         return next((row for row in fair if row.name == REFERENCE_METHOD), fair[-1])
 
     def comparable(self, row: Row) -> bool:
-        """Whether a row may be tested against the reference: its marks (pool labels, query labels) are the same."""
+        """Whether a row may be tested against the reference: it has the same marks."""
         return row is not self.reference and row.marks == self.reference.marks
 
     @cached_property
@@ -157,7 +165,7 @@ class Block:
     def _contest(self) -> tuple[str, list[tuple[PairedDifference, float | None] | None]]:
         """The row with the highest average, and its comparison with each other one; None without a common seed.
 
-        A row that uses what others may not (pool labels, query labels) takes no part.
+        A row with a mark takes no part.
         """
         fair = {row.name: row.values("average") for row in self.rows if not row.marks}
         if not fair:
@@ -198,7 +206,7 @@ class Findings:
     def ranks(self, like: Block) -> dict[str, float]:
         """Average rank of each row over the (dataset, seed) pairs that have it, in all blocks under the same rules.
 
-        Rows with a mark (pool labels, query labels) take no part.
+        Rows with a mark take no part.
         """
         keys: tuple[str, ...] = ("name", "track", "standardise", "class_order")
         keys += () if like.grid.kind in ("table2", "table3") else ("way", "shot")
@@ -218,13 +226,21 @@ class Findings:
         return dict(zip(names, average_ranks(np.array(scores)).tolist(), strict=True))
 
 
+def _other_forms(grid: Grid) -> set[str]:
+    """Rows of Table 2 that show a method once more; a grid of one's own compares whatever it lists."""
+    if grid.kind != "table2":
+        return set()
+    plain = {cell.method for cell in grid.cells if cell.row == cell.method}
+    return {cell.row for cell in grid.cells if cell.row != cell.method and cell.method in plain}
+
+
 def collect(folder: str | Path) -> Findings:
     """Read all grids of a folder."""
     grids, store = load_grids(folder), CellStore(folder)
     blocks: list[Block] = []
     embeddings, failures = [], []
     for grid in grids:
-        order = list(dict.fromkeys(cell.row for cell in grid.cells))
+        order, forms = list(dict.fromkeys(cell.row for cell in grid.cells)), _other_forms(grid)
         found: dict[str, tuple[Cell, dict[str, Any], dict[str, dict[int, dict[str, Any]]]]] = {}
         unfinished: dict[str, list[tuple[Cell, str | None]]] = {}
         for cell in grid.cells:
@@ -248,7 +264,7 @@ def collect(folder: str | Path) -> Findings:
                     grid,
                     result["dataset"],
                     result["protocol"],
-                    tuple(Row(name, dict(sorted(rows[name].items()))) for name in order if name in rows),
+                    tuple(Row(name, dict(sorted(rows[name].items())), name in forms) for name in order if name in rows),
                     tuple((cell.row, cell.seed, error) for cell, error in left if error is not None),
                     sum(error is None for _, error in left),
                     first.dataset,
