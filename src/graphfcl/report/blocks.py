@@ -22,6 +22,9 @@ from graphfcl.measures import (
 )
 
 SIGNIFICANT = 0.05
+MOST_COLOURS = 12  # rows of a picture that all have colours
+SHOWN_OF_MANY = 9
+FIRST = {"table2": 0, "table3": 1}  # kinds of grids that a report begins with
 SCALES = {measure.name: measure.scale for measure in (*SESSION_MEASURES, *STREAM_MEASURES)}
 POOL, QUERIES, FORM = "uses pool labels", "trained on query labels", "another form of a method"
 
@@ -189,6 +192,25 @@ class Block:
         return best if all(sure) else None
 
 
+def by_strength(blocks: Sequence[Block]) -> list[str]:
+    """Names of all rows: first those without a mark or with pool labels, each part by its mean average."""
+    values: dict[str, list[float]] = {}
+    later = {row.name for block in blocks for row in block.rows if set(row.marks) - {POOL}}
+    for block in blocks:
+        for row in block.rows:
+            values.setdefault(row.name, []).append(float(np.mean(list(row.values("average").values()))))
+    return sorted(values, key=lambda name: (name in later, -float(np.mean(values[name]))))
+
+
+def prominent(blocks: Sequence[Block]) -> list[str]:
+    """Rows that a picture shows in colours: all, or of many the strongest and the reference."""
+    names = by_strength(blocks)
+    if len(names) <= MOST_COLOURS:
+        return names
+    references = {block.reference.name for block in blocks}
+    return [name for place, name in enumerate(names) if place < SHOWN_OF_MANY or name in references]
+
+
 def summary(values: dict[int, float] | Sequence[float]) -> SeedSummary:
     return summarise_seeds(list(values.values()) if isinstance(values, dict) else values)
 
@@ -235,8 +257,8 @@ def _other_forms(grid: Grid) -> set[str]:
 
 
 def collect(folder: str | Path) -> Findings:
-    """Read all grids of a folder."""
-    grids, store = load_grids(folder), CellStore(folder)
+    """Read all grids of a folder, the paper's tables first."""
+    grids, store = sorted(load_grids(folder), key=lambda grid: FIRST.get(grid.kind, len(FIRST))), CellStore(folder)
     blocks: list[Block] = []
     embeddings, failures = [], []
     for grid in grids:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from graphfcl.files import write_durably
-from graphfcl.report.blocks import POOL, QUERIES, Block, rules_of_result, summary
+from graphfcl.report.blocks import POOL, QUERIES, Block, Row, by_strength, prominent, rules_of_result, summary
 
 BASE, NOVEL, ALL = "#2b6cb0", "#dd6b20", "#1a202c"
 
@@ -35,6 +35,7 @@ def accuracy_figure(result: dict[str, Any], path: str | Path) -> None:
     _save(figure, path)
 
 
+FAINT = "#ced4da"
 COLOURS = (  # those of page.html
     "#0b63ce",
     "#d9480f",
@@ -56,25 +57,26 @@ COLOURS = (  # those of page.html
 
 
 def curves_figure(blocks: Sequence[Block], path: str | Path) -> None:
-    """Balanced accuracy by session of all rows, a panel per block, with 95 % bands over seeds."""
+    """Balanced accuracy by session of all rows, a panel per block, with 95 % bands over seeds.
+
+    Of many rows the strongest have colours; the others are grey.
+    """
     # One place is the legend's; of three blocks it would else begin a row of its own.
     across = 2 if len(blocks) == 3 else min(3, len(blocks) + 1)
     down = -(-(len(blocks) + 1) // across)
     figure, grid = _new_figure(3.7 * across, 3.1 * down, (down, across))
     panels = list(grid.flat)
-    names = list(dict.fromkeys(row.name for block in blocks for row in block.rows))
+    names, bright = by_strength(blocks), prominent(blocks)
+    colours = {name: COLOURS[names.index(name) % len(COLOURS)] for name in bright}
+    others = f"{len(names) - len(bright)} others"
     for panel, block in zip(panels, blocks, strict=False):
+        numbers = np.arange(max(row.sessions().shape[1] for row in block.rows))
         for row in block.rows:
-            values = row.sessions()
-            numbers = np.arange(values.shape[1])
-            colour = COLOURS[names.index(row.name) % len(COLOURS)]
-            mark = "".join(f" ({mark})" for mark in row.marks)
-            style = "--" if POOL in row.marks else "-"
-            mean = values.mean(axis=0)
-            panel.plot(numbers, mean, style, color=colour, label=row.name + mark, linewidth=1.8)
-            if len(values) > 1:
-                interval = np.array([summary(column).interval or 0.0 for column in values.T])
-                panel.fill_between(numbers, mean - interval, mean + interval, color=colour, alpha=0.12, linewidth=0)
+            if row.name not in colours:
+                panel.plot(numbers, row.sessions().mean(axis=0), color=FAINT, label=others, linewidth=0.8, zorder=1)
+        for row in sorted(block.rows, key=lambda row: names.index(row.name)):
+            if row.name in colours:
+                _draw_row(panel, row, colours[row.name])
         alone = sum(other.dataset == block.dataset for other in blocks) == 1
         title = f"{block.dataset}, rules {block.rules}" if alone else block.title
         panel.set_title(title, fontsize=10 if alone else 7)
@@ -87,8 +89,22 @@ def curves_figure(blocks: Sequence[Block], path: str | Path) -> None:
     for panel in panels[len(blocks) :]:
         panel.set_axis_off()
     lines = {line.get_label(): line for panel in panels[: len(blocks)] for line in panel.get_lines()}
+    if others in lines:
+        lines[others] = lines.pop(others)  # last
     panels[len(blocks)].legend(lines.values(), lines.keys(), frameon=False, fontsize=9, loc="center")
     _save(figure, path)
+
+
+def _draw_row(panel: Any, row: Row, colour: str) -> None:
+    """The mean over seeds, and its band."""
+    values = row.sessions()
+    numbers, mean = np.arange(values.shape[1]), values.mean(axis=0)
+    mark = "".join(f" ({mark})" for mark in row.marks)
+    style = "--" if POOL in row.marks else "-"
+    panel.plot(numbers, mean, style, color=colour, label=row.name + mark, linewidth=1.8)
+    if len(values) > 1:
+        interval = np.array([summary(column).interval or 0.0 for column in values.T])
+        panel.fill_between(numbers, mean - interval, mean + interval, color=colour, alpha=0.12, linewidth=0)
 
 
 def matrix_figure(result: dict[str, Any], path: str | Path) -> None:

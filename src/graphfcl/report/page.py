@@ -9,7 +9,7 @@ import numpy as np
 
 from graphfcl.files import write_bytes
 from graphfcl.measures import FEWEST_SEEDS, TEST_TO_TRAIN
-from graphfcl.report.blocks import Block, Findings, collect, rules_of_result, summary
+from graphfcl.report.blocks import Block, Findings, by_strength, collect, prominent, rules_of_result, summary
 from graphfcl.report.comparison import FURTHER_OF_SESSIONS, RowFigures, block_figures, further_titles
 from graphfcl.report.datasets import read_dataset_table
 from graphfcl.report.figures import curves_figure
@@ -66,11 +66,12 @@ def _pictures(findings: Findings) -> dict[str, list[Block]]:
             same = groups.setdefault((block.grid.name, block.protocol["name"]), {})
             same.setdefault(block.rules, []).append(block)
     found: dict[str, list[Block]] = {}
+    grids = {grid for grid, _ in groups}
     for (grid, protocol), by_rules in groups.items():
         for rules, blocks in by_rules.items():
             name = grid if protocol == "strict" else f"{grid}-{protocol}"
             name += "" if rules == max(by_rules) else f"-rules-{rules}"
-            while name in found:  # a grid may be called like the picture of another
+            while name in found or (name != grid and name in grids):  # one may be called like the picture of another
                 name += "_"
             found[name] = blocks
     return found
@@ -87,6 +88,8 @@ def page_data(findings: Findings) -> dict[str, Any]:
         "about": _about(findings),
         "marks": MARKS,
         "about_leads": ABOUT_LEADS,
+        "names": by_strength(tables),
+        "bright": {grid.name: prominent([b for b in tables if b.grid is grid]) for grid in findings.grids},
         "blocks": [_block(block, findings) for block in tables],
         "sweeps": _sweeps(findings),
         "embeddings": _embeddings(findings),

@@ -36,6 +36,19 @@ class Head(nn.Module):
         return points @ self.weight.T
 
 
+def some_of_each(labelled: LabelledPoints, most: int | None, seed: int) -> LabelledPoints:
+    """At most so many points of each class, drawn by the seed."""
+    points, columns = labelled
+    if most is None or not len(columns) or int(torch.bincount(columns).max()) <= most:
+        return labelled
+    order = torch.randperm(len(columns), generator=torch.Generator().manual_seed(seed)).to(columns.device)
+    order = order[torch.argsort(columns[order], stable=True)]  # classes one after the other, each in a drawn order
+    counts = torch.bincount(columns)
+    firsts = (counts.cumsum(0) - counts)[columns[order]]
+    kept = order[torch.arange(len(order), device=order.device) - firsts < most].sort().values
+    return points[kept], columns[kept]
+
+
 def trained_head(
     start: torch.Tensor, train: LabelledPoints, validation: LabelledPoints, steps: int, rate: float, progress: Progress
 ) -> tuple[torch.Tensor, int]:

@@ -48,7 +48,7 @@ from graphfcl.graph import VisibleGraph
 from graphfcl.methods.anchor.choosing import choose_neighbourhood
 from graphfcl.methods.anchor.class_sums import Anchors, whitening
 from graphfcl.methods.anchor.explanation import Evidence, explained
-from graphfcl.methods.anchor.head import retrained_head, shared_out, trained_head
+from graphfcl.methods.anchor.head import retrained_head, shared_out, some_of_each, trained_head
 from graphfcl.methods.anchor.rounds import Rounds
 from graphfcl.methods.anchor.settings import AnchorSettings, Neighbourhood
 from graphfcl.methods.anchor.storage import FIRST_LAYER, AnchorKnowledge
@@ -142,7 +142,8 @@ class Anchor(EncoderLearner):
             self.known.anchors = Anchors.empty().plus(*of_train, len(base.classes))
             if self.settings.head_share > 0:
                 steps, rate = self.settings.head_steps, self.settings.head_rate
-                found = trained_head(self._head_start(), of_train, of_validation, steps, rate, progress)
+                shown = some_of_each(of_train, self.settings.head_nodes, self.seed)
+                found = trained_head(self._head_start(), shown, of_validation, steps, rate, progress)
                 self.known.head, self.known.head_steps = found
 
     def _head_start(self) -> torch.Tensor:
@@ -288,7 +289,7 @@ class Anchor(EncoderLearner):
         of_head, same = columns < rows, torch.equal(before.counts[:rows], self.known.anchors.counts[:rows])
         if not same and bool(of_head.any()):  # other labels, not only another graph: two classes may have become one
             steps, rate = self.known.head_steps, self.settings.head_rate
-            labelled = (found[of_head], columns[of_head])
+            labelled = some_of_each((found[of_head], columns[of_head]), self.settings.head_nodes, self.seed)
             self.known.head = retrained_head(self._head_start(), labelled, steps, rate)
         return True
 

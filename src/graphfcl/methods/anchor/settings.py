@@ -64,6 +64,8 @@ class AnchorSettings(EncoderSettings):
     """Steps of its training at most."""
     head_rate: float = 0.01
     """Adam's rate in its training."""
+    head_nodes: int | None = None
+    """Train nodes of a class that it is trained on at most, drawn by the seed; all if it is not given."""
     shrinkage: float = 0.3
     """How far the covariance is drawn to a multiple of the identity (ρ)."""
     temperature: float = 30.0
@@ -106,6 +108,7 @@ class AnchorSettings(EncoderSettings):
         for name in ("shrinkage", "temperature", "head_rate"):
             require_range(name, getattr(self, name), above=0)
         require_range("head_steps", self.head_steps, least=0)
+        require_range("head_nodes", self.head_nodes, least=1)
         require_range("head_share", self.head_share, least=0, below=1)
         require_range("smoothing", self.smoothing, least=0, below=1)
         if any(len(candidate) not in (4, 5) for candidate in self.candidates):
