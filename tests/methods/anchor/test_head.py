@@ -8,7 +8,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graphfcl.methods.anchor.head import retrained_head, shared_out, trained_head
+from graphfcl.methods.anchor.head import retrained_head, shared_out, some_of_each, trained_head
 from graphfcl.methods.learner import SILENT
 
 
@@ -102,3 +102,23 @@ def test_the_last_steps_count_too(most: int) -> None:
     )
     assert 0 < steps <= most
     assert weight.any()
+
+
+@given(st.lists(st.integers(0, 4), max_size=40), st.integers(1, 6), st.integers(0, 3))
+def test_some_of_each_class_are_drawn(labels: list[int], most: int, seed: int) -> None:
+    columns = torch.tensor(labels, dtype=torch.long)
+    points = torch.arange(len(labels), dtype=torch.float32)[:, None]
+    found, kept = some_of_each((points, columns), most, seed)
+    places = found[:, 0].long()
+    assert len(set(places.tolist())) == len(places), "none twice"
+    assert torch.equal(columns[places], kept), "each with its label"
+    for label in range(5):
+        assert int((kept == label).sum()) == min(most, labels.count(label))
+
+
+def test_which_of_a_class_are_drawn_depends_on_the_seed() -> None:
+    labelled = torch.arange(100.0)[:, None], torch.zeros(100, dtype=torch.long)
+    one, same, other = (some_of_each(labelled, 10, seed)[0] for seed in (1, 1, 2))
+    assert torch.equal(one, same)
+    assert not torch.equal(one, other)
+    assert some_of_each(labelled, None, 1) is labelled
