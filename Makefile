@@ -3,7 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 WORKERS ?= 2
 
-.PHONY: setup demo test lint bench
+.PHONY: setup demo test test-all lint bench
 
 setup: $(VENV)/.installed
 
@@ -16,6 +16,9 @@ demo: setup
 	$(BIN)/graphfcl run --out runs/demo $(if $(wildcard runs/demo/checkpoint.safetensors),--resume)
 
 test: setup
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses $(WORKERS) -m "not long"
+
+test-all: setup
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses $(WORKERS)
 
 lint: setup

@@ -22,6 +22,7 @@ settings = {{"pretraining.epochs" = 3}}
 """
 
 
+@pytest.mark.long
 def test_a_grid_from_a_file_ends_in_a_report_and_goes_on(tmp_path: Path) -> None:
     (tmp_path / "quick.toml").write_text(TOML)
     words = ("bench", str(tmp_path / "quick.toml"), "--out", str(tmp_path / "out"), "--device", "cpu")

@@ -48,6 +48,7 @@ def test_it_prints_the_table_and_leaves_its_files(
         assert stage in done.stderr
 
 
+@pytest.mark.long
 def test_killed_and_resumed_it_ends_with_the_same_numbers(
     tmp_path: Path, finished: tuple[Path, subprocess.CompletedProcess[str]]
 ) -> None:

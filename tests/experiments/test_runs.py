@@ -102,6 +102,7 @@ def _every_checkpoint(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("graphfcl.experiments.runs.SECONDS_BETWEEN_CHECKPOINTS", 0.0)
 
 
+@pytest.mark.long
 @pytest.mark.usefixtures("_every_checkpoint")
 def test_a_run_interrupted_at_any_checkpoint_ends_with_the_same_numbers(
     tmp_path: Path, unbroken: tuple[dict[str, Any], Path]

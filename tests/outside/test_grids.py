@@ -76,6 +76,7 @@ def cells(folder: Path) -> list[dict[str, Any]]:
     return json.loads((folder / "out" / "grids" / "mine.json").read_text())["cells"]
 
 
+@pytest.mark.long
 def test_edited_code_is_never_taken_for_what_was_computed(tmp_path: Path) -> None:
     """Two seeds and another grid, then an edit and one seed: no row mixes the old code with the new."""
     path = nearest_mean(tmp_path)
@@ -107,6 +108,7 @@ def test_edited_code_is_never_taken_for_what_was_computed(tmp_path: Path) -> Non
     assert float(rows[0][3]) < 20, "the sign was turned"
 
 
+@pytest.mark.long
 def test_a_run_of_edited_code_is_another_run(tmp_path: Path) -> None:
     path = nearest_mean(tmp_path)
     words = ("run", "--method", "nearest_mean:NearestMean", "--dataset", GRAPH, *RULES, "--out", "out")

@@ -5,7 +5,10 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 
+
+@pytest.mark.long
 def test_two_hundred_kills(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "tests.production.kill_driver", str(tmp_path / "model"), "200"],

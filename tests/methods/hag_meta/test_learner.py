@@ -264,6 +264,7 @@ def test_settings_come_as_text() -> None:
     assert (settings.tla, settings.nla, settings.pretraining.epochs, settings.size) == (None, False, 7, 8)
 
 
+@pytest.mark.long
 def test_pseudo_incremental_learning_lifts_the_prototype_network_at_every_session_of_debian() -> None:
     graph, protocol = load_dataset("debian")
     stream = make_stream(graph, protocol, seed=0)
