@@ -86,6 +86,7 @@ def quality(model: GraphClassifier, stream: Stream, session: int) -> Row:
         says = says & ~unknown
         if says.any():
             row[f"{title} answers right"] = right[says].mean()
+            row[f"{title} answers probability"] = found["probability"][says].mean()
             row[f"{title} answers calibration error"] = calibration_error(found["probability"][says], right[says])
         if here.any():
             row[f"{title} accuracy"] = right[here].mean()
