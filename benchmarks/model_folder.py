@@ -50,7 +50,7 @@ def measure(name: str, method: str, folder: Path, versions: int) -> None:
     first = size_of(folder, "objects", "versions")
     cached = size_of(folder, "cache")
     print(f"  the first version {first / 1e6:,.1f} MB in {saved:.1f} s, the cache {cached / 1e6:,.1f} MB")
-    node = graph.node_ids[graph.node_count // 2].item()
+    node = graph.node_ids.tolist()[graph.node_count // 2]
     asked = ask(folder, node)
     share = 100 * asked.bytes_read() / size_of(folder)
     report("answering for one node: bytes read / bytes on disk", share, "%", "< 1", share < 1)
