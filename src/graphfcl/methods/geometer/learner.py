@@ -49,7 +49,6 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 
-from graphfcl.errors import DivergenceError
 from graphfcl.methods.bases.episodic_learner import EpisodicLearner
 from graphfcl.methods.geometer.losses import memorability, separability, uniformity
 from graphfcl.methods.geometer.network import GeometerNetwork, Geometry, PrototypeAttention, degrees_of, geometry
@@ -57,12 +56,12 @@ from graphfcl.methods.geometer.sampling import BiasedSampler, SessionClasses
 from graphfcl.methods.geometer.session_steps import SessionSteps
 from graphfcl.methods.geometer.settings import GeometerSettings
 from graphfcl.methods.learner import EncoderStore, Labelled, Progress, Tensors
-from graphfcl.methods.shared.episodes import Episode
-from graphfcl.methods.shared.fine_tuning import DIVERGED
+from graphfcl.methods.shared.episodes import Episode, KnownClasses
+from graphfcl.methods.shared.fine_tuning import score_after_sessions
 from graphfcl.methods.shared.parts import Part
 from graphfcl.methods.shared.prototypes import query_shares, weighted_cross_entropy
 from graphfcl.methods.shared.training_state import check_finite, copy_weights, make_adam
-from graphfcl.methods.shared.validation_sessions import STEP_DRAWS, ValidationSessions
+from graphfcl.methods.shared.validation_sessions import ValidationSessions
 from graphfcl.nn import Encoder, GraphInputs
 from graphfcl.stream import BaseSession, Session
 
@@ -159,21 +158,20 @@ class Geometer(EpisodicLearner):
         self, inputs: GraphInputs, validation: ValidationSessions, start: Tensors, tried: tuple[int, float, str]
     ) -> float:
         """The validation score after sessions with such steps; less than any if they diverge."""
-        scores = []
-        for draw in range(STEP_DRAWS):
-            self.network.load_state_dict(start)
-            alone = validation.only(draw)
-            try:
-                for known in alone.sessions():
-                    few = (known.supports, known.support_classes)
-                    here = np.isin(known.support_classes, known.tasks[-1])
-                    arrived = (few[0][here], few[1][here])
-                    classes = self._session_classes((alone.train, few), arrived, np.array(known.tasks[-1]))
-                    self._fine_tune(inputs, classes, *tried)
-            except DivergenceError:
-                return DIVERGED
-            scores.append(self._validate(inputs, alone))
-        return float(np.mean(scores))
+
+        def teach(known: KnownClasses) -> None:
+            few = (known.supports, known.support_classes)
+            here = np.isin(known.support_classes, known.tasks[-1])
+            arrived = (few[0][here], few[1][here])
+            classes = self._session_classes((validation.train, few), arrived, np.array(known.tasks[-1]))
+            self._fine_tune(inputs, classes, *tried)
+
+        return score_after_sessions(
+            validation,
+            lambda: self.network.load_state_dict(start),
+            teach,
+            lambda alone: self._validate(inputs, alone),
+        )
 
     # Incremental sessions
 

@@ -39,19 +39,18 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 
-from graphfcl.errors import DivergenceError
 from graphfcl.graph import VisibleGraph
 from graphfcl.methods.bases.episodic_learner import EpisodicLearner
 from graphfcl.methods.hag_meta.network import LOSSES, TASK_ATTENTIONS, HagMetaNetwork
 from graphfcl.methods.hag_meta.settings import HagMetaSettings
 from graphfcl.methods.learner import Labelled, Progress, Tensors
 from graphfcl.methods.shared.episodes import Episode, KnownClasses, PseudoIncrementalSampler
-from graphfcl.methods.shared.fine_tuning import DIVERGED, FineTuning
+from graphfcl.methods.shared.fine_tuning import FineTuning, score_after_sessions
 from graphfcl.methods.shared.parts import OwnAttributes, Part
 from graphfcl.methods.shared.prototype_network import NodeLevelAttention
 from graphfcl.methods.shared.sampling import NodePools
 from graphfcl.methods.shared.training_state import check_finite, copy_weights
-from graphfcl.methods.shared.validation_sessions import STEP_DRAWS, ValidationSessions
+from graphfcl.methods.shared.validation_sessions import ValidationSessions
 from graphfcl.nn import Encoder, GraphInputs
 from graphfcl.stream import BaseSession, PaperSession, Session
 
@@ -133,17 +132,12 @@ class HagMeta(EpisodicLearner):
         self, inputs: GraphInputs, validation: ValidationSessions, start: Tensors, steps: int, rate: float
     ) -> float:
         """The validation score after sessions with so many steps; less than any if they diverge."""
-        scores = []
-        for draw in range(STEP_DRAWS):
-            self.network.load_state_dict(start)
-            alone = validation.only(draw)
-            try:
-                for known in alone.sessions():
-                    self._fine_tune(inputs, known, steps, rate)
-            except DivergenceError:
-                return DIVERGED
-            scores.append(self._validate(inputs, alone))
-        return float(np.mean(scores))
+        return score_after_sessions(
+            validation,
+            lambda: self.network.load_state_dict(start),
+            lambda known: self._fine_tune(inputs, known, steps, rate),
+            lambda alone: self._validate(inputs, alone),
+        )
 
     # Incremental sessions
 

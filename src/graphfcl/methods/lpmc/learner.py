@@ -51,7 +51,6 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 
-from graphfcl.errors import DivergenceError
 from graphfcl.graph import VisibleGraph
 from graphfcl.methods.bases.encoder_learner import Stage
 from graphfcl.methods.bases.episodic_learner import EpisodicLearner
@@ -62,12 +61,12 @@ from graphfcl.methods.lpmc.sampler import PartialSampler
 from graphfcl.methods.lpmc.settings import LpmcSettings
 from graphfcl.methods.settings import settings_as_json
 from graphfcl.methods.shared.episodes import Episode, KnownClasses, PseudoIncrementalSampler, Sampler, TaskSampler
-from graphfcl.methods.shared.fine_tuning import DIVERGED, FineTuning
+from graphfcl.methods.shared.fine_tuning import FineTuning, score_after_sessions
 from graphfcl.methods.shared.parts import Part
 from graphfcl.methods.shared.prototype_network import NodeEmbeddings
 from graphfcl.methods.shared.sampling import NodePools
 from graphfcl.methods.shared.training_state import check_finite, copy_weights, with_prefix, without_prefix
-from graphfcl.methods.shared.validation_sessions import STEP_DRAWS, ValidationSessions
+from graphfcl.methods.shared.validation_sessions import ValidationSessions
 from graphfcl.nn import Encoder, GraphInputs
 from graphfcl.stream import BaseSession, Session
 
@@ -166,17 +165,12 @@ class Lpmc(EpisodicLearner):
         self, inputs: GraphInputs, validation: ValidationSessions, start: Tensors, steps: int, rate: float
     ) -> float:
         """The validation score after sessions with so many steps; less than any if they diverge."""
-        scores = []
-        for draw in range(STEP_DRAWS):
-            self.network.load_state_dict(start)
-            alone = validation.only(draw)
-            try:
-                for known in alone.sessions():
-                    self._fine_tune(inputs, replace(known, tasks=known.tasks[-1:]), steps, rate)
-            except DivergenceError:
-                return DIVERGED
-            scores.append(self._validate(inputs, alone))
-        return float(np.mean(scores))
+        return score_after_sessions(
+            validation,
+            lambda: self.network.load_state_dict(start),
+            lambda known: self._fine_tune(inputs, replace(known, tasks=known.tasks[-1:]), steps, rate),
+            lambda alone: self._validate(inputs, alone),
+        )
 
     def _finish(self, inputs: GraphInputs) -> None:
         # Held-out classes may like an encoder best that has seen few episodes, and base classes do not.

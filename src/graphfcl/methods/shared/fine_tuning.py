@@ -6,9 +6,12 @@ from typing import Any
 import numpy as np
 import torch
 
+from graphfcl.errors import DivergenceError
 from graphfcl.methods.learner import Progress, Tensors
 from graphfcl.methods.settings import require_range
+from graphfcl.methods.shared.episodes import KnownClasses
 from graphfcl.methods.shared.parts import Part
+from graphfcl.methods.shared.validation_sessions import STEP_DRAWS, ValidationSessions
 
 Steps = tuple[int, float]
 DIVERGED = -1.0  # the score of steps that diverge: below any accuracy
@@ -71,6 +74,29 @@ class FineTuning(Part):
     def load(self, values: dict[str, Any], tensors: Tensors, device: torch.device) -> None:  # noqa: ARG002
         self.take(*values["fine_tuning"])
         self.scores = [list(row) for row in values.get("fine_tuning_scores", [])]
+
+
+def score_after_sessions(
+    validation: ValidationSessions,
+    reset: Callable[[], object],
+    teach: Callable[[KnownClasses], None],
+    score: Callable[[ValidationSessions], float],
+) -> float:
+    """The mean score of some draws after their sessions were taught one by one; ``DIVERGED`` if one diverges.
+
+    reset: back to how it was before the sessions, for each draw. score: of the draw that was taught.
+    """
+    scores = []
+    for draw in range(STEP_DRAWS):
+        reset()
+        alone = validation.only(draw)
+        try:
+            for known in alone.sessions():
+                teach(known)
+        except DivergenceError:
+            return DIVERGED
+        scores.append(score(alone))
+    return float(np.mean(scores))
 
 
 def check_steps(candidates: tuple[Steps, ...], steps: int | None, rate: float) -> None:
