@@ -38,7 +38,7 @@ QUICK: dict[str, dict[str, Any]] = {
     "er-gnn": {"pretraining.epochs": 8, "fine_tuning": ((5, 0.001),)},
     "icarl": {"pretraining.epochs": 8, "fine_tuning": ((5, 0.005),)},
     "joint": {**SHORT["joint"], "pretraining.epochs": 8, "wide_training.epochs": 8},
-    "geometer": {**ONCE, "episodes": 60, "fine_tuning": ((2, 0.005),)},
+    "geometer": {**ONCE, "episodes": 60, "least_episodes": 0, "fine_tuning": ((2, 0.005),)},
     "tap": {"pretraining.epochs": 5, "fine_tuning": ((2, 0.01),)},
     "mecoin": {
         **SHORT["mecoin"],

@@ -195,6 +195,18 @@ def test_a_class_without_a_node_does_not_stop_the_steps(stream: Stream) -> None:
     assert np.isfinite(learner.scores(visible, stream.queries(2).nodes)).all()
 
 
+def test_validation_chooses_among_no_fewer_episodes_than_were_asked_for(
+    stream: Stream, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Even where every episode makes validation worse."""
+    falling = iter(range(1000, 0, -1))
+    monkeypatch.setattr(Geometer, "_validate", lambda *_: next(falling) / 1000)
+    few = {"episodes": 12, "validate_every": 2, "validation_window": 1, "patience": 2, "fine_tuning_steps": 0}
+    assert fitted(stream, least_episodes=0, **few).chosen()["episodes"] == 0
+    assert fitted(stream, least_episodes=6, **few).chosen()["episodes"] == 6
+    assert fitted(stream, least_episodes=200, **few).chosen()["episodes"] == 12
+
+
 def test_a_random_start_does_not_ask_for_the_shared_encoder(stream: Stream) -> None:
     assert fitted(stream, pretrained=False).pretraining_seconds_ == 0.0
     assert fitted(stream).pretraining_seconds_ > 0.0

@@ -6,12 +6,15 @@ import numpy as np
 import pytest
 import torch
 
+from graphfcl.datasets import load_dataset
 from graphfcl.errors import InputError
 from graphfcl.methods import find_method
+from graphfcl.methods.shared.supervised_training import SupervisedSettings
 from graphfcl.methods.tap import Tap, TapSettings
 from graphfcl.methods.tap import learner as tap_learner
 from graphfcl.methods.tap.calibration import assigned, drift, neighbourhood, refined
-from graphfcl.stream import Session
+from graphfcl.nn import GcnEncoder
+from graphfcl.stream import Protocol, Session, make_stream
 from tests.golden.samples import SHORT, golden_stream
 
 
@@ -118,7 +121,7 @@ def test_a_step_is_one_of_adam_on_the_margin_loss_of_the_supports() -> None:
         cosines = [torch.cosine_similarity(values[row], prototype, dim=0) for prototype in prototypes]
         logits = torch.stack([15 * (cosine - 0.1 * (c == label)) for c, cosine in enumerate(cosines)])
         losses[label].append(torch.logsumexp(logits, dim=0) - logits[label])
-    optimiser = torch.optim.Adam(encoder.parameters(), lr=0.01, weight_decay=0.0005)
+    optimiser = torch.optim.Adam(encoder.parameters(), lr=0.01)
     sum(torch.stack(each).mean() / 2 for each in losses.values()).backward()  # type: ignore[union-attr]
     optimiser.step()
 
@@ -189,3 +192,25 @@ def test_steps_are_chosen_among_the_candidates_or_fixed() -> None:
 def test_bad_settings_are_refused(changes: dict[str, Any]) -> None:
     with pytest.raises(InputError):
         TapSettings(**changes)
+
+
+def test_weights_of_words_that_no_support_reaches_stay_through_all_sessions() -> None:
+    """Adam turns any decay into a full step for a weight without a gradient, and sessions would add up."""
+    graph, _ = load_dataset("synthetic:nodes=400,edges=500,classes=9,features=3000,signal=0.9")
+    stream = make_stream(graph, Protocol(base=4, pseudo_novel=2, way=1, shot=3), seed=0)
+    learner = Tap(TapSettings(fine_tuning_steps=5, pretraining=SupervisedSettings(epochs=2)))
+    learner.fit(stream.base)
+    encoder = learner.network.encoder
+    assert isinstance(encoder, GcnEncoder)
+    start = encoder.first.weight.detach().clone()
+    reached = np.zeros(len(start), dtype=bool)
+    for number in range(1, len(stream) + 1):
+        session = stream.session(number)
+        visible, rows = session.visible_graph, session.visible_graph.rows(session.supports)
+        near = np.union1d(rows, neighbourhood(visible.adjacency, rows, 2))
+        reached |= np.asarray(abs(visible.features[near]).sum(axis=0)).ravel() > 0
+        learner.learn(session)
+    moved = (encoder.first.weight.detach() != start).any(dim=1).numpy()
+    assert moved.any()
+    assert not reached.all()
+    assert not (moved & ~reached).any()

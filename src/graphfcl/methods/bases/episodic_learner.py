@@ -68,12 +68,18 @@ class EpisodicLearner(EncoderLearner):
         """What the steps of meta-training change."""
         return self.network
 
+    def _least_episodes(self) -> int:
+        """Episodes that meta-training takes whatever validation says."""
+        return 0
+
     def parts(self) -> tuple[Part, ...]:
         return (*super().parts(), *(() if self.stage == Stage.NEW else (self.meta,)))
 
     def _make_network(self) -> None:
         super()._make_network()
-        self.meta = MetaTraining(self._meta_trained(), self.settings, self._sampler, self._episode_loss)
+        self.meta = MetaTraining(
+            self._meta_trained(), self.settings, self._sampler, self._episode_loss, least=self._least_episodes()
+        )
 
     def _train(self, base: BaseSession, inputs: GraphInputs, progress: Progress) -> None:
         first = Stage.META_TRAINING if self._can_meta_train(base) else Stage.CHOOSING

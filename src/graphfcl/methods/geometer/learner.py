@@ -121,6 +121,9 @@ class Geometer(EpisodicLearner):
     def _sampler(self, base: BaseSession, pseudo_novel: np.ndarray) -> BiasedSampler:
         return BiasedSampler.of(base, pseudo_novel, self.settings.most_supports, self.settings.queries)
 
+    def _least_episodes(self) -> int:
+        return self.settings.least_episodes
+
     def _episode_loss(self, inputs: GraphInputs, episode: Episode, *, by_class: bool = False) -> torch.Tensor:
         """L_P + 0.1 L_U."""
         found = self.network.geometry(inputs, episode, self.generator)

@@ -19,6 +19,8 @@ class GeometerSettings(EpisodicSettings):
     """Heads of the attention that makes prototypes; they divide the width of an embedding."""
     most_supports: int = 19
     """An episode on session 0 draws 1 to so many supports of each class."""
+    least_episodes: int = 200
+    """Episodes on session 0 that are taken before validation may stop them; released: 200 in all."""
     base_uniformity: float = 0.1
     """Weight of L_U on session 0, beside L_P."""
     proximity: float = 1.5
@@ -52,6 +54,7 @@ class GeometerSettings(EpisodicSettings):
         if self.size % self.heads:
             raise InputError(f"size is {self.size}; it must be a multiple of heads, which is {self.heads}.")
         require_range("most_supports", self.most_supports, least=1)
+        require_range("least_episodes", self.least_episodes, least=0)
         for name in ("base_uniformity", "proximity", "distillation", "separability", "uniformity"):
             require_range(name, getattr(self, name), least=0)
         require_choice("distil", self.distil, ("chosen", "far", "near"))

@@ -36,12 +36,22 @@ class MetaTraining(Part):
 
     network: what the steps change. settings: those of :class:`~graphfcl.methods.bases.settings.EpisodicSettings`.
     make_sampler: from session 0 and the pseudo-novel columns to train on to a row of episodes.
+    least: episodes that are taken before validation may stop them or choose among them.
     found: for each draw of held-out classes so far, how many episodes validation found best.
     best_episodes: the middle one of these.
     """
 
-    def __init__(self, network: nn.Module, settings: Any, make_sampler: MakeSampler, episode_loss: EpisodeLoss) -> None:
+    def __init__(
+        self,
+        network: nn.Module,
+        settings: Any,
+        make_sampler: MakeSampler,
+        episode_loss: EpisodeLoss,
+        *,
+        least: int = 0,
+    ) -> None:
         self.network, self.settings = network, settings
+        self.least = min(least, settings.episodes)
         self.make_sampler, self.episode_loss = make_sampler, episode_loss
         self.stopping = self._new_stopping()
         self.found: list[int] = []
@@ -96,17 +106,18 @@ class MetaTraining(Part):
     ) -> None:
         """Train on the classes that are not held out until validation no longer improves.
 
-        The best weights are put back; the weights at the start count as 0 episodes.
+        The best weights are put back; the weights at the start count as 0 episodes, if so few are allowed.
         """
         self.prepare(base, np.setdiff1d(_pseudo_novel(base), base.validation_columns))
         total = self.settings.episodes
-        if self.episode == 0:
+        if self.episode == 0 and self.least == 0:
             self.stopping.check(validate(), 0, self.network)
         stop = self.stopping.exhausted or self.episode >= total
         while not stop:
             loss = self._train(inputs, random, total, "meta-training")
             score = validate()
-            stop = self.stopping.check(score, self.episode, self.network) or self.episode >= total
+            enough = self.episode >= self.least and self.stopping.check(score, self.episode, self.network)
+            stop = enough or self.episode >= total
             progress.step("meta-training", self.episode, total, loss=loss, score=score)
             progress.checkpoint(learner)
         self.network.load_state_dict(self.stopping.weights)

@@ -37,8 +37,10 @@ Departures from the paper and the released code:
   whole of session 0 from there, so that steps of a session are chosen on what has not seen the pseudo-novel classes.
   Validation nodes end each of the two trainings, which has at most the thousand steps of the paper.
 - Steps and rate of a session are chosen by validation sessions, none at all among them; each session has an optimiser
-  of its own. What unlabelled nodes add to a new prototype is computed before the first step and held fixed in the
-  steps, whose gradient goes through the supports: otherwise each step passes through most of the graph.
+  of its own, without decay. The paper takes five steps at 0.01 (``fine_tuning_steps=5``); the released code decays by
+  5e-4 and carries its moments on. Decay and new moments together move every weight at full rate, also those of words
+  that no support has. What unlabelled nodes add to a new prototype is computed before the first step and held fixed
+  in the steps, whose gradient goes through the supports: otherwise each step passes through most of the graph.
 - The encoder is the GCN that all methods share, without the last ReLU; the paper's is a GAT with twelve heads of 16.
   ``encoder=gat`` takes this project's GAT, which trains three times as long and ends lower on development graphs.
 - A known class that gets more supports has its prototype moved on as a mean over all it has had.

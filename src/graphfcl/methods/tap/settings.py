@@ -5,7 +5,6 @@ from dataclasses import dataclass, field
 from graphfcl.errors import InputError
 from graphfcl.methods.bases.settings import HeadSettings
 from graphfcl.methods.settings import require_range
-from graphfcl.methods.shared.fine_tuning import Steps
 from graphfcl.methods.shared.supervised_training import SupervisedSettings
 
 
@@ -27,10 +26,10 @@ class TapSettings(HeadSettings):
     """Share of the graph without edges in the loss of session 0."""
     random_edges: float = 0.3
     """Random edges added to the graph of class groups, as a share of its edges."""
-    fine_tuning: tuple[Steps, ...] = ((5, 0.01), (20, 0.01))
-    """(steps, rate) candidates of a session, besides (0, 0); validation sessions choose."""
     fine_tuning_rate: float = 0.01
     """Rate of these steps."""
+    weight_decay: float = 0.0
+    """Decay of these steps. Adam makes of any decay a full step towards zero for weights that no support touches."""
     step_share: float = 0.05
     """Share of the way that the steps of a session went, that the weights go."""
     drift_width: float = 1.0
