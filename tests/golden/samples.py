@@ -29,7 +29,7 @@ SHORT: dict[str, dict[str, Any]] = {
     "er-gnn": {**TRAINING, **FIXED},
     "icarl": {**TRAINING, **STEPS},
     "cec": {**TRAINING, **EPISODES},
-    "geometer": {**TRAINING, **EPISODES, **FIXED, "least_episodes": 0},
+    "geometer": {**TRAINING, **EPISODES, **FIXED, "least_episodes": 0, "hidden": 32, "size": 16},
     "tap": {**TRAINING, "fine_tuning_steps": 2},
     "lpmc": {**TRAINING, **EPISODES, **FIXED, "hidden": 16, "size": 8, "contrast.epochs": 4},
     "mecoin": {

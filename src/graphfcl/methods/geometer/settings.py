@@ -13,6 +13,12 @@ from graphfcl.methods.shared.fine_tuning import STEP_CANDIDATES, Steps, check_st
 class GeometerSettings(EpisodicSettings):
     """All settings; weights of losses are those of the released code."""
 
+    hidden: int = 64
+    """Width of the first layer of the encoder."""
+    size: int = 64
+    """Width of an embedding."""
+    learning_rate: float = 0.001
+    """Adam's rate on session 0."""
     pretrained: bool = True
     """Start from the pre-trained encoder that all methods share; off: from random weights, as released."""
     heads: int = 2
