@@ -29,10 +29,11 @@ from graphfcl.errors import DivergenceError, InputError
 from graphfcl.graph import VisibleGraph
 from graphfcl.methods.learner import NO_STORE, SILENT, EncoderStore, Labelled, Learner, LearnerState, Progress
 from graphfcl.methods.settings import require_range
+from graphfcl.methods.shared.choosing import choose_over_draws
 from graphfcl.methods.shared.embedding_cache import EmbeddingCache
 from graphfcl.methods.shared.ridge import RidgeSums, ridge_scores
 from graphfcl.methods.shared.untrained_blocks import HOPS, UntrainedBlocks, prepared_inputs
-from graphfcl.methods.shared.validation_sessions import STEP_DRAWS, ValidationSessions, all_held_out
+from graphfcl.methods.shared.validation_sessions import ValidationSessions, all_held_out
 from graphfcl.nn import GraphInputs
 from graphfcl.stream import BaseSession, Session
 
@@ -117,23 +118,16 @@ class SgcRidge(Learner):
     ) -> tuple[float, float]:
         """The (λ, a) with the best mean score over draws of the supports, or the first if it is hardly better."""
         candidates = self.settings.candidates()
-        if len(candidates) == 1 or not validation.has_new_classes:
-            return candidates[0]
-        draws = [validation.only(draw) for draw in range(min(STEP_DRAWS, len(validation.supports)))]
-        scores = np.zeros((len(draws), len(candidates)))
         asked, _ = self._points(inputs, validation.asked)
-        for number, draw in enumerate(draws):
+
+        def scores_of(draw: ValidationSessions) -> list[float]:
             *_, last = draw.sessions()
             sums = self._plus(known, inputs, (last.supports, last.support_classes))
-            for place, (penalty, hop_weight) in enumerate(candidates):
-                weights = self._solved(sums, penalty, hop_weight)
-                found = ridge_scores(asked, weights, sums.counts).argmax(dim=1)
-                scores[number, place] = draw.score_of(found.cpu().numpy())
-            best = float(scores[: number + 1].mean(axis=0).max())
-            progress.step("choosing the penalty", number + 1, len(draws), score=best)
-        means = scores.mean(axis=0)
-        best = int(means.argmax())
-        return candidates[best if means[best] > means[0] + self.settings.margin else 0]
+            solved = (self._solved(sums, *each) for each in candidates)
+            found = (ridge_scores(asked, weights, sums.counts).argmax(dim=1) for weights in solved)
+            return [draw.score_of(each.cpu().numpy()) for each in found]
+
+        return choose_over_draws(candidates, validation, scores_of, progress, margin=self.settings.margin)
 
     # From a graph to f(v), without a
 

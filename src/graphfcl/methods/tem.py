@@ -41,13 +41,14 @@ from graphfcl.graph import VisibleGraph
 from graphfcl.measures import balanced_accuracy, confusion_matrix
 from graphfcl.methods.learner import NO_STORE, SILENT, EncoderStore, Labelled, Learner, LearnerState, Progress
 from graphfcl.methods.settings import require_range
+from graphfcl.methods.shared.choosing import choose_over_draws
 from graphfcl.methods.shared.embedding_cache import EmbeddingCache
 from graphfcl.methods.shared.sampled_memory import SampledMemory, cover
 from graphfcl.methods.shared.supervised_training import class_balanced
 from graphfcl.methods.shared.trained_head import cross_entropies
 from graphfcl.methods.shared.training_state import check_finite, copy_weights, with_prefix, without_prefix
 from graphfcl.methods.shared.untrained_blocks import HOPS, UntrainedBlocks, prepared_inputs
-from graphfcl.methods.shared.validation_sessions import STEP_DRAWS, ValidationSessions, all_held_out
+from graphfcl.methods.shared.validation_sessions import ValidationSessions, all_held_out
 from graphfcl.nn import GraphInputs, Linear, tensor_of
 from graphfcl.stream import BaseSession, Session
 
@@ -157,23 +158,20 @@ class Tem(Learner):
         The head is trained from scratch, so the sessions before the last one need not be walked through.
         """
         validation, candidates = ValidationSessions.draw(all_held_out(base), self.seed), self.settings.penalties
-        if self.settings.session_penalty is not None or len(candidates) == 1 or not validation.has_new_classes:
-            return self.session_penalty
+        if self.settings.session_penalty is not None:
+            return self.settings.session_penalty
         known = self.memory.first(validation.train, cover(base.visible_graph, validation.train[0]))
         asked = self._points(inputs, validation.asked[0])
-        draws = [validation.only(draw) for draw in range(min(STEP_DRAWS, len(validation.supports)))]
-        scores = np.zeros((len(draws), len(candidates)))
-        for number, draw in enumerate(draws):
+
+        def scores_of(draw: ValidationSessions) -> list[float]:
             *_, last = draw.sessions()
             nodes = np.concatenate([validation.train[0][known], last.supports])
             labels = np.concatenate([validation.train[1][known], last.support_classes])
             points = self._points(inputs, nodes)
-            for place, penalty in enumerate(candidates):
-                head = self._trained(points, labels, draw.class_count, penalty)
-                scores[number, place] = draw.score_of(_answers(head, asked))
-            best = float(scores[: number + 1].mean(axis=0).max())
-            progress.step("choosing the penalty", number + 1, len(draws), score=best)
-        return candidates[int(scores.mean(axis=0).argmax())]
+            heads = (self._trained(points, labels, draw.class_count, penalty) for penalty in candidates)
+            return [draw.score_of(_answers(head, asked)) for head in heads]
+
+        return choose_over_draws(candidates, validation, scores_of, progress)
 
     def _train_on_everything(self, base: BaseSession, inputs: GraphInputs, progress: Progress) -> None:
         """The head of session 0, with the λ that does best on its validation nodes."""

@@ -14,12 +14,13 @@ from graphfcl.methods.bases.encoder_learner import EncoderLearner, Stage
 from graphfcl.methods.bases.settings import EncoderSettings
 from graphfcl.methods.learner import Labelled, Learner, Progress, Tensors
 from graphfcl.methods.settings import require_choice, require_range
+from graphfcl.methods.shared.choosing import choose_over_draws
 from graphfcl.methods.shared.class_statistics import ClassStatistics, Statistics
 from graphfcl.methods.shared.node_vectors import KINDS, Kind, NodeVectors
 from graphfcl.methods.shared.parts import OwnAttributes, Part
 from graphfcl.methods.shared.prototype_network import PrototypeNetwork
 from graphfcl.methods.shared.untrained_blocks import prepared_inputs
-from graphfcl.methods.shared.validation_sessions import STEP_DRAWS, ValidationSessions, all_held_out
+from graphfcl.methods.shared.validation_sessions import ValidationSessions, all_held_out
 from graphfcl.nn import Encoder, GraphInputs, tensor_of
 from graphfcl.stream import BaseSession, Session
 
@@ -152,24 +153,16 @@ class ClosedFormLearner(EncoderLearner):
 
         known: statistics of the base classes.
         """
-        candidates = self._candidates()
-        if len(candidates) == 1 or not validation.has_new_classes:
-            return candidates[0]
-        draws = [validation.only(draw) for draw in range(min(STEP_DRAWS, len(validation.supports)))]
-        scores = np.zeros((len(draws), len(candidates)))
-        asked = self._embeddings_of(inputs, validation.asked[0])
-        for number, draw in enumerate(draws):
+        candidates, asked = self._candidates(), self._embeddings_of(inputs, validation.asked[0])
+
+        def scores_of(draw: ValidationSessions) -> list[float]:
             *_, last = draw.sessions()
             statistics = self._with(known, inputs, (last.supports, last.support_classes))
-            for place, choice in enumerate(candidates):
-                head = self._head(statistics, validation.known_count, choice)
-                found = self._scored(asked, head, statistics.counts).argmax(dim=1)
-                scores[number, place] = draw.score_of(found.cpu().numpy())
-            best = float(scores[: number + 1].mean(axis=0).max())
-            progress.step("choosing", number + 1, len(draws), score=best)
-        means = scores.mean(axis=0)
-        best_place = int(means.argmax())
-        return candidates[best_place if means[best_place] > means[0] + self.settings.margin else 0]
+            heads = (self._head(statistics, validation.known_count, choice) for choice in candidates)
+            found = (self._scored(asked, head, statistics.counts).argmax(dim=1) for head in heads)
+            return [draw.score_of(each.cpu().numpy()) for each in found]
+
+        return choose_over_draws(candidates, validation, scores_of, progress, margin=self.settings.margin)
 
     def _forget_training(self) -> None:
         """Vectors are fixed before anything is learned: there is nothing to forget."""
