@@ -13,9 +13,10 @@ from graphfcl.lazy_names import lazy_names
 from graphfcl.version import __version__ as __version__
 
 if TYPE_CHECKING:
+    from graphfcl.asking import Situation, Strategy, Wish, find_strategy, register_strategy
     from graphfcl.datasets import load_dataset
     from graphfcl.errors import DivergenceError, GraphfclWarning, InputError
-    from graphfcl.evaluation import evaluate
+    from graphfcl.evaluation import evaluate, evaluate_asked
     from graphfcl.graph import (
         Graph,
         VisibleGraph,
@@ -78,6 +79,12 @@ _PLACES = {
     "make_stream": "stream",
     "save_stream": "stream",
     "evaluate": "evaluation",
+    "evaluate_asked": "evaluation",
+    "Situation": "asking",
+    "Strategy": "asking",
+    "Wish": "asking",
+    "find_strategy": "asking",
+    "register_strategy": "asking",
     "NO_STORE": "methods",
     "SILENT": "methods",
     "Anchor": "methods",
@@ -118,11 +125,16 @@ __all__ = [
     "Progress",
     "Protocol",
     "Session",
+    "Situation",
+    "Strategy",
     "Stream",
     "VisibleGraph",
+    "Wish",
     "build_graph",
     "evaluate",
+    "evaluate_asked",
     "find_method",
+    "find_strategy",
     "from_networkx",
     "from_pyg",
     "from_scipy",
@@ -133,6 +145,7 @@ __all__ = [
     "read_npz",
     "read_tables",
     "register_method",
+    "register_strategy",
     "save_stream",
     "summarise_seeds",
 ]
