@@ -264,10 +264,12 @@ class Versions:
                 "change it again, or save to another folder."
             )
 
-    def write(self, parts: ModelParts, history: History, *, loaded: int | None) -> Manifest:
+    def write(
+        self, parts: ModelParts, history: History, *, loaded: int | None, request: Entry | None = None
+    ) -> Manifest:
         """Write the next version; the caller holds the lock. A first version holds the whole history.
 
-        loaded: the version that the model was loaded from or saved as.
+        loaded: the version that the model was loaded from or saved as. request: kept with the last change.
         """
         try:
             trees = encode(parts, self.arrays)
@@ -279,6 +281,8 @@ class Versions:
         entries = history.entries() if parent is None else history.unsaved()
         before = 0 if parent is None else len(history) - len(entries)
         changes = [{key: value for key, value in entry.items() if key != "version"} for entry in entries]
+        if request is not None:
+            changes[-1]["request"] = request
         return self._publish(
             {
                 "version": number,
@@ -303,24 +307,30 @@ class Versions:
         if not (self.path / "versions").is_dir():
             raise InputError(f"{self.path} holds no model: check the path.")
         with self.writing(wait):
-            old = self.load(version)
-            old.verify()
-            number, before = self.after_newest()
-            change: Entry = {"what": "rollback", "to": version, "when": now()}
-            accuracy = self.stored_history(old.manifest).last_accuracy()
-            if accuracy:
-                change["accuracy"] = accuracy
-            self._publish(
-                {
-                    "version": number,
-                    "parent": number - 1,
-                    "trees": self.trees_of(old),
-                    "values": {"method": old.parts.configuration.method},
-                    "past": {"changes": before, "accuracy": accuracy},
-                    "changes": [change],
-                }
-            )
-            return number
+            return self.write_rollback(version)
+
+    def write_rollback(self, version: int, *, request: Entry | None = None) -> int:
+        """The same for a caller that holds the lock. request: kept with the change."""
+        old = self.load(version)
+        old.verify()
+        number, before = self.after_newest()
+        change: Entry = {"what": "rollback", "to": version, "when": now()}
+        accuracy = self.stored_history(old.manifest).last_accuracy()
+        if accuracy:
+            change["accuracy"] = accuracy
+        if request is not None:
+            change["request"] = request
+        self._publish(
+            {
+                "version": number,
+                "parent": number - 1,
+                "trees": self.trees_of(old),
+                "values": {"method": old.parts.configuration.method},
+                "past": {"changes": before, "accuracy": accuracy},
+                "changes": [change],
+            }
+        )
+        return number
 
     def after_newest(self) -> tuple[int, int]:
         """The number of the next version, and how many changes there are before it, whatever is damaged."""
