@@ -217,6 +217,16 @@ class Versions:
             raise InputError(f"{self.path}: version {version} is damaged, {path.name} is missing: {hint}.")
         raise InputError(f"{self.path} has no version {version}: {listed}.")
 
+    def refuse_missing_files(self, version: int) -> None:
+        """Refuse to go on from a version of which a file is gone; what lies in them is not read."""
+        try:
+            names = Wholeness(self.path, self.manifests, self.objects).needed(self.manifest(version))
+        except Damaged as error:
+            raise self.damaged(version, str(error)) from error
+        gone = sorted(name for name in names if not (self.objects.path / name).is_file())
+        if gone:
+            raise self.damaged(version, f"its file {gone[0]} is missing")
+
     def _newest_whole(self, below: int | None = None) -> int:
         """The newest version whose manifest and objects are all whole; 0 if there is none."""
         check = Wholeness(self.path, self.manifests, self.objects)
