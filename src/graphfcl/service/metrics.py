@@ -51,8 +51,8 @@ class Metrics:
         with self._lock:
             self._changes[what].add(seconds)
 
-    def text(self, version: int, nodes: int, classes: int, *, ready: bool) -> str:
-        """All figures. version: of the snapshot that readers have."""
+    def text(self, gauges: dict[str, float]) -> str:
+        """All figures. gauges: what is so at this moment, by name."""
         with self._lock:
             lines = ["# TYPE graphfcl_requests_total counter"]
             lines += [
@@ -65,6 +65,6 @@ class Metrics:
             lines.append("# TYPE graphfcl_change_seconds histogram")
             for what, times in sorted(self._changes.items()):
                 lines += times.lines("graphfcl_change_seconds", f'what="{what}"')
-        for name, value in (("version", version), ("nodes", nodes), ("classes", classes), ("ready", int(ready))):
-            lines += [f"# TYPE graphfcl_model_{name} gauge", f"graphfcl_model_{name} {value}"]
+        for name, value in gauges.items():
+            lines += [f"# TYPE graphfcl_{name} gauge", f"graphfcl_{name} {value}"]
         return "\n".join(lines) + "\n"
