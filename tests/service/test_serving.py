@@ -69,7 +69,7 @@ def test_a_token_file(tmp_path: Path) -> None:
         file.chmod(mode)
         with pytest.raises(InputError, match="chmod 600"):
             token_of(file)
-    with pytest.raises(InputError, match="is no file|cannot be read"):
+    with pytest.raises(InputError, match=r"is no file|cannot be read"):
         token_of(tmp_path)
     with pytest.raises(InputError, match="cannot be read or made"):
         token_of(tmp_path / "missing" / "token")
@@ -83,7 +83,5 @@ def test_without_the_extra(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_nobody_else_imports_the_service() -> None:
     """Neither the package nor the command line waits for FastAPI."""
-    script = (
-        "import sys, graphfcl, graphfcl.production, graphfcl.cli; assert not {'fastapi', 'uvicorn'} & set(sys.modules)"
-    )
+    script = "import sys, graphfcl.production, graphfcl.cli; assert not {'fastapi', 'uvicorn'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", script], check=True, env=os.environ.copy())

@@ -53,7 +53,7 @@ def test_classes_are_renamed_merged_and_retired(server: Client, free: list[str])
     assert server.teach("class-00", free[5:6]).status == 200, "it is a class again"
 
 
-def test_the_graph_grows(server: Client, graph: object, free: list[str]) -> None:
+def test_the_graph_grows(server: Client, free: list[str]) -> None:
     features = [{"feature_0": 1.0, "feature_3": 1.0}]
     answer = server.send("POST", "/v1/nodes", {"ids": ["fresh"], "features": features})
     assert answer.status == 200, answer.content

@@ -2,6 +2,7 @@
 
 import threading
 from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)  # seconds
@@ -51,7 +52,7 @@ class Metrics:
         with self._lock:
             self._changes[what].add(seconds)
 
-    def text(self, gauges: dict[str, float]) -> str:
+    def text(self, gauges: Mapping[str, float]) -> str:
         """All figures. gauges: what is so at this moment, by name."""
         with self._lock:
             lines = ["# TYPE graphfcl_requests_total counter"]
