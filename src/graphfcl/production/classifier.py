@@ -317,16 +317,6 @@ class GraphClassifier(AnsweringModel):
             self._cache_thread.start(versions.cache, contents, lambda: versions.shows(number))
         return number
 
-    def snapshot(self) -> "GraphClassifier":
-        """A model in the state of this moment: what is done to one of them does not touch the other.
-
-        It shares all that is immutable, the learner of the state included, and costs next to nothing.
-        """
-        state = self._current()
-        other = GraphClassifier.from_parts(state.parts.configured(self.configuration), device=self.device)
-        other._hold(state, self._versions)
-        return other
-
     def write_cache(self) -> None:
         """Write the cache of the version that the model is, if that is the newest one of its folder."""
         versions, state = self._versions, self._current()

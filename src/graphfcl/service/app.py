@@ -10,6 +10,7 @@ from starlette.middleware import Middleware
 
 from graphfcl.errors import InputError
 from graphfcl.service.background import Background
+from graphfcl.service.kserve import kserve_routes
 from graphfcl.service.limits import Limits
 from graphfcl.service.metrics import TYPE, Metrics
 from graphfcl.service.problems import Problem, answer_with_problems
@@ -75,6 +76,7 @@ def make_app(
     answer_with_problems(app)
     app.include_router(read_routes(service))
     app.include_router(write_routes(service))
+    app.include_router(kserve_routes(service, Path(folder).resolve().name))
     _health_routes(app, service)
     _page_routes(app)
     return app
@@ -92,8 +94,7 @@ def _health_routes(app: FastAPI, service: Service) -> None:
         snapshots = service.snapshots
         if snapshots.trouble is None:
             return answered({"status": "ready"}, snapshots.current.version)
-        said = f"{snapshots.trouble} Reads go on from version {snapshots.current.version}, changes are refused."
-        raise Problem(503, said, version=snapshots.current.version, warning=snapshots.trouble)
+        raise service.not_ready()
 
     @app.get("/metrics", tags=["health"])
     async def metrics() -> Response:

@@ -40,9 +40,10 @@ def _model_routes(routes: APIRouter, service: Service) -> None:
     async def model() -> Response:
         """What is served, and at which version."""
         snapshot = service.snapshots.current
-        graph = snapshot.graph
+        graph, trouble = snapshot.graph, service.snapshots.trouble
         return answered(
             {
+                **({} if trouble is None else {"warning": trouble}),
                 "method": snapshot.model.method,
                 "nodes": graph.node_count,
                 "edges": graph.edge_count,

@@ -38,6 +38,15 @@ class Service:
         """How many changes are made or wait to be."""
         return self._waiting[0]
 
+    def not_ready(self) -> Problem:
+        """What is wrong with the folder; without its path where whoever asks has shown no token."""
+        said = self.snapshots.trouble or ""
+        if self.rules.reads:
+            said = "the model folder is damaged or cannot be read: /v1/model says more to whoever has the token."
+        version = self.snapshots.current.version
+        more = f"Reads go on from version {version}, changes are refused."
+        return Problem(503, f"{said} {more}", version=version, warning=said)
+
     async def changing(self, change: Callable[[], dict[str, Any]]) -> Response:
         """Make a change in the one thread that writes; the others wait their turn, and not too many of them."""
         if self._waiting[0] >= self.limits.waiting:

@@ -122,6 +122,12 @@ def serve(folder: Path, address: Address, token_file: Path | None, *, device: st
         print(f"The token is in {token_file}.", flush=True)
     sys.setswitchinterval(SWITCH)
     configuration = uvicorn.Config(
-        app, log_level="warning", access_log=False, server_header=False, timeout_keep_alive=30, ws="none"
+        app,
+        log_level="warning",
+        access_log=False,
+        server_header=False,
+        timeout_keep_alive=30,
+        timeout_graceful_shutdown=30,
+        ws="none",
     )
     uvicorn.Server(configuration).run(sockets=[listening])

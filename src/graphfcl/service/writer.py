@@ -22,6 +22,8 @@ from graphfcl.service.metrics import Metrics
 from graphfcl.service.problems import Problem, shown
 from graphfcl.service.snapshots import Snapshot, Snapshots
 
+LOOK = 10.0  # seconds between two looks at whether all files of the version are there
+
 Apply = Callable[[GraphClassifier, Snapshot], None]
 
 
@@ -50,6 +52,7 @@ class Writer:
         self.versions = Versions(folder)
         self._snapshots, self._metrics, self._limits, self._device = snapshots, metrics, limits, device
         self._log = ChangeLog(limits.keys)
+        self._looked = 0.0  # when the files of the version were looked at last
         self._lock = threading.Lock()  # held by whoever writes, or loads what another process wrote
 
     # What other processes write
@@ -77,11 +80,13 @@ class Writer:
     def _catch_up(self) -> bool:
         """Be at the version that the folder shows."""
         pointer = self._pointer()
-        if pointer == self._snapshots.current.pointer:
-            self._snapshots.trouble = None
-            return False
-        self._load()
-        return True
+        if pointer != self._snapshots.current.pointer:
+            self._load()
+            return True
+        if self._snapshots.trouble is not None or time.monotonic() - self._looked > LOOK:
+            self.versions.refuse_missing_files(pointer[0])
+            self._snapshots.trouble, self._looked = None, time.monotonic()
+        return False
 
     def _pointer(self) -> tuple[int, str]:
         try:
@@ -91,13 +96,13 @@ class Writer:
             raise
 
     def _load(self) -> None:
-        version = self.versions.current()
+        self.versions.current()  # says what is wrong, if something is
         pointer = self._pointer()
         model = GraphClassifier.from_version(self.versions, pointer[0], device=self._device, whole=True)
         before = self._snapshots.current if self._snapshots.started else None
         if before is None or pointer[0] <= before.version:  # nodes were erased, or the folder is another one
             self._log = ChangeLog(self._limits.keys)
-        self._log.read(self.versions, max(version, pointer[0]))
+        self._log.read(self.versions, pointer[0])
         self._publish(model, pointer)
 
     def _publish(self, model: GraphClassifier, pointer: tuple[int, str]) -> Snapshot:
@@ -118,6 +123,7 @@ class Writer:
             except InputError as error:
                 raise Problem(422, str(error)) from error
             model.write_version(self.versions, write_cache=False, request=asked.as_json())
+            model.leave_history()
             return model
 
         return self._written(asked, write)

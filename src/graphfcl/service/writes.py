@@ -44,7 +44,7 @@ def _version(if_match: str | None) -> int | None:
     """The version of an ``If-Match`` header; ``*`` means any."""
     if if_match is None or if_match.strip() == "*":
         return None
-    number = if_match.strip().strip('"')
+    number = if_match.strip().removeprefix("W/").strip('"')  # a proxy that compresses makes it weak
     if not (number.isascii() and number.isdigit() and len(number) <= DIGITS):
         raise Problem(422, f'If-Match {shown(if_match)} names no version: send the ETag of an answer, such as "7".')
     return int(number)
