@@ -5,10 +5,12 @@ Every node has a *ball*: itself and the m − 1 nodes most like it. Two figures 
     cohesion(B) = ‖ Σ_{v∈B} x(v) ‖ / m                  x(v): unit length; 1 if all point the same way
     inside(B)   = links between members / links of members
 
-What they are worth differs from graph to graph, so labelled nodes teach it: their balls are made in the same way, and a
-logistic regression learns the purity of a ball (the share of its largest class) from both figures. Its answer for a
-ball without labels is how *sure* it is that this is one class. The surest balls become cores, and a core grows by nodes
-that have half of their nearest inside and are as near to its mean as its own members.
+The tightest balls, by the sum of their ranks in both, become cores. A core grows by nodes that have half of their
+nearest inside and are as near to its mean as its own members.
+
+What tightness is worth differs from graph to graph, so labelled nodes teach it: the balls of some whole classes are
+made in the same way, and a logistic regression learns the purity of a ball (the share of its largest class) from both
+figures. Its answer for a core is how *sure* it is that this is one class.
 """
 
 from dataclasses import dataclass
@@ -25,6 +27,8 @@ ROUNDS = 10  # a group grows so many times at most
 APART = 0.2  # a core has at most this share of its nearest in other groups
 FEWEST = 40  # labelled nodes that teach how pure tight balls are
 USUAL = (-6.0, 9.0, 2.0)  # what cohesion and links are worth where labels are too few: offset, cohesion, inside
+SUREST = 0.99  # no group is surer: a few labelled classes cannot show more
+OUTER = 0.005  # share of labelled balls at either end beyond which a figure counts no more
 
 
 @dataclass(frozen=True, eq=False)
@@ -89,10 +93,15 @@ def _inside(crowd: Crowd, members: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True)
 class Sureness:
-    """How pure a ball of this tightness is: 1 / (1 + exp(−(offset + weights · tightness)))."""
+    """How pure a ball of this tightness is: 1 / (1 + exp(−(offset + weights · tightness))), at most ``SUREST``.
+
+    low, high: what was seen; a figure beyond counts as the last one that was.
+    """
 
     offset: float
     weights: tuple[float, float]
+    low: tuple[float, float] = (0.0, 0.0)
+    high: tuple[float, float] = (1.0, 1.0)
 
     @classmethod
     def usual(cls) -> "Sureness":
@@ -106,25 +115,33 @@ class Sureness:
         pure = purity(columns[balls.members])
         if len(pure) < FEWEST or pure.min() > 1 - 1e-9:
             return cls.usual()
-        scale = balls.tightness.std(axis=0)
+        low, high = np.quantile(balls.tightness, [OUTER, 1 - OUTER], axis=0)
+        seen = np.clip(balls.tightness, low, high)
+        scale = seen.std(axis=0)
         used = scale > 1e-6
         # Each ball counts twice: as pure with its purity, as mixed with the rest.
         answers, shares = np.repeat([1, 0], len(pure)), np.concatenate([pure, 1 - pure]) + 1e-6
         weights = np.zeros(2)
         while used.any():
-            scaled = balls.tightness[:, used] / scale[used]
+            scaled = seen[:, used] / scale[used]
             model = LogisticRegression(C=100.0, max_iter=1000)
             model.fit(np.concatenate([scaled, scaled]), answers, sample_weight=shares)
             weights[:] = 0
             weights[used] = model.coef_[0] / scale[used]
             if (weights >= 0).all():
-                return cls(float(model.intercept_[0]), (float(weights[0]), float(weights[1])))
+                return cls(float(model.intercept_[0]), _pair(weights), _pair(low), _pair(high))
             used &= weights >= 0
-        return cls.usual()
+        middle = float(np.clip(pure.mean(), 1e-3, 1 - 1e-3))
+        return cls(float(np.log(middle / (1 - middle))), (0.0, 0.0))
 
     def of(self, tightness: np.ndarray) -> np.ndarray:
         """(n,) in (0, 1), from (n, 2)."""
-        return 1 / (1 + np.exp(-(self.offset + tightness @ np.array(self.weights))))
+        seen = np.clip(tightness, self.low, self.high)
+        return np.minimum(SUREST, 1 / (1 + np.exp(-(self.offset + seen @ np.array(self.weights)))))
+
+
+def _pair(values: np.ndarray) -> tuple[float, float]:
+    return float(values[0]), float(values[1])
 
 
 def purity(columns: np.ndarray) -> np.ndarray:
@@ -147,14 +164,18 @@ class TightGroup:
 
 
 def tight_groups(crowd: Crowd, sureness: Sureness, count: int) -> list[TightGroup]:
-    """At most ``count`` groups that share no node, the surest first; none if there are fewer nodes than a ball has."""
+    """At most ``count`` groups that share no node, the tightest first; none if there are fewer nodes than a ball has.
+
+    Fewer groups are the first of more.
+    """
     if len(crowd) < CORE or count < 1:
         return []
     balls = Balls.of(crowd)
     sure = sureness.of(balls.tightness)
+    ranks = np.argsort(np.argsort(balls.tightness, axis=0, kind="stable"), axis=0).sum(axis=1)
     taken = np.zeros(len(crowd), dtype=bool)
     found: list[TightGroup] = []
-    for centre in np.argsort(-sure, kind="stable").tolist():
+    for centre in np.argsort(-ranks, kind="stable").tolist():
         core = balls.members[centre]
         if taken[core].any() or taken[balls.nearest[core]].mean() > APART:
             continue
