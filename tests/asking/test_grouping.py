@@ -16,11 +16,11 @@ def crowd_of(sizes: tuple[int, ...], noise: float, *, loose: int = 0, seed: int 
         size=(of.size, len(sizes) + 8)
     )
     values[of < 0] = random.normal(size=(loose, len(sizes) + 8))
-    ends = []
+    ends: list[tuple[int, int]] = []
     for heap in range(len(sizes)):
         members = np.flatnonzero(of == heap)
-        ends += list(zip(members, np.roll(members, 1), strict=True))
-    loners = np.flatnonzero(of < 0)
+        ends += list(zip(members.tolist(), np.roll(members, 1).tolist(), strict=True))
+    loners = np.flatnonzero(of < 0).tolist()
     ends += [(loner, int(random.integers(of.size))) for loner in loners]
     first, second = np.array([end for end in ends if end[0] != end[1]]).T
     links = sparse.coo_array((np.ones(first.size), (first, second)), shape=(of.size, of.size))
