@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from graphfcl.asking import Situation, Strategy, Wish, find_strategy, register_strategy
     from graphfcl.datasets import load_dataset
     from graphfcl.errors import DivergenceError, GraphfclWarning, InputError
-    from graphfcl.evaluation import evaluate
+    from graphfcl.evaluation import evaluate, evaluate_asked
     from graphfcl.graph import (
         Graph,
         VisibleGraph,
@@ -79,6 +79,7 @@ _PLACES = {
     "make_stream": "stream",
     "save_stream": "stream",
     "evaluate": "evaluation",
+    "evaluate_asked": "evaluation",
     "Situation": "asking",
     "Strategy": "asking",
     "Wish": "asking",
@@ -138,6 +139,7 @@ __all__ = [
     "Wish",
     "build_graph",
     "evaluate",
+    "evaluate_asked",
     "find_method",
     "find_strategy",
     "from_networkx",
