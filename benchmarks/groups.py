@@ -1,10 +1,9 @@
 """Are groups without a name of one class? Purity of the tightest groups among nodes that look unknown.
 
-For each dataset and seed the classes are those of the stream on the track ``open``: the model is fitted on the train and
-validation nodes of session 0, every other label is hidden. The purity of a group is the share of its largest true class
-in it. Told are also how sure the model was, how many different classes the groups are of, how many of them are of a
-class that the model does not know, and what is left of the class when its group gets a name: the recall of its other
-nodes.
+For each dataset and seed the classes are those of the stream on the track ``open``: the model is fitted on the train
+and validation nodes of session 0, every other label is hidden. The purity of a group is the share of its largest true
+class. Told are also how sure the model was, how many classes the groups are of, how many of these the model does not
+know, and the recall of the other nodes of such a class once its first group has got its name.
 
 ``GROUPS_DATASETS`` and ``GROUPS_SEEDS`` (comma-separated), ``GROUPS_JOBS``, ``GROUPS_DEVICE`` and ``GROUPS_METHOD``
 change the run; ``GROUPS_OUT`` keeps the table as CSV.
