@@ -17,6 +17,7 @@ BENCHMARKS = (
     "methods",
     "production",
     "answers",
+    "groups",
     "live_model",
     "model_folder",
     "start_up",

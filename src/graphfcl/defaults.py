@@ -1,5 +1,7 @@
-"""Which methods are taken where none is named."""
+"""Which methods and which strategy are taken where none is named."""
 
 RUN_METHOD = "hag-meta"
 MODEL_METHOD = "anchor"
 REFERENCE_METHOD = "hag-meta"
+ASKED_METHODS = ("anchor", "sgc-ridge")
+STRATEGY = "auto"

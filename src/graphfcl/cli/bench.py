@@ -12,6 +12,7 @@ import typer
 from graphfcl.cli.options import DataDir, StandardiseOption, with_option_groups
 from graphfcl.cli.run import usable_device
 from graphfcl.cores import usable_cores
+from graphfcl.defaults import ASKED_METHODS
 from graphfcl.errors import InputError, did_you_mean
 
 if TYPE_CHECKING:
@@ -21,14 +22,18 @@ UNUSED = {
     "table1": ("methods", "method", "seeds", "protocol", "track", "way", "shot", "sessions", "standardise"),
     "table3": ("methods", "method"),
     "embed": ("seeds",),
+    "asked": ("protocol", "track"),
 }
+WITH_STRATEGIES = ("asked",)
 
 
 @dataclass(frozen=True)
 class GridOptions:
     """Which cells are to run; None where an option was not given."""
 
-    datasets: Annotated[str | None, typer.Option("--datasets", help="Names or paths: a,b (default: debian).")] = None
+    datasets: Annotated[
+        str | None, typer.Option("--datasets", help="Names or paths: a,b (default: debian; asked five).")
+    ] = None
     methods: Annotated[
         str | None, typer.Option("--methods", help="Names, or module:Class: a,b (default: all that fit).")
     ] = None
@@ -36,11 +41,17 @@ class GridOptions:
         list[str] | None,
         typer.Option("--method", help="Your own module:Class; joins the table, and a TOML file may name it."),
     ] = None
-    seeds: Annotated[int | None, typer.Option("--seeds", min=1, help="How many, from 0 on (default: 10).")] = None
+    strategies: Annotated[
+        str | None,
+        typer.Option("--strategies", help="For asked: names, of-each-class or module:Class: a,b (default: all)."),
+    ] = None
+    seeds: Annotated[int | None, typer.Option("--seeds", min=1, help="How many, from 0 on (default: 10; asked 5).")] = (
+        None
+    )
     protocol: Annotated[
         str | None, typer.Option("--protocol", help="strict or paper (default: table2 both, else strict).")
     ] = None
-    track: Annotated[str | None, typer.Option("--track", help="transductive, isolated or open.")] = None
+    track: Annotated[str | None, typer.Option("--track", help="transductive, isolated, open or asked.")] = None
     way: Annotated[str | None, typer.Option("--way", help="N; for sweep a list: 1,2,3,5.")] = None
     shot: Annotated[str | None, typer.Option("--shot", help="K; for sweep a list: 1,3,5,10.")] = None
     sessions: Annotated[int | None, typer.Option("--sessions", help="T; for embed the session to look at.")] = None
@@ -74,7 +85,7 @@ class WorkOptions:
 
 @with_option_groups
 def bench(
-    what: Annotated[str, typer.Argument(help="table1, table2, table3, sweep, embed, or a TOML file.")],
+    what: Annotated[str, typer.Argument(help="table1, table2, table3, sweep, embed, asked, or a TOML file.")],
     options: GridOptions,
     work: WorkOptions,
 ) -> None:
@@ -124,6 +135,7 @@ def _refuse_unused(what: str, given: list[str]) -> None:
     if what.endswith(".toml") and described:
         raise InputError(f"a TOML file describes its whole grid: leave --{described[0]} out.")
     unused = [name for name in UNUSED.get(what, ()) if name in given]
+    unused += ["strategies"] if "strategies" in given and what not in WITH_STRATEGIES else []
     if unused:
         raise InputError(f"{what} has no use for --{unused[0]}: leave it out.")
 
@@ -148,7 +160,7 @@ def _numbers(text: str | None, option: str) -> list[int]:
 
 def _grid(what: str, options: GridOptions) -> "Grid":
     """The cells that a benchmark needs under the options."""
-    from graphfcl.experiments import grid_file, paper_grids
+    from graphfcl.experiments import asked_grid, grid_file, paper_grids
     from graphfcl.methods import method_from
 
     own = [method_from(name).name for name in options.method or []]
@@ -175,9 +187,21 @@ def _grid(what: str, options: GridOptions) -> "Grid":
         return paper_grids.table3(datasets, seeds, [options.protocol or "strict"], rules)
     if what == "embed":
         return paper_grids.embed(datasets, _joined(methods or paper_grids.COMPARED, own), rules)
+    if what == "asked":
+        strategies = [_strategy(name) for name in _listed(options.strategies)]
+        named = _joined(methods or (ASKED_METHODS if own else ()), own)
+        return asked_grid.asked(_listed(options.datasets), named, strategies, options.seeds, rules)
     kinds = paper_grids.KINDS
     hint = did_you_mean(what, kinds, f"there are {', '.join(kinds)}, or a file that ends in .toml.")
     raise InputError(f"there is no benchmark {what!r}: {hint}")
+
+
+def _strategy(text: str) -> str:
+    """The name of what a user wrote for a strategy, or of the row that needs an oracle."""
+    from graphfcl.asking import strategy_from
+    from graphfcl.evaluation import needs_oracle
+
+    return text if needs_oracle(text) else strategy_from(text, f"--strategies {text}").name
 
 
 def _joined(first: Iterable[str], second: Iterable[str]) -> list[str]:

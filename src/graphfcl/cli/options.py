@@ -23,7 +23,9 @@ Sessions = Annotated[
     typer.Option("--sessions", help="T: novel sessions (default: all the classes allow).", show_default=False),
 ]
 ProtocolOption = Annotated[str | None, typer.Option("--protocol", help="strict or paper.", show_default=False)]
-TrackOption = Annotated[str | None, typer.Option("--track", help="transductive, isolated or open.", show_default=False)]
+TrackOption = Annotated[
+    str | None, typer.Option("--track", help="transductive, isolated, open or asked.", show_default=False)
+]
 ClassOrderOption = Annotated[
     str | None, typer.Option("--class-order", help="size (largest are base) or random.", show_default=False)
 ]

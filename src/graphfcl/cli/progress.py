@@ -6,7 +6,7 @@ from itertools import groupby
 from typing import Any
 
 from graphfcl.cli.show import print_table
-from graphfcl.measures import SESSION_MEASURES, STREAM_MEASURES
+from graphfcl.measures import ASKED_MEASURES, SESSION_MEASURES, STREAM_MEASURES
 from graphfcl.methods import Progress
 
 
@@ -76,10 +76,20 @@ def print_result(result: dict[str, Any]) -> None:
         print("\nTRAINED ON QUERY LABELS (protocol 'paper'): compare only with results under the same mark.")
     if result["uses_pool_labels"]:
         print("\nUSES POOL LABELS: an upper reference, trained on labels that no other method receives.")
+    if result.get("needs_oracle"):
+        print("\nNEEDS AN ORACLE: nodes are named by their class, which nobody knows before they are labelled.")
     measures = [measure for measure in SESSION_MEASURES if "print" in measure.places]
-    columns = ("session", "classes", *(measure.title for measure in measures), "seconds")
+    asked = ("labels", "novel_classes_found") if "strategy" in result else ()
+    titles = tuple(name.replace("_", " ") for name in asked)
+    columns = ("session", "classes", *titles, *(measure.title for measure in measures), "seconds")
     rows = [
-        (s["session"], s["classes"], *(measure.text(s[measure.name]) for measure in measures), f"{s['seconds']:.2f}")
+        (
+            s["session"],
+            s["classes"],
+            *(s[name] for name in asked),
+            *(measure.text(s[measure.name]) for measure in measures),
+            f"{s['seconds']:.2f}",
+        )
         for s in result["sessions"]
     ]
     print_table(columns, rows, numbers=columns)
@@ -105,4 +115,6 @@ def _stream_lines(result: dict[str, Any]) -> list[str]:
     for note, group in groupby(shown, key=lambda measure: measure.note):
         figures = "  ".join(f"{measure.title} {measure.text(result[measure.name])}" for measure in group)
         lines.append(f"{figures}  ({note})" if note else figures)
+    if "strategy" in result:
+        lines.append("  ".join(f"{measure.title} {measure.text(result[measure.name])}" for measure in ASKED_MEASURES))
     return lines

@@ -9,7 +9,7 @@ import typer
 from graphfcl.cli.options import DataDir, Seed, StreamOptions, settings_from_options, with_option_groups
 from graphfcl.cli.show import say
 from graphfcl.cli.switches import switched_off
-from graphfcl.defaults import RUN_METHOD
+from graphfcl.defaults import RUN_METHOD, STRATEGY
 from graphfcl.devices import best_device
 from graphfcl.errors import InputError
 
@@ -43,6 +43,14 @@ def run_method(
     method: Annotated[
         str, typer.Option("--method", help="A name from `graphfcl methods`, or your own module:Class.")
     ] = RUN_METHOD,
+    strategy: Annotated[
+        str | None,
+        typer.Option(
+            "--strategy",
+            help="Under --track asked: what names nodes to label (default: auto); your own as module:Class.",
+            show_default=False,
+        ),
+    ] = None,
     seed: Seed = 0,
     rules: StreamOptions,
     settings: Annotated[
@@ -66,16 +74,30 @@ def run_method(
     chosen |= switched_off(context.args, declared, found.name, found.settings_with({}))
     on = usable_device(options.device)
     stream = _stream(dataset, options.data_dir, seed, rules, stream_file)
-    job = Run(stream, found.name, chosen, on)
+    job = Run(stream, found.name, chosen, on, _strategy(strategy, stream))
     folder = options.out or Path("runs") / job.short_name()
     encoders = options.encoders or folder.parent / "encoders"
-    say(f"{found.name} on {stream!r}, device {on}")
+    with_strategy = f" with {job.strategy}" if job.strategy else ""
+    say(f"{found.name}{with_strategy} on {stream!r}, device {on}")
     with RunDisplay() as display:
         result = run(job, folder, resume=options.resume, progress=display, encoders=encoders)
     print_result(result)
     accuracy_figure(result, folder / "accuracy.png")
     matrix_figure(result, folder / "matrix.png")
     say(f"Result, stream, checkpoint and two figures are in {folder}.")
+
+
+def _strategy(text: str | None, stream: "Stream") -> str:
+    """The name of the strategy; none but under the track ``asked``."""
+    from graphfcl.asking import strategy_from
+    from graphfcl.evaluation import needs_oracle
+
+    if stream.protocol.track != "asked":
+        if text is not None:
+            raise InputError("--strategy belongs to the track 'asked': add --track asked, or leave it out.")
+        return ""
+    text = text or STRATEGY
+    return text if needs_oracle(text) else strategy_from(text).name
 
 
 def _stream(dataset: str, data_dir: Path | None, seed: int, rules: StreamOptions, saved: Path | None) -> "Stream":

@@ -84,6 +84,12 @@ def _verify_saved(stream: "Stream", name: str) -> None:
     say(f"This is the benchmark's stream of {name} with seed {stream.seed}, rules {benchmark_hashes()['rules']}.")
 
 
+def _labels(stream: "Stream", number: int) -> int:
+    """How many labels a session brings; under ``asked``, how many may be asked for."""
+    asked = stream.protocol.track == "asked"
+    return stream.budget(number) if asked else int(stream.session(number).supports.size)
+
+
 def _print_schedule(stream: "Stream") -> None:
     import numpy as np
 
@@ -102,7 +108,7 @@ def _print_schedule(stream: "Stream") -> None:
     rows = []
     for number in range(len(stream) + 1):
         visible = stream.evaluation_graph(number)
-        labelled = base.train.size + base.validation.size if number == 0 else stream.session(number).supports.size
+        labelled = base.train.size + base.validation.size if number == 0 else _labels(stream, number)
         arriving = "base and pseudo-novel"
         if number > 0:
             arriving = ", ".join(stream.classes[c] for c in np.flatnonzero(stream.session_of_class == number))

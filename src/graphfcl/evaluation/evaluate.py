@@ -1,7 +1,7 @@
 """Walk a learner through a stream. Only this module knows which nodes are queries, and their labels."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, partial
 
@@ -22,13 +22,16 @@ LARGEST_BLOCK = 65_536  # or more, where a block would have more nodes than this
 class Evaluation:
     """What a stream says of a learner, after all of its sessions or after the first few.
 
-    confusions: for each session 0..t one (classes seen, classes seen) matrix.
+    confusions: for each session 0..t one (classes seen, classes seen) matrix; under the track ``asked`` one of all
+        classes of the stream.
     seconds: time to learn each session.
+    answered: under the track ``asked``, for each session 1..t the node numbers that were labelled, as they were named.
     """
 
     confusions: tuple[np.ndarray, ...]
     seconds: tuple[float, ...]
     session_of_class: np.ndarray
+    answered: tuple[np.ndarray, ...] = ()
 
     @cached_property
     def measures(self) -> StreamMeasures:
@@ -46,12 +49,16 @@ def evaluate(
 ) -> Evaluation:
     """Fit on session 0, learn the others one by one, and ask about all visible nodes after each.
 
+    A stream of the track ``asked`` is walked by :func:`~graphfcl.evaluation.asked.evaluate_asked`.
+
     The walk has visible graphs of its own: whatever a learner does to them, no other learner sees it.
 
     done: what an earlier, interrupted walk of the same learner has found; the walk goes on after it.
     on_session: called with the evaluation so far after each session.
     encoders: where pre-trained encoders are found and left.
     """
+    if stream.protocol.track == "asked":
+        raise InputError("a stream of the track 'asked' needs a strategy: use `evaluate_asked`.")
     stream = stream.fresh()
     labelled = stream.protocol.name == "paper" and learner.trains_on_query_labels
     evaluation = done or Evaluation((), (), stream.session_of_class)
@@ -81,14 +88,23 @@ def ask(learner: Learner, stream: Stream, session: int) -> np.ndarray:
     count. Under ``paper``, whose sessions name the queries, it is asked about those alone.
     """
     queries, classes = stream.queries(session), stream.classes_seen(session)
-    visible, numbers = stream.evaluation_graph(session), stream.evaluation_numbers(session)
+    numbers = stream.evaluation_numbers(session)
     found = np.full(numbers.size, -1, dtype=np.int64)
-    for nodes in _asked(numbers, queries, stream, session):
+    for nodes, scores in scores_in_blocks(learner, stream, session, classes):
+        found[np.searchsorted(numbers, nodes)] = scores.argmax(axis=1)
+    return confusion_matrix(queries.labels, found[np.searchsorted(numbers, queries.nodes)], classes)
+
+
+def scores_in_blocks(
+    learner: Learner, stream: Stream, session: int, classes: int
+) -> Iterator[tuple[np.ndarray, np.ndarray]]:
+    """Node numbers that a learner is asked about after a session, and its (nodes, classes) scores, block by block."""
+    visible, numbers = stream.evaluation_graph(session), stream.evaluation_numbers(session)
+    for nodes in _asked(numbers, stream.queries(session), stream, session):
         # A copy: whatever a learner does to it, here it stays known who was asked about.
         scores = np.asarray(learner.scores(visible, read_only(nodes.copy())))
         _refuse_wrong_scores(scores, nodes.size, classes, session)
-        found[np.searchsorted(numbers, nodes)] = scores.argmax(axis=1)
-    return confusion_matrix(queries.labels, found[np.searchsorted(numbers, queries.nodes)], classes)
+        yield nodes, scores
 
 
 def _asked(numbers: np.ndarray, queries: Queries, stream: Stream, session: int) -> list[np.ndarray]:

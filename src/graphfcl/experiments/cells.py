@@ -10,12 +10,15 @@ from typing import Any
 
 import numpy as np
 
+from graphfcl.asking import find_strategy
 from graphfcl.datasets import load_dataset
 from graphfcl.errors import InputError
+from graphfcl.evaluation import needs_oracle
 from graphfcl.experiments.runs import Run, run
 from graphfcl.methods import Learner, Progress, as_tuples, find_method
 from graphfcl.stream import RULES, Stream, make_stream
 
+MAY_BE_EMPTY = ("source", "strategy", "strategy_source")
 EMBEDDED_NODES = 1500  # at most so many nodes are in an embedding picture
 
 
@@ -28,6 +31,8 @@ class Cell:
     embed: keep a picture of the embedding after the last session.
     source: ``module:Class`` and the hash of the code of a method from outside; empty for graphfcl's own, and then no
         part of key and JSON.
+    strategy: under the track ``asked``, what names nodes to label. strategy_source: of one from outside, like
+        ``source``. Both are no part of key and JSON where they are empty.
     rules_number: of the rules it runs under; a cell that was written before rules had numbers is of rules 1.
     """
 
@@ -39,11 +44,13 @@ class Cell:
     settings: dict[str, Any] = field(default_factory=dict)
     embed: bool = False
     source: str = ""
+    strategy: str = ""
+    strategy_source: str = ""
     rules_number: int = RULES
 
     @property
     def row(self) -> str:
-        return self.variant or self.method
+        return self.variant or (f"{self.method}, {self.strategy}" if self.strategy else self.method)
 
     @property
     def key(self) -> str:
@@ -55,7 +62,7 @@ class Cell:
         return json.loads(json.dumps(self._values()))
 
     def _values(self) -> dict[str, Any]:
-        values = {name: value for name, value in asdict(self).items() if name != "source" or value}
+        values = {name: value for name, value in asdict(self).items() if name not in MAY_BE_EMPTY or value}
         if self.rules_number == 1:
             del values["rules_number"]
         return values
@@ -91,6 +98,8 @@ def run_cell(
             f"the code of {cell.method} was edited after this grid was started: start it again, and its cells run with "
             "the new code."
         )
+    if cell.strategy and not needs_oracle(cell.strategy):
+        _refuse_edited_strategy(cell)
     if cell.rules_number != RULES:
         raise InputError(f"this cell is of rules {cell.rules_number}; this graphfcl runs cells of rules {RULES}.")
     stream = cell_stream(cell, data_dir)
@@ -101,8 +110,16 @@ def run_cell(
         def after(learner: Learner) -> dict[str, Any]:
             return {"embedding": picture(learner, stream)}
 
-    job = Run(stream, cell.method, settings, device)
+    job = Run(stream, cell.method, settings, device, cell.strategy)
     return run(job, progress=progress, encoders=encoders, after=after)
+
+
+def _refuse_edited_strategy(cell: Cell) -> None:
+    if find_strategy(cell.strategy, cell.strategy_source).source != cell.strategy_source:
+        raise InputError(
+            f"the code of {cell.strategy} was edited after this grid was started: start it again, and its cells run "
+            "with the new code."
+        )
 
 
 def picture(learner: Learner, stream: Stream) -> dict[str, Any]:

@@ -5,6 +5,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from graphfcl.asking import find_strategy
 from graphfcl.errors import InputError
 from graphfcl.experiments.cells import Cell
 from graphfcl.files import read_bytes, write_bytes
@@ -15,7 +16,7 @@ from graphfcl.methods import find_method
 class Grid:
     """Cells that belong together, and what they are for.
 
-    kind: table2, table3, sweep, embed or grid: how a report shows them.
+    kind: table2, table3, sweep, embed, asked or grid: how a report shows them.
     cells: those of a method from outside say from which code it comes.
     command: what was typed.
     """
@@ -50,22 +51,30 @@ class Grid:
         self._drop_older_code(Path(folder))
 
     def _drop_older_code(self, folder: Path) -> None:
-        """Of a method whose code was edited, only cells of the new code stay, or a row would mix the two."""
+        """Of a method or strategy whose code was edited, only cells of the new code stay: a row would mix the two."""
         now = {cell.method: cell.source for cell in self.cells if cell.source}
+        asked = {cell.strategy: cell.strategy_source for cell in self.cells if cell.strategy_source}
         for path in sorted((folder / "grids").glob("*.json")):
             values = json.loads(path.read_bytes())
             kept = [
-                cell for cell in values["cells"] if now.get(cell["method"], cell.get("source")) == cell.get("source")
+                cell
+                for cell in values["cells"]
+                if now.get(cell["method"], cell.get("source")) == cell.get("source")
+                and asked.get(cell.get("strategy"), cell.get("strategy_source")) == cell.get("strategy_source")
             ]
             if len(kept) < len(values["cells"]):
                 write_bytes(path, json.dumps({**values, "cells": kept}, indent=1).encode())
 
 
 def _with_source(cell: Cell) -> Cell:
-    if not cell.source:
-        with suppress(InputError):  # a method that is not known is said when the cell runs
-            method = find_method(cell.method)
-            return replace(cell, method=method.name, source=method.source) if method.source else cell
+    with suppress(InputError):  # a method that is not known is said when the cell runs
+        method = find_method(cell.method) if not cell.source else None
+        if method is not None and method.source:
+            cell = replace(cell, method=method.name, source=method.source)
+    with suppress(InputError):  # so is a strategy
+        strategy = find_strategy(cell.strategy) if cell.strategy and not cell.strategy_source else None
+        if strategy is not None and strategy.source:
+            cell = replace(cell, strategy=strategy.name, strategy_source=strategy.source)
     return cell
 
 

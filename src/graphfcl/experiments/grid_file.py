@@ -7,7 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from graphfcl.asking import find_strategy
+from graphfcl.defaults import STRATEGY
 from graphfcl.errors import InputError, did_you_mean
+from graphfcl.evaluation import needs_oracle
 from graphfcl.experiments.cells import Cell
 from graphfcl.experiments.grid import Grid
 from graphfcl.experiments.paper_grids import KINDS
@@ -16,8 +19,8 @@ from graphfcl.methods import as_tuples, find_method
 
 RULE_KEYS = ("sessions", "base", "pseudo_novel", "novel", "standardise")
 LISTED_RULES = {"protocols": "name", "tracks": "track", "ways": "way", "shots": "shot"}  # key of the file → rule
-LIST_KEYS = ("datasets", "methods", *LISTED_RULES, "variants")
-GRID_KEYS = ("name", "datasets", "methods", "seeds", *LISTED_RULES, "variants", *RULE_KEYS)
+LIST_KEYS = ("datasets", "methods", "strategies", *LISTED_RULES, "variants")
+GRID_KEYS = ("name", "datasets", "methods", "strategies", "seeds", *LISTED_RULES, "variants", *RULE_KEYS)
 VARIANT_KEYS = ("name", "method", "settings")
 SEEDS = 10
 
@@ -27,19 +30,26 @@ def grid_from_toml(path: Path) -> Grid:
 
     ``datasets``; ``methods``, or ``[[variants]]`` with name, method and settings; ``seeds`` (how many, or a list); and
     where the dataset's rules are to be changed ``protocols``, ``tracks``, ``ways``, ``shots`` (lists), ``sessions``,
-    the numbers of classes ``base``, ``pseudo_novel``, ``novel``, and ``standardise``.
+    the numbers of classes ``base``, ``pseudo_novel``, ``novel``, and ``standardise``. ``strategies`` are those
+    tried under the track ``asked`` (by default ``auto``).
     """
     file = _GridFile.read(path)
     seeds, name = file.seeds(), file.name()
     rows = file.rows()
     cells = [
-        Cell(dataset, method, seed, "" if row == method else row, rules, dict(settings))
+        Cell(dataset, method, seed, _row(row, method, strategy), rules, dict(settings), strategy=strategy)
         for rules in file.rules()
         for seed in seeds
         for row, method, settings in rows
+        for strategy in file.strategies(rules)
         for dataset in file.values["datasets"]
     ]
     return Grid(name, "grid", tuple(cells))
+
+
+def _row(row: str, method: str, strategy: str) -> str:
+    """What a row is called where its method and strategy do not say it."""
+    return "" if row == method else f"{row}, {strategy}" if strategy else row
 
 
 @dataclass(frozen=True)
@@ -74,7 +84,7 @@ class _GridFile:
         )
 
     def name(self) -> str:
-        for key in ("datasets", "methods"):
+        for key in ("datasets", "methods", "strategies"):
             if not all(isinstance(name, str) for name in self.values.get(key, [])):
                 raise InputError(f"{self.path}, line {self.line_of(key)}: {key} must be a list of names.")
         name = str(self.values.get("name", self.path.stem))
@@ -102,8 +112,19 @@ class _GridFile:
             find_method(method).settings_with({key: as_tuples(value) for key, value in settings.items()})
         return rows
 
+    def strategies(self, rules: dict[str, Any]) -> list[str]:
+        """What names nodes to label under the track ``asked``; one empty name under the others."""
+        if rules.get("track") != "asked":
+            return [""]
+        listed = self.values.get("strategies", [STRATEGY])
+        return [name if needs_oracle(name) else find_strategy(name).name for name in listed]
+
     def rules(self) -> list[dict[str, Any]]:
         """Every combination of the rules that the file changes."""
+        if "strategies" in self.values and "asked" not in self.values.get("tracks", []):
+            raise InputError(
+                f'{self.path}, line {self.line_of("strategies")}: strategies belong to tracks = ["asked"]: add it.'
+            )
         combinations: list[dict[str, Any]] = [{rule: self.values[rule] for rule in RULE_KEYS if rule in self.values}]
         for key, rule in LISTED_RULES.items():
             if key in self.values:

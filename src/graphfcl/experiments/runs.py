@@ -6,17 +6,20 @@ import platform
 import time
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from graphfcl.asking import find_strategy
 from graphfcl.errors import GraphfclWarning, InputError
-from graphfcl.evaluation import Evaluation, evaluate
+from graphfcl.evaluation import Evaluation, asked_record, evaluate, evaluate_asked, find_chooser, needs_oracle
 from graphfcl.experiments.encoders import EncoderFolder
 from graphfcl.experiments.peak_memory import forget_peaks, peak_gpu_memory_mb, peak_memory_mb
 from graphfcl.files import read_bytes, write_bytes
+from graphfcl.measures import measure_asked
 from graphfcl.methods import Learner, Progress, find_method, settings_as_json
 from graphfcl.methods.learner import NO_STORE
 from graphfcl.methods.shared.checkpoint import load_checkpoint, save_checkpoint
@@ -29,12 +32,21 @@ SECONDS_BETWEEN_CHECKPOINTS = 2.0
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """What to run: a method with its settings on a stream. ``changes`` are settings that differ from the defaults."""
+    """What to run: a method with its settings on a stream. ``changes`` are settings that differ from the defaults.
+
+    strategy: under the track ``asked``, what names nodes to label; empty under every other.
+    """
 
     stream: Stream
     method: str
     changes: dict[str, Any]
     device: str = "cpu"
+    strategy: str = ""
+
+    def __post_init__(self) -> None:
+        if bool(self.strategy) != (self.stream.protocol.track == "asked"):
+            mend = "name one" if not self.strategy else "take that track, or leave it out"
+            raise InputError(f"a strategy belongs to the track 'asked', and only to it: {mend}.")
 
     @property
     def seed(self) -> int:
@@ -55,12 +67,23 @@ class Run:
             "protocol": self.stream.protocol.as_json(),
             "protocol_hash": self.stream.protocol.hash,
             "stream": stream_hash(self.stream),
+            **self._strategy(),
         }
+
+    def _strategy(self) -> dict[str, Any]:
+        if not self.strategy:
+            return {}
+        if needs_oracle(self.strategy):
+            return {"strategy": self.strategy, "needs_oracle": True}
+        found = find_strategy(self.strategy)
+        source = {"strategy_source": found.source} if found.source else {}
+        return {"strategy": found.name, **source, "needs_oracle": False}
 
     def short_name(self) -> str:
         """A folder name that differs whenever the identity does."""
         digest = hashlib.sha256(json.dumps(self.identity(), sort_keys=True).encode()).hexdigest()
-        return f"{self.stream.graph.name}-{self.method}-seed{self.seed}-{digest[:8]}"
+        named = f"{self.method}-{self.strategy}" if self.strategy else self.method
+        return f"{self.stream.graph.name}-{named}-seed{self.seed}-{digest[:8]}"
 
 
 def run(
@@ -93,7 +116,8 @@ def run(
         elif resume:
             warnings.warn(f"{folder} holds no checkpoint: the run starts from the beginning.", GraphfclWarning, 2)
         save_stream(job.stream, Path(folder) / STREAM_FILE)
-    evaluation = evaluate(
+    walk = partial(evaluate_asked, chooser=find_chooser(job.strategy)) if job.strategy else evaluate
+    evaluation = walk(
         learner,
         job.stream,
         progress=recorder,
@@ -134,7 +158,7 @@ class _Recorder(Progress):
     def session(self, learner: Learner, so_far: Evaluation) -> None:
         if self.evaluation is None and self.earlier:
             # The fit was interrupted: its time is that of all its parts.
-            so_far = Evaluation(so_far.confusions, (self.earlier + so_far.seconds[0],), so_far.session_of_class)
+            so_far = replace(so_far, seconds=(self.earlier + so_far.seconds[0],))
         self.evaluation = so_far
         self._save(learner)
         last = so_far.measures.sessions[-1]
@@ -150,6 +174,7 @@ class _Recorder(Progress):
             "elapsed": self.elapsed(),
             "confusions": [] if done is None else [matrix.tolist() for matrix in done.confusions],
             "seconds": [] if done is None else list(done.seconds),
+            "answered": [] if done is None else [nodes.tolist() for nodes in done.answered],
         }
         save_checkpoint(self.folder / CHECKPOINT_FILE, learner.state(), values)
         self.saved = time.perf_counter()
@@ -167,7 +192,8 @@ class _Recorder(Progress):
         self.earlier = values["elapsed"]
         if values["confusions"]:
             matrices = tuple(np.array(matrix, dtype=np.int64) for matrix in values["confusions"])
-            self.evaluation = Evaluation(matrices, tuple(values["seconds"]), stream.session_of_class)
+            answered = tuple(np.array(nodes, dtype=np.int64) for nodes in values.get("answered", []))
+            self.evaluation = Evaluation(matrices, tuple(values["seconds"]), stream.session_of_class, answered)
 
 
 def _refuse_another_run(folder: Path, identity: dict[str, Any]) -> None:
@@ -200,15 +226,17 @@ def result_values(evaluation: Evaluation, job: Run, learner: Learner) -> dict[st
         {"session": session.session, "classes": session.classes, **session.values, "seconds": seconds}
         for session, seconds in zip(measures.sessions, evaluation.seconds, strict=True)
     ]
+    asked = _asked_values(evaluation, job, sessions) if job.strategy else {}
     return {
         "sessions": sessions,
         **measures.values,
+        **asked,
         "matrix": _plain(measures.matrix),
         "plain_matrix": _plain(measures.plain_matrix),
         "confusion_matrices": [matrix.tolist() for matrix in evaluation.confusions],
         "classes": list(job.stream.classes),
         "session_of_class": job.stream.session_of_class.tolist(),
-        "uses_pool_labels": learner.uses_pool_labels,
+        "uses_pool_labels": learner.uses_pool_labels and not job.strategy,  # there is no pool when labels are asked for
         "pretraining": {
             "seconds": learner.pretraining_seconds_,
             "reused": learner.pretraining_reused_,
@@ -221,6 +249,16 @@ def result_values(evaluation: Evaluation, job: Run, learner: Learner) -> dict[st
         "peak_gpu_memory_mb": peak_gpu_memory_mb(job.device),
         "device": job.device,
     }
+
+
+def _asked_values(evaluation: Evaluation, job: Run, sessions: list[dict[str, Any]]) -> dict[str, Any]:
+    """The measures of the track ``asked`` and the ids that were labelled; sessions get labels and classes found."""
+    record = asked_record(evaluation, job.stream)
+    for session, labels, found in zip(sessions, record.labels.tolist(), record.found.tolist(), strict=True):
+        session |= {"labels": labels, "novel_classes_found": found}
+    graph = job.stream.graph
+    asked = [graph.node_ids[job.stream.node_of_number[nodes]].tolist() for nodes in evaluation.answered]
+    return {**measure_asked(record), "budget": record.budget, "asked": asked}
 
 
 def _plain(matrix: np.ndarray) -> list[list[float | None]]:

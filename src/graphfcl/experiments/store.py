@@ -18,7 +18,7 @@ from typing import Any
 from graphfcl.errors import GraphfclWarning, InputError
 from graphfcl.experiments.cells import Cell
 from graphfcl.files import file_lock, read_bytes, write_bytes, write_durably
-from graphfcl.measures import SESSION_MEASURES, STREAM_MEASURES
+from graphfcl.measures import ASKED_MEASURES, SESSION_MEASURES, STREAM_MEASURES
 
 FORMAT = "graphfcl cell 1"
 SESSION_COLUMNS = (
@@ -33,6 +33,7 @@ RUN_COLUMNS = (
     "peak_memory_mb",
     "total_seconds",
 )
+ASKED_SESSION_COLUMNS = ("labels", "novel_classes_found")  # of the track ``asked`` alone
 
 
 class CellStore:
@@ -93,10 +94,14 @@ class CellStore:
                 ("track", result["protocol"]["track"]),
                 ("way", result["protocol"]["way"]),
                 ("shot", result["protocol"]["shot"]),
+                *((("strategy", cell.strategy),) if cell.strategy else ()),
             )
         }
         columns |= {name: [session.get(name) for session in sessions] for name in SESSION_COLUMNS}
         columns |= {name: [result.get(name)] * len(sessions) for name in RUN_COLUMNS}
+        if cell.strategy:
+            columns |= {name: [session[name] for session in sessions] for name in ASKED_SESSION_COLUMNS}
+            columns |= {measure.name: [result[measure.name]] * len(sessions) for measure in ASKED_MEASURES}
         whole = json.dumps({"cell": cell.as_json(), "result": result})
         columns["result"] = [whole, *[None] * (len(sessions) - 1)]
         table = pa.table(columns).replace_schema_metadata(

@@ -17,9 +17,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from graphfcl.asking import Strategy, outside_strategies, register_strategy
 from graphfcl.cores import limit_threads, usable_cores
 from graphfcl.datasets import load_dataset
 from graphfcl.errors import GraphfclError, GraphfclWarning, InputError, did_you_mean
+from graphfcl.evaluation import find_chooser
 from graphfcl.experiments.cells import Cell, run_cell
 from graphfcl.experiments.grid import Grid, GridStatus, load_grids
 from graphfcl.experiments.older_rules import set_other_rules_aside
@@ -37,7 +39,7 @@ class Workshop:
     """Where and with what cells are run.
 
     threads: how many each process may start.
-    methods: learner classes from outside that the cells name; a process must know them before it starts.
+    methods, strategies: classes from outside that the cells name; a process must know them before it starts.
     """
 
     folder: Path
@@ -45,6 +47,7 @@ class Workshop:
     data_dir: Path | None
     threads: int
     methods: tuple[type[Learner], ...] = ()
+    strategies: tuple[type[Strategy], ...] = ()
 
 
 def run_grid(
@@ -87,7 +90,9 @@ def run_grid(
     for cell in grid.cells:
         if not store.settled(cell):
             find_method(cell.method, cell.source)  # one that is missing is said now, not once for every cell
-    crew = _Crew(grid, store, Workshop(Path(folder), device, data_dir, threads, _outside(grid)), start_method)
+            if cell.strategy:
+                find_chooser(cell.strategy, cell.strategy_source)
+    crew = _Crew(grid, store, Workshop(Path(folder), device, data_dir, threads, *_outside(grid)), start_method)
     try:
         for _ in range(min(jobs, status.total)):
             crew.start()
@@ -123,17 +128,18 @@ def _follow(crew: "_Crew", status: GridStatus, watch: Callable[[GridStatus], Non
             crew.start()
 
 
-def _outside(grid: Grid) -> tuple[type[Learner], ...]:
-    """The learner classes from outside that a grid names, as far as they are known here."""
-    names = {cell.method for cell in grid.cells}
+def _outside(grid: Grid) -> tuple[tuple[type[Learner], ...], tuple[type[Strategy], ...]]:
+    """The learner and strategy classes from outside that a grid names, as far as they are known here."""
+    names, asked = {cell.method for cell in grid.cells}, {cell.strategy for cell in grid.cells}
     learners = tuple(method.learner for method in outside_methods() if method.name in names)
-    for learner in learners:
-        if "<locals>" in learner.__qualname__:
+    strategies = tuple(each.strategy for each in outside_strategies() if each.name in asked)
+    for kind in (*learners, *strategies):
+        if "<locals>" in kind.__qualname__:
             raise InputError(
-                f"{learner.__qualname__} is defined inside a function, where processes cannot find it: define it at "
-                "the top of a module."
+                f"{kind.__qualname__} is defined inside a function, where processes cannot find it: define it at the "
+                "top of a module."
             )
-    return learners
+    return learners, strategies
 
 
 def _check_start_method(start_method: str, device: str) -> None:
@@ -196,7 +202,7 @@ class _Crew:
         if self.idle_deaths > DEATHS:
             raise InputError(
                 f"processes cannot work in {self.workshop.folder}: check its rights, the free space there, and that "
-                "the modules of your own methods can still be imported."
+                "the modules of your own methods and strategies can still be imported."
             )
 
     def stop(self) -> None:
@@ -246,6 +252,8 @@ def _work(workshop: Workshop, cells: tuple[Cell, ...], events: Any) -> None:
     warnings.simplefilter("ignore", GraphfclWarning)  # the parent has said them once
     for learner in workshop.methods:
         register_method(learner)
+    for strategy in workshop.strategies:
+        register_strategy(strategy)
     store = CellStore(workshop.folder)
 
     signal.signal(signal.SIGTERM, lambda *_: os._exit(0))

@@ -20,7 +20,15 @@ from graphfcl.measures.comparison import (
 )
 from graphfcl.measures.confusion import confusion_matrix, recalls
 from graphfcl.measures.f1 import macro_f1
-from graphfcl.measures.measure import EVERYWHERE, Place, SessionMeasure, StreamMeasure, StreamRecord
+from graphfcl.measures.measure import (
+    EVERYWHERE,
+    AskedMeasure,
+    AskedRecord,
+    Place,
+    SessionMeasure,
+    StreamMeasure,
+    StreamRecord,
+)
 from graphfcl.measures.results import SessionMeasures, StreamMeasures
 from graphfcl.measures.seeds import SeedSummary, summarise_seeds
 
@@ -35,11 +43,14 @@ from graphfcl.measures.forgetting import FORGETTING
 from graphfcl.measures.performance_drop import PLAIN_PD, PLAIN_RPD
 from graphfcl.measures.average_accuracy import PLAIN_AVERAGE
 from graphfcl.measures.forgetting import PLAIN_FORGETTING
+from graphfcl.measures.label_efficiency import BALANCED_AT_PART, BALANCED_AT_ALL, NOVEL_AT_PART, NOVEL_AT_ALL
+from graphfcl.measures.classes_found import CLASSES_FOUND
 # isort: on
 
 _EXPORTED = tuple(globals().values())
 SESSION_MEASURES = tuple(found for found in _EXPORTED if isinstance(found, SessionMeasure))
 STREAM_MEASURES = tuple(found for found in _EXPORTED if isinstance(found, StreamMeasure))
+ASKED_MEASURES = tuple(found for found in _EXPORTED if isinstance(found, AskedMeasure))
 
 
 def measure_session(confusion: np.ndarray, session_of_class: np.ndarray, session: int) -> SessionMeasures:
@@ -60,12 +71,20 @@ def measure_stream(confusions: Sequence[np.ndarray], session_of_class: np.ndarra
     )
 
 
+def measure_asked(record: AskedRecord) -> dict[str, float]:
+    """Every measure of the track ``asked`` by its name."""
+    return {measure.name: measure.of(record) for measure in ASKED_MEASURES}
+
+
 __all__ = [
+    "ASKED_MEASURES",
     "EVERYWHERE",
     "FEWEST_SEEDS",
     "SESSION_MEASURES",
     "STREAM_MEASURES",
     "TEST_TO_TRAIN",
+    "AskedMeasure",
+    "AskedRecord",
     "PairedDifference",
     "Place",
     "SeedSummary",
@@ -81,6 +100,7 @@ __all__ = [
     "harmonic_mean",
     "holm",
     "macro_f1",
+    "measure_asked",
     "measure_session",
     "measure_stream",
     "paired_difference",

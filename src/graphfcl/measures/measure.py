@@ -78,6 +78,35 @@ class SessionMeasure(_Shown):
     of: Callable[[np.ndarray, np.ndarray, int], float | None]
 
 
+@dataclass(frozen=True, eq=False)
+class AskedRecord:
+    """What the measures of the track ``asked`` are computed from, of the sessions 0..T.
+
+    labels: (T + 1,) labels spent until a session, from 0 on. budget: all that may be spent.
+    balanced, novel: (T + 1,) balanced accuracy over all classes of the stream, and over those that session 0 lacks; a
+        class that was not found counts 0.
+    found: (T + 1,) how many of the latter were found. classes: how many there are.
+    """
+
+    labels: np.ndarray
+    budget: int
+    balanced: np.ndarray
+    novel: np.ndarray
+    found: np.ndarray
+    classes: int
+
+    def at(self, share: float, curve: np.ndarray) -> float:
+        """A curve where ``share`` of the budget is spent, linear between sessions."""
+        return float(np.interp(share * self.budget, self.labels, curve))
+
+
+@dataclass(frozen=True, kw_only=True)
+class AskedMeasure(_Shown):
+    """A figure of a whole stream of the track ``asked``; results of other tracks do not have it."""
+
+    of: Callable[[AskedRecord], float]
+
+
 @dataclass(frozen=True, kw_only=True)
 class StreamMeasure(_Shown):
     """A figure of the whole stream.

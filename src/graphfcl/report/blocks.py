@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from graphfcl.defaults import REFERENCE_METHOD
+from graphfcl.defaults import REFERENCE_METHOD, STRATEGY
 from graphfcl.experiments import Cell, CellStore, Grid, load_grids
 from graphfcl.measures import (
+    ASKED_MEASURES,
     SESSION_MEASURES,
     STREAM_MEASURES,
     PairedDifference,
@@ -25,8 +26,9 @@ SIGNIFICANT = 0.05
 MOST_COLOURS = 12  # rows of a picture that all have colours
 SHOWN_OF_MANY = 9
 FIRST = {"table2": 0, "table3": 1}  # kinds of grids that a report begins with
-SCALES = {measure.name: measure.scale for measure in (*SESSION_MEASURES, *STREAM_MEASURES)}
+SCALES = {measure.name: measure.scale for measure in (*SESSION_MEASURES, *STREAM_MEASURES, *ASKED_MEASURES)}
 POOL, QUERIES, FORM = "uses pool labels", "trained on query labels", "another form of a method"
+ORACLE = "needs an oracle"
 
 
 def rules_of_result(result: dict[str, Any]) -> int:
@@ -52,8 +54,14 @@ class Row:
             (POOL, found["uses_pool_labels"]),
             (QUERIES, found["trained_on_query_labels"]),
             (FORM, self.form),
+            (ORACLE, found.get("needs_oracle", False)),
         )
         return tuple(mark for mark, holds in marks if holds)
+
+    @property
+    def strategy(self) -> str:
+        """What named the nodes to label; empty but under the track ``asked``."""
+        return str(next(iter(self.results.values())).get("strategy", ""))
 
     def values(self, key: str) -> dict[int, float]:
         """A figure of the whole run for each seed that has it, in % where it is a share."""
@@ -94,8 +102,8 @@ class Block:
     """Rows on the same dataset under the same protocol and the same number of the evaluation rules.
 
     rows: in the order of the grid's cells.
-    reference: the row others are compared with: that of ``REFERENCE_METHOD`` where it is there, else the last one that
-        uses no pool labels.
+    reference: the row others are compared with: that of ``REFERENCE_METHOD`` or, under the track ``asked``, the first
+        of ``STRATEGY``, where it is there; else the last one that is no reference itself.
     failures: (row, seed, error) of cells that failed. missing: cells that have not run.
     dataset_path: the dataset as its cells name it, which for a user's own graph is a path.
     """
@@ -122,8 +130,9 @@ class Block:
 
     @cached_property
     def reference(self) -> Row:
-        fair = [row for row in self.rows if not {POOL, FORM} & set(row.marks)] or list(self.rows)
-        return next((row for row in fair if row.name == REFERENCE_METHOD), fair[-1])
+        fair = [row for row in self.rows if not {POOL, FORM, ORACLE} & set(row.marks)] or list(self.rows)
+        named = [row for row in fair if row.name == REFERENCE_METHOD or row.strategy == STRATEGY]
+        return (named or fair[-1:])[0]
 
     def comparable(self, row: Row) -> bool:
         """Whether a row may be tested against the reference: it has the same marks."""

@@ -14,7 +14,7 @@ BASE, NOVEL, ALL = "#2b6cb0", "#dd6b20", "#1a202c"
 
 def accuracy_figure(result: dict[str, Any], path: str | Path) -> None:
     """Balanced accuracy by session: all classes, base classes, novel classes."""
-    figure, axes = _new_figure(6.4, 3.8)
+    figure, axes = new_figure(6.4, 3.8)
     sessions = result["sessions"]
     numbers = [session["session"] for session in sessions]
     for key, title, colour in (
@@ -32,7 +32,7 @@ def accuracy_figure(result: dict[str, Any], path: str | Path) -> None:
     axes.grid(axis="y", color="#e2e8f0")
     axes.spines[["top", "right"]].set_visible(False)
     axes.legend(frameon=False, fontsize=9)
-    _save(figure, path)
+    save_figure(figure, path)
 
 
 FAINT = "#ced4da"
@@ -64,7 +64,7 @@ def curves_figure(blocks: Sequence[Block], path: str | Path) -> None:
     # One place is the legend's; of three blocks it would else begin a row of its own.
     across = 2 if len(blocks) == 3 else min(3, len(blocks) + 1)
     down = -(-(len(blocks) + 1) // across)
-    figure, grid = _new_figure(3.7 * across, 3.1 * down, (down, across))
+    figure, grid = new_figure(3.7 * across, 3.1 * down, (down, across))
     panels = list(grid.flat)
     names, bright = by_strength(blocks), prominent(blocks)
     colours = {name: COLOURS[names.index(name) % len(COLOURS)] for name in bright}
@@ -92,7 +92,7 @@ def curves_figure(blocks: Sequence[Block], path: str | Path) -> None:
     if others in lines:
         lines[others] = lines.pop(others)  # last
     panels[len(blocks)].legend(lines.values(), lines.keys(), frameon=False, fontsize=9, loc="center")
-    _save(figure, path)
+    save_figure(figure, path)
 
 
 def _draw_row(panel: Any, row: Row, colour: str) -> None:
@@ -111,7 +111,7 @@ def matrix_figure(result: dict[str, Any], path: str | Path) -> None:
     """a_{t,j}: after session t (down), on the classes of session j (across)."""
     values = 100 * np.array([[np.nan if v is None else v for v in row] for row in result["matrix"]], dtype=float)
     count = len(values)
-    figure, axes = _new_figure(1.8 + 0.45 * count, 1.4 + 0.4 * count)
+    figure, axes = new_figure(1.8 + 0.45 * count, 1.4 + 0.4 * count)
     image = axes.imshow(values, cmap="viridis", vmin=0, vmax=100, aspect="auto")
     for t in range(count):
         for j in range(t + 1):
@@ -124,7 +124,7 @@ def matrix_figure(result: dict[str, Any], path: str | Path) -> None:
     axes.set_ylabel("after session t")
     axes.set_title(f"balanced accuracy $a_{{t,j}}$ (%)\n{_title(result)}", fontsize=9)
     figure.colorbar(image, ax=axes, fraction=0.04)
-    _save(figure, path)
+    save_figure(figure, path)
 
 
 def _title(result: dict[str, Any]) -> str:
@@ -137,12 +137,12 @@ def _title(result: dict[str, Any]) -> str:
     return "\n".join([*lines, QUERIES] if result["trained_on_query_labels"] else lines)
 
 
-def _new_figure(width: float, height: float, panels: tuple[int, int] = (1, 1)) -> tuple[Any, Any]:
+def new_figure(width: float, height: float, panels: tuple[int, int] = (1, 1)) -> tuple[Any, Any]:
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(width, height), layout="constrained")
     return figure, figure.subplots(*panels, sharey=True)
 
 
-def _save(figure: Any, path: str | Path) -> None:
+def save_figure(figure: Any, path: str | Path) -> None:
     write_durably(path, lambda file: figure.savefig(file, format="png", dpi=150))

@@ -9,6 +9,7 @@ import numpy as np
 
 from graphfcl.files import write_bytes
 from graphfcl.measures import FEWEST_SEEDS, TEST_TO_TRAIN
+from graphfcl.report.asked import asked_data, asked_figure, is_asked
 from graphfcl.report.blocks import Block, Findings, by_strength, collect, prominent, rules_of_result, summary
 from graphfcl.report.comparison import FURTHER_OF_SESSIONS, RowFigures, block_figures, further_titles
 from graphfcl.report.datasets import read_dataset_table
@@ -33,9 +34,8 @@ def write_page(folder: str | Path) -> list[Path]:
     # "<" could end the script element that holds the data, or begin a comment in it.
     data = page_data(findings)
     content = json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")
-    further = files("graphfcl.report").joinpath("further.js").read_text(encoding="utf-8")
-    has_further = any("further" in block for block in data["blocks"])
-    page = template.replace("/*FURTHER*/", further if has_further else "").replace("/*DATA*/", content)
+    page = template.replace("/*FURTHER*/", _script("further", data)).replace("/*ASKED*/", _script("asked", data))
+    page = page.replace("/*DATA*/", content)
     sections = all_tables(findings)
     texts = {
         "report.html": page,
@@ -51,8 +51,14 @@ def write_page(folder: str | Path) -> list[Path]:
         paths.append(path)
     for name, blocks in _pictures(findings).items():
         paths.append(Path(folder) / f"{name}.png")
-        curves_figure(blocks, paths[-1])
+        (asked_figure if all(map(is_asked, blocks)) else curves_figure)(blocks, paths[-1])
     return paths
+
+
+def _script(part: str, data: dict[str, Any]) -> str:
+    """The script of a part of the page, if a block has that part."""
+    has_it = any(part in block for block in data["blocks"])
+    return files("graphfcl.report").joinpath(f"{part}.js").read_text(encoding="utf-8") if has_it else ""
 
 
 def _pictures(findings: Findings) -> dict[str, list[Block]]:
@@ -139,6 +145,8 @@ def _block(block: Block, findings: Findings) -> dict[str, Any]:
     if further:
         found["further"] = further
         found["curves"] = {m.name: f"{m.title}: {m.what}" for m in FURTHER_OF_SESSIONS if m.share}
+    if is_asked(block):
+        found["asked"] = asked_data(block)
     return found
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from graphfcl.report.asked import asked_columns, asked_lines, asked_notes, is_asked
 from graphfcl.report.blocks import Block, Findings, summary
 from graphfcl.report.comparison import (
     FURTHER_OF_SESSIONS,
@@ -78,6 +79,11 @@ def further_table(figures: BlockFigures) -> Table:
     return Table(f"{figures.block.title}: further measures", ("method", *titles.values()), rows, notes=about)
 
 
+def asked_table(block: Block) -> Table:
+    """What labels bring, under the track ``asked``."""
+    return Table(f"{block.title}: labels", asked_columns(), tuple(asked_lines(block)), notes=asked_notes(block))
+
+
 def cost_table(figures: BlockFigures) -> Table:
     """Time, memory, and what is kept between sessions; memory on a GPU where a row has it."""
     on_gpu = any(found.row.gpu_memory() is not None for found in figures.rows)
@@ -133,6 +139,7 @@ def all_tables(findings: Findings) -> list[tuple[str, list[Table]]]:
         tables = []
         for block in blocks:
             figures = block_figures(block, findings.ranks(block))
+            tables += [asked_table(block)] if is_asked(block) else []
             tables += [result_table(figures), *([further_table(figures)] if figures.has_further else [])]
             tables += [*lead_tables(block), cost_table(figures)]
         sections.append((grid.name, tables))
@@ -148,7 +155,7 @@ def markdown(table: Table) -> str:
 
 
 LATEX = {"&": r"\&", "%": r"\%", "_": r"\_", "#": r"\#", "$": r"\$", "{": r"\{", "}": r"\}"}
-LATEX |= {"±": r"$\pm$", "†": r"$\dagger$", "‡": r"$\ddagger$", "<": "$<$", "~": r"\textasciitilde{}"}
+LATEX |= {"¶": r"\P{}", "±": r"$\pm$", "†": r"$\dagger$", "‡": r"$\ddagger$", "<": "$<$", "~": r"\textasciitilde{}"}
 LATEX |= {"\\": r"\textbackslash{}", "^": r"\textasciicircum{}", "`": ""}
 
 

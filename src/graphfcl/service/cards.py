@@ -8,6 +8,8 @@ from scipy import sparse
 
 from graphfcl.errors import InputError
 from graphfcl.production.answers import few_shot_classes
+from graphfcl.production.grouping import Group
+from graphfcl.production.suggesting import Suggestion
 from graphfcl.service.changes import sessions_of
 from graphfcl.service.neighbourhood import neighbourhood
 from graphfcl.service.snapshots import Snapshot
@@ -162,8 +164,8 @@ def prediction_columns(snapshot: Snapshot, ids: Sequence[Any]) -> dict[str, Any]
     }
 
 
-def suggestion_cards(found: Sequence[Any]) -> list[dict[str, Any]]:
-    """Nodes worth labelling (:class:`Suggestion`)."""
+def suggestion_cards(found: Sequence[Suggestion]) -> list[dict[str, Any]]:
+    """Nodes worth labelling."""
     return [
         {
             "id": str(each.node),
@@ -177,8 +179,8 @@ def suggestion_cards(found: Sequence[Any]) -> list[dict[str, Any]]:
     ]
 
 
-def group_cards(found: Sequence[Any]) -> list[dict[str, Any]]:
-    """Groups without a name (:class:`Group`)."""
+def group_cards(found: Sequence[Group]) -> list[dict[str, Any]]:
+    """Groups without a name."""
     return [
         {
             "number": each.number,

@@ -5,7 +5,6 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Response
 
-from graphfcl.production import GraphClassifier
 from graphfcl.service.background import Question
 from graphfcl.service.bodies import Ids
 from graphfcl.service.cards import (
@@ -121,7 +120,7 @@ def _node_routes(routes: APIRouter, service: Service) -> None:
         refuse_many(len(body.ids), service.limits.ids, "ids")
         snapshot = service.snapshots.current
         refuse_strange(snapshot, body.ids)
-        found = able(snapshot.model, "spread")(body.ids)
+        found = snapshot.model.spread(body.ids)
         values = {"spread": float(found.value), "alike": bool(found.alike), "say": str(found.say)}
         return answered(values, snapshot.version)
 
@@ -131,10 +130,9 @@ def _label_next_routes(routes: APIRouter, service: Service) -> None:
     async def suggestions(budget: Limit = LISTED, strategy: Annotated[str, Query(max_length=100)] = "auto") -> Response:
         """Nodes worth labelling. They are computed beside: ``status`` says whether they are of this version yet."""
         refuse_many(budget, service.limits.suggestions, "suggestions")
-        able(service.snapshots.current.model, "suggest")
 
         def compute(snapshot: Snapshot) -> Any:
-            return able(snapshot.model, "suggest")(budget, strategy=strategy)
+            return snapshot.model.suggest(budget, strategy=strategy)
 
         return _computed(service, ("suggestions", budget, strategy), compute, suggestion_cards)
 
@@ -142,8 +140,7 @@ def _label_next_routes(routes: APIRouter, service: Service) -> None:
     async def groups(count: Limit = 5) -> Response:
         """Groups of nodes that look unknown and alike, to be named; computed beside, as suggestions are."""
         refuse_many(count, service.limits.groups, "groups")
-        able(service.snapshots.current.model, "groups")
-        return _computed(service, ("groups", count), lambda snapshot: groups_of(snapshot, count), group_cards)
+        return _computed(service, ("groups", count), lambda snapshot: snapshot.model.groups(count), group_cards)
 
 
 def _computed(
@@ -158,16 +155,3 @@ def _computed(
     value = [] if found is None or found.value is None else cards(found.value)
     values = {"status": "ready" if ready else "computing", question[0]: value}
     return answered(values | ({} if found is None else {"of_version": found.version}), snapshot.version)
-
-
-def groups_of(snapshot: Snapshot, count: int) -> Any:
-    """Groups of nodes that look unknown."""
-    return able(snapshot.model, "groups")(count)
-
-
-def able(model: GraphClassifier, what: str) -> Any:
-    """A method of a model that not every graphfcl has."""
-    found = getattr(model, what, None)
-    if found is None:
-        raise Problem(501, f"this graphfcl has no {what!r}: install a newer one.")
-    return found

@@ -11,7 +11,6 @@ from graphfcl.production.supports import Statement, Support
 from graphfcl.service.bodies import GroupName, Ids, Into, Labels, NewEdges, NewName, NewNodes
 from graphfcl.service.changes import gone_classes
 from graphfcl.service.problems import Problem, shown
-from graphfcl.service.reads import able, groups_of
 from graphfcl.service.service import Service, refuse_many, refuse_strange, sent_text
 from graphfcl.service.snapshots import Snapshot
 from graphfcl.service.writer import Asked, stale
@@ -88,18 +87,17 @@ def _label_routes(routes: APIRouter, service: Service) -> None:
     ) -> Response:
         """Give a group of a version a name: its typical, spread members become the supports of a class."""
         asked = await asked_for(request, if_match, key, service.limits.key)
-        able(service.snapshots.current.model, "name_group")
 
         def apply(model: GraphClassifier, snapshot: Snapshot) -> None:
             if body.version != snapshot.version:
                 raise stale(snapshot.version, body.version)
             found = service.background.known(("groups", body.count), snapshot.version)
-            groups = {group.number: group for group in found or groups_of(snapshot, body.count)}
+            groups = {group.number: group for group in found or snapshot.model.groups(body.count)}
             if number not in groups:
                 raise Problem(404, f"version {snapshot.version} has no group {number}: /v1/groups lists them.")
             if not body.again:
                 _refuse_gone(snapshot, [body.name])
-            able(model, "name_group")(groups[number], body.name, by=body.by)
+            model.name_group(groups[number], body.name, by=body.by)
 
         return await service.changing(lambda: service.writer.change(asked, apply))
 

@@ -8,7 +8,8 @@ from typing import Any, Literal, get_args
 from graphfcl.errors import InputError
 
 ProtocolName = Literal["strict", "paper"]
-Track = Literal["transductive", "isolated", "open"]
+Track = Literal["transductive", "isolated", "open", "asked"]
+CANDIDATE_SHARE = 0.3  # of the nodes of every class, under the track ``asked``
 ClassOrder = Literal["size", "random"]
 RULES = 2  # the number of the rules that every result is computed under; results of others stand apart
 Classes = int | tuple[str, ...]
@@ -22,7 +23,8 @@ class Protocol:
     way, shot: N new classes per session with K supports each; the last session may be smaller.
     sessions: at most so many novel sessions; None runs all that the classes allow.
     name: ``strict``, or ``paper``, whose sessions carry query labels.
-    track: what of the graph is visible: ``transductive``, ``isolated`` or ``open``.
+    track: what of the graph is visible: ``transductive``, ``isolated`` or ``open``. Under ``asked`` all is visible as
+        under ``open``, and the labels of a session are those of candidates that a strategy names.
     class_order: ``size`` makes the largest classes base, ``random`` draws them.
     min_class_size: classes with fewer nodes play no part.
     train_share, validation_share: node split of base and pseudo-novel classes; the others are test nodes.
@@ -69,8 +71,26 @@ class Protocol:
                 "the protocol 'paper' encodes old nodes again in every session, which the track 'isolated' rules out: "
                 "take 'strict', or another track."
             )
+        if self.track == "asked":
+            self._check_asked()
         if self.queries is not None and self.name == "strict":
             raise InputError("queries cannot be set under 'strict', which asks about all test nodes: use 'paper'.")
+
+    def _check_asked(self) -> None:
+        """Candidates come from the train nodes of classes of session 0, and from supports and pool of novel ones."""
+        if self.name == "paper":
+            raise InputError("the track 'asked' has no sessions with query labels: take the protocol 'strict'.")
+        for share in ("train_share", "pool_share"):
+            if getattr(self, share) < CANDIDATE_SHARE:
+                raise InputError(
+                    f"{share} is {getattr(self, share)}, but the track 'asked' needs {CANDIDATE_SHARE} or more of it: "
+                    "raise it, or take another track."
+                )
+
+    @property
+    def shows_all(self) -> bool:
+        """Whether every node and edge is visible from the start."""
+        return self.track in ("open", "asked")
 
     @property
     def hash(self) -> str:

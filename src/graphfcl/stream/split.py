@@ -1,5 +1,6 @@
 """Which node plays which part, drawn once for a graph, a protocol and a seed."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import cached_property
@@ -8,14 +9,17 @@ import numpy as np
 
 from graphfcl.arrays import read_only
 from graphfcl.graph import Graph
-from graphfcl.stream.classes import ClassRoles, choose_classes, node_split_sizes
-from graphfcl.stream.protocol import Protocol
+from graphfcl.stream.classes import BASE_TRAIN_NODES, ClassRoles, choose_classes, node_split_sizes
+from graphfcl.stream.protocol import CANDIDATE_SHARE, Protocol
 
 NEVER = np.iinfo(np.int32).max  # the session of a node whose class plays no part
 
 
 class Role(IntEnum):
-    """The part of a node: base and pseudo-novel classes have the first three, novel ones TEST, SUPPORT and POOL."""
+    """The part of a node: base and pseudo-novel classes have the first three, novel ones TEST, SUPPORT and POOL.
+
+    Under the track ``asked`` a share of every class are candidates, which would otherwise be TRAIN, SUPPORT or POOL.
+    """
 
     NONE = 0
     TRAIN = 1
@@ -23,6 +27,7 @@ class Role(IntEnum):
     TEST = 3
     SUPPORT = 4
     POOL = 5
+    CANDIDATE = 6
 
 
 class _Draw(IntEnum):
@@ -35,6 +40,8 @@ class _Draw(IntEnum):
     QUERIES = 4
     NUMBERS = 5
     ASKED = 6
+    CANDIDATES = 7
+    STRATEGY = 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,6 +108,8 @@ def draw_split(graph: Graph, protocol: Protocol, seed: int) -> Split:
     session_of_column = np.concatenate([np.zeros(first, dtype=np.int64), arrival])
     pseudo_novel = np.arange(len(chosen.base), first)
     roles = _draw_roles(graph, protocol, chosen, seed)
+    if protocol.track == "asked":
+        _draw_candidates(roles, graph, protocol, chosen, seed)
     return Split(
         classes=classes,
         base_count=len(chosen.base),
@@ -128,16 +137,26 @@ def draw_asked(graph: Graph, seed: int, session: int, nodes: np.ndarray) -> np.n
     return _generator(seed, _Draw.ASKED, session, int(graph.sha256[:16], 16)).permutation(nodes)
 
 
+def strategy_generator(graph: Graph, seed: int, session: int) -> np.random.Generator:
+    """The chance that a strategy has in a session of the track ``asked``; nobody else draws from it."""
+    return _generator(seed, _Draw.STRATEGY, session, int(graph.sha256[:16], 16))
+
+
 def _generator(seed: int, purpose: _Draw, *further: int) -> np.random.Generator:
     return np.random.default_rng([seed, int(purpose), *further])
 
 
-def _draw_roles(graph: Graph, protocol: Protocol, chosen: ClassRoles, seed: int) -> np.ndarray:
-    roles = np.zeros(graph.node_count, dtype=np.int8)
+def _members(graph: Graph, chosen: ClassRoles) -> Iterator[tuple[int, np.ndarray]]:
+    """The number of each class that plays a part, and its nodes."""
     by_class = np.argsort(graph.labels, kind="stable")
     ends = np.searchsorted(graph.labels[by_class], np.arange(len(graph.class_names) + 1))
     for number in (*chosen.base, *chosen.pseudo_novel, *chosen.novel):
-        members = by_class[ends[number] : ends[number + 1]]
+        yield number, by_class[ends[number] : ends[number + 1]]
+
+
+def _draw_roles(graph: Graph, protocol: Protocol, chosen: ClassRoles, seed: int) -> np.ndarray:
+    roles = np.zeros(graph.node_count, dtype=np.int8)
+    for number, members in _members(graph, chosen):
         drawn = _generator(seed, _Draw.NODES, number).permutation(members)
         if number in chosen.novel:
             others = drawn.size - protocol.shot
@@ -151,6 +170,19 @@ def _draw_roles(graph: Graph, protocol: Protocol, chosen: ClassRoles, seed: int)
             roles[drawn[start : start + size]] = role
             start += size
     return roles
+
+
+def _draw_candidates(roles: np.ndarray, graph: Graph, protocol: Protocol, chosen: ClassRoles, seed: int) -> None:
+    """Make 30 % of the nodes of every class candidates, in place; test nodes stay what they are.
+
+    The share is the same in every class, so that being a candidate says nothing about the class. A class of session 0
+    that is so small that it would not keep the train nodes it needs gives fewer.
+    """
+    needed = dict.fromkeys(chosen.base, BASE_TRAIN_NODES) | dict.fromkeys(chosen.pseudo_novel, protocol.shot + 1)
+    for number, members in _members(graph, chosen):
+        free = np.sort(members[np.isin(roles[members], (Role.TRAIN, Role.SUPPORT, Role.POOL))])
+        count = min(round(CANDIDATE_SHARE * members.size), free.size - needed.get(number, 0))
+        roles[_generator(seed, _Draw.CANDIDATES, number).permutation(free)[:count]] = Role.CANDIDATE
 
 
 def draw_validation_columns(pseudo_novel: np.ndarray, way: int, seed: int) -> tuple[int, ...]:

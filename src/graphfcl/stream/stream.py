@@ -109,6 +109,11 @@ class Stream:
             raise InputError(f"the protocol {self.protocol.name!r} has no sessions with query labels: use 'paper'.")
         if with_query_labels and with_pool_labels:
             raise InputError("no session has both query labels and pool labels: ask for one of them.")
+        if self.protocol.track == "asked":
+            raise InputError(
+                "sessions of the track 'asked' are made of the nodes that a strategy names: use `evaluate` with a "
+                "strategy, or `asked_session`."
+            )
         if not 1 <= number <= len(self):
             raise InputError(f"session {number} does not exist: the stream has sessions 1 to {len(self)}.")
         supports = np.flatnonzero((self._roles == Role.SUPPORT) & (self._sessions == number))
@@ -129,6 +134,29 @@ class Stream:
         queries = self.queries(number)
         return PaperSession(**arguments, queries=queries.nodes, query_labels=queries.labels)
 
+    def budget(self, session: int) -> int:
+        """How many nodes may be asked about in a session of the track ``asked``: K for each class it would bring."""
+        return self.protocol.shot * int((self.session_of_class == session).sum())
+
+    @property
+    def candidates(self) -> np.ndarray:
+        """Numbers of the nodes that a strategy may name, ascending; none but under the track ``asked``."""
+        return np.flatnonzero(self._roles == Role.CANDIDATE)
+
+    def columns_of(self, nodes: np.ndarray) -> np.ndarray:
+        """The columns of nodes, by number. For evaluators only: these are the answers to what a strategy asks."""
+        return self._columns[nodes]
+
+    def asked_session(
+        self, number: int, new_classes: tuple[str, ...], nodes: np.ndarray, columns: np.ndarray
+    ) -> Session:
+        """Session 1..T of the track ``asked``, from answers.
+
+        new_classes: found for the first time, in the order of their columns. nodes: numbers. columns: as the learner
+        counts classes, in the order in which they were found.
+        """
+        return Session(number, new_classes, nodes, columns, self.visible_graph(number), self.protocol.track)
+
     def visible_graph(self, session: int) -> VisibleGraph:
         """What a learner sees while it learns a session."""
         if self.protocol.track == "isolated":
@@ -139,22 +167,26 @@ class Stream:
         """What a learner sees when it is asked after a session.
 
         ``transductive``: the nodes of all classes seen. ``isolated``: the same nodes, without the edges between
-        sessions. ``open``: everything.
+        sessions. ``open`` and ``asked``: everything.
         """
         return self._cut(self.evaluation_numbers(session), isolated=self.protocol.track == "isolated")
 
     def evaluation_numbers(self, session: int) -> np.ndarray:
         """Numbers of the nodes that are visible when a learner is asked after a session, ascending."""
-        if self.protocol.track == "open":
+        if self.protocol.shows_all:
             return np.arange(self.graph.node_count)
         return np.flatnonzero(self._sessions <= session)
 
     def queries(self, session: int) -> Queries:
-        """All test nodes of the classes seen (``strict``), or the sampled ones (``paper``). For evaluators only."""
+        """All test nodes of the classes seen (``strict``), or the sampled ones (``paper``). For evaluators only.
+
+        Under the track ``asked`` those of all classes: a class that nobody has found yet counts too.
+        """
         if self.protocol.name == "paper":
             nodes = np.flatnonzero(np.isin(self.node_of_number, self.split.queries[session]))
         else:
-            nodes = np.flatnonzero((self._roles == Role.TEST) & (self._sessions <= session))
+            last = len(self) if self.protocol.track == "asked" else session
+            nodes = np.flatnonzero((self._roles == Role.TEST) & (self._sessions <= last))
         return Queries(nodes=nodes, labels=self._columns[nodes])
 
     def _cut(self, numbers: np.ndarray, *, isolated: bool = False) -> VisibleGraph:
@@ -200,8 +232,8 @@ def fit_view(graph: Graph, protocol: Protocol, split: Split) -> FeatureView | No
         train = np.flatnonzero(split.roles == Role.TRAIN)
         return Standardisation.fit(graph.features[train]) if protocol.standardise else None
     known = graph.features
-    if protocol.track != "open":
+    if not protocol.shows_all:
         known = known[np.flatnonzero(split.sessions_of_nodes(graph) == 0)]
     if graph.text is not None:
         return TextWeights.fit(known, graph.text.min_nodes)
-    return None if protocol.track == "open" else KnownColumns.fit(known)
+    return None if protocol.shows_all else KnownColumns.fit(known)

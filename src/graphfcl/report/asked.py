@@ -1,0 +1,97 @@
+"""What labels bring under the track ``asked``: a table, figures, and what the page shows of it."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from graphfcl.measures import ASKED_MEASURES
+from graphfcl.report.blocks import ORACLE, Block, Row, by_strength, summary
+from graphfcl.report.figures import COLOURS, new_figure, save_figure
+from graphfcl.report.texts import MARKS, NOTES, figure
+
+CURVES = {"balanced_accuracy": "balanced accuracy, all classes (%)", "found": "novel classes found (%)"}
+
+
+def is_asked(block: Block) -> bool:
+    return block.protocol["track"] == "asked"
+
+
+def asked_columns() -> tuple[str, ...]:
+    return ("method, strategy", "seeds", "labels", *(measure.title for measure in ASKED_MEASURES))
+
+
+def asked_lines(block: Block) -> list[tuple[str, ...]]:
+    """A line for each row: mean and interval over seeds of every measure of the track."""
+    lines = []
+    for row in block.rows:
+        name = row.name + "".join(MARKS[mark] for mark in row.marks)
+        labels = summary([float(result["sessions"][-1]["labels"]) for result in row.results.values()]).mean
+        cells = [figure(summary(row.values(measure.name))) for measure in ASKED_MEASURES]
+        lines.append((name, str(len(row.results)), f"{labels:.0f}", *cells))
+    return lines
+
+
+def asked_notes(block: Block) -> tuple[str, ...]:
+    about = [f"{measure.title}: {measure.what}" for measure in ASKED_MEASURES]
+    marks = sorted({MARKS[mark] for row in block.rows for mark in row.marks})
+    about += [f"{mark} {NOTES[mark]}" for mark in marks]
+    return (*about, "a class that was not found counts 0; between sessions figures are linear in the labels")
+
+
+def curve(row: Row, key: str) -> np.ndarray:
+    """(seeds, sessions) in %: a session's figure, or the share of novel classes found."""
+    if key != "found":
+        return row.sessions(key)
+    novel = [sum(arrival > 0 for arrival in result["session_of_class"]) for result in row.results.values()]
+    return 100 * row.sessions("novel_classes_found") / np.array(novel)[:, None]
+
+
+def labels_of(row: Row) -> np.ndarray:
+    """(sessions,) labels spent until each session, mean over seeds."""
+    return row.sessions("labels").mean(axis=0)
+
+
+def asked_data(block: Block) -> dict[str, Any]:
+    """What the page shows of a block: the table, and curves against labels."""
+    curves = [
+        {
+            "name": row.name,
+            "labels": [round(float(value), 2) for value in labels_of(row)],
+            "dashed": ORACLE in row.marks,
+            **{key: [round(float(value), 3) for value in curve(row, key).mean(axis=0)] for key in CURVES},
+        }
+        for row in block.rows
+    ]
+    return {
+        "columns": asked_columns(),
+        "rows": asked_lines(block),
+        "notes": asked_notes(block),
+        "titles": CURVES,
+        "curves": curves,
+    }
+
+
+def asked_figure(blocks: Sequence[Block], path: str | Path) -> None:
+    """Accuracy and classes found against labels: a line of panels for each block, rows that need an oracle dashed."""
+    figure_, grid = new_figure(10.5, 3.1 * len(blocks), (len(blocks), 3))
+    names = by_strength(blocks)
+    panels = np.array(grid, dtype=object).reshape(len(blocks), 3)
+    for line, block in zip(panels, blocks, strict=True):
+        for panel, (key, title) in zip(line, CURVES.items(), strict=False):
+            for row in block.rows:
+                colour = COLOURS[names.index(row.name) % len(COLOURS)]
+                values, labels = curve(row, key), labels_of(row)
+                style = "--" if ORACLE in row.marks else "-"
+                mark = "".join(f" ({mark})" for mark in row.marks)
+                panel.plot(labels, values.mean(axis=0), style, color=colour, label=row.name + mark, linewidth=1.6)
+            panel.set_title(f"{block.dataset}: {title}", fontsize=9)
+            panel.set_xlabel("labels")
+            panel.set_ylim(0, 100)
+            panel.grid(axis="y", color="#e2e8f0")
+            panel.spines[["top", "right"]].set_visible(False)
+        line[-1].set_axis_off()
+        handles = line[0].get_lines()
+        line[-1].legend(handles, [one.get_label() for one in handles], frameon=False, fontsize=8, loc="center")
+    save_figure(figure_, path)
