@@ -25,7 +25,7 @@ def until(met: Callable[[], Any]) -> Any:
 
 def test_a_question_is_answered_for_each_version() -> None:
     held: Any = snapshots(1)
-    background = Background(held, SimpleNamespace(follow=lambda: False))  # type: ignore[arg-type]
+    background = Background(held, SimpleNamespace(follow=lambda: False, busy=False))  # type: ignore[arg-type]
     assert not Snapshots().started
     background.start()
     seen = []

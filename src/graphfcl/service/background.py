@@ -15,7 +15,7 @@ from graphfcl.service.snapshots import Snapshot, Snapshots
 from graphfcl.service.writer import Writer
 
 POLL = 0.5  # seconds between two looks at the folder
-QUIET = 5.0  # seconds without a change after which the cache is written
+QUIET = 5.0  # seconds in which no change was made or under way, after which the cache is written
 KINDS = 16  # different questions that are remembered
 
 Question = tuple[Any, ...]  # what is asked: a name and its arguments
@@ -111,7 +111,7 @@ class Background:
             while not self._stopping.is_set() and self._compute_next():
                 pass
             version = self._snapshots.current.version
-            if version != last:
+            if version != last or self._writer.busy:
                 last, since = version, time.monotonic()
             if time.monotonic() - since > QUIET:
                 self._write_cache()

@@ -62,6 +62,11 @@ class Writer:
         with self._lock:
             self._load()
 
+    @property
+    def busy(self) -> bool:
+        """Whether a change is being made, or a version loaded."""
+        return self._lock.locked()
+
     def follow(self) -> bool:
         """Load the newest version if another process wrote one; whether there was one.
 
