@@ -17,9 +17,11 @@ BENCHMARKS = (
     "methods",
     "production",
     "answers",
+    "groups",
     "live_model",
     "model_folder",
     "start_up",
+    "service",
 )
 
 

@@ -24,6 +24,7 @@ import numpy as np
 
 from benchmarks.timing import report
 from graphfcl.datasets import load_dataset
+from graphfcl.defaults import MODEL_METHOD
 from graphfcl.errors import GraphfclWarning
 from graphfcl.graph import build_graph
 from graphfcl.production import GraphClassifier
@@ -44,7 +45,7 @@ def calibration_error(confidence: np.ndarray, right: np.ndarray, bins: int = 15)
     return float(gaps[sizes > 0].sum() / sizes.sum())
 
 
-def fitted(stream: Stream, device: str = "cpu") -> GraphClassifier:
+def fitted(stream: Stream, device: str = "cpu", method: str = MODEL_METHOD) -> GraphClassifier:
     """A model of session 0's labels; all other nodes are there without one."""
     graph, base = stream.graph, stream.base
     labels = np.full(graph.node_count, -1)
@@ -59,7 +60,7 @@ def fitted(stream: Stream, device: str = "cpu") -> GraphClassifier:
         feature_names=graph.feature_names,
         text=graph.text,
     )
-    return GraphClassifier(way=base.way, shot=base.shot, seed=stream.seed, device=device).fit(shown)
+    return GraphClassifier(method, way=base.way, shot=base.shot, seed=stream.seed, device=device).fit(shown)
 
 
 def supports_of(stream: Stream, number: int) -> dict[str, list[Any]]:

@@ -21,7 +21,7 @@ FLOORS = [
     {"datasets", "nn"},
     {"methods", "asking"},
     {"testing", "production", "evaluation"},
-    {"experiments"},
+    {"experiments", "service"},
     {"report"},
     {"cli"},
 ]

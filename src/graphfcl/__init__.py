@@ -42,7 +42,7 @@ if TYPE_CHECKING:
         find_method,
         register_method,
     )
-    from graphfcl.production import GraphClassifier, ModelFolder
+    from graphfcl.production import GraphClassifier, Group, ModelFolder, Spread, Suggestion, suggest_for_graph
     from graphfcl.stream import (
         BaseSession,
         PaperSession,
@@ -98,7 +98,11 @@ _PLACES = {
     "find_method": "methods",
     "register_method": "methods",
     "GraphClassifier": "production",
+    "Group": "production",
     "ModelFolder": "production",
+    "Spread": "production",
+    "Suggestion": "production",
+    "suggest_for_graph": "production",
     "measure_stream": "measures",
     "summarise_seeds": "measures",
 }
@@ -114,6 +118,7 @@ __all__ = [
     "Graph",
     "GraphClassifier",
     "GraphfclWarning",
+    "Group",
     "HagMeta",
     "HagMetaSettings",
     "InputError",
@@ -126,8 +131,10 @@ __all__ = [
     "Protocol",
     "Session",
     "Situation",
+    "Spread",
     "Strategy",
     "Stream",
+    "Suggestion",
     "VisibleGraph",
     "Wish",
     "build_graph",
@@ -147,6 +154,7 @@ __all__ = [
     "register_method",
     "register_strategy",
     "save_stream",
+    "suggest_for_graph",
     "summarise_seeds",
 ]
 

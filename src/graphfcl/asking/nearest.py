@@ -11,8 +11,31 @@ CLUSTER = 8_000  # nodes that a cluster has on average then
 
 
 def unit_rows(values: np.ndarray) -> np.ndarray:
-    """Each row of length 1; a row of zeros stays one."""
+    """(n, d) float32, each row of length 1; a row of zeros stays one."""
+    values = np.asarray(values, dtype=np.float32)
     return values / np.maximum(np.linalg.norm(values, axis=1, keepdims=True), np.float32(1e-9))
+
+
+def nearest_rows(values: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """(n, k) the k rows most like each row, the likest first, itself left out; and (n, k) their cosines.
+
+    values: (n, d) of unit length. k: ``count``, or n − 1 if there are fewer others.
+    """
+    count = max(0, min(count, len(values) - 1))
+    if count == 0:
+        return np.zeros((len(values), 0), dtype=np.int64), np.zeros((len(values), 0), dtype=np.float32)
+    rows, distances = nearest_neighbours(values, np.arange(len(values)), count)
+    return rows, 1 - distances**2 / 2
+
+
+def likeliest_of(values: np.ndarray, others: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """(n,) the row of ``others`` that each row is most like, and (n,) its cosine. Both of unit length."""
+    rows, likeness = np.zeros(len(values), dtype=np.int64), np.zeros(len(values), dtype=np.float32)
+    for start in range(0, len(values), BLOCK):
+        cosines = values[start : start + BLOCK] @ others.T
+        rows[start : start + BLOCK] = cosines.argmax(axis=1)
+        likeness[start : start + BLOCK] = cosines.max(axis=1)
+    return rows, likeness
 
 
 def nearest_neighbours(

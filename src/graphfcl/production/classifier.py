@@ -29,6 +29,7 @@ if TYPE_CHECKING:  # whoever only asks need not wait for what a change needs
     from graphfcl.graph import Graph
     from graphfcl.production.fit_checkpoints import FitCheckpoints
     from graphfcl.production.graph_changes import EdgeEnds, NewEdges, NewNodes
+    from graphfcl.production.grouping import Group
     from graphfcl.production.refitting import Refit
 
 
@@ -179,6 +180,15 @@ class GraphClassifier(AnsweringModel):
             self._settle(draft, change)
         return self
 
+    def name_group(self, group: "Group", name: str, *, by: str = "") -> "GraphClassifier":
+        """Teach a group that :meth:`groups` found as a class: typical, spread members become its supports.
+
+        They are ``shot`` many, those that the group shows as typical before others.
+        """
+        from graphfcl.production.grouping import supports_of_group
+
+        return self.learn({name: supports_of_group(self._current(), group, self.shot)}, by=by)
+
     def unlearn(self, nodes: Sequence[Any]) -> "GraphClassifier":
         """Take back the labels of some nodes; a class that loses its last one is retired."""
         with self._change() as draft:
@@ -298,12 +308,17 @@ class GraphClassifier(AnsweringModel):
                 return versions.current()
             return self.write_version(versions)
 
-    def write_version(self, versions: Versions, *, write_cache: bool = True) -> int:
-        """Write the model as the next version; the caller holds the lock of the folder."""
+    def write_version(
+        self, versions: Versions, *, write_cache: bool = True, request: dict[str, Any] | None = None
+    ) -> int:
+        """Write the model as the next version; the caller holds the lock of the folder.
+
+        request: what the entry of the last change says of the request that asked for it, as JSON values.
+        """
         self.wait()
         state = self._current()
         parts = state.copy().parts.configured(self.configuration)
-        manifest = versions.write(parts, state.history, loaded=state.version)
+        manifest = versions.write(parts, state.history, loaded=state.version, request=request)
         number: int = manifest["version"]
         self._saved(state, number, versions)
         if write_cache:
@@ -311,6 +326,16 @@ class GraphClassifier(AnsweringModel):
             contents = _contents(keys, parts, state.asked.answers())
             self._cache_thread.start(versions.cache, contents, lambda: versions.shows(number))
         return number
+
+    def write_cache(self) -> None:
+        """Write the cache of the version that the model is, if that is the newest one of its folder."""
+        versions, state = self._versions, self._current()
+        number = state.version
+        if versions is None or number is None or state.history.unsaved() or not versions.shows(number):
+            return
+        parts = state.copy().parts
+        keys = cache_keys(versions.manifest(number), parts.configuration.method)
+        versions.cache.write(_contents(keys, parts, state.asked.answers()), lambda: versions.shows(number))
 
     def wait(self) -> None:
         """Until the cache of the folder is written."""

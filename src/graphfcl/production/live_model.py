@@ -8,6 +8,7 @@ import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -158,7 +159,25 @@ class LiveModel:
         with self._swapping:
             self._state, self._versions = self._current().saved_as(number, len(state.history)), versions
 
+    def leave_history(self) -> None:
+        """Leave the entries of the history to the folder, which has them all; they are read when somebody looks."""
+        with self._swapping:
+            state, versions = self._current(), self._versions
+            if versions is not None and state.version is not None and not state.history.unsaved():
+                history = versions.stored_history(versions.manifest(state.version))
+                self._state = replace(state, history=history)
+
     # Copies, also in other processes
+
+    def snapshot(self) -> Self:
+        """A model in the state of this moment: what is done to one of them does not touch the other.
+
+        It shares the state itself, which nobody changes, and costs next to nothing.
+        """
+        other = type(self).__new__(type(self))
+        vars(other).update(deepcopy(self._plain()))
+        other._hold(self._current(), self._versions)
+        return other
 
     def _plain(self) -> dict[str, Any]:
         """All attributes but the state, the locks and the folder."""
