@@ -1,0 +1,112 @@
+/** "Label next": the nodes that the service suggests, one after the other. */
+
+import { read, ServiceError } from "./api.js";
+import { byId, button, element, fill, nodeButton, sentence } from "./dom.js";
+import { on, state } from "./state.js";
+
+const BUDGET = 20;
+const FEW = 3; // suggestions left, when more are asked for
+const AHEAD = 4; // suggestions shown after the one in turn
+const PATIENCE = [700, 1000, 1500, 2000, 3000];
+
+const REASONS = {
+  cluster: "stands for a group",
+  unknown: "looks unknown",
+  between: "between two classes",
+  random: "drawn at random",
+};
+
+let waiting = []; // suggestions, the first is in turn
+const passed = new Set(); // ids that were answered or skipped
+let show = () => undefined;
+let trouble = "";
+let asking = false;
+
+export function startQueue(showNode) {
+  show = showNode;
+  on("card", draw);
+  on("version", ({ forget } = {}) => {
+    if (!forget) return;
+    waiting = [];
+    passed.clear();
+    loadQueue();
+  });
+  byId("queue-refresh").addEventListener("click", () => {
+    waiting = waiting.slice(0, 1);
+    passed.clear();
+    loadQueue();
+  });
+  return loadQueue();
+}
+
+/** Asks for suggestions until they are computed; those that were passed or are waiting are left out. */
+export async function loadQueue() {
+  if (asking) return;
+  asking = true;
+  trouble = "";
+  try {
+    for (let tried = 0; ; tried += 1) {
+      draw();
+      const answer = await read(`/v1/suggestions?budget=${BUDGET}&strategy=auto`);
+      take(answer.suggestions ?? []);
+      if (answer.status === "ready") break;
+      await new Promise((resolve) => setTimeout(resolve, PATIENCE[Math.min(tried, PATIENCE.length - 1)]));
+    }
+  } catch (error) {
+    if (!(error instanceof ServiceError)) throw error;
+    trouble = error.status === 501 ? "This service makes no suggestions. Search for a node to label it." : error.message;
+  } finally {
+    asking = false;
+    draw();
+  }
+}
+
+function take(suggestions) {
+  const there = new Set(waiting.map((each) => each.id));
+  const wasEmpty = waiting.length === 0;
+  waiting.push(...suggestions.filter((each) => !there.has(each.id) && !passed.has(each.id)));
+  if (wasEmpty && waiting.length > 0 && (state.card === null || passed.has(state.card.id))) show(waiting[0].id);
+  draw();
+}
+
+/** Shows the next suggestion; a node that was found otherwise leads back to the one in turn. */
+export function goOn() {
+  const shown = state.card?.id;
+  if (shown !== undefined) {
+    passed.add(shown);
+    waiting = waiting.filter((each) => each.id !== shown);
+  }
+  if (waiting.length > 0) show(waiting[0].id);
+  if (waiting.length < FEW) loadQueue();
+  draw();
+}
+
+export function backToQueue() {
+  if (waiting.length > 0) show(waiting[0].id);
+}
+
+/** A decision was taken back: its node is in turn again. */
+export function putBack(id) {
+  passed.delete(id);
+  const known = waiting.find((each) => each.id === id) ?? { id, reason: "", why: "You took its label back.", classes: [] };
+  waiting = [known, ...waiting.filter((each) => each.id !== id)];
+  show(id);
+}
+
+function draw() {
+  const [turn, ...later] = waiting;
+  const shown = state.card?.id;
+  fill(
+    byId("queue-reason"),
+    turn && turn.id === shown && sentence([REASONS[turn.reason], turn.why].filter(Boolean).join(": "), "why"),
+    turn && shown !== undefined && turn.id !== shown && button("Back to the queue", backToQueue),
+    !turn && sentence(trouble || (asking ? "Suggestions are being computed …" : "Nothing is left to suggest."), "hint"),
+  );
+  fill(
+    byId("queue-next"),
+    later.slice(0, AHEAD).map((each) =>
+      element("li", {}, nodeButton(each.id, show), element("span", { class: "hint" }, REASONS[each.reason] ?? "")),
+    ),
+  );
+  byId("queue-count").textContent = waiting.length === 0 ? "" : `${waiting.length} waiting`;
+}
