@@ -17,8 +17,9 @@ export function startBasket(parts) {
     teachBasket();
   });
   byId("basket-empty").addEventListener("click", () => empty());
-  on("version", () => measure());
+  on("version", measure);
   draw();
+  measure();
 }
 
 /** Puts a node in and goes on to the next; name: what the class is to be called. */

@@ -10,10 +10,10 @@ const AHEAD = 4; // suggestions shown after the one in turn
 const PATIENCE = [700, 1000, 1500, 2000, 3000];
 
 const REASONS = {
-  cluster: "stands for a group",
-  unknown: "looks unknown",
-  between: "between two classes",
-  random: "drawn at random",
+  cluster: "Stands for a group",
+  unknown: "Looks unknown",
+  between: "Between two classes",
+  random: "Drawn at random",
 };
 
 let waiting = []; // suggestions, the first is in turn
@@ -93,12 +93,16 @@ export function putBack(id) {
   show(id);
 }
 
+function reasonOf({ reason, why }) {
+  return element("p", { class: "why" }, REASONS[reason] && element("strong", {}, `${REASONS[reason]}. `), why);
+}
+
 function draw() {
   const [turn, ...later] = waiting;
   const shown = state.card?.id;
   fill(
     byId("queue-reason"),
-    turn && turn.id === shown && sentence([REASONS[turn.reason], turn.why].filter(Boolean).join(": "), "why"),
+    turn && turn.id === shown && reasonOf(turn),
     turn && shown !== undefined && turn.id !== shown && button("Back to the queue", backToQueue),
     !turn && sentence(trouble || (asking ? "Suggestions are being computed …" : "Nothing is left to suggest."), "hint"),
   );
