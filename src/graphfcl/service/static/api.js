@@ -131,6 +131,7 @@ const SENTENCES = {
 
 function errorSentence(status, problem) {
   const said = problem.detail ?? problem.title;
+  if (status === 401) return SENTENCES[status]; // the service speaks to programs there
   if (typeof said === "string" && said) return said;
   return SENTENCES[status] ?? `The service answered with the error ${status}. Its log says more.`;
 }

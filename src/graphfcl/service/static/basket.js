@@ -3,7 +3,7 @@
 import { ask, ServiceError } from "./api.js";
 import { teach } from "./decisions.js";
 import { button, byId, counted, element, fill, nodeButton } from "./dom.js";
-import { on } from "./state.js";
+import { classNames, on } from "./state.js";
 import { caution, say } from "./status.js";
 
 let nodes = [];
@@ -58,7 +58,8 @@ async function teachBasket() {
   }
   const taught = nodes;
   empty();
-  await teach(taught.map((id) => ({ id, name })));
+  const fresh = !classNames().includes(name);
+  await teach(taught.map((id) => ({ id, name, fresh })));
 }
 
 /** Asks how much the nodes differ; two at least. */

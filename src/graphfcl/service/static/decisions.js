@@ -11,7 +11,8 @@ import { signature } from "./token.js";
 const SHOWN = 10;
 const STATES = { waiting: "waiting", sending: "is being learned", learned: "learned", failed: "not learned" };
 
-// {id, name, before: label that the node had, or null, again: it was learned otherwise before, state, trouble}
+// {id, name, fresh: the user typed the name of a new class, before: label that the node had, or null,
+//  again: it was learned otherwise before, state, trouble}
 let decisions = [];
 let wiring = { show: () => undefined, putBack: () => undefined };
 
@@ -26,7 +27,7 @@ export function startDecisions(parts) {
 
 /** Gives nodes a class. The labels wait while the model learns those before, and are then sent together. */
 export function teach(labels) {
-  for (const label of labels) decisions.push({ before: null, again: false, ...label, state: "waiting", trouble: "" });
+  for (const label of labels) decisions.push({ fresh: false, before: null, again: false, ...label, state: "waiting", trouble: "" });
   draw();
   return inTurn(sendWaiting);
 }
@@ -52,8 +53,8 @@ async function sendWaiting() {
   for (;;) {
     const waiting = decisions.filter((each) => each.state === "waiting");
     if (waiting.length === 0) return;
-    const replaces = replacing(waiting[0]);
-    await send(waiting.filter((each) => replacing(each) === replaces));
+    const [first] = waiting;
+    await send(waiting.filter((each) => replacing(each) === replacing(first) && each.fresh === first.fresh));
   }
 }
 
@@ -64,7 +65,9 @@ function replacing(decision) {
 async function send(batch, secondTry = false) {
   mark(batch, "sending");
   const labels = batch.map((each) => ({ id: each.id, class: each.name }));
-  const body = { labels, by: signature() || undefined, on_conflict: replacing(batch[0]) ? "replace" : undefined };
+  const body = { labels, by: signature() };
+  if (replacing(batch[0])) body.on_conflict = "replace";
+  if (batch[0].fresh) body.again = true; // it may be called as a class was that is gone
   const begun = performance.now();
   try {
     const answer = await write("POST", path("labels"), body);
@@ -157,7 +160,7 @@ async function changeDecision(decision) {
   if (name === null || name === decision.name) return;
   const again = decision.state === "learned" || decision.state === "sending";
   await inTurn(async () => {
-    Object.assign(decision, { name, again, state: "waiting", trouble: "" });
+    Object.assign(decision, { name, again, fresh: false, state: "waiting", trouble: "" });
     await sendWaiting();
   });
 }

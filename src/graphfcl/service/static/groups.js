@@ -3,6 +3,7 @@
 import { currentVersion, path, read, ServiceError } from "./api.js";
 import { change } from "./changes.js";
 import { bar, byId, counted, element, fill, nodeButton, percent, sentence } from "./dom.js";
+import { on } from "./state.js";
 import { signature } from "./token.js";
 
 const PATIENCE = 2000; // milliseconds between questions while groups are computed
@@ -14,6 +15,11 @@ let show = () => undefined;
 export function startGroups(showNode) {
   show = showNode;
   byId("groups-again").addEventListener("click", () => loadGroups());
+  on("version", () => {
+    // Groups are of a version: they can be named again when those of the next one are there.
+    for (const each of byId("groups").querySelectorAll("form button")) each.disabled = true;
+    if (byId("groups").querySelector("article")) byId("groups-count").textContent = "being computed again …";
+  });
   return loadGroups();
 }
 
@@ -108,6 +114,6 @@ function namedShare(entry) {
 }
 
 async function name(group, given, version) {
-  const body = { name: given, by: signature() || undefined, version };
+  const body = { name: given, by: signature(), version };
   await change("POST", path("groups", group.number, "name"), body, (_, seconds) => `The model learned “${given}” in ${seconds}.`);
 }

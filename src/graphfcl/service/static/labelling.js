@@ -81,11 +81,11 @@ export function answerByKey(digit) {
 }
 
 /** Gives the node that is shown a class, and goes on to the next at once. */
-function answer(name) {
+function answer(name, fresh = false) {
   const { id, label } = state.card;
   const held = byId("labelling").contains(document.activeElement);
   if ((pendingLabel(id) ?? label) === name) say(`${id} is labelled ${name} already.`);
-  else teach([{ id, name, before: label }]);
+  else teach([{ id, name, before: label, fresh: fresh || pendingNames().includes(name) }]);
   wiring.goOn();
   if (held) byId("question")?.focus({ preventScroll: true });
 }
@@ -103,7 +103,7 @@ export async function newClass() {
   });
   if (given === null || state.card.id !== id) return;
   if (given.action === "collect") wiring.collect(id, given.name);
-  else answer(given.name);
+  else answer(given.name, !classNames().includes(given.name));
 }
 
 export async function otherClass() {

@@ -6,7 +6,12 @@ import { ServiceError } from "./api.js";
 function show(text, kind) {
   const line = byId("status-message");
   line.dataset.kind = kind;
-  line.textContent = text;
+  line.textContent = capital(text);
+}
+
+/** Sentences of the service may begin with a small letter. */
+export function capital(text) {
+  return text.charAt(0).toUpperCase() + text.slice(1);
 }
 
 export function say(text) {

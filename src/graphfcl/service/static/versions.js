@@ -27,7 +27,6 @@ export async function loadVersions() {
 
 function row(entry, newest) {
   const when = new Date(entry.when);
-  const accuracy = entry.accuracy === null || entry.accuracy === undefined ? "" : ` · ${percent(entry.accuracy, 1)} right`;
   return element(
     "li",
     { "aria-current": newest ? "true" : null },
@@ -41,7 +40,7 @@ function row(entry, newest) {
     element(
       "div",
       { class: "version-foot" },
-      element("span", { class: "hint" }, `${count(entry.classes)} classes${accuracy}`),
+      element("span", { class: "hint" }, accuracyOf(entry.accuracy)),
       newest
         ? element("span", { class: "hint" }, "in use")
         : button("Go back to it", () => goBack(entry), { "aria-label": `Go back to version ${entry.version}` }),
@@ -49,8 +48,14 @@ function row(entry, newest) {
   );
 }
 
-function count(classes) {
-  return Array.isArray(classes) ? classes.length : classes;
+/** Accuracy on validation nodes and of classes learned later, where they were measured. */
+function accuracyOf(accuracy) {
+  const { validation, leave_one_out: learned } = accuracy ?? {};
+  const parts = [
+    typeof validation === "number" && `${percent(validation, 1)} right on validation nodes`,
+    typeof learned === "number" && `${percent(learned, 1)} on classes learned later`,
+  ];
+  return parts.filter(Boolean).join(", ");
 }
 
 async function goBack(entry) {
