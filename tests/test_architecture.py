@@ -21,7 +21,7 @@ FLOORS = [
     {"datasets", "nn"},
     {"methods"},
     {"testing", "production", "evaluation"},
-    {"experiments"},
+    {"experiments", "service"},
     {"report"},
     {"cli"},
 ]

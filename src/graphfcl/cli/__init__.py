@@ -11,6 +11,7 @@ from graphfcl.cli.data import data
 from graphfcl.cli.methods import check, list_methods
 from graphfcl.cli.model import VERBS
 from graphfcl.cli.run import SWITCHES, run_method
+from graphfcl.cli.serve import serve
 from graphfcl.cli.stream import show_stream
 from graphfcl.errors import GraphfclError, GraphfclWarning, InputError
 from graphfcl.printing import printable
@@ -30,7 +31,7 @@ app.command(name="methods")(list_methods)
 app.command(name="check")(check)
 app.command(name="bench")(bench)
 app.command(name="report")(write_report)
-for verb in (*VERBS, *AGEING_VERBS):
+for verb in (*VERBS, *AGEING_VERBS, serve):
     app.command(name=verb.__name__, rich_help_panel="A model in production")(verb)
 
 

@@ -298,12 +298,17 @@ class GraphClassifier(AnsweringModel):
                 return versions.current()
             return self.write_version(versions)
 
-    def write_version(self, versions: Versions, *, write_cache: bool = True) -> int:
-        """Write the model as the next version; the caller holds the lock of the folder."""
+    def write_version(
+        self, versions: Versions, *, write_cache: bool = True, request: dict[str, Any] | None = None
+    ) -> int:
+        """Write the model as the next version; the caller holds the lock of the folder.
+
+        request: what the entry of the last change says of the request that asked for it, as JSON values.
+        """
         self.wait()
         state = self._current()
         parts = state.copy().parts.configured(self.configuration)
-        manifest = versions.write(parts, state.history, loaded=state.version)
+        manifest = versions.write(parts, state.history, loaded=state.version, request=request)
         number: int = manifest["version"]
         self._saved(state, number, versions)
         if write_cache:
@@ -311,6 +316,26 @@ class GraphClassifier(AnsweringModel):
             contents = _contents(keys, parts, state.asked.answers())
             self._cache_thread.start(versions.cache, contents, lambda: versions.shows(number))
         return number
+
+    def snapshot(self) -> "GraphClassifier":
+        """A model in the state of this moment: what is done to one of them does not touch the other.
+
+        It shares all that is immutable, the learner of the state included, and costs next to nothing.
+        """
+        state = self._current()
+        other = GraphClassifier.from_parts(state.parts.configured(self.configuration), device=self.device)
+        other._hold(state, self._versions)
+        return other
+
+    def write_cache(self) -> None:
+        """Write the cache of the version that the model is, if that is the newest one of its folder."""
+        versions, state = self._versions, self._current()
+        number = state.version
+        if versions is None or number is None or state.history.unsaved() or not versions.shows(number):
+            return
+        parts = state.copy().parts
+        keys = cache_keys(versions.manifest(number), parts.configuration.method)
+        versions.cache.write(_contents(keys, parts, state.asked.answers()), lambda: versions.shows(number))
 
     def wait(self) -> None:
         """Until the cache of the folder is written."""

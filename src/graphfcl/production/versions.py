@@ -217,6 +217,16 @@ class Versions:
             raise InputError(f"{self.path}: version {version} is damaged, {path.name} is missing: {hint}.")
         raise InputError(f"{self.path} has no version {version}: {listed}.")
 
+    def refuse_missing_files(self, version: int) -> None:
+        """Refuse to go on from a version of which a file is gone; what lies in them is not read."""
+        try:
+            names = Wholeness(self.path, self.manifests, self.objects).needed(self.manifest(version))
+        except Damaged as error:
+            raise self.damaged(version, str(error)) from error
+        gone = sorted(name for name in names if not (self.objects.path / name).is_file())
+        if gone:
+            raise self.damaged(version, f"its file {gone[0]} is missing")
+
     def _newest_whole(self, below: int | None = None) -> int:
         """The newest version whose manifest and objects are all whole; 0 if there is none."""
         check = Wholeness(self.path, self.manifests, self.objects)
@@ -264,10 +274,12 @@ class Versions:
                 "change it again, or save to another folder."
             )
 
-    def write(self, parts: ModelParts, history: History, *, loaded: int | None) -> Manifest:
+    def write(
+        self, parts: ModelParts, history: History, *, loaded: int | None, request: Entry | None = None
+    ) -> Manifest:
         """Write the next version; the caller holds the lock. A first version holds the whole history.
 
-        loaded: the version that the model was loaded from or saved as.
+        loaded: the version that the model was loaded from or saved as. request: kept with the last change.
         """
         try:
             trees = encode(parts, self.arrays)
@@ -279,6 +291,8 @@ class Versions:
         entries = history.entries() if parent is None else history.unsaved()
         before = 0 if parent is None else len(history) - len(entries)
         changes = [{key: value for key, value in entry.items() if key != "version"} for entry in entries]
+        if request is not None:
+            changes[-1]["request"] = request
         return self._publish(
             {
                 "version": number,
@@ -303,24 +317,30 @@ class Versions:
         if not (self.path / "versions").is_dir():
             raise InputError(f"{self.path} holds no model: check the path.")
         with self.writing(wait):
-            old = self.load(version)
-            old.verify()
-            number, before = self.after_newest()
-            change: Entry = {"what": "rollback", "to": version, "when": now()}
-            accuracy = self.stored_history(old.manifest).last_accuracy()
-            if accuracy:
-                change["accuracy"] = accuracy
-            self._publish(
-                {
-                    "version": number,
-                    "parent": number - 1,
-                    "trees": self.trees_of(old),
-                    "values": {"method": old.parts.configuration.method},
-                    "past": {"changes": before, "accuracy": accuracy},
-                    "changes": [change],
-                }
-            )
-            return number
+            return self.write_rollback(version)
+
+    def write_rollback(self, version: int, *, request: Entry | None = None) -> int:
+        """The same for a caller that holds the lock. request: kept with the change."""
+        old = self.load(version)
+        old.verify()
+        number, before = self.after_newest()
+        change: Entry = {"what": "rollback", "to": version, "when": now()}
+        accuracy = self.stored_history(old.manifest).last_accuracy()
+        if accuracy:
+            change["accuracy"] = accuracy
+        if request is not None:
+            change["request"] = request
+        self._publish(
+            {
+                "version": number,
+                "parent": number - 1,
+                "trees": self.trees_of(old),
+                "values": {"method": old.parts.configuration.method},
+                "past": {"changes": before, "accuracy": accuracy},
+                "changes": [change],
+            }
+        )
+        return number
 
     def after_newest(self) -> tuple[int, int]:
         """The number of the next version, and how many changes there are before it, whatever is damaged."""

@@ -19,6 +19,7 @@ export async function showCard(id, show) {
     if (mine !== latest) return false;
     const another = state.card?.id !== card.id;
     state.card = card;
+    delete byId("card").dataset.empty;
     draw(card, another);
     emit("card", { another });
   } catch (error) {

@@ -112,5 +112,6 @@ function draw() {
       element("li", {}, nodeButton(each.id, show), element("span", { class: "hint" }, REASONS[each.reason] ?? "")),
     ),
   );
+  byId("queue-later").hidden = later.length === 0;
   byId("queue-count").textContent = waiting.length === 0 ? "" : `${waiting.length} waiting`;
 }

@@ -5,6 +5,7 @@ import { change } from "./changes.js";
 import { confirmed } from "./dialogs.js";
 import { button, byId, element, fill, percent } from "./dom.js";
 import { emit } from "./state.js";
+import { capital } from "./status.js";
 
 const SHOWN = 8;
 let all = false;
@@ -36,7 +37,7 @@ function row(entry, newest) {
       element("strong", {}, `Version ${entry.version}`),
       element("time", { class: "hint", datetime: entry.when }, Number.isNaN(when.getTime()) ? entry.when : when.toLocaleString()),
     ),
-    element("p", {}, entry.what),
+    element("p", {}, capital(entry.what)),
     element(
       "div",
       { class: "version-foot" },

@@ -1,0 +1,41 @@
+"""The verb that serves a model over HTTP."""
+
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from graphfcl.cli.model import Device, Model, OwnMethod, bring
+from graphfcl.errors import InputError
+
+
+def serve(
+    model: Model,
+    host: Annotated[str, typer.Option("--host", help="The address to listen on; 0.0.0.0 for all.")] = "127.0.0.1",
+    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="The port; 0 for any that is free.")] = 8765,
+    token_file: Annotated[
+        Path | None,
+        typer.Option("--token-file", help="File with the token, made if it is missing (default: one for this run)."),
+    ] = None,
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option("--allow-host", help="A further name that the service is called by; may be repeated."),
+    ] = None,
+    method: OwnMethod = None,
+    device: Device = "auto",
+) -> None:
+    """Serve a model over HTTP, with a page to teach it from."""
+    missing = [name for name in ("fastapi", "uvicorn") if find_spec(name) is None]
+    if missing:
+        raise InputError(
+            f"`graphfcl serve` needs {' and '.join(missing)}: install them with `pip install 'graphfcl[serve]'`."
+        )
+    bring(method, model)
+    from graphfcl.cli.run import asked_device
+    from graphfcl.service.serving import Address, serve
+
+    try:
+        serve(model, Address(host, port, tuple(allow_host or ())), token_file, device=asked_device(device))
+    except KeyboardInterrupt:
+        raise typer.Exit from None

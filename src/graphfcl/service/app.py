@@ -1,0 +1,127 @@
+"""The app: routes, the page, health and figures, behind the guard."""
+
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from fastapi import FastAPI, Response
+from starlette.middleware import Middleware
+
+from graphfcl.errors import InputError
+from graphfcl.service.background import Background
+from graphfcl.service.limits import Limits
+from graphfcl.service.metrics import TYPE, Metrics
+from graphfcl.service.problems import Problem, answer_with_problems
+from graphfcl.service.reads import read_routes
+from graphfcl.service.security import LOOPBACK, Guard, Rules
+from graphfcl.service.service import Service, answered
+from graphfcl.service.snapshots import Snapshots
+from graphfcl.service.writer import Writer
+from graphfcl.service.writes import write_routes
+from graphfcl.version import __version__
+
+STATIC = Path(__file__).parent / "static"
+KINDS = {
+    ".html": "text/html; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".css": "text/css; charset=utf-8",
+    ".svg": "image/svg+xml",
+    ".png": "image/png",
+    ".txt": "text/plain; charset=utf-8",
+    ".json": "application/json",
+}
+
+
+def make_app(
+    folder: str | Path,
+    *,
+    token: str | None = None,
+    hosts: Iterable[str] = LOOPBACK,
+    any_address: bool = False,
+    token_for_reads: bool = False,
+    limits: Limits | None = None,
+    device: str = "cpu",
+) -> FastAPI:
+    """The service of a model folder, as an ASGI app; the newest version is loaded at once.
+
+    token: what every change needs, None if none does. hosts: names that the service is called by; any_address: an
+    address of numbers will do too. token_for_reads: reading needs the token too.
+    """
+    limits, metrics, snapshots = limits or Limits(), Metrics(), Snapshots()
+    rules = Rules(token, token_for_reads, frozenset(name.lower() for name in hosts), any_address)
+    writer = Writer(Path(folder), snapshots, metrics, limits, device=device)
+    if not writer.versions.exists() and not writer.versions.manifests.numbers():
+        raise InputError(f"{folder} holds no model: make one with `graphfcl fit --model {folder}`.")
+    writer.start()
+    service = Service(snapshots, writer, Background(snapshots, writer), metrics, limits, rules)
+
+    @asynccontextmanager
+    async def life(_: FastAPI) -> AsyncIterator[None]:
+        service.background.start()
+        yield
+        service.close()
+
+    app = FastAPI(
+        title="graphfcl",
+        version=__version__,
+        description="A classifier on a growing graph.",
+        docs_url=None,  # its scripts would come from elsewhere
+        redoc_url=None,
+        redirect_slashes=False,
+        lifespan=life,
+        middleware=[Middleware(Guard, rules=rules, limits=limits, metrics=metrics)],
+    )
+    answer_with_problems(app)
+    app.include_router(read_routes(service))
+    app.include_router(write_routes(service))
+    _health_routes(app, service)
+    _page_routes(app)
+    return app
+
+
+def _health_routes(app: FastAPI, service: Service) -> None:
+    @app.get("/healthz", tags=["health"])
+    async def healthz() -> Response:
+        """Whether the process answers."""
+        return answered({"status": "ok"}, service.snapshots.current.version)
+
+    @app.get("/readyz", tags=["health"])
+    async def readyz() -> Response:
+        """Whether the folder is whole; while it is not, reads go on from the last version that was."""
+        snapshots = service.snapshots
+        if snapshots.trouble is None:
+            return answered({"status": "ready"}, snapshots.current.version)
+        said = f"{snapshots.trouble} Reads go on from version {snapshots.current.version}, changes are refused."
+        raise Problem(503, said, version=snapshots.current.version, warning=snapshots.trouble)
+
+    @app.get("/metrics", tags=["health"])
+    async def metrics() -> Response:
+        """Figures for Prometheus."""
+        snapshot = service.snapshots.current
+        text = service.metrics.text(
+            snapshot.version, snapshot.graph.node_count, len(snapshot.classes), ready=service.snapshots.trouble is None
+        )
+        return Response(text, media_type=TYPE)
+
+
+def _page_routes(app: FastAPI) -> None:
+    """The page and its files, read once: no address can name another file."""
+    files = {path.relative_to(STATIC).as_posix(): path for path in STATIC.rglob("*") if path.suffix in KINDS}
+    contents: dict[str, tuple[bytes, Any]] = {
+        name: (path.read_bytes(), KINDS[path.suffix]) for name, path in files.items()
+    }
+
+    def sent(name: str) -> Response:
+        if name not in contents:
+            raise Problem(404, "there is nothing at this address.")
+        content, kind = contents[name]
+        return Response(content, media_type=kind, headers={"Cache-Control": "no-cache"})
+
+    @app.get("/", include_in_schema=False)
+    async def page() -> Response:
+        return sent("index.html")
+
+    @app.get("/static/{name:path}", include_in_schema=False)
+    async def static(name: str) -> Response:
+        return sent(name)

@@ -1,0 +1,79 @@
+"""What the bodies of requests look like. Whole numbers are taken as ids too."""
+
+from typing import Annotated, Any
+
+from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr
+
+from graphfcl.graph.ids import CLASS_NAME, NODE_ID
+
+Id = Annotated[StrictStr, Field(max_length=NODE_ID.longest)] | Annotated[StrictInt, Field(ge=-(2**63), lt=2**63)]
+ClassName = Annotated[StrictStr, Field(min_length=1, max_length=CLASS_NAME.longest)]
+By = Annotated[StrictStr, Field(max_length=200)]
+Finite = Annotated[float, Field(allow_inf_nan=False)]
+
+
+class Body(BaseModel):
+    """A field that is not known is a mistake."""
+
+    model_config = ConfigDict(extra="forbid", populate_by_name=True)
+
+
+class Ids(Body):
+    """Some nodes."""
+
+    ids: list[Id] = Field(min_length=1)
+
+
+class Label(Body):
+    """A node and its class."""
+
+    id: Id
+    name: ClassName = Field(alias="class")
+
+
+class Labels(Body):
+    """Labels to learn. again: teach a class that was retired, renamed or merged as a class of its own."""
+
+    labels: list[Label] = Field(min_length=1)
+    by: By = ""
+    on_conflict: StrictStr = "refuse"
+    again: bool = False
+
+
+class NewName(Body):
+    """What a class is to be called."""
+
+    name: ClassName
+
+
+class Into(Body):
+    """The class that another becomes part of."""
+
+    into: ClassName
+
+
+class GroupName(Body):
+    """What a group of a version is to be called."""
+
+    name: ClassName
+    by: By = ""
+    version: int
+
+
+class NewNodes(Body):
+    """Nodes that join the graph. features: a row of numbers, or ``{name: value}``, for each; or texts."""
+
+    ids: list[Id] = Field(min_length=1)
+    features: list[dict[str, Finite] | list[Finite]] | None = None
+    texts: list[StrictStr] | None = None
+
+
+class NewEdges(Body):
+    """Edges that join the graph, by the ids of their ends."""
+
+    sources: list[Id] = Field(min_length=1)
+    targets: list[Id] = Field(min_length=1)
+    weights: list[Finite] | None = None
+
+
+Plain = dict[str, Any]

@@ -1,0 +1,198 @@
+"""What is told of nodes and classes, as JSON values. Ids travel as texts."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from graphfcl.errors import InputError
+from graphfcl.production.answers import few_shot_classes
+from graphfcl.service.changes import sessions_of
+from graphfcl.service.neighbourhood import neighbourhood
+from graphfcl.service.snapshots import Snapshot
+
+LIKELIEST, FEATURES, REASONS = 5, 20, 8
+LOST = 0.05  # recall that a class may lose without a word about it
+
+
+def short_card(snapshot: Snapshot, row: int) -> dict[str, Any]:
+    """A node in a list."""
+    return {"id": snapshot.id_at(row), "label": snapshot.label_at(row)}
+
+
+def node_card(snapshot: Snapshot, row: int) -> dict[str, Any]:
+    """A node, what the model thinks of it, and its features."""
+    node = [snapshot.graph.ids[row]]
+    strangeness = float(snapshot.model.unknown_scores(node)[0])
+    adjacency = snapshot.graph.adjacency
+    return {
+        **short_card(snapshot, row),
+        "classes": likeliest(snapshot.classes, snapshot.model.predict_proba(node)[0]),
+        "unknown": strangeness > snapshot.model.calibration_.threshold,
+        "strangeness": strangeness,
+        "degree": int(adjacency.indptr[row + 1] - adjacency.indptr[row]),
+        "features": _features(snapshot, row),
+    }
+
+
+def likeliest(classes: Sequence[str], probabilities: np.ndarray) -> list[dict[str, Any]]:
+    """The likeliest classes, first first."""
+    order = np.argsort(-probabilities, kind="stable")[:LIKELIEST]
+    return [{"name": classes[place], "probability": float(probabilities[place])} for place in order.tolist()]
+
+
+def _features(snapshot: Snapshot, row: int) -> list[dict[str, Any]]:
+    """The largest features of a node, as the learner sees them."""
+    features = snapshot.graph.visible.features
+    if sparse.issparse(features):
+        start, end = features.indptr[row], features.indptr[row + 1]
+        columns, values = features.indices[start:end], features.data[start:end]
+    else:
+        values = np.asarray(features[row])
+        columns = np.flatnonzero(values)
+        values = values[columns]
+    order = np.argsort(-np.abs(values), kind="stable")[:FEATURES]
+    return [
+        {"name": snapshot.graph.feature_name(int(columns[place])), "value": float(values[place])}
+        for place in order.tolist()
+    ]
+
+
+def neighbours_card(snapshot: Snapshot, row: int, limit: int) -> dict[str, Any]:
+    """The nodes around a node, with positions to draw them at."""
+    found = neighbourhood(snapshot.graph, row, limit)
+    ids = snapshot.graph.ids[found.rows]
+    predicted = snapshot.model.predict(ids)
+    nodes = [
+        {
+            "id": str(node),
+            "label": snapshot.label_at(each),
+            "predicted": str(name),
+            "x": round(x, 4),
+            "y": round(y, 4),
+            "hops": hops,
+        }
+        for node, each, name, (x, y), hops in zip(
+            ids.tolist(), found.rows.tolist(), predicted, found.positions.tolist(), found.hops.tolist(), strict=True
+        )
+    ]
+    return {"nodes": nodes, "edges": found.edges.tolist()}
+
+
+def explanation_card(snapshot: Snapshot, row: int) -> dict[str, Any]:
+    """Why a node gets its class, in sentences and figures; some methods cannot say why."""
+    node = snapshot.graph.ids[row]
+    classes = likeliest(snapshot.classes, snapshot.model.predict_proba([node])[0])
+    summary = [_first_sentence(classes), *_around(snapshot, row)]
+    words: list[dict[str, Any]] = []
+    shares: list[dict[str, Any]] = []
+    try:
+        found = snapshot.model.explain(node, top=REASONS)
+    except InputError as error:
+        summary.append(f"More cannot be said: {error}")
+    else:
+        words = [{"name": str(name), "weight": float(value)} for name, value in found["features"].items()]
+        shares = [{"id": str(each["node"]), "share": float(each["share"])} for each in found["neighbours"]]
+        summary += _word_sentence(words, classes)
+    return {"id": str(node), "summary": summary, "classes": classes, "words": words, "neighbours": shares}
+
+
+def _first_sentence(classes: list[dict[str, Any]]) -> str:
+    said = f"The model calls it {classes[0]['name']!r} with probability {classes[0]['probability']:.2f}"
+    if len(classes) > 1:
+        said += f"; next comes {classes[1]['name']!r} with {classes[1]['probability']:.2f}"
+    return f"{said}."
+
+
+def _around(snapshot: Snapshot, row: int) -> list[str]:
+    """A sentence about the labels of the nodes next to it."""
+    adjacency = snapshot.graph.adjacency
+    near = adjacency.indices[adjacency.indptr[row] : adjacency.indptr[row + 1]]
+    if not near.size:
+        return ["It has no edge."]
+    labels = snapshot.labels[near]
+    counts = np.bincount(labels[labels >= 0], minlength=len(snapshot.classes))
+    if not counts.any():
+        return [f"None of the {near.size:,} nodes next to it has a label."]
+    first = int(counts.argmax())
+    return [
+        f"Of the {near.size:,} nodes next to it {counts.sum():,} have a label, most often {snapshot.classes[first]!r} "
+        f"({counts[first]:,})."
+    ]
+
+
+def _word_sentence(words: list[dict[str, Any]], classes: list[dict[str, Any]]) -> list[str]:
+    speaking = [word["name"] for word in words if word["weight"] > 0][:3]
+    if not speaking or not classes:
+        return []
+    return [f"What speaks most for {classes[0]['name']!r}: {', '.join(map(repr, speaking))}."]
+
+
+def class_cards(snapshot: Snapshot) -> list[dict[str, Any]]:
+    """Every class: labels, the version it came with (0: the fit), its recall and the one before the last change."""
+    after, before = snapshot.recalls
+    sizes, sessions = snapshot.class_sizes().tolist(), sessions_of(snapshot.changes)
+    few = few_shot_classes(snapshot.model.ledger_).tolist()
+    cards = []
+    for name, labels, is_few in zip(snapshot.classes, sizes, few, strict=True):
+        card = {
+            "name": name,
+            "labels": labels,
+            "session": sessions.get(name) if is_few else 0,
+            "recall": after.get(name),
+            "recall_before": before.get(name),
+        }
+        if name in after and name in before and before[name] - after[name] > LOST:
+            lost = 100 * (before[name] - after[name])
+            card["warning"] = f"the last change cost it {lost:.0f} points of recall"
+        cards.append(card)
+    return cards
+
+
+def prediction_columns(snapshot: Snapshot, ids: Sequence[Any]) -> dict[str, Any]:
+    """What the model says of some nodes, in columns."""
+    found = snapshot.model.predictions(ids)
+    return {
+        "ids": [str(each) for each in found["node"].tolist()],
+        "classes": found["class"].tolist(),
+        "probabilities": found["probability"].tolist(),
+        "unknown": found["unknown"].tolist(),
+        "strangeness": found["unknown_score"].tolist(),
+    }
+
+
+def suggestion_cards(found: Sequence[Any]) -> list[dict[str, Any]]:
+    """Nodes worth labelling (:class:`Suggestion`)."""
+    return [
+        {
+            "id": str(each.node),
+            "reason": each.reason,
+            "why": each.why,
+            "classes": _named(each.classes, "probability"),
+            "unknown": bool(each.unknown),
+            "strangeness": float(each.strangeness),
+        }
+        for each in found
+    ]
+
+
+def group_cards(found: Sequence[Any]) -> list[dict[str, Any]]:
+    """Groups without a name (:class:`Group`)."""
+    return [
+        {
+            "number": each.number,
+            "size": each.size,
+            "typical": [str(node) for node in each.typical],
+            "words": list(each.words),
+            "neighbours": _named(each.neighbours, "share"),
+            "sure": float(each.sure),
+            "why": each.why,
+            "nodes": [str(node) for node in each.nodes],
+        }
+        for each in found
+    ]
+
+
+def _named(pairs: Sequence[tuple[str, float]], figure: str) -> list[dict[str, Any]]:
+    return [{"name": name, figure: float(value)} for name, value in pairs]

@@ -1,0 +1,162 @@
+"""Routes that ask. Each takes the snapshot of its moment once, and waits for nobody."""
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query, Response
+
+from graphfcl.service.bodies import Ids
+from graphfcl.service.cards import (
+    class_cards,
+    explanation_card,
+    group_cards,
+    neighbours_card,
+    node_card,
+    prediction_columns,
+    short_card,
+    suggestion_cards,
+)
+from graphfcl.service.problems import Problem
+from graphfcl.service.service import Service, answered, refuse_many, refuse_strange, row_of, sent_text
+from graphfcl.service.snapshots import Snapshot
+
+Limit = Annotated[int, Query(ge=1)]
+LISTED = 20
+
+
+def read_routes(service: Service) -> APIRouter:
+    """What can be asked of the model. Short answers are made without a thread: it would cost more than they do."""
+    routes = APIRouter(prefix="/v1", tags=["ask"])
+    _model_routes(routes, service)
+    _node_routes(routes, service)
+    _label_next_routes(routes, service)
+    return routes
+
+
+def _model_routes(routes: APIRouter, service: Service) -> None:
+    @routes.get("/model")
+    async def model() -> Response:
+        """What is served, and at which version."""
+        snapshot = service.snapshots.current
+        graph = snapshot.graph
+        return answered(
+            {
+                "method": snapshot.model.method,
+                "nodes": graph.node_count,
+                "edges": graph.edge_count,
+                "classes": len(snapshot.classes),
+                "changed_at": snapshot.changed_at,
+                "needs_token": service.rules.token is not None,
+                "reads_need_token": service.rules.reads and service.rules.token is not None,
+            },
+            snapshot.version,
+        )
+
+    @routes.get("/classes")
+    def classes() -> Response:
+        """All classes: labels, recall before and after the last change."""
+        snapshot = service.snapshots.current
+        return answered({"classes": class_cards(snapshot)}, snapshot.version)
+
+    @routes.get("/classes/{name}")
+    def one_class(name: str) -> Response:
+        """One class."""
+        snapshot, wanted = service.snapshots.current, sent_text(name)
+        for card in class_cards(snapshot):
+            if card["name"] == wanted:
+                return answered(card, snapshot.version)
+        raise Problem(404, f"the model knows no class {wanted[:200]!r}: /v1/classes lists them.")
+
+    @routes.get("/versions")
+    def versions(limit: Limit = 100, before: int | None = None) -> Response:
+        """What each version changed, the newest first. before: only versions below this one."""
+        refuse_many(limit, service.limits.versions, "versions")
+        snapshot = service.snapshots.current
+        listed = [change for change in reversed(snapshot.changes) if before is None or change.version < before]
+        return answered({"versions": [change.as_json() for change in listed[:limit]]}, snapshot.version)
+
+
+def _node_routes(routes: APIRouter, service: Service) -> None:
+    @routes.get("/nodes")
+    def nodes(q: Annotated[str, Query(max_length=1000)] = "", limit: Limit = LISTED) -> Response:
+        """Nodes whose id is, begins with or holds a text."""
+        refuse_many(limit, service.limits.nodes, "nodes")
+        snapshot = service.snapshots.current
+        found = [short_card(snapshot, row) for row in snapshot.search.rows(q, limit)]
+        return answered({"nodes": found}, snapshot.version)
+
+    @routes.get("/nodes/{node}")
+    async def node(node: str) -> Response:
+        """One node: its label, what the model thinks of it, its features."""
+        snapshot = service.snapshots.current
+        return answered(node_card(snapshot, row_of(snapshot, sent_text(node))), snapshot.version)
+
+    @routes.get("/nodes/{node}/neighbours")
+    def neighbours(node: str, limit: Limit = 150) -> Response:
+        """The nodes around a node, with positions to draw them at."""
+        refuse_many(limit, service.limits.nodes, "nodes")
+        snapshot = service.snapshots.current
+        return answered(neighbours_card(snapshot, row_of(snapshot, sent_text(node)), limit), snapshot.version)
+
+    @routes.get("/nodes/{node}/explanation")
+    def explanation(node: str) -> Response:
+        """Why a node gets its class."""
+        snapshot = service.snapshots.current
+        return answered(explanation_card(snapshot, row_of(snapshot, sent_text(node))), snapshot.version)
+
+    @routes.post("/predictions")
+    def predictions(body: Ids) -> Response:
+        """The classes of many nodes, in columns."""
+        refuse_many(len(body.ids), service.limits.ids, "ids")
+        snapshot = service.snapshots.current
+        refuse_strange(snapshot, body.ids)
+        return answered(prediction_columns(snapshot, body.ids), snapshot.version)
+
+    @routes.post("/spread")
+    def spread(body: Ids) -> Response:
+        """Whether some nodes are spread enough to teach a class from."""
+        refuse_many(len(body.ids), service.limits.ids, "ids")
+        snapshot = service.snapshots.current
+        refuse_strange(snapshot, body.ids)
+        found = able(snapshot, "spread")(body.ids)
+        values = {"spread": float(found.spread), "alike": bool(found.alike), "say": str(found.say)}
+        return answered(values, snapshot.version)
+
+
+def _label_next_routes(routes: APIRouter, service: Service) -> None:
+    @routes.get("/suggestions")
+    async def suggestions(budget: Limit = LISTED, strategy: Annotated[str, Query(max_length=100)] = "auto") -> Response:
+        """Nodes worth labelling. They are computed beside: ``status`` says whether they are of this version yet."""
+        refuse_many(budget, service.limits.suggestions, "suggestions")
+        able(service.snapshots.current, "suggest")
+
+        def compute(snapshot: Snapshot) -> Any:
+            return suggestion_cards(able(snapshot, "suggest")(budget, strategy=strategy))
+
+        return _computed(service, ("suggestions", budget, strategy), compute)
+
+    @routes.get("/groups")
+    async def groups(count: Limit = 5) -> Response:
+        """Groups of nodes that look unknown and alike, to be named; computed beside, as suggestions are."""
+        refuse_many(count, service.limits.groups, "groups")
+        able(service.snapshots.current, "groups")
+        return _computed(service, ("groups", count), lambda snapshot: group_cards(able(snapshot, "groups")(count)))
+
+
+def _computed(service: Service, question: tuple[Any, ...], compute: Any) -> Response:
+    """What was computed beside; while it is being computed, what was found last, with the version it is of."""
+    snapshot = service.snapshots.current
+    found = service.background.find(question, compute, snapshot)
+    ready = found is not None and found.version == snapshot.version
+    if ready and found is not None and found.error is not None:
+        raise Problem(422, found.error, version=snapshot.version)
+    value = [] if found is None or found.value is None else found.value
+    values = {"status": "ready" if ready else "computing", question[0]: value}
+    return answered(values | ({} if found is None else {"of_version": found.version}), snapshot.version)
+
+
+def able(snapshot: Snapshot, what: str) -> Any:
+    """A method of the model that not every graphfcl has."""
+    found = getattr(snapshot.model, what, None)
+    if found is None:
+        raise Problem(501, f"this graphfcl has no {what!r}: install a newer one.")
+    return found

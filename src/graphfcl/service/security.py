@@ -1,0 +1,194 @@
+"""Who may ask for what: the names of the service, its token, other sites, and the size of a body.
+
+One layer around the whole app, so that no route can forget it.
+"""
+
+import hmac
+import ipaddress
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+from typing import Any
+from urllib.parse import urlsplit
+
+from graphfcl.service.limits import Limits
+from graphfcl.service.metrics import Metrics
+from graphfcl.service.problems import Problem, problem_of
+
+Scope = dict[str, Any]
+Receive = Callable[[], Awaitable[dict[str, Any]]]
+Send = Callable[[dict[str, Any]], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+SAFE = ("GET", "HEAD", "OPTIONS")
+METHODS = (*SAFE, "POST", "PUT", "PATCH", "DELETE")
+OPEN = (
+    "/",
+    "/healthz",
+    "/readyz",
+    "/v2/health/live",
+    "/v2/health/ready",
+)  # told to whoever asks: nothing of the graph is in them
+OPEN_FOLDER = "/static/"
+ASKING = ("/v1/predictions", "/v1/spread")  # sent as POST because of their length; they change nothing
+POLICY = (
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
+    "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+)
+HEADERS = [
+    (b"content-security-policy", POLICY.encode()),
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"x-frame-options", b"DENY"),
+    (b"cross-origin-opener-policy", b"same-origin"),
+    (b"cross-origin-resource-policy", b"same-origin"),
+]
+
+
+@dataclass(frozen=True)
+class Rules:
+    """token: what a change needs, None if it needs nothing. reads: whether reading needs it too.
+
+    hosts: names that the service is called by, in lower case. any_address: addresses written as numbers will do too; a
+    page of another site cannot make a browser send one (DNS rebinding needs a name).
+    """
+
+    token: str | None = None
+    reads: bool = False
+    hosts: frozenset[str] = field(default_factory=lambda: frozenset(LOOPBACK))
+    any_address: bool = False
+
+
+class Guard:
+    """Refuses what may not be asked, counts what was, and adds the headers that a browser obeys."""
+
+    def __init__(self, app: App, rules: Rules, limits: Limits, metrics: Metrics) -> None:
+        self._app, self._rules, self._limits, self._metrics = app, rules, limits, metrics
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            if scope["type"] == "websocket":
+                await send({"type": "websocket.close", "code": 1008})
+            else:
+                await self._app(scope, receive, send)
+            return
+        start, status, begun = time.perf_counter(), 500, False
+
+        async def answer(message: dict[str, Any]) -> None:
+            nonlocal status, begun
+            if message["type"] == "http.response.start":
+                status, begun = message["status"], True
+                message = {**message, "headers": [*message.get("headers", ()), *HEADERS]}
+            await send(message)
+
+        # Routes are found by the address as it was sent: a slash in an id is "%2F" and no border.
+        scope["path"] = scope.get("raw_path", scope["path"].encode()).decode("ascii", "replace").partition("?")[0]
+        try:
+            self._check(scope)
+            await self._app(scope, await self._with_body(scope, receive), answer)
+        except Exception as error:
+            if begun:
+                raise
+            problem = problem_of(error)
+            await problem.response()(scope, receive, answer)  # type: ignore[arg-type]
+            if problem.status == 500:
+                raise
+        finally:
+            route = getattr(scope.get("route"), "path", "other")
+            method = scope["method"] if scope["method"] in METHODS else "OTHER"
+            self._metrics.request(method, route, status, time.perf_counter() - start)
+
+    # What is refused
+
+    def _check(self, scope: Scope) -> None:
+        headers: dict[str, list[str]] = {}
+        for name, value in scope["headers"]:
+            headers.setdefault(name.decode("latin-1").lower(), []).append(value.decode("latin-1"))
+        host = self._host(headers)
+        changes = scope["method"] not in SAFE and scope["path"] not in ASKING
+        if scope["method"] not in SAFE:
+            self._refuse_other_sites(headers, host)
+        path = scope["path"]
+        is_open = path in OPEN or path.startswith(OPEN_FOLDER)
+        if self._rules.token is not None and (changes or (self._rules.reads and not is_open)):
+            self._require_token(headers)
+
+    def _host(self, headers: dict[str, list[str]]) -> str:
+        """The name and port that the client calls the service by."""
+        given = headers.get("host", [])
+        if len(given) != 1:
+            raise Problem(400, "the request must have one Host header.")
+        try:
+            name = urlsplit(f"//{given[0]}").hostname or ""
+            known = name in self._rules.hosts or (self._rules.any_address and _is_address(name))
+        except ValueError:
+            known = False
+        if not known:
+            raise Problem(
+                421,
+                f"the service is not called {given[0][:100]!r}: start it with --allow-host and this name if it is "
+                "meant to be.",
+            )
+        return given[0].lower()
+
+    def _refuse_other_sites(self, headers: dict[str, list[str]], host: str) -> None:
+        """A page of another site must not send what a browser would send for it."""
+        for origin in headers.get("origin", []):
+            if urlsplit(origin).netloc.lower() != host:
+                raise Problem(
+                    403, f"the request comes from a page of {origin[:100]!r}: only the service's own page may ask."
+                )
+        if headers.get("sec-fetch-site", ["none"])[0] not in ("none", "same-origin"):
+            raise Problem(403, "the request comes from a page of another site: only the service's own page may ask.")
+        if int(headers.get("content-length", ["1"])[0] or 0) != 0:
+            kind = headers.get("content-type", [""])[0].partition(";")[0].strip().lower()
+            if "content-length" in headers and kind != "application/json":
+                raise Problem(415, "the body must be JSON: send it with Content-Type: application/json.")
+
+    def _require_token(self, headers: dict[str, list[str]]) -> None:
+        given = headers.get("authorization", [])
+        kind, _, sent = given[0].partition(" ") if len(given) == 1 else ("", "", "")
+        token = (self._rules.token or "").encode()
+        if kind.lower() != "bearer" or not hmac.compare_digest(sent.strip().encode(), token):
+            raise Problem(
+                401,
+                "the token is missing or wrong: send it as Authorization: Bearer TOKEN; `graphfcl serve` prints it or "
+                "reads it from --token-file.",
+                headers={"WWW-Authenticate": 'Bearer realm="graphfcl"'},
+            )
+
+    async def _with_body(self, scope: Scope, receive: Receive) -> Receive:
+        """The same request with its body at hand; one that is longer than it may be is refused, whatever it said."""
+        limit = self._limits.body
+        too_large = Problem(413, f"the body is longer than {limit:,} bytes: send less at a time; nothing was changed.")
+        for name, value in scope["headers"]:
+            if name == b"content-length" and (not value.isdigit() or int(value) > limit):
+                raise too_large
+        parts, size, more = [], 0, True
+        while more:
+            message = await receive()
+            if message["type"] != "http.request":
+                break  # the client has gone
+            parts.append(message.get("body", b""))
+            size, more = size + len(parts[-1]), message.get("more_body", False)
+            if size > limit:
+                raise too_large
+        body: dict[str, Any] | None = {"type": "http.request", "body": b"".join(parts), "more_body": False}
+
+        async def again() -> dict[str, Any]:
+            nonlocal body
+            if body is None:
+                return await receive()
+            message, body = body, None
+            return message
+
+        return again
+
+
+def _is_address(name: str) -> bool:
+    try:
+        ipaddress.ip_address(name)
+    except ValueError:
+        return False
+    return True

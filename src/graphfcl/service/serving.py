@@ -1,0 +1,127 @@
+"""A service as a process: its token, its socket, its end."""
+
+import os
+import secrets
+import socket
+import stat
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import uvicorn
+
+from graphfcl.errors import InputError
+from graphfcl.service.app import make_app
+from graphfcl.service.security import LOOPBACK
+
+SHORTEST = 16  # characters of a token
+LONGEST = 4096
+SWITCH = 0.001  # seconds after which a thread that computes lets a request go on
+EVERYWHERE = ("", "0.0.0.0", "::")
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where a service listens. allowed: further names that it is called by."""
+
+    host: str = "127.0.0.1"
+    port: int = 8765
+    allowed: tuple[str, ...] = ()
+
+    @property
+    def is_loopback(self) -> bool:
+        """Whether only this machine can reach it."""
+        return self.host in LOOPBACK or self.host.startswith("127.")
+
+    def names(self) -> tuple[str, ...]:
+        """All names that it may be called by."""
+        own = () if self.host in EVERYWHERE else (self.host,)
+        return (*LOOPBACK, *own, *self.allowed)
+
+    def listen(self) -> socket.socket:
+        """A socket that takes connections; an error if the port is taken."""
+        family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
+        found = socket.socket(family, socket.SOCK_STREAM)
+        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            found.bind((self.host, self.port))
+            found.listen(128)
+        except (OSError, OverflowError) as error:
+            found.close()
+            why = getattr(error, "strerror", None) or error
+            raise InputError(
+                f"{self.host} port {self.port} cannot be listened on ({why}): choose another --port, or 0 for any that "
+                "is free, and a --host of this machine."
+            ) from error
+        return found
+
+
+def token_of(path: Path | None) -> str:
+    """The token of a file, which is made if it is not there; without a file, one for this run."""
+    if path is None:
+        return secrets.token_urlsafe(32)
+    try:
+        return _read_token(path) if path.exists() else _make_token(path)
+    except OSError as error:
+        raise InputError(
+            f"the token file {path} cannot be read or made ({error.strerror}): check the path and its rights."
+        ) from error
+
+
+def _make_token(path: Path) -> str:
+    """A file that only its owner may read, with a random token."""
+    token = secrets.token_urlsafe(32)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    with open(descriptor, "w", encoding="ascii") as file:
+        file.write(f"{token}\n")
+    return token
+
+
+def _read_token(path: Path) -> str:
+    with open(path, "rb") as file:
+        found = os.fstat(file.fileno())
+        if not stat.S_ISREG(found.st_mode):
+            raise InputError(f"the token file {path} is no file: name one, or a path where it can be made.")
+        if stat.S_IMODE(found.st_mode) & 0o077:
+            raise InputError(
+                f"the token file {path} may be read or written by others: take their rights away with `chmod 600`."
+            )
+        content = file.read(LONGEST + 1)
+    try:
+        token = content.decode("ascii").strip()
+    except UnicodeDecodeError:
+        token = ""
+    if not (SHORTEST <= len(token) and len(content) <= LONGEST and token.isprintable() and " " not in token):
+        raise InputError(
+            f"the token file {path} must hold one word of at least {SHORTEST} ASCII characters: remove it, and "
+            "`graphfcl serve` makes a new one."
+        )
+    return token
+
+
+def serve(folder: Path, address: Address, token_file: Path | None, *, device: str = "cpu") -> None:
+    """Serve a model until the process is told to stop; the change in flight is finished first."""
+    token, listening = token_of(token_file), address.listen()
+    try:
+        app = make_app(
+            folder,
+            token=token,
+            hosts=address.names(),
+            any_address=not address.is_loopback,
+            token_for_reads=not address.is_loopback,
+            device=device,
+        )
+    except BaseException:
+        listening.close()
+        raise
+    port = listening.getsockname()[1]
+    shown = f"[{address.host}]" if ":" in address.host else address.host
+    secret = f"#token={token}" if token_file is None else ""
+    print(f"Serving {folder} at http://{shown}:{port}/{secret}", flush=True)
+    if token_file is not None:
+        print(f"The token is in {token_file}.", flush=True)
+    sys.setswitchinterval(SWITCH)
+    configuration = uvicorn.Config(
+        app, log_level="warning", access_log=False, server_header=False, timeout_keep_alive=30, ws="none"
+    )
+    uvicorn.Server(configuration).run(sockets=[listening])

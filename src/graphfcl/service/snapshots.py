@@ -1,0 +1,119 @@
+"""What readers see: one version, whole, in memory. The next one takes its place by one assignment."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from graphfcl.production import GraphClassifier
+from graphfcl.production.growing_graph import GrowingGraph
+from graphfcl.production.ledger import Ledger
+from graphfcl.service.changes import Change
+from graphfcl.service.search import IdSearch
+
+Pointer = tuple[int, str]  # a version and the checksum of its manifest
+
+
+@dataclass(frozen=True, eq=False)
+class Snapshot:
+    """A version that answers. Never changed.
+
+    model: its scores are computed. pointer: what the folder showed. changes: all up to here. recalls: of each class
+    that was measured, by the last change and by the one before. labels: (n,) the place of each node's class in
+    ``classes``, -1 without a label. search: finds ids.
+    """
+
+    model: GraphClassifier
+    pointer: Pointer
+    changes: tuple[Change, ...]
+    recalls: tuple[dict[str, float], dict[str, float]]
+    classes: tuple[str, ...]
+    labels: np.ndarray
+    search: IdSearch
+
+    @classmethod
+    def of(
+        cls,
+        model: GraphClassifier,
+        pointer: Pointer,
+        changes: Sequence[Change],
+        recalls: Sequence[dict[str, float]],
+        before: "Snapshot | None",
+    ) -> "Snapshot":
+        """A snapshot of a model that is this version. before: what it may share something with."""
+        model.all_scores()
+        ids = model.graph_.ids
+        known = before is not None and before.search.ids is ids
+        return cls(
+            model=model,
+            pointer=pointer,
+            changes=tuple(changes),
+            recalls=(recalls[-1] if recalls else {}, recalls[-2] if len(recalls) > 1 else {}),
+            classes=model.classes_,
+            labels=_labels(model.graph_, model.ledger_),
+            search=before.search if known and before is not None else IdSearch.of(ids),
+        )
+
+    @property
+    def version(self) -> int:
+        return self.pointer[0]
+
+    @property
+    def graph(self) -> GrowingGraph:
+        return self.model.graph_
+
+    @property
+    def changed_at(self) -> str:
+        """When its last change was made."""
+        return self.changes[-1].when if self.changes else ""
+
+    def row_of(self, node: Any) -> int:
+        """The row of an id; -1 if there is none."""
+        return int(self.graph.rows_of_ids([node])[0])
+
+    def id_at(self, row: int) -> str:
+        """The id of a row, as it travels."""
+        return str(self.graph.ids[row])
+
+    def ids_at(self, rows: np.ndarray) -> list[str]:
+        """The ids of some rows."""
+        return [str(each) for each in self.graph.ids[rows].tolist()]
+
+    def label_at(self, row: int) -> str | None:
+        """The label of a row."""
+        place = int(self.labels[row])
+        return None if place < 0 else self.classes[place]
+
+    def class_sizes(self) -> np.ndarray:
+        """(classes,) how many nodes are labelled with each."""
+        return np.bincount(self.labels[self.labels >= 0], minlength=len(self.classes))
+
+
+class Snapshots:
+    """The snapshot that readers take, and what is wrong with the folder if something is."""
+
+    def __init__(self) -> None:
+        self._current: Snapshot | None = None
+        self.trouble: str | None = None
+
+    @property
+    def current(self) -> Snapshot:
+        """The newest one; whoever takes it works on it to the end."""
+        assert self._current is not None, "the service was not started"
+        return self._current
+
+    @property
+    def started(self) -> bool:
+        return self._current is not None
+
+    def publish(self, snapshot: Snapshot) -> None:
+        """Let readers see it."""
+        self._current, self.trouble = snapshot, None
+
+
+def _labels(graph: GrowingGraph, ledger: Ledger) -> np.ndarray:
+    """(n,) the place of each node's class; -1 without a label."""
+    labels = np.full(graph.node_count, -1, dtype=np.int64)
+    labels[graph.visible.rows(ledger.nodes)] = ledger.class_of_column()[ledger.columns]
+    return labels

@@ -1,0 +1,191 @@
+"""The one writer of a service: takes the folder's lock, follows other processes, makes a change and writes a version.
+
+Nothing is kept between two changes but snapshots: a change starts from the newest version, on a model of its own, and
+is seen by readers when its version is written. One that fails leaves the folder and the readers as they were.
+"""
+
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from graphfcl.errors import GraphfclError, InputError
+from graphfcl.production import GraphClassifier
+from graphfcl.production.storage.damage import Damaged
+from graphfcl.production.versions import Busy, Versions
+from graphfcl.service.changes import ChangeLog, Done, answer_to
+from graphfcl.service.limits import Limits
+from graphfcl.service.metrics import Metrics
+from graphfcl.service.problems import Problem, shown
+from graphfcl.service.snapshots import Snapshot, Snapshots
+
+Apply = Callable[[GraphClassifier, Snapshot], None]
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a request says about itself. version: the one that it was made for (``If-Match``), None if any will do.
+
+    key: what it is known by when it is sent again. fingerprint: of what it asks for.
+    """
+
+    fingerprint: str
+    version: int | None = None
+    key: str | None = None
+
+    def as_json(self) -> dict[str, Any] | None:
+        """What the change keeps."""
+        return None if self.key is None else {"key": self.key, "hash": self.fingerprint}
+
+
+class Writer:
+    """Makes changes one after the other. snapshots: told of each version. device: where a learner computes."""
+
+    def __init__(
+        self, folder: Path, snapshots: Snapshots, metrics: Metrics, limits: Limits, *, device: str = "cpu"
+    ) -> None:
+        self.versions = Versions(folder)
+        self._snapshots, self._metrics, self._limits, self._device = snapshots, metrics, limits, device
+        self._log = ChangeLog(limits.keys)
+        self._lock = threading.Lock()  # held by whoever writes, or loads what another process wrote
+
+    # What other processes write
+
+    def start(self) -> None:
+        """Load the newest version; an error if there is none that can be read."""
+        with self._lock:
+            self._load()
+
+    def follow(self) -> bool:
+        """Load the newest version if another process wrote one; whether there was one.
+
+        A damaged folder is noted; readers go on with the version they have.
+        """
+        if not self._lock.acquire(blocking=False):
+            return False  # a change is being made: it looks for itself
+        try:
+            return self._catch_up()
+        except (GraphfclError, Damaged, OSError) as error:
+            self._snapshots.trouble = str(error)
+            return False
+        finally:
+            self._lock.release()
+
+    def _catch_up(self) -> bool:
+        """Be at the version that the folder shows."""
+        pointer = self._pointer()
+        if pointer == self._snapshots.current.pointer:
+            self._snapshots.trouble = None
+            return False
+        self._load()
+        return True
+
+    def _pointer(self) -> tuple[int, str]:
+        try:
+            return self.versions.manifests.pointer()
+        except (Damaged, OSError):
+            self.versions.current()  # says what is wrong and where to go on
+            raise
+
+    def _load(self) -> None:
+        version = self.versions.current()
+        pointer = self._pointer()
+        model = GraphClassifier.from_version(self.versions, pointer[0], device=self._device, whole=True)
+        before = self._snapshots.current if self._snapshots.started else None
+        if before is None or pointer[0] <= before.version:  # nodes were erased, or the folder is another one
+            self._log = ChangeLog(self._limits.keys)
+        self._log.read(self.versions, max(version, pointer[0]))
+        self._publish(model, pointer)
+
+    def _publish(self, model: GraphClassifier, pointer: tuple[int, str]) -> Snapshot:
+        before = self._snapshots.current if self._snapshots.started else None
+        snapshot = Snapshot.of(model, pointer, self._log.changes, self._log.recalls, before)
+        self._snapshots.publish(snapshot)
+        return snapshot
+
+    # Changes
+
+    def change(self, asked: Asked, apply: Apply) -> dict[str, Any]:
+        """Make a change and write it as the next version; what is answered. apply: makes it on a model of its own."""
+
+        def write(snapshot: Snapshot) -> GraphClassifier:
+            model = snapshot.model.snapshot()
+            try:
+                apply(model, snapshot)
+            except InputError as error:
+                raise Problem(422, str(error)) from error
+            model.write_version(self.versions, write_cache=False, request=asked.as_json())
+            return model
+
+        return self._written(asked, write)
+
+    def rollback(self, asked: Asked, version: int) -> dict[str, Any]:
+        """Write a new version equal to an old one."""
+
+        def write(_: Snapshot) -> GraphClassifier:
+            if version not in self.versions.manifests.numbers():
+                raise Problem(404, f"there is no version {version} to go back to: /v1/versions lists them.")
+            number = self.versions.write_rollback(version, request=asked.as_json())
+            return GraphClassifier.from_version(self.versions, number, device=self._device, whole=True)
+
+        return self._written(asked, write)
+
+    def _written(self, asked: Asked, write: Callable[[Snapshot], GraphClassifier]) -> dict[str, Any]:
+        """Under the locks, on the newest version: refuse a request, know it again, or carry it out."""
+        start = time.perf_counter()
+        with self._lock, _folder_troubles(self._snapshots):
+            if not self.versions.exists():
+                self.versions.current()  # says what is wrong; taking the lock would make the folder anew
+            with self.versions.writing(self._limits.lock):
+                self._catch_up()
+                known = None if asked.key is None else self._log.done(asked.key)
+                if known is not None:
+                    return _again(asked, known)
+                snapshot = self._snapshots.current
+                if asked.version is not None and asked.version != snapshot.version:
+                    raise stale(snapshot.version, asked.version)
+                self.versions.refuse_missing_files(snapshot.version)
+                model = write(snapshot)
+                pointer = self._pointer()
+                self._log.read(self.versions, pointer[0])
+                answer = answer_to(self._log.last)
+                self._publish(model, pointer)
+        self._metrics.change(answer["what"], time.perf_counter() - start)
+        return answer
+
+
+@contextmanager
+def _folder_troubles(snapshots: Snapshots) -> Iterator[None]:
+    """What is wrong with the folder is no fault of the request, and is noted."""
+    try:
+        yield
+    except Busy as error:
+        raise Problem(503, str(error), headers={"Retry-After": "5"}) from error
+    except (InputError, Damaged, OSError) as error:
+        snapshots.trouble = str(error)
+        raise Problem(503, f"{error} Readers go on with version {snapshots.current.version}.") from error
+
+
+def _again(asked: Asked, known: Done) -> dict[str, Any]:
+    """The answer to a request that was carried out before."""
+    if known.fingerprint != asked.fingerprint:
+        raise Problem(
+            422,
+            f"the idempotency key {shown(asked.key)} was used for another request: choose a key of its own for each; "
+            "nothing was changed.",
+        )
+    return known.answer
+
+
+def stale(current: int, named: int) -> Problem:
+    """The problem of a change that was made for another version."""
+    return Problem(
+        412,
+        f"the change was made for version {named}, the model is at version {current}: look at it again, and send the "
+        "change with this version if it is still wanted; nothing was changed.",
+        headers={"ETag": f'"{current}"'},
+        version=current,
+    )
