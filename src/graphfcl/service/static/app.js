@@ -83,7 +83,7 @@ function connect() {
     g: backToQueue,
     skip: goOn,
     undo: undoLast,
-    search: () => byId("search").focus(),
+    search: () => byId("search").select(),
   });
   addEventListener("popstate", (event) => event.state?.id && show(event.state.id, { remember: false }));
 }

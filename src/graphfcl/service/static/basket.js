@@ -88,7 +88,7 @@ function drawMeter(spread, words, alike) {
     place,
     spread !== null &&
       element("span", { class: "bar-track", "aria-hidden": "true" }, element("span", { class: "bar-fill", share: spread })),
-    element("p", {}, alike && element("strong", {}, "These are too alike. "), words),
+    element("p", {}, alike && !words.includes("too alike") ? `These are too alike. ${words}` : words),
   );
 }
 

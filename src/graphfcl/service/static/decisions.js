@@ -165,6 +165,12 @@ async function changeDecision(decision) {
   });
 }
 
+function tryAgain(decision) {
+  mark([decision], "waiting");
+  decision.trouble = "";
+  return inTurn(sendWaiting);
+}
+
 function draw() {
   const shown = decisions.slice(-SHOWN).reverse();
   const rows = shown.map((each) =>
@@ -176,6 +182,7 @@ function draw() {
       element(
         "span",
         { class: "row-actions" },
+        each.state === "failed" && button("Try again", () => tryAgain(each)),
         button("Change", () => changeDecision(each), { "aria-label": `Change the label of ${each.id}` }),
         button("Undo", () => undo(each), { "aria-label": `Undo the label of ${each.id}` }),
       ),
