@@ -21,7 +21,7 @@ export function element(tag, attributes = {}, ...children) {
 }
 
 function append(parent, children) {
-  for (const child of children.flat()) {
+  for (const child of children.flat(Infinity)) {
     if (child === null || child === undefined || child === false) continue;
     parent.append(child instanceof Node ? child : String(child));
   }
