@@ -24,9 +24,9 @@ def demo_graph(seed: int = 0) -> Graph:
     whole, _ = load_dataset("debian")
     numbers = [whole.class_names.index(name) for name in (*KNOWN, *TO_TEACH)]
     candidates = np.flatnonzero(np.isin(whole.labels, numbers))
-    links = np.diff(whole.adjacency[candidates][:, candidates].indptr)
-    by_links = candidates[np.argsort(-links, kind="stable")]
+    by_links = candidates[np.argsort(-_links(whole, candidates), kind="stable")]
     rows = np.sort(np.concatenate([by_links[whole.labels[by_links] == each][:LARGEST] for each in numbers]))
+    rows = rows[_links(whole, rows) > 0]
     nodes_of_word = np.bincount(whole.features[rows].indices, minlength=whole.features.shape[1])
     columns = np.flatnonzero((nodes_of_word >= 2) & (nodes_of_word <= COMMON * rows.size))
     labels = np.array(whole.class_names, dtype=object)[whole.labels[rows]]
@@ -40,6 +40,11 @@ def demo_graph(seed: int = 0) -> Graph:
         feature_names=whole.feature_names[columns],
         name="nine sections of debian",
     )
+
+
+def _links(graph: Graph, rows: np.ndarray) -> np.ndarray:
+    """(n,) how many links each of some nodes has to the others of them."""
+    return np.diff(graph.adjacency[rows][:, rows].indptr)
 
 
 def make_demo(folder: Path) -> None:

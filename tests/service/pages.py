@@ -87,8 +87,8 @@ class Page:
     browser: Any
     served: Served
 
-    def open(self, width: int = 1280, scheme: str = "light", *, token: bool = True) -> None:
-        size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600}
+    def open(self, width: int = 1280, scheme: str = "light", *, height: int = 900, token: bool = True) -> None:
+        size = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600}
         self.browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
         media = {"features": [{"name": "prefers-color-scheme", "value": scheme}]}
         self.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", media)

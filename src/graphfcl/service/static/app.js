@@ -13,7 +13,7 @@ import { answerByKey, newClass, otherClass, startLabelling } from "./labelling.j
 import { showPicture, startPicture } from "./picture.js";
 import { backToQueue, goOn, putBack, startQueue } from "./queue.js";
 import { startSearch } from "./search.js";
-import { emit, on, state } from "./state.js";
+import { emit, on, settledCard, state } from "./state.js";
 import { caution, say, showModel, tellError } from "./status.js";
 import { takeTokenFromAddress } from "./token.js";
 import { loadVersions, startVersions } from "./versions.js";
@@ -22,8 +22,9 @@ const POLL = 10_000; // milliseconds between questions whether someone else chan
 
 /** Shows a node in the card and in the picture. The browser's back button leads to the node before. */
 async function show(id, { remember = true } = {}) {
-  const before = state.card?.id;
-  if (remember && before !== undefined && before !== id) history.pushState({ id }, "");
+  const before = state.wanted;
+  state.wanted = id;
+  if (remember && before !== null && before !== id) history.pushState({ id }, "");
   else if (remember) history.replaceState({ id }, "");
   await Promise.all([showCard(id, show), showPicture(id, show)]);
 }
@@ -45,7 +46,7 @@ async function refresh() {
       showModel(state.model);
       await loadCatalogue();
       await loadVersions();
-      if (state.card !== null) await show(state.card.id, { remember: false });
+      if (state.wanted !== null) await show(state.wanted, { remember: false });
     } while (again);
     loadGroups();
   } catch (error) {
@@ -79,7 +80,7 @@ function connect() {
     digit: answerByKey,
     n: newClass,
     o: otherClass,
-    b: () => state.card !== null && collect(state.card.id),
+    b: () => settledCard() !== null && collect(state.card.id),
     g: backToQueue,
     skip: goOn,
     undo: undoLast,

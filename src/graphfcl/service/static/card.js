@@ -6,6 +6,9 @@ import { emit, state } from "./state.js";
 import { tellError } from "./status.js";
 
 const FEATURES = 20;
+const WORDS = 6;
+const LEAST = 0.01; // weight of a word that is worth showing
+const NEIGHBOURS = 5;
 
 let latest = 0;
 
@@ -19,11 +22,15 @@ export async function showCard(id, show) {
     if (mine !== latest) return false;
     const another = state.card?.id !== card.id;
     state.card = card;
+    state.wanted = card.id;
     delete byId("card").dataset.empty;
     draw(card, another);
     emit("card", { another });
   } catch (error) {
-    if (mine === latest) tellError(error);
+    if (mine === latest) {
+      state.wanted = state.card?.id ?? null;
+      tellError(error);
+    }
     return false;
   } finally {
     if (mine === latest) byId("card").removeAttribute("aria-busy");
@@ -82,10 +89,10 @@ async function showReasons(id, mine, show) {
 }
 
 function reasons(explanation, show) {
-  const words = explanation.words ?? [];
-  const neighbours = explanation.neighbours ?? [];
+  const words = explanation.words.filter((each) => Math.abs(each.weight) >= LEAST).slice(0, WORDS);
+  const neighbours = explanation.neighbours.slice(0, NEIGHBOURS);
   return [
-    (explanation.summary ?? []).map((each) => element("p", {}, each)),
+    explanation.summary.map((each) => element("p", {}, each)),
     words.length > 0 && element("p", { class: "hint" }, "Words that decided; a minus speaks against the likeliest class:"),
     words.length > 0 &&
       element(

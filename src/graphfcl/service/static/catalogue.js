@@ -4,9 +4,8 @@ import { path, read } from "./api.js";
 import { change } from "./changes.js";
 import { followName } from "./decisions.js";
 import { askName, chooseClass, confirmed } from "./dialogs.js";
-import { button, byId, counted, element, fill, percent } from "./dom.js";
+import { asSentence, button, byId, counted, element, fill, percent } from "./dom.js";
 import { classNames, emit, state } from "./state.js";
-import { capital } from "./status.js";
 
 const LOSS = 0.05; // recall lost at the last change that is worth a colour
 let open = null; // name of the class whose actions are shown
@@ -40,7 +39,7 @@ function row(entry) {
       element("span", { class: "hint" }, counted(entry.labels, "label")),
       recall(entry),
     ),
-    entry.warning && element("p", { class: "warning" }, `${capital(entry.warning)}.`.replace(/\.\.$/, ".")),
+    entry.warning && element("p", { class: "warning" }, asSentence(entry.warning)),
     element("p", { class: "hint" }, learnedWhen(entry)),
     element("div", { class: "actions" }, [
       button("Rename", () => rename(entry.name)),

@@ -178,7 +178,8 @@ function draw() {
       "li",
       { "data-state": each.state },
       element("span", { class: "decision" }, nodeButton(each.id, wiring.show), " is ", element("strong", {}, each.name)),
-      element("span", { class: "hint" }, each.trouble || STATES[each.state]),
+      each.state === "learned" && element("span", { class: "hint", "aria-hidden": "true" }, "✓"),
+      element("span", { class: each.state === "learned" ? "unseen" : "hint" }, each.trouble || STATES[each.state]),
       element(
         "span",
         { class: "row-actions" },

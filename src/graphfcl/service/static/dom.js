@@ -66,6 +66,12 @@ export function sentence(text, kind = "hint") {
   return element("p", { class: kind }, text);
 }
 
+/** Texts of the service may begin with a small letter and end without a full stop. */
+export function asSentence(text) {
+  const begun = text.charAt(0).toUpperCase() + text.slice(1);
+  return /[.!?…]$/.test(begun) ? begun : `${begun}.`;
+}
+
 export function counted(number, one, many = `${one}s`) {
   return `${Number(number).toLocaleString("en")} ${number === 1 ? one : many}`;
 }

@@ -2,7 +2,7 @@
 
 import { currentVersion, path, read, ServiceError } from "./api.js";
 import { change } from "./changes.js";
-import { bar, byId, counted, element, fill, nodeButton, percent, sentence } from "./dom.js";
+import { asSentence, bar, byId, counted, element, fill, nodeButton, percent, sentence } from "./dom.js";
 import { on } from "./state.js";
 import { signature } from "./token.js";
 
@@ -89,7 +89,7 @@ function article(group, version) {
     { "aria-labelledby": heading },
     element("h3", { id: heading }, group.words.length > 0 ? group.words.slice(0, 3).join(", ") : `Group ${group.number}`),
     element("p", { class: "hint" }, `${counted(group.size, "node")}; one class: ${percent(group.sure)} sure`),
-    element("p", {}, group.why),
+    element("p", {}, asSentence(group.why)),
     element("ul", { class: "chips", "aria-label": "Typical nodes" }, group.typical.map((id) => element("li", {}, nodeButton(id, show)))),
     details(group),
     form,

@@ -3,7 +3,7 @@
 import { button, byId, element, fill } from "./dom.js";
 import { askName, chooseClass } from "./dialogs.js";
 import { pendingLabel, pendingNames, teach, usedNames } from "./decisions.js";
-import { classNames, on, state } from "./state.js";
+import { classNames, on, settledCard, state } from "./state.js";
 import { say } from "./status.js";
 
 const KEYS = 9;
@@ -77,11 +77,12 @@ function keyed(key, text, press) {
 
 /** The class of a digit's key, counted from 1. */
 export function answerByKey(digit) {
-  if (state.card !== null && digit <= offered.length) answer(offered[digit - 1]);
+  if (settledCard() !== null && digit <= offered.length) answer(offered[digit - 1]);
 }
 
 /** Gives the node that is shown a class, and goes on to the next at once. */
 function answer(name, fresh = false) {
+  if (settledCard() === null) return;
   const { id, label } = state.card;
   const held = byId("labelling").contains(document.activeElement);
   if ((pendingLabel(id) ?? label) === name) say(`${id} is labelled ${name} already.`);
@@ -91,7 +92,7 @@ function answer(name, fresh = false) {
 }
 
 export async function newClass() {
-  if (state.card === null) return;
+  if (settledCard() === null) return;
   const { id } = state.card;
   const given = await askName("A new class", {
     label: "Name of the class",
@@ -101,14 +102,14 @@ export async function newClass() {
       ["collect", "Collect more first"],
     ],
   });
-  if (given === null || state.card.id !== id) return;
+  if (given === null || settledCard()?.id !== id) return;
   if (given.action === "collect") wiring.collect(id, given.name);
   else answer(given.name, !classNames().includes(given.name));
 }
 
 export async function otherClass() {
-  if (state.card === null) return;
+  if (settledCard() === null) return;
   const { id } = state.card;
   const name = await chooseClass(`Which class is ${id}?`, allNames());
-  if (name !== null && state.card.id === id) answer(name);
+  if (name !== null && settledCard()?.id === id) answer(name);
 }

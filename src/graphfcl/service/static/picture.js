@@ -5,7 +5,7 @@ import { byId, counted, element, fill, nodeButton } from "./dom.js";
 
 const LIMIT = 150;
 const COLOURS = 7; // of the classes that are most frequent in the picture; the others are grey
-const NAMED = 26; // up to so many nodes all have their name written beside them
+const NAMED = 14; // up to so many nodes all have their name written beside them
 
 let latest = 0;
 let drawing = null; // the picture on the canvas

@@ -1,7 +1,7 @@
 /** "Label next": the nodes that the service suggests, one after the other. */
 
 import { read, ServiceError } from "./api.js";
-import { byId, button, element, fill, nodeButton, sentence } from "./dom.js";
+import { asSentence, byId, button, element, fill, nodeButton, sentence } from "./dom.js";
 import { on, state } from "./state.js";
 
 const BUDGET = 20;
@@ -39,7 +39,7 @@ export function startQueue(showNode) {
   return loadQueue();
 }
 
-/** Asks for suggestions until they are computed; those that were passed or are waiting are left out. */
+/** Asks for suggestions until they are computed. The one in turn stays; those that were passed are left out. */
 export async function loadQueue() {
   if (asking) return;
   asking = true;
@@ -48,8 +48,9 @@ export async function loadQueue() {
     for (let tried = 0; ; tried += 1) {
       draw();
       const answer = await read(`/v1/suggestions?budget=${BUDGET}&strategy=auto`);
-      take(answer.suggestions ?? []);
-      if (answer.status === "ready") break;
+      const ready = answer.status === "ready";
+      if (ready || waiting.length === 0) take(answer.suggestions);
+      if (ready) break;
       await new Promise((resolve) => setTimeout(resolve, PATIENCE[Math.min(tried, PATIENCE.length - 1)]));
     }
   } catch (error) {
@@ -62,17 +63,17 @@ export async function loadQueue() {
 }
 
 function take(suggestions) {
-  const there = new Set(waiting.map((each) => each.id));
-  const wasEmpty = waiting.length === 0;
-  waiting.push(...suggestions.filter((each) => !there.has(each.id) && !passed.has(each.id)));
-  if (wasEmpty && waiting.length > 0 && (state.card === null || passed.has(state.card.id))) show(waiting[0].id);
+  const turn = waiting.slice(0, 1);
+  waiting = [...turn, ...suggestions.filter((each) => each.id !== turn[0]?.id && !passed.has(each.id))];
+  const idle = state.wanted === null || passed.has(state.wanted);
+  if (turn.length === 0 && waiting.length > 0 && idle) show(waiting[0].id);
   draw();
 }
 
 /** Shows the next suggestion; a node that was found otherwise leads back to the one in turn. */
 export function goOn() {
-  const shown = state.card?.id;
-  if (shown !== undefined) {
+  const shown = state.wanted;
+  if (shown !== null) {
     passed.add(shown);
     waiting = waiting.filter((each) => each.id !== shown);
   }
@@ -94,7 +95,7 @@ export function putBack(id) {
 }
 
 function reasonOf({ reason, why }) {
-  return element("p", { class: "why" }, REASONS[reason] && element("strong", {}, `${REASONS[reason]}. `), why);
+  return element("p", { class: "why" }, REASONS[reason] && element("strong", {}, `${REASONS[reason]}. `), why && asSentence(why));
 }
 
 function draw() {

@@ -34,7 +34,7 @@ function close(input) {
 }
 
 function choose(id, show) {
-  fill(byId("search-results"));
+  close(byId("search"));
   show(id);
   byId("card-name").focus();
 }

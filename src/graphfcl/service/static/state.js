@@ -4,7 +4,13 @@ export const state = {
   model: null, // answer of /v1/model
   classes: [], // entries of /v1/classes
   card: null, // answer of /v1/nodes/{id} for the node that is shown
+  wanted: null, // id of the node that is shown as soon as its card has come
 };
+
+/** The card that the user sees, or null while that of another node is on its way: a key must not label the wrong node. */
+export function settledCard() {
+  return state.card !== null && state.card.id === state.wanted ? state.card : null;
+}
 
 const hearers = new Map();
 

@@ -1,17 +1,12 @@
 /** The status line: what happened last, in words. Errors stay until something else is said. */
 
-import { byId, element, fill } from "./dom.js";
+import { asSentence, byId, element, fill } from "./dom.js";
 import { ServiceError } from "./api.js";
 
 function show(text, kind) {
   const line = byId("status-message");
   line.dataset.kind = kind;
-  line.textContent = capital(text);
-}
-
-/** Sentences of the service may begin with a small letter. */
-export function capital(text) {
-  return text.charAt(0).toUpperCase() + text.slice(1);
+  line.textContent = text;
 }
 
 export function say(text) {
@@ -19,13 +14,13 @@ export function say(text) {
 }
 
 export function caution(text) {
-  show(text, "caution");
+  show(asSentence(text), "caution");
 }
 
 /** Shows an error. Anything that is not an answer of the service is a fault of the page and goes to the console. */
 export function tellError(error) {
   if (!(error instanceof ServiceError)) console.error(error);
-  show(error instanceof ServiceError ? error.message : "The page has a fault. Load it again.", "error");
+  show(error instanceof ServiceError ? asSentence(error.message) : "The page has a fault. Load it again.", "error");
 }
 
 /** What the page says about the model: version, method, size. */

@@ -3,9 +3,8 @@
 import { path, read } from "./api.js";
 import { change } from "./changes.js";
 import { confirmed } from "./dialogs.js";
-import { button, byId, element, fill, percent } from "./dom.js";
+import { asSentence, button, byId, element, fill, percent } from "./dom.js";
 import { emit } from "./state.js";
-import { capital } from "./status.js";
 
 const SHOWN = 8;
 let all = false;
@@ -37,7 +36,7 @@ function row(entry, newest) {
       element("strong", {}, `Version ${entry.version}`),
       element("time", { class: "hint", datetime: entry.when }, Number.isNaN(when.getTime()) ? entry.when : when.toLocaleString()),
     ),
-    element("p", {}, capital(entry.what)),
+    element("p", {}, asSentence(entry.what)),
     element(
       "div",
       { class: "version-foot" },
