@@ -9,6 +9,7 @@ const FEATURES = 20;
 const WORDS = 6;
 const LEAST = 0.01; // weight of a word that is worth showing
 const NEIGHBOURS = 5;
+const STRANGE = 0.8; // a node above this is unusual even if it is not called unknown
 
 let latest = 0;
 
@@ -62,16 +63,18 @@ function draw(card, another) {
 }
 
 function drawUnknown(card) {
-  const strange = percent(card.strangeness);
-  const text = card.unknown
-    ? `It looks like none of the known classes: stranger than ${strange} of known nodes.`
-    : `It looks known: stranger than ${strange} of known nodes.`;
   fill(
     byId("card-unknown"),
     element("span", { class: "bar-track", "aria-hidden": "true" }, element("span", { class: "bar-fill", share: card.strangeness })),
-    element("p", {}, text),
+    element("p", {}, strangenessSentence(card)),
   );
   byId("card-unknown").dataset.unknown = String(card.unknown);
+}
+
+function strangenessSentence({ unknown, strangeness }) {
+  const share = `${percent(strangeness)} of the nodes of known classes look less strange`;
+  if (unknown) return `It looks like none of the known classes: ${share}.`;
+  return strangeness > STRANGE ? `It looks unusual, but may be of a known class: ${share}.` : `It looks known: ${share}.`;
 }
 
 function short(value) {

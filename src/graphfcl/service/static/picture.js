@@ -7,6 +7,8 @@ const LIMIT = 150;
 const COLOURS = 7; // of the classes that are most frequent in the picture; the others are grey
 const NAMED = 14; // up to so many nodes all have their name written beside them
 
+const SIDES = 60; // pixels that names may need beside the outermost nodes
+
 let latest = 0;
 let drawing = null; // the picture on the canvas
 let content = null; // {nodes, edges, shown, colours}
@@ -117,15 +119,14 @@ function drawCanvas(show) {
 
 /** Positions in any unit become pixels of the canvas, so that nodes and names have the same size in every picture. */
 function spread(picture) {
-  const box = picture.nodes().boundingBox({ includeLabels: false });
-  const [across, down] = [picture.width() - 90, picture.height() - 70];
+  const [across, down] = [picture.width() - 2 * SIDES, picture.height() - 70];
   const points = picture.nodes().map((node) => node.position());
   const range = (axis) => [Math.min(...points.map((each) => each[axis])), Math.max(...points.map((each) => each[axis]))];
-  if (points.length === 0 || box.w === undefined) return;
+  if (points.length === 0) return;
   const [[left, right], [top, bottom]] = [range("x"), range("y")];
   const scale = (value, low, high, length) => (high > low ? ((value - low) / (high - low)) * length : length / 2);
   picture.nodes().positions((node) => ({
-    x: scale(node.position("x"), left, right, across) + 45,
+    x: scale(node.position("x"), left, right, across) + SIDES,
     y: scale(node.position("y"), top, bottom, down) + 28,
   }));
   picture.viewport({ zoom: 1, pan: { x: 0, y: 0 } });
