@@ -20,6 +20,7 @@ BENCHMARKS = (
     "live_model",
     "model_folder",
     "start_up",
+    "service",
 )
 
 

@@ -99,9 +99,14 @@ def _health_routes(app: FastAPI, service: Service) -> None:
     async def metrics() -> Response:
         """Figures for Prometheus."""
         snapshot = service.snapshots.current
-        text = service.metrics.text(
-            snapshot.version, snapshot.graph.node_count, len(snapshot.classes), ready=service.snapshots.trouble is None
-        )
+        gauges = {
+            "model_version": snapshot.version,
+            "model_nodes": snapshot.graph.node_count,
+            "model_classes": len(snapshot.classes),
+            "ready": int(service.snapshots.trouble is None),
+            "waiting_changes": service.waiting,
+        }
+        text = service.metrics.text(gauges)
         return Response(text, media_type=TYPE)
 
 

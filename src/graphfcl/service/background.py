@@ -83,6 +83,12 @@ class Background:
                 self._forget(next(iter(self._asked)))
         return found
 
+    def known(self, question: Question, version: int) -> Any:
+        """What was computed of a version; None if it was not."""
+        with self._lock:
+            found = self._found.get(question)
+        return found.value if found is not None and found.version == version else None
+
     def _forget(self, question: Question) -> None:
         for kept in (self._asked, self._compute, self._found, self._wanted):
             kept.pop(question, None)

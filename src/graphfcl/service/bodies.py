@@ -53,11 +53,13 @@ class Into(Body):
 
 
 class GroupName(Body):
-    """What a group of a version is to be called."""
+    """What a group is to be called. version, count: of the list that it stood in."""
 
     name: ClassName
     by: By = ""
     version: int
+    count: int = Field(5, ge=1, le=20)
+    again: bool = False
 
 
 class NewNodes(Body):

@@ -2,6 +2,7 @@
 
 import threading
 from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 BOUNDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0)  # seconds
@@ -51,8 +52,8 @@ class Metrics:
         with self._lock:
             self._changes[what].add(seconds)
 
-    def text(self, version: int, nodes: int, classes: int, *, ready: bool) -> str:
-        """All figures. version: of the snapshot that readers have."""
+    def text(self, gauges: Mapping[str, float]) -> str:
+        """All figures. gauges: what is so at this moment, by name."""
         with self._lock:
             lines = ["# TYPE graphfcl_requests_total counter"]
             lines += [
@@ -65,6 +66,6 @@ class Metrics:
             lines.append("# TYPE graphfcl_change_seconds histogram")
             for what, times in sorted(self._changes.items()):
                 lines += times.lines("graphfcl_change_seconds", f'what="{what}"')
-        for name, value in (("version", version), ("nodes", nodes), ("classes", classes), ("ready", int(ready))):
-            lines += [f"# TYPE graphfcl_model_{name} gauge", f"graphfcl_model_{name} {value}"]
+        for name, value in gauges.items():
+            lines += [f"# TYPE graphfcl_{name} gauge", f"graphfcl_{name} {value}"]
         return "\n".join(lines) + "\n"

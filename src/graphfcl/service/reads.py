@@ -1,9 +1,12 @@
 """Routes that ask. Each takes the snapshot of its moment once, and waits for nobody."""
 
+from collections.abc import Callable
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Response
 
+from graphfcl.production import GraphClassifier
+from graphfcl.service.background import Question
 from graphfcl.service.bodies import Ids
 from graphfcl.service.cards import (
     class_cards,
@@ -117,8 +120,8 @@ def _node_routes(routes: APIRouter, service: Service) -> None:
         refuse_many(len(body.ids), service.limits.ids, "ids")
         snapshot = service.snapshots.current
         refuse_strange(snapshot, body.ids)
-        found = able(snapshot, "spread")(body.ids)
-        values = {"spread": float(found.spread), "alike": bool(found.alike), "say": str(found.say)}
+        found = able(snapshot.model, "spread")(body.ids)
+        values = {"spread": float(found.value), "alike": bool(found.alike), "say": str(found.say)}
         return answered(values, snapshot.version)
 
 
@@ -127,36 +130,43 @@ def _label_next_routes(routes: APIRouter, service: Service) -> None:
     async def suggestions(budget: Limit = LISTED, strategy: Annotated[str, Query(max_length=100)] = "auto") -> Response:
         """Nodes worth labelling. They are computed beside: ``status`` says whether they are of this version yet."""
         refuse_many(budget, service.limits.suggestions, "suggestions")
-        able(service.snapshots.current, "suggest")
+        able(service.snapshots.current.model, "suggest")
 
         def compute(snapshot: Snapshot) -> Any:
-            return suggestion_cards(able(snapshot, "suggest")(budget, strategy=strategy))
+            return able(snapshot.model, "suggest")(budget, strategy=strategy)
 
-        return _computed(service, ("suggestions", budget, strategy), compute)
+        return _computed(service, ("suggestions", budget, strategy), compute, suggestion_cards)
 
     @routes.get("/groups")
     async def groups(count: Limit = 5) -> Response:
         """Groups of nodes that look unknown and alike, to be named; computed beside, as suggestions are."""
         refuse_many(count, service.limits.groups, "groups")
-        able(service.snapshots.current, "groups")
-        return _computed(service, ("groups", count), lambda snapshot: group_cards(able(snapshot, "groups")(count)))
+        able(service.snapshots.current.model, "groups")
+        return _computed(service, ("groups", count), lambda snapshot: groups_of(snapshot, count), group_cards)
 
 
-def _computed(service: Service, question: tuple[Any, ...], compute: Any) -> Response:
+def _computed(
+    service: Service, question: Question, compute: Callable[[Snapshot], Any], cards: Callable[[Any], list[Any]]
+) -> Response:
     """What was computed beside; while it is being computed, what was found last, with the version it is of."""
     snapshot = service.snapshots.current
     found = service.background.find(question, compute, snapshot)
     ready = found is not None and found.version == snapshot.version
     if ready and found is not None and found.error is not None:
         raise Problem(422, found.error, version=snapshot.version)
-    value = [] if found is None or found.value is None else found.value
+    value = [] if found is None or found.value is None else cards(found.value)
     values = {"status": "ready" if ready else "computing", question[0]: value}
     return answered(values | ({} if found is None else {"of_version": found.version}), snapshot.version)
 
 
-def able(snapshot: Snapshot, what: str) -> Any:
-    """A method of the model that not every graphfcl has."""
-    found = getattr(snapshot.model, what, None)
+def groups_of(snapshot: Snapshot, count: int) -> Any:
+    """Groups of nodes that look unknown."""
+    return able(snapshot.model, "groups")(count)
+
+
+def able(model: GraphClassifier, what: str) -> Any:
+    """A method of a model that not every graphfcl has."""
+    found = getattr(model, what, None)
     if found is None:
         raise Problem(501, f"this graphfcl has no {what!r}: install a newer one.")
     return found

@@ -141,10 +141,10 @@ class Guard:
                 )
         if headers.get("sec-fetch-site", ["none"])[0] not in ("none", "same-origin"):
             raise Problem(403, "the request comes from a page of another site: only the service's own page may ask.")
-        if int(headers.get("content-length", ["1"])[0] or 0) != 0:
-            kind = headers.get("content-type", [""])[0].partition(";")[0].strip().lower()
-            if "content-length" in headers and kind != "application/json":
-                raise Problem(415, "the body must be JSON: send it with Content-Type: application/json.")
+        has_body = "transfer-encoding" in headers or headers.get("content-length", ["0"])[0].strip() != "0"
+        kind = headers.get("content-type", [""])[0].partition(";")[0].strip().lower()
+        if has_body and kind != "application/json":  # a form of another site cannot say so
+            raise Problem(415, "the body must be JSON: send it with Content-Type: application/json.")
 
     def _require_token(self, headers: dict[str, list[str]]) -> None:
         given = headers.get("authorization", [])

@@ -33,6 +33,11 @@ class Service:
     _changes: ThreadPoolExecutor = field(default_factory=lambda: ThreadPoolExecutor(1, "graphfcl-write"))
     _waiting: list[int] = field(default_factory=lambda: [0])
 
+    @property
+    def waiting(self) -> int:
+        """How many changes are made or wait to be."""
+        return self._waiting[0]
+
     async def changing(self, change: Callable[[], dict[str, Any]]) -> Response:
         """Make a change in the one thread that writes; the others wait their turn, and not too many of them."""
         if self._waiting[0] >= self.limits.waiting:

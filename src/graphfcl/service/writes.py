@@ -8,10 +8,10 @@ from fastapi import APIRouter, Header, Request, Response
 
 from graphfcl.production import GraphClassifier
 from graphfcl.production.supports import Statement, Support
-from graphfcl.service.bodies import GroupName, Ids, Into, Label, Labels, NewEdges, NewName, NewNodes
+from graphfcl.service.bodies import GroupName, Ids, Into, Labels, NewEdges, NewName, NewNodes
 from graphfcl.service.changes import gone_classes
 from graphfcl.service.problems import Problem, shown
-from graphfcl.service.reads import able
+from graphfcl.service.reads import able, groups_of
 from graphfcl.service.service import Service, refuse_many, refuse_strange, sent_text
 from graphfcl.service.snapshots import Snapshot
 from graphfcl.service.writer import Asked, stale
@@ -60,7 +60,7 @@ def _label_routes(routes: APIRouter, service: Service) -> None:
         def apply(model: GraphClassifier, snapshot: Snapshot) -> None:
             refuse_strange(snapshot, [label.id for label in body.labels])
             if not body.again:
-                _refuse_gone(snapshot, body.labels)
+                _refuse_gone(snapshot, [label.name for label in body.labels])
             _refuse_conflicts(snapshot, body)
             said = Statement.of(body.by, "", {}, "by")
             supports = [
@@ -88,24 +88,25 @@ def _label_routes(routes: APIRouter, service: Service) -> None:
     ) -> Response:
         """Give a group of a version a name: its typical, spread members become the supports of a class."""
         asked = await asked_for(request, if_match, key, service.limits.key)
-        able(service.snapshots.current, "name_group")
+        able(service.snapshots.current.model, "name_group")
 
         def apply(model: GraphClassifier, snapshot: Snapshot) -> None:
             if body.version != snapshot.version:
                 raise stale(snapshot.version, body.version)
-            groups = {group.number: group for group in able(snapshot, "groups")(service.limits.groups)}
+            found = service.background.known(("groups", body.count), snapshot.version)
+            groups = {group.number: group for group in found or groups_of(snapshot, body.count)}
             if number not in groups:
                 raise Problem(404, f"version {snapshot.version} has no group {number}: /v1/groups lists them.")
-            able(snapshot, "name_group")
-            model.name_group(groups[number], body.name, by=body.by)  # type: ignore[attr-defined]
+            if not body.again:
+                _refuse_gone(snapshot, [body.name])
+            able(model, "name_group")(groups[number], body.name, by=body.by)
 
         return await service.changing(lambda: service.writer.change(asked, apply))
 
 
-def _refuse_gone(snapshot: Snapshot, labels: list[Label]) -> None:
+def _refuse_gone(snapshot: Snapshot, names: list[str]) -> None:
     """Refuse a label of a class that was retired, renamed or merged: whoever gave it may not know."""
-    names = dict.fromkeys(label.name for label in labels)
-    strange = [name for name in names if snapshot.model.ledger_.found(name) is None]
+    strange = [name for name in dict.fromkeys(names) if snapshot.model.ledger_.found(name) is None]
     if not strange:
         return
     gone = gone_classes(snapshot.changes)

@@ -1,0 +1,81 @@
+"""A small model whose ids are as hostile as ids may be, and servers of copies of it."""
+
+import shutil
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from graphfcl.datasets import load_dataset
+from graphfcl.graph import Graph
+from graphfcl.graph.ids import text_array
+from graphfcl.production import GraphClassifier
+from tests.service.servers import Client, Servers
+
+NAME = "synthetic:nodes=300,edges=1200,classes=8,features=60,signal=1.0"
+HIDDEN = ("class-06", "class-07")
+HOSTILE = (
+    "a/b",
+    "..",
+    ".",
+    "#",
+    "?q=1",
+    "%2F",
+    "a b",
+    "ü–ナ",
+    "neighbours",
+    "<img src=x onerror=alert(1)>",
+    "a\\b",
+    "'",
+)
+
+
+@pytest.fixture(scope="session")
+def graph() -> Graph:
+    """Nodes n0, n1, …; the first ones have hostile ids instead."""
+    found, _ = load_dataset(NAME)
+    ids = [*HOSTILE, *(f"n{number}" for number in range(len(HOSTILE), found.node_count))]
+    return replace(found, node_ids=text_array(ids))
+
+
+@pytest.fixture(scope="session")
+def fitted_folder(graph: Graph, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("served") / "model"
+    model = GraphClassifier("sgc-ridge").fit(graph, hide_classes=HIDDEN)
+    model.save(folder)
+    model.wait()
+    return folder
+
+
+@pytest.fixture(scope="session")
+def servers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Servers]:
+    found = Servers(tmp_path_factory.mktemp("token") / "token")
+    yield found
+    found.close()
+
+
+@pytest.fixture
+def folder(fitted_folder: Path, tmp_path: Path) -> Path:
+    """A model of this test alone."""
+    return Path(shutil.copytree(fitted_folder, tmp_path / "model"))
+
+
+@pytest.fixture
+def server(servers: Servers, folder: Path) -> Client:
+    """A server of this test alone."""
+    return servers.start(folder)
+
+
+@pytest.fixture(scope="session")
+def shared(servers: Servers, fitted_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Client:
+    """A server that tests share which change nothing."""
+    return servers.start(Path(shutil.copytree(fitted_folder, tmp_path_factory.mktemp("shared") / "model")))
+
+
+@pytest.fixture(scope="session")
+def free(graph: Graph) -> list[str]:
+    """Nodes of the hidden classes, which have no label in the model."""
+    hidden = [graph.class_number(name) for name in HIDDEN]
+    found = [str(node) for node, label in zip(graph.node_ids, graph.labels, strict=True) if label in hidden]
+    return [node for node in found if node not in HOSTILE]

@@ -1,0 +1,193 @@
+"""Changes over HTTP: what they do, what they refuse, and that they are done once."""
+
+import threading
+from pathlib import Path
+
+import pytest
+
+from graphfcl.production import GraphClassifier, ModelFolder
+from tests.cli.command import graphfcl_inside
+from tests.service.servers import Client, Servers
+
+
+def test_teach_see_it_take_it_back(server: Client, folder: Path, free: list[str]) -> None:
+    answer = server.teach("new/class <b>", free[:3], by="ann")
+    assert answer.status == 200
+    assert (answer.json["version"], answer.headers["etag"]) == (2, '"2"')
+    assert answer.json["learned"] == 3
+    assert answer.json["new_classes"] == ["new/class <b>"]
+    assert server.node(free[0]).json["label"] == "new/class <b>"
+    stored = GraphClassifier.load(folder)
+    assert stored.version == 2
+    assert stored.labels(free[:3])["by"].tolist() == ["ann"] * 3
+    card = next(each for each in server.get("/v1/classes").json["classes"] if each["name"] == "new/class <b>")
+    assert (card["labels"], card["session"]) == (3, 2)
+    answer = server.send("DELETE", "/v1/labels", {"ids": free[:1]})
+    assert answer.json["taken_back"] == 1
+    assert server.node(free[0]).json["label"] is None
+    answer = server.send("POST", "/v1/versions/1/rollback")
+    assert (answer.json["version"], answer.json["equals"]) == (4, 1)
+    assert server.node(free[1]).json["label"] is None
+    listed = server.get("/v1/versions").json["versions"]
+    assert [each["version"] for each in listed] == [4, 3, 2, 1]
+    assert [each["kind"] for each in listed] == ["rollback", "unlearn", "learn", "fit"]
+    assert [each["version"] for each in server.get("/v1/versions?before=3&limit=1").json["versions"]] == [2]
+
+
+def test_classes_are_renamed_merged_and_retired(server: Client, free: list[str]) -> None:
+    server.teach("one/two", free[:2])
+    assert server.send("PATCH", "/v1/classes/one%2Ftwo", {"name": "%"}).status == 200
+    assert server.send("POST", "/v1/classes/%25/merge", {"into": "class-01"}).status == 200
+    assert server.node(free[0]).json["label"] == "class-01"
+    assert server.send("DELETE", "/v1/classes/class-00").status == 200
+    names = [each["name"] for each in server.get("/v1/classes").json["classes"]]
+    assert not {"one/two", "%", "class-00"} & set(names)
+    for name, said in (("one/two", "is called '%'"), ("%", "was merged into 'class-01'"), ("class-00", "was retired")):
+        refused = server.teach(name, free[4:5])
+        assert refused.status == 409, name
+        assert said in refused.json["detail"]
+        assert "again" in refused.json["detail"]
+    assert server.send("DELETE", "/v1/classes/class-00").status == 409
+    assert server.get("/v1/model").json["version"] == 5
+    assert server.teach("class-00", free[4:5], again=True).json["new_classes"] == ["class-00"]
+    assert server.teach("class-00", free[5:6]).status == 200, "it is a class again"
+
+
+def test_the_graph_grows(server: Client, free: list[str]) -> None:
+    features = [{"feature_0": 1.0, "feature_3": 1.0}]
+    answer = server.send("POST", "/v1/nodes", {"ids": ["fresh"], "features": features})
+    assert answer.status == 200, answer.content
+    answer = server.send("POST", "/v1/edges", {"sources": ["fresh"], "targets": [free[0]], "weights": [2.0]})
+    assert answer.status == 200, answer.content
+    assert server.node("fresh").json["degree"] == 1
+    assert server.get("/v1/nodes?q=fresh").json["nodes"] == [{"id": "fresh", "label": None}]
+    assert server.send("POST", "/v1/edges", {"sources": ["nobody"], "targets": [free[0]]}).status == 404
+    assert server.send("POST", "/v1/edges", {"sources": ["fresh"], "targets": []}).status == 422
+    assert server.send("POST", "/v1/nodes", {"ids": ["fresh"], "features": features}).status == 422
+    assert server.get("/v1/model").json["version"] == 3
+
+
+def test_bad_changes_change_nothing(server: Client, folder: Path, free: list[str]) -> None:
+    labelled = GraphClassifier.load(folder).labels()
+    node, name = labelled["node"][0], labelled["class"][0]
+    other = next(each for each in GraphClassifier.load(folder).classes_ if each != name)
+    cases = [
+        (server.teach("x", ["nobody"]), 404, "'nobody'"),
+        (server.teach(other, [node]), 409, "on_conflict"),
+        (server.teach("x\u0007", free[:1]), 422, "control character"),
+        (server.teach("x", [free[0], free[0]]), 422, "again"),
+        (server.teach("x", free[:1], on_conflict="shrug"), 422, "shrug"),
+        (server.send("DELETE", "/v1/labels", {"ids": free[:1]}), 422, "no label"),
+        (server.send("DELETE", "/v1/classes/nothing"), 404, "nothing"),
+        (server.send("POST", "/v1/versions/77/rollback"), 404, "77"),
+        (server.teach("x", free[:1], {"If-Match": '"9"'}), 412, "version 1"),
+        (server.teach("x", free[:1], {"If-Match": "nine"}), 422, "If-Match"),
+        (server.teach("x", free[:1], {"Idempotency-Key": "k" * 201}), 422, "key"),
+        (server.send("POST", "/v1/predictions", {"ids": ["n20"] * 1001}), 413, "1,000"),
+    ]
+    for answer, status, said in cases:
+        assert answer.status == status, answer.content
+        assert answer.headers["content-type"] == "application/problem+json"
+        assert answer.json["status"] == status
+        assert said in answer.json["detail"]
+    assert server.teach(other, [node], {"If-Match": '"1"'}, on_conflict="replace").status == 200
+    assert ModelFolder(folder).current() == 2
+
+
+def test_a_key_is_answered_once(server: Client, servers: Servers, folder: Path, free: list[str]) -> None:
+    key = {"Idempotency-Key": "k-1", "If-Match": '"1"'}
+    first = server.teach("x", free[:2], key)
+    assert first.json["version"] == 2
+    server.teach("y", free[2:4])
+    again = server.teach("x", free[:2], key)
+    assert (again.status, again.json) == (200, first.json), "the first answer, although the version is stale"
+    assert server.teach("x", free[4:5], {"Idempotency-Key": "k-1"}).status == 422
+    assert server.send("DELETE", "/v1/classes/x", headers={"Idempotency-Key": "k-1"}).status == 422
+    server.kill()
+    other = servers.start(folder)
+    assert other.teach("x", free[:2], key).json == first.json, "the key is in the folder"
+    graphfcl_inside("prune", "--model", folder, "--keep", 1)
+    third = servers.start(folder)
+    assert third.teach("x", free[:2], key).json == first.json, "also if its version was pruned"
+    assert third.get("/v1/model").json["version"] == 3
+
+
+def test_one_key_sent_many_times_at_once(server: Client, free: list[str]) -> None:
+    answers = []
+
+    def send() -> None:
+        answers.append(server.teach("x", free[:2], {"Idempotency-Key": "same"}).json)
+
+    threads = [threading.Thread(target=send) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert answers == [answers[0]] * 6
+    assert server.get("/v1/model").json["version"] == 2
+
+
+def test_two_servers_on_one_folder(server: Client, servers: Servers, folder: Path, free: list[str]) -> None:
+    second = servers.start(folder)
+    done: dict[int, list[str]] = {}
+    lock = threading.Lock()
+
+    def teach(client: Client, nodes: list[str]) -> None:
+        for node in nodes:
+            answer = client.teach("x", [node])
+            assert answer.status == 200, answer.content
+            with lock:
+                assert answer.json["version"] not in done, "each version belongs to one change"
+                done[answer.json["version"]] = [node]
+            assert client.node(node).json["label"] == "x", "who wrote it sees it"
+
+    threads = [
+        threading.Thread(target=teach, args=(client, free[start::2][:4]))
+        for start, client in enumerate((server, second))
+    ]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(done) == list(range(2, 10))
+    for client in (server, second):
+        client.wait_for_version(9)
+        assert all(client.node(node).json["label"] == "x" for nodes in done.values() for node in nodes)
+    assert server.teach("z", free[20:21], {"Idempotency-Key": "shared"}).json["version"] == 10
+    assert second.teach("z", free[20:21], {"Idempotency-Key": "shared"}).json["version"] == 10
+
+
+def test_a_command_beside_is_seen(server: Client, folder: Path, free: list[str], tmp_path: Path) -> None:
+    table = tmp_path / "supports.csv"
+    table.write_text(f"node,class\n{free[0]},beside\n")
+    assert graphfcl_inside("learn", "--model", folder, table).code == 0
+    server.wait_for_version(2)
+    assert server.node(free[0]).json["label"] == "beside"
+    table.write_text(f"node,class\n{free[1]},beside\n")
+    assert graphfcl_inside("learn", "--model", folder, table).code == 0
+    answer = server.teach("beside", free[2:3])
+    assert (answer.status, answer.json["version"]) == (200, 4), "a change starts from what another process wrote"
+
+
+@pytest.mark.parametrize("harm", ["pointer", "object", "gone"])
+def test_a_damaged_folder(server: Client, folder: Path, free: list[str], harm: str) -> None:
+    before = server.node("n20").json
+    moved = folder.with_name("moved")
+    if harm == "pointer":
+        (folder / "current").write_text("{}")
+    elif harm == "object":
+        max((folder / "objects").iterdir(), key=lambda path: path.stat().st_size).unlink()
+    else:
+        folder.rename(moved)
+    answer = server.teach("x", free[:1])
+    assert answer.status == 503, answer.content
+    assert "version 1" in answer.json["detail"]
+    assert server.node("n20").json == before
+    ready = server.get("/readyz")
+    assert ready.status == 503
+    assert ready.json["warning"]
+    assert not folder.exists() or harm != "gone"
+    if harm == "gone":
+        moved.rename(folder)
+        assert server.teach("x", free[:1]).json["version"] == 2
+        assert server.get("/readyz").status == 200
