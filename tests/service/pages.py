@@ -94,13 +94,7 @@ class Page:
         self.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
         self.browser.get("about:blank")  # an address that differs in its fragment alone is not loaded again
         self.browser.get(f"{self.served.address}/" + (f"#token={self.served.token}" if token else ""))
-        self.wait(
-            lambda: (
-                self.text("#status-message") == "Ready."
-                and (self.text("#question") or "makes no" in self.text("#queue-reason"))
-            ),
-            "it is ready",
-        )
+        self.wait(lambda: self.text("#status-message") == "Ready." and self.text("#question"), "it is ready")
 
     def wait(self, condition: Callable[[], Any], what: str) -> Any:
         from selenium.common.exceptions import StaleElementReferenceException, TimeoutException

@@ -96,9 +96,7 @@ def luminance(colour: str) -> float:
 @pytest.mark.parametrize("place", [0, 1], ids=["light", "dark"])
 def test_texts_stand_out_from_their_ground(place: int) -> None:
     palette = palettes()[place]
-    pairs = [
-        (text, ground) for text in ("text", "quiet", "accent", "caution", "error", "good") for ground in ("surface",)
-    ]
+    pairs = [(text, "surface") for text in ("text", "quiet", "accent", "caution", "error", "good")]
     pairs += [("text", "ground"), ("text", "raised"), ("text", "accent-soft"), ("accent-text", "accent")]
     for text, ground in pairs:
         low, high = sorted((luminance(palette[text]), luminance(palette[ground])))
