@@ -26,8 +26,7 @@ def teach(page: Page) -> None:
         for node in nodes:
             page.show(node)
             page.press("n")
-            page.wait(lambda: page.all("dialog[open] input"), "the name is asked for")
-            page.press(name, "\ue007")
+            page.enter("dialog[open] input", name)
             page.wait(lambda node=node: page.text("#card-name") != node, "it goes on")
     page.wait(lambda: page.texts("#status-work") == [""], "all is learned")
     page.wait(lambda: "games" in page.text("#catalogue"), "the catalogue has it")

@@ -128,12 +128,24 @@ class Page:
         chain.perform()
 
     def click(self, selector: str, text: str | None = None) -> None:
-        def found() -> Any:
-            return [each for each in self.all(selector) if text is None or text in each.text]
+        """Press the first element that holds a text; a panel may be drawn anew meanwhile."""
 
-        element = self.wait(found, f"{selector} with {text}")[0]
-        self.browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", element)
-        element.click()
+        def clicked() -> bool:
+            found = [each for each in self.all(selector) if text is None or text in each.text]
+            if found:
+                self.browser.execute_script("arguments[0].scrollIntoView({block: 'center'})", found[0])
+                found[0].click()
+            return bool(found)
+
+        self.wait(clicked, f"{selector} with {text} is pressed")
+
+    def enter(self, selector: str, text: str) -> None:
+        """Put the focus into a field, in the place of what stands there type a text, and press Enter."""
+        from selenium.webdriver.common.keys import Keys
+
+        script = "const field = document.querySelector(arguments[0]); field?.select(); return Boolean(field)"
+        self.wait(lambda: self.browser.execute_script(script, selector), f"{selector} has the focus")
+        self.press(text, Keys.ENTER)
 
     def says(self, words: str) -> None:
         self.wait(lambda: words in self.text("#status-message"), f"the status line says {words!r}")

@@ -71,8 +71,7 @@ def test_the_way_of_a_new_user(page: Page) -> None:
 
     page.show(str(first))
     page.press("n")
-    page.wait(lambda: page.all("dialog[open] input"), "the name is asked for")
-    page.press("gears", "\ue007")
+    page.enter("dialog[open] input", "gears")
     page.says("The model learned in")
     assert re.search(r"learned in \d+\.\d s", page.text("#status-message"))
     assert page.texts(DECISIONS)[0].startswith(f"{first} is gears")
@@ -106,7 +105,7 @@ def test_the_way_of_a_new_user(page: Page) -> None:
 def name_group(page: Page) -> None:
     page.wait(lambda: page.all("#groups article form button:enabled"), "groups are found")
     typical = page.texts("#groups article:first-child ul[aria-label='Typical nodes'] button")
-    page.all("#groups article:first-child input")[0].send_keys("wheels", "\ue007")
+    page.enter("#groups article:first-child input", "wheels")
     page.says("The model learned “wheels”")
     page.wait(lambda: "wheels" in page.text("#catalogue .class-name"), "the class is in the catalogue")
     assert page.served.ask("GET", f"/v1/nodes/{typical[0]}")["label"] == "wheels"
@@ -154,7 +153,7 @@ def test_a_decision_can_be_changed_and_the_basket_teaches(page: Page) -> None:
     page.press("1")
     page.says("The model learned in")
     page.click("#decisions button", "Change")
-    page.press("class-03", "\ue007")
+    page.enter("dialog[open] input", "class-03")
     page.wait(lambda: "class-03" in page.text(DECISIONS), "it is changed")
     page.wait(lambda: page.served.ask("GET", f"/v1/nodes/{first}")["label"] == "class-03", "the service has it")
 
@@ -163,7 +162,7 @@ def test_a_decision_can_be_changed_and_the_basket_teaches(page: Page) -> None:
         page.press("b")
     page.wait(lambda: page.texts("#basket-nodes .node") == [second, third], "both are in the basket")
     page.wait(lambda: page.all("#basket-meter .bar-fill"), "their spread is measured")
-    page.all("#basket-name")[0].send_keys("cogs", "\ue007")
+    page.enter("#basket-name", "cogs")
     page.wait(lambda: "cogs" in page.text("#catalogue .class-name"), "the class is learned")
     assert page.served.ask("GET", f"/v1/nodes/{third}")["label"] == "cogs"
     assert page.texts("#basket-nodes li") == []
@@ -175,8 +174,7 @@ def test_markup_in_a_name_is_text(page: Page) -> None:
     node = str(members("class-08")[0])
     page.show(node)
     page.press("n")
-    page.wait(lambda: page.all("dialog[open] input"), "the name is asked for")
-    page.press(MARKUP, "\ue007")
+    page.enter("dialog[open] input", MARKUP)
     page.says(f"{node} is {MARKUP}")
     page.show(node)
     page.wait(lambda: MARKUP in page.text("#catalogue .class-name"), "it is in the catalogue")
@@ -184,8 +182,7 @@ def test_markup_in_a_name_is_text(page: Page) -> None:
         page.wait(lambda place=place: MARKUP in page.text(place), f"{place} shows it as text")
     page.click("#catalogue summary", MARKUP)
     page.click("#catalogue details[open] button", "Rename")
-    page.wait(lambda: page.all("dialog[open] input"), "the name is asked for")
-    page.press("<b>bold</b>", "\ue007")
+    page.enter("dialog[open] input", "<b>bold</b>")
     page.says("is called “")
     assert page.all("img, b") == []
     assert not page.browser.execute_script("return Boolean(window.alarmed)")
@@ -216,14 +213,11 @@ def test_the_token_is_asked_for_and_stays_in_the_tab(page: Page) -> None:
     page.open(token=False)
     node = page.text("#card-name")
     page.press("1")
-    page.wait(lambda: page.all("dialog[open] input[type=password]"), "the token is asked for")
-    page.press("wrong-token-of-nobody", "\ue007")
+    page.enter("dialog[open] input[type=password]", "wrong-token-of-nobody")
     page.wait(lambda: "A token is needed" in page.text("#status-message"), "it is refused")
     assert page.served.ask("GET", f"/v1/nodes/{node}")["label"] is None
     page.click("#token-button")
-    field = page.wait(lambda: page.all("dialog[open] input[type=password]"), "the token is asked for")[0]
-    field.clear()
-    field.send_keys(page.served.token, "\ue007")
+    page.enter("dialog[open] input[type=password]", page.served.token)
     page.click("#decisions button", "Try again")
     page.says("The model learned in")
     assert page.served.ask("GET", f"/v1/nodes/{node}")["label"] == "class-00"
