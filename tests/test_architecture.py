@@ -15,11 +15,11 @@ ROOT = Path(graphfcl.__file__).parent
 FLOORS = [
     {"printing", "lazy_names"},
     {"errors", "version", "arrays", "cores", "defaults", "devices"},
-    {"files", "source_code"},
+    {"files", "source_code", "plug_ins"},
     {"graph"},
     {"stream", "measures"},
     {"datasets", "nn"},
-    {"methods"},
+    {"methods", "asking"},
     {"testing", "production", "evaluation"},
     {"experiments", "service"},
     {"report"},

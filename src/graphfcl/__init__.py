@@ -13,6 +13,7 @@ from graphfcl.lazy_names import lazy_names
 from graphfcl.version import __version__ as __version__
 
 if TYPE_CHECKING:
+    from graphfcl.asking import Situation, Strategy, Wish, find_strategy, register_strategy
     from graphfcl.datasets import load_dataset
     from graphfcl.errors import DivergenceError, GraphfclWarning, InputError
     from graphfcl.evaluation import evaluate
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
         find_method,
         register_method,
     )
-    from graphfcl.production import GraphClassifier, ModelFolder
+    from graphfcl.production import GraphClassifier, Group, ModelFolder, Spread, Suggestion, suggest_for_graph
     from graphfcl.stream import (
         BaseSession,
         PaperSession,
@@ -78,6 +79,11 @@ _PLACES = {
     "make_stream": "stream",
     "save_stream": "stream",
     "evaluate": "evaluation",
+    "Situation": "asking",
+    "Strategy": "asking",
+    "Wish": "asking",
+    "find_strategy": "asking",
+    "register_strategy": "asking",
     "NO_STORE": "methods",
     "SILENT": "methods",
     "Anchor": "methods",
@@ -91,7 +97,11 @@ _PLACES = {
     "find_method": "methods",
     "register_method": "methods",
     "GraphClassifier": "production",
+    "Group": "production",
     "ModelFolder": "production",
+    "Spread": "production",
+    "Suggestion": "production",
+    "suggest_for_graph": "production",
     "measure_stream": "measures",
     "summarise_seeds": "measures",
 }
@@ -107,6 +117,7 @@ __all__ = [
     "Graph",
     "GraphClassifier",
     "GraphfclWarning",
+    "Group",
     "HagMeta",
     "HagMetaSettings",
     "InputError",
@@ -118,11 +129,17 @@ __all__ = [
     "Progress",
     "Protocol",
     "Session",
+    "Situation",
+    "Spread",
+    "Strategy",
     "Stream",
+    "Suggestion",
     "VisibleGraph",
+    "Wish",
     "build_graph",
     "evaluate",
     "find_method",
+    "find_strategy",
     "from_networkx",
     "from_pyg",
     "from_scipy",
@@ -133,7 +150,9 @@ __all__ = [
     "read_npz",
     "read_tables",
     "register_method",
+    "register_strategy",
     "save_stream",
+    "suggest_for_graph",
     "summarise_seeds",
 ]
 

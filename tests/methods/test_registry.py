@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from graphfcl import plug_ins
 from graphfcl.errors import InputError
 from graphfcl.methods import Learner, find_method, import_method, method_from, register_method, registry
 from tests.outside.samples import nearest_mean
@@ -197,7 +198,7 @@ class Point:
 
 def test_a_broken_plug_in_is_one_line_and_breaks_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
     points = [Point("constant", "good:Constant"), Point("half", "half:Learner")]
-    monkeypatch.setattr(registry, "entry_points", lambda group: points if group == "graphfcl.methods" else [])
+    monkeypatch.setattr(plug_ins, "entry_points", lambda group: points if group == "graphfcl.methods" else [])
     rows = registry.plug_in_rows()
     assert rows[0][:2] == ("constant", "Always the first class.")
     assert rows[1][0] == "half"

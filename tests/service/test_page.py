@@ -140,6 +140,13 @@ def test_keys_are_enough(page: Page) -> None:
     page.press(backspace)
     page.says(f"{current} is not labelled class-01")
 
+    hasty = page.text("#card-name")
+    page.press("1", "2")
+    page.wait(lambda: page.texts("#status-work") == [""], "all is learned")
+    assert page.served.ask("GET", f"/v1/nodes/{hasty}")["label"] == "class-00", "a hasty key never labels a node again"
+    while page.texts(DECISIONS):
+        page.press(backspace)
+
     page.press("/", "1", "n", "2", " ", backspace)
     assert page.browser.execute_script("return document.activeElement.value") == "1n2", "a field takes keys as letters"
     assert page.texts(DECISIONS) == []

@@ -13,6 +13,7 @@ from graphfcl.cli.model import VERBS
 from graphfcl.cli.run import SWITCHES, run_method
 from graphfcl.cli.serve import serve
 from graphfcl.cli.stream import show_stream
+from graphfcl.cli.teaching import VERBS as TEACHING_VERBS
 from graphfcl.errors import GraphfclError, GraphfclWarning, InputError
 from graphfcl.printing import printable
 from graphfcl.version import __version__
@@ -31,7 +32,7 @@ app.command(name="methods")(list_methods)
 app.command(name="check")(check)
 app.command(name="bench")(bench)
 app.command(name="report")(write_report)
-for verb in (*VERBS, *AGEING_VERBS, serve):
+for verb in (*VERBS, *TEACHING_VERBS, *AGEING_VERBS, serve):
     app.command(name=verb.__name__, rich_help_panel="A model in production")(verb)
 
 

@@ -115,7 +115,7 @@ def learn(
     from graphfcl.production.user_tables import read_supports
 
     listed = read_supports(supports)
-    with _changing(model, wait, device, method) as classifier:
+    with changing(model, wait, device, method) as classifier:
         classifier.learn_listed(listed, on_conflict=on_conflict)
 
 
@@ -152,7 +152,7 @@ def grow(
 
     if nodes is None and edges is None:
         raise InputError("there is nothing to add: give --nodes, --edges or both.")
-    with _changing(model, wait, device, method) as classifier:
+    with changing(model, wait, device, method) as classifier:
         classifier.grow(
             nodes=None if nodes is None else read_nodes(nodes, classifier.graph_),
             edges=None if edges is None else read_edges(edges),
@@ -174,7 +174,7 @@ def shrink(
 
     if nodes is None and edges is None:
         raise InputError("there is nothing to remove: give --nodes, --edges or both.")
-    with _changing(model, wait, device, method) as classifier:
+    with changing(model, wait, device, method) as classifier:
         classifier.shrink(
             nodes=None if nodes is None else read_ids(nodes), edges=None if edges is None else read_edges(edges)[:2]
         )
@@ -316,13 +316,13 @@ def unlearn(
     from graphfcl.production.user_tables import read_ids
 
     listed = read_ids(nodes)
-    with _changing(model, wait, device, method) as classifier:
+    with changing(model, wait, device, method) as classifier:
         classifier.unlearn(listed)
 
 
 def rename(old: str, new: str, model: Model, method: OwnMethod = None, wait: Wait = 60.0) -> None:
     """Call a class otherwise."""
-    with _changing(model, wait, "cpu", method) as classifier:
+    with changing(model, wait, "cpu", method) as classifier:
         classifier.rename(old, new)
 
 
@@ -330,13 +330,13 @@ def merge(
     source: str, into: str, model: Model, method: OwnMethod = None, device: Device = "auto", wait: Wait = 60.0
 ) -> None:
     """Make all nodes of one class another's."""
-    with _changing(model, wait, device, method) as classifier:
+    with changing(model, wait, device, method) as classifier:
         classifier.merge(source, into)
 
 
 def retire(name: str, model: Model, method: OwnMethod = None, device: Device = "auto", wait: Wait = 60.0) -> None:
     """Never answer a class again."""
-    with _changing(model, wait, device, method) as classifier:
+    with changing(model, wait, device, method) as classifier:
         classifier.retire(name)
 
 
@@ -346,7 +346,7 @@ VERBS = (
 
 
 @contextmanager
-def _changing(model: Path, wait: float, device: str, method: str | None) -> Iterator["GraphClassifier"]:
+def changing(model: Path, wait: float, device: str, method: str | None) -> Iterator["GraphClassifier"]:
     """The newest version, changed into the next one; says what it is when it is safe on the disk."""
     bring(method, model)
     from graphfcl.cli.run import asked_device

@@ -11,11 +11,8 @@ from __future__ import annotations
 
 import importlib
 import inspect
-import os
 import re
-import sys
 from dataclasses import MISSING, dataclass, fields, is_dataclass
-from importlib.metadata import EntryPoint, entry_points
 from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakKeyDictionary
 
@@ -23,10 +20,12 @@ from graphfcl.devices import best_device
 from graphfcl.errors import InputError, did_you_mean, in_one_line
 from graphfcl.methods.learner import Learner
 from graphfcl.methods.settings import SettingRow, flat_settings, settings_as_json, settings_rows, with_changes
+from graphfcl.plug_ins import derives_from, described, import_class, installed_plug_ins, loaded_plug_in
 from graphfcl.source_code import reference_of, source_hash
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+    from importlib.metadata import EntryPoint
 
 ENTRY_POINTS = "graphfcl.methods"
 PACKAGE = "graphfcl.methods"
@@ -172,27 +171,7 @@ def import_method(reference: str, where: str | None = None) -> Method:
     where: how the user wrote it, for messages.
     """
     where = where or f"--method {reference}"
-    module_name, _, class_name = reference.partition(":")
-    if not module_name or not class_name:
-        raise InputError(f"{where}: write it as module:Class.")
-    if module_name.endswith(".py") or "/" in module_name:
-        dotted = module_name.removesuffix(".py").strip("./").replace("/", ".")
-        raise InputError(f"{where}: name the module, not its file: {dotted}:{class_name}.")
-    if os.getcwd() not in sys.path:
-        sys.path.insert(0, os.getcwd())
-    try:
-        module = importlib.import_module(module_name)
-    except (Exception, SystemExit) as error:  # whatever a module of somebody else does when it is imported
-        missing = isinstance(error, ModuleNotFoundError) and error.name == module_name.split(".")[0]
-        mend = "run from the folder that holds it, or install it" if missing else "mend it, or what it needs"
-        raise InputError(f"{where}: {module_name} cannot be imported ({in_one_line(error)}): {mend}.") from error
-    found: Any = module
-    for part in class_name.split("."):
-        found = getattr(found, part, None)
-    if found is None:
-        learners = [name for name, each in vars(module).items() if _is_learner(each) and each is not Learner]
-        hint = did_you_mean(class_name, learners) if learners else "it has no learner."
-        raise InputError(f"{where}: {module_name} has no {class_name}: {hint}")
+    found = import_class(reference, where, Learner)
     refuse_no_learner(found, where)
     if is_own(found):
         return find_method(found.name)
@@ -229,7 +208,7 @@ def plug_in_rows() -> list[tuple[str, str, str]]:
 
 def refuse_no_learner(found: Any, where: str) -> None:
     """Refuse what cannot be a method, in one sentence that says what it lacks."""
-    if not _is_learner(found):
+    if not derives_from(found, Learner):
         raise InputError(f"{where}: it is no class that derives from graphfcl.Learner: let it derive from that.")
     name = reference_of(found)
     if inspect.isabstract(found):
@@ -261,20 +240,12 @@ def refuse_no_learner(found: Any, where: str) -> None:
         raise InputError(f"{where}: {name} must take (settings, *, seed, device), as Learner does.") from error
 
 
-def _is_learner(found: Any) -> bool:
-    return isinstance(found, type) and issubclass(found, Learner)
-
-
 def _plug_ins() -> list[EntryPoint]:
     """Installed plug-ins; a name of this package's own is not theirs to take."""
-    return sorted(entry_points(group=ENTRY_POINTS), key=lambda point: (point.name, point.value))
+    return installed_plug_ins(ENTRY_POINTS)
 
 
 def _loaded(point: EntryPoint) -> Method:
-    where = f"the plug-in {point.name} ({point.value})"
-    try:
-        learner = point.load()
-    except (Exception, SystemExit) as error:  # a broken plug-in breaks nothing else
-        raise InputError(f"{where} cannot be imported ({in_one_line(error)}): mend or remove its package.") from error
-    refuse_no_learner(learner, where)
+    learner = loaded_plug_in(point)
+    refuse_no_learner(learner, described(point))
     return _registered[register_method(learner).name]

@@ -10,7 +10,11 @@ from graphfcl.production.label_table import Columns, label_table
 from graphfcl.production.live_model import LiveModel
 
 if TYPE_CHECKING:
+    from graphfcl.asking import Strategy
+    from graphfcl.production.grouping import Group
     from graphfcl.production.model_info import ModelInfo
+    from graphfcl.production.spreading import Spread
+    from graphfcl.production.suggesting import Suggestion
 
 
 class AnsweringModel(LiveModel):
@@ -80,6 +84,34 @@ class AnsweringModel(LiveModel):
         number, answer = int(state.parts.graph.numbers_of([node])[0]), state.asked_about([node])[1]
         with state.asked.alone():
             return explain_node(state.parts, number, answer, top)
+
+    # What to teach next
+
+    def suggest(
+        self, budget: int = 20, *, strategy: "str | type[Strategy]" = "auto", seed: int = 0
+    ) -> "tuple[Suggestion, ...]":
+        """Nodes worth labelling, best first, each with why and what the model thinks; at most ``budget``.
+
+        strategy: a name (``auto``, ``typical``, ``uncertain``, ``unknown``, ``random``) or a class of your own.
+        """
+        from graphfcl.production.suggesting import suggest_for_model
+
+        return suggest_for_model(self._current(), budget, strategy, seed)
+
+    def groups(self, count: int = 5, *, seed: int = 0) -> "tuple[Group, ...]":
+        """A few tight groups among nodes that look like none of the classes, the tightest first; perhaps none.
+
+        :meth:`GraphClassifier.name_group` teaches one.
+        """
+        from graphfcl.production.grouping import find_groups
+
+        return find_groups(self._current(), count, seed)
+
+    def spread(self, nodes: Sequence[Any]) -> "Spread":
+        """How spread some nodes are, and whether they are too alike to teach a class well."""
+        from graphfcl.production.spreading import spread_of
+
+        return spread_of(self._current(), nodes)
 
     def info(self, *, full: bool = False) -> "ModelInfo":
         """What the model is, and whether a refit is due (``ageing.py``); next to nothing of a folder is read for it.

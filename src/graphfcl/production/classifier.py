@@ -29,6 +29,7 @@ if TYPE_CHECKING:  # whoever only asks need not wait for what a change needs
     from graphfcl.graph import Graph
     from graphfcl.production.fit_checkpoints import FitCheckpoints
     from graphfcl.production.graph_changes import EdgeEnds, NewEdges, NewNodes
+    from graphfcl.production.grouping import Group
     from graphfcl.production.refitting import Refit
 
 
@@ -178,6 +179,15 @@ class GraphClassifier(AnsweringModel):
             draft.ledger, change["new"] = taught
             self._settle(draft, change)
         return self
+
+    def name_group(self, group: "Group", name: str, *, by: str = "") -> "GraphClassifier":
+        """Teach a group that :meth:`groups` found as a class: typical, spread members become its supports.
+
+        They are ``shot`` many, those that the group shows as typical before others.
+        """
+        from graphfcl.production.grouping import supports_of_group
+
+        return self.learn({name: supports_of_group(self._current(), group, self.shot)}, by=by)
 
     def unlearn(self, nodes: Sequence[Any]) -> "GraphClassifier":
         """Take back the labels of some nodes; a class that loses its last one is retired."""

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from graphfcl.production.growing_graph import GrowingGraph
 
 CLASS_NAMES = ("class", "label")
+GUESS = "guess"  # a table of suggestions has it beside the class that somebody is to fill in
 OWN_COLUMNS = ("by", "when", "part")  # of a table of labels; what a label is for is the model's business
 
 
@@ -109,7 +110,10 @@ def _texts(values: Any, name: str, path: Path) -> list[str]:
 
 
 def read_supports(path: str | Path) -> list[Support]:
-    """A table with the columns ``node`` and ``class``; ``by``, ``when`` and all others are kept with the label."""
+    """A table with the columns ``node`` and ``class``; ``by``, ``when`` and all others are kept with the label.
+
+    Of a table of suggestions, rows whose class nobody has filled in are left out.
+    """
     table = TextTable.read(path)
     nodes, classes = table.need(("node", *ID_NAMES), "the ids of nodes"), table.need(CLASS_NAMES, "their classes")
     used = (table.find(("node", *ID_NAMES)), table.find(CLASS_NAMES), *OWN_COLUMNS)
@@ -120,6 +124,8 @@ def read_supports(path: str | Path) -> list[Support]:
     by, when = (table.columns.get(name, nothing) for name in ("by", "when"))
     supports = []
     for row, (node, name) in enumerate(zip(nodes, classes, strict=True)):
+        if GUESS in table.columns and not name.strip():
+            continue
         place = table.place(row)
         values = {column: table.columns[column][row] for column in kept}
         supports.append(Support(node, name, place, Statement.of(by[row], when[row], values, place)))

@@ -223,7 +223,8 @@ class Anchor(EncoderLearner):
 
     def vectors_to_draw(self, visible: VisibleGraph, nodes: np.ndarray) -> np.ndarray | None:
         with torch.no_grad():
-            return self._embeddings(self.cache.inputs(visible)).float().cpu().numpy()[visible.rows(nodes)]
+            rows = torch.from_numpy(visible.rows(nodes)).to(self.device)
+            return self._embeddings(self.cache.inputs(visible))[rows].float().cpu().numpy()
 
     def _rows_of(
         self, embeddings: torch.Tensor, inputs: GraphInputs, labelled: Labelled

@@ -1,0 +1,122 @@
+"""The contract between a strategy, which says what to label next, and everything that asks one.
+
+A strategy of your own derives from :class:`Strategy` and says :meth:`~Strategy.choose`. ``docs/asking.md`` shows one in
+20 lines.
+"""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Literal
+
+import numpy as np
+
+from graphfcl.arrays import read_only
+from graphfcl.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from graphfcl.graph import VisibleGraph
+
+Reason = Literal["cluster", "unknown", "between", "random"]
+
+
+@dataclass(frozen=True, eq=False)
+class Situation:
+    """What is known when nodes to label are chosen. Rows are rows of the visible graph; all arrays are read-only.
+
+    visible: the graph.
+    vectors: (n, d) float32, what nodes are compared by.
+    candidates: (c,) rows that may be named.
+    labelled: (m,) rows that have a label; ``columns``: (m,) their classes. Both are empty if nothing is labelled.
+    scores: (n, C) probabilities of the classes known; None without a model.
+    strangeness: (n,) higher is stranger; None without a model.
+    budget: how many nodes to name.
+    random: a generator; the only source of chance.
+    """
+
+    visible: VisibleGraph
+    vectors: np.ndarray
+    candidates: np.ndarray
+    labelled: np.ndarray
+    columns: np.ndarray
+    scores: np.ndarray | None
+    strangeness: np.ndarray | None
+    budget: int
+    random: np.random.Generator
+
+    def __post_init__(self) -> None:
+        for array in (self.vectors, self.candidates, self.labelled, self.columns, self.scores, self.strangeness):
+            if array is not None:
+                read_only(array)
+
+    @property
+    def wanted(self) -> int:
+        """How many nodes can be named: the budget, or all candidates if they are fewer."""
+        return max(0, min(self.budget, int(self.candidates.size)))
+
+    def shuffled(self) -> np.ndarray:
+        """(c,) the candidates in an order drawn by ``random``."""
+        return self.candidates[self.random.permutation(self.candidates.size)]
+
+
+@dataclass(frozen=True)
+class Wish:
+    """One node worth labelling, and why.
+
+    row: its row in the visible graph.
+    reason: ``cluster``: typical of a cluster that no label represents. ``unknown``: likely of a class that nobody has
+        named. ``between``: two classes are about equally likely. ``random``: drawn.
+    """
+
+    row: int
+    reason: Reason
+
+
+class Strategy(ABC):
+    """Says which nodes to label next. It keeps nothing between two calls: all it may know is in the situation."""
+
+    name: ClassVar[str] = "strategy"
+    """What it is called on the command line and in tables; by default the class's name: MostLinks is most-links."""
+    title: ClassVar[str] = ""
+    """One line for lists; by default the first line of the docstring."""
+    reference: ClassVar[str] = ""
+    """Where it comes from: a paper."""
+
+    def __init_subclass__(cls, **options: object) -> None:
+        super().__init_subclass__(**options)
+        if "name" not in vars(cls):
+            cls.name = re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "-", cls.__name__.strip("_")).lower()
+        if "reference" not in vars(cls):
+            cls.reference = ""
+        if "title" not in vars(cls):
+            cls.title = (vars(cls).get("__doc__") or "").strip().split("\n")[0]
+
+    @abstractmethod
+    def choose(self, situation: Situation) -> list[Wish]:
+        """At most ``budget`` candidates, no row twice, best first."""
+
+
+def checked(wishes: Sequence[Wish], situation: Situation, name: str) -> list[Wish]:
+    """The wishes of a strategy as a list; one that breaks the contract is refused in one sentence.
+
+    name: the strategy, for the message.
+    """
+    rows = [wish.row for wish in wishes]
+    if len(rows) > situation.budget:
+        raise InputError(
+            f"the strategy {name!r} named {len(rows)} nodes with a budget of {situation.budget}: name no more than it."
+        )
+    for rule, broken in (
+        ("is labelled already", set(rows) & set(situation.labelled.tolist())),
+        ("is no candidate", set(rows) - set(situation.candidates.tolist())),
+        ("was named twice", {row for row in rows if rows.count(row) > 1}),
+    ):
+        if broken:
+            raise InputError(
+                f"the strategy {name!r} named row {min(broken)}, which {rule}: name each candidate at most once."
+            )
+    return list(wishes)

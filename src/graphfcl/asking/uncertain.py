@@ -1,0 +1,30 @@
+"""The smallest margin between the two likeliest classes."""
+
+import numpy as np
+
+from graphfcl.asking.contract import Situation, Strategy, Wish
+from graphfcl.errors import InputError
+
+
+class Uncertain(Strategy):
+    """Smallest margin between the two likeliest classes"""
+
+    name = "uncertain"
+    reference = "Scheffer et al., IDA 2001"
+
+    def choose(self, situation: Situation) -> list[Wish]:
+        """Candidates by p_1 − p_2, the probabilities of the two likeliest classes, smallest first.
+
+        With a single class known, by its probability. Ties are broken by chance.
+        """
+        if situation.scores is None:
+            raise InputError("the strategy 'uncertain' needs a model, and there is none: take 'auto' or 'typical'.")
+        rows = situation.shuffled()
+        probabilities = situation.scores[rows]
+        if probabilities.shape[1] > 1:
+            two = np.partition(probabilities, -2, axis=1)[:, -2:]
+            margin = two[:, 1] - two[:, 0]
+        else:
+            margin = probabilities.sum(axis=1)
+        first = np.argsort(margin, kind="stable")[: situation.wanted]
+        return [Wish(int(row), "between") for row in rows[first]]

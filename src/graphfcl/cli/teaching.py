@@ -1,0 +1,180 @@
+"""Verbs of teaching: what to label next, and groups that have no name yet."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from graphfcl.cli.model import Device, Model, OwnMethod, Wait, bring, changing
+from graphfcl.cli.options import DataDir, Seed
+from graphfcl.cli.show import print_table, say, say_json
+from graphfcl.errors import InputError
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from graphfcl.production.grouping import Group
+    from graphfcl.production.suggesting import Suggestion
+
+NOTHING_UNKNOWN = "No group to name: too few nodes without a label look like none of the known classes."
+SHOWN = 20  # suggestions that are printed
+
+
+def suggest(
+    model: Annotated[Path | None, typer.Option("--model", help="Folder of the model.", show_default=False)] = None,
+    graph: Annotated[
+        str | None,
+        typer.Option("--graph", help="Without a model: a graph, by a name from `data list` or a path."),
+    ] = None,
+    budget: Annotated[int, typer.Option("--budget", min=1, help="How many nodes to name.")] = 20,
+    strategy: Annotated[
+        str, typer.Option("--strategy", help="auto, typical, uncertain, unknown, random, or your own module:Class.")
+    ] = "auto",
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Write them here, with a column class to fill in: .csv or .parquet.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+    seed: Seed = 0,
+    method: OwnMethod = None,
+    device: Device = "auto",
+    data_dir: DataDir = None,
+) -> None:
+    """Which nodes to label next, each with why; fill in their classes and give the table to `graphfcl learn`."""
+    from graphfcl.asking import strategy_from
+
+    if (model is None) == (graph is None):
+        raise InputError("give either --model, a folder, or --graph, of a graph that has no model yet.")
+    name = strategy_from(strategy).name
+    found: Sequence[Suggestion]
+    if model is None:
+        from graphfcl.datasets import load_dataset
+        from graphfcl.production.suggesting import suggest_for_graph
+
+        assert graph is not None
+        found = suggest_for_graph(load_dataset(graph, data_dir=data_dir)[0], budget, strategy=name, seed=seed)
+    else:
+        from graphfcl.cli.run import asked_device
+        from graphfcl.production import GraphClassifier
+
+        bring(method, model)
+        found = GraphClassifier.load(model, device=asked_device(device)).suggest(budget, strategy=name, seed=seed)
+    if out is not None:
+        from graphfcl.production.suggesting import suggestion_table
+        from graphfcl.production.user_tables import write_table
+
+        write_table(out, suggestion_table(found), "suggestions")
+    if as_json:
+        say_json([each.as_json() for each in found])
+        return
+    _print_suggestions(found)
+    if out is not None:
+        say(f"Wrote {len(found):,} nodes to {out}: fill in the column class, and give it to `graphfcl learn`.")
+
+
+def groups(
+    model: Model,
+    count: Annotated[int, typer.Option("--count", min=1, help="How many groups at most.")] = 5,
+    name: Annotated[
+        list[str] | None,
+        typer.Option("--name", help="Teach a group as a class: 2=gardening; may be repeated."),
+    ] = None,
+    by: Annotated[str, typer.Option("--by", help="Who names it; kept with the labels.")] = "",
+    out: Annotated[Path | None, typer.Option("--out", help="Write their members here: .csv or .parquet.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+    seed: Seed = 0,
+    method: OwnMethod = None,
+    device: Device = "auto",
+    wait: Wait = 60.0,
+) -> None:
+    """A few tight groups of nodes that look like none of the classes; naming one teaches it."""
+    from graphfcl.cli.run import asked_device
+    from graphfcl.production import GraphClassifier
+
+    if name:
+        named = _names(name)
+        with changing(model, wait, device, method) as classifier:
+            found = classifier.groups(max(count, *named), seed=seed)
+            for number, class_name in named.items():
+                classifier.name_group(_numbered(found, number), class_name, by=by)
+        return
+    bring(method, model)
+    found = GraphClassifier.load(model, device=asked_device(device)).groups(count, seed=seed)
+    if out is not None:
+        _write_members(out, found)
+    if as_json:
+        say_json([group.as_json() for group in found])
+        return
+    _print_groups(found)
+    if out is not None:
+        say(f"Wrote the members of {len(found)} groups to {out}.")
+
+
+VERBS = (suggest, groups)
+
+
+def _names(given: list[str]) -> dict[int, str]:
+    """``["2=gardening"]`` as group numbers and class names."""
+    found: dict[int, str] = {}
+    for text in given:
+        number, equals, name = text.partition("=")
+        if not equals or not number.strip().isdigit() or int(number) < 1 or not name.strip():
+            raise InputError(f"--name {text}: write the number of a group and a class, as in --name 2=gardening.")
+        if int(number) in found:
+            raise InputError(f"--name {text}: group {int(number)} is named twice: give it one name.")
+        found[int(number)] = name
+    return found
+
+
+def _numbered(found: "Sequence[Group]", number: int) -> "Group":
+    for group in found:
+        if group.number == number:
+            return group
+    there = "there is none" if not found else f"there are {len(found)}"
+    raise InputError(f"there is no group {number}, {there}: `graphfcl groups` lists them; nothing was learned.")
+
+
+def _print_suggestions(found: "Sequence[Suggestion]") -> None:
+    if not found:
+        say("No node to suggest: every node has a label.")
+        return
+    rows = []
+    for each in found[:SHOWN]:
+        first = f"{each.classes[0][0]} ({100 * each.classes[0][1]:.0f} %)" if each.classes else ""
+        rows.append((each.node, each.reason, first, each.why))
+    print_table(("node", "reason", "the model's guess", "why"), rows)
+    if len(found) > SHOWN:
+        say(f"and {len(found) - SHOWN:,} more.")
+
+
+def _print_groups(found: "Sequence[Group]") -> None:
+    if not found:
+        say(NOTHING_UNKNOWN)
+        return
+    for group in found:
+        say(f"Group {group.number}: {group.size:,} nodes, {100 * group.sure:.0f} % sure that it is one class.")
+        say(f"  typical:    {', '.join(map(str, group.typical))}")
+        if group.words:
+            say(f"  in common:  {', '.join(group.words)}")
+        if group.neighbours:
+            linked = ", ".join(f"{name} ({100 * share:.0f} %)" for name, share in group.neighbours)
+            say(f"  links to:   {linked}")
+        say(f"  why:        {group.why}.")
+    say("Teach one by its number: --name 1=CLASS.")
+
+
+def _write_members(out: Path, found: "Sequence[Group]") -> None:
+    import numpy as np
+
+    from graphfcl.graph.ids import text_array
+    from graphfcl.production.user_tables import write_table
+
+    members = [(group, node) for group in found for node in group.nodes]
+    nodes = [node for _, node in members]
+    numbers = bool(nodes) and all(isinstance(node, int) for node in nodes)
+    columns = {
+        "group": np.array([group.number for group, _ in members], dtype=np.int64),
+        "node": np.array(nodes, dtype=np.int64) if numbers else text_array([str(node) for node in nodes]),
+        "typical": text_array(["yes" if node in group.typical else "no" for group, node in members]),
+        "sure": text_array([f"{group.sure:.3f}" for group, _ in members]),
+    }
+    write_table(out, columns, "groups")

@@ -1,0 +1,164 @@
+"""Groups without a name: a few tight groups among the nodes of a model that look like none of its classes."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from graphfcl.asking.clusters import clusters, principal_components
+from graphfcl.asking.grouping import Balls, Crowd, Sureness, TightGroup, tight_groups
+from graphfcl.asking.nearest import unit_rows
+from graphfcl.errors import InputError
+from graphfcl.graph.ids import listed
+from graphfcl.production.model_state import ModelState
+from graphfcl.production.node_vectors import Vectors, vectors_of
+from graphfcl.production.what_is_common import common_words, linked_classes
+
+MOST = 20_000  # nodes that groups are looked for among; of more that look unknown, so many are drawn
+COMPONENTS = 256  # principal components that nodes are compared by; 64 lose what tells classes of few words apart
+CLASSES = 3  # known ones at least whose nodes teach how pure tight groups are
+TYPICAL = 5  # members that are shown
+
+
+@dataclass(frozen=True)
+class Group:
+    """Nodes without a label that are likely of one class which nobody has named.
+
+    number: 1 is the tightest. nodes: ids of its members, most typical first. size: how many there are.
+    typical: ids of up to 5 members that stand for different parts of it. words: features that are common in it and rare
+        elsewhere, where features have names. neighbours: classes of labelled nodes that members link to, with shares.
+    sure: how sure it is that this is one class: the share of the largest class that groups of labelled nodes have if
+        they are as tight. why: one sentence.
+    """
+
+    number: int
+    nodes: tuple[Any, ...]
+    size: int
+    typical: tuple[Any, ...]
+    words: tuple[str, ...]
+    neighbours: tuple[tuple[str, float], ...]
+    sure: float
+    why: str
+
+    def as_json(self) -> dict[str, Any]:
+        """Its fields as JSON values."""
+        return {
+            "number": self.number,
+            "size": self.size,
+            "sure": round(self.sure, 4),
+            "why": self.why,
+            "typical": list(self.typical),
+            "words": list(self.words),
+            "neighbours": [{"class": name, "share": round(share, 4)} for name, share in self.neighbours],
+            "nodes": list(self.nodes),
+        }
+
+
+def find_groups(state: ModelState, count: int, seed: int) -> tuple[Group, ...]:
+    """At most ``count`` groups, the tightest first; none if too few nodes look unknown."""
+    if count < 1:
+        raise InputError(f"{count} groups make no sense: ask for at least one.")
+    parts, random = state.parts, np.random.default_rng([seed, 18])
+    visible, ledger = parts.graph.visible, parts.ledger
+    labelled = visible.rows(ledger.nodes)
+    strange = parts.calibration.unknown_scores(state.asked.answers().strangeness) > parts.calibration.threshold
+    strange[labelled] = False
+    asked = _drawn(np.flatnonzero(strange), MOST, random)
+    classes = ledger.class_of_column()[ledger.columns]
+    taught = _drawn(_whole_classes(classes, asked.size, random), MOST, random)
+    rows = np.concatenate([asked, labelled[taught]])
+    if not asked.size:
+        return ()
+    values = unit_rows(principal_components(vectors_of(state)(rows), COMPONENTS, seed=seed))
+    crowd = Crowd.of(values[: asked.size], visible.adjacency, asked)
+    known = Crowd.of(values[asked.size :], visible.adjacency, labelled[taught])
+    sureness = Sureness.learned(Balls.of(known), classes[taught])
+    found = tight_groups(crowd, sureness, count)
+    return tuple(_described(state, number + 1, each, crowd, asked) for number, each in enumerate(found))
+
+
+def _drawn(rows: np.ndarray, most: int, random: np.random.Generator) -> np.ndarray:
+    """All rows, or so many of them, ascending."""
+    return rows if rows.size <= most else np.sort(random.choice(rows, most, replace=False))
+
+
+def _whole_classes(classes: np.ndarray, count: int, random: np.random.Generator) -> np.ndarray:
+    """Places of all nodes of some classes, in a drawn order, until they are as many as ``count``.
+
+    Links and neighbours of a class are all there then, as they are among the nodes that look unknown.
+    classes: (m,) of the labelled nodes.
+    """
+    sizes = np.bincount(classes)
+    order = random.permutation(np.flatnonzero(sizes))
+    enough = max(CLASSES, int(np.searchsorted(np.cumsum(sizes[order]), count)) + 1)
+    return np.flatnonzero(np.isin(classes, order[:enough]))
+
+
+def _described(state: ModelState, number: int, found: TightGroup, crowd: Crowd, asked: np.ndarray) -> Group:
+    graph, ledger = state.parts.graph, state.parts.ledger
+    rows = asked[found.rows]
+    inside = float(crowd.links[found.rows][:, found.rows].sum() / max(1.0, crowd.degrees[found.rows].sum()))
+    typical = rows[spread_typical(crowd.values[found.rows], TYPICAL)]
+    why = (
+        f"its {rows.size} nodes look like none of the {len(ledger.classes)} known classes and like each other, "
+        f"{100 * inside:.0f} % of their links stay among them, and groups of labelled nodes that are as tight are "
+        f"{100 * found.sure:.0f} % of one class"
+    )
+    return Group(
+        number=number,
+        nodes=tuple(graph.ids[rows].tolist()),
+        size=int(rows.size),
+        typical=tuple(graph.ids[typical].tolist()),
+        words=common_words(graph, rows),
+        neighbours=linked_classes(graph, ledger, rows),
+        sure=found.sure,
+        why=why,
+    )
+
+
+def spread_typical(values: np.ndarray, count: int) -> np.ndarray:
+    """(k,) rows that stand for different parts of a group: of each of k clusters the one nearest to its mean.
+
+    The largest cluster comes first. Nodes near the mean of the whole are worse teachers: they are too alike.
+    values: (n, d) of unit length.
+    """
+    cluster = clusters(values, count)
+    sizes = np.bincount(cluster)
+    means = np.zeros((sizes.size, values.shape[1]), dtype=np.float64)
+    np.add.at(means, cluster, values)
+    means /= sizes[:, None]
+    away = ((values - means[cluster]) ** 2).sum(axis=1)
+    order = np.lexsort((away, cluster))
+    nearest = order[np.cumsum(sizes) - sizes]
+    return nearest[np.argsort(-sizes, kind="stable")]
+
+
+def supports_of_group(state: ModelState, group: Group, count: int) -> list[Any]:
+    """Ids of typical, spread members without a label: those that were shown, or others if they do not suffice.
+
+    An error if no member is left to be taught.
+    """
+    graph = state.parts.graph
+    shown = _without_label(state, group.typical)
+    if len(group.typical) >= count and shown.size == len(group.typical):
+        return graph.ids[shown[:count]].tolist()
+    rows = _without_label(state, group.nodes)
+    if not rows.size:
+        raise InputError(
+            f"every node of group {group.number} is labelled by now or gone: ask for the groups again; "
+            "nothing was learned."
+        )
+    return graph.ids[rows[spread_typical(_comparable(vectors_of(state), rows), count)]].tolist()
+
+
+def _without_label(state: ModelState, nodes: Sequence[Any]) -> np.ndarray:
+    """(m,) rows of the nodes that are there and have no label."""
+    graph = state.parts.graph
+    rows = graph.rows_of_ids(listed(nodes))
+    rows = rows[rows >= 0]
+    return rows[~np.isin(graph.numbers[rows], state.parts.ledger.nodes)]
+
+
+def _comparable(vectors: Vectors, rows: np.ndarray) -> np.ndarray:
+    return unit_rows(principal_components(vectors(rows), COMPONENTS))

@@ -1,0 +1,63 @@
+"""What nodes are compared by: the learner's vectors, or features that no label touched where there is no learner."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from graphfcl.graph import VisibleGraph
+from graphfcl.production.model_state import ModelState
+
+MANY = 50_000  # nodes above which all of them together are compared by fewer columns
+SAMPLE = 10_000  # nodes that choose those columns
+COLUMNS = 64
+RANK = 128  # of features without a learner
+
+Vectors = Callable[[np.ndarray], np.ndarray]  # (r,) rows of the visible graph → (r, d) float32
+
+
+def vectors_of(state: ModelState) -> Vectors:
+    """How the nodes of a model are compared. Only one thread at a time asks its learner."""
+    visible, learner = state.parts.graph.visible, state.parts.learner
+    with state.asked.alone():
+        found = learner.vectors_to_draw(visible, visible.nodes[:1])
+    if found is None:
+        return untrained_vectors(visible, state.parts.configuration.seed)
+
+    def of_rows(rows: np.ndarray) -> np.ndarray:
+        with state.asked.alone():
+            vectors = learner.vectors_to_draw(visible, visible.nodes[rows])
+        assert vectors is not None
+        return np.nan_to_num(np.asarray(vectors, dtype=np.float32))
+
+    return of_rows
+
+
+def untrained_vectors(visible: VisibleGraph, seed: int = 0) -> Vectors:
+    """How nodes are compared that no learner has seen: by their features, and those around them."""
+    import torch
+
+    from graphfcl.methods.shared.untrained_blocks import UntrainedBlocks, prepared_inputs
+
+    blocks, inputs = UntrainedBlocks(), prepared_inputs(visible, torch.device("cpu"), seed)
+    blocks.fix(inputs, RANK, seed)
+    table = blocks.of(inputs).numpy()
+    return lambda rows: table[rows].astype(np.float32)
+
+
+def vectors_of_all(vectors: Vectors, count: int, random: np.random.Generator) -> np.ndarray:
+    """(n, d) of all ``count`` nodes; of many only their leading principal components, so that 10⁶ nodes fit.
+
+    The components are those of a sample.
+    """
+    if count <= MANY:
+        return vectors(np.arange(count))
+    sample = vectors(np.sort(random.choice(count, SAMPLE, replace=False)))
+    mean = sample.mean(axis=0)
+    if sample.shape[1] <= COLUMNS:
+        return np.concatenate([vectors(rows) for rows in _blocks(count)])
+    directions = np.linalg.svd(sample - mean, full_matrices=False)[2][:COLUMNS].T
+    return np.concatenate([(vectors(rows) - mean) @ directions for rows in _blocks(count)])
+
+
+def _blocks(count: int) -> list[np.ndarray]:
+    return np.array_split(np.arange(count), range(MANY, count, MANY))

@@ -1,0 +1,199 @@
+"""What to label next: nodes that a strategy names, each with a reason in plain words and what the model thinks."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from graphfcl.asking import Situation, Strategy, Wish, checked, find_strategy
+from graphfcl.asking.clusters import principal_components
+from graphfcl.asking.nearest import likeliest_of, unit_rows
+from graphfcl.errors import InputError
+from graphfcl.graph import Graph
+from graphfcl.graph.ids import text_array
+from graphfcl.production.answers import class_probabilities
+from graphfcl.production.growing_graph import GrowingGraph
+from graphfcl.production.model_state import ModelState
+from graphfcl.production.node_vectors import untrained_vectors, vectors_of, vectors_of_all
+
+LIKELIEST = 5  # classes that a suggestion names
+COUNTED = 20_000  # nodes that are asked which suggestion they are most like; of more, so many are drawn
+LABELLED = 5_000  # labelled nodes that they may be more like instead
+
+
+@dataclass(frozen=True)
+class Suggestion:
+    """A node worth labelling.
+
+    node: its id. reason: ``cluster``, ``unknown``, ``between`` or ``random``. why: one sentence.
+    classes: names and probabilities of the likeliest classes, at most 5; none without a model. unknown: whether it
+        looks like none of them. strangeness: the share of known nodes that look less strange, 0 without a model.
+    """
+
+    node: Any
+    reason: str
+    why: str
+    classes: tuple[tuple[str, float], ...]
+    unknown: bool
+    strangeness: float
+
+    def as_json(self) -> dict[str, Any]:
+        """Its fields as JSON values."""
+        return {
+            "node": self.node,
+            "reason": self.reason,
+            "why": self.why,
+            "classes": [{"class": name, "probability": round(share, 4)} for name, share in self.classes],
+            "unknown": self.unknown,
+            "strangeness": round(self.strangeness, 4),
+        }
+
+
+def suggest_for_model(
+    state: ModelState, budget: int, strategy: str | type[Strategy], seed: int
+) -> tuple[Suggestion, ...]:
+    """Nodes of a model that have no label, best first."""
+    _refuse_budget(budget)
+    parts, random = state.parts, np.random.default_rng([seed, 20])
+    visible, ledger, answers = parts.graph.visible, parts.ledger, state.asked.answers()
+    labelled = visible.rows(ledger.nodes)
+    free = np.ones(visible.node_count, dtype=bool)
+    free[labelled] = False
+    probabilities = class_probabilities(ledger, answers)
+    situation = Situation(
+        visible=visible,
+        vectors=vectors_of_all(vectors_of(state), visible.node_count, random),
+        candidates=np.flatnonzero(free),
+        labelled=labelled,
+        columns=ledger.class_of_column()[ledger.columns],
+        scores=probabilities,
+        strangeness=answers.strangeness,
+        budget=budget,
+        random=random,
+    )
+    wishes = _chosen(situation, strategy)
+    rows = np.array([wish.row for wish in wishes], dtype=np.int64)
+    unknown = parts.calibration.unknown_scores(answers.strangeness[rows])
+    thoughts = [_likeliest(ledger.classes, probabilities[row]) for row in rows]
+    whys = _reasons(situation, wishes, thoughts, unknown)
+    return tuple(
+        Suggestion(node, wish.reason, why, classes, bool(score > parts.calibration.threshold), float(score))
+        for node, wish, why, classes, score in zip(
+            parts.graph.ids[rows].tolist(), wishes, whys, thoughts, unknown.tolist(), strict=True
+        )
+    )
+
+
+def suggest_for_graph(
+    graph: Graph, budget: int = 20, *, strategy: str | type[Strategy] = "auto", seed: int = 0
+) -> tuple[Suggestion, ...]:
+    """Nodes of a graph that no model knows, best first.
+
+    Nodes that have a label are not named, and count as taught. If all of them have one, they count as not labelled.
+    Nodes are compared by features that no label touched; strategies that need a model are refused.
+    """
+    _refuse_budget(budget)
+    random = np.random.default_rng([seed, 20])
+    growing = GrowingGraph.of(graph)
+    visible = growing.standardised(growing.numbers).visible
+    labelled = np.flatnonzero(graph.labels >= 0)
+    if labelled.size == graph.node_count:
+        labelled = labelled[:0]
+    free = np.ones(graph.node_count, dtype=bool)
+    free[labelled] = False
+    situation = Situation(
+        visible=visible,
+        vectors=vectors_of_all(untrained_vectors(visible, seed), graph.node_count, random),
+        candidates=np.flatnonzero(free),
+        labelled=labelled,
+        columns=graph.labels[labelled],
+        scores=None,
+        strangeness=None,
+        budget=budget,
+        random=random,
+    )
+    wishes = _chosen(situation, strategy)
+    whys = _reasons(situation, wishes, [()] * len(wishes), np.zeros(len(wishes)))
+    ids = graph.node_ids[[wish.row for wish in wishes]].tolist() if wishes else []
+    return tuple(
+        Suggestion(node, wish.reason, why, (), False, 0.0) for node, wish, why in zip(ids, wishes, whys, strict=True)
+    )
+
+
+def suggestion_table(suggestions: Sequence[Suggestion]) -> dict[str, np.ndarray]:
+    """Columns ``node, class, guess, probability, unknown, reason, why``; ``class`` is empty, to be filled in.
+
+    The model's likeliest class is its guess: a file that nobody has filled in teaches nothing.
+    """
+    first = [each.classes[0] if each.classes else ("", 0.0) for each in suggestions]
+    nodes = [each.node for each in suggestions]
+    numbers = bool(nodes) and all(isinstance(node, int) for node in nodes)
+    return {
+        "node": np.array(nodes, dtype=np.int64) if numbers else text_array([str(node) for node in nodes]),
+        "class": text_array(["" for _ in nodes]),
+        "guess": text_array([name for name, _ in first]),
+        "probability": text_array([f"{share:.3f}" if name else "" for name, share in first]),
+        "unknown": text_array(["yes" if each.unknown else "no" for each in suggestions]),
+        "reason": text_array([each.reason for each in suggestions]),
+        "why": text_array([each.why for each in suggestions]),
+    }
+
+
+def _refuse_budget(budget: int) -> None:
+    if budget < 1:
+        raise InputError(f"a budget of {budget} makes no sense: ask for at least one node.")
+
+
+def _chosen(situation: Situation, strategy: str | type[Strategy]) -> list[Wish]:
+    from graphfcl.asking.registry import register_strategy
+
+    name = strategy if isinstance(strategy, str) else register_strategy(strategy).name
+    return checked(find_strategy(name).make().choose(situation), situation, name)
+
+
+def _likeliest(names: Sequence[str], probabilities: np.ndarray) -> tuple[tuple[str, float], ...]:
+    best = np.argsort(-probabilities, kind="stable")[:LIKELIEST]
+    return tuple((names[place], float(probabilities[place])) for place in best.tolist())
+
+
+def _reasons(
+    situation: Situation,
+    wishes: Sequence[Wish],
+    thoughts: Sequence[tuple[tuple[str, float], ...]],
+    unknown: np.ndarray,
+) -> list[str]:
+    """A sentence for each wish. thoughts: the likeliest classes. unknown: (w,) unknown scores."""
+    sizes = _represented(situation, [wish.row for wish in wishes])
+    return [
+        _sentence(wish.reason, size, classes, score, model=situation.scores is not None)
+        for wish, size, classes, score in zip(wishes, sizes.tolist(), thoughts, unknown.tolist(), strict=True)
+    ]
+
+
+def _sentence(reason: str, size: int, classes: tuple[tuple[str, float], ...], unknown: float, *, model: bool) -> str:
+    if reason == "cluster":
+        near = f"it is typical of {size:,} nodes that no labelled node is nearer to"
+        return near if size > 1 else "it stands by itself, and no labelled node is near"
+    if reason == "unknown" and model:
+        less = "nearly all" if unknown > 0.99 else f"{100 * unknown:.0f} % of the"
+        return f"it looks like none of the known classes: {less} known nodes look less strange"
+    if reason == "between" and len(classes) > 1:
+        (first, one), (second, two) = classes[:2]
+        return f"it lies between {first} ({100 * one:.0f} %) and {second} ({100 * two:.0f} %)"
+    return "it was drawn at random" if reason == "random" else f"the strategy calls it {reason}"
+
+
+def _represented(situation: Situation, rows: Sequence[int]) -> np.ndarray:
+    """(w,) how many candidates are more like a wish than like other wishes and labelled nodes, itself included."""
+    if not rows:
+        return np.zeros(0, dtype=np.int64)
+    random, candidates = np.random.default_rng(0), situation.candidates
+    asked = candidates if candidates.size <= COUNTED else random.choice(candidates, COUNTED, replace=False)
+    known = situation.labelled
+    known = known if known.size <= LABELLED else random.choice(known, LABELLED, replace=False)
+    parts = [asked, np.array(rows, dtype=np.int64), known]
+    values = unit_rows(principal_components(situation.vectors[np.concatenate(parts)]))
+    of_asked, others = values[: asked.size], values[asked.size :]
+    counts = np.bincount(likeliest_of(of_asked, others)[0], minlength=len(others))[: len(rows)]
+    return np.maximum(1, np.round(counts * candidates.size / asked.size)).astype(np.int64)

@@ -1,0 +1,58 @@
+"""What some nodes have in common, in the user's own words: names of features, and classes that they link to."""
+
+import numpy as np
+from scipy import sparse
+
+from graphfcl.production.growing_graph import GrowingGraph
+from graphfcl.production.ledger import Ledger
+
+WORDS = 6  # named at most
+OFTEN = 0.25  # of the nodes have a word at least,
+TIMES = 2.0  # and so many times the share of all nodes that have it
+FAR = 1.0  # deviations by which the mean of a number differs
+CLASSES = 3  # that neighbours are of, named at most
+
+
+def common_words(graph: GrowingGraph, rows: np.ndarray) -> tuple[str, ...]:
+    """Features that are common among some nodes and rare elsewhere; none if features have no names.
+
+    Of sparse features those that many of the nodes have, by p log(p / q): p is the share of the nodes that have it, q
+    that of all nodes. Of dense ones those whose mean is far from that of all nodes: "high price", "low weight".
+    """
+    features = graph.visible.features
+    if graph.feature_names is None or not rows.size or not features.shape[1]:
+        return ()
+    if isinstance(features, np.ndarray):
+        return _far_numbers(graph, features, rows)
+    inside, everywhere = (_shares(part) for part in (sparse.csr_array(features[rows]), features))
+    worth = inside * np.log(np.maximum(inside, 1e-12) / np.maximum(everywhere, 1e-12))
+    worth = np.where((inside >= OFTEN) & (inside >= TIMES * everywhere), worth, 0.0)
+    best = np.argsort(-worth, kind="stable")[:WORDS]
+    return tuple(graph.feature_name(column) for column in best[worth[best] > 0].tolist())
+
+
+def _shares(features: sparse.csr_array) -> np.ndarray:
+    """(d,) the share of nodes that have each feature."""
+    return np.bincount(features.indices[features.data != 0], minlength=features.shape[1]) / max(1, features.shape[0])
+
+
+def _far_numbers(graph: GrowingGraph, features: np.ndarray, rows: np.ndarray) -> tuple[str, ...]:
+    deviation = features.std(axis=0, dtype=np.float64)
+    away = features[rows].mean(axis=0, dtype=np.float64) - features.mean(axis=0, dtype=np.float64)
+    away = np.divide(away, deviation, out=np.zeros_like(deviation), where=deviation > 1e-12)
+    best = np.argsort(-np.abs(away), kind="stable")[:WORDS]
+    return tuple(
+        f"{'high' if away[column] > 0 else 'low'} {graph.feature_name(column)}"
+        for column in best.tolist()
+        if abs(away[column]) >= FAR
+    )
+
+
+def linked_classes(graph: GrowingGraph, ledger: Ledger, rows: np.ndarray) -> tuple[tuple[str, float], ...]:
+    """Classes of labelled nodes that some nodes link to, and their shares of these links, largest first."""
+    position = np.full(graph.node_count, -1, dtype=np.int64)
+    position[graph.visible.rows(ledger.nodes)] = ledger.class_of_column()[ledger.columns]
+    ends = position[graph.adjacency[rows].indices]
+    counts = np.bincount(ends[ends >= 0], minlength=len(ledger.classes))
+    best = np.argsort(-counts, kind="stable")[:CLASSES]
+    return tuple((ledger.classes[each], float(counts[each] / counts.sum())) for each in best.tolist() if counts[each])

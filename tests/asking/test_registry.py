@@ -1,0 +1,94 @@
+"""Strategies by name: our own, registered ones, module:Class, plug-ins."""
+
+from pathlib import Path
+
+import pytest
+
+from graphfcl import plug_ins
+from graphfcl.asking import (
+    STRATEGIES,
+    Situation,
+    Strategy,
+    Wish,
+    find_strategy,
+    register_strategy,
+    registry,
+    strategy_from,
+)
+from graphfcl.asking.typical import Typical
+from graphfcl.errors import InputError
+
+
+class FirstRows(Strategy):
+    """The first candidates"""
+
+    def choose(self, situation: Situation) -> list[Wish]:
+        return [Wish(int(row), "random") for row in situation.candidates[: situation.budget]]
+
+
+@pytest.fixture(autouse=True)
+def _own_registry(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "_registered", {})
+
+
+def test_our_own_have_titles_and_can_be_made() -> None:
+    for name in STRATEGIES:
+        found = find_strategy(name)
+        assert found.title
+        assert not found.source
+        assert isinstance(found.make(), Strategy)
+    assert find_strategy("typical").strategy is Typical
+
+
+def test_register_and_find() -> None:
+    assert register_strategy(FirstRows) is FirstRows
+    assert register_strategy(FirstRows) is FirstRows
+    found = find_strategy("first-rows")
+    assert found.strategy is FirstRows
+    assert found.title == "The first candidates"
+    assert found.source.startswith("tests.asking.test_registry:FirstRows@")
+    assert find_strategy("tests.asking.test_registry:FirstRows") == found
+
+
+def test_unknown_names() -> None:
+    with pytest.raises(InputError, match="did you mean 'typical'"):
+        find_strategy("typicl")
+    with pytest.raises(InputError, match="comes from outside graphfcl"):
+        find_strategy("mine", "somewhere:Mine@0123")
+
+
+def test_module_and_class(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    body = "    def choose(self, situation):\n        return []\n"
+    (tmp_path / "asking_mine.py").write_text(
+        f"from graphfcl import Strategy\nclass MostLinks(Strategy):\n{body}\nclass Bare(Strategy):\n    pass\n"
+        f"class Taken(Strategy):\n    name = 'random'\n{body}\nclass Needs(Strategy):\n"
+        f"    def __init__(self, more):\n        pass\n{body}\nOther = 3\n"
+    )
+    assert strategy_from("asking_mine:MostLinks").name == "most-links"
+    assert strategy_from("graphfcl.asking.typical:Typical").name == "typical"
+    for reference, says in (
+        ("asking_mine:Bare", "lacks choose"),
+        ("asking_mine:Taken", "graphfcl itself has a strategy of that name"),
+        ("asking_mine:Needs", "without arguments"),
+        ("asking_mine:Other", "derives from graphfcl.Strategy"),
+        ("asking_mine:MostLink", "did you mean 'MostLinks'"),
+        ("not_there:Mine", "cannot be imported"),
+        ("mine.py:Mine", "name the module, not its file"),
+    ):
+        with pytest.raises(InputError, match=says):
+            strategy_from(reference)
+
+
+class Point:
+    """An entry point."""
+
+    name, value = "first-rows", "somewhere:FirstRows"
+
+    def load(self) -> type[Strategy]:
+        return FirstRows
+
+
+def test_a_plug_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(plug_ins, "entry_points", lambda group: [Point()] if group == "graphfcl.strategies" else [])
+    assert find_strategy("first-rows").strategy is FirstRows

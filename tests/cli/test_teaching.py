@@ -1,0 +1,169 @@
+"""What to label next and groups without a name, as a user types it."""
+
+import csv
+import json
+import shutil
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from graphfcl.production import GraphClassifier, ModelFolder
+from tests.cli.command import assert_one_sentence, graphfcl, graphfcl_inside
+from tests.production.models import HIDDEN, NAME, fitted, members, quick, small_graph
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("teaching") / "m"
+    model = fitted("sgc-ridge")
+    model.save(folder)
+    model.wait()
+    return folder
+
+
+@pytest.fixture
+def model(made: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(made, tmp_path / "m"))
+
+
+def rows_of(path: Path) -> list[dict[str, str]]:
+    with open(path, newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def truth_of(nodes: list[int]) -> Counter[str]:
+    return Counter(name for name in HIDDEN for node in nodes if node in members(name))
+
+
+def version_of(folder: Path) -> int:
+    return ModelFolder(folder).current()
+
+
+# What to label next
+
+
+def test_suggestions_are_filled_in_and_learned(model: Path, tmp_path: Path) -> None:
+    """The whole round: a table is written, a person fills in some classes, the model learns these."""
+    out = tmp_path / "nodes.csv"
+    done = graphfcl("suggest", "--model", model, "--budget", 12, "--out", out)
+    assert done.code == 0, done.err
+    assert "Wrote 12 nodes" in done.out
+    assert "typical of" in done.out
+    rows = rows_of(out)
+    assert list(rows[0]) == ["node", "class", "guess", "probability", "unknown", "reason", "why"]
+    assert len(rows) == 12
+    assert {row["class"] for row in rows} == {""}
+    empty = graphfcl_inside("learn", "--model", model, out)
+    assert_one_sentence(empty, "nothing to learn")
+    graph = small_graph()
+    name_of = dict(zip(graph.node_ids.tolist(), (graph.class_names[label] for label in graph.labels), strict=True))
+    for row in rows[:8]:
+        row["class"] = name_of[int(row["node"])]
+    with open(out, "w", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+    learned = graphfcl_inside("learn", "--model", model, out)
+    assert learned.code == 0, learned.err
+    kept = GraphClassifier.load(model).labels([int(row["node"]) for row in rows])
+    assert sorted(kept["node"].tolist()) == sorted(int(row["node"]) for row in rows[:8])
+    assert dict(zip(kept["node"].tolist(), kept["class"].tolist(), strict=True)) == {
+        int(row["node"]): row["class"] for row in rows[:8]
+    }
+    assert set(kept["reason"].tolist()) == {row["reason"] for row in rows[:8]}
+    assert version_of(model) == 2
+
+
+def test_suggestions_as_json(model: Path) -> None:
+    done = graphfcl_inside("suggest", "--model", model, "--budget", 3, "--strategy", "uncertain", "--json")
+    found = json.loads(done.out)
+    assert [each["reason"] for each in found] == ["between"] * 3
+    assert all(each["why"].startswith("it lies between class-0") for each in found)
+    assert all(len(each["classes"]) == 5 for each in found)
+
+
+def test_a_graph_without_a_model(tmp_path: Path) -> None:
+    out = tmp_path / "nodes.csv"
+    done = graphfcl_inside("suggest", "--graph", NAME, "--budget", 20, "--out", out)
+    assert done.code == 0, done.err
+    rows = rows_of(out)
+    assert len({row["node"] for row in rows}) == 20
+    assert {row["guess"] for row in rows} == {""}
+    refused = graphfcl_inside("suggest", "--graph", NAME, "--strategy", "uncertain")
+    assert_one_sentence(refused, "'uncertain' needs a model")
+
+
+def test_bad_suggestions(model: Path, tmp_path: Path) -> None:
+    for words, said in (
+        ((), "either --model"),
+        (("--model", model, "--graph", NAME), "either --model"),
+        (("--model", model, "--strategy", "typcal"), "did you mean 'typical'"),
+        (("--model", tmp_path / "none"), "does not exist"),
+        (("--model", model, "--budget", 2, "--out", tmp_path / "x.txt"), ".parquet or .csv"),
+    ):
+        assert_one_sentence(graphfcl_inside("suggest", *words), said)
+
+
+# Groups
+
+
+def test_groups_are_listed_and_one_is_named(model: Path, tmp_path: Path) -> None:
+    out = tmp_path / "groups.csv"
+    listed = graphfcl_inside("groups", "--model", model, "--out", out)
+    assert listed.code == 0, listed.err
+    for word in ("Group 1: ", "% sure that it is one class", "typical:", "links to:", "why:", "--name 1=CLASS"):
+        assert word in listed.out
+    found = json.loads(graphfcl_inside("groups", "--model", model, "--json").out)
+    assert [group["number"] for group in found] == list(range(1, len(found) + 1))
+    rows = rows_of(out)
+    for group in found:
+        here = [row for row in rows if row["group"] == str(group["number"])]
+        assert [int(row["node"]) for row in here] == group["nodes"]
+        assert {int(row["node"]) for row in here if row["typical"] == "yes"} == set(group["typical"])
+    assert version_of(model) == 1
+    named = graphfcl_inside("groups", "--model", model, "--name", "2=gardening", "--by", "ann")
+    assert named.code == 0, named.err
+    assert "9 classes" in named.out
+    assert "is version 2 of" in named.out
+    assert "learn gardening (new) from" in named.out
+    taught = GraphClassifier.load(model).labels(found[1]["nodes"])
+    assert set(taught["node"].tolist()) == set(found[1]["typical"])
+    assert set(taught["class"].tolist()) == {"gardening"}
+    assert set(taught["by"].tolist()) == {"ann"}
+
+
+def test_two_groups_are_named_at_once(model: Path) -> None:
+    found = json.loads(graphfcl_inside("groups", "--model", model, "--count", 2, "--json").out)
+    done = graphfcl_inside("groups", "--model", model, "--count", 2, "--name", "1=one", "--name", "2=two")
+    assert done.code == 0, done.err
+    assert version_of(model) == 2
+    asked = GraphClassifier.load(model)
+    for group, name in zip(found, ("one", "two"), strict=True):
+        (truth, _), *_ = truth_of(group["nodes"]).most_common(1)
+        assert (asked.predict(members(truth)) == name).mean() > 0.7
+
+
+def test_bad_names_change_nothing(model: Path) -> None:
+    for names, said in (
+        (("9=x",), "there is no group 9"),
+        (("1=one", "9=x"), "there is no group 9"),
+        (("gardening",), "as in --name 2=gardening"),
+        (("0=x",), "as in --name 2=gardening"),
+        (("1=",), "as in --name 2=gardening"),
+        (("1=a", "1=b"), "group 1 is named twice"),
+    ):
+        words = [word for name in names for word in ("--name", name)]
+        assert_one_sentence(graphfcl_inside("groups", "--model", model, *words), said)
+        assert version_of(model) == 1
+
+
+def test_nothing_unknown_is_one_sentence(tmp_path: Path) -> None:
+    folder = tmp_path / "all"
+    GraphClassifier("sgc-ridge", quick("sgc-ridge")).fit(small_graph()).save(folder)
+    done = graphfcl_inside("groups", "--model", folder)
+    assert done.code == 0
+    assert done.out.strip() == "No group to name: too few nodes without a label look like none of the known classes."
+    assert json.loads(graphfcl_inside("groups", "--model", folder, "--json").out) == []
+    assert graphfcl_inside("suggest", "--model", folder).out.strip() == "No node to suggest: every node has a label."
+    assert_one_sentence(graphfcl_inside("groups", "--model", folder, "--name", "1=x"), "there is no group 1")
