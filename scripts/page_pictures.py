@@ -27,7 +27,7 @@ def teach(page: Page) -> None:
             page.show(node)
             page.press("n")
             page.enter("dialog[open] input", name)
-            page.wait(lambda node=node: page.text("#card-name") != node, "it goes on")
+            page.shows("#decisions", node)
     page.wait(lambda: page.texts("#status-work") == [""], "all is learned")
     page.wait(lambda: "games" in page.text("#catalogue"), "the catalogue has it")
 

@@ -147,8 +147,12 @@ class Page:
         self.wait(lambda: self.browser.execute_script(script, selector), f"{selector} has the focus")
         self.press(text, Keys.ENTER)
 
+    def shows(self, selector: str, words: str) -> None:
+        self.wait(lambda: words in self.text(selector), f"{selector} shows {words!r}")
+
     def says(self, words: str) -> None:
-        self.wait(lambda: words in self.text("#status-message"), f"the status line says {words!r}")
+        """What the status line says."""
+        self.shows("#status-message", words)
 
     def version(self) -> int:
         words = self.text("#model-line strong").split()

@@ -79,7 +79,7 @@ def test_the_way_of_a_new_user(page: Page) -> None:
         page.show(str(node))
         page.wait(lambda: page.texts(".class-key")[-1] == "9gears", "the class has a key")
         page.press("9")
-        page.wait(lambda node=node: page.texts(DECISIONS)[0].startswith(f"{node} is gears"), "it is decided")
+        page.shows(f"{DECISIONS}:first-child", f"{node} is gears")
     page.wait(lambda: page.texts("#status-work") == [""], "all is learned")
 
     page.show(str(other))
@@ -186,7 +186,7 @@ def test_markup_in_a_name_is_text(page: Page) -> None:
     page.show(node)
     page.wait(lambda: MARKUP in page.text("#catalogue .class-name"), "it is in the catalogue")
     for place in ("#catalogue .class-name", "#decisions", "#card-label", ".class-key", "#versions", "#picture-legend"):
-        page.wait(lambda place=place: MARKUP in page.text(place), f"{place} shows it as text")
+        page.shows(place, MARKUP)
     page.click("#catalogue summary", MARKUP)
     page.click("#catalogue details[open] button", "Rename")
     page.enter("dialog[open] input", "<b>bold</b>")
