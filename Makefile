@@ -3,7 +3,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 WORKERS ?= 2
 
-.PHONY: setup demo test test-all lint bench
+.PHONY: setup demo serve-demo test test-all lint bench
 
 setup: $(VENV)/.installed
 
@@ -14,6 +14,11 @@ $(VENV)/.installed: pyproject.toml constraints.txt
 
 demo: setup
 	$(BIN)/graphfcl run --out runs/demo $(if $(wildcard runs/demo/checkpoint.safetensors),--resume)
+
+serve-demo: setup
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[serve]"
+	$(BIN)/python -m scripts.demo_model runs/serve-demo
+	$(BIN)/graphfcl serve --model runs/serve-demo
 
 test: setup
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses $(WORKERS) -m "not long"

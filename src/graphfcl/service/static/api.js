@@ -1,0 +1,137 @@
+/** Requests to the service: versions, the token, and errors as sentences. */
+
+import { token } from "./token.js";
+
+const TRIES = 3;
+
+/** An answer that is not a success. `message` is one sentence to show; `status` is 0 where no answer came. */
+export class ServiceError extends Error {
+  constructor(status, message) {
+    super(message);
+    this.status = status;
+  }
+}
+
+const listeners = { version: [], token: null };
+let version = null;
+let writing = 0;
+
+/** The version of the model that the last answer came from. */
+export function currentVersion() {
+  return version;
+}
+
+/** `heard(version, own)` is called when an answer comes from a later version; own: a write of this page is under way. */
+export function onVersion(heard) {
+  listeners.version.push(heard);
+}
+
+/** `ask()` is called when a token is missing or wrong; it resolves to true if another one was given. */
+export function onTokenNeeded(ask) {
+  listeners.token = ask;
+}
+
+export function read(path) {
+  return request("GET", path);
+}
+
+/** A request that asks but needs a body. */
+export function ask(path, body) {
+  return request("POST", path, { body });
+}
+
+/**
+ * A request that changes the model. It carries the version that the page shows (412 if the model has another one) and
+ * a key that lets the service see a repeated request.
+ */
+export async function write(method, path, body = undefined) {
+  writing += 1;
+  try {
+    return await request(method, path, { body, key: randomKey(), match: true });
+  } finally {
+    writing -= 1;
+  }
+}
+
+/** A path from texts that may hold any character. */
+export function path(...steps) {
+  return `/v1/${steps.map((step) => encodeURIComponent(step)).join("/")}`;
+}
+
+function randomKey() {
+  const bytes = crypto.getRandomValues(new Uint8Array(16));
+  return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
+}
+
+async function request(method, address, { body, key, match } = {}) {
+  let answer = await send(method, address, { body, key, match });
+  if (answer.status === 401 && listeners.token !== null && (await listeners.token())) {
+    answer = await send(method, address, { body, key, match });
+  }
+  const content = await contentOf(answer);
+  if (!answer.ok) throw new ServiceError(answer.status, errorSentence(answer.status, content));
+  hearVersion(answer, content);
+  return content;
+}
+
+/** A write that got no answer is sent again with the same key: the service does it once. */
+async function send(method, address, { body, key, match }) {
+  const headers = { Accept: "application/json" };
+  if (token()) headers.Authorization = `Bearer ${token()}`;
+  if (body !== undefined) headers["Content-Type"] = "application/json";
+  if (key) headers["Idempotency-Key"] = key;
+  if (match && version !== null) headers["If-Match"] = `"${version}"`;
+  const options = { method, headers, body: body === undefined ? undefined : JSON.stringify(body), cache: "no-store" };
+  for (let tried = 1; ; tried += 1) {
+    try {
+      return await fetch(address, options);
+    } catch {
+      if (tried === TRIES || (method !== "GET" && !key)) {
+        throw new ServiceError(0, "The service does not answer. Check that it is running, then try again.");
+      }
+      await new Promise((resolve) => setTimeout(resolve, 400 * tried));
+    }
+  }
+}
+
+async function contentOf(answer) {
+  const text = await answer.text();
+  try {
+    return text ? JSON.parse(text) : {};
+  } catch {
+    return {};
+  }
+}
+
+/** Answers may overtake each other, so only a later version counts. */
+function hearVersion(answer, content) {
+  const tag = (answer.headers.get("ETag") ?? "").replace(/^W\//, "").replaceAll('"', "");
+  const found = Number(tag || content.version);
+  if (!Number.isFinite(found) || (version !== null && found <= version)) return;
+  const first = version === null;
+  version = found;
+  if (!first) listeners.version.forEach((heard) => heard(found, writing > 0));
+}
+
+/** Takes whatever version the service has, also an earlier one: another folder may be served at the same address. */
+export async function readAfresh(address) {
+  version = null;
+  return read(address);
+}
+
+const SENTENCES = {
+  401: "A token is needed. Press “Token” and enter the one that the service was started with.",
+  403: "The service refused this request. Open the page at the address that the service printed.",
+  404: "The service does not have this.",
+  412: "Someone else changed the model.",
+  413: "That was too much at once.",
+  501: "This service does not offer it.",
+  503: "The service is not ready. It will be tried again.",
+};
+
+function errorSentence(status, problem) {
+  const said = problem.detail ?? problem.title;
+  if (status === 401) return SENTENCES[status]; // the service speaks to programs there
+  if (typeof said === "string" && said) return said;
+  return SENTENCES[status] ?? `The service answered with the error ${status}. Its log says more.`;
+}

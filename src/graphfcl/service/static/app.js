@@ -1,0 +1,114 @@
+/** Starts the page: loads the model, connects the panels, and keeps them at the version that the service has. */
+
+import { onTokenNeeded, onVersion, read } from "./api.js";
+import { collect, startBasket } from "./basket.js";
+import { showCard } from "./card.js";
+import { loadCatalogue, startCatalogue } from "./catalogue.js";
+import { startDecisions, undoLast } from "./decisions.js";
+import { askToken } from "./dialogs.js";
+import { byId } from "./dom.js";
+import { loadGroups, startGroups } from "./groups.js";
+import { openKeys, startKeys } from "./keys.js";
+import { answerByKey, newClass, otherClass, startLabelling } from "./labelling.js";
+import { showPicture, startPicture } from "./picture.js";
+import { backToQueue, goOn, putBack, startQueue } from "./queue.js";
+import { startSearch } from "./search.js";
+import { emit, on, settledCard, state } from "./state.js";
+import { caution, say, showModel, tellError } from "./status.js";
+import { takeTokenFromAddress } from "./token.js";
+import { loadVersions, startVersions } from "./versions.js";
+
+const POLL = 10_000; // milliseconds between questions whether someone else changed the model
+
+/** Shows a node in the card and in the picture. The browser's back button leads to the node before. */
+async function show(id, { remember = true } = {}) {
+  const before = state.wanted;
+  state.wanted = id;
+  if (remember && before !== null && before !== id) history.pushState({ id }, "");
+  else if (remember) history.replaceState({ id }, "");
+  await Promise.all([showCard(id, show), showPicture(id, show)]);
+}
+
+let refreshing = false;
+let again = false;
+
+/** Reads again what depends on the version. A change during that is seen afterwards. */
+async function refresh() {
+  if (refreshing) {
+    again = true;
+    return;
+  }
+  refreshing = true;
+  try {
+    do {
+      again = false;
+      state.model = await read("/v1/model");
+      showModel(state.model);
+      await loadCatalogue();
+      await loadVersions();
+      if (state.wanted !== null) await show(state.wanted, { remember: false });
+    } while (again);
+    loadGroups();
+  } catch (error) {
+    tellError(error);
+  } finally {
+    refreshing = false;
+  }
+}
+
+function watch() {
+  onVersion((version, own) => {
+    if (!own) caution(`Someone else changed the model. The page shows version ${version}.`);
+    emit("version");
+  });
+  on("version", refresh);
+  setInterval(() => {
+    if (!document.hidden) read("/v1/model").catch(tellError);
+  }, POLL);
+}
+
+function connect() {
+  let asking = null;
+  onTokenNeeded(() => {
+    asking ??= askToken("This needs the token that the service was started with.").finally(() => (asking = null));
+    return asking;
+  });
+  byId("token-button").addEventListener("click", () => askToken(null));
+  byId("keys-button").addEventListener("click", openKeys);
+  byId("undo-button").addEventListener("click", undoLast);
+  startKeys({
+    digit: answerByKey,
+    n: newClass,
+    o: otherClass,
+    b: () => settledCard() !== null && collect(state.card.id),
+    g: backToQueue,
+    skip: goOn,
+    undo: undoLast,
+    search: () => byId("search").select(),
+  });
+  addEventListener("popstate", (event) => event.state?.id && show(event.state.id, { remember: false }));
+}
+
+async function start() {
+  takeTokenFromAddress();
+  connect();
+  startDecisions({ show, putBack });
+  startLabelling({ goOn, collect });
+  startBasket({ show, goOn });
+  startCatalogue();
+  startVersions();
+  startPicture(show);
+  startSearch(show);
+  try {
+    state.model = await read("/v1/model");
+    showModel(state.model);
+    await loadCatalogue();
+    say("Ready.");
+    watch();
+    await Promise.all([loadVersions(), startQueue(show), startGroups(show)]);
+  } catch (error) {
+    tellError(error);
+  }
+}
+
+start();

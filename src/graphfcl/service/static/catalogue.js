@@ -1,0 +1,97 @@
+/** The catalogue of classes: labels, recall before and after the last change, rename, merge, retire. */
+
+import { path, read } from "./api.js";
+import { change } from "./changes.js";
+import { followName } from "./decisions.js";
+import { askName, chooseClass, confirmed } from "./dialogs.js";
+import { asSentence, button, byId, counted, element, fill, percent } from "./dom.js";
+import { classNames, emit, state } from "./state.js";
+
+const LOSS = 0.05; // recall lost at the last change that is worth a colour
+let open = null; // name of the class whose actions are shown
+
+export function startCatalogue() {
+  byId("catalogue-filter").addEventListener("input", draw);
+}
+
+export async function loadCatalogue() {
+  const { classes } = await read("/v1/classes");
+  state.classes = classes;
+  draw();
+  emit("classes");
+}
+
+function draw() {
+  const letters = byId("catalogue-filter").value.trim().toLowerCase();
+  const shown = state.classes.filter((each) => each.name.toLowerCase().includes(letters));
+  byId("catalogue-count").textContent = counted(state.classes.length, "class", "classes");
+  fill(byId("catalogue"), shown.map(row), shown.length === 0 && element("li", { class: "hint" }, "No class has these letters."));
+}
+
+function row(entry) {
+  const details = element(
+    "details",
+    { name: "class", open: open === entry.name },
+    element(
+      "summary",
+      {},
+      element("span", { class: "class-name" }, entry.name),
+      element("span", { class: "hint" }, counted(entry.labels, "label")),
+      recall(entry),
+    ),
+    entry.warning && element("p", { class: "warning" }, asSentence(entry.warning)),
+    element("p", { class: "hint" }, learnedWhen(entry)),
+    element("div", { class: "actions" }, [
+      button("Rename", () => rename(entry.name)),
+      button("Merge", () => merge(entry.name)),
+      button("Retire", () => retire(entry)),
+    ]),
+  );
+  details.addEventListener("toggle", () => {
+    if (details.open) open = entry.name;
+    else if (open === entry.name) open = null;
+  });
+  return element("li", { "data-warning": Boolean(entry.warning) }, details);
+}
+
+/** Recall of the class after the last change, and before it if that differs. */
+function recall({ recall: after, recall_before: before }) {
+  if (after === null || after === undefined) return element("span", { class: "recall hint" }, "not measured");
+  const differs = before !== null && before !== undefined && Math.round(100 * before) !== Math.round(100 * after);
+  const kind = differs ? (after < before - LOSS ? "worse" : after > before ? "better" : "same") : "same";
+  const said = differs ? `recall ${percent(before)} before the last change, ${percent(after)} after` : `recall ${percent(after)}`;
+  return element(
+    "span",
+    { class: "recall", "data-kind": kind },
+    element("span", { class: "unseen" }, said),
+    element("span", { "aria-hidden": "true" }, differs ? `${percent(before)} → ${percent(after)}` : percent(after)),
+  );
+}
+
+function learnedWhen({ session }) {
+  if (session === null || session === undefined) return "";
+  return Number(session) === 0 ? "Known since the model was fitted." : `Learned later, in session ${session}.`;
+}
+
+async function rename(name) {
+  const given = await askName(`Rename “${name}”`, { label: "Its new name", value: name, choices: [["take", "Rename"]] });
+  if (given === null || given.name === name) return;
+  const done = await change("PATCH", path("classes", name), { name: given.name }, () => `“${name}” is called “${given.name}”.`);
+  if (done !== null) followName(name, given.name);
+}
+
+async function merge(name) {
+  const others = classNames().filter((each) => each !== name);
+  const into = await chooseClass(`Merge “${name}” into which class?`, others);
+  if (into === null) return;
+  const text = `All labels of “${name}” become labels of “${into}”, and “${name}” is gone.`;
+  if (!(await confirmed("Merge two classes", text, "Merge"))) return;
+  const done = await change("POST", path("classes", name, "merge"), { into }, () => `“${name}” is merged into “${into}”.`);
+  if (done !== null) followName(name, into);
+}
+
+async function retire({ name, labels }) {
+  const text = `“${name}” is never answered again, and its ${counted(labels, "label")} will be taken back. Versions let you go back.`;
+  if (!(await confirmed(`Retire “${name}”?`, text, "Retire"))) return;
+  await change("DELETE", path("classes", name), undefined, () => `“${name}” is retired.`);
+}

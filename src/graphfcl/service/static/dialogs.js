@@ -1,0 +1,146 @@
+/** Questions in a box above the page. The browser keeps the focus inside, Escape closes, and the focus goes back. */
+
+import { button, element, fill } from "./dom.js";
+import { keepSignature, keepToken, signature, token } from "./token.js";
+
+let numbered = 0;
+
+/**
+ * Opens a box and resolves to the value given to `close`, or to null if it was closed otherwise.
+ * build(close) makes the content; an element with the attribute `autofocus` gets the focus.
+ */
+function open(title, build) {
+  numbered += 1;
+  const heading = `dialog-${numbered}`;
+  return new Promise((resolve) => {
+    let result = null;
+    const close = (value) => {
+      result = value;
+      box.close();
+    };
+    const form = element("form", { method: "dialog" }, element("h2", { id: heading }, title), build(close));
+    const box = element("dialog", { "aria-labelledby": heading }, form);
+    box.addEventListener("close", () => {
+      box.remove();
+      resolve(result);
+    });
+    document.body.append(box);
+    box.showModal();
+  });
+}
+
+export function anyOpen() {
+  return document.querySelector("dialog[open]") !== null;
+}
+
+function field(label, attributes, hint = null) {
+  const input = element("input", { autocomplete: "off", spellcheck: "false", ...attributes });
+  return { input, row: element("label", {}, label, input, hint && element("span", { class: "hint" }, hint)) };
+}
+
+function actions(...buttons) {
+  return element("div", { class: "actions" }, buttons);
+}
+
+function submit(text, press, attributes = {}) {
+  return element("button", { type: "submit", class: "primary", ...attributes, on: { click: press } }, text);
+}
+
+/** Resolves to true if the action was confirmed. */
+export async function confirmed(title, text, action) {
+  const answer = await open(title, (close) => [
+    element("p", {}, text),
+    actions(
+      submit(action, (event) => (event.preventDefault(), close(true))),
+      button("Cancel", () => close(null), { autofocus: true }),
+    ),
+  ]);
+  return answer === true;
+}
+
+/**
+ * Asks for a name. Resolves to {name, action} or null. actions: [[key, text], ...], the first one is taken by Enter.
+ */
+export function askName(title, { label = "Name", value = "", hint = null, choices = [["take", "OK"]] } = {}) {
+  return open(title, (close) => {
+    const { input, row } = field(label, { value, required: true, maxlength: 200, autofocus: true }, hint);
+    const take = (action) => (event) => {
+      event.preventDefault();
+      const name = input.value.trim();
+      if (name) close({ name, action });
+      else input.focus();
+    };
+    const [first, ...others] = choices;
+    return [
+      row,
+      actions(
+        submit(first[1], take(first[0])),
+        others.map(([action, text]) => button(text, take(action))),
+        button("Cancel", () => close(null)),
+      ),
+    ];
+  });
+}
+
+/** Lists classes as buttons with a field that narrows them down; Enter takes the first. Resolves to a name or null. */
+export function chooseClass(title, names) {
+  return open(title, (close) => {
+    const list = element("ul", { class: "choices" });
+    const { input, row } = field("Type a few letters", { type: "search", autofocus: true });
+    const matching = () => names.filter((name) => name.toLowerCase().includes(input.value.trim().toLowerCase()));
+    const show = () => {
+      const found = matching();
+      fill(list, found.map((name) => element("li", {}, button(name, () => close(name)))));
+      if (found.length === 0) fill(list, element("li", { class: "hint" }, "No class has these letters."));
+    };
+    input.addEventListener("input", show);
+    show();
+    const first = (event) => {
+      event.preventDefault();
+      if (matching().length > 0) close(matching()[0]);
+    };
+    return [row, list, actions(submit("Take the first", first), button("Cancel", () => close(null)))];
+  });
+}
+
+/** Asks for the token and for the name that labels are signed with; resolves to true if something was entered. */
+export async function askToken(reason) {
+  const answer = await open("Token", (close) => {
+    const secret = field(
+      "Token",
+      { type: "password", value: token(), autofocus: true },
+      "The service prints it when it starts. It stays in this tab and is gone when you close it.",
+    );
+    const name = field("Your name (optional)", { value: signature(), maxlength: 100 }, "Kept with each label you give.");
+    const keep = (event) => {
+      event.preventDefault();
+      keepToken(secret.input.value.trim());
+      keepSignature(name.input.value.trim());
+      close(true);
+    };
+    return [
+      reason && element("p", {}, reason),
+      secret.row,
+      name.row,
+      actions(submit("Keep", keep), button("Cancel", () => close(null))),
+    ];
+  });
+  return answer === true;
+}
+
+/** Shows the list of keys; resolves when it is closed. shortcuts: [[keys, meaning], ...]. */
+export function showKeys(shortcuts, active, setActive) {
+  return open("Keys", (close) => {
+    const box = element("input", { type: "checkbox", on: { change: () => setActive(box.checked) } });
+    box.checked = active;
+    const rows = shortcuts.map(([keys, meaning]) =>
+      element("div", {}, element("dt", {}, keys.map((key) => element("kbd", {}, key))), element("dd", {}, meaning)),
+    );
+    return [
+      element("dl", { class: "keys" }, rows),
+      element("label", { class: "check" }, box, "Use these keys"),
+      element("p", { class: "hint" }, "They do nothing while you type in a field."),
+      actions(submit("Close", (event) => (event.preventDefault(), close(null)), { autofocus: true })),
+    ];
+  });
+}

@@ -1,0 +1,119 @@
+/** Groups of nodes that look unknown and belong together. Naming one teaches it as a class. */
+
+import { currentVersion, path, read, ServiceError } from "./api.js";
+import { change } from "./changes.js";
+import { asSentence, bar, byId, counted, element, fill, nodeButton, percent, sentence } from "./dom.js";
+import { on } from "./state.js";
+import { signature } from "./token.js";
+
+const PATIENCE = 2000; // milliseconds between questions while groups are computed
+const NEIGHBOURS = 3;
+
+let latest = 0;
+let show = () => undefined;
+
+export function startGroups(showNode) {
+  show = showNode;
+  byId("groups-again").addEventListener("click", () => loadGroups());
+  on("version", () => {
+    // Groups are of a version: they can be named again when those of the next one are there.
+    for (const each of byId("groups").querySelectorAll("form button")) each.disabled = true;
+    if (byId("groups").querySelector("article")) byId("groups-count").textContent = "being computed again …";
+  });
+  return loadGroups();
+}
+
+/** Asks for groups until they are computed. What stands in a field meanwhile is kept. */
+export async function loadGroups() {
+  latest += 1;
+  const mine = latest;
+  for (;;) {
+    let answer;
+    try {
+      answer = await read("/v1/groups");
+    } catch (error) {
+      if (!(error instanceof ServiceError)) throw error;
+      const words = error.status === 501 ? "This service does not look for groups." : error.message;
+      if (mine === latest) fill(byId("groups"), sentence(words));
+      return;
+    }
+    if (mine !== latest) return;
+    if (answer.status === "ready") {
+      draw(answer.groups, answer.version ?? currentVersion());
+      return;
+    }
+    if (byId("groups").querySelector("article") === null) fill(byId("groups"), sentence("Groups are being computed …"));
+    await new Promise((resolve) => setTimeout(resolve, PATIENCE));
+    if (mine !== latest) return;
+  }
+}
+
+function draw(groups, version) {
+  const place = byId("groups");
+  byId("groups-count").textContent = groups.length === 0 ? "" : counted(groups.length, "group");
+  const typed = typedNames(place);
+  if (groups.length === 0) fill(place, sentence("No tight group of unknown nodes is found."));
+  else fill(place, groups.map((group) => article(group, version)));
+  for (const input of place.querySelectorAll("input")) {
+    const found = typed.get(input.dataset.node);
+    if (found === undefined) continue;
+    input.value = found.value;
+    if (found.focused) input.focus({ preventScroll: true });
+  }
+}
+
+/** What stands in the fields, by the most typical node of the group: numbers are dealt anew with each version. */
+function typedNames(place) {
+  return new Map(
+    [...place.querySelectorAll("input")]
+      .filter((input) => input.value !== "" || input === document.activeElement)
+      .map((input) => [input.dataset.node, { value: input.value, focused: input === document.activeElement }]),
+  );
+}
+
+function article(group, version) {
+  const heading = `group-${group.number}`;
+  const input = element("input", { id: `${heading}-name`, "data-node": group.typical[0], autocomplete: "off", maxlength: 200, required: true });
+  const form = element(
+    "form",
+    { class: "inline" },
+    element("label", { for: input.id }, "Name of this class"),
+    element("span", { class: "field" }, input, element("button", { type: "submit", class: "primary" }, "Teach it")),
+  );
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    if (input.value.trim()) name(group, input.value.trim(), version);
+  });
+  return element(
+    "article",
+    { "aria-labelledby": heading },
+    element("h3", { id: heading }, group.words.length > 0 ? group.words.slice(0, 3).join(", ") : `Group ${group.number}`),
+    element("p", { class: "hint" }, `${counted(group.size, "node")}; one class: ${percent(group.sure)} sure`),
+    element("p", {}, asSentence(group.why)),
+    element("ul", { class: "chips", "aria-label": "Typical nodes" }, group.typical.map((id) => element("li", {}, nodeButton(id, show)))),
+    details(group),
+    form,
+  );
+}
+
+function details(group) {
+  return element(
+    "details",
+    {},
+    element("summary", {}, "Words and neighbours"),
+    group.words.length > 0 &&
+      element("ul", { class: "chips", "aria-label": "Words" }, group.words.map((word) => element("li", { class: "chip" }, word))),
+    group.neighbours.length > 0 && element("p", { class: "hint" }, "Its nodes link to these classes:"),
+    element("ul", { class: "bars" }, group.neighbours.slice(0, NEIGHBOURS).map(namedShare).map(([name, share]) => bar(name, share))),
+  );
+}
+
+/** A class with its share, sent as a pair or as an object. */
+function namedShare(entry) {
+  return Array.isArray(entry) ? entry : [entry.name ?? entry.class, entry.share];
+}
+
+async function name(group, given, version) {
+  const body = { name: given, by: signature(), version };
+  await change("POST", path("groups", group.number, "name"), body, (_, seconds) => `The model learned “${given}” in ${seconds}.`);
+}

@@ -1,0 +1,158 @@
+/** The neighbourhood of the node that is shown. The service sends the positions; a list says the same without a canvas. */
+
+import { path, read } from "./api.js";
+import { byId, counted, element, fill, nodeButton } from "./dom.js";
+
+const LIMIT = 150;
+const COLOURS = 7; // of the classes that are most frequent in the picture; the others are grey
+const NAMED = 14; // up to so many nodes all have their name written beside them
+
+const SIDES = 60; // pixels that names may need beside the outermost nodes
+
+let latest = 0;
+let drawing = null; // the picture on the canvas
+let content = null; // {nodes, edges, shown, colours}
+
+export function startPicture(show) {
+  byId("picture-closer").addEventListener("click", () => zoom(1.4));
+  byId("picture-farther").addEventListener("click", () => zoom(1 / 1.4));
+  byId("picture-whole").addEventListener("click", () => drawing?.fit(undefined, 24));
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => content && drawCanvas(show));
+}
+
+/** Shows the neighbourhood of a node, again if the model has changed. */
+export async function showPicture(id, show) {
+  latest += 1;
+  const mine = latest;
+  try {
+    const { nodes, edges } = await read(`${path("nodes", id, "neighbours")}?limit=${LIMIT}`);
+    if (mine !== latest) return;
+    content = { nodes, edges, shown: id, colours: coloursOf(nodes) };
+    drawCanvas(show);
+    drawLegend();
+    drawList(show);
+  } catch (error) {
+    if (mine === latest) byId("picture-legend").replaceChildren(element("li", { class: "hint" }, error.message));
+  }
+}
+
+function className(node) {
+  return node.label ?? node.predicted ?? "no class";
+}
+
+/** The number of a colour for each class, by how many nodes have it; 0 for the others. */
+function coloursOf(nodes) {
+  const counts = new Map();
+  for (const node of nodes) counts.set(className(node), (counts.get(className(node)) ?? 0) + 1);
+  const ordered = [...counts].sort((one, other) => other[1] - one[1]).map(([name]) => name);
+  return new Map(ordered.map((name, place) => [name, place < COLOURS ? place + 1 : 0]));
+}
+
+function zoom(factor) {
+  if (drawing === null) return;
+  const middle = { x: drawing.width() / 2, y: drawing.height() / 2 };
+  drawing.zoom({ level: drawing.zoom() * factor, renderedPosition: middle });
+}
+
+function elements({ nodes, edges, shown, colours }) {
+  return [
+    ...nodes.map((node, place) => ({
+      data: {
+        id: `n${place}`,
+        name: node.id,
+        colour: colours.get(className(node)),
+        labelled: node.label === null ? 0 : 1,
+        shown: node.id === shown ? 1 : 0,
+        hops: node.hops,
+      },
+      position: { x: 1000 * node.x, y: 1000 * node.y },
+    })),
+    ...edges.map(([from, to], place) => ({ data: { id: `e${place}`, source: `n${from}`, target: `n${to}` } })),
+  ];
+}
+
+function style(nodeCount) {
+  const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+  const classes = Array.from({ length: COLOURS + 1 }, (_, number) => colour(`--class-${number}`));
+  const text = { color: colour("--text"), "font-size": 12, "text-outline-color": colour("--surface"), "text-outline-width": 2 };
+  const written = { label: "data(name)", "text-valign": "bottom", "text-margin-y": 4, "text-max-width": 140, "text-wrap": "ellipsis" };
+  return [
+    {
+      selector: "node",
+      style: {
+        width: 13,
+        height: 13,
+        "border-width": 2.5,
+        "border-color": (node) => classes[node.data("colour")],
+        "background-color": (node) => (node.data("labelled") ? classes[node.data("colour")] : colour("--surface")),
+        ...text,
+        ...(nodeCount <= NAMED ? written : {}),
+      },
+    },
+    { selector: "edge", style: { width: 1, "line-color": colour("--line-strong"), "curve-style": "haystack" } },
+    { selector: "node[shown = 1]", style: { width: 22, height: 22, "border-width": 5, "font-weight": "bold", "z-index": 9, ...written } },
+    { selector: "node.named", style: { "z-index": 10, ...written } },
+  ];
+}
+
+function drawCanvas(show) {
+  const { nodes } = content;
+  drawing?.destroy();
+  const coarse = matchMedia("(pointer: coarse)").matches; // where a finger on the picture should still move the page
+  drawing = cytoscape({
+    container: byId("picture"),
+    elements: elements(content),
+    style: style(nodes.length),
+    layout: { name: "preset", fit: false },
+    autoungrabify: true,
+    boxSelectionEnabled: false,
+    userZoomingEnabled: false,
+    userPanningEnabled: !coarse,
+    minZoom: 0.01,
+    maxZoom: 4,
+  });
+  spread(drawing);
+  drawing.on("mouseover", "node", (event) => event.target.addClass("named"));
+  drawing.on("mouseout", "node", (event) => event.target.removeClass("named"));
+  drawing.on("tap", "node", (event) => show(event.target.data("name")));
+}
+
+/** Positions in any unit become pixels of the canvas, so that nodes and names have the same size in every picture. */
+function spread(picture) {
+  const [across, down] = [picture.width() - 2 * SIDES, picture.height() - 70];
+  const points = picture.nodes().map((node) => node.position());
+  const range = (axis) => [Math.min(...points.map((each) => each[axis])), Math.max(...points.map((each) => each[axis]))];
+  if (points.length === 0) return;
+  const [[left, right], [top, bottom]] = [range("x"), range("y")];
+  const scale = (value, low, high, length) => (high > low ? ((value - low) / (high - low)) * length : length / 2);
+  picture.nodes().positions((node) => ({
+    x: scale(node.position("x"), left, right, across) + SIDES,
+    y: scale(node.position("y"), top, bottom, down) + 28,
+  }));
+  picture.viewport({ zoom: 1, pan: { x: 0, y: 0 } });
+}
+
+function drawLegend() {
+  const { nodes, edges, colours } = content;
+  const named = [...colours].filter(([, number]) => number > 0);
+  fill(
+    byId("picture-legend"),
+    named.map(([name, number]) => element("li", {}, element("span", { class: "swatch", "data-colour": number }), name)),
+    colours.size > named.length && element("li", {}, element("span", { class: "swatch", "data-colour": 0 }), "other classes"),
+  );
+  byId("picture-count").textContent =
+    `${counted(nodes.length, "node")}, ${counted(edges.length, "link")}. Filled: labelled. Hollow: the model’s guess.`;
+}
+
+function drawList(show) {
+  const { nodes, shown } = content;
+  const rows = nodes.filter((node) => node.id !== shown).map((node) =>
+    element(
+      "li",
+      {},
+      nodeButton(node.id, show),
+      element("span", { class: "hint" }, `${node.label ?? `perhaps ${node.predicted}`}, ${counted(node.hops, "step")} away`),
+    ),
+  );
+  fill(byId("picture-list"), rows.length > 0 ? rows : element("li", { class: "hint" }, "It has no neighbours."));
+}

@@ -1,0 +1,68 @@
+/** The versions of the model, the newest first; going back makes a new version, so nothing is lost. */
+
+import { path, read } from "./api.js";
+import { change } from "./changes.js";
+import { confirmed } from "./dialogs.js";
+import { asSentence, button, byId, element, fill, percent } from "./dom.js";
+import { emit } from "./state.js";
+
+const SHOWN = 8;
+let all = false;
+
+export function startVersions() {
+  byId("versions-all").addEventListener("click", () => {
+    all = true;
+    loadVersions();
+  });
+}
+
+export async function loadVersions() {
+  const { versions } = await read("/v1/versions");
+  const ordered = [...versions].sort((one, other) => other.version - one.version);
+  const shown = all ? ordered : ordered.slice(0, SHOWN);
+  fill(byId("versions"), shown.map((each) => row(each, each === ordered[0])));
+  byId("versions-all").hidden = shown.length === ordered.length;
+  byId("versions-all").textContent = `Show all ${ordered.length}`;
+}
+
+function row(entry, newest) {
+  const when = new Date(entry.when);
+  return element(
+    "li",
+    { "aria-current": newest ? "true" : null },
+    element(
+      "div",
+      { class: "version-head" },
+      element("strong", {}, `Version ${entry.version}`),
+      element("time", { class: "hint", datetime: entry.when }, Number.isNaN(when.getTime()) ? entry.when : when.toLocaleString()),
+    ),
+    element("p", {}, asSentence(entry.what)),
+    element(
+      "div",
+      { class: "version-foot" },
+      element("span", { class: "hint" }, accuracyOf(entry.accuracy)),
+      newest
+        ? element("span", { class: "hint" }, "in use")
+        : button("Go back to it", () => goBack(entry), { "aria-label": `Go back to version ${entry.version}` }),
+    ),
+  );
+}
+
+/** Accuracy on validation nodes and of classes learned later, where they were measured. */
+function accuracyOf(accuracy) {
+  const { validation, leave_one_out: learned } = accuracy ?? {};
+  const parts = [
+    typeof validation === "number" && `${percent(validation, 1)} right on validation nodes`,
+    typeof learned === "number" && `${percent(learned, 1)} on classes learned later`,
+  ];
+  return parts.filter(Boolean).join(", ");
+}
+
+async function goBack(entry) {
+  const text = `The model becomes what it was in version ${entry.version} (${entry.what}). What came after stays in the list, so you can return.`;
+  if (!(await confirmed(`Go back to version ${entry.version}?`, text, "Go back"))) return;
+  const done = await change("POST", path("versions", entry.version, "rollback"), undefined, (answer, seconds) =>
+    `Version ${answer.version} equals version ${entry.version}; it took ${seconds}.`,
+  );
+  if (done !== null) emit("version", { forget: true });
+}
