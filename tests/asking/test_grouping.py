@@ -5,7 +5,7 @@ import pytest
 from scipy import sparse
 
 from graphfcl.asking.grouping import CORES, Balls, Crowd, Sureness, core_size, purity, tight_groups
-from graphfcl.asking.nearest import unit_rows
+from graphfcl.asking.likeness import unit_rows
 
 
 def crowd_of(sizes: tuple[int, ...], noise: float, *, loose: int = 0, seed: int = 0) -> tuple[Crowd, np.ndarray]:

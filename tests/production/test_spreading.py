@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from graphfcl.asking.nearest import unit_rows
+from graphfcl.asking.likeness import unit_rows
 from graphfcl.errors import InputError
 from graphfcl.production import GraphClassifier
 from graphfcl.production.spreading import spread_of_rows

@@ -8,7 +8,7 @@ import numpy as np
 
 from graphfcl.asking.clusters import clusters, principal_components
 from graphfcl.asking.grouping import Balls, Crowd, Sureness, TightGroup, core_size, tight_groups
-from graphfcl.asking.nearest import unit_rows
+from graphfcl.asking.likeness import unit_rows
 from graphfcl.errors import InputError
 from graphfcl.graph.ids import listed
 from graphfcl.production.model_state import ModelState

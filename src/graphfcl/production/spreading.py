@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from graphfcl.asking.clusters import principal_components
-from graphfcl.asking.nearest import unit_rows
+from graphfcl.asking.likeness import unit_rows
 from graphfcl.errors import InputError
 from graphfcl.production.model_state import ModelState
 from graphfcl.production.node_vectors import vectors_of

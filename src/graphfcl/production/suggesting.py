@@ -8,7 +8,7 @@ import numpy as np
 
 from graphfcl.asking import Situation, Strategy, Wish, checked, find_strategy
 from graphfcl.asking.clusters import principal_components
-from graphfcl.asking.nearest import likeliest_of, unit_rows
+from graphfcl.asking.likeness import likeliest_of, unit_rows
 from graphfcl.errors import InputError
 from graphfcl.graph import Graph
 from graphfcl.graph.ids import text_array

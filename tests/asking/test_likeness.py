@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from graphfcl.asking import nearest
-from graphfcl.asking.nearest import likeliest_of, nearest_rows, unit_rows
+from graphfcl.asking import likeness
+from graphfcl.asking.likeness import likeliest_of, nearest_rows, unit_rows
 
 
 def some_rows(count: int, width: int = 5, seed: int = 0) -> np.ndarray:
@@ -18,7 +18,7 @@ def test_rows_have_length_one_and_zeros_stay() -> None:
 
 @pytest.mark.parametrize("block", [7, 1_024])
 def test_nearest_rows_are_those_of_a_plain_loop(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(nearest, "BLOCK", block)
+    monkeypatch.setattr(likeness, "BLOCK", block)
     values = some_rows(40)
     rows, cosines = nearest_rows(values, 6)
     for row in range(40):
