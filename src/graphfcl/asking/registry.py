@@ -32,7 +32,7 @@ STRATEGIES: Mapping[str, str] = {
     "typical": "typical:Typical",
     "uncertain": "uncertain:Uncertain",
     "unknown": "unknown:Unknown",
-    "auto": "typical:Typical",
+    "auto": "covering:Covering",
 }
 
 

@@ -1,0 +1,127 @@
+"""Cover what no label reaches: nodes that stand for as much of it as possible, spread (in the manner of ProbCover).
+
+A class that nobody has named shows as a region where few nodes are labelled compared with elsewhere. Such regions are
+weighed, and nodes are taken one by one so that together they stand for the most weight.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from graphfcl.asking.clusters import principal_components
+from graphfcl.asking.contract import Situation, Strategy, Wish
+from graphfcl.asking.nearest import nearest_neighbours, unit_rows
+
+MOST = 4_000  # candidates of the most weight, among which nodes are taken
+
+
+@dataclass(frozen=True)
+class CoveringSettings:
+    """What was settled on development graphs; see ``docs/asking.md``.
+
+    neighbours: nearest nodes by which it is said how far labels reach. usual: quantile over candidates of the share of
+    labelled neighbours that counts as reached. doubt: how much of the weight is the model's doubt. width: of the
+    kernel, times the usual distance to the tenth neighbour. few: classes with fewer labels cover by their nodes; of
+    larger ones the reach of labels says enough. enough: labels with which a class that came late has enough; least: the
+    part of their weight that nodes keep which the model takes for a class that has enough.
+    """
+
+    neighbours: int = 30
+    usual: float = 0.6
+    doubt: float = 0.5
+    width: float = 1.0
+    few: int = 60
+    enough: int = 5
+    least: float = 0.1
+
+
+class Covering(Strategy):
+    """Nodes that stand for the most of what no label reaches, spread"""
+
+    name = "auto"
+    reference = "coverage as in Yehuda et al., NeurIPS 2022 (ProbCover)"
+    settings = CoveringSettings()
+
+    def choose(self, situation: Situation) -> list[Wish]:
+        """Greedily the candidate c with the largest Σ_v w(v) · max(0, k(v, c) − covered(v)), over candidates v.
+
+        w(v) = max(0, 1 − share(v) / usual share) · (1 − doubt + 2 · doubt · rank(v)) · need(v): share, of labelled
+        nodes among the 30 nearest; rank, of 1 − the highest probability among the candidates, from 0 to 1; need, less
+        where the likeliest class came late and has labels enough. k: a Gaussian of the
+        cosine distance in 64 principal components. covered(v): the largest k(v, ·) to a node that was taken, or that
+        is labelled with a class of few labels.
+        """
+        if situation.wanted == 0:
+            return []
+        seed = int(situation.random.integers(2**31))
+        values = unit_rows(principal_components(situation.vectors, seed=seed))
+        neighbours, distances = nearest_neighbours(values, situation.candidates, self.settings.neighbours, seed=seed)
+        reach = self._unreached(situation, neighbours)
+        weight = reach * self._doubt(situation) * self._need(situation)
+        usual = float(np.median(distances[reach >= np.median(reach), min(9, distances.shape[1] - 1)]))
+        width = max(1e-3, self.settings.width * usual)
+        covered = self._covered(situation, values, width)
+        top = np.argsort(-weight * (1 - covered), kind="stable")[: max(MOST, situation.wanted)]
+        taken = top[greedy_cover(values[situation.candidates[top]], weight[top], covered[top], width, situation.wanted)]
+        known = situation.labelled.size > 0
+        return [
+            Wish(int(situation.candidates[place]), "unknown" if known and reach[place] > 0.5 else "cluster")
+            for place in taken
+        ]
+
+    def _unreached(self, situation: Situation, neighbours: np.ndarray) -> np.ndarray:
+        """(c,) 0 where as many neighbours are labelled as usual, 1 where none is; 1 everywhere without labels."""
+        labelled = np.zeros(situation.vectors.shape[0], dtype=np.float32)
+        labelled[situation.labelled] = 1
+        share = labelled[neighbours].mean(axis=1)
+        usual = float(np.quantile(share, self.settings.usual))
+        if usual <= 0:
+            usual = float(share.max())
+        return np.clip(1 - share / usual, 0, 1) if usual > 0 else np.ones(share.size, dtype=np.float32)
+
+    def _doubt(self, situation: Situation) -> np.ndarray:
+        """(c,) 1 on average; larger where the model is less certain. 1 without a model."""
+        count = situation.candidates.size
+        if situation.scores is None or count < 2:
+            return np.ones(count)
+        doubt = 1 - situation.scores[situation.candidates].max(axis=1)
+        rank = np.empty(count)
+        rank[np.argsort(doubt, kind="stable")] = np.arange(count) / (count - 1)
+        return 1 - self.settings.doubt + 2 * self.settings.doubt * rank
+
+    def _need(self, situation: Situation) -> np.ndarray:
+        """(c,) max(least, 1 − labels / enough) of the likeliest class, if it has few labels; else 1."""
+        if situation.scores is None or not self.settings.enough:
+            return np.ones(situation.candidates.size)
+        counts = np.bincount(situation.columns, minlength=situation.scores.shape[1])
+        need = np.maximum(self.settings.least, 1 - counts / self.settings.enough)
+        need[counts >= self.settings.few] = 1
+        return need[situation.scores[situation.candidates].argmax(axis=1)]
+
+    def _covered(self, situation: Situation, values: np.ndarray, width: float) -> np.ndarray:
+        """(c,) how well labelled nodes of classes with few labels stand for each candidate."""
+        counts = np.bincount(situation.columns, minlength=1)
+        few = situation.labelled[counts[situation.columns] < self.settings.few]
+        covered = np.zeros(situation.candidates.size, dtype=np.float32)
+        for start in range(0, few.size, 512):
+            likeness = values[situation.candidates] @ values[few[start : start + 512]].T
+            covered = np.maximum(covered, _kernel(likeness.max(axis=1), width))
+        return covered
+
+
+def greedy_cover(values: np.ndarray, weight: np.ndarray, covered: np.ndarray, width: float, wanted: int) -> np.ndarray:
+    """(wanted,) rows, each the one that adds most to Σ_v w(v) max(0, k(v, c) − covered(v))."""
+    kernel = _kernel(values @ values.T, width)
+    weight, covered = weight.astype(np.float32), covered.astype(np.float32)
+    taken: list[int] = []
+    for _ in range(min(wanted, values.shape[0])):
+        gain = weight @ np.maximum(kernel - covered[:, None], 0)
+        gain[taken] = -1
+        taken.append(int(gain.argmax()))
+        covered = np.maximum(covered, kernel[:, taken[-1]])
+    return np.array(taken, dtype=np.int64)
+
+
+def _kernel(likeness: np.ndarray, width: float) -> np.ndarray:
+    """exp(−‖a − b‖² / 2 width²) of rows of unit length, from their cosine."""
+    return np.exp(-(2 - 2 * np.clip(likeness, -1, 1)) / (2 * width**2)).astype(np.float32)
