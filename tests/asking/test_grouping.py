@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from graphfcl.asking.grouping import CORE, Balls, Crowd, Sureness, purity, tight_groups
+from graphfcl.asking.grouping import CORES, Balls, Crowd, Sureness, core_size, purity, tight_groups
 from graphfcl.asking.nearest import unit_rows
 
 
@@ -63,7 +63,7 @@ def test_the_heaps_are_found_and_the_loose_nodes_are_left() -> None:
     assert sorted(int(of[each.rows[0]]) for each in first) == [0, 1, 2]
     for each in first:
         assert purity(of[each.rows][None])[0] > 0.95
-        assert each.rows.size >= CORE
+        assert each.rows.size >= CORES[0]
         assert (of[each.rows] >= 0).mean() > 0.95
     rows = np.concatenate([each.rows for each in found])
     assert rows.size == np.unique(rows).size
@@ -82,10 +82,18 @@ def test_a_looser_heap_comes_later_and_is_less_sure() -> None:
     assert first.sure > second.sure + 0.01
 
 
-def test_a_group_grows_beyond_its_core() -> None:
-    crowd, of = crowd_of((80, 20), 0.2)
-    sizes = {int(of[each.rows[0]]): each.rows.size for each in tight_groups(crowd, Sureness.usual(), 2)}
-    assert sizes[0] > CORE
+def test_a_group_grows_by_nodes_as_near_as_its_core() -> None:
+    """Twelve nodes are the same and two more nearly so: the ball of ten takes the others in, not the loose nodes."""
+    random = np.random.default_rng(0)
+    values = np.concatenate([np.tile(np.eye(1, 12), (14, 1)), random.normal(size=(40, 12))])
+    values[12:14, 1] = 1e-4
+    crowd = Crowd(unit_rows(values), sparse.csr_array((54, 54), dtype=np.float32), np.zeros(54))
+    (group,) = tight_groups(crowd, Sureness.usual(), 1)
+    assert set(range(12)) <= set(group.rows.tolist()) <= set(range(14))
+
+
+def test_balls_grow_with_the_crowd() -> None:
+    assert [core_size(count) for count in (0, 100, 300, 500, 10**6)] == [10, 10, 15, 25, 25]
 
 
 def test_members_are_most_typical_first() -> None:
@@ -95,7 +103,7 @@ def test_members_are_most_typical_first() -> None:
     assert (np.diff(likeness) <= 1e-6).all()
 
 
-@pytest.mark.parametrize("size", [0, 1, CORE - 1])
+@pytest.mark.parametrize("size", [0, 1, CORES[0] - 1])
 def test_too_few_nodes_have_no_group(size: int) -> None:
     values = unit_rows(np.ones((size, 3)))
     crowd = Crowd(values, sparse.csr_array((size, size), dtype=np.float32), np.zeros(size))
@@ -115,7 +123,7 @@ def test_sureness_is_learned_from_labelled_nodes() -> None:
     crowd, of = crowd_of((40, 40), 0.3, loose=120)
     random = np.random.default_rng(3)
     columns = np.where(of >= 0, of, random.integers(0, 6, of.size))
-    balls = Balls.of(crowd)
+    balls = Balls.of(crowd, 15)
     learned = Sureness.learned(balls, columns)
     assert min(learned.weights) >= 0
     assert max(learned.weights) > 0
@@ -127,10 +135,10 @@ def test_sureness_is_learned_from_labelled_nodes() -> None:
 def test_figures_that_speak_against_purity_get_no_weight() -> None:
     crowd, of = crowd_of((60,), 0.2, loose=120)
     columns = np.where(of >= 0, np.arange(of.size) % 7, 8)  # what is tight is mixed, what is loose is of one class
-    learned = Sureness.learned(Balls.of(crowd), columns)
+    learned = Sureness.learned(Balls.of(crowd, 15), columns)
     assert min(learned.weights) >= 0
 
 
 def test_with_few_labels_sureness_is_the_usual_one() -> None:
     crowd, of = crowd_of((20,), 0.2)
-    assert Sureness.learned(Balls.of(crowd), of) == Sureness.usual()
+    assert Sureness.learned(Balls.of(crowd, 15), of) == Sureness.usual()

@@ -46,7 +46,7 @@ def version_of(folder: Path) -> int:
 def test_suggestions_are_filled_in_and_learned(model: Path, tmp_path: Path) -> None:
     """The whole round: a table is written, a person fills in some classes, the model learns these."""
     out = tmp_path / "nodes.csv"
-    done = graphfcl("suggest", "--model", model, "--budget", 12, "--out", out)
+    done = graphfcl("suggest", "--model", model, "--budget", 12, "--strategy", "typical", "--out", out)
     assert done.code == 0, done.err
     assert "Wrote 12 nodes" in done.out
     assert "typical of" in done.out

@@ -21,6 +21,7 @@ VERBS: tuple[tuple[str, ...], ...] = (
     *((verb,) for verb in ("data", "stream", "run", "methods", "check", "bench", "report")),
     *((verb,) for verb in ("fit", "learn", "grow", "predict", "explain", "history", "rollback", "unlearn", "rename")),
     *((verb,) for verb in ("merge", "retire", "shrink", "labels", "prune", "info", "refit", "erase")),
+    *((verb,) for verb in ("suggest", "groups")),
 )
 
 

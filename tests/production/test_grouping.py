@@ -81,14 +81,16 @@ def test_a_group_says_what_it_links_to_and_why(ridge: GraphClassifier) -> None:
 
 
 def named_graph() -> Graph:
-    """The small graph with names of features; a hidden class has a word of its own, and all have another."""
+    """The small graph with names of features; a hidden class has a word of its own, one that half of the
+    others have, and one that all have."""
     graph = small_graph()
     features = graph.features.toarray() if hasattr(graph.features, "toarray") else graph.features
     eight = graph.labels == graph.class_number("class-08")
-    features = np.column_stack([features, eight.astype(np.float32), np.ones(graph.node_count, np.float32)])
+    often = eight | (np.arange(graph.node_count) % 2 == 0)
+    features = np.column_stack([features, eight, often, np.ones(graph.node_count)]).astype(np.float32)
     from scipy import sparse
 
-    names = [*(f"word{place}" for place in range(features.shape[1] - 2)), "gardening", "the"]
+    names = [*(f"word{place}" for place in range(features.shape[1] - 3)), "gardening", "often", "the"]
     return build_graph(
         graph.adjacency,
         sparse.csr_array(features),
@@ -104,7 +106,7 @@ def test_common_words_are_frequent_inside_and_rare_outside() -> None:
     by_class = {Counter(classes_of(group.nodes)).most_common(1)[0][0]: group for group in model.groups()}
     assert "gardening" in by_class["class-08"].words
     assert "gardening" not in by_class["class-09"].words
-    assert not any("the" in group.words for group in by_class.values())
+    assert not any({"the", "often"} & set(group.words) for group in by_class.values())
 
 
 def test_dense_features_are_high_or_low() -> None:
@@ -142,7 +144,7 @@ def test_a_seed_repeats_and_a_count_cuts(ridge: GraphClassifier) -> None:
 def test_of_many_unknown_nodes_some_are_drawn(ridge: GraphClassifier, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(grouping, "MOST", 40)
     nodes = [node for group in ridge.groups() for node in group.nodes]
-    assert 15 <= len(nodes) <= 40
+    assert 10 <= len(nodes) <= 40
 
 
 def test_a_learner_without_vectors_is_helped_out(ridge: GraphClassifier, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -27,6 +27,8 @@ def test_spread_is_the_mean_over_pairs() -> None:
     assert spread_of_rows(basket, around) == pytest.approx(np.mean(found))
     same = np.repeat(basket[:1], 3, axis=0)
     assert spread_of_rows(same, around) == pytest.approx(np.log(1 / 51))
+    twins = np.repeat(np.eye(1, 4, dtype=np.float32), 3, axis=0)
+    assert spread_of_rows(twins, twins) == pytest.approx(np.log(1 / 4))  # as near is not nearer
 
 
 def nearest_to_the_mean(model: GraphClassifier, nodes: list[int], count: int) -> list[int]:

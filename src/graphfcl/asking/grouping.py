@@ -20,7 +20,7 @@ from scipy import sparse
 
 from graphfcl.asking.nearest import nearest_rows
 
-CORE = 15  # nodes of a ball
+CORES = (10, 25)  # nodes of a ball: a twentieth of all nodes, between these
 NEAREST = 10  # a node joins a group if of so many nearest
 JOINS = 0.5  # this share is in it;
 ROUNDS = 10  # a group grows so many times at most
@@ -68,7 +68,7 @@ class Balls:
     tightness: np.ndarray
 
     @classmethod
-    def of(cls, crowd: Crowd, size: int = CORE) -> "Balls":
+    def of(cls, crowd: Crowd, size: int) -> "Balls":
         nearest, _ = nearest_rows(crowd.values, max(size - 1, NEAREST))
         members = np.column_stack([np.arange(len(crowd)), nearest[:, : size - 1]])
         return cls(members, nearest, np.column_stack([_cohesion(crowd, members), _inside(crowd, members)]))
@@ -163,16 +163,24 @@ class TightGroup:
     sure: float
 
 
+def core_size(count: int) -> int:
+    """How many nodes a ball has among so many nodes. Larger ones are less pure, and teach a class better."""
+    return min(max(count // 20, CORES[0]), CORES[1])
+
+
 def tight_groups(crowd: Crowd, sureness: Sureness, count: int) -> list[TightGroup]:
     """At most ``count`` groups that share no node, the tightest first; none if there are fewer nodes than a ball has.
 
     Fewer groups are the first of more.
     """
-    if len(crowd) < CORE or count < 1:
+    from scipy.stats import rankdata  # slow to import
+
+    size = core_size(len(crowd))
+    if len(crowd) < size or count < 1:
         return []
-    balls = Balls.of(crowd)
+    balls = Balls.of(crowd, size)
     sure = sureness.of(balls.tightness)
-    ranks = np.argsort(np.argsort(balls.tightness, axis=0, kind="stable"), axis=0).sum(axis=1)
+    ranks = rankdata(balls.tightness, axis=0).sum(axis=1)
     taken = np.zeros(len(crowd), dtype=bool)
     found: list[TightGroup] = []
     for centre in np.argsort(-ranks, kind="stable").tolist():

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from graphfcl.asking.clusters import clusters, principal_components
-from graphfcl.asking.grouping import Balls, Crowd, Sureness, TightGroup, tight_groups
+from graphfcl.asking.grouping import Balls, Crowd, Sureness, TightGroup, core_size, tight_groups
 from graphfcl.asking.nearest import unit_rows
 from graphfcl.errors import InputError
 from graphfcl.graph.ids import listed
@@ -73,7 +73,7 @@ def find_groups(state: ModelState, count: int, seed: int) -> tuple[Group, ...]:
     values = unit_rows(principal_components(vectors_of(state)(rows), COMPONENTS, seed=seed))
     crowd = Crowd.of(values[: asked.size], visible.adjacency, asked)
     known = Crowd.of(values[asked.size :], visible.adjacency, labelled[taught])
-    sureness = Sureness.learned(Balls.of(known), classes[taught])
+    sureness = Sureness.learned(Balls.of(known, core_size(asked.size)), classes[taught])
     found = tight_groups(crowd, sureness, count)
     return tuple(_described(state, number + 1, each, crowd, asked) for number, each in enumerate(found))
 

@@ -4,13 +4,13 @@ from collections.abc import Callable
 
 import numpy as np
 
+from graphfcl.asking.untrained import untrained_vectors
 from graphfcl.graph import VisibleGraph
 from graphfcl.production.model_state import ModelState
 
 MANY = 50_000  # nodes above which all of them together are compared by fewer columns
 SAMPLE = 10_000  # nodes that choose those columns
 COLUMNS = 64
-RANK = 128  # of features without a learner
 
 Vectors = Callable[[np.ndarray], np.ndarray]  # (r,) rows of the visible graph → (r, d) float32
 
@@ -21,7 +21,7 @@ def vectors_of(state: ModelState) -> Vectors:
     with state.asked.alone():
         found = learner.vectors_to_draw(visible, visible.nodes[:1])
     if found is None:
-        return untrained_vectors(visible, state.parts.configuration.seed)
+        return vectors_without_learner(visible, state.parts.configuration.seed)
 
     def of_rows(rows: np.ndarray) -> np.ndarray:
         with state.asked.alone():
@@ -32,16 +32,10 @@ def vectors_of(state: ModelState) -> Vectors:
     return of_rows
 
 
-def untrained_vectors(visible: VisibleGraph, seed: int = 0) -> Vectors:
+def vectors_without_learner(visible: VisibleGraph, seed: int = 0) -> Vectors:
     """How nodes are compared that no learner has seen: by their features, and those around them."""
-    import torch
-
-    from graphfcl.methods.shared.untrained_blocks import UntrainedBlocks, prepared_inputs
-
-    blocks, inputs = UntrainedBlocks(), prepared_inputs(visible, torch.device("cpu"), seed)
-    blocks.fix(inputs, RANK, seed)
-    table = blocks.of(inputs).numpy()
-    return lambda rows: table[rows].astype(np.float32)
+    table = untrained_vectors(visible, seed=seed)
+    return lambda rows: table[rows]
 
 
 def vectors_of_all(vectors: Vectors, count: int, random: np.random.Generator) -> np.ndarray:

@@ -15,7 +15,7 @@ from graphfcl.graph.ids import text_array
 from graphfcl.production.answers import class_probabilities
 from graphfcl.production.growing_graph import GrowingGraph
 from graphfcl.production.model_state import ModelState
-from graphfcl.production.node_vectors import untrained_vectors, vectors_of, vectors_of_all
+from graphfcl.production.node_vectors import vectors_of, vectors_of_all, vectors_without_learner
 
 LIKELIEST = 5  # classes that a suggestion names
 COUNTED = 20_000  # nodes that are asked which suggestion they are most like; of more, so many are drawn
@@ -104,7 +104,7 @@ def suggest_for_graph(
     free[labelled] = False
     situation = Situation(
         visible=visible,
-        vectors=vectors_of_all(untrained_vectors(visible, seed), graph.node_count, random),
+        vectors=vectors_of_all(vectors_without_learner(visible, seed), graph.node_count, random),
         candidates=np.flatnonzero(free),
         labelled=labelled,
         columns=graph.labels[labelled],

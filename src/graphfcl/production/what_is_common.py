@@ -7,8 +7,8 @@ from graphfcl.production.growing_graph import GrowingGraph
 from graphfcl.production.ledger import Ledger
 
 WORDS = 6  # named at most
-OFTEN = 0.25  # of the nodes have a word at least,
-TIMES = 2.0  # and so many times the share of all nodes that have it
+OFTEN = 0.3  # of the nodes have a word at least,
+TIMES = 4.0  # and so many times the share of all nodes that have it
 FAR = 1.0  # deviations by which the mean of a number differs
 CLASSES = 3  # that neighbours are of, named at most
 
