@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from graphfcl.asking import STRATEGIES, Situation, Wish, checked, find_strategy
+from graphfcl.asking.typical import cluster_count
 from graphfcl.errors import InputError
 from tests.asking.situations import heaps, situation
 
@@ -64,10 +65,20 @@ def test_typical_takes_each_heap_once_and_leaves_out_what_is_labelled() -> None:
     vectors, of = heaps((40, 30, 20, 10))
     rows = named("typical", situation(vectors, 4))
     assert sorted(of[rows]) == [0, 1, 2, 3]
-    labelled = np.flatnonzero(of < 2)[::4]
+    labelled = np.array([5, 45])  # K is 4: two clusters have a label
     candidates = np.setdiff1d(np.arange(of.size), labelled)
     given = situation(vectors, 2, labelled=labelled, columns=of[labelled], candidates=candidates)
     assert sorted(of[named("typical", given)]) == [2, 3]
+
+
+def test_typical_has_a_cluster_for_every_label_and_500_at_most() -> None:
+    vectors = heaps((400, 300))[0]
+    for labels, clusters in ((0, 4), (3, 7), (600, 500)):
+        labelled = np.arange(labels)
+        given = situation(
+            vectors, 4, labelled=labelled, columns=np.zeros(labels, dtype=np.int64), candidates=np.arange(labels, 700)
+        )
+        assert cluster_count(given) == clusters
 
 
 def test_typical_is_the_most_like_its_nearest() -> None:

@@ -5,6 +5,8 @@ import numpy as np
 from graphfcl.asking.clusters import clusters, principal_components, typicality
 from graphfcl.asking.contract import Situation, Strategy, Wish
 
+MOST_CLUSTERS = 500  # as in the paper
+
 
 class Typical(Strategy):
     """Typical nodes of clusters that no label represents"""
@@ -15,9 +17,9 @@ class Typical(Strategy):
     def choose(self, situation: Situation) -> list[Wish]:
         """One node of each cluster without a label, largest cluster first.
 
-        Candidates and labelled nodes are clustered together by k-means on 64 principal components, with K = budget +
-        the clusters that labelled nodes already cover. In each of the others the candidate that is most like its 20
-        nearest is named. If labels cover so much that clusters run out, a second candidate of each follows.
+        Candidates and labelled nodes are clustered together by k-means on 64 principal components, with K = labelled
+        nodes + budget, at most 500. In each cluster without a label the candidate that is most like its 20 nearest is
+        named. If labels cover so much that clusters run out, those with the fewest labels follow.
         """
         wanted = situation.wanted
         if wanted == 0:
@@ -26,16 +28,16 @@ class Typical(Strategy):
         seed = int(situation.random.integers(2**31))
         values = principal_components(situation.vectors[rows], seed=seed)
         count = situation.candidates.size
-        cluster = clusters(values, uncovered_count(situation), seed=seed)
+        cluster = clusters(values, cluster_count(situation), seed=seed)
         typical = typicality(values, cluster, situation.random)[:count]
         labels = np.bincount(cluster[count:], minlength=cluster.max() + 1)
         chosen = one_of_each(cluster[:count], typical, labels, wanted)
         return [Wish(int(row), "cluster") for row in situation.candidates[chosen]]
 
 
-def uncovered_count(situation: Situation) -> int:
-    """K: so many clusters that ``budget`` of them remain when every class that has labels covers one."""
-    return situation.wanted + int(np.unique(situation.columns).size)
+def cluster_count(situation: Situation) -> int:
+    """K: so many clusters that ``budget`` of them remain when every labelled node covers one."""
+    return min(situation.labelled.size + situation.wanted, max(MOST_CLUSTERS, situation.wanted))
 
 
 def one_of_each(cluster: np.ndarray, score: np.ndarray, labels: np.ndarray, wanted: int) -> np.ndarray:
