@@ -4,7 +4,7 @@ It knows six sections of Debian's packages. The packages of three more are there
 others, so that there is something to teach.
 """
 
-import sys
+import argparse
 from pathlib import Path
 
 import numpy as np
@@ -54,5 +54,8 @@ def make_demo(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    make_demo(Path(sys.argv[1]))
-    print(f"{ModelFolder(sys.argv[1]).load()} is in {sys.argv[1]}.")
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("folder", type=Path, help="where the model is written, unless it is there")
+    folder = parser.parse_args().folder
+    make_demo(folder)
+    print(f"{ModelFolder(folder).load()} is in {folder}.")
