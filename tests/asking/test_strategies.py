@@ -129,3 +129,11 @@ def test_a_situation_is_read_only() -> None:
     given = situation(heaps((10,))[0], 2)
     with pytest.raises(ValueError, match="read-only"):
         given.vectors[0, 0] = 1
+
+
+def test_what_is_no_list_of_wishes_is_refused_and_what_is_yielded_is_read_once() -> None:
+    given = situation(heaps((20, 20))[0], 4)
+    assert checked((Wish(row, "random") for row in (3, 1)), given, "mine") == [Wish(3, "random"), Wish(1, "random")]
+    for answer in (None, [1, 2], [Wish(1.5, "random")], [Wish(1, "whim")], 7):  # type: ignore[arg-type]
+        with pytest.raises(InputError, match="'mine' answered"):
+            checked(answer, given, "mine")

@@ -84,6 +84,20 @@ def test_who_sees_what(stream: Stream) -> None:
     assert len(set(learner.classes_)) == len(learner.classes_)
 
 
+def test_a_strategy_cannot_repeat_the_draw_of_node_numbers(stream: Stream) -> None:
+    """What its generator was seeded with can be read, and must hold neither the graph's fingerprint nor the seed."""
+    watched = Watched()
+    evaluate_asked(Nearest(), stream, watched)
+    fingerprint = int(stream.graph.sha256[:16], 16)
+    for situation in watched.seen:
+        entropy = situation.random.bit_generator.seed_seq.entropy  # type: ignore[attr-defined]
+        assert isinstance(entropy, int)
+        assert entropy not in (stream.seed, fingerprint)
+        again = np.random.default_rng([stream.seed, 5, entropy]).permutation(stream.graph.node_count)
+        assert not np.array_equal(again, stream.node_of_number)
+    assert len({situation.random.bit_generator.seed_seq.entropy for situation in watched.seen}) == len(watched.seen)  # type: ignore[attr-defined]
+
+
 def test_every_class_counts_and_one_never_found_counts_nothing(stream: Stream) -> None:
     learner = Nearest()
     evaluation = evaluate_asked(learner, stream, Watched(few=True))

@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
+from collections import Counter
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Literal
+from numbers import Integral
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 import numpy as np
 
@@ -17,8 +19,6 @@ from graphfcl.arrays import read_only
 from graphfcl.errors import InputError
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
-
     from graphfcl.graph import VisibleGraph
 
 Reason = Literal["cluster", "unknown", "between", "random"]
@@ -100,11 +100,12 @@ class Strategy(ABC):
         """At most ``budget`` candidates, no row twice, best first."""
 
 
-def checked(wishes: Sequence[Wish], situation: Situation, name: str) -> list[Wish]:
+def checked(wishes: Any, situation: Situation, name: str) -> list[Wish]:
     """The wishes of a strategy as a list; one that breaks the contract is refused in one sentence.
 
     name: the strategy, for the message.
     """
+    wishes = _listed(wishes, name)
     rows = [wish.row for wish in wishes]
     if len(rows) > situation.budget:
         raise InputError(
@@ -113,10 +114,25 @@ def checked(wishes: Sequence[Wish], situation: Situation, name: str) -> list[Wis
     for rule, broken in (
         ("is labelled already", set(rows) & set(situation.labelled.tolist())),
         ("is no candidate", set(rows) - set(situation.candidates.tolist())),
-        ("was named twice", {row for row in rows if rows.count(row) > 1}),
+        ("was named twice", {row for row, times in Counter(rows).items() if times > 1}),
     ):
         if broken:
             raise InputError(
                 f"the strategy {name!r} named row {min(broken)}, which {rule}: name each candidate at most once."
             )
-    return list(wishes)
+    return wishes
+
+
+def _listed(wishes: Any, name: str) -> list[Wish]:
+    """What a strategy answered, if it is wishes; whatever it is, it is read once."""
+    try:
+        found = list(wishes)
+    except TypeError:
+        found = [wishes]
+    for wish in found:
+        if not (isinstance(wish, Wish) and isinstance(wish.row, Integral) and wish.reason in get_args(Reason)):
+            raise InputError(
+                f"the strategy {name!r} answered {wish!r}: answer a list of Wish(row, reason), where the row is an "
+                f"integer and the reason one of {', '.join(get_args(Reason))}."
+            )
+    return found

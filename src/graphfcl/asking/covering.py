@@ -10,7 +10,7 @@ import numpy as np
 
 from graphfcl.asking.clusters import principal_components
 from graphfcl.asking.contract import Situation, Strategy, Wish
-from graphfcl.asking.nearest import nearest_neighbours, unit_rows
+from graphfcl.asking.nearest import likeliest_of, nearest_neighbours, unit_rows
 
 MOST = 4_000  # candidates of the most weight, among which nodes are taken
 
@@ -102,11 +102,9 @@ class Covering(Strategy):
         """(c,) how well labelled nodes of classes with few labels stand for each candidate."""
         counts = np.bincount(situation.columns, minlength=1)
         few = situation.labelled[counts[situation.columns] < self.settings.few]
-        covered = np.zeros(situation.candidates.size, dtype=np.float32)
-        for start in range(0, few.size, 512):
-            likeness = values[situation.candidates] @ values[few[start : start + 512]].T
-            covered = np.maximum(covered, _kernel(likeness.max(axis=1), width))
-        return covered
+        if few.size == 0:
+            return np.zeros(situation.candidates.size, dtype=np.float32)
+        return _kernel(likeliest_of(values[situation.candidates], values[few])[1], width)
 
 
 def greedy_cover(values: np.ndarray, weight: np.ndarray, covered: np.ndarray, width: float, wanted: int) -> np.ndarray:

@@ -1,5 +1,6 @@
 """Verbs of teaching: what to label next, and groups that have no name yet."""
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -91,6 +92,8 @@ def groups(
     from graphfcl.production import GraphClassifier
 
     if name:
+        if as_json or out is not None:
+            raise InputError("--name teaches groups and lists none: leave out --json and --out.")
         named = _names(name)
         with changing(model, wait, device, method) as classifier:
             found = classifier.groups(max(count, *named), seed=seed)
@@ -110,6 +113,7 @@ def groups(
 
 
 VERBS = (suggest, groups)
+GROUP_NUMBER = re.compile(r"[1-9][0-9]{0,8}")
 
 
 def _names(given: list[str]) -> dict[int, str]:
@@ -117,7 +121,7 @@ def _names(given: list[str]) -> dict[int, str]:
     found: dict[int, str] = {}
     for text in given:
         number, equals, name = text.partition("=")
-        if not equals or not number.strip().isdigit() or int(number) < 1 or not name.strip():
+        if not equals or not GROUP_NUMBER.fullmatch(number.strip()) or not name.strip():
             raise InputError(f"--name {text}: write the number of a group and a class, as in --name 2=gardening.")
         if int(number) in found:
             raise InputError(f"--name {text}: group {int(number)} is named twice: give it one name.")

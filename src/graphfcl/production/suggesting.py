@@ -20,6 +20,7 @@ from graphfcl.production.node_vectors import vectors_of, vectors_of_all, vectors
 LIKELIEST = 5  # classes that a suggestion names
 COUNTED = 20_000  # nodes that are asked which suggestion they are most like; of more, so many are drawn
 LABELLED = 5_000  # labelled nodes that they may be more like instead
+STRANGE = 0.9  # a node looks like none of the classes if so large a share of known nodes looks less strange
 
 
 @dataclass(frozen=True)
@@ -174,7 +175,9 @@ def _reasons(
 def _sentence(reason: str, size: int, classes: tuple[tuple[str, float], ...], unknown: float, *, model: bool) -> str:
     if reason == "cluster":
         near = f"it is typical of {size:,} nodes that no labelled node is nearer to"
-        return near if size > 1 else "it stands by itself, and no labelled node is near"
+        return near if size > 1 else "the nodes like it are nearer to a label or to another suggestion"
+    if reason == "unknown" and model and unknown < STRANGE:
+        return "few of the nodes like it have a label"
     if reason == "unknown" and model:
         less = "nearly all" if unknown > 0.99 else f"{100 * unknown:.0f} % of the"
         return f"it looks like none of the known classes: {less} known nodes look less strange"

@@ -1,5 +1,6 @@
 """Which node plays which part, drawn once for a graph, a protocol and a seed."""
 
+import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import IntEnum
@@ -138,8 +139,13 @@ def draw_asked(graph: Graph, seed: int, session: int, nodes: np.ndarray) -> np.n
 
 
 def strategy_generator(graph: Graph, seed: int, session: int) -> np.random.Generator:
-    """The chance that a strategy has in a session of the track ``asked``; nobody else draws from it."""
-    return _generator(seed, _Draw.STRATEGY, session, int(graph.sha256[:16], 16))
+    """The chance that a strategy has in a session of the track ``asked``; nobody else draws from it.
+
+    A strategy can read what its generator was seeded with, and that must not be what node numbers are drawn by: it is a
+    digest.
+    """
+    said = f"{graph.sha256} {seed} {int(_Draw.STRATEGY)} {session}"
+    return np.random.default_rng(int(hashlib.sha256(said.encode()).hexdigest(), 16))
 
 
 def _generator(seed: int, purpose: _Draw, *further: int) -> np.random.Generator:

@@ -14,6 +14,7 @@ from graphfcl.errors import InputError
 from graphfcl.evaluation import evaluate
 from graphfcl.graph import VisibleGraph, build_graph
 from graphfcl.methods import find_method
+from graphfcl.methods.anchor import choosing
 from graphfcl.methods.anchor.class_sums import Anchors, _directions, class_sums, whitening
 from graphfcl.methods.anchor.head import shared_out
 from graphfcl.methods.anchor.learner import Anchor
@@ -472,3 +473,37 @@ def test_one_candidate_or_no_pseudo_novel_class_leaves_nothing_to_choose() -> No
     plain = find_method("anchor").make(QUICK, seed=0)
     plain.fit(stream.base)
     assert plain.chosen()["hop_weight"] == 2.0
+
+
+def test_every_candidate_is_tried_once_with_its_own_features_around(monkeypatch: pytest.MonkeyPatch) -> None:
+    tried: list[tuple[Any, float]] = []
+
+    class Noted:
+        def __init__(self, hop_weight: float) -> None:
+            self.hop_weight = hop_weight
+
+        def score(self, candidate: Any) -> float:
+            tried.append((candidate, self.hop_weight))
+            return 0.5
+
+    monkeypatch.setattr(choosing._Trial, "of", lambda _inputs, _blocks, hop_weight, *_: Noted(hop_weight))
+    some = ((2.0, 2, 0.3, 3, 0.0), (0.5, 2, 0.3, 3, 0.0), (0.5, 1, 0.3, 3, 0.0), (2.0, 2, 0.0, 1, 0.0))
+    learner = find_method("anchor").make({**QUICK, "candidates": some}, seed=0)
+    learner.fit(stream_of().base)
+    assert len(tried) == len({candidate for candidate, _ in tried}) == 4
+    assert all(candidate.hop_weight == hop_weight for candidate, hop_weight in tried)
+
+
+def test_a_rehearsal_shares_the_graph_and_no_embedding() -> None:
+    stream = stream_of()
+    learner = find_method("anchor").make(QUICK, seed=0)
+    assert isinstance(learner, Anchor)
+    learner.fit(stream.base)
+    visible = stream.base.visible_graph
+    learner.scores(visible, visible.nodes)
+    again = learner.rehearsal()
+    assert isinstance(again, Anchor)
+    inputs = again.cache.inputs(visible)
+    assert inputs is learner.cache.inputs(visible)
+    assert learner.cache.embeddings(inputs) is not None
+    assert again.cache.embeddings(inputs) is None

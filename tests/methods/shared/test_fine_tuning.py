@@ -1,10 +1,13 @@
 """Which steps a session takes: the best mean over draws of held-out classes."""
 
+from typing import Any
+
 import torch
 
+from graphfcl.errors import DivergenceError
 from graphfcl.methods.bases.settings import HeadSettings
 from graphfcl.methods.learner import SILENT
-from graphfcl.methods.shared.fine_tuning import DIVERGED, FineTuning
+from graphfcl.methods.shared.fine_tuning import DIVERGED, FineTuning, score_after_sessions
 
 CANDIDATES = ((5, 0.001), (20, 0.005))
 
@@ -38,3 +41,28 @@ def test_scores_so_far_are_part_of_the_state() -> None:
     assert again.scores == [[0.0, 0.05, 0.2]], "what was saved does not change with what goes on"
     again.settle()
     assert again.steps == 20
+
+
+def test_every_draw_starts_from_before_the_sessions() -> None:
+    """Sessions of one draw leave nothing behind for the next, and all of them are taught before the score."""
+    taught: list[int] = []
+
+    class Draws:
+        """Two sessions in every draw."""
+
+        def only(self, draw: int) -> "Draws":  # noqa: ARG002
+            return self
+
+        def sessions(self) -> list[int]:
+            return [1, 2]
+
+    def score(_: Any) -> float:
+        return float(len(taught))
+
+    draws: Any = Draws()
+    assert score_after_sessions(draws, taught.clear, taught.append, score) == 2.0  # type: ignore[arg-type]
+
+    def diverge(_: Any) -> None:
+        raise DivergenceError("too far")
+
+    assert score_after_sessions(draws, taught.clear, diverge, score) == DIVERGED
