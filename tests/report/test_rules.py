@@ -112,7 +112,7 @@ def test_each_number_has_a_picture_of_its_own(
     def note_titles(figure: Any, path: Path) -> None:
         titles[Path(path).name] = [panel.get_title() for panel in figure.axes if panel.get_title()]
 
-    monkeypatch.setattr("graphfcl.report.figures._save", note_titles)
+    monkeypatch.setattr("graphfcl.report.figures.save_figure", note_titles)
     store(tmp_path, "old", "grid", [one(template, "cec", 7, 1)])
     write_page(tmp_path)
     assert titles == {"old.png": ["synthetic, rules 1"]}
