@@ -63,6 +63,18 @@ def test_it_opens_on_a_phone_and_in_the_dark(page: Page, width: int, scheme: str
     assert page.served.token not in page.browser.current_url
 
 
+@pytest.mark.parametrize("width", [390, 1280])
+def test_the_order_of_the_tab_key_is_that_of_the_eye(page: Page, width: int) -> None:
+    page.open(width)
+    places = page.browser.execute_script(
+        "return [...document.querySelectorAll('main section')].map(each => [each.getAttribute('aria-labelledby'),"
+        " each.getBoundingClientRect().left, each.getBoundingClientRect().top])"
+    )
+    assert [name for name, *_ in sorted(places, key=lambda place: place[1:])] == [name for name, *_ in places]
+    if width == 390:
+        assert [name for name, *_ in places[:3]] == ["queue-heading", "card-name", "picture-heading"]
+
+
 @pytest.mark.long
 def test_the_way_of_a_new_user(page: Page) -> None:
     """Search, teach a class, see it predicted, undo, name a group, roll back."""
