@@ -26,6 +26,26 @@ FLAGS = (
     "--disable-sync",
 )
 
+LOSE = """
+window.kept?.();
+window.kept = null;
+window.honest ??= window.fetch;
+const [what] = arguments;
+const free = new Promise((resolve) => { if (what === "held") window.kept = resolve; else resolve(); });
+window.fetch = async (address, options) => {
+  const lost = new TypeError("lost");
+  if (options.method === "GET") {
+    if (what === "reads") throw lost;
+    return window.honest(address, options);
+  }
+  if (what === "changes") throw lost;
+  await free;
+  const answer = await window.honest(address, options);
+  if (what === "answers") throw lost;
+  return answer;
+};
+"""
+
 
 @dataclass(frozen=True)
 class Served:
@@ -153,6 +173,11 @@ class Page:
     def says(self, words: str) -> None:
         """What the status line says."""
         self.shows("#status-message", words)
+
+    def lose(self, what: str) -> None:
+        """Until the page is told otherwise ("nothing") lose requests that change the model ("changes"), the answers to
+        them ("answers"), or requests that read ("reads"); or keep changes back until then ("held")."""
+        self.browser.execute_script(LOSE, what)
 
     def version(self) -> int:
         words = self.text("#model-line strong").split()

@@ -44,10 +44,42 @@ export function ask(path, body) {
  * A request that changes the model. It carries the version that the page shows (412 if the model has another one) and
  * a key that lets the service see a repeated request.
  */
-export async function write(method, path, body = undefined) {
+export function write(method, address, body = undefined) {
+  return carryOut(parcelOf(method, address, body));
+}
+
+/** A change with its key, to be kept for as long as it is not known whether the service made it. */
+export function parcelOf(method, address, body) {
+  return { method, address, body, key: randomKey() };
+}
+
+export function carryOut(parcel) {
+  return writeFor(parcel, version);
+}
+
+/**
+ * Whether the service made a change that got no answer. The request is sent once more, for a version that there never
+ * is: the service knows the key of a change that it made and repeats its answer, any other is refused.
+ */
+export async function wasMade(parcel) {
+  try {
+    await writeFor(parcel, 0);
+    return true;
+  } catch (error) {
+    if (error.status === 412) return false;
+    throw error;
+  }
+}
+
+/** Whether an error leaves open if a change was made: no answer came, or one that the service need not have given. */
+export function leavesOpen(error) {
+  return error.status === 0 || error.status >= 500;
+}
+
+async function writeFor({ method, address, body, key }, match) {
   writing += 1;
   try {
-    return await request(method, path, { body, key: randomKey(), match: true });
+    return await request(method, address, { body, key, match });
   } finally {
     writing -= 1;
   }
@@ -63,12 +95,11 @@ function randomKey() {
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");
 }
 
-async function request(method, address, { body, key, match } = {}) {
-  let answer = await send(method, address, { body, key, match });
+async function request(method, address, { body, key, match = null } = {}) {
+  let { answer, content } = await send(method, address, { body, key, match });
   if (answer.status === 401 && listeners.token !== null && (await listeners.token())) {
-    answer = await send(method, address, { body, key, match });
+    ({ answer, content } = await send(method, address, { body, key, match }));
   }
-  const content = await contentOf(answer);
   if (!answer.ok) throw new ServiceError(answer.status, errorSentence(answer.status, content));
   hearVersion(answer, content);
   return content;
@@ -80,11 +111,12 @@ async function send(method, address, { body, key, match }) {
   if (token()) headers.Authorization = `Bearer ${token()}`;
   if (body !== undefined) headers["Content-Type"] = "application/json";
   if (key) headers["Idempotency-Key"] = key;
-  if (match && version !== null) headers["If-Match"] = `"${version}"`;
+  if (match !== null) headers["If-Match"] = `"${match}"`;
   const options = { method, headers, body: body === undefined ? undefined : JSON.stringify(body), cache: "no-store" };
   for (let tried = 1; ; tried += 1) {
     try {
-      return await fetch(address, options);
+      const answer = await fetch(address, options);
+      return { answer, content: contentOf(await answer.text()) };
     } catch {
       if (tried === TRIES || (method !== "GET" && !key)) {
         throw new ServiceError(0, "The service does not answer. Check that it is running, then try again.");
@@ -94,8 +126,7 @@ async function send(method, address, { body, key, match }) {
   }
 }
 
-async function contentOf(answer) {
-  const text = await answer.text();
+function contentOf(text) {
   try {
     return text ? JSON.parse(text) : {};
   } catch {

@@ -10,6 +10,7 @@ import { byId } from "./dom.js";
 import { loadGroups, startGroups } from "./groups.js";
 import { openKeys, startKeys } from "./keys.js";
 import { answerByKey, newClass, otherClass, startLabelling } from "./labelling.js";
+import { startLayout } from "./layout.js";
 import { showPicture, startPicture } from "./picture.js";
 import { backToQueue, goOn, putBack, startQueue } from "./queue.js";
 import { startSearch } from "./search.js";
@@ -91,6 +92,7 @@ function connect() {
 
 async function start() {
   takeTokenFromAddress();
+  startLayout();
   connect();
   startDecisions({ show, putBack });
   startLabelling({ goOn, collect });

@@ -1,6 +1,6 @@
 /** Labels that were given on this page: sent in the background, shown as a list, taken back or changed one by one. */
 
-import { path, write } from "./api.js";
+import { carryOut, leavesOpen, parcelOf, path, read, ServiceError, wasMade } from "./api.js";
 import { inTurn, reload, secondsSince, tellStale } from "./changes.js";
 import { chooseClass } from "./dialogs.js";
 import { button, byId, element, fill, nodeButton } from "./dom.js";
@@ -11,9 +11,12 @@ import { signature } from "./token.js";
 const SHOWN = 10;
 const STATES = { waiting: "waiting", sending: "is being learned", learned: "learned", failed: "not learned" };
 
-// {id, name, fresh: the user typed the name of a new class, before: label that the node had, or null,
-//  again: it was learned otherwise before, state, trouble}
+// {id, name, number: counts up, fresh: the user typed the name of a new class, before: label that the node had, or null,
+//  look: before is asked for when it is sent, again: it was learned otherwise before, state, trouble,
+//  parcel: the change that may have been made, as no answer came, back: the same of the change that takes it back}
 let decisions = [];
+let count = 0;
+const decided = new Set(); // ids of nodes that were labelled here: the card may show the label that they had before
 let wiring = { show: () => undefined, putBack: () => undefined };
 
 export function startDecisions(parts) {
@@ -27,9 +30,30 @@ export function startDecisions(parts) {
 
 /** Gives nodes a class. The labels wait while the model learns those before, and are then sent together. */
 export function teach(labels) {
-  for (const label of labels) decisions.push({ fresh: false, before: null, again: false, ...label, state: "waiting", trouble: "" });
+  for (const label of labels) decide(label);
   draw();
   return inTurn(sendWaiting);
+}
+
+/** Notes a decision. It takes the place of one about the same node that is not sent yet, or was refused. */
+function decide(label) {
+  const [unsent] = decisions.filter((each) => each.id === label.id && unlearned(each));
+  decisions = decisions.filter((each) => each !== unsent);
+  count += 1;
+  const made = { fresh: false, before: null, again: false, ...label, number: count, look: decided.has(label.id), parcel: null, back: null };
+  if (unsent?.again) Object.assign(made, { before: unsent.before, again: true });
+  decisions.push({ ...made, state: "waiting", trouble: "" });
+  decided.add(label.id);
+}
+
+/** Whether the service is known not to have the label of a decision. */
+function unlearned(decision) {
+  return decision.state === "waiting" || (decision.state === "failed" && decision.parcel === null);
+}
+
+/** Whether no later decision is about the same node. Only such a one is changed or taken back. */
+function isNewest(decision) {
+  return !decisions.some((each) => each.id === decision.id && each.number > decision.number);
 }
 
 /** Classes that were named here and that the service may not have learned yet. */
@@ -50,11 +74,48 @@ export function pendingLabel(id) {
 }
 
 async function sendWaiting() {
+  await settleAll();
   for (;;) {
+    await lookBefore(decisions.filter((each) => each.state === "waiting" && each.look && !each.again));
     const waiting = decisions.filter((each) => each.state === "waiting");
     if (waiting.length === 0) return;
     const [first] = waiting;
     await send(waiting.filter((each) => replacing(each) === replacing(first) && each.fresh === first.fresh));
+  }
+}
+
+/** Asks which labels nodes have that were labelled here before, so that they are replaced, and given back by an undo. */
+async function lookBefore(waiting) {
+  for (const each of waiting) {
+    try {
+      each.before = (await read(path("nodes", each.id))).label;
+      each.look = false;
+      if (each.before !== each.name) continue;
+      decisions = decisions.filter((other) => other !== each);
+      say(`${each.id} is labelled ${each.name} already.`);
+      draw();
+    } catch (error) {
+      fail([each], error);
+    }
+  }
+}
+
+/** Finds out whether a change was made that got no answer; its decisions are learned then, or plainly failed. */
+async function settle(parcel) {
+  const made = await wasMade(parcel);
+  const open = parcel.batch.filter((each) => each.parcel === parcel);
+  for (const each of open) each.parcel = null;
+  if (made) mark(open, "learned");
+}
+
+async function settleAll() {
+  const open = new Set(decisions.map((each) => each.parcel).filter((parcel) => parcel !== null));
+  for (const parcel of open) {
+    try {
+      await settle(parcel);
+    } catch (error) {
+      tellError(error); // it stays open, and is asked for again
+    }
   }
 }
 
@@ -69,22 +130,28 @@ async function send(batch, secondTry = false) {
   if (replacing(batch[0])) body.on_conflict = "replace";
   if (batch[0].fresh) body.again = true; // it may be called as a class was that is gone
   const begun = performance.now();
+  const parcel = { ...parcelOf("POST", path("labels"), body), batch };
   try {
-    const answer = await write("POST", path("labels"), body);
+    const answer = await carryOut(parcel);
     mark(batch, "learned");
     if (answer.warning) caution(answer.warning);
     else say(`The model learned in ${secondsSince(begun)}: ${summary(batch)}.`);
   } catch (error) {
     if (error.status === 412 && !secondTry) await sendAgain(batch);
     else if (batch.length > 1 && error.status >= 400 && error.status < 500) for (const each of batch) await send([each]);
-    else fail(batch, error);
+    else fail(batch, error, leavesOpen(error) ? parcel : null);
   }
 }
 
 /** After a change from elsewhere, labels of classes that are still there are sent again. */
 async function sendAgain(batch) {
   const known = new Set(classNames());
-  await reload();
+  try {
+    await reload();
+  } catch (error) {
+    fail(batch, error);
+    return;
+  }
   const gone = batch.filter((each) => known.has(each.name) && !classNames().includes(each.name));
   for (const each of gone) Object.assign(each, { state: "failed", trouble: `the class “${each.name}” is gone` });
   const others = batch.filter((each) => !gone.includes(each));
@@ -93,8 +160,8 @@ async function sendAgain(batch) {
   draw();
 }
 
-function fail(batch, error) {
-  for (const each of batch) Object.assign(each, { state: "failed", trouble: error.message });
+function fail(batch, error, parcel = null) {
+  for (const each of batch) Object.assign(each, { state: "failed", trouble: error.message, parcel });
   draw();
   tellError(error);
 }
@@ -105,7 +172,7 @@ function summary(batch) {
 }
 
 function mark(batch, to) {
-  for (const each of batch) each.state = to;
+  for (const each of batch) Object.assign(each, { state: to, trouble: "" });
   draw();
 }
 
@@ -121,27 +188,51 @@ function undo(decision) {
   decisions = decisions.filter((each) => each !== decision);
   draw();
   wiring.putBack(decision.id);
-  if (decision.state === "waiting" || decision.state === "failed") {
-    say(`${decision.id} has its label back as it was.`);
+  if (unlearned(decision) && !decision.again) {
+    sayAsBefore(decision);
     return Promise.resolve();
   }
   return inTurn(() => takeBack(decision));
 }
 
+function sayAsBefore({ id }) {
+  say(`${id} has its label back as it was.`);
+}
+
 /** A label that was sent: the node gets back what it had. The service retires a class that has no label left. */
 async function takeBack(decision) {
-  if (decision.state !== "learned") return;
   const begun = performance.now();
-  const { id, name, before } = decision;
+  const { id, name } = decision;
   try {
-    if (before !== null) await write("POST", path("labels"), { labels: [{ id, class: before }], on_conflict: "replace" });
-    else await write("DELETE", path("labels"), { ids: [id] });
+    if (decision.parcel !== null) await settle(decision.parcel);
+    if (decision.state !== "learned" && !decision.again) {
+      sayAsBefore(decision);
+      return;
+    }
+    if (!isNewest(decision)) throw new ServiceError(409, `${id} has a later label. Undo that one first.`);
+    await sendBack(decision);
     say(`Taken back in ${secondsSince(begun)}: ${id} is not labelled ${name}.`);
   } catch (error) {
-    decisions.push(decision);
+    decisions = [...decisions, decision].sort((one, other) => one.number - other.number);
     draw();
     if (error.status === 412) await tellStale("The label is still there: take it back again if you still want to.");
     else tellError(error);
+  }
+}
+
+async function sendBack(decision) {
+  const { id, before } = decision;
+  if (decision.back !== null && (await wasMade(decision.back))) return;
+  decision.back = null;
+  const parcel =
+    before === null
+      ? parcelOf("DELETE", path("labels"), { ids: [id] })
+      : parcelOf("POST", path("labels"), { labels: [{ id, class: before }], on_conflict: "replace" });
+  try {
+    await carryOut(parcel);
+  } catch (error) {
+    if (leavesOpen(error)) decision.back = parcel;
+    throw error;
   }
 }
 
@@ -158,17 +249,24 @@ async function changeDecision(decision) {
   const names = [...classNames(), ...pendingNames()];
   const name = await chooseClass(`Which class is ${decision.id}?`, names);
   if (name === null || name === decision.name) return;
-  const again = decision.state === "learned" || decision.state === "sending";
   await inTurn(async () => {
-    Object.assign(decision, { name, again, fresh: false, state: "waiting", trouble: "" });
+    await settleAll();
+    if (decision.parcel !== null || !decisions.includes(decision) || !isNewest(decision)) return;
+    const again = decision.again || decision.state === "learned";
+    Object.assign(decision, { name, again, fresh: false, state: "waiting", trouble: "", back: null });
     await sendWaiting();
   });
 }
 
+/** Sends a label again, unless the service learned it and only its answer was lost. */
 function tryAgain(decision) {
-  mark([decision], "waiting");
-  decision.trouble = "";
-  return inTurn(sendWaiting);
+  return inTurn(async () => {
+    await settleAll();
+    if (decision.parcel !== null || !decisions.includes(decision)) return;
+    if (decision.state === "learned") say(`The model has learned it: ${summary([decision])}.`);
+    else mark([decision], "waiting");
+    await sendWaiting();
+  });
 }
 
 function draw() {
@@ -180,15 +278,19 @@ function draw() {
       element("span", { class: "decision" }, nodeButton(each.id, wiring.show), " is ", element("strong", {}, each.name)),
       each.state === "learned" && element("span", { class: "hint", "aria-hidden": "true" }, "✓"),
       element("span", { class: each.state === "learned" ? "unseen" : "hint" }, each.trouble || STATES[each.state]),
-      element(
-        "span",
-        { class: "row-actions" },
-        each.state === "failed" && button("Try again", () => tryAgain(each)),
-        button("Change", () => changeDecision(each), { "aria-label": `Change the label of ${each.id}` }),
-        button("Undo", () => undo(each), { "aria-label": `Undo the label of ${each.id}` }),
-      ),
+      isNewest(each) ? actions(each) : element("span", { class: "hint" }, "labelled again later"),
     ),
   );
   fill(byId("decisions"), rows.length > 0 ? rows : element("li", { class: "hint" }, "You have labelled nothing yet."));
   showWork(decisions.filter((each) => each.state === "waiting" || each.state === "sending").length);
+}
+
+function actions(decision) {
+  return element(
+    "span",
+    { class: "row-actions" },
+    decision.state === "failed" && button("Try again", () => tryAgain(decision)),
+    button("Change", () => changeDecision(decision), { "aria-label": `Change the label of ${decision.id}` }),
+    button("Undo", () => undo(decision), { "aria-label": `Undo the label of ${decision.id}` }),
+  );
 }
