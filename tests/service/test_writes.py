@@ -1,5 +1,6 @@
 """Changes over HTTP: what they do, what they refuse, and that they are done once."""
 
+import os
 import threading
 from pathlib import Path
 
@@ -169,14 +170,15 @@ def test_a_command_beside_is_seen(server: Client, folder: Path, free: list[str],
     assert (answer.status, answer.json["version"]) == (200, 4), "a change starts from what another process wrote"
 
 
-@pytest.mark.parametrize("harm", ["pointer", "object", "gone"])
+@pytest.mark.parametrize("harm", ["pointer", "object", "cut", "gone"])
 def test_a_damaged_folder(server: Client, folder: Path, free: list[str], harm: str) -> None:
     before = server.node("n20").json
     moved = folder.with_name("moved")
     if harm == "pointer":
         (folder / "current").write_text("{}")
-    elif harm == "object":
-        max((folder / "objects").iterdir(), key=lambda path: path.stat().st_size).unlink()
+    elif harm in ("object", "cut"):
+        largest = max((folder / "objects").iterdir(), key=lambda path: path.stat().st_size)
+        largest.unlink() if harm == "object" else os.truncate(largest, largest.stat().st_size - 1)
     else:
         folder.rename(moved)
     answer = server.teach("x", free[:1])

@@ -218,14 +218,14 @@ class Versions:
         raise InputError(f"{self.path} has no version {version}: {listed}.")
 
     def refuse_missing_files(self, version: int) -> None:
-        """Refuse to go on from a version of which a file is gone; what lies in them is not read."""
+        """Refuse to go on from a version of which a file is gone or has another length."""
         try:
-            names = Wholeness(self.path, self.manifests, self.objects).needed(self.manifest(version))
+            cut = Wholeness(self.path, self.manifests, self.objects).cut_short(self.manifest(version))
         except Damaged as error:
             raise self.damaged(version, str(error)) from error
-        gone = sorted(name for name in names if not (self.objects.path / name).is_file())
-        if gone:
-            raise self.damaged(version, f"its file {gone[0]} is missing")
+        if cut:
+            there = (self.objects.path / cut[0]).is_file()
+            raise self.damaged(version, f"its file {cut[0]} {'is not whole' if there else 'is missing'}")
 
     def _newest_whole(self, below: int | None = None) -> int:
         """The newest version whose manifest and objects are all whole; 0 if there is none."""
