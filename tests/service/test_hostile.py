@@ -133,6 +133,7 @@ def test_numbers_that_are_none(shared: Client) -> None:
         b'{"sources":["n20"],"targets":["n21"],"weights":[NaN]}',
         b'{"sources":["n20"],"targets":["n21"],"weights":[Infinity]}',
         b'{"sources":["n20"],"targets":["n21"],"weights":[1e999]}',
+        b'{"sources":["n20"],"targets":["n21"],"weights":[]}',
     ):
         answer = shared.send("POST", "/v1/edges", raw=body)
         problem(answer, answer.status)

@@ -29,7 +29,7 @@ from graphfcl.production.model_parts import ModelParts
 from graphfcl.production.storage.block_arrays import BlockArrays
 from graphfcl.production.storage.damage import Damaged
 from graphfcl.production.storage.locks import WriterLock
-from graphfcl.production.storage.manifests import FORMAT, PRUNED, Manifest, Manifests, Newer
+from graphfcl.production.storage.manifests import FORMAT, PRUNED, Manifest, Manifests, Newer, NotKept
 from graphfcl.production.storage.objects import ObjectFolder, ReadCounter
 from graphfcl.production.stored_version import StoredVersion
 from graphfcl.production.version_cache import VersionCache
@@ -284,7 +284,7 @@ class Versions:
         try:
             trees = encode(parts, self.arrays)
         except Damaged as error:
-            raise InputError(f"the model cannot be kept in {self.path}: {error}; nothing was changed.") from error
+            raise NotKept(f"the model cannot be kept in {self.path}: {error}; nothing was changed.") from error
         self.objects.flush()
         parent = loaded if self.exists() else None
         number = 1 if parent is None else parent + 1

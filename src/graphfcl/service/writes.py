@@ -182,7 +182,9 @@ def _graph_routes(routes: APIRouter, service: Service) -> None:
     async def add_edges(request: Request, body: NewEdges, if_match: IfMatch = None, key: Key = None) -> Response:
         """New edges between nodes that are there."""
         refuse_many(max(len(body.sources), len(body.targets)), service.limits.labels, "edges")
-        if len(body.sources) != len(body.targets) or (body.weights and len(body.weights) != len(body.sources)):
+        if len(body.sources) != len(body.targets) or (
+            body.weights is not None and len(body.weights) != len(body.sources)
+        ):
             raise Problem(422, "sources, targets and weights must be of one length: an edge has one of each.")
         asked = await asked_for(request, if_match, key, service.limits.key)
 
@@ -190,6 +192,12 @@ def _graph_routes(routes: APIRouter, service: Service) -> None:
             refuse_strange(snapshot, [*body.sources, *body.targets])
             weights = None if body.weights is None else np.array(body.weights, dtype=np.float64)
             model.add_edges(body.sources, body.targets, weights)
+            if (model.graph_.adjacency != snapshot.graph.adjacency).nnz == 0:
+                raise Problem(
+                    422,
+                    "the edges add nothing: each is there already with this weight or a larger one, or leads from a "
+                    "node to itself; nothing was changed.",
+                )
 
         return await service.changing(lambda: service.writer.change(asked, apply))
 
