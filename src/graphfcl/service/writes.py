@@ -33,7 +33,7 @@ def write_routes(service: Service) -> APIRouter:
 async def asked_for(request: Request, if_match: str | None, key: str | None, limit: int) -> Asked:
     """What a request says about itself. Its fingerprint is of method, address and body."""
     body = await request.body()
-    content = b"\0".join([request.method.encode(), request.url.path.encode(), body])
+    content = b"\0".join([request.method.encode(), request.scope["path"].encode(), body])
     if key is not None and not (0 < len(key) <= limit and key.isascii() and key.isprintable()):
         raise Problem(422, f"the idempotency key must have 1 to {limit} printable ASCII characters.")
     return Asked(hashlib.sha256(content).hexdigest(), _version(if_match), key)
