@@ -1,11 +1,13 @@
 """Routes that change the model. Each is one version of the folder, or nothing."""
 
 import hashlib
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import numpy as np
 from fastapi import APIRouter, Header, Request, Response
 
+from graphfcl.graph.ids import normal
 from graphfcl.production import GraphClassifier
 from graphfcl.production.supports import Statement, Support
 from graphfcl.service.bodies import GroupName, Ids, Into, Labels, NewEdges, NewName, NewNodes
@@ -60,6 +62,7 @@ def _label_routes(routes: APIRouter, service: Service) -> None:
             refuse_strange(snapshot, [label.id for label in body.labels])
             if not body.again:
                 _refuse_gone(snapshot, [label.name for label in body.labels])
+            _refuse_dots([label.name for label in body.labels if snapshot.model.ledger_.found(label.name) is None])
             _refuse_conflicts(snapshot, body)
             said = Statement.of(body.by, "", {}, "by")
             supports = [
@@ -97,6 +100,7 @@ def _label_routes(routes: APIRouter, service: Service) -> None:
                 raise Problem(404, f"version {snapshot.version} has no group {number}: /v1/groups lists them.")
             if not body.again:
                 _refuse_gone(snapshot, [body.name])
+            _refuse_dots([body.name])
             model.name_group(groups[number], body.name, by=body.by)
 
         return await service.changing(lambda: service.writer.change(asked, apply))
@@ -116,6 +120,13 @@ def _refuse_gone(snapshot: Snapshot, names: list[str]) -> None:
                 "of its own; nothing was changed.",
                 version=snapshot.version,
             )
+
+
+def _refuse_dots(names: Sequence[str | int]) -> None:
+    """Refuse names that an address cannot hold: a browser takes them for folders."""
+    for name in names:
+        if normal(str(name)) in (".", ".."):
+            raise Problem(422, f"{shown(name)} cannot be part of an address: choose another name; nothing was changed.")
 
 
 def _refuse_conflicts(snapshot: Snapshot, body: Labels) -> None:
@@ -138,6 +149,7 @@ def _class_routes(routes: APIRouter, service: Service) -> None:
     @routes.patch("/classes/{name}")
     async def rename(request: Request, name: str, body: NewName, if_match: IfMatch = None, key: Key = None) -> Response:
         """Call a class otherwise."""
+        _refuse_dots([body.name])
         return await _of_class(request, name, if_match, key, lambda model, old: model.rename(old, body.name))
 
     @routes.delete("/classes/{name}")
@@ -167,6 +179,7 @@ def _graph_routes(routes: APIRouter, service: Service) -> None:
     @routes.post("/nodes")
     async def add_nodes(request: Request, body: NewNodes, if_match: IfMatch = None, key: Key = None) -> Response:
         """New nodes, with features or texts; without edges yet."""
+        _refuse_dots(body.ids)
         refuse_many(len(body.ids), service.limits.labels, "ids")
         asked = await asked_for(request, if_match, key, service.limits.key)
 
