@@ -3,6 +3,7 @@ FROM python:3.11-slim
 RUN useradd --create-home --uid 10001 graphfcl
 COPY dist/graphfcl-*.whl constraints.txt /tmp/
 RUN wheel=$(ls /tmp/graphfcl-*.whl) \
+    && { [ "$(echo "$wheel" | wc -l)" = 1 ] || { echo "dist/ must hold one wheel: remove the others" >&2; exit 1; }; } \
     && pip install --no-cache-dir --constraint /tmp/constraints.txt "${wheel}[serve]" \
     && rm -r /tmp/*
 USER graphfcl

@@ -53,8 +53,12 @@ def test_reading_needs_it_too_where_others_can_connect(servers: Servers, folder:
 
 
 @pytest.mark.parametrize(
-    "host", ["evil.example", "127.0.0.1.evil.example", "evil.example:8765", "[", "", "localhost@evil"]
-)
+    "host",
+    [
+        "evil.example", "127.0.0.1.evil.example", "evil.example:8765", "[", "", "localhost@evil", "evil.com@127.0.0.1",
+        "127.0.0.1/evil.com", "127.0.0.1?evil.com", "127.0.0.1#evil.com", "127.0.0.1:", "127.0.0.1:80:80", "::1",
+    ],
+)  # fmt: skip
 def test_other_names_are_refused(shared: Client, host: str) -> None:
     problem(shared.get("/v1/model", Host=host), 421)
 
@@ -66,11 +70,19 @@ def test_names_of_this_machine_are_taken(shared: Client) -> None:
     assert b" 400 " in shared.plain(two).splitlines()[0]
 
 
-@pytest.mark.parametrize("origin", ["https://evil.example", "null", "http://127.0.0.1:1", "http://localhost"])
+@pytest.mark.parametrize(
+    "origin", ["https://evil.example", "null", "http://127.0.0.1:1", "http://localhost", "http://[::1"]
+)
 def test_pages_of_other_sites_are_refused(shared: Client, origin: str) -> None:
     problem(shared.send("POST", "/v1/labels", headers={"Origin": origin}, raw=TEACH), 403)
     problem(shared.send("POST", "/v1/predictions", headers={"Origin": origin}, raw=b'{"ids":["n20"]}'), 403)
     problem(shared.send("POST", "/v1/labels", headers={"Sec-Fetch-Site": "cross-site"}, raw=TEACH), 403)
+    for site in ("cross-site", "same-site"):
+        for path in ("/v1/nodes/n20", "/v1/suggestions", "/v2/models/model"):
+            problem(shared.get(path, **{"Sec-Fetch-Site": site}), 403)
+        assert shared.get("/", **{"Sec-Fetch-Site": site}).status == 200, "a link to the page"
+        assert shared.get("/v2/health/live", **{"Sec-Fetch-Site": site}).status == 200
+    assert shared.get("/v1/model", **{"Sec-Fetch-Site": "none"}).status == 200, "typed by somebody"
     own = {"Origin": f"http://127.0.0.1:{shared.port}", "Sec-Fetch-Site": "same-origin"}
     assert shared.send("POST", "/v1/predictions", {"ids": ["n20"]}, own).status == 200
 
@@ -102,6 +114,11 @@ def test_bodies_that_are_too_large(shared: Client) -> None:
     piece = b"10000\r\n" + b" " * 0x10000 + b"\r\n"
     found = shared.plain(head + b"Transfer-Encoding: chunked\r\n\r\n" + piece * 17 + b"0\r\n\r\n")
     assert b" 413 " in found.splitlines()[0]
+    both = head + b"Content-Length: 2\r\nTransfer-Encoding: chunked\r\n\r\n2\r\n{}\r\n0\r\n\r\n"
+    found = shared.plain(both + b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+    assert b" 400 " in found.splitlines()[0]
+    assert b"connection: close" in found.lower()
+    assert found.count(b"HTTP/1.1 ") == 1, "nothing behind it is answered"
     for length in (b"99999999999999999999", b"-1", b"1e3", b"0x10"):
         found = shared.plain(head + b"Content-Length: " + length + b"\r\n\r\n")
         assert found.split(b" ")[1] in (b"413", b"400")
@@ -126,6 +143,9 @@ def test_broken_bodies(shared: Client, body: bytes) -> None:
     answer = shared.send("POST", "/v1/labels", raw=body)
     assert answer.status in (400, 404, 409, 422), answer.content
     problem(answer, answer.status)
+    if body.startswith((b"[[", b'{"a":{"a"')) or b"9999" in body:
+        assert answer.status in (400, 422)
+        assert "There was an error" not in answer.json["detail"]
 
 
 def test_numbers_that_are_none(shared: Client) -> None:
@@ -133,6 +153,7 @@ def test_numbers_that_are_none(shared: Client) -> None:
         b'{"sources":["n20"],"targets":["n21"],"weights":[NaN]}',
         b'{"sources":["n20"],"targets":["n21"],"weights":[Infinity]}',
         b'{"sources":["n20"],"targets":["n21"],"weights":[1e999]}',
+        b'{"sources":["n20"],"targets":["n21"],"weights":[]}',
     ):
         answer = shared.send("POST", "/v1/edges", raw=body)
         problem(answer, answer.status)

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from graphfcl.errors import InputError
-from graphfcl.service.serving import token_of
+from graphfcl.service.serving import Address, token_of
 from tests.cli.command import assert_one_sentence, graphfcl_inside
 from tests.service.servers import Client
 
@@ -45,7 +45,12 @@ def test_what_it_refuses(folder: Path, tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
         assert_one_sentence(graphfcl_inside("serve", "--model", folder, "--port", port), str(port), "--port")
+        for name in ("https://a.example", "a.example:80", "a.example/", "*.example", "[::1]", "", "a b", "a@b"):
+            refused = graphfcl_inside("serve", "--model", folder, "--port", port, "--allow-host", name)
+            assert_one_sentence(refused, "--allow-host")
     assert_one_sentence(graphfcl_inside("serve", "--model", folder, "--host", "192.0.2.1"), "192.0.2.1", "--host")
+    for name in ("a.example", "A-1.example.", "localhost", "::1", "192.0.2.7"):
+        assert name in Address(allowed=(name,)).names()
     (folder / "current").write_text("{}")
     assert_one_sentence(graphfcl_inside("serve", "--model", folder, "--port", 0), "current", "rollback")
 

@@ -1,11 +1,19 @@
 """Changes over HTTP: what they do, what they refuse, and that they are done once."""
 
+import os
 import threading
 from pathlib import Path
 
 import pytest
 
 from graphfcl.production import GraphClassifier, ModelFolder
+from graphfcl.production.storage import trees
+from graphfcl.production.versions import Versions
+from graphfcl.service.limits import Limits
+from graphfcl.service.metrics import Metrics
+from graphfcl.service.problems import Problem
+from graphfcl.service.snapshots import Snapshot, Snapshots
+from graphfcl.service.writer import Asked, Writer
 from tests.cli.command import graphfcl_inside
 from tests.service.servers import Client, Servers
 
@@ -64,7 +72,51 @@ def test_the_graph_grows(server: Client, free: list[str]) -> None:
     assert server.send("POST", "/v1/edges", {"sources": ["nobody"], "targets": [free[0]]}).status == 404
     assert server.send("POST", "/v1/edges", {"sources": ["fresh"], "targets": []}).status == 422
     assert server.send("POST", "/v1/nodes", {"ids": ["fresh"], "features": features}).status == 422
+    for source, target, weights in (("fresh", free[0], [2.0]), (free[0], "fresh", [1.0]), ("fresh", "fresh", None)):
+        answer = server.send("POST", "/v1/edges", {"sources": [source], "targets": [target], "weights": weights})
+        assert answer.status == 422
+        assert "add nothing" in answer.json["detail"]
     assert server.get("/v1/model").json["version"] == 3
+
+
+def test_numbers_as_large_as_can_be(server: Client, free: list[str]) -> None:
+    huge = {"sources": free[1:4], "targets": free[2:5], "weights": [3e38] * 3}
+    for path, body in (
+        ("/v1/edges", huge),
+        ("/v1/nodes", {"ids": ["huge"], "features": [{"feature_0": 3e38, "feature_1": 3e38}]}),
+        ("/v1/nodes", {"ids": ["huge"], "features": [{"feature_0": 1e300}]}),
+        ("/v1/nodes", {"ids": ["huge"], "features": [[1e300] * 60]}),
+        ("/v1/edges", huge | {"weights": [1e300] * 3}),
+    ):
+        answer = server.send("POST", path, body)
+        assert answer.status == 422, (answer.content, body)
+        assert server.get("/readyz").status == 200
+    assert server.get("/v1/model").json["version"] == 1
+    assert server.send("POST", "/v1/nodes", {"ids": ["huge"], "features": [[1e15] * 60]}).status == 200
+    large = {"sources": ["huge"] * 3, "targets": free[2:5], "weights": [1e15, 1e15, 1e-30]}
+    assert server.send("POST", "/v1/edges", large).status == 200
+    for node in ("huge", *free[2:5]):
+        assert server.node(node).status == 200
+    assert server.teach("large", ["huge", free[2]]).status == 200
+    for path in ("/v1/nodes/huge", "/v1/nodes/huge/explanation", "/v1/nodes/huge/neighbours", "/v1/classes"):
+        assert server.get(path).status == 200
+
+
+def test_what_no_version_can_hold(folder: Path, free: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    snapshots = Snapshots()
+    writer = Writer(folder, snapshots, Metrics(), Limits())
+    writer.start()
+    monkeypatch.setattr(trees, "LARGEST_TREE", 10)
+    monkeypatch.setattr(Versions, "refuse_missing_files", lambda *_: None)  # reads trees too
+
+    def apply(model: GraphClassifier, _: Snapshot) -> None:
+        model.learn({"x": free[:2]})
+
+    with pytest.raises(Problem) as found:
+        writer.change(Asked("hash"), apply)
+    assert (found.value.status, snapshots.trouble) == (422, None)
+    assert "cannot be kept" in found.value.detail
+    assert ModelFolder(folder).current() == 1
 
 
 def test_bad_changes_change_nothing(server: Client, folder: Path, free: list[str]) -> None:
@@ -75,6 +127,11 @@ def test_bad_changes_change_nothing(server: Client, folder: Path, free: list[str
         (server.teach("x", ["nobody"]), 404, "'nobody'"),
         (server.teach(other, [node]), 409, "on_conflict"),
         (server.teach("x\u0007", free[:1]), 422, "control character"),
+        (server.teach("x\u200b", free[:1]), 422, "U+200B"),
+        (server.teach("..", free[:1]), 422, "address"),
+        (server.teach(" . ", free[:1]), 422, "address"),
+        (server.send("PATCH", "/v1/classes/class-00", {"name": ".."}), 422, "address"),
+        (server.send("POST", "/v1/nodes", {"ids": ["."], "features": [{"feature_0": 1.0}]}), 422, "address"),
         (server.teach("x", [free[0], free[0]]), 422, "again"),
         (server.teach("x", free[:1], on_conflict="shrug"), 422, "shrug"),
         (server.send("DELETE", "/v1/labels", {"ids": free[:1]}), 422, "no label"),
@@ -169,14 +226,15 @@ def test_a_command_beside_is_seen(server: Client, folder: Path, free: list[str],
     assert (answer.status, answer.json["version"]) == (200, 4), "a change starts from what another process wrote"
 
 
-@pytest.mark.parametrize("harm", ["pointer", "object", "gone"])
+@pytest.mark.parametrize("harm", ["pointer", "object", "cut", "gone"])
 def test_a_damaged_folder(server: Client, folder: Path, free: list[str], harm: str) -> None:
     before = server.node("n20").json
     moved = folder.with_name("moved")
     if harm == "pointer":
         (folder / "current").write_text("{}")
-    elif harm == "object":
-        max((folder / "objects").iterdir(), key=lambda path: path.stat().st_size).unlink()
+    elif harm in ("object", "cut"):
+        largest = max((folder / "objects").iterdir(), key=lambda path: path.stat().st_size)
+        largest.unlink() if harm == "object" else os.truncate(largest, largest.stat().st_size - 1)
     else:
         folder.rename(moved)
     answer = server.teach("x", free[:1])

@@ -29,7 +29,7 @@ from graphfcl.production.model_parts import ModelParts
 from graphfcl.production.storage.block_arrays import BlockArrays
 from graphfcl.production.storage.damage import Damaged
 from graphfcl.production.storage.locks import WriterLock
-from graphfcl.production.storage.manifests import FORMAT, PRUNED, Manifest, Manifests, Newer
+from graphfcl.production.storage.manifests import FORMAT, PRUNED, Manifest, Manifests, Newer, NotKept
 from graphfcl.production.storage.objects import ObjectFolder, ReadCounter
 from graphfcl.production.stored_version import StoredVersion
 from graphfcl.production.version_cache import VersionCache
@@ -218,14 +218,14 @@ class Versions:
         raise InputError(f"{self.path} has no version {version}: {listed}.")
 
     def refuse_missing_files(self, version: int) -> None:
-        """Refuse to go on from a version of which a file is gone; what lies in them is not read."""
+        """Refuse to go on from a version of which a file is gone or has another length."""
         try:
-            names = Wholeness(self.path, self.manifests, self.objects).needed(self.manifest(version))
+            cut = Wholeness(self.path, self.manifests, self.objects).cut_short(self.manifest(version))
         except Damaged as error:
             raise self.damaged(version, str(error)) from error
-        gone = sorted(name for name in names if not (self.objects.path / name).is_file())
-        if gone:
-            raise self.damaged(version, f"its file {gone[0]} is missing")
+        if cut:
+            there = (self.objects.path / cut[0]).is_file()
+            raise self.damaged(version, f"its file {cut[0]} {'is not whole' if there else 'is missing'}")
 
     def _newest_whole(self, below: int | None = None) -> int:
         """The newest version whose manifest and objects are all whole; 0 if there is none."""
@@ -284,7 +284,7 @@ class Versions:
         try:
             trees = encode(parts, self.arrays)
         except Damaged as error:
-            raise InputError(f"the model cannot be kept in {self.path}: {error}; nothing was changed.") from error
+            raise NotKept(f"the model cannot be kept in {self.path}: {error}; nothing was changed.") from error
         self.objects.flush()
         parent = loaded if self.exists() else None
         number = 1 if parent is None else parent + 1

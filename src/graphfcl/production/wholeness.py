@@ -38,6 +38,15 @@ class Wholeness:
         trees = {manifest["trees"].get(name, [""])[0] for name in TREES}
         return trees | {name for name, _ in self._blocks(manifest)}
 
+    def cut_short(self, manifest: Manifest) -> list[str]:
+        """The files under ``objects`` that a version needs and that are gone or of another length.
+
+        The length that a file of format 1 must have is not known: it must be there.
+        """
+        if manifest["format"] == 1:
+            return sorted(name for name in self.needed(manifest) if not (self._objects.path / name).is_file())
+        return sorted(name for name, size in self._blocks(manifest) if not self._objects.is_there(name, size))
+
     def _blocks(self, manifest: Manifest) -> set[tuple[str, int]]:
         """Name and size of every block."""
         found = set()

@@ -13,6 +13,7 @@ from graphfcl.service.background import Background
 from graphfcl.service.kserve import kserve_routes
 from graphfcl.service.limits import Limits
 from graphfcl.service.metrics import TYPE, Metrics
+from graphfcl.service.openapi import PROBLEMS, describe
 from graphfcl.service.problems import Problem, answer_with_problems
 from graphfcl.service.reads import read_routes
 from graphfcl.service.security import LOOPBACK, Guard, Rules
@@ -71,6 +72,7 @@ def make_app(
         redoc_url=None,
         redirect_slashes=False,
         lifespan=life,
+        responses=PROBLEMS,
         middleware=[Middleware(Guard, rules=rules, limits=limits, metrics=metrics)],
     )
     answer_with_problems(app)
@@ -79,6 +81,7 @@ def make_app(
     app.include_router(kserve_routes(service, Path(folder).resolve().name))
     _health_routes(app, service)
     _page_routes(app)
+    describe(app, token_for_reads=rules.reads)
     return app
 
 

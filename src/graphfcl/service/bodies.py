@@ -9,7 +9,8 @@ from graphfcl.graph.ids import CLASS_NAME, NODE_ID
 Id = Annotated[StrictStr, Field(max_length=NODE_ID.longest)] | Annotated[StrictInt, Field(ge=-(2**63), lt=2**63)]
 ClassName = Annotated[StrictStr, Field(min_length=1, max_length=CLASS_NAME.longest)]
 By = Annotated[StrictStr, Field(max_length=200)]
-Finite = Annotated[float, Field(allow_inf_nan=False)]
+LARGEST = 1e15  # sums and squares of so large numbers fit into 32 bits; those of larger ones become NaN
+Finite = Annotated[float, Field(allow_inf_nan=False, ge=-LARGEST, le=LARGEST)]
 
 
 class Body(BaseModel):

@@ -89,6 +89,7 @@ def answer_with_problems(app: FastAPI) -> None:
     def plain(_: Request, error: Exception) -> Response:
         assert isinstance(error, HTTPException)
         details = {404: "there is nothing at this address: /openapi.json lists what there is."}
+        details[400] = "the body cannot be read: nest it less deeply, and send no number of thousands of digits."
         details[405] = "this address does not take this method: /openapi.json lists what there is."
         return Problem(
             error.status_code, details.get(error.status_code, str(error.detail)), headers=dict(error.headers or {})

@@ -32,6 +32,8 @@ OPEN = (
     "/v2/health/ready",
 )  # told to whoever asks: nothing of the graph is in them
 OPEN_FOLDER = "/static/"
+ANSWERS = ("/v1/", "/v2/")  # what the page asks for; an answer may take long to compute
+HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[\w.-]+)(:[0-9]{1,5})?", re.ASCII)
 ASKING = re.compile(r"/v1/predictions|/v1/spread|/v2/models/[^/]+/infer")  # POST because of their length
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
@@ -107,11 +109,19 @@ class Guard:
         for name, value in scope["headers"]:
             headers.setdefault(name.decode("latin-1").lower(), []).append(value.decode("latin-1"))
         host = self._host(headers)
+        if "transfer-encoding" in headers and "content-length" in headers:  # a proxy may have believed the other one
+            raise Problem(
+                400,
+                "the request has both Content-Length and Transfer-Encoding: send one of them.",
+                headers={"Connection": "close"},
+            )
         changes = scope["method"] not in SAFE and not ASKING.fullmatch(scope["path"])
         if scope["method"] not in SAFE:
             self._refuse_other_sites(headers, host)
         path = scope["path"]
         is_open = path in OPEN or path.startswith(OPEN_FOLDER)
+        if path.startswith(ANSWERS) and not is_open:
+            _refuse_fetches_of_other_sites(headers)
         if self._rules.token is not None and (changes or (self._rules.reads and not is_open)):
             self._require_token(headers)
 
@@ -120,12 +130,9 @@ class Guard:
         given = headers.get("host", [])
         if len(given) != 1:
             raise Problem(400, "the request must have one Host header.")
-        try:
-            name = urlsplit(f"//{given[0]}").hostname or ""
-            known = name in self._rules.hosts or (self._rules.any_address and _is_address(name))
-        except ValueError:
-            known = False
-        if not known:
+        found = HOST.fullmatch(given[0])
+        name = found.group(1).strip("[]").lower() if found else ""
+        if not (name in self._rules.hosts or (self._rules.any_address and is_address(name))):
             raise Problem(
                 421,
                 f"the service is not called {given[0][:100]!r}: start it with --allow-host and this name if it is "
@@ -136,12 +143,11 @@ class Guard:
     def _refuse_other_sites(self, headers: dict[str, list[str]], host: str) -> None:
         """A page of another site must not send what a browser would send for it."""
         for origin in headers.get("origin", []):
-            if urlsplit(origin).netloc.lower() != host:
+            if _netloc(origin) != host:
                 raise Problem(
                     403, f"the request comes from a page of {origin[:100]!r}: only the service's own page may ask."
                 )
-        if headers.get("sec-fetch-site", ["none"])[0] not in ("none", "same-origin"):
-            raise Problem(403, "the request comes from a page of another site: only the service's own page may ask.")
+        _refuse_fetches_of_other_sites(headers)
         has_body = "transfer-encoding" in headers or headers.get("content-length", ["0"])[0].strip() != "0"
         kind = headers.get("content-type", [""])[0].partition(";")[0].strip().lower()
         if has_body and kind != "application/json":  # a form of another site cannot say so
@@ -187,7 +193,28 @@ class Guard:
         return again
 
 
-def _is_address(name: str) -> bool:
+def _refuse_fetches_of_other_sites(headers: dict[str, list[str]]) -> None:
+    if headers.get("sec-fetch-site", ["none"])[0] not in ("none", "same-origin"):
+        raise Problem(403, "the request comes from a page of another site: only the service's own page may ask.")
+
+
+def _netloc(origin: str) -> str:
+    """Name and port of an origin; "" if it has none."""
+    try:
+        return urlsplit(origin).netloc.lower()
+    except ValueError:
+        return ""
+
+
+def is_host_name(name: str) -> bool:
+    """Whether a client can call a service so: a name or an address alone, without scheme, port or path."""
+    found = HOST.fullmatch(name)
+    alone = found is not None and found.group(2) is None and not name.startswith("[")
+    return alone or is_address(name)
+
+
+def is_address(name: str) -> bool:
+    """Whether this is an address written as numbers."""
     try:
         ipaddress.ip_address(name)
     except ValueError:

@@ -11,8 +11,9 @@ from pathlib import Path
 import uvicorn
 
 from graphfcl.errors import InputError
+from graphfcl.printing import quoted
 from graphfcl.service.app import make_app
-from graphfcl.service.security import LOOPBACK
+from graphfcl.service.security import LOOPBACK, is_host_name
 
 SHORTEST = 16  # characters of a token
 LONGEST = 4096
@@ -27,6 +28,14 @@ class Address:
     host: str = "127.0.0.1"
     port: int = 8765
     allowed: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        for name in self.allowed:
+            if not is_host_name(name):
+                raise InputError(
+                    f"--allow-host {quoted(name)} is no name of a host: give the name alone, such as "
+                    "labels.example.org, without scheme, port or slash."
+                )
 
     @property
     def is_loopback(self) -> bool:

@@ -15,6 +15,7 @@ from typing import Any
 from graphfcl.errors import GraphfclError, InputError
 from graphfcl.production import GraphClassifier
 from graphfcl.production.storage.damage import Damaged
+from graphfcl.production.storage.manifests import NotKept
 from graphfcl.production.versions import Busy, Versions
 from graphfcl.service.changes import ChangeLog, Done, answer_to
 from graphfcl.service.limits import Limits
@@ -127,7 +128,10 @@ class Writer:
                 apply(model, snapshot)
             except InputError as error:
                 raise Problem(422, str(error)) from error
-            model.write_version(self.versions, write_cache=False, request=asked.as_json())
+            try:
+                model.write_version(self.versions, write_cache=False, request=asked.as_json())
+            except NotKept as error:
+                raise Problem(422, str(error)) from error
             model.leave_history()
             return model
 

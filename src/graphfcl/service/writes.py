@@ -1,11 +1,13 @@
 """Routes that change the model. Each is one version of the folder, or nothing."""
 
 import hashlib
+from collections.abc import Sequence
 from typing import Annotated, Any
 
 import numpy as np
 from fastapi import APIRouter, Header, Request, Response
 
+from graphfcl.graph.ids import normal
 from graphfcl.production import GraphClassifier
 from graphfcl.production.supports import Statement, Support
 from graphfcl.service.bodies import GroupName, Ids, Into, Labels, NewEdges, NewName, NewNodes
@@ -33,7 +35,7 @@ def write_routes(service: Service) -> APIRouter:
 async def asked_for(request: Request, if_match: str | None, key: str | None, limit: int) -> Asked:
     """What a request says about itself. Its fingerprint is of method, address and body."""
     body = await request.body()
-    content = b"\0".join([request.method.encode(), request.url.path.encode(), body])
+    content = b"\0".join([request.method.encode(), request.scope["path"].encode(), body])
     if key is not None and not (0 < len(key) <= limit and key.isascii() and key.isprintable()):
         raise Problem(422, f"the idempotency key must have 1 to {limit} printable ASCII characters.")
     return Asked(hashlib.sha256(content).hexdigest(), _version(if_match), key)
@@ -60,6 +62,7 @@ def _label_routes(routes: APIRouter, service: Service) -> None:
             refuse_strange(snapshot, [label.id for label in body.labels])
             if not body.again:
                 _refuse_gone(snapshot, [label.name for label in body.labels])
+            _refuse_dots([label.name for label in body.labels if snapshot.model.ledger_.found(label.name) is None])
             _refuse_conflicts(snapshot, body)
             said = Statement.of(body.by, "", {}, "by")
             supports = [
@@ -97,6 +100,7 @@ def _label_routes(routes: APIRouter, service: Service) -> None:
                 raise Problem(404, f"version {snapshot.version} has no group {number}: /v1/groups lists them.")
             if not body.again:
                 _refuse_gone(snapshot, [body.name])
+            _refuse_dots([body.name])
             model.name_group(groups[number], body.name, by=body.by)
 
         return await service.changing(lambda: service.writer.change(asked, apply))
@@ -116,6 +120,13 @@ def _refuse_gone(snapshot: Snapshot, names: list[str]) -> None:
                 "of its own; nothing was changed.",
                 version=snapshot.version,
             )
+
+
+def _refuse_dots(names: Sequence[str | int]) -> None:
+    """Refuse names that an address cannot hold: a browser takes them for folders."""
+    for name in names:
+        if normal(str(name)) in (".", ".."):
+            raise Problem(422, f"{shown(name)} cannot be part of an address: choose another name; nothing was changed.")
 
 
 def _refuse_conflicts(snapshot: Snapshot, body: Labels) -> None:
@@ -138,6 +149,7 @@ def _class_routes(routes: APIRouter, service: Service) -> None:
     @routes.patch("/classes/{name}")
     async def rename(request: Request, name: str, body: NewName, if_match: IfMatch = None, key: Key = None) -> Response:
         """Call a class otherwise."""
+        _refuse_dots([body.name])
         return await _of_class(request, name, if_match, key, lambda model, old: model.rename(old, body.name))
 
     @routes.delete("/classes/{name}")
@@ -167,6 +179,7 @@ def _graph_routes(routes: APIRouter, service: Service) -> None:
     @routes.post("/nodes")
     async def add_nodes(request: Request, body: NewNodes, if_match: IfMatch = None, key: Key = None) -> Response:
         """New nodes, with features or texts; without edges yet."""
+        _refuse_dots(body.ids)
         refuse_many(len(body.ids), service.limits.labels, "ids")
         asked = await asked_for(request, if_match, key, service.limits.key)
 
@@ -182,7 +195,9 @@ def _graph_routes(routes: APIRouter, service: Service) -> None:
     async def add_edges(request: Request, body: NewEdges, if_match: IfMatch = None, key: Key = None) -> Response:
         """New edges between nodes that are there."""
         refuse_many(max(len(body.sources), len(body.targets)), service.limits.labels, "edges")
-        if len(body.sources) != len(body.targets) or (body.weights and len(body.weights) != len(body.sources)):
+        if len(body.sources) != len(body.targets) or (
+            body.weights is not None and len(body.weights) != len(body.sources)
+        ):
             raise Problem(422, "sources, targets and weights must be of one length: an edge has one of each.")
         asked = await asked_for(request, if_match, key, service.limits.key)
 
@@ -190,6 +205,12 @@ def _graph_routes(routes: APIRouter, service: Service) -> None:
             refuse_strange(snapshot, [*body.sources, *body.targets])
             weights = None if body.weights is None else np.array(body.weights, dtype=np.float64)
             model.add_edges(body.sources, body.targets, weights)
+            if (model.graph_.adjacency != snapshot.graph.adjacency).nnz == 0:
+                raise Problem(
+                    422,
+                    "the edges add nothing: each is there already with this weight or a larger one, or leads from a "
+                    "node to itself; nothing was changed.",
+                )
 
         return await service.changing(lambda: service.writer.change(asked, apply))
 

@@ -25,6 +25,18 @@ def test_a_file_holds_its_content_and_never_becomes_more(content: bytes, times: 
         assert unpacked(file, len(content) - 1) is None
 
 
+def test_a_file_that_was_cut_is_written_again(tmp_path: Path) -> None:
+    objects, content = ObjectFolder(tmp_path, ReadCounter()), bytes(range(256)) * 40
+    name = objects.put(content)
+    assert objects.is_there(name, len(content))
+    (tmp_path / name).write_bytes((tmp_path / name).read_bytes()[:-1])
+    assert not objects.is_there(name, len(content))
+    assert objects.put(content) == name
+    assert objects.get(name, len(content)) == content
+    (tmp_path / name).write_bytes(b"0" + content)
+    assert objects.is_there(name, len(content)), "the same content in a file of another length"
+
+
 @settings(max_examples=60)
 @given(
     arrays_of.arrays(

@@ -21,6 +21,10 @@ ERASING = "erasing.json"
 Manifest = dict[str, Any]
 
 
+class NotKept(InputError):
+    """A change makes something that no version can hold; nothing is wrong with the folder."""
+
+
 class Newer(InputError):
     """A version of a format that this graphfcl does not know yet."""
 
@@ -146,9 +150,9 @@ def _write(path: Path, content: bytes) -> None:
     try:
         read_json(content)
     except Damaged as error:
-        raise InputError(f"{path} cannot be written, {error}; nothing was changed.") from error
+        raise NotKept(f"{path} cannot be written, {error}; nothing was changed.") from error
     if len(content) > LARGEST:
-        raise InputError(
+        raise NotKept(
             f"{path} would be longer than {LARGEST:,} bytes: make the change in several steps; nothing was changed."
         )
     write_bytes(path, content)

@@ -88,22 +88,26 @@ class ObjectFolder:
 
     def __init__(self, path: Path, counter: ReadCounter) -> None:
         self.path, self.counter = path, counter
-        self._whole: set[str] = set()
+        self._whole: dict[str, int] = {}  # bytes of the file of each
 
     def put(self, content: bytes) -> str:
         name = sha256_of(content)
-        if not self._is_there(name, len(content)):
-            write_bytes(self.path / name, packed(content))
-            self._whole.add(name)
+        if not self.is_there(name, len(content)):
+            stored = packed(content)
+            write_bytes(self.path / name, stored)
+            self._whole[name] = len(stored)
         return name
 
-    def _is_there(self, name: str, size: int) -> bool:
-        """Whether the object is in the folder, and whole."""
-        if name in self._whole:
-            return (self.path / name).exists()
+    def is_there(self, name: str, size: int) -> bool:
+        """Whether an object is in the folder. size: of its content.
+
+        One that was read or written before must have a file of the same length; any other one is read.
+        """
         try:
+            if name in self._whole and (self.path / name).stat().st_size == self._whole[name]:
+                return True
             self.get(name, size)
-        except Damaged:
+        except (Damaged, OSError):
             return False
         return True
 
@@ -117,7 +121,7 @@ class ObjectFolder:
         found = unpacked(content, size)
         if found is None or sha256_of(found) != name:
             raise Damaged(f"its file {name} has another checksum")
-        self._whole.add(name)
+        self._whole[name] = len(content)
         return found
 
     def stored_bytes(self, names: Iterable[str]) -> int:
