@@ -2,12 +2,9 @@
 
 import re
 
-# Control characters (C0, DEL, C1), separators of lines, the controls of writing direction, what nobody sees (the soft
-# hyphen, spaces without width, the byte order mark), and surrogates, which no file can hold. Joiners are letters'
-# business in many scripts and stay.
-CONTROL = re.compile(
-    "[\x00-\x1f\x7f-\x9f\xad\u061c\u180e\u200b\u200e\u200f\u2028-\u202e\u2060\u2066-\u2069\ufeff\ud800-\udfff]"
-)
+# Control characters (C0, DEL, C1), separators of lines, the controls of writing direction, the byte order mark, and
+# surrogates, which no file can hold. Joiners are letters' business in many scripts and stay.
+CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
 SHOWN = 60  # characters of somebody's text that a message shows
 
 
