@@ -184,5 +184,8 @@ def test_addresses_that_are_no_text(shared: Client) -> None:
         problem(answer, answer.status)
     assert shared.get("/v1/nodes/n20?limit=%zz").status == 200
     assert b" 400 " in shared.plain(b"\x00\x01\x02\r\n\r\n").splitlines()[0]
-    found = shared.plain(b"GET /v1/model HTTP/1.1\r\nHost: localhost\r\nX: " + b"a" * 200_000 + b"\r\n\r\n")
+    try:
+        found = shared.plain(b"GET /v1/model HTTP/1.1\r\nHost: localhost\r\nX: " + b"a" * 200_000 + b"\r\n\r\n")
+    except ConnectionError:  # refused while it was still being sent
+        found = b""
     assert not found or found.split(b" ")[1] in (b"400", b"431")
