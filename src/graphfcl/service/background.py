@@ -100,8 +100,9 @@ class Background:
             try:
                 if self._writer.follow():
                     self.changed()
-            except Exception:
+            except Exception:  # this thread must go on, or no later version would be seen
                 log.exception("the newest version could not be loaded")
+                self._snapshots.trouble = "the newest version could not be loaded; the log of the service says why."
 
     def _work(self) -> None:
         last, since = 0, time.monotonic()
@@ -129,7 +130,7 @@ class Background:
             found = Found(snapshot.version, compute(snapshot))
         except GraphfclError as error:
             found = Found(snapshot.version, error=str(error))
-        except Exception:
+        except Exception:  # one question that fails must not end the answers to all others
             log.exception("%s could not be computed", question[0])
             found = Found(snapshot.version, error="an error that was not foreseen; the log of the service has more.")
         with self._lock:

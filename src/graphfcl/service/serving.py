@@ -120,7 +120,7 @@ def serve(folder: Path, address: Address, token_file: Path | None, *, device: st
             token_for_reads=not address.is_loopback,
             device=device,
         )
-    except BaseException:
+    except BaseException:  # whatever it is, it goes on to the user, and the port is free again
         listening.close()
         raise
     port = listening.getsockname()[1]
