@@ -42,4 +42,6 @@ def situation(vectors: np.ndarray, budget: int, **changes: Any) -> Situation:
         "budget": budget,
         "random": np.random.default_rng(5),
     }
-    return Situation(**{**given, **changes})
+    given |= changes
+    classes = int(given["columns"].max(initial=-1)) + 1
+    return Situation(**{"late": np.zeros(classes, dtype=bool), **given})

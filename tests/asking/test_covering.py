@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from graphfcl.asking import find_strategy, nearest
-from graphfcl.asking.covering import greedy_cover
+from graphfcl.asking import covering, find_strategy, nearest
+from graphfcl.asking.covering import cover, greedy_cover
 from graphfcl.asking.nearest import nearest_neighbours, unit_rows
 from tests.asking.situations import heaps, situation
 
@@ -33,13 +33,14 @@ def test_many_nodes_look_inside_their_cluster(monkeypatch: pytest.MonkeyPatch) -
     assert (lonely.tolist(), away.tolist()) == ([[0, 0, 0]], [[2, 2, 2]])
 
 
-def test_coverage_is_that_of_a_plain_loop() -> None:
+def test_coverage_is_that_of_a_plain_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(covering, "AGAIN", 2)
     random = np.random.default_rng(1)
     values = unit_rows(random.normal(size=(25, 3)).astype(np.float32))
     weight, covered, width = random.random(25), random.random(25) * 0.3, 0.6
     best: list[int] = []
     now = covered.tolist()
-    for _ in range(4):
+    for _ in range(12):
         gains = []
         for c in range(25):
             near = [np.exp(-float(((values[v] - values[c]) ** 2).sum()) / (2 * width**2)) for v in range(25)]
@@ -47,7 +48,35 @@ def test_coverage_is_that_of_a_plain_loop() -> None:
         best.append(int(np.argmax(gains)))
         near = [np.exp(-float(((values[v] - values[best[-1]]) ** 2).sum()) / (2 * width**2)) for v in range(25)]
         now = [max(one, other) for one, other in zip(now, near, strict=True)]
-    assert greedy_cover(values, weight, covered, width, 4).tolist() == best
+    assert greedy_cover(values, weight, covered, width, 12).tolist() == best
+    assert cover(values, weight, covered, width, 12).tolist() == best
+    monkeypatch.setattr(covering, "AT_ONCE", 5)
+    assert cover(values, weight, covered, width, 12).tolist() == best
+    monkeypatch.setattr(covering, "MOST", 8)
+    assert len(set(cover(values, weight, covered, width, 25).tolist())) == 25
+
+
+def test_a_class_that_came_late_counts_as_reached_near_its_labels() -> None:
+    """Two heaps that nobody labelled, and one node of the first; a budget of one goes to the other."""
+    vectors, of = heaps((300, 60, 60), width=6, seed=2)
+    vectors[:, 1:] *= 0.3
+    vectors[np.arange(of.size), of + 1] += 8
+    even = np.arange(of.size) % 2 == 0
+    late = np.array([False, True])
+
+    def heap_named(first: int) -> int:
+        labelled = np.append(np.flatnonzero((of == 0) & even), np.flatnonzero(of == first)[0])
+        columns = np.minimum(of[labelled], 1)
+        (wish,) = (
+            find_strategy("auto")
+            .make()
+            .choose(
+                situation(vectors, 1, labelled=labelled, columns=columns, candidates=np.flatnonzero(~even), late=late)
+            )
+        )
+        return int(of[wish.row])
+
+    assert (heap_named(1), heap_named(2)) == (2, 1)
 
 
 def test_auto_goes_where_no_label_reaches() -> None:

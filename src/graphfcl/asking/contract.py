@@ -32,6 +32,7 @@ class Situation:
     vectors: (n, d) float32, what nodes are compared by.
     candidates: (c,) rows that may be named.
     labelled: (m,) rows that have a label; ``columns``: (m,) their classes. Both are empty if nothing is labelled.
+    late: (C,) whether each class came after session 0, or has few labels if there was no session 0.
     scores: (n, C) probabilities of the classes known; None without a model.
     strangeness: (n,) higher is stranger; None without a model.
     budget: how many nodes to name.
@@ -43,13 +44,15 @@ class Situation:
     candidates: np.ndarray
     labelled: np.ndarray
     columns: np.ndarray
+    late: np.ndarray
     scores: np.ndarray | None
     strangeness: np.ndarray | None
     budget: int
     random: np.random.Generator
 
     def __post_init__(self) -> None:
-        for array in (self.vectors, self.candidates, self.labelled, self.columns, self.scores, self.strangeness):
+        labels = (self.labelled, self.columns, self.late)
+        for array in (self.vectors, self.candidates, *labels, self.scores, self.strangeness):
             if array is not None:
                 read_only(array)
 

@@ -4,33 +4,36 @@ A class that nobody has named shows as a region where few nodes are labelled com
 weighed, and nodes are taken one by one so that together they stand for the most weight.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from graphfcl.asking.clusters import principal_components
+from graphfcl.asking.clusters import BLOCK, principal_components
 from graphfcl.asking.contract import Situation, Strategy, Wish
 from graphfcl.asking.nearest import likeliest_of, nearest_neighbours, unit_rows
 
-MOST = 4_000  # candidates of the most weight, among which nodes are taken
+MOST = 4_000  # candidates of the most weight, among which nodes are taken,
+AT_ONCE = 1_000  # so many at a time
+AGAIN = 32  # rows whose gain is computed again at a time
 
 
 @dataclass(frozen=True)
 class CoveringSettings:
     """What was settled on development graphs; see ``docs/asking.md``.
 
-    neighbours: nearest nodes by which it is said how far labels reach. usual: quantile over candidates of the share of
-    labelled neighbours that counts as reached. doubt: how much of the weight is the model's doubt. width: of the
-    kernel, times the usual distance to the tenth neighbour. few: classes with fewer labels cover by their nodes; of
-    larger ones the reach of labels says enough. enough: labels with which a class that came late has enough; least: the
-    part of their weight that nodes keep which the model takes for a class that has enough.
+    components: principal components that nodes are compared by. neighbours: nearest nodes by which it is said how far
+    labels reach. usual: quantile over candidates of the share of labelled neighbours that is usual. reached: the part
+    of the usual share that counts as reached. doubt: how much of the weight is the model's doubt. width: of the kernel,
+    times the usual distance to the tenth neighbour. enough: labels with which a class that came late has enough; least:
+    the part of their weight that nodes keep which the model takes for a class that has enough.
     """
 
-    neighbours: int = 30
+    components: int = 128
+    neighbours: int = 15
     usual: float = 0.6
+    reached: float = 0.5
     doubt: float = 0.5
     width: float = 1.0
-    few: int = 60
     enough: int = 5
     least: float = 0.1
 
@@ -45,24 +48,24 @@ class Covering(Strategy):
     def choose(self, situation: Situation) -> list[Wish]:
         """Greedily the candidate c with the largest Σ_v w(v) · max(0, k(v, c) − covered(v)), over candidates v.
 
-        w(v) = max(0, 1 − share(v) / usual share) · (1 − doubt + 2 · doubt · rank(v)) · need(v): share, of labelled
-        nodes among the 30 nearest; rank, of 1 − the highest probability among the candidates, from 0 to 1; need, less
-        where the likeliest class came late and has labels enough. k: a Gaussian of the
-        cosine distance in 64 principal components. covered(v): the largest k(v, ·) to a node that was taken, or that
-        is labelled with a class of few labels.
+        w(v) = max(0, 1 − share(v) / (reached · usual share)) · (1 − doubt + 2 · doubt · rank(v)) · need(v): share, of
+        labelled nodes among the 15 nearest; rank, of 1 − the highest probability among the candidates, from 0 to 1;
+        need, less where the likeliest class came late and has labels enough. k: a Gaussian of the cosine distance in
+        128 principal components. covered(v): the largest k(v, ·) to a node that was taken, or that is labelled with a
+        class that came late.
         """
         if situation.wanted == 0:
             return []
         seed = int(situation.random.integers(2**31))
-        values = unit_rows(principal_components(situation.vectors, seed=seed))
+        situation = replace(situation, candidates=situation.shuffled())  # of equal candidates chance takes one
+        values = unit_rows(principal_components(situation.vectors, self.settings.components, seed=seed))
         neighbours, distances = nearest_neighbours(values, situation.candidates, self.settings.neighbours, seed=seed)
         reach = self._unreached(situation, neighbours)
         weight = reach * self._doubt(situation) * self._need(situation)
         usual = float(np.median(distances[reach >= np.median(reach), min(9, distances.shape[1] - 1)]))
         width = max(1e-3, self.settings.width * usual)
         covered = self._covered(situation, values, width)
-        top = np.argsort(-weight * (1 - covered), kind="stable")[: max(MOST, situation.wanted)]
-        taken = top[greedy_cover(values[situation.candidates[top]], weight[top], covered[top], width, situation.wanted)]
+        taken = cover(values[situation.candidates], weight, covered, width, situation.wanted)
         known = situation.labelled.size > 0
         return [
             Wish(int(situation.candidates[place]), "unknown" if known and reach[place] > 0.5 else "cluster")
@@ -74,7 +77,7 @@ class Covering(Strategy):
         labelled = np.zeros(situation.vectors.shape[0], dtype=np.float32)
         labelled[situation.labelled] = 1
         share = labelled[neighbours].mean(axis=1)
-        usual = float(np.quantile(share, self.settings.usual))
+        usual = self.settings.reached * float(np.quantile(share, self.settings.usual))
         if usual <= 0:
             usual = float(share.max())
         return np.clip(1 - share / usual, 0, 1) if usual > 0 else np.ones(share.size, dtype=np.float32)
@@ -90,34 +93,61 @@ class Covering(Strategy):
         return 1 - self.settings.doubt + 2 * self.settings.doubt * rank
 
     def _need(self, situation: Situation) -> np.ndarray:
-        """(c,) max(least, 1 − labels / enough) of the likeliest class, if it has few labels; else 1."""
-        if situation.scores is None or not self.settings.enough:
+        """(c,) max(least, 1 − labels / enough) of the likeliest class, if it came late; else 1."""
+        if situation.scores is None:
             return np.ones(situation.candidates.size)
         counts = np.bincount(situation.columns, minlength=situation.scores.shape[1])
         need = np.maximum(self.settings.least, 1 - counts / self.settings.enough)
-        need[counts >= self.settings.few] = 1
+        need[~situation.late] = 1
         return need[situation.scores[situation.candidates].argmax(axis=1)]
 
     def _covered(self, situation: Situation, values: np.ndarray, width: float) -> np.ndarray:
-        """(c,) how well labelled nodes of classes with few labels stand for each candidate."""
-        counts = np.bincount(situation.columns, minlength=1)
-        few = situation.labelled[counts[situation.columns] < self.settings.few]
-        if few.size == 0:
+        """(c,) how well labelled nodes of classes that came late stand for each candidate."""
+        late = situation.labelled[situation.late[situation.columns]]
+        if late.size == 0:
             return np.zeros(situation.candidates.size, dtype=np.float32)
-        return _kernel(likeliest_of(values[situation.candidates], values[few])[1], width)
+        return _kernel(likeliest_of(values[situation.candidates], values[late])[1], width)
+
+
+def cover(values: np.ndarray, weight: np.ndarray, covered: np.ndarray, width: float, wanted: int) -> np.ndarray:
+    """(wanted,) rows taken by :func:`greedy_cover`, at most ``AT_ONCE`` among the ``MOST`` that count most at a time.
+
+    values: (c, d) of unit length. Memory does not grow with the budget.
+    """
+    found, free = np.zeros(0, dtype=np.int64), np.ones(len(values), dtype=bool)
+    while found.size < wanted:
+        counts = np.where(free, weight * (1 - covered), -1)
+        top = np.argsort(-counts, kind="stable")[: min(MOST, int(free.sum()))]
+        count = min(AT_ONCE, wanted - found.size)
+        taken = top[greedy_cover(values[top], weight[top], covered[top], width, count)]
+        found, free[taken] = np.concatenate([found, taken]), False
+        if found.size < wanted:
+            covered = np.maximum(covered, _kernel(likeliest_of(values, values[taken])[1], width))
+    return found
 
 
 def greedy_cover(values: np.ndarray, weight: np.ndarray, covered: np.ndarray, width: float, wanted: int) -> np.ndarray:
-    """(wanted,) rows, each the one that adds most to Σ_v w(v) max(0, k(v, c) − covered(v))."""
+    """(wanted,) rows, each the one that adds most to Σ_v w(v) max(0, k(v, c) − covered(v)).
+
+    What a row adds only shrinks as others are taken, so what it added before is a bound. Only rows whose bound may be
+    the largest are computed again (Minoux 1978).
+    """
     kernel = _kernel(values @ values.T, width)
     weight, covered = weight.astype(np.float32), covered.astype(np.float32)
-    taken: list[int] = []
-    for _ in range(min(wanted, values.shape[0])):
-        gain = weight @ np.maximum(kernel - covered[:, None], 0)
-        gain[taken] = -1
-        taken.append(int(gain.argmax()))
-        covered = np.maximum(covered, kernel[:, taken[-1]])
-    return np.array(taken, dtype=np.int64)
+    blocks = range(0, len(values), BLOCK)
+    bound = np.concatenate([np.maximum(kernel[start : start + BLOCK] - covered, 0) @ weight for start in blocks])
+    exact, taken = np.ones(len(values), dtype=bool), np.zeros(0, dtype=np.int64)
+    while taken.size < min(wanted, len(values)):
+        best = int(bound.argmax())
+        if not exact[best]:
+            again = np.argsort(-bound, kind="stable")[:AGAIN]
+            bound[again] = np.maximum(kernel[again] - covered, 0) @ weight
+            bound[taken], exact[again] = -1, True
+            continue
+        taken, bound[best] = np.append(taken, best), -1
+        covered = np.maximum(covered, kernel[best])
+        exact[:] = False
+    return taken
 
 
 def _kernel(likeness: np.ndarray, width: float) -> np.ndarray:

@@ -216,6 +216,7 @@ def _named(
         candidates=visible.rows(free),
         labelled=visible.rows(labelled),
         columns=columns,
+        late=stream.session_of_class[answers.classes] > 0,
         scores=opinion.scores,
         strangeness=opinion.strangeness,
         budget=stream.budget(session),

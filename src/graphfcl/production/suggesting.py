@@ -20,6 +20,7 @@ from graphfcl.production.node_vectors import vectors_of, vectors_of_all, vectors
 LIKELIEST = 5  # classes that a suggestion names
 COUNTED = 20_000  # nodes that are asked which suggestion they are most like; of more, so many are drawn
 LABELLED = 5_000  # labelled nodes that they may be more like instead
+FEW = 60  # labels below which a class of a graph without a model counts as one that came late
 STRANGE = 0.9  # a node looks like none of the classes if so large a share of known nodes looks less strange
 
 
@@ -68,6 +69,7 @@ def suggest_for_model(
         candidates=np.flatnonzero(free),
         labelled=labelled,
         columns=ledger.class_of_column()[ledger.columns],
+        late=ledger.late_classes(),
         scores=probabilities,
         strangeness=answers.strangeness,
         budget=budget,
@@ -109,6 +111,7 @@ def suggest_for_graph(
         candidates=np.flatnonzero(free),
         labelled=labelled,
         columns=graph.labels[labelled],
+        late=np.bincount(graph.labels[labelled], minlength=len(graph.class_names)) < FEW,
         scores=None,
         strangeness=None,
         budget=budget,
