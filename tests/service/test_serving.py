@@ -90,3 +90,11 @@ def test_nobody_else_imports_the_service() -> None:
     """Neither the package nor the command line waits for FastAPI."""
     script = "import sys, graphfcl.production, graphfcl.cli; assert not {'fastapi', 'uvicorn'} & set(sys.modules)"
     subprocess.run([sys.executable, "-c", script], check=True, env=os.environ.copy())
+
+
+def test_answers_do_not_wait_to_be_sent_together() -> None:
+    """asyncio sends small packets at once only on sockets that say TCP; so do those that are accepted."""
+    with Address("127.0.0.1", 0).listen() as listening, socket.create_connection(listening.getsockname()):
+        accepted, _ = listening.accept()
+        with accepted:
+            assert accepted.proto == socket.IPPROTO_TCP
