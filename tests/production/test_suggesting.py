@@ -5,13 +5,15 @@ import re
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 from graphfcl.asking import Situation, Strategy, Wish
+from graphfcl.asking.untrained import untrained_vectors
 from graphfcl.errors import InputError
-from graphfcl.graph import build_graph
+from graphfcl.graph import Graph, VisibleGraph, build_graph
 from graphfcl.production import GraphClassifier, suggest_for_graph
 from graphfcl.production.suggesting import suggestion_table
-from tests.production.models import HIDDEN, fitted, members, small_graph
+from tests.production.models import HIDDEN, fitted, members, quick, small_graph
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +25,7 @@ class FirstTwo(Strategy):
     """The first two candidates"""
 
     def choose(self, situation: Situation) -> list[Wish]:
-        return [Wish(int(row), "unknown") for row in situation.candidates[:2]]
+        return [Wish(int(row), "unknown") for row in np.sort(situation.candidates)[:2]]
 
 
 @pytest.mark.parametrize("strategy", ["auto", "typical", "uncertain", "unknown", "random"])
@@ -106,6 +108,53 @@ def test_nodes_that_have_a_label_are_not_named_again() -> None:
     found = suggest_for_graph(part, 10)
     rows = [int(np.flatnonzero(graph.node_ids == each.node)[0]) for each in found]
     assert (graph.labels[rows] >= 5).all()
+
+
+def without_features(features: np.ndarray | None) -> tuple[Graph, np.ndarray]:
+    """Six communities of 40 nodes, and 20 nodes without links; and the community of each node."""
+    random, community = np.random.default_rng(0), np.repeat(np.arange(6), 40)
+    near = community[:, None] == community[None]
+    links = np.zeros((260, 260))
+    links[:240, :240] = random.random((240, 240)) < np.where(near, 0.2, 0.005)
+    return build_graph(links, features, np.full(260, -1), class_names=["any"]), community
+
+
+@pytest.mark.parametrize("strategy", ["auto", "typical"])
+@pytest.mark.parametrize("columns", [0, 1])
+def test_nodes_are_compared_by_links_where_features_say_nothing(strategy: str, columns: int) -> None:
+    features = None if columns == 0 else np.ones((260, columns))
+    graph, community = without_features(features)
+    found = [each.node for each in suggest_for_graph(graph, 12, strategy=strategy)]
+    assert len(set(found)) == 12
+    assert len({int(community[node]) for node in found if node < 240}) == 6
+
+
+def test_one_number_a_node_is_compared_by_how_large_it_is() -> None:
+    """Without links; a direction alone would leave two kinds of nodes."""
+    values = np.repeat([-3.0, -1.0, 0.0, 1.0, 4.0], 30)
+    links = sparse.csr_array((150, 150), dtype=np.float32)
+    visible = VisibleGraph(np.arange(150), links, values[:, None].astype(np.float32))
+    vectors = untrained_vectors(visible)[:, :4]
+    for one, other in ((0, 30), (90, 120), (60, 90)):
+        assert np.linalg.norm(vectors[one] - vectors[other]) > 0.2
+    np.testing.assert_allclose(vectors[0], vectors[29])
+
+
+def test_nodes_that_are_all_alike_are_drawn_and_not_taken_in_the_order_of_the_file() -> None:
+    graph = build_graph(np.ones((60, 60)), np.ones((60, 20)), np.full(60, -1), class_names=["any"])
+    for strategy in ("auto", "typical"):
+        found = [[each.node for each in suggest_for_graph(graph, 5, strategy=strategy, seed=seed)] for seed in (0, 1)]
+        assert found[0] != found[1]
+        assert max(found[0] + found[1]) > 20
+
+
+def test_a_model_of_a_graph_without_features() -> None:
+    graph, community = without_features(None)
+    labels = np.where(np.arange(260) < 120, np.repeat(np.arange(6), [40, 40, 40, 40, 40, 60]), -1)
+    taught = build_graph(graph.adjacency, None, labels, class_names=["a", "b", "c"])
+    model = GraphClassifier("sgc-ridge", quick("sgc-ridge"), way=1).fit(taught)
+    found = [each.node for each in model.suggest(9)]
+    assert {int(community[node]) for node in found if node < 240} >= {3, 4, 5}
 
 
 def test_the_table_has_an_empty_column_to_fill_in(ridge: GraphClassifier) -> None:

@@ -30,7 +30,7 @@ class Situation:
 
     visible: the graph.
     vectors: (n, d) float32, what nodes are compared by.
-    candidates: (c,) rows that may be named.
+    candidates: (c,) rows that may be named, in an order that means nothing.
     labelled: (m,) rows that have a label; ``columns``: (m,) their classes. Both are empty if nothing is labelled.
     scores: (n, C) probabilities of the classes known; None without a model.
     strangeness: (n,) higher is stranger; None without a model.

@@ -16,8 +16,13 @@ Vectors = Callable[[np.ndarray], np.ndarray]  # (r,) rows of the visible graph â
 
 
 def vectors_of(state: ModelState) -> Vectors:
-    """How the nodes of a model are compared. Only one thread at a time asks its learner."""
+    """How the nodes of a model are compared. Only one thread at a time asks its learner.
+
+    Without features a learner sees little but how many links a node has; nodes are compared by whom they link to then.
+    """
     visible, learner = state.parts.graph.visible, state.parts.learner
+    if visible.features.shape[1] == 0:
+        return vectors_without_learner(visible, state.parts.configuration.seed)
     with state.asked.alone():
         found = learner.vectors_to_draw(visible, visible.nodes[:1])
     if found is None:
@@ -33,7 +38,7 @@ def vectors_of(state: ModelState) -> Vectors:
 
 
 def vectors_without_learner(visible: VisibleGraph, seed: int = 0) -> Vectors:
-    """How nodes are compared that no learner has seen: by their features, and those around them."""
+    """How nodes are compared that no learner has seen: by their features, those around them, and links if need be."""
     table = untrained_vectors(visible, seed=seed)
     return lambda rows: table[rows]
 

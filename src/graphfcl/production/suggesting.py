@@ -59,13 +59,11 @@ def suggest_for_model(
     parts, random = state.parts, np.random.default_rng([seed, 20])
     visible, ledger, answers = parts.graph.visible, parts.ledger, state.asked.answers()
     labelled = visible.rows(ledger.nodes)
-    free = np.ones(visible.node_count, dtype=bool)
-    free[labelled] = False
     probabilities = class_probabilities(ledger, answers)
     situation = Situation(
         visible=visible,
         vectors=vectors_of_all(vectors_of(state), visible.node_count, random),
-        candidates=np.flatnonzero(free),
+        candidates=_without(labelled, visible.node_count, random),
         labelled=labelled,
         columns=ledger.class_of_column()[ledger.columns],
         scores=probabilities,
@@ -92,7 +90,8 @@ def suggest_for_graph(
     """Nodes of a graph that no model knows, best first.
 
     Nodes that have a label are not named, and count as taught. If all of them have one, they count as not labelled.
-    Nodes are compared by features that no label touched; strategies that need a model are refused.
+    Nodes are compared by features that no label touched, and by their links where features are few or missing;
+    strategies that need a model are refused.
     """
     _refuse_budget(budget)
     random = np.random.default_rng([seed, 20])
@@ -101,12 +100,10 @@ def suggest_for_graph(
     labelled = np.flatnonzero(graph.labels >= 0)
     if labelled.size == graph.node_count:
         labelled = labelled[:0]
-    free = np.ones(graph.node_count, dtype=bool)
-    free[labelled] = False
     situation = Situation(
         visible=visible,
         vectors=vectors_of_all(vectors_without_learner(visible, seed), graph.node_count, random),
-        candidates=np.flatnonzero(free),
+        candidates=_without(labelled, graph.node_count, random),
         labelled=labelled,
         columns=graph.labels[labelled],
         scores=None,
@@ -144,6 +141,13 @@ def suggestion_table(suggestions: Sequence[Suggestion]) -> dict[str, np.ndarray]
 def _refuse_budget(budget: int) -> None:
     if budget < 1:
         raise InputError(f"a budget of {budget} makes no sense: ask for at least one node.")
+
+
+def _without(labelled: np.ndarray, count: int, random: np.random.Generator) -> np.ndarray:
+    """(c,) rows that have no label, in a drawn order: of nodes that are all alike, not those first in the file."""
+    free = np.ones(count, dtype=bool)
+    free[labelled] = False
+    return random.permutation(np.flatnonzero(free))
 
 
 def _chosen(situation: Situation, strategy: str | type[Strategy]) -> list[Wish]:
