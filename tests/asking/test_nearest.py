@@ -1,5 +1,7 @@
 """Nearest rows against plain loops."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
@@ -65,7 +67,12 @@ def test_neighbours_of_many_are_looked_for_in_parts(monkeypatch: pytest.MonkeyPa
     values[:300] = values[0]
     seen: list[int] = []
     fill = nearest._fill
-    monkeypatch.setattr(nearest, "_fill", lambda *given: (seen.append(given[3].size), fill(*given)))
+
+    def noted(*given: Any) -> None:
+        seen.append(given[3].size)
+        fill(*given)
+
+    monkeypatch.setattr(nearest, "_fill", noted)
     rows = np.random.default_rng(1).permutation(400)[:250]
     found, distances = nearest_neighbours(values, rows, 5)
     assert max(seen) <= 50

@@ -2,6 +2,7 @@
 
 import json
 import re
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from graphfcl.asking import Situation, Strategy, Wish
 from graphfcl.asking.untrained import untrained_vectors
 from graphfcl.errors import InputError
 from graphfcl.graph import Graph, VisibleGraph, build_graph
-from graphfcl.production import GraphClassifier, suggest_for_graph
+from graphfcl.production import GraphClassifier, node_vectors, suggest_for_graph
 from graphfcl.production.suggesting import suggestion_table
 from tests.production.models import HIDDEN, fitted, members, quick, small_graph
 
@@ -69,6 +70,44 @@ def test_a_strategy_of_your_own(ridge: GraphClassifier) -> None:
     free = [node for node in ridge.node_ids_.tolist() if node not in labelled]
     assert [each.node for each in ridge.suggest(5, strategy=FirstTwo)] == free[:2]
     assert [each.node for each in ridge.suggest(5, strategy="first-two")] == free[:2]
+
+
+class Remembering(Strategy):
+    """The first candidates, and how often it had to compute anything"""
+
+    computed: ClassVar[list[int]] = []
+
+    def choose(self, situation: Situation) -> list[Wish]:
+        def compute() -> np.ndarray:
+            self.computed.append(1)
+            return np.sort(situation.candidates)
+
+        rows = situation.memory.find("remembering", compute)
+        return [Wish(int(row), "random") for row in rows[: situation.wanted]]
+
+
+def test_what_is_costly_is_computed_once_for_a_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, tables = fitted("sgc-ridge"), list[int]()
+    real = node_vectors.vectors_of_all
+
+    def noted(*given: Any) -> np.ndarray:
+        tables.append(1)
+        return real(*given)
+
+    monkeypatch.setattr(node_vectors, "vectors_of_all", noted)
+    Remembering.computed.clear()
+    for budget in (3, 5):
+        first = [each.node for each in model.suggest(budget, strategy=Remembering)]
+    model.suggest(3, strategy="typical")
+    model.rename("class-00", "first")
+    model.suggest(3, strategy=Remembering)
+    assert (len(Remembering.computed), len(tables)) == (1, 1)
+    model.suggest(3, strategy=Remembering, seed=1)
+    assert (len(Remembering.computed), len(tables)) == (2, 1), "what is drawn differs"
+    model.learn({"other": first[:2]})
+    found = [each.node for each in model.suggest(3, strategy=Remembering)]
+    assert (len(Remembering.computed), len(tables)) == (3, 2)
+    assert found == [*first[2:5]], "two of them have a label"
 
 
 def test_a_budget_beyond_all_nodes(ridge: GraphClassifier) -> None:

@@ -9,13 +9,14 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 import numpy as np
 
 from graphfcl.arrays import read_only
+from graphfcl.asking.memory import Memory
 from graphfcl.errors import InputError
 
 if TYPE_CHECKING:
@@ -36,6 +37,7 @@ class Situation:
     strangeness: (n,) higher is stranger; None without a model.
     budget: how many nodes to name.
     random: a generator; the only source of chance.
+    memory: what was computed of the same vectors, candidates and labels before. Keys name the strategy.
     """
 
     visible: VisibleGraph
@@ -47,6 +49,7 @@ class Situation:
     strangeness: np.ndarray | None
     budget: int
     random: np.random.Generator
+    memory: Memory = field(default_factory=Memory)
 
     def __post_init__(self) -> None:
         for array in (self.vectors, self.candidates, self.labelled, self.columns, self.scores, self.strangeness):

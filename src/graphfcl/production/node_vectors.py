@@ -43,19 +43,27 @@ def vectors_without_learner(visible: VisibleGraph, seed: int = 0) -> Vectors:
     return lambda rows: table[rows]
 
 
-def vectors_of_all(vectors: Vectors, count: int, random: np.random.Generator) -> np.ndarray:
+def vector_table(state: ModelState) -> np.ndarray:
+    """(n, d) of all nodes of a model, as :func:`vectors_of_all` has them; computed once for a state of the model."""
+    count, seed = state.parts.graph.node_count, state.parts.configuration.seed
+    return state.asked.memory.find("vectors", lambda: vectors_of_all(vectors_of(state), count, seed))
+
+
+def vectors_of_all(vectors: Vectors, count: int, seed: int) -> np.ndarray:
     """(n, d) of all ``count`` nodes; of many only their leading principal components, so that 10⁶ nodes fit.
 
     The components are those of a sample.
     """
+    random = np.random.default_rng([seed, 21])
     if count <= MANY:
         return vectors(np.arange(count))
     sample = vectors(np.sort(random.choice(count, SAMPLE, replace=False)))
     mean = sample.mean(axis=0)
-    if sample.shape[1] <= COLUMNS:
-        return np.concatenate([vectors(rows) for rows in _blocks(count)])
-    directions = np.linalg.svd(sample - mean, full_matrices=False)[2][:COLUMNS].T
-    return np.concatenate([(vectors(rows) - mean) @ directions for rows in _blocks(count)])
+    directions = np.linalg.svd(sample - mean, full_matrices=False)[2][:COLUMNS].T if sample.shape[1] > COLUMNS else None
+    found = np.empty((count, min(COLUMNS, sample.shape[1])), dtype=np.float32)
+    for rows in _blocks(count):
+        found[rows] = vectors(rows) if directions is None else (vectors(rows) - mean) @ directions
+    return found
 
 
 def _blocks(count: int) -> list[np.ndarray]:

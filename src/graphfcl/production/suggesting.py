@@ -8,6 +8,7 @@ import numpy as np
 
 from graphfcl.asking import Situation, Strategy, Wish, checked, find_strategy
 from graphfcl.asking.clusters import principal_components
+from graphfcl.asking.memory import Memory
 from graphfcl.asking.nearest import likeliest_of, unit_rows
 from graphfcl.errors import InputError
 from graphfcl.graph import Graph
@@ -15,7 +16,7 @@ from graphfcl.graph.ids import text_array
 from graphfcl.production.answers import class_probabilities
 from graphfcl.production.growing_graph import GrowingGraph
 from graphfcl.production.model_state import ModelState
-from graphfcl.production.node_vectors import vectors_of, vectors_of_all, vectors_without_learner
+from graphfcl.production.node_vectors import vector_table, vectors_of_all, vectors_without_learner
 
 LIKELIEST = 5  # classes that a suggestion names
 COUNTED = 20_000  # nodes that are asked which suggestion they are most like; of more, so many are drawn
@@ -62,7 +63,7 @@ def suggest_for_model(
     probabilities = class_probabilities(ledger, answers)
     situation = Situation(
         visible=visible,
-        vectors=vectors_of_all(vectors_of(state), visible.node_count, random),
+        vectors=vector_table(state),
         candidates=_without(labelled, visible.node_count, random),
         labelled=labelled,
         columns=ledger.class_of_column()[ledger.columns],
@@ -70,6 +71,7 @@ def suggest_for_model(
         strangeness=answers.strangeness,
         budget=budget,
         random=random,
+        memory=state.asked.memory.find((seed, ledger.nodes.tobytes()), Memory),
     )
     wishes = _chosen(situation, strategy)
     rows = np.array([wish.row for wish in wishes], dtype=np.int64)
@@ -102,7 +104,7 @@ def suggest_for_graph(
         labelled = labelled[:0]
     situation = Situation(
         visible=visible,
-        vectors=vectors_of_all(vectors_without_learner(visible, seed), graph.node_count, random),
+        vectors=vectors_of_all(vectors_without_learner(visible, seed), graph.node_count, seed),
         candidates=_without(labelled, graph.node_count, random),
         labelled=labelled,
         columns=graph.labels[labelled],
