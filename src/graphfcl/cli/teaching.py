@@ -77,7 +77,11 @@ def groups(
     count: Annotated[int, typer.Option("--count", min=1, help="How many groups at most.")] = 5,
     name: Annotated[
         list[str] | None,
-        typer.Option("--name", help="Teach a group as a class: 2=gardening; may be repeated."),
+        typer.Option("--name", help="Teach a group as a class: 2=gardening; may be repeated. Needs --version."),
+    ] = None,
+    version: Annotated[
+        int | None,
+        typer.Option("--version", help="With --name: the version that the groups were listed for.", show_default=False),
     ] = None,
     by: Annotated[str, typer.Option("--by", help="Who names it; kept with the labels.")] = "",
     out: Annotated[Path | None, typer.Option("--out", help="Write their members here: .csv or .parquet.")] = None,
@@ -94,20 +98,28 @@ def groups(
     if name:
         if as_json or out is not None:
             raise InputError("--name teaches groups and lists none: leave out --json and --out.")
+        if version is None:
+            raise InputError(
+                "--name needs --version: a number means a group of one version, and `graphfcl groups` says of which."
+            )
         named = _names(name)
         with changing(model, wait, device, method) as classifier:
+            _refuse_other_version(version, classifier.version)
             found = classifier.groups(max(count, *named), seed=seed)
             for number, class_name in named.items():
                 classifier.name_group(_numbered(found, number), class_name, by=by)
         return
+    if version is not None:
+        raise InputError("--version belongs to --name: groups are listed for the newest version.")
     bring(method, model)
-    found = GraphClassifier.load(model, device=asked_device(device)).groups(count, seed=seed)
+    classifier = GraphClassifier.load(model, device=asked_device(device))
+    found = classifier.groups(count, seed=seed)
     if out is not None:
-        _write_members(out, found)
+        _write_members(out, found, classifier.version)
     if as_json:
-        say_json([group.as_json() for group in found])
+        say_json([{"version": classifier.version, **group.as_json()} for group in found])
         return
-    _print_groups(found)
+    _print_groups(found, f"--version {classifier.version}" + (f" --seed {seed}" if seed else ""))
     if out is not None:
         say(f"Wrote the members of {len(found)} groups to {out}.")
 
@@ -127,6 +139,14 @@ def _names(given: list[str]) -> dict[int, str]:
             raise InputError(f"--name {text}: group {int(number)} is named twice: give it one name.")
         found[int(number)] = name
     return found
+
+
+def _refuse_other_version(listed: int, current: int | None) -> None:
+    if listed != current:
+        raise InputError(
+            f"the groups of version {listed} are gone, the model is version {current}: list them again with "
+            "`graphfcl groups`; nothing was learned."
+        )
 
 
 def _numbered(found: "Sequence[Group]", number: int) -> "Group":
@@ -150,7 +170,8 @@ def _print_suggestions(found: "Sequence[Suggestion]") -> None:
         say(f"and {len(found) - SHOWN:,} more.")
 
 
-def _print_groups(found: "Sequence[Group]") -> None:
+def _print_groups(found: "Sequence[Group]", where: str) -> None:
+    """where: the options that name the same groups again."""
     if not found:
         say(NOTHING_UNKNOWN)
         return
@@ -163,10 +184,10 @@ def _print_groups(found: "Sequence[Group]") -> None:
             linked = ", ".join(f"{name} ({100 * share:.0f} %)" for name, share in group.neighbours)
             say(f"  links to:   {linked}")
         say(f"  why:        {group.why}.")
-    say("Teach one by its number: --name 1=CLASS.")
+    say(f"Teach one by its number: --name 1=CLASS {where}")
 
 
-def _write_members(out: Path, found: "Sequence[Group]") -> None:
+def _write_members(out: Path, found: "Sequence[Group]", version: int | None) -> None:
     import numpy as np
 
     from graphfcl.graph.ids import text_array
@@ -176,6 +197,7 @@ def _write_members(out: Path, found: "Sequence[Group]") -> None:
     nodes = [node for _, node in members]
     numbers = bool(nodes) and all(isinstance(node, int) for node in nodes)
     columns = {
+        "version": np.full(len(members), version or 0, dtype=np.int64),
         "group": np.array([group.number for group, _ in members], dtype=np.int64),
         "node": np.array(nodes, dtype=np.int64) if numbers else text_array([str(node) for node in nodes]),
         "typical": text_array(["yes" if node in group.typical else "no" for group, node in members]),
