@@ -114,7 +114,7 @@ def test_groups_are_listed_and_one_is_named(model: Path, tmp_path: Path) -> None
     assert listed.code == 0, listed.err
     for word in (
         "Group 1: ",
-        "% sure that it is one class",
+        "% sure that its core is one class",
         "typical:",
         "links to:",
         "why:",

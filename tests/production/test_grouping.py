@@ -75,7 +75,11 @@ def test_a_group_says_what_it_links_to_and_why(ridge: GraphClassifier) -> None:
     assert [share for _, share in group.neighbours] == pytest.approx(sorted(shares.values(), reverse=True)[:3])
     for name, share in group.neighbours:
         assert share == pytest.approx(shares[name])
-    assert f"its {group.size} nodes" in group.why
+    assert f"its {group.size} nodes look like" in group.why
+    core = min(max(ridge.predictions()["unknown"].sum() // 20, 10), 25)
+    assert group.why.endswith(
+        f"core of {core} is as tight as labelled nodes that are {100 * group.sure:.0f} % of one class"
+    )
     assert f"{100 * inside / total:.0f} % of their links" in group.why
     assert json.loads(json.dumps(group.as_json()))["nodes"] == list(group.nodes)
 
@@ -143,8 +147,15 @@ def test_a_seed_repeats_and_a_count_cuts(ridge: GraphClassifier) -> None:
 
 def test_of_many_unknown_nodes_some_are_drawn(ridge: GraphClassifier, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(grouping, "MOST", 40)
-    nodes = [node for group in ridge.groups() for node in group.nodes]
+    groups = ridge.groups()
+    nodes = [node for group in groups for node in group.nodes]
     assert 10 <= len(nodes) <= 40
+    labelled = ridge.labels()["node"]
+    unknown = [
+        node for node, said in zip(*(ridge.predictions()[name] for name in ("node", "unknown")), strict=True) if said
+    ]
+    count = len(set(unknown) - set(labelled.tolist()))
+    assert f"its {groups[0].size} nodes, of the 40 drawn out of {count}, look like" in groups[0].why
 
 
 def test_a_learner_without_vectors_is_helped_out(ridge: GraphClassifier, monkeypatch: pytest.MonkeyPatch) -> None:

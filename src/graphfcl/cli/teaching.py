@@ -176,7 +176,7 @@ def _print_groups(found: "Sequence[Group]", where: str) -> None:
         say(NOTHING_UNKNOWN)
         return
     for group in found:
-        say(f"Group {group.number}: {group.size:,} nodes, {100 * group.sure:.0f} % sure that it is one class.")
+        say(f"Group {group.number}: {group.size:,} nodes, {100 * group.sure:.0f} % sure that its core is one class.")
         say(f"  typical:    {', '.join(map(str, group.typical))}")
         if group.words:
             say(f"  in common:  {', '.join(group.words)}")

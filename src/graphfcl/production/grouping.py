@@ -25,11 +25,12 @@ TYPICAL = 5  # members that are shown
 class Group:
     """Nodes without a label that are likely of one class which nobody has named.
 
-    number: 1 is the tightest. nodes: ids of its members, most typical first. size: how many there are.
+    number: 1 is the tightest. nodes: ids of its members, most typical first. size: how many there are; of more than
+        20,000 nodes that look unknown so many are drawn, and members are counted among these.
     typical: ids of up to 5 members that stand for different parts of it. words: features that are common in it and rare
         elsewhere, where features have names. neighbours: classes of labelled nodes that members link to, with shares.
-    sure: how sure it is that this is one class: the share of the largest class that groups of labelled nodes have if
-        they are as tight. why: one sentence.
+    sure: how sure it is that its core, the 10 to 25 nodes that it grew from, is one class: the share of the largest
+        class that balls of as many labelled nodes have if they are as tight. why: one sentence.
     """
 
     number: int
@@ -64,7 +65,8 @@ def find_groups(state: ModelState, count: int, seed: int) -> tuple[Group, ...]:
     labelled = visible.rows(ledger.nodes)
     strange = parts.calibration.unknown_scores(state.asked.answers().strangeness) > parts.calibration.threshold
     strange[labelled] = False
-    asked = _drawn(np.flatnonzero(strange), MOST, random)
+    unknown = np.flatnonzero(strange)
+    asked = _drawn(unknown, MOST, random)
     classes = ledger.class_of_column()[ledger.columns]
     taught = _drawn(_whole_classes(classes, asked.size, random), MOST, random)
     rows = np.concatenate([asked, labelled[taught]])
@@ -75,7 +77,8 @@ def find_groups(state: ModelState, count: int, seed: int) -> tuple[Group, ...]:
     known = Crowd.of(values[asked.size :], visible.adjacency, labelled[taught])
     sureness = Sureness.learned(Balls.of(known, core_size(asked.size)), classes[taught])
     found = tight_groups(crowd, sureness, count)
-    return tuple(_described(state, number + 1, each, crowd, asked) for number, each in enumerate(found))
+    drawn = f", of the {asked.size:,} drawn out of {unknown.size:,}," if asked.size < unknown.size else ""
+    return tuple(_described(state, number + 1, each, crowd, asked, drawn) for number, each in enumerate(found))
 
 
 def _drawn(rows: np.ndarray, most: int, random: np.random.Generator) -> np.ndarray:
@@ -95,15 +98,16 @@ def _whole_classes(classes: np.ndarray, count: int, random: np.random.Generator)
     return np.flatnonzero(np.isin(classes, order[:enough]))
 
 
-def _described(state: ModelState, number: int, found: TightGroup, crowd: Crowd, asked: np.ndarray) -> Group:
+def _described(state: ModelState, number: int, found: TightGroup, crowd: Crowd, asked: np.ndarray, drawn: str) -> Group:
+    """drawn: what is said of the nodes among which members are counted, if they are not all that look unknown."""
     graph, ledger = state.parts.graph, state.parts.ledger
     rows = asked[found.rows]
     inside = float(crowd.links[found.rows][:, found.rows].sum() / max(1.0, crowd.degrees[found.rows].sum()))
     typical = rows[spread_typical(crowd.values[found.rows], TYPICAL)]
     why = (
-        f"its {rows.size} nodes look like none of the {len(ledger.classes)} known classes and like each other, "
-        f"{100 * inside:.0f} % of their links stay among them, and groups of labelled nodes that are as tight are "
-        f"{100 * found.sure:.0f} % of one class"
+        f"its {rows.size} nodes{drawn} look like none of the {len(ledger.classes)} known classes and like each other, "
+        f"{100 * inside:.0f} % of their links stay among them, and its core of {core_size(asked.size)} is as tight as "
+        f"labelled nodes that are {100 * found.sure:.0f} % of one class"
     )
     return Group(
         number=number,
