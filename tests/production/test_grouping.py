@@ -10,7 +10,7 @@ import pytest
 
 from graphfcl.errors import InputError
 from graphfcl.graph import Graph, build_graph
-from graphfcl.production import GraphClassifier, Group, grouping, node_vectors
+from graphfcl.production import GraphClassifier, Group, grouping, node_vectors, what_is_common
 from tests.production.models import HIDDEN, fitted, members, quick, small_graph
 
 
@@ -131,6 +131,23 @@ def test_dense_features_are_high_or_low() -> None:
     by_class = {Counter(classes_of(group.nodes)).most_common(1)[0][0]: group for group in model.groups()}
     assert {"high size9", "low size10"} <= set(by_class["class-09"].words)
     assert by_class["class-08"].words[0] == "high size8"
+
+
+def test_features_of_all_nodes_are_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, counted = (
+        GraphClassifier("sgc-ridge", quick("sgc-ridge")).fit(named_graph(), hide_classes=HIDDEN),
+        list[int](),
+    )
+    real = what_is_common._shares
+
+    def noted(features: Any) -> np.ndarray:
+        counted.append(features.shape[0])
+        return real(features)
+
+    monkeypatch.setattr(what_is_common, "_shares", noted)
+    groups = model.groups()
+    assert len(groups) > 1
+    assert sorted(counted) == sorted([len(model.node_ids_), *(group.size for group in groups)])
 
 
 def test_a_model_that_knows_all_classes_has_no_group() -> None:

@@ -13,7 +13,7 @@ from graphfcl.errors import InputError
 from graphfcl.graph.ids import listed
 from graphfcl.production.model_state import ModelState
 from graphfcl.production.node_vectors import Vectors, vectors_of
-from graphfcl.production.what_is_common import common_words, linked_classes
+from graphfcl.production.what_is_common import Usual, common_words, linked_classes
 
 MOST = 20_000  # nodes that groups are looked for among; of more that look unknown, so many are drawn
 COMPONENTS = 256  # principal components that nodes are compared by; 64 lose what tells classes of few words apart
@@ -77,8 +77,9 @@ def find_groups(state: ModelState, count: int, seed: int) -> tuple[Group, ...]:
     known = Crowd.of(values[asked.size :], visible.adjacency, labelled[taught])
     sureness = Sureness.learned(Balls.of(known, core_size(asked.size)), classes[taught])
     found = tight_groups(crowd, sureness, count)
+    usual = Usual.of(parts.graph)
     drawn = f", of the {asked.size:,} drawn out of {unknown.size:,}," if asked.size < unknown.size else ""
-    return tuple(_described(state, number + 1, each, crowd, asked, drawn) for number, each in enumerate(found))
+    return tuple(_described(state, number + 1, each, crowd, asked, usual, drawn) for number, each in enumerate(found))
 
 
 def _drawn(rows: np.ndarray, most: int, random: np.random.Generator) -> np.ndarray:
@@ -98,8 +99,11 @@ def _whole_classes(classes: np.ndarray, count: int, random: np.random.Generator)
     return np.flatnonzero(np.isin(classes, order[:enough]))
 
 
-def _described(state: ModelState, number: int, found: TightGroup, crowd: Crowd, asked: np.ndarray, drawn: str) -> Group:
-    """drawn: what is said of the nodes among which members are counted, if they are not all that look unknown."""
+def _described(
+    state: ModelState, number: int, found: TightGroup, crowd: Crowd, asked: np.ndarray, usual: Usual, drawn: str
+) -> Group:
+    """usual: what features of all nodes are like. drawn: what is said of the nodes among which members are counted, if
+    they are not all that look unknown."""
     graph, ledger = state.parts.graph, state.parts.ledger
     rows = asked[found.rows]
     inside = float(crowd.links[found.rows][:, found.rows].sum() / max(1.0, crowd.degrees[found.rows].sum()))
@@ -114,7 +118,7 @@ def _described(state: ModelState, number: int, found: TightGroup, crowd: Crowd, 
         nodes=tuple(graph.ids[rows].tolist()),
         size=int(rows.size),
         typical=tuple(graph.ids[typical].tolist()),
-        words=common_words(graph, rows),
+        words=common_words(graph, rows, usual),
         neighbours=linked_classes(graph, ledger, rows),
         sure=found.sure,
         why=why,
