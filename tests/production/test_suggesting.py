@@ -2,6 +2,7 @@
 
 import json
 import re
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -121,6 +122,42 @@ def test_bad_input(ridge: GraphClassifier) -> None:
         ridge.suggest(0)
     with pytest.raises(InputError, match="there is no strategy 'typicl': did you mean 'typical'"):
         ridge.suggest(3, strategy="typicl")
+
+
+@pytest.mark.parametrize(
+    ("misuse", "says"),
+    [
+        (lambda model: model.suggest("3"), "the budget is '3': give a whole number"),
+        (lambda model: model.suggest(2.5), "the budget is 2.5: give a whole number"),
+        (lambda model: model.suggest(None), "the budget is None"),
+        (lambda model: model.suggest(3, seed=-1), "the seed is -1: give 0 or a larger"),
+        (lambda model: model.suggest(3, seed="a"), "the seed is 'a': give a whole number"),
+        (lambda model: model.suggest(3, strategy=5), "derives from graphfcl.Strategy"),
+        (lambda model: model.groups("5"), "the number of groups is '5'"),
+        (lambda model: model.groups(2.5), "the number of groups is 2.5"),
+        (lambda model: model.groups(3, seed=-1), "the seed is -1"),
+        (lambda model: model.name_group(1, "x"), "1 is no group: give one of those that"),
+        (lambda model: model.name_group(model.groups()[0], None), "the name of the class is None: give a text"),
+        (lambda model: model.spread(None), "the nodes are None: give a list of ids"),
+        (lambda model: model.spread(5), "the nodes are 5"),
+        (lambda model: model.spread("abc"), "the nodes are 'abc'"),
+        (lambda _: suggest_for_graph("debian"), "the graph is 'debian': load one"),
+        (lambda _: suggest_for_graph(small_graph(), 2.0), "the budget is 2.0"),
+        (lambda _: suggest_for_graph(small_graph(), 2, seed=-1), "the seed is -1"),
+    ],
+)
+def test_misuse_gets_one_sentence(
+    ridge: GraphClassifier, misuse: Callable[[GraphClassifier], object], says: str
+) -> None:
+    with pytest.raises(InputError, match=re.escape(says)):
+        misuse(ridge)
+
+
+def test_numbers_of_numpy_are_numbers(ridge: GraphClassifier) -> None:
+    assert ridge.suggest(np.int64(3), seed=np.int32(1)) == ridge.suggest(3, seed=1)
+    assert ridge.groups(np.int64(1)) == ridge.groups(1)
+    some = np.array(members("class-00")[:3])
+    assert ridge.spread(some) == ridge.spread(some.tolist())
 
 
 # A graph without a model

@@ -11,6 +11,7 @@ from graphfcl.asking.grouping import Balls, Crowd, Sureness, TightGroup, core_si
 from graphfcl.asking.nearest import unit_rows
 from graphfcl.errors import InputError
 from graphfcl.graph.ids import listed
+from graphfcl.production.arguments import seed_of, shown, whole_number
 from graphfcl.production.model_state import ModelState
 from graphfcl.production.node_vectors import Vectors, vectors_of
 from graphfcl.production.what_is_common import Usual, common_words, linked_classes
@@ -58,6 +59,7 @@ class Group:
 
 def find_groups(state: ModelState, count: int, seed: int) -> tuple[Group, ...]:
     """At most ``count`` groups, the tightest first; none if too few nodes look unknown."""
+    count, seed = whole_number(count, "the number of groups", 5), seed_of(seed)
     if count < 1:
         raise InputError(f"{count} groups make no sense: ask for at least one.")
     parts, random = state.parts, np.random.default_rng([seed, 18])
@@ -147,10 +149,12 @@ def supports_of_group(state: ModelState, group: Group, count: int) -> list[Any]:
 
     An error if no member is left to be taught.
     """
+    if not isinstance(group, Group):
+        raise InputError(f"{shown(group)} is no group: give one of those that groups() answered.")
     graph = state.parts.graph
-    shown = _without_label(state, group.typical)
-    if len(group.typical) >= count and shown.size == len(group.typical):
-        return graph.ids[shown[:count]].tolist()
+    typical = _without_label(state, group.typical)
+    if len(group.typical) >= count and typical.size == len(group.typical):
+        return graph.ids[typical[:count]].tolist()
     rows = _without_label(state, group.nodes)
     if not rows.size:
         raise InputError(

@@ -14,6 +14,7 @@ from graphfcl.errors import InputError
 from graphfcl.graph import Graph
 from graphfcl.graph.ids import text_array
 from graphfcl.production.answers import class_probabilities
+from graphfcl.production.arguments import seed_of, shown, whole_number
 from graphfcl.production.growing_graph import GrowingGraph
 from graphfcl.production.model_state import ModelState
 from graphfcl.production.node_vectors import vector_table, vectors_of_all, vectors_without_learner
@@ -56,7 +57,7 @@ def suggest_for_model(
     state: ModelState, budget: int, strategy: str | type[Strategy], seed: int
 ) -> tuple[Suggestion, ...]:
     """Nodes of a model that have no label, best first."""
-    _refuse_budget(budget)
+    budget, seed = _checked_budget(budget), seed_of(seed)
     parts, random = state.parts, np.random.default_rng([seed, 20])
     visible, ledger, answers = parts.graph.visible, parts.ledger, state.asked.answers()
     labelled = visible.rows(ledger.nodes)
@@ -95,7 +96,9 @@ def suggest_for_graph(
     Nodes are compared by features that no label touched, and by their links where features are few or missing;
     strategies that need a model are refused.
     """
-    _refuse_budget(budget)
+    if not isinstance(graph, Graph):
+        raise InputError(f"the graph is {shown(graph)}: load one, for example with graphfcl.load_dataset.")
+    budget, seed = _checked_budget(budget), seed_of(seed)
     random = np.random.default_rng([seed, 20])
     growing = GrowingGraph.of(graph)
     visible = growing.standardised(growing.numbers).visible
@@ -140,9 +143,11 @@ def suggestion_table(suggestions: Sequence[Suggestion]) -> dict[str, np.ndarray]
     }
 
 
-def _refuse_budget(budget: int) -> None:
+def _checked_budget(budget: int) -> int:
+    budget = whole_number(budget, "the budget", 20)
     if budget < 1:
         raise InputError(f"a budget of {budget} makes no sense: ask for at least one node.")
+    return budget
 
 
 def _without(labelled: np.ndarray, count: int, random: np.random.Generator) -> np.ndarray:
