@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from graphfcl.cli.teaching import NOTHING_TO_ASK
 from graphfcl.production import GraphClassifier, ModelFolder
 from tests.cli.command import assert_one_sentence, graphfcl, graphfcl_inside
 from tests.production.models import HIDDEN, NAME, fitted, members, quick, small_graph
@@ -100,9 +101,33 @@ def test_bad_suggestions(model: Path, tmp_path: Path) -> None:
         (("--model", model, "--graph", NAME), "either --model"),
         (("--model", model, "--strategy", "typcal"), "did you mean 'typical'"),
         (("--model", tmp_path / "none"), "does not exist"),
-        (("--model", model, "--budget", 2, "--out", tmp_path / "x.txt"), ".parquet or .csv"),
+        (("--model", model, "--data-dir", tmp_path), "--model has no use for --data-dir"),
+        (("--graph", NAME, "--device", "cpu"), "--graph has no use for --device"),
+        (("--graph", NAME, "--method", "sgc-ridge"), "--graph has no use for --method"),
     ):
         assert_one_sentence(graphfcl_inside("suggest", *words), said)
+
+
+def test_a_table_that_cannot_be_written_is_refused_before_anything_is_computed(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def computed(*_: object, **__: object) -> None:
+        raise AssertionError("it was computed")
+
+    for verb in ("suggest", "groups"):
+        monkeypatch.setattr(GraphClassifier, verb, computed)
+    (tmp_path / "file").write_text("")
+    (tmp_path / "folder.csv").mkdir()
+    for verb in ("suggest", "groups"):
+        for out, said in (
+            ("x.txt", ".parquet or .csv"),
+            ("folder.csv", "it is a folder"),
+            ("file/x.csv", "is no folder that you may write to"),
+        ):
+            assert_one_sentence(graphfcl_inside(verb, "--model", model, "--out", tmp_path / out), said)
+    monkeypatch.undo()
+    assert graphfcl_inside("suggest", "--model", model, "--budget", 2, "--out", tmp_path / "new/x.csv").code == 0
+    assert_one_sentence(graphfcl_inside("groups", "--model", model, "--by", "ann"), "--by belongs to --name")
 
 
 # Groups
@@ -189,7 +214,7 @@ def test_nothing_unknown_is_one_sentence(tmp_path: Path) -> None:
     assert done.code == 0
     assert done.out.strip() == "No group to name: too few nodes without a label look like none of the known classes."
     assert json.loads(graphfcl_inside("groups", "--model", folder, "--json").out) == []
-    assert graphfcl_inside("suggest", "--model", folder).out.strip() == "No node to suggest: every node has a label."
+    assert graphfcl_inside("suggest", "--model", folder).out.strip() == NOTHING_TO_ASK
     assert_one_sentence(
         graphfcl_inside("groups", "--model", folder, "--name", "1=x", "--version", 1), "there is no group 1"
     )

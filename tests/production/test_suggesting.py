@@ -184,6 +184,8 @@ def test_nodes_that_have_a_label_are_not_named_again() -> None:
     found = suggest_for_graph(part, 10)
     rows = [int(np.flatnonzero(graph.node_ids == each.node)[0]) for each in found]
     assert (graph.labels[rows] >= 5).all()
+    said = {(each.reason, each.why) for each in found if each.reason == "unknown"}
+    assert said == {("unknown", "few of the nodes like it have a label")}
 
 
 def without_features(features: np.ndarray | None) -> tuple[Graph, np.ndarray]:

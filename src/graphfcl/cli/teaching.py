@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from graphfcl.cli.model import Device, Model, OwnMethod, Wait, bring, changing
-from graphfcl.cli.options import DataDir, Seed
+from graphfcl.cli.options import DataDir
 from graphfcl.cli.show import print_table, say, say_json
 from graphfcl.errors import InputError
 
@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from graphfcl.production.suggesting import Suggestion
 
 NOTHING_UNKNOWN = "No group to name: too few nodes without a label look like none of the known classes."
+DrawingSeed = Annotated[
+    int, typer.Option("--seed", min=0, help="Draws what is left to chance; the same seed gives the same answer.")
+]
+NOTHING_TO_ASK = "No node was named: every node has a label, or the strategy found none that is worth one."
 SHOWN = 20  # suggestions that are printed
 
 
@@ -35,16 +39,17 @@ def suggest(
         Path | None, typer.Option("--out", help="Write them here, with a column class to fill in: .csv or .parquet.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
-    seed: Seed = 0,
+    seed: DrawingSeed = 0,
     method: OwnMethod = None,
     device: Device = "auto",
     data_dir: DataDir = None,
 ) -> None:
     """Which nodes to label next, each with why; fill in their classes and give the table to `graphfcl learn`."""
     from graphfcl.asking import strategy_from
+    from graphfcl.production.user_tables import refuse_unwritable
 
-    if (model is None) == (graph is None):
-        raise InputError("give either --model, a folder, or --graph, of a graph that has no model yet.")
+    _refuse_unused(model, graph, method, device, data_dir)
+    refuse_unwritable(out, "suggestions")
     name = strategy_from(strategy).name
     found: Sequence[Suggestion]
     if model is None:
@@ -86,7 +91,7 @@ def groups(
     by: Annotated[str, typer.Option("--by", help="Who names it; kept with the labels.")] = "",
     out: Annotated[Path | None, typer.Option("--out", help="Write their members here: .csv or .parquet.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
-    seed: Seed = 0,
+    seed: DrawingSeed = 0,
     method: OwnMethod = None,
     device: Device = "auto",
     wait: Wait = 60.0,
@@ -94,6 +99,7 @@ def groups(
     """A few tight groups of nodes that look like none of the classes; naming one teaches it."""
     from graphfcl.cli.run import asked_device
     from graphfcl.production import GraphClassifier
+    from graphfcl.production.user_tables import refuse_unwritable
 
     if name:
         if as_json or out is not None:
@@ -111,6 +117,9 @@ def groups(
         return
     if version is not None:
         raise InputError("--version belongs to --name: groups are listed for the newest version.")
+    if by:
+        raise InputError("--by belongs to --name: it says who names a group.")
+    refuse_unwritable(out, "groups")
     bring(method, model)
     classifier = GraphClassifier.load(model, device=asked_device(device))
     found = classifier.groups(count, seed=seed)
@@ -126,6 +135,19 @@ def groups(
 
 VERBS = (suggest, groups)
 GROUP_NUMBER = re.compile(r"[1-9][0-9]{0,8}")
+
+
+def _refuse_unused(
+    model: Path | None, graph: str | None, method: str | None, device: str, data_dir: Path | None
+) -> None:
+    """An option that would change nothing is an error, not a wish."""
+    if (model is None) == (graph is None):
+        raise InputError("give either --model, a folder, or --graph, of a graph that has no model yet.")
+    if model is not None and data_dir is not None:
+        raise InputError("--model has no use for --data-dir: leave it out.")
+    for option, given in (("--method", method is not None), ("--device", device != "auto")):
+        if model is None and given:
+            raise InputError(f"--graph has no use for {option}: leave it out.")
 
 
 def _names(given: list[str]) -> dict[int, str]:
@@ -159,7 +181,7 @@ def _numbered(found: "Sequence[Group]", number: int) -> "Group":
 
 def _print_suggestions(found: "Sequence[Suggestion]") -> None:
     if not found:
-        say("No node to suggest: every node has a label.")
+        say(NOTHING_TO_ASK)
         return
     rows = []
     for each in found[:SHOWN]:

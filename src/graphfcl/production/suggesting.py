@@ -178,24 +178,26 @@ def _reasons(
     """A sentence for each wish. thoughts: the likeliest classes. unknown: (w,) unknown scores."""
     sizes = _represented(situation, [wish.row for wish in wishes])
     return [
-        _sentence(wish.reason, size, classes, score, model=situation.scores is not None)
+        _sentence(wish.reason, size, classes, score, situation)
         for wish, size, classes, score in zip(wishes, sizes.tolist(), thoughts, unknown.tolist(), strict=True)
     ]
 
 
-def _sentence(reason: str, size: int, classes: tuple[tuple[str, float], ...], unknown: float, *, model: bool) -> str:
+def _sentence(
+    reason: str, size: int, classes: tuple[tuple[str, float], ...], unknown: float, situation: Situation
+) -> str:
     if reason == "cluster":
         near = f"it is typical of {size:,} nodes that no labelled node is nearer to"
         return near if size > 1 else "the nodes like it are nearer to a label or to another suggestion"
-    if reason == "unknown" and model and unknown < STRANGE:
-        return "few of the nodes like it have a label"
-    if reason == "unknown" and model:
+    if reason == "unknown" and situation.scores is not None and unknown >= STRANGE:
         less = "nearly all" if unknown > 0.99 else f"{100 * unknown:.0f} % of the"
         return f"it looks like none of the known classes: {less} known nodes look less strange"
+    if reason == "unknown":
+        return "few of the nodes like it have a label" if situation.labelled.size else "no node has a label yet"
     if reason == "between" and len(classes) > 1:
         (first, one), (second, two) = classes[:2]
         return f"it lies between {first} ({100 * one:.0f} %) and {second} ({100 * two:.0f} %)"
-    return "it was drawn at random" if reason == "random" else f"the strategy calls it {reason}"
+    return "it was drawn at random" if reason == "random" else "it could be of more than one class"
 
 
 def _represented(situation: Situation, rows: Sequence[int]) -> np.ndarray:
