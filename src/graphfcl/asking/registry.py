@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 ENTRY_POINTS = "graphfcl.strategies"
 PACKAGE = "graphfcl.asking"
+OF_EACH_CLASS = "of-each-class"  # a row of the track ``asked`` that is no strategy: no strategy may be called so
 NAME = re.compile(r"[A-Za-z0-9][\w.+-]*")
 
 # By name: the module of this package and the class that it defines.
@@ -108,8 +109,8 @@ def register_strategy(strategy: Kind) -> Kind:
     refuse_no_strategy(strategy, "register_strategy")
     reference = reference_of(strategy)
     there = _registered.get(strategy.name)
-    if strategy.name in STRATEGIES:
-        taken = "graphfcl itself has a strategy of that name"
+    if strategy.name in {*STRATEGIES, OF_EACH_CLASS}:
+        taken = "graphfcl itself uses that name"
     elif there is not None and reference_of(there.strategy) != reference:
         taken = f"{reference_of(there.strategy)} has that name already"
     else:
