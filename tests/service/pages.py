@@ -14,6 +14,7 @@ from urllib.request import Request, urlopen
 
 import pytest
 
+DECISIONS = "#decisions li[data-state]"
 PATIENCE = 20.0  # seconds that anything may take on a busy machine
 FLAGS = (
     "--headless=new",
@@ -38,6 +39,7 @@ window.fetch = async (address, options) => {
     if (what === "reads") throw lost;
     return window.honest(address, options);
   }
+  if (options.headers["Idempotency-Key"]) (window.keys ??= []).push(options.headers["Idempotency-Key"]);
   if (what === "changes") throw lost;
   await free;
   const answer = await window.honest(address, options);
@@ -178,6 +180,10 @@ class Page:
         """Until the page is told otherwise ("nothing") lose requests that change the model ("changes"), the answers to
         them ("answers"), or requests that read ("reads"); or keep changes back until then ("held")."""
         self.browser.execute_script(LOSE, what)
+
+    def be_still(self) -> None:
+        """Let the page ask for nothing by itself, until it is opened again."""
+        self.browser.execute_script("for (let timer = 1; timer < 10000; timer += 1) clearInterval(timer)")
 
     def version(self) -> int:
         words = self.text("#model-line strong").split()
