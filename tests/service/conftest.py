@@ -12,8 +12,9 @@ from graphfcl.datasets import load_dataset
 from graphfcl.graph import Graph
 from graphfcl.graph.ids import text_array
 from graphfcl.production import GraphClassifier
+from tests.browser import chromium
 from tests.production.models import fitted
-from tests.service.pages import Page, Served, chromium, serving
+from tests.service.pages import Page, Served, serving
 from tests.service.servers import Client, Servers
 
 NAME = "synthetic:nodes=300,edges=1200,classes=8,features=60,signal=1.0"
