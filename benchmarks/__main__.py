@@ -18,6 +18,7 @@ BENCHMARKS = (
     "production",
     "answers",
     "groups",
+    "suggest",
     "live_model",
     "model_folder",
     "start_up",

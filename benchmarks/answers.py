@@ -12,29 +12,19 @@ beforehand, and over the nodes of known classes that are answered so, which is w
 ``ANSWERS_OUT`` keeps the table as CSV.
 """
 
-import csv
-import os
-import warnings
-from concurrent.futures import ProcessPoolExecutor
-from itertools import product
-from multiprocessing import get_context
 from typing import Any
 
 import numpy as np
 
 from benchmarks.timing import report
-from graphfcl.datasets import load_dataset
+from benchmarks.walks import Row, open_stream, rows_of_walks
 from graphfcl.defaults import MODEL_METHOD
-from graphfcl.errors import GraphfclWarning
 from graphfcl.graph import build_graph
 from graphfcl.production import GraphClassifier
 from graphfcl.production.strangeness.weighing import separation
-from graphfcl.stream import Stream, make_stream
+from graphfcl.stream import Stream
 
-DATASETS = "debian,wordnet,amazon-clothing-20,cora-topics,coauthor-cs"
 COVERAGE = 0.9
-
-Row = dict[str, Any]
 
 
 def calibration_error(confidence: np.ndarray, right: np.ndarray, bins: int = 15) -> float:
@@ -107,13 +97,7 @@ def quality(model: GraphClassifier, stream: Stream, session: int) -> Row:
 
 def walk(dataset: str, seed: int, device: str) -> list[Row]:
     """One stream, asked four times."""
-    import torch
-
-    if device != "cpu":
-        torch.set_num_threads(1)
-    warnings.simplefilter("ignore", GraphfclWarning)
-    graph, protocol = load_dataset(dataset, data_dir=os.environ.get("GRAPHFCL_DATA"))
-    stream = make_stream(graph, protocol, seed=seed, track="open")
+    stream = open_stream(dataset, seed, device)
     model = fitted(stream, device)
     asked, rows = {0, len(stream) // 2, len(stream) - 1, len(stream)}, []
     for number in range(len(stream) + 1):
@@ -157,19 +141,7 @@ def show(rows: list[Row]) -> None:
 
 
 def main() -> None:
-    datasets = os.environ.get("ANSWERS_DATASETS", DATASETS).split(",")
-    seeds = [int(seed) for seed in os.environ.get("ANSWERS_SEEDS", "0,1,2").split(",")]
-    device, jobs = os.environ.get("ANSWERS_DEVICE", "cpu"), int(os.environ.get("ANSWERS_JOBS", "1"))
-    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
-        waiting = [pool.submit(walk, dataset, seed, device) for dataset, seed in product(datasets, seeds)]
-        rows = [row for each in waiting for row in each.result()]
-    if "ANSWERS_OUT" in os.environ:
-        keys = list(dict.fromkeys(key for row in rows for key in row))
-        with open(os.environ["ANSWERS_OUT"], "w", newline="") as file:
-            writer = csv.DictWriter(file, keys, lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(rows)
-    show(rows)
+    show(rows_of_walks("ANSWERS", walk))
 
 
 if __name__ == "__main__":

@@ -9,28 +9,19 @@ know, and the recall of the other nodes of such a class once its first group has
 change the run; ``GROUPS_OUT`` keeps the table as CSV.
 """
 
-import csv
 import os
 import time
-import warnings
-from concurrent.futures import ProcessPoolExecutor
-from itertools import product
-from multiprocessing import get_context
-from typing import Any
 
 import numpy as np
 
-from benchmarks.answers import DATASETS, fitted
+from benchmarks.answers import fitted
 from benchmarks.timing import report
-from graphfcl.datasets import load_dataset
+from benchmarks.walks import Row, open_stream, rows_of_walks
 from graphfcl.defaults import MODEL_METHOD
-from graphfcl.errors import GraphfclWarning
 from graphfcl.production import GraphClassifier, Group
-from graphfcl.stream import Stream, make_stream
+from graphfcl.stream import Stream
 
 COUNT = 5
-
-Row = dict[str, Any]
 
 
 def quality(group: Group, stream: Stream) -> Row:
@@ -66,13 +57,7 @@ def recall_when_named(model: GraphClassifier, groups: tuple[Group, ...], rows: l
 
 def walk(dataset: str, seed: int, device: str, method: str) -> list[Row]:
     """The groups of one stream, after session 0."""
-    import torch
-
-    if device != "cpu":
-        torch.set_num_threads(1)
-    warnings.simplefilter("ignore", GraphfclWarning)
-    graph, protocol = load_dataset(dataset, data_dir=os.environ.get("GRAPHFCL_DATA"))
-    stream = make_stream(graph, protocol, seed=seed, track="open")
+    stream = open_stream(dataset, seed, device)
     model = fitted(stream, device, method)
     start = time.perf_counter()
     groups = model.groups(COUNT)
@@ -104,20 +89,7 @@ def show(rows: list[Row]) -> None:
 
 
 def main() -> None:
-    datasets = os.environ.get("GROUPS_DATASETS", DATASETS).split(",")
-    seeds = [int(seed) for seed in os.environ.get("GROUPS_SEEDS", "0,1,2").split(",")]
-    device, jobs = os.environ.get("GROUPS_DEVICE", "cpu"), int(os.environ.get("GROUPS_JOBS", "1"))
-    method = os.environ.get("GROUPS_METHOD", MODEL_METHOD)
-    with ProcessPoolExecutor(jobs, mp_context=get_context("spawn")) as pool:
-        waiting = [pool.submit(walk, dataset, seed, device, method) for dataset, seed in product(datasets, seeds)]
-        rows = [row for each in waiting for row in each.result()]
-    if "GROUPS_OUT" in os.environ:
-        keys = list(dict.fromkeys(key for row in rows for key in row))
-        with open(os.environ["GROUPS_OUT"], "w", newline="") as file:
-            writer = csv.DictWriter(file, keys, lineterminator="\n")
-            writer.writeheader()
-            writer.writerows(rows)
-    show(rows)
+    show(rows_of_walks("GROUPS", walk, os.environ.get("GROUPS_METHOD", MODEL_METHOD)))
 
 
 if __name__ == "__main__":

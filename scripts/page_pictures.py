@@ -11,7 +11,8 @@ from pathlib import Path
 
 from PIL import Image
 
-from tests.service.pages import Page, chromium, serving
+from tests.browser import chromium
+from tests.service.pages import Page, serving
 
 IMAGES = Path(__file__).resolve().parents[1] / "docs" / "images"
 LARGEST = 300_000  # bytes

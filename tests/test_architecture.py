@@ -15,8 +15,8 @@ ROOT = Path(graphfcl.__file__).parent
 FLOORS = [
     {"printing", "lazy_names"},
     {"errors", "version", "arrays", "cores", "defaults", "devices"},
-    {"files", "source_code", "plug_ins"},
-    {"graph"},
+    {"files", "source_code"},
+    {"graph", "plug_ins"},
     {"stream", "measures"},
     {"datasets", "nn"},
     {"methods", "asking"},

@@ -3,12 +3,22 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import os
+import re
 import sys
 from importlib.metadata import EntryPoint, entry_points
-from typing import Any
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 from graphfcl.errors import InputError, did_you_mean, in_one_line
+from graphfcl.source_code import reference_of, source_hash
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+NAME = re.compile(r"[A-Za-z0-9][\w.+-]*")
+_hashes: WeakKeyDictionary[type, str] = WeakKeyDictionary()  # of the code in memory: a file may be edited later
 
 
 def import_class(reference: str, where: str, base: type) -> Any:
@@ -42,6 +52,51 @@ def import_class(reference: str, where: str, base: type) -> Any:
 
 def derives_from(found: Any, base: type) -> bool:
     return isinstance(found, type) and issubclass(found, base)
+
+
+def refuse_unfit_class(found: Any, where: str, base: type) -> None:
+    """Refuse what does not derive from a base class, lacks something that it asks for, or has no usable name.
+
+    where: how the user wrote it, for messages.
+    """
+    if not derives_from(found, base):
+        raise InputError(
+            f"{where}: it is no class that derives from graphfcl.{base.__name__}: let it derive from that."
+        )
+    name = reference_of(found)
+    if inspect.isabstract(found):
+        missing = ", ".join(sorted(found.__abstractmethods__))
+        raise InputError(f"{where}: {name} lacks {missing}: graphfcl.{base.__name__} says what each must do.")
+    if not isinstance(found.name, str) or not NAME.fullmatch(found.name):
+        raise InputError(f"{where}: the name of {name} is {found.name!r}: use letters, digits and - . _ +.")
+
+
+def refuse_taken_name(found: Any, own: Collection[str], there: type | None) -> None:
+    """Refuse a class from outside whose name is used. own: names of this package. there: who has the name, if anybody.
+
+    The same class may be registered again, as when a cell of a notebook runs twice.
+    """
+    reference = reference_of(found)
+    if found.name in own:
+        taken = "graphfcl itself uses that name"
+    elif there is not None and reference_of(there) != reference:
+        taken = f"{reference_of(there)} has that name already"
+    else:
+        return
+    raise InputError(f"{reference} is called {found.name!r}, but {taken}: give it another `name`.")
+
+
+def source_of(found: type) -> str:
+    """``module:Class`` and the hash of the code, by which results of classes from outside are kept apart."""
+    if found not in _hashes:
+        _hashes[found] = source_hash(found)
+    return f"{reference_of(found)}@{_hashes[found][:16]}"
+
+
+def class_at(package: str, place: str) -> Any:
+    """The class that ``module:Class`` names inside a package of graphfcl; it is imported if nobody asked before."""
+    module, _, name = place.partition(":")
+    return getattr(importlib.import_module(f"{package}.{module}"), name)
 
 
 def installed_plug_ins(group: str) -> list[EntryPoint]:

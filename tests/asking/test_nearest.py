@@ -1,10 +1,13 @@
 """Nearest rows against plain loops."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 
-from graphfcl.asking import nearest
-from graphfcl.asking.nearest import likeliest_of, nearest_rows, unit_rows
+from graphfcl.asking import clusters, nearest
+from graphfcl.asking.clusters import principal_components
+from graphfcl.asking.nearest import likeliest_of, nearest_neighbours, nearest_rows, small_clusters, unit_rows
 
 
 def some_rows(count: int, width: int = 5, seed: int = 0) -> np.ndarray:
@@ -40,3 +43,51 @@ def test_the_likeliest_of_others() -> None:
         best = max(range(4), key=lambda o: float(values[row] @ others[o]))
         assert rows[row] == best
         assert abs(cosines[row] - values[row] @ others[best]) < 1e-6
+
+
+@pytest.mark.parametrize("kind", ["spread", "same", "one heap"])
+def test_no_cluster_is_too_large(kind: str) -> None:
+    random = np.random.default_rng(0)
+    values = random.normal(size=(500, 3)).astype(np.float32)
+    if kind == "same":
+        values[:] = 1
+    if kind == "one heap":
+        values[:450] /= 1000
+    found = small_clusters(values, np.repeat([0, 1], [440, 60]), 100)
+    assert np.bincount(found).max() <= 100
+    assert np.bincount(found).min() >= 50
+    assert set(found[:440].tolist()).isdisjoint(found[440:].tolist())
+
+
+def test_neighbours_of_many_are_looked_for_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Among 400 rows of which 300 are the same, at most 50 are compared at once."""
+    monkeypatch.setattr(nearest, "WHOLE", 50)
+    monkeypatch.setattr(nearest, "CLUSTER", 40)
+    values = some_rows(400)
+    values[:300] = values[0]
+    seen: list[int] = []
+    fill = nearest._fill
+
+    def noted(*given: Any) -> None:
+        seen.append(given[3].size)
+        fill(*given)
+
+    monkeypatch.setattr(nearest, "_fill", noted)
+    rows = np.random.default_rng(1).permutation(400)[:250]
+    found, distances = nearest_neighbours(values, rows, 5)
+    assert max(seen) <= 50
+    assert (found != rows[:, None]).all()
+    assert (distances[rows < 300] < 1e-3).mean() > 0.95
+    for place in range(250):
+        likeness = [float(values[rows[place]] @ values[each]) for each in found[place]]
+        np.testing.assert_allclose(distances[place], np.sqrt(np.maximum(0, 2 - 2 * np.array(likeness))), atol=1e-3)
+
+
+def test_components_of_a_sample_are_those_of_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    random = np.random.default_rng(0)
+    values = (random.normal(size=(3_000, 4)) @ random.normal(size=(4, 30))).astype(np.float32)
+    exact = principal_components(values, 4)
+    monkeypatch.setattr(clusters, "SAMPLED", 1_000)
+    monkeypatch.setattr(clusters, "SAMPLE", 300)
+    sampled = principal_components(values, 4)
+    np.testing.assert_allclose(sampled @ sampled[:50].T, exact @ exact[:50].T, atol=1e-2)

@@ -62,14 +62,16 @@ def test_module_and_class(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
     body = "    def choose(self, situation):\n        return []\n"
     (tmp_path / "asking_mine.py").write_text(
         f"from graphfcl import Strategy\nclass MostLinks(Strategy):\n{body}\nclass Bare(Strategy):\n    pass\n"
-        f"class Taken(Strategy):\n    name = 'random'\n{body}\nclass Needs(Strategy):\n"
+        f"class Taken(Strategy):\n    name = 'random'\n{body}\n"
+        f"class OfEachClass(Strategy):\n{body}\nclass Needs(Strategy):\n"
         f"    def __init__(self, more):\n        pass\n{body}\nOther = 3\n"
     )
     assert strategy_from("asking_mine:MostLinks").name == "most-links"
     assert strategy_from("graphfcl.asking.typical:Typical").name == "typical"
     for reference, says in (
         ("asking_mine:Bare", "lacks choose"),
-        ("asking_mine:Taken", "graphfcl itself has a strategy of that name"),
+        ("asking_mine:Taken", "graphfcl itself uses that name"),
+        ("asking_mine:OfEachClass", "is called 'of-each-class', but graphfcl itself uses that name"),
         ("asking_mine:Needs", "without arguments"),
         ("asking_mine:Other", "derives from graphfcl.Strategy"),
         ("asking_mine:MostLink", "did you mean 'MostLinks'"),

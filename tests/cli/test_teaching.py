@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from graphfcl.cli.teaching import NOTHING_TO_ASK
 from graphfcl.production import GraphClassifier, ModelFolder
 from tests.cli.command import assert_one_sentence, graphfcl, graphfcl_inside
 from tests.production.models import HIDDEN, NAME, fitted, members, quick, small_graph
@@ -100,9 +101,33 @@ def test_bad_suggestions(model: Path, tmp_path: Path) -> None:
         (("--model", model, "--graph", NAME), "either --model"),
         (("--model", model, "--strategy", "typcal"), "did you mean 'typical'"),
         (("--model", tmp_path / "none"), "does not exist"),
-        (("--model", model, "--budget", 2, "--out", tmp_path / "x.txt"), ".parquet or .csv"),
+        (("--model", model, "--data-dir", tmp_path), "--model has no use for --data-dir"),
+        (("--graph", NAME, "--device", "cpu"), "--graph has no use for --device"),
+        (("--graph", NAME, "--method", "sgc-ridge"), "--graph has no use for --method"),
     ):
         assert_one_sentence(graphfcl_inside("suggest", *words), said)
+
+
+def test_a_table_that_cannot_be_written_is_refused_before_anything_is_computed(
+    model: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def computed(*_: object, **__: object) -> None:
+        raise AssertionError("it was computed")
+
+    for verb in ("suggest", "groups"):
+        monkeypatch.setattr(GraphClassifier, verb, computed)
+    (tmp_path / "file").write_text("")
+    (tmp_path / "folder.csv").mkdir()
+    for verb in ("suggest", "groups"):
+        for out, said in (
+            ("x.txt", ".parquet or .csv"),
+            ("folder.csv", "it is a folder"),
+            ("file/x.csv", "is no folder that you may write to"),
+        ):
+            assert_one_sentence(graphfcl_inside(verb, "--model", model, "--out", tmp_path / out), said)
+    monkeypatch.undo()
+    assert graphfcl_inside("suggest", "--model", model, "--budget", 2, "--out", tmp_path / "new/x.csv").code == 0
+    assert_one_sentence(graphfcl_inside("groups", "--model", model, "--by", "ann"), "--by belongs to --name")
 
 
 # Groups
@@ -112,17 +137,26 @@ def test_groups_are_listed_and_one_is_named(model: Path, tmp_path: Path) -> None
     out = tmp_path / "groups.csv"
     listed = graphfcl_inside("groups", "--model", model, "--out", out)
     assert listed.code == 0, listed.err
-    for word in ("Group 1: ", "% sure that it is one class", "typical:", "links to:", "why:", "--name 1=CLASS"):
+    for word in (
+        "Group 1: ",
+        "% sure that its core is one class",
+        "typical:",
+        "links to:",
+        "why:",
+        "--name 1=CLASS --version 1",
+    ):
         assert word in listed.out
     found = json.loads(graphfcl_inside("groups", "--model", model, "--json").out)
     assert [group["number"] for group in found] == list(range(1, len(found) + 1))
+    assert {group["version"] for group in found} == {1}
     rows = rows_of(out)
+    assert {row["version"] for row in rows} == {"1"}
     for group in found:
         here = [row for row in rows if row["group"] == str(group["number"])]
         assert [int(row["node"]) for row in here] == group["nodes"]
         assert {int(row["node"]) for row in here if row["typical"] == "yes"} == set(group["typical"])
     assert version_of(model) == 1
-    named = graphfcl_inside("groups", "--model", model, "--name", "2=gardening", "--by", "ann")
+    named = graphfcl_inside("groups", "--model", model, "--name", "2=gardening", "--version", 1, "--by", "ann")
     assert named.code == 0, named.err
     assert "9 classes" in named.out
     assert "is version 2 of" in named.out
@@ -135,7 +169,8 @@ def test_groups_are_listed_and_one_is_named(model: Path, tmp_path: Path) -> None
 
 def test_two_groups_are_named_at_once(model: Path) -> None:
     found = json.loads(graphfcl_inside("groups", "--model", model, "--count", 2, "--json").out)
-    done = graphfcl_inside("groups", "--model", model, "--count", 2, "--name", "1=one", "--name", "2=two")
+    words = ("--count", 2, "--version", 1, "--name", "1=one", "--name", "2=two")
+    done = graphfcl_inside("groups", "--model", model, *words)
     assert done.code == 0, done.err
     assert version_of(model) == 2
     asked = GraphClassifier.load(model)
@@ -154,8 +189,22 @@ def test_bad_names_change_nothing(model: Path) -> None:
         (("1=a", "1=b"), "group 1 is named twice"),
     ):
         words = [word for name in names for word in ("--name", name)]
-        assert_one_sentence(graphfcl_inside("groups", "--model", model, *words), said)
+        assert_one_sentence(graphfcl_inside("groups", "--model", model, "--version", 1, *words), said)
         assert version_of(model) == 1
+
+
+def test_a_number_names_a_group_of_one_version(model: Path) -> None:
+    """After a change the number may be another group's; nothing is learned then."""
+    assert_one_sentence(graphfcl_inside("groups", "--model", model, "--name", "1=x"), "--name needs --version")
+    assert_one_sentence(graphfcl_inside("groups", "--model", model, "--version", 1), "--version belongs to --name")
+    assert graphfcl_inside("rename", "class-00", "first", "--model", model).code == 0
+    stale = graphfcl_inside("groups", "--model", model, "--name", "1=x", "--version", 1)
+    assert_one_sentence(stale, "the groups of version 1 are gone, the model is version 2")
+    assert version_of(model) == 2
+    listed = graphfcl_inside("groups", "--model", model, "--count", 1, "--seed", 3)
+    assert listed.out.strip().endswith("--name 1=CLASS --version 2 --seed 3")
+    assert graphfcl_inside("groups", "--model", model, "--name", "1=x", "--version", 2).code == 0
+    assert version_of(model) == 3
 
 
 def test_nothing_unknown_is_one_sentence(tmp_path: Path) -> None:
@@ -165,5 +214,7 @@ def test_nothing_unknown_is_one_sentence(tmp_path: Path) -> None:
     assert done.code == 0
     assert done.out.strip() == "No group to name: too few nodes without a label look like none of the known classes."
     assert json.loads(graphfcl_inside("groups", "--model", folder, "--json").out) == []
-    assert graphfcl_inside("suggest", "--model", folder).out.strip() == "No node to suggest: every node has a label."
-    assert_one_sentence(graphfcl_inside("groups", "--model", folder, "--name", "1=x"), "there is no group 1")
+    assert graphfcl_inside("suggest", "--model", folder).out.strip() == NOTHING_TO_ASK
+    assert_one_sentence(
+        graphfcl_inside("groups", "--model", folder, "--name", "1=x", "--version", 1), "there is no group 1"
+    )

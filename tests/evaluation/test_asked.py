@@ -137,6 +137,23 @@ def test_an_interrupted_walk_goes_on_the_same(stream: Stream) -> None:
             np.testing.assert_array_equal(first, second)
 
 
+class Counting(Strategy):
+    """One candidate more at each call: it keeps what a strategy must not keep"""
+
+    def __init__(self) -> None:
+        self.calls = 0
+
+    def choose(self, situation: Situation) -> list[Wish]:
+        self.calls += 1
+        return [Wish(int(row), "random") for row in situation.candidates[: self.calls]]
+
+
+def test_a_strategy_is_made_for_each_session_anew(stream: Stream) -> None:
+    assert [nodes.size for nodes in evaluate_asked(Nearest(), stream, Counting).answered] == [1] * len(stream)
+    kept = evaluate_asked(Nearest(), stream, Counting()).answered
+    assert [nodes.size for nodes in kept] == [1 + place for place in range(len(stream))]
+
+
 def test_of_each_class_names_five_of_each_class_of_the_session(stream: Stream) -> None:
     evaluation = evaluate_asked(Nearest(), stream, find_chooser("of-each-class"))
     for number, nodes in enumerate(evaluation.answered, 1):

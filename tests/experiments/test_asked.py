@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from graphfcl.asking import STRATEGIES
+from graphfcl.asking import STRATEGIES, Situation, Strategy, Wish, register_strategy, registry
 from graphfcl.datasets import load_dataset
 from graphfcl.errors import InputError
 from graphfcl.experiments import Cell, CellStore, Run, run, run_cell
@@ -64,6 +64,26 @@ def test_a_result_says_what_was_asked_and_what_it_brought(stream: Stream, result
 def test_an_interrupted_run_ends_with_the_same_numbers(
     stream: Stream, result: dict[str, Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    interrupted(job(stream), tmp_path / "out", monkeypatch)
+    with pytest.raises(InputError, match="another run"):
+        run(job(stream, "random"), tmp_path / "out", resume=True)
+    again = run(job(stream), tmp_path / "out", resume=True)
+    assert numbers(again) == numbers(result)
+    assert numbers(json.loads((tmp_path / "out" / "result.json").read_text())) == numbers(result)
+
+
+class Keeping(Strategy):
+    """As many candidates as it was asked before, and one more"""
+
+    calls = 0
+
+    def choose(self, situation: Situation) -> list[Wish]:
+        self.calls += 1
+        return [Wish(int(row), "random") for row in situation.candidates[: self.calls]]
+
+
+def interrupted(given: Run, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Stops a run after session 1."""
     from graphfcl.experiments import runs
 
     saved = runs._Recorder.session
@@ -73,15 +93,34 @@ def test_an_interrupted_run_ends_with_the_same_numbers(
         if len(so_far.confusions) == 2:
             raise KeyboardInterrupt
 
-    monkeypatch.setattr(runs._Recorder, "session", session)
-    with pytest.raises(KeyboardInterrupt):
-        run(job(stream), tmp_path / "out")
-    monkeypatch.undo()
-    with pytest.raises(InputError, match="another run"):
-        run(job(stream, "random"), tmp_path / "out", resume=True)
-    again = run(job(stream), tmp_path / "out", resume=True)
-    assert numbers(again) == numbers(result)
-    assert numbers(json.loads((tmp_path / "out" / "result.json").read_text())) == numbers(result)
+    with monkeypatch.context() as changed:
+        changed.setattr(runs._Recorder, "session", session)
+        with pytest.raises(KeyboardInterrupt):
+            run(given, folder)
+
+
+def test_what_a_strategy_keeps_does_not_matter_to_a_run_that_goes_on(
+    stream: Stream, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(registry, "_registered", {})
+    register_strategy(Keeping)
+    whole = run(job(stream, "keeping"))
+    interrupted(job(stream, "keeping"), tmp_path, monkeypatch)
+    assert numbers(run(job(stream, "keeping"), tmp_path, resume=True)) == numbers(whole)
+
+
+def test_a_strategy_that_was_edited_meanwhile_is_told(
+    stream: Stream, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(registry, "_registered", {})
+    register_strategy(Keeping)
+    interrupted(job(stream, "keeping"), tmp_path, monkeypatch)
+    found = registry._registered["keeping"]
+    registry._registered["keeping"] = replace(found, source=found.source[:-16] + "0" * 16)
+    with pytest.raises(InputError, match="the code of its strategy was edited, so choose another --out"):
+        run(job(stream, "keeping"), tmp_path, resume=True)
+    with pytest.raises(InputError, match="repeat its options, or choose another --out"):
+        run(job(stream, "random"), tmp_path, resume=True)
 
 
 def test_a_strategy_and_the_track_belong_together(stream: Stream) -> None:

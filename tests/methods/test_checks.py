@@ -1,9 +1,8 @@
 """The contract every learner keeps, and what our own methods keep besides. A new method is checked at once."""
 
 import json
-import subprocess
-import sys
 from functools import cache
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
@@ -118,20 +117,25 @@ def test_asking_during_the_fit_changes_nothing(name: str) -> None:
     np.testing.assert_array_equal(found[0], found[1])
 
 
+def save_scores(name: str, folder: Path) -> None:
+    """Run in a process that no learner has been in."""
+    learner, stream = make(name), stream_of()
+    learner.load_state(load_checkpoint(folder / "learner.safetensors")[0])
+    np.save(folder / "scores.npy", learner.scores(stream.evaluation_graph(1), stream.queries(1).nodes))
+
+
 def test_saved_and_loaded_in_a_fresh_process_it_scores_the_same(
     walked: tuple[str, Learner, Stream], tmp_path: Path
 ) -> None:
+    """Processes come from a server that has imported torch, which takes longer than all the rest, and nothing else."""
     name, learner, stream = walked
     save_checkpoint(tmp_path / "learner.safetensors", learner.state(), {})
-    code = f"""
-import numpy as np
-from graphfcl.experiments import load_checkpoint
-from tests.methods.test_checks import make, stream_of
-learner, stream = make({name!r}), stream_of()
-learner.load_state(load_checkpoint({str(tmp_path / "learner.safetensors")!r})[0])
-np.save({str(tmp_path / "scores.npy")!r}, learner.scores(stream.evaluation_graph(1), stream.queries(1).nodes))
-"""
-    subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(__file__).parents[2])
+    processes = get_context("forkserver")
+    processes.set_forkserver_preload([__name__])
+    process = processes.Process(target=save_scores, args=(name, tmp_path))
+    process.start()
+    process.join()
+    assert process.exitcode == 0
     expected = learner.scores(stream.evaluation_graph(1), stream.queries(1).nodes)
     np.testing.assert_array_equal(np.load(tmp_path / "scores.npy"), expected)
 

@@ -96,8 +96,8 @@ BAD = {
 }
 START = "from tests.methods.test_registry import Constant\nfrom dataclasses import dataclass\n"
 BAD |= {
-    "clash:X": (f"{START}class X(Constant):\n    name = 'hag-meta'\n", "graphfcl itself has a method of that name"),
-    "alias:X": (f"{START}class X(Constant):\n    name = 'ours'\n", "graphfcl itself has a method of that name"),
+    "clash:X": (f"{START}class X(Constant):\n    name = 'hag-meta'\n", "graphfcl itself uses that name"),
+    "alias:X": (f"{START}class X(Constant):\n    name = 'ours'\n", "graphfcl itself uses that name"),
     "named:X": (f"{START}class X(Constant):\n    name = 'a b'\n", "the name of named:X is 'a b'"),
     "thawed:X": (
         f"{START}@dataclass\nclass S:\n    a: int = 1\nclass X(Constant):\n    settings_type = S\n",

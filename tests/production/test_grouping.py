@@ -10,7 +10,7 @@ import pytest
 
 from graphfcl.errors import InputError
 from graphfcl.graph import Graph, build_graph
-from graphfcl.production import GraphClassifier, Group, grouping, node_vectors
+from graphfcl.production import GraphClassifier, Group, grouping, node_vectors, what_is_common
 from tests.production.models import HIDDEN, fitted, members, quick, small_graph
 
 
@@ -75,7 +75,11 @@ def test_a_group_says_what_it_links_to_and_why(ridge: GraphClassifier) -> None:
     assert [share for _, share in group.neighbours] == pytest.approx(sorted(shares.values(), reverse=True)[:3])
     for name, share in group.neighbours:
         assert share == pytest.approx(shares[name])
-    assert f"its {group.size} nodes" in group.why
+    assert f"its {group.size} nodes look like" in group.why
+    core = min(max(ridge.predictions()["unknown"].sum() // 20, 10), 25)
+    assert group.why.endswith(
+        f"core of {core} is as tight as labelled nodes that are {100 * group.sure:.0f} % of one class"
+    )
     assert f"{100 * inside / total:.0f} % of their links" in group.why
     assert json.loads(json.dumps(group.as_json()))["nodes"] == list(group.nodes)
 
@@ -129,6 +133,23 @@ def test_dense_features_are_high_or_low() -> None:
     assert by_class["class-08"].words[0] == "high size8"
 
 
+def test_features_of_all_nodes_are_counted_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, counted = (
+        GraphClassifier("sgc-ridge", quick("sgc-ridge")).fit(named_graph(), hide_classes=HIDDEN),
+        list[int](),
+    )
+    real = what_is_common._shares
+
+    def noted(features: Any) -> np.ndarray:
+        counted.append(features.shape[0])
+        return real(features)
+
+    monkeypatch.setattr(what_is_common, "_shares", noted)
+    groups = model.groups()
+    assert len(groups) > 1
+    assert sorted(counted) == sorted([len(model.node_ids_), *(group.size for group in groups)])
+
+
 def test_a_model_that_knows_all_classes_has_no_group() -> None:
     model = GraphClassifier("sgc-ridge", quick("sgc-ridge")).fit(small_graph())
     assert model.groups() == ()
@@ -143,8 +164,15 @@ def test_a_seed_repeats_and_a_count_cuts(ridge: GraphClassifier) -> None:
 
 def test_of_many_unknown_nodes_some_are_drawn(ridge: GraphClassifier, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(grouping, "MOST", 40)
-    nodes = [node for group in ridge.groups() for node in group.nodes]
+    groups = ridge.groups()
+    nodes = [node for group in groups for node in group.nodes]
     assert 10 <= len(nodes) <= 40
+    labelled = ridge.labels()["node"]
+    unknown = [
+        node for node, said in zip(*(ridge.predictions()[name] for name in ("node", "unknown")), strict=True) if said
+    ]
+    count = len(set(unknown) - set(labelled.tolist()))
+    assert f"its {groups[0].size} nodes, of the 40 drawn out of {count}, look like" in groups[0].why
 
 
 def test_a_learner_without_vectors_is_helped_out(ridge: GraphClassifier, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -158,7 +186,7 @@ def test_all_nodes_are_compared_by_fewer_columns_if_they_are_many(monkeypatch: p
     table = (places @ basis).astype(np.float32)
     monkeypatch.setattr(node_vectors, "MANY", 200)
     monkeypatch.setattr(node_vectors, "SAMPLE", 100)
-    found = node_vectors.vectors_of_all(lambda rows: table[rows], 500, random)
+    found = node_vectors.vectors_of_all(lambda rows: table[rows], 500, 0)
     assert found.shape == (500, 64)
     first, second = np.triu_indices(500, 1)
     distances = [np.linalg.norm(each[first] - each[second], axis=1) for each in (found, table)]

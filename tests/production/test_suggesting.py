@@ -2,16 +2,20 @@
 
 import json
 import re
+from collections.abc import Callable
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 from graphfcl.asking import Situation, Strategy, Wish
+from graphfcl.asking.untrained import untrained_vectors
 from graphfcl.errors import InputError
-from graphfcl.graph import build_graph
-from graphfcl.production import GraphClassifier, suggest_for_graph
+from graphfcl.graph import Graph, VisibleGraph, build_graph
+from graphfcl.production import GraphClassifier, node_vectors, suggest_for_graph
 from graphfcl.production.suggesting import suggestion_table
-from tests.production.models import HIDDEN, fitted, members, small_graph
+from tests.production.models import HIDDEN, fitted, members, quick, small_graph
 
 
 @pytest.fixture(scope="module")
@@ -23,7 +27,7 @@ class FirstTwo(Strategy):
     """The first two candidates"""
 
     def choose(self, situation: Situation) -> list[Wish]:
-        return [Wish(int(row), "unknown") for row in situation.candidates[:2]]
+        return [Wish(int(row), "unknown") for row in np.sort(situation.candidates)[:2]]
 
 
 @pytest.mark.parametrize("strategy", ["auto", "typical", "uncertain", "unknown", "random"])
@@ -69,6 +73,44 @@ def test_a_strategy_of_your_own(ridge: GraphClassifier) -> None:
     assert [each.node for each in ridge.suggest(5, strategy="first-two")] == free[:2]
 
 
+class Remembering(Strategy):
+    """The first candidates, and how often it had to compute anything"""
+
+    computed: ClassVar[list[int]] = []
+
+    def choose(self, situation: Situation) -> list[Wish]:
+        def compute() -> np.ndarray:
+            self.computed.append(1)
+            return np.sort(situation.candidates)
+
+        rows = situation.memory.find("remembering", compute)
+        return [Wish(int(row), "random") for row in rows[: situation.wanted]]
+
+
+def test_what_is_costly_is_computed_once_for_a_version(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, tables = fitted("sgc-ridge"), list[int]()
+    real = node_vectors.vectors_of_all
+
+    def noted(*given: Any) -> np.ndarray:
+        tables.append(1)
+        return real(*given)
+
+    monkeypatch.setattr(node_vectors, "vectors_of_all", noted)
+    Remembering.computed.clear()
+    for budget in (3, 5):
+        first = [each.node for each in model.suggest(budget, strategy=Remembering)]
+    model.suggest(3, strategy="typical")
+    model.rename("class-00", "first")
+    model.suggest(3, strategy=Remembering)
+    assert (len(Remembering.computed), len(tables)) == (1, 1)
+    model.suggest(3, strategy=Remembering, seed=1)
+    assert (len(Remembering.computed), len(tables)) == (2, 1), "what is drawn differs"
+    model.learn({"other": first[:2]})
+    found = [each.node for each in model.suggest(3, strategy=Remembering)]
+    assert (len(Remembering.computed), len(tables)) == (3, 2)
+    assert found == [*first[2:5]], "two of them have a label"
+
+
 def test_a_budget_beyond_all_nodes(ridge: GraphClassifier) -> None:
     free = len(ridge.node_ids_) - len(ridge.labels()["node"])
     assert len(ridge.suggest(10_000, strategy="random")) == free
@@ -80,6 +122,48 @@ def test_bad_input(ridge: GraphClassifier) -> None:
         ridge.suggest(0)
     with pytest.raises(InputError, match="there is no strategy 'typicl': did you mean 'typical'"):
         ridge.suggest(3, strategy="typicl")
+
+
+def anything(value: object) -> Any:
+    """A value whose type nobody checks, as a user hands it in."""
+    return value
+
+
+@pytest.mark.parametrize(
+    ("misuse", "says"),
+    [
+        (lambda model: model.suggest("3"), "the budget is '3': give a whole number"),
+        (lambda model: model.suggest(2.5), "the budget is 2.5: give a whole number"),
+        (lambda model: model.suggest(None), "the budget is None"),
+        (lambda model: model.suggest(3, seed=-1), "the seed is -1: give 0 or a larger"),
+        (lambda model: model.suggest(3, seed="a"), "the seed is 'a': give a whole number"),
+        (lambda model: model.suggest(3, strategy=5), "derives from graphfcl.Strategy"),
+        (lambda model: model.groups("5"), "the number of groups is '5'"),
+        (lambda model: model.groups(2.5), "the number of groups is 2.5"),
+        (lambda model: model.groups(3, seed=-1), "the seed is -1"),
+        (lambda model: model.name_group(1, "x"), "1 is no group: give one of those that"),
+        (lambda model: model.name_group(model.groups()[0], None), "the name of the class is None: give a text"),
+        (lambda model: model.spread(None), "the nodes are None: give a list of ids"),
+        (lambda model: model.spread(5), "the nodes are 5"),
+        (lambda model: model.spread("abc"), "the nodes are 'abc'"),
+        (lambda _: suggest_for_graph(anything("debian")), "the graph is 'debian': load one"),
+        (lambda _: suggest_for_graph(small_graph(), anything(2.0)), "the budget is 2.0"),
+        (lambda _: suggest_for_graph(small_graph(), 2, seed=-1), "the seed is -1"),
+    ],
+)
+def test_misuse_gets_one_sentence(
+    ridge: GraphClassifier, misuse: Callable[[GraphClassifier], object], says: str
+) -> None:
+    with pytest.raises(InputError, match=re.escape(says)):
+        misuse(ridge)
+
+
+def test_numbers_of_numpy_are_numbers(ridge: GraphClassifier) -> None:
+    one, three = anything(np.int32(1)), anything(np.int64(3))
+    assert ridge.suggest(three, seed=one) == ridge.suggest(3, seed=1)
+    assert ridge.groups(one) == ridge.groups(1)
+    some = anything(np.array(members("class-00")[:3]))
+    assert ridge.spread(some) == ridge.spread(some.tolist())
 
 
 # A graph without a model
@@ -106,6 +190,55 @@ def test_nodes_that_have_a_label_are_not_named_again() -> None:
     found = suggest_for_graph(part, 10)
     rows = [int(np.flatnonzero(graph.node_ids == each.node)[0]) for each in found]
     assert (graph.labels[rows] >= 5).all()
+    said = {(each.reason, each.why) for each in found if each.reason == "unknown"}
+    assert said == {("unknown", "few of the nodes like it have a label")}
+
+
+def without_features(features: np.ndarray | None) -> tuple[Graph, np.ndarray]:
+    """Six communities of 40 nodes, and 20 nodes without links; and the community of each node."""
+    random, community = np.random.default_rng(0), np.repeat(np.arange(6), 40)
+    near = community[:, None] == community[None]
+    links = np.zeros((260, 260))
+    links[:240, :240] = random.random((240, 240)) < np.where(near, 0.2, 0.005)
+    return build_graph(links, features, np.full(260, -1), class_names=["any"]), community
+
+
+@pytest.mark.parametrize("strategy", ["auto", "typical"])
+@pytest.mark.parametrize("columns", [0, 1])
+def test_nodes_are_compared_by_links_where_features_say_nothing(strategy: str, columns: int) -> None:
+    features = None if columns == 0 else np.ones((260, columns))
+    graph, community = without_features(features)
+    found = [each.node for each in suggest_for_graph(graph, 12, strategy=strategy)]
+    assert len(set(found)) == 12
+    assert len({int(community[node]) for node in found if node < 240}) == 6
+
+
+def test_one_number_a_node_is_compared_by_how_large_it_is() -> None:
+    """Without links; a direction alone would leave two kinds of nodes."""
+    values = np.repeat([-3.0, -1.0, 0.0, 1.0, 4.0], 30)
+    links = sparse.csr_array((150, 150), dtype=np.float32)
+    visible = VisibleGraph(np.arange(150), links, values[:, None].astype(np.float32))
+    vectors = untrained_vectors(visible)[:, :4]
+    for one, other in ((0, 30), (90, 120), (60, 90)):
+        assert np.linalg.norm(vectors[one] - vectors[other]) > 0.2
+    np.testing.assert_allclose(vectors[0], vectors[29])
+
+
+def test_nodes_that_are_all_alike_are_drawn_and_not_taken_in_the_order_of_the_file() -> None:
+    graph = build_graph(np.ones((60, 60)), np.ones((60, 20)), np.full(60, -1), class_names=["any"])
+    for strategy in ("auto", "typical"):
+        found = [[each.node for each in suggest_for_graph(graph, 5, strategy=strategy, seed=seed)] for seed in (0, 1)]
+        assert found[0] != found[1]
+        assert max(found[0] + found[1]) > 20
+
+
+def test_a_model_of_a_graph_without_features() -> None:
+    graph, community = without_features(None)
+    labels = np.where(np.arange(260) < 120, np.repeat(np.arange(6), [40, 40, 40, 40, 40, 60]), -1)
+    taught = build_graph(graph.adjacency, None, labels, class_names=["a", "b", "c"])
+    model = GraphClassifier("sgc-ridge", quick("sgc-ridge"), way=1).fit(taught)
+    found = [each.node for each in model.suggest(9)]
+    assert {int(community[node]) for node in found if node < 240} >= {3, 4, 5}
 
 
 def test_the_table_has_an_empty_column_to_fill_in(ridge: GraphClassifier) -> None:

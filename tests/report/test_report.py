@@ -2,7 +2,6 @@
 
 import json
 import re
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,6 +16,7 @@ from graphfcl.report.blocks import Block, Row
 from graphfcl.report.comparison import block_figures, paper_tables
 from graphfcl.report.datasets import dataset_rows, write_dataset_table
 from graphfcl.report.tables import all_tables, cost_table, result_table
+from tests.browser import chromium
 from tests.methods.test_checks import GRAPH, QUICK
 from tests.report.folders import RULES, fake, save, store, stored_result
 
@@ -148,37 +148,11 @@ def test_table_1_counts_what_is_there() -> None:
 
 # In a real browser
 
-FLAGS = (
-    "--headless=new",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-)
-
 
 @pytest.fixture(scope="module")
 def browser() -> Iterator[Any]:
-    selenium = pytest.importorskip("selenium")
-    chromium, driver = shutil.which("chromium"), shutil.which("chromedriver")
-    if chromium is None or driver is None:
-        pytest.skip("chromium and chromedriver (Debian: chromium, chromium-driver) are not installed")
-    from selenium import webdriver
-    from selenium.webdriver.chrome.options import Options
-    from selenium.webdriver.chrome.service import Service
-
-    assert selenium
-    options = Options()
-    options.binary_location = chromium
-    for flag in FLAGS:
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    opened = webdriver.Chrome(options=options, service=Service(driver))
-    yield opened
-    opened.quit()
+    with chromium() as opened:
+        yield opened
 
 
 def show(browser: Any, folder: Path, width: int, scheme: str = "light") -> None:

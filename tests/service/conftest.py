@@ -4,6 +4,7 @@ import shutil
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,6 +12,9 @@ from graphfcl.datasets import load_dataset
 from graphfcl.graph import Graph
 from graphfcl.graph.ids import text_array
 from graphfcl.production import GraphClassifier
+from tests.browser import chromium
+from tests.production.models import fitted
+from tests.service.pages import Page, Served, serving
 from tests.service.servers import Client, Servers
 
 NAME = "synthetic:nodes=300,edges=1200,classes=8,features=60,signal=1.0"
@@ -79,3 +83,29 @@ def free(graph: Graph) -> list[str]:
     hidden = [graph.class_number(name) for name in HIDDEN]
     found = [str(node) for node, label in zip(graph.node_ids, graph.labels, strict=True) if label in hidden]
     return [node for node in found if node not in HOSTILE]
+
+
+@pytest.fixture(scope="session")
+def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
+    """A model of ANCHOR that knows eight classes; the nodes of class-08 and class-09 have no label."""
+    made = tmp_path_factory.mktemp("page") / "model"
+    fitted("anchor").save(made)
+    with serving(made) as found:
+        yield found
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Any]:
+    with chromium() as opened:
+        yield opened
+
+
+@pytest.fixture
+def page(browser: Any, served: Served) -> Iterator[Page]:
+    """The page, opened with the token; the model is as it was fitted. Nothing may be said on the console."""
+    if served.ask("GET", "/v1/model")["version"] != 1:
+        served.ask("POST", "/v1/versions/1/rollback")
+    found = Page(browser, served)
+    found.open()
+    yield found
+    assert found.console() == []

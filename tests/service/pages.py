@@ -2,7 +2,6 @@
 
 import json
 import os
-import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -12,20 +11,8 @@ from pathlib import Path
 from typing import Any
 from urllib.request import Request, urlopen
 
-import pytest
-
+DECISIONS = "#decisions li[data-state]"
 PATIENCE = 20.0  # seconds that anything may take on a busy machine
-FLAGS = (
-    "--headless=new",
-    "--no-sandbox",
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-)
-
 LOSE = """
 window.kept?.();
 window.kept = null;
@@ -38,6 +25,7 @@ window.fetch = async (address, options) => {
     if (what === "reads") throw lost;
     return window.honest(address, options);
   }
+  if (options.headers["Idempotency-Key"]) (window.keys ??= []).push(options.headers["Idempotency-Key"]);
   if (what === "changes") throw lost;
   await free;
   const answer = await window.honest(address, options);
@@ -76,28 +64,6 @@ def serving(folder: Path) -> Iterator[Served]:
     finally:
         process.terminate()
         process.wait(PATIENCE)
-
-
-@contextmanager
-def chromium() -> Iterator[Any]:
-    pytest.importorskip("selenium")
-    binary, driver = shutil.which("chromium"), shutil.which("chromedriver")
-    if binary is None or driver is None:
-        pytest.skip("chromium and chromedriver (Debian: chromium, chromium-driver) are not installed")
-    from selenium import webdriver
-    from selenium.webdriver.chrome.options import Options
-    from selenium.webdriver.chrome.service import Service
-
-    options = Options()
-    options.binary_location = binary
-    for flag in FLAGS:
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    opened = webdriver.Chrome(options=options, service=Service(driver))
-    try:
-        yield opened
-    finally:
-        opened.quit()
 
 
 @dataclass(frozen=True)
@@ -178,6 +144,10 @@ class Page:
         """Until the page is told otherwise ("nothing") lose requests that change the model ("changes"), the answers to
         them ("answers"), or requests that read ("reads"); or keep changes back until then ("held")."""
         self.browser.execute_script(LOSE, what)
+
+    def be_still(self) -> None:
+        """Let the page ask for nothing by itself, until it is opened again."""
+        self.browser.execute_script("for (let timer = 1; timer < 10000; timer += 1) clearInterval(timer)")
 
     def version(self) -> int:
         words = self.text("#model-line strong").split()

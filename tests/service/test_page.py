@@ -1,53 +1,15 @@
 """The page in a real browser, in front of a real server."""
 
 import re
-import shutil
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
 
 import pytest
 
-from tests.production.models import fitted, members
-from tests.service.pages import Page, Served, chromium, serving
+from tests.production.models import members
+from tests.service.pages import DECISIONS, Page
 
 pytest.importorskip("fastapi")
 MARKUP = "<img src=x onerror=alert(1)>"
 GUESS = "#card-classes li:first-child .bar-name"
-DECISIONS = "#decisions li[data-state]"
-
-
-@pytest.fixture(scope="module")
-def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A model of ANCHOR that knows eight classes; the nodes of class-08 and class-09 have no label."""
-    made = tmp_path_factory.mktemp("page") / "model"
-    fitted("anchor").save(made)
-    return made
-
-
-@pytest.fixture(scope="module")
-def served(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
-    copy = tmp_path_factory.mktemp("page") / "served"
-    shutil.copytree(folder, copy)
-    with serving(copy) as found:
-        yield found
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    with chromium() as opened:
-        yield opened
-
-
-@pytest.fixture
-def page(browser: Any, served: Served) -> Iterator[Page]:
-    """The page, opened with the token; the model is as it was fitted. Nothing may be said on the console."""
-    if served.ask("GET", "/v1/model")["version"] != 1:
-        served.ask("POST", "/v1/versions/1/rollback")
-    found = Page(browser, served)
-    found.open()
-    yield found
-    assert found.console() == []
 
 
 @pytest.mark.parametrize(("width", "scheme"), [(390, "light"), (1280, "dark")])
@@ -242,121 +204,3 @@ def test_the_token_is_asked_for_and_stays_in_the_tab(page: Page) -> None:
     assert page.served.ask("GET", f"/v1/nodes/{node}")["label"] == "class-00"
     assert page.browser.execute_script("return [localStorage.length, document.cookie]") == [0, ""]
     assert [each for each in page.console() if "401" not in each] == []
-
-
-def label_of(page: Page, node: str) -> str | None:
-    return page.served.ask("GET", f"/v1/nodes/{node}")["label"]
-
-
-def decide(page: Page, node: str, key: str) -> None:
-    page.show(node)
-    page.press(key)
-
-
-def all_learned(page: Page) -> None:
-    page.wait(lambda: page.texts("#status-work") == [""] and page.all(DECISIONS), "all is learned")
-    page.wait(lambda: len(page.all("#decisions li[data-state=learned]")) == len(page.all(DECISIONS)), "all is learned")
-
-
-@pytest.mark.long
-def test_a_change_whose_answer_is_lost_is_made_once(page: Page) -> None:
-    """Try again and Undo ask the service whether it learned the label."""
-    first, second, third = map(str, members("class-08")[:3])
-    start = page.served.ask("GET", "/v1/model")["version"]
-    for node, button in ((first, "Try again"), (second, "Undo")):
-        page.show(node)
-        page.lose("answers")
-        page.press("1")
-        page.wait(lambda: page.all("#decisions li[data-state=failed]"), "it is not known to be learned")
-        assert label_of(page, node) == "class-00"
-        page.lose("nothing")
-        page.click("#decisions li:first-child button", button)
-        all_learned(page)
-        assert page.texts(DECISIONS)[0].startswith(f"{first} is class-00")
-    page.says(f"{second} is not labelled class-00")
-    assert [label_of(page, node) for node in (first, second)] == ["class-00", None]
-
-    page.show(third)
-    page.lose("changes")
-    page.press("1")
-    page.wait(lambda: page.all("#decisions li[data-state=failed]"), "it is not learned")
-    page.click("#decisions li:first-child button", "Undo")
-    page.says("The service does not answer")
-    page.wait(lambda: len(page.all(DECISIONS)) == 2, "it is listed while nobody knows")
-    page.lose("nothing")
-    page.click("#decisions li:first-child button", "Undo")
-    page.says(f"{third} has its label back as it was")
-    assert label_of(page, third) is None
-    assert page.served.ask("GET", "/v1/model")["version"] == start + 3, "two labels, one of them taken back"
-    assert [each for each in page.console() if "412" not in each] == []
-
-
-@pytest.mark.long
-def test_an_undo_whose_answer_is_lost_is_made_once(page: Page) -> None:
-    node = str(members("class-08")[0])
-    decide(page, node, "1")
-    all_learned(page)
-    start = page.served.ask("GET", "/v1/model")["version"]
-    page.lose("answers")
-    page.press("\ue003")
-    page.says("The service does not answer")
-    assert label_of(page, node) is None
-    page.lose("nothing")
-    page.press("\ue003")
-    page.says(f"{node} is not labelled class-00")
-    assert page.texts(DECISIONS) == []
-    assert page.served.ask("GET", "/v1/model")["version"] == start + 1
-
-
-@pytest.mark.long
-def test_the_newest_decision_about_a_node_is_taken_back_first(page: Page) -> None:
-    node = str(members("class-08")[0])
-    for key in "12":
-        decide(page, node, key)
-        all_learned(page)
-    newest, oldest = page.texts(DECISIONS)
-    assert newest.startswith(f"{node} is class-01")
-    assert oldest.startswith(f"{node} is class-00")
-    assert "labelled again later" in oldest
-    assert page.texts("#decisions li:last-child .row-actions button") == []
-    page.click("#decisions button", "Undo")
-    page.wait(lambda: label_of(page, node) == "class-00", "it has the label from before")
-    page.click("#decisions button", "Undo")
-    page.wait(lambda: label_of(page, node) is None, "it has no label")
-    assert page.texts(DECISIONS) == []
-
-
-@pytest.mark.long
-def test_a_label_is_corrected_before_it_is_learned(page: Page) -> None:
-    """One that waits is not sent at all; one that is being learned is replaced."""
-    sent, waiting = map(str, members("class-08")[:2])
-    start = page.served.ask("GET", "/v1/model")["version"]
-    page.lose("held")
-    for node, key in ((sent, "1"), (waiting, "1"), (waiting, "2"), (sent, "2")):
-        decide(page, node, key)
-    states = [each.get_attribute("data-state") for each in page.all(DECISIONS)]
-    assert states == ["waiting", "waiting", "sending"]
-    page.lose("nothing")
-    all_learned(page)
-    assert [label_of(page, node) for node in (sent, waiting)] == ["class-01", "class-01"]
-    assert page.served.ask("GET", "/v1/model")["version"] <= start + 3
-    page.press("\ue003")
-    page.says(f"{sent} is not labelled class-01")
-    assert label_of(page, sent) == "class-00", "it has the label from before"
-
-
-@pytest.mark.long
-def test_a_decision_is_not_stuck_when_the_service_goes_away(page: Page) -> None:
-    """The model has moved on, and the page cannot ask to which version."""
-    node, other = map(str, members("class-08")[:2])
-    page.show(node)
-    page.lose("reads")
-    page.served.ask("POST", "/v1/labels", {"labels": [{"id": other, "class": "class-02"}]})
-    page.press("1")
-    page.wait(lambda: page.all("#decisions li[data-state=failed]"), "it is not learned")
-    assert label_of(page, node) is None
-    page.lose("nothing")
-    page.click("#decisions button", "Try again")
-    all_learned(page)
-    assert label_of(page, node) == "class-00"
-    assert [each for each in page.console() if "412" not in each] == []

@@ -111,6 +111,30 @@ def test_an_explanation_says_something(shared: Client, model: GraphClassifier) -
     assert all(sentence.endswith(".") for sentence in answer["summary"])
 
 
+def test_an_explanation_counts_the_nodes_next_to_it(shared: Client, model: GraphClassifier, graph: Graph) -> None:
+    """Of none, of one, and of many; "1 nodes" is no English."""
+    table = model.labels()
+    label = dict(zip(table["node"].tolist(), table["class"].tolist(), strict=True))
+    seen = set()
+    for row, node in enumerate(graph.node_ids.tolist()):
+        near = [label.get(graph.node_ids[end]) for end in graph.adjacency[[row]].indices.tolist()]
+        known = [name for name in near if name is not None]
+        kind = (min(len(near), 2), min(len(known), 2))
+        if kind in seen or node in HOSTILE:
+            continue
+        seen.add(kind)
+        expected = {
+            (0, 0): "It has no edge.",
+            (1, 0): "The only node next to it has no label.",
+            (1, 1): f"The only node next to it is labelled {known[0] if known else None!r}.",
+            (2, 0): f"None of the {len(near)} nodes next to it has a label.",
+            (2, 1): f"Of the {len(near)} nodes next to it 1 has a label, {known[0] if known else None!r}.",
+            (2, 2): f"Of the {len(near)} nodes next to it {len(known)} have a label, most often ",
+        }[kind]
+        assert any(sentence.startswith(expected) for sentence in shared.node(node, "/explanation").json["summary"])
+    assert {(1, 1), (2, 1), (2, 2)} <= seen
+
+
 def test_health_figures_and_openapi(shared: Client) -> None:
     assert shared.get("/healthz").json["status"] == "ok"
     assert shared.get("/readyz").json["status"] == "ready"

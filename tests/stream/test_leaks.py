@@ -1,6 +1,7 @@
 """What a stream must not betray: numbers, who else was there, columns of the future, raw scales."""
 
 from contextlib import suppress
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -64,6 +65,12 @@ def bare_cut(graph: Graph, nodes: np.ndarray, *, numbers: np.ndarray, **_: Any) 
     return VisibleGraph(numbers, edges, sparse.csr_array((count, 0), dtype=np.float32))
 
 
+@lru_cache(maxsize=1)
+def graph_of(name: str) -> tuple[Graph, Protocol | None]:
+    """The tracks of one graph follow each other."""
+    return (sorted_graph(), None) if name == "sorted" else load_dataset(name)
+
+
 @pytest.mark.parametrize("track", TRACKS)
 @pytest.mark.parametrize("name", ["sorted", "synthetic", "wordnet", "debian", *RESEARCH])
 def test_numbers_say_nothing_about_classes(name: str, track: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -71,7 +78,7 @@ def test_numbers_say_nothing_about_classes(name: str, track: Any, monkeypatch: p
     if name in MISSING:
         pytest.skip(f"the files of {name} are not here")
     monkeypatch.setattr("graphfcl.stream.stream.cut_visible", bare_cut)
-    graph, protocol = (sorted_graph(), None) if name == "sorted" else load_dataset(name)
+    graph, protocol = graph_of(name)
     streams = [make_stream(graph, protocol, seed=seed, track=track) for seed in range(SEEDS)]
     last = len(streams[0])
     accuracies = [first_and_last(stream) for stream in streams]

@@ -11,6 +11,7 @@ from graphfcl.lazy_names import lazy_names
 if TYPE_CHECKING:
     from graphfcl.asking.contract import Reason, Situation, Strategy, Wish, checked
     from graphfcl.asking.registry import (
+        OF_EACH_CLASS,
         STRATEGIES,
         NamedStrategy,
         find_strategy,
@@ -26,6 +27,7 @@ _PLACES = {
     "Strategy": "contract",
     "Wish": "contract",
     "checked": "contract",
+    "OF_EACH_CLASS": "registry",
     "STRATEGIES": "registry",
     "NamedStrategy": "registry",
     "find_strategy": "registry",
@@ -35,6 +37,7 @@ _PLACES = {
 }
 
 __all__ = [
+    "OF_EACH_CLASS",
     "STRATEGIES",
     "NamedStrategy",
     "Reason",

@@ -1,7 +1,7 @@
 """Clusters of nodes and the typical nodes in them: what strategies and groups share.
 
-Memory stays bounded for 10⁶ nodes: principal components are computed by a randomised truncated SVD, k-means goes over
-mini-batches, and neighbours are looked for inside a cluster only, block by block.
+Memory stays bounded for 10⁶ nodes: principal components are those of a sample, k-means goes over mini-batches, and
+neighbours are looked for inside a cluster only, block by block.
 """
 
 import numpy as np
@@ -9,21 +9,40 @@ import numpy as np
 COMPONENTS = 64  # principal components that nodes are compared by
 NEIGHBOURS = 20  # a node is typical if it is like its 20 nearest
 MANY = 20_000  # rows from which on k-means goes over mini-batches
+SAMPLED = 150_000  # rows from which on principal components are those of a sample
+SAMPLE = 20_000  # of so many rows
 BLOCK = 1_024  # rows whose distances are computed at once,
 LARGEST = 8_192  # and the most others that they are compared with
 
 
 def principal_components(vectors: np.ndarray, count: int = COMPONENTS, *, seed: int = 0) -> np.ndarray:
-    """(n, at most count) float32: the centred vectors in the directions in which they vary most."""
+    """(n, at most count) float32: the centred vectors in the directions in which they vary most.
+
+    Of ``SAMPLED`` rows or more the directions are those of a sample, and no second table of all vectors is made.
+    """
     values = np.asarray(vectors, dtype=np.float32)
-    values = values - values.mean(axis=0, dtype=np.float64).astype(np.float32)
+    mean = values.mean(axis=0, dtype=np.float64).astype(np.float32)
     if values.shape[1] <= count or values.shape[0] <= 1:
-        return values
+        return values - mean
+    if values.shape[0] >= SAMPLED:
+        return _components_of_a_sample(values, mean, count, np.random.default_rng(seed))
+    values = values - mean
     from sklearn.utils.extmath import randomized_svd
 
     count = min(count, *values.shape)
     left, sizes, _ = randomized_svd(values, n_components=count, random_state=seed)
     return np.ascontiguousarray(left * sizes, dtype=np.float32)
+
+
+def _components_of_a_sample(
+    values: np.ndarray, mean: np.ndarray, count: int, random: np.random.Generator
+) -> np.ndarray:
+    sample = values[np.sort(random.choice(len(values), min(SAMPLE, len(values)), replace=False))] - mean
+    directions = np.linalg.eigh(sample.T @ sample)[1][:, ::-1][:, :count]
+    found = np.empty((len(values), directions.shape[1]), dtype=np.float32)
+    for start in range(0, len(values), BLOCK):
+        found[start : start + BLOCK] = (values[start : start + BLOCK] - mean) @ directions
+    return found
 
 
 def clusters(values: np.ndarray, count: int, *, seed: int = 0) -> np.ndarray:

@@ -9,13 +9,14 @@ from __future__ import annotations
 import re
 from abc import ABC, abstractmethod
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from numbers import Integral
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
 
 import numpy as np
 
 from graphfcl.arrays import read_only
+from graphfcl.asking.memory import Memory
 from graphfcl.errors import InputError
 
 if TYPE_CHECKING:
@@ -30,13 +31,14 @@ class Situation:
 
     visible: the graph.
     vectors: (n, d) float32, what nodes are compared by.
-    candidates: (c,) rows that may be named.
+    candidates: (c,) rows that may be named, in an order that means nothing.
     labelled: (m,) rows that have a label; ``columns``: (m,) their classes. Both are empty if nothing is labelled.
     late: (C,) whether each class came after session 0, or has few labels if there was no session 0.
     scores: (n, C) probabilities of the classes known; None without a model.
     strangeness: (n,) higher is stranger; None without a model.
     budget: how many nodes to name.
     random: a generator; the only source of chance.
+    memory: what was computed of the same vectors, candidates and labels before. Keys name the strategy.
     """
 
     visible: VisibleGraph
@@ -49,6 +51,7 @@ class Situation:
     strangeness: np.ndarray | None
     budget: int
     random: np.random.Generator
+    memory: Memory = field(default_factory=Memory)
 
     def __post_init__(self) -> None:
         labels = (self.labelled, self.columns, self.late)

@@ -1,4 +1,8 @@
-"""Nearest neighbours by cosine, in bounded memory: looked for inside clusters where there are many nodes."""
+"""Nearest neighbours by cosine, in bounded memory: looked for inside clusters where there are many nodes.
+
+No cluster has more than ``WHOLE`` nodes: a larger one is halved until its parts are small enough, also if all its nodes
+are the same.
+"""
 
 from collections.abc import Iterator
 
@@ -60,9 +64,34 @@ def _cells(values: np.ndarray, rows: np.ndarray, seed: int) -> Iterator[tuple[np
     if values.shape[0] <= WHOLE:
         yield np.arange(rows.size), np.arange(values.shape[0])
         return
-    cluster = clusters(values, -(-values.shape[0] // CLUSTER), seed=seed)
-    for number in range(int(cluster.max()) + 1):
-        yield np.flatnonzero(cluster[rows] == number), np.flatnonzero(cluster == number)
+    cluster = small_clusters(values, clusters(values, -(-values.shape[0] // CLUSTER), seed=seed), WHOLE)
+    places, others = _by_cluster(cluster[rows]), _by_cluster(cluster)
+    for number, here in places.items():
+        yield here, others[number]
+
+
+def _by_cluster(cluster: np.ndarray) -> dict[int, np.ndarray]:
+    """The places of each cluster, ascending."""
+    order = np.argsort(cluster, kind="stable")
+    parts = np.split(order, np.flatnonzero(np.diff(cluster[order])) + 1)
+    return {int(cluster[part[0]]): part for part in parts if part.size}
+
+
+def small_clusters(values: np.ndarray, cluster: np.ndarray, most: int) -> np.ndarray:
+    """(n,) the clusters, of which none has more than ``most`` rows.
+
+    A larger one is halved at the middle of the column that varies most in it, again and again.
+    """
+    found, count = cluster.copy(), int(cluster.max()) + 1
+    large = [part for part in _by_cluster(cluster).values() if part.size > most]
+    while large:
+        members = large.pop()
+        column = values[members, int(values[members].var(axis=0).argmax())]
+        upper = members[np.argsort(column, kind="stable")[members.size // 2 :]]
+        found[upper] = count
+        count += 1
+        large += [part for part in (np.setdiff1d(members, upper), upper) if part.size > most]
+    return found
 
 
 def _fill(

@@ -7,24 +7,30 @@ with an entry point of the group ``graphfcl.strategies``. A name that stands in 
 
 from __future__ import annotations
 
-import importlib
 import inspect
-import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
-from weakref import WeakKeyDictionary
 
 from graphfcl.asking.contract import Strategy
 from graphfcl.errors import InputError, did_you_mean
-from graphfcl.plug_ins import derives_from, described, import_class, installed_plug_ins, loaded_plug_in
-from graphfcl.source_code import reference_of, source_hash
+from graphfcl.plug_ins import (
+    class_at,
+    described,
+    import_class,
+    installed_plug_ins,
+    loaded_plug_in,
+    refuse_taken_name,
+    refuse_unfit_class,
+    source_of,
+)
+from graphfcl.source_code import reference_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 ENTRY_POINTS = "graphfcl.strategies"
 PACKAGE = "graphfcl.asking"
-NAME = re.compile(r"[A-Za-z0-9][\w.+-]*")
+OF_EACH_CLASS = "of-each-class"  # a row of the track ``asked`` that is no strategy: no strategy may be called so
 
 # By name: the module of this package and the class that it defines.
 STRATEGIES: Mapping[str, str] = {
@@ -53,8 +59,7 @@ class NamedStrategy:
         """The class; that of a strategy of this package is imported when it is first asked for."""
         if not isinstance(self.kept, str):
             return self.kept
-        module, _, name = self.kept.partition(":")
-        return getattr(importlib.import_module(f"{PACKAGE}.{module}"), name)
+        return class_at(PACKAGE, self.kept)
 
     @property
     def title(self) -> str:
@@ -69,7 +74,6 @@ class NamedStrategy:
 
 
 _registered: dict[str, NamedStrategy] = {}  # by name; what this process brought from outside
-_hashes: WeakKeyDictionary[type, str] = WeakKeyDictionary()  # of the code in memory: a file may be edited later
 
 Kind = TypeVar("Kind", bound=type[Strategy])
 
@@ -106,18 +110,10 @@ def register_strategy(strategy: Kind) -> Kind:
     Answers the class, so that it can stand above it as a decorator. The same class may be registered again.
     """
     refuse_no_strategy(strategy, "register_strategy")
-    reference = reference_of(strategy)
     there = _registered.get(strategy.name)
-    if strategy.name in STRATEGIES:
-        taken = "graphfcl itself has a strategy of that name"
-    elif there is not None and reference_of(there.strategy) != reference:
-        taken = f"{reference_of(there.strategy)} has that name already"
-    else:
-        if strategy not in _hashes:
-            _hashes[strategy] = source_hash(strategy)
-        _registered[strategy.name] = NamedStrategy(strategy.name, strategy, f"{reference}@{_hashes[strategy][:16]}")
-        return strategy
-    raise InputError(f"{reference} is called {strategy.name!r}, but {taken}: give it another `name`.")
+    refuse_taken_name(strategy, {*STRATEGIES, OF_EACH_CLASS}, None if there is None else there.strategy)
+    _registered[strategy.name] = NamedStrategy(strategy.name, strategy, source_of(strategy))
+    return strategy
 
 
 def strategy_from(text: str, where: str | None = None) -> NamedStrategy:
@@ -142,15 +138,8 @@ def outside_strategies() -> tuple[NamedStrategy, ...]:
 
 def refuse_no_strategy(found: Any, where: str) -> None:
     """Refuse what cannot be a strategy, in one sentence that says what it lacks."""
-    if not derives_from(found, Strategy):
-        raise InputError(f"{where}: it is no class that derives from graphfcl.Strategy: let it derive from that.")
-    name = reference_of(found)
-    if inspect.isabstract(found):
-        missing = ", ".join(sorted(found.__abstractmethods__))
-        raise InputError(f"{where}: {name} lacks {missing}: graphfcl.Strategy says what each must do.")
-    if not isinstance(found.name, str) or not NAME.fullmatch(found.name):
-        raise InputError(f"{where}: the name of {name} is {found.name!r}: use letters, digits and - . _ +.")
+    refuse_unfit_class(found, where, Strategy)
     try:
         inspect.signature(found).bind()
     except (TypeError, ValueError) as error:
-        raise InputError(f"{where}: {name} must be made without arguments.") from error
+        raise InputError(f"{where}: {reference_of(found)} must be made without arguments.") from error

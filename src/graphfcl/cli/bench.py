@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from graphfcl.cli.options import DataDir, StandardiseOption, with_option_groups
+from graphfcl.cli.options import DataDir, StandardiseOption, strategy_name, with_option_groups
 from graphfcl.cli.run import usable_device
 from graphfcl.cores import usable_cores
 from graphfcl.defaults import ASKED_METHODS
@@ -188,20 +188,12 @@ def _grid(what: str, options: GridOptions) -> "Grid":
     if what == "embed":
         return paper_grids.embed(datasets, _joined(methods or paper_grids.COMPARED, own), rules)
     if what == "asked":
-        strategies = [_strategy(name) for name in _listed(options.strategies)]
+        strategies = [strategy_name(name, f"--strategies {name}") for name in _listed(options.strategies)]
         named = _joined(methods or (ASKED_METHODS if own else ()), own)
         return asked_grid.asked(_listed(options.datasets), named, strategies, options.seeds, rules)
     kinds = paper_grids.KINDS
     hint = did_you_mean(what, kinds, f"there are {', '.join(kinds)}, or a file that ends in .toml.")
     raise InputError(f"there is no benchmark {what!r}: {hint}")
-
-
-def _strategy(text: str) -> str:
-    """The name of what a user wrote for a strategy, or of the row that needs an oracle."""
-    from graphfcl.asking import strategy_from
-    from graphfcl.evaluation import needs_oracle
-
-    return text if needs_oracle(text) else strategy_from(text, f"--strategies {text}").name
 
 
 def _joined(first: Iterable[str], second: Iterable[str]) -> list[str]:

@@ -197,8 +197,9 @@ def predict(
     """Ask for the classes of nodes: node, class, probability, unknown_score, unknown, and set on request."""
     from graphfcl.cli.run import asked_device
     from graphfcl.production import GraphClassifier
-    from graphfcl.production.user_tables import read_ids, write_table
+    from graphfcl.production.user_tables import read_ids, refuse_unwritable, write_table
 
+    refuse_unwritable(out, "predictions")
     bring(method, model)
     asked = None if nodes is None else read_ids(nodes)
     classifier = GraphClassifier.load(model, version=version, device=asked_device(device))

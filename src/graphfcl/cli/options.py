@@ -127,3 +127,11 @@ def classes_from(text: str | None) -> Any:
     if not names:
         raise InputError(f"{text!r} names no class: give a count or names separated by commas.")
     return names
+
+
+def strategy_name(text: str, where: str) -> str:
+    """The name of what a user wrote for a strategy, or of the row that needs an oracle. where: for messages."""
+    from graphfcl.asking import strategy_from
+    from graphfcl.evaluation import needs_oracle
+
+    return text if needs_oracle(text) else strategy_from(text, where).name

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from graphfcl.cli.options import DataDir, Seed, StreamOptions, settings_from_options, with_option_groups
+from graphfcl.cli.options import DataDir, Seed, StreamOptions, settings_from_options, strategy_name, with_option_groups
 from graphfcl.cli.show import say
 from graphfcl.cli.switches import switched_off
 from graphfcl.defaults import RUN_METHOD, STRATEGY
@@ -89,15 +89,12 @@ def run_method(
 
 def _strategy(text: str | None, stream: "Stream") -> str:
     """The name of the strategy; none but under the track ``asked``."""
-    from graphfcl.asking import strategy_from
-    from graphfcl.evaluation import needs_oracle
-
     if stream.protocol.track != "asked":
         if text is not None:
             raise InputError("--strategy belongs to the track 'asked': add --track asked, or leave it out.")
         return ""
     text = text or STRATEGY
-    return text if needs_oracle(text) else strategy_from(text).name
+    return strategy_name(text, f"--strategy {text}")
 
 
 def _stream(dataset: str, data_dir: Path | None, seed: int, rules: StreamOptions, saved: Path | None) -> "Stream":

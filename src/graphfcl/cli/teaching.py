@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from graphfcl.cli.model import Device, Model, OwnMethod, Wait, bring, changing
-from graphfcl.cli.options import DataDir, Seed
+from graphfcl.cli.options import DataDir
 from graphfcl.cli.show import print_table, say, say_json
 from graphfcl.errors import InputError
 
@@ -18,6 +18,10 @@ if TYPE_CHECKING:
     from graphfcl.production.suggesting import Suggestion
 
 NOTHING_UNKNOWN = "No group to name: too few nodes without a label look like none of the known classes."
+DrawingSeed = Annotated[
+    int, typer.Option("--seed", min=0, help="Draws what is left to chance; the same seed gives the same answer.")
+]
+NOTHING_TO_ASK = "No node was named: every node has a label, or the strategy found none that is worth one."
 SHOWN = 20  # suggestions that are printed
 
 
@@ -35,16 +39,17 @@ def suggest(
         Path | None, typer.Option("--out", help="Write them here, with a column class to fill in: .csv or .parquet.")
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
-    seed: Seed = 0,
+    seed: DrawingSeed = 0,
     method: OwnMethod = None,
     device: Device = "auto",
     data_dir: DataDir = None,
 ) -> None:
     """Which nodes to label next, each with why; fill in their classes and give the table to `graphfcl learn`."""
     from graphfcl.asking import strategy_from
+    from graphfcl.production.user_tables import refuse_unwritable
 
-    if (model is None) == (graph is None):
-        raise InputError("give either --model, a folder, or --graph, of a graph that has no model yet.")
+    _refuse_unused(model, graph, method, device, data_dir)
+    refuse_unwritable(out, "suggestions")
     name = strategy_from(strategy).name
     found: Sequence[Suggestion]
     if model is None:
@@ -77,12 +82,16 @@ def groups(
     count: Annotated[int, typer.Option("--count", min=1, help="How many groups at most.")] = 5,
     name: Annotated[
         list[str] | None,
-        typer.Option("--name", help="Teach a group as a class: 2=gardening; may be repeated."),
+        typer.Option("--name", help="Teach a group as a class: 2=gardening; may be repeated. Needs --version."),
+    ] = None,
+    version: Annotated[
+        int | None,
+        typer.Option("--version", help="With --name: the version that the groups were listed for.", show_default=False),
     ] = None,
     by: Annotated[str, typer.Option("--by", help="Who names it; kept with the labels.")] = "",
     out: Annotated[Path | None, typer.Option("--out", help="Write their members here: .csv or .parquet.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
-    seed: Seed = 0,
+    seed: DrawingSeed = 0,
     method: OwnMethod = None,
     device: Device = "auto",
     wait: Wait = 60.0,
@@ -90,30 +99,55 @@ def groups(
     """A few tight groups of nodes that look like none of the classes; naming one teaches it."""
     from graphfcl.cli.run import asked_device
     from graphfcl.production import GraphClassifier
+    from graphfcl.production.user_tables import refuse_unwritable
 
     if name:
         if as_json or out is not None:
             raise InputError("--name teaches groups and lists none: leave out --json and --out.")
+        if version is None:
+            raise InputError(
+                "--name needs --version: a number means a group of one version, and `graphfcl groups` says of which."
+            )
         named = _names(name)
         with changing(model, wait, device, method) as classifier:
+            _refuse_other_version(version, classifier.version)
             found = classifier.groups(max(count, *named), seed=seed)
             for number, class_name in named.items():
                 classifier.name_group(_numbered(found, number), class_name, by=by)
         return
+    if version is not None:
+        raise InputError("--version belongs to --name: groups are listed for the newest version.")
+    if by:
+        raise InputError("--by belongs to --name: it says who names a group.")
+    refuse_unwritable(out, "groups")
     bring(method, model)
-    found = GraphClassifier.load(model, device=asked_device(device)).groups(count, seed=seed)
+    classifier = GraphClassifier.load(model, device=asked_device(device))
+    found = classifier.groups(count, seed=seed)
     if out is not None:
-        _write_members(out, found)
+        _write_members(out, found, classifier.version)
     if as_json:
-        say_json([group.as_json() for group in found])
+        say_json([{"version": classifier.version, **group.as_json()} for group in found])
         return
-    _print_groups(found)
+    _print_groups(found, f"--version {classifier.version}" + (f" --seed {seed}" if seed else ""))
     if out is not None:
         say(f"Wrote the members of {len(found)} groups to {out}.")
 
 
 VERBS = (suggest, groups)
 GROUP_NUMBER = re.compile(r"[1-9][0-9]{0,8}")
+
+
+def _refuse_unused(
+    model: Path | None, graph: str | None, method: str | None, device: str, data_dir: Path | None
+) -> None:
+    """An option that would change nothing is an error, not a wish."""
+    if (model is None) == (graph is None):
+        raise InputError("give either --model, a folder, or --graph, of a graph that has no model yet.")
+    if model is not None and data_dir is not None:
+        raise InputError("--model has no use for --data-dir: leave it out.")
+    for option, given in (("--method", method is not None), ("--device", device != "auto")):
+        if model is None and given:
+            raise InputError(f"--graph has no use for {option}: leave it out.")
 
 
 def _names(given: list[str]) -> dict[int, str]:
@@ -129,6 +163,14 @@ def _names(given: list[str]) -> dict[int, str]:
     return found
 
 
+def _refuse_other_version(listed: int, current: int | None) -> None:
+    if listed != current:
+        raise InputError(
+            f"the groups of version {listed} are gone, the model is version {current}: list them again with "
+            "`graphfcl groups`; nothing was learned."
+        )
+
+
 def _numbered(found: "Sequence[Group]", number: int) -> "Group":
     for group in found:
         if group.number == number:
@@ -139,7 +181,7 @@ def _numbered(found: "Sequence[Group]", number: int) -> "Group":
 
 def _print_suggestions(found: "Sequence[Suggestion]") -> None:
     if not found:
-        say("No node to suggest: every node has a label.")
+        say(NOTHING_TO_ASK)
         return
     rows = []
     for each in found[:SHOWN]:
@@ -150,12 +192,13 @@ def _print_suggestions(found: "Sequence[Suggestion]") -> None:
         say(f"and {len(found) - SHOWN:,} more.")
 
 
-def _print_groups(found: "Sequence[Group]") -> None:
+def _print_groups(found: "Sequence[Group]", where: str) -> None:
+    """where: the options that name the same groups again."""
     if not found:
         say(NOTHING_UNKNOWN)
         return
     for group in found:
-        say(f"Group {group.number}: {group.size:,} nodes, {100 * group.sure:.0f} % sure that it is one class.")
+        say(f"Group {group.number}: {group.size:,} nodes, {100 * group.sure:.0f} % sure that its core is one class.")
         say(f"  typical:    {', '.join(map(str, group.typical))}")
         if group.words:
             say(f"  in common:  {', '.join(group.words)}")
@@ -163,10 +206,10 @@ def _print_groups(found: "Sequence[Group]") -> None:
             linked = ", ".join(f"{name} ({100 * share:.0f} %)" for name, share in group.neighbours)
             say(f"  links to:   {linked}")
         say(f"  why:        {group.why}.")
-    say("Teach one by its number: --name 1=CLASS.")
+    say(f"Teach one by its number: --name 1=CLASS {where}")
 
 
-def _write_members(out: Path, found: "Sequence[Group]") -> None:
+def _write_members(out: Path, found: "Sequence[Group]", version: int | None) -> None:
     import numpy as np
 
     from graphfcl.graph.ids import text_array
@@ -176,6 +219,7 @@ def _write_members(out: Path, found: "Sequence[Group]") -> None:
     nodes = [node for _, node in members]
     numbers = bool(nodes) and all(isinstance(node, int) for node in nodes)
     columns = {
+        "version": np.full(len(members), version or 0, dtype=np.int64),
         "group": np.array([group.number for group, _ in members], dtype=np.int64),
         "node": np.array(nodes, dtype=np.int64) if numbers else text_array([str(node) for node in nodes]),
         "typical": text_array(["yes" if node in group.typical else "no" for group, node in members]),

@@ -12,7 +12,7 @@ from functools import partial
 
 import numpy as np
 
-from graphfcl.asking import Situation, Strategy, checked, find_strategy
+from graphfcl.asking import OF_EACH_CLASS, Situation, Strategy, checked, find_strategy
 from graphfcl.asking.untrained import untrained_vectors
 from graphfcl.evaluation.evaluate import Evaluation, asked_from, scores_in_blocks, told_by
 from graphfcl.graph import VisibleGraph
@@ -20,8 +20,6 @@ from graphfcl.measures import AskedRecord, balanced_accuracy, confusion_matrix
 from graphfcl.methods.learner import NO_STORE, SILENT, EncoderStore, Learner, Progress
 from graphfcl.stream import Session, Stream
 from graphfcl.stream.split import strategy_generator
-
-OF_EACH_CLASS = "of-each-class"
 
 
 class OfEachClass:
@@ -89,7 +87,7 @@ class Answers:
 def evaluate_asked(
     learner: Learner,
     stream: Stream,
-    chooser: Chooser,
+    chooser: Chooser | Callable[[], Chooser],
     *,
     progress: Progress = SILENT,
     done: Evaluation | None = None,
@@ -98,6 +96,8 @@ def evaluate_asked(
 ) -> Evaluation:
     """Fit on session 0; then, session by session, let nodes be named, answer, let the learner learn, and ask it.
 
+    chooser: what names nodes, or what makes it, such as a class. What is made is made for each session anew, so that a
+    strategy that keeps something in itself ends with the same numbers if its run is interrupted.
     done, on_session, encoders: as for :func:`~graphfcl.evaluation.evaluate`. The walk of an interrupted run goes on
     with the same numbers: what a strategy draws depends on seed and session alone.
     """
@@ -111,7 +111,8 @@ def evaluate_asked(
         else:
             if opinion is None:  # of a walk that goes on
                 opinion = _Opinion.of(learner, stream, number - 1, answers)
-            nodes = _named(chooser, learner, stream, number, answers, opinion)
+            named_by = chooser() if callable(chooser) else chooser
+            nodes = _named(named_by, learner, stream, number, answers, opinion)
             before, answers, answered = answers, answers.plus(stream, nodes), (*answered, nodes)
             session = _session(stream, number, before, answers)
             seconds = _seconds(partial(learner.learn, session)) if nodes.size else 0.0

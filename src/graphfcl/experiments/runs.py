@@ -116,7 +116,7 @@ def run(
         elif resume:
             warnings.warn(f"{folder} holds no checkpoint: the run starts from the beginning.", GraphfclWarning, 2)
         save_stream(job.stream, Path(folder) / STREAM_FILE)
-    walk = partial(evaluate_asked, chooser=find_chooser(job.strategy)) if job.strategy else evaluate
+    walk = partial(evaluate_asked, chooser=partial(find_chooser, job.strategy)) if job.strategy else evaluate
     evaluation = walk(
         learner,
         job.stream,
@@ -185,15 +185,21 @@ class _Recorder(Progress):
         state, values = load_checkpoint(path)
         if values["identity"] != self.identity:
             _refuse_other_rules(path, values["identity"])
-            edited = values["identity"].get("source") != self.identity.get("source")
-            mend = "the code of its method was edited, so choose" if edited else "repeat its options, or choose"
-            raise InputError(f"{path} belongs to another run: {mend} another --out.")
+            raise InputError(f"{path} belongs to another run: {self._mend(values['identity'])} another --out.")
         learner.load_state(state)
         self.earlier = values["elapsed"]
         if values["confusions"]:
             matrices = tuple(np.array(matrix, dtype=np.int64) for matrix in values["confusions"])
             answered = tuple(np.array(nodes, dtype=np.int64) for nodes in values.get("answered", []))
             self.evaluation = Evaluation(matrices, tuple(values["seconds"]), stream.session_of_class, answered)
+
+    def _mend(self, there: dict[str, Any]) -> str:
+        """What to do about a checkpoint of a run that is not this one."""
+        for part, key, source in (("method", "method", "source"), ("strategy", "strategy", "strategy_source")):
+            same = there.get(key) == self.identity.get(key)
+            if same and there.get(source) != self.identity.get(source):
+                return f"the code of its {part} was edited, so choose"
+        return "repeat its options, or choose"
 
 
 def _refuse_another_run(folder: Path, identity: dict[str, Any]) -> None:

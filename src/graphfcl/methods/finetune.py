@@ -3,7 +3,8 @@
 A linear head over all classes. At a session it grows by the new classes and encoder and head take a few steps of
 cross-entropy on the supports alone, as many as validation sessions chose, possibly none. Nothing of earlier sessions is
 kept but the weights, the number of labels of each class, and the mean embedding of session 0, from which new columns
-start.
+start. Labels of known classes act through these steps and through the numbers of labels alone: where no steps were
+chosen, a session without a new class leaves the weights as they are, on every track.
 """
 
 from collections.abc import Callable

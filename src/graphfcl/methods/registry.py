@@ -9,19 +9,25 @@ file is never imported.
 
 from __future__ import annotations
 
-import importlib
 import inspect
-import re
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
-from weakref import WeakKeyDictionary
 
 from graphfcl.devices import best_device
 from graphfcl.errors import InputError, did_you_mean, in_one_line
 from graphfcl.methods.learner import Learner
 from graphfcl.methods.settings import SettingRow, flat_settings, settings_as_json, settings_rows, with_changes
-from graphfcl.plug_ins import derives_from, described, import_class, installed_plug_ins, loaded_plug_in
-from graphfcl.source_code import reference_of, source_hash
+from graphfcl.plug_ins import (
+    class_at,
+    described,
+    import_class,
+    installed_plug_ins,
+    loaded_plug_in,
+    refuse_taken_name,
+    refuse_unfit_class,
+    source_of,
+)
+from graphfcl.source_code import reference_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -29,7 +35,6 @@ if TYPE_CHECKING:
 
 ENTRY_POINTS = "graphfcl.methods"
 PACKAGE = "graphfcl.methods"
-NAME = re.compile(r"[A-Za-z0-9][\w.+-]*")
 
 
 @dataclass(frozen=True)
@@ -49,8 +54,7 @@ class Method:
         """The class; that of a method of this package is imported now, if nobody asked for it before."""
         if not isinstance(self.kept, str):
             return self.kept
-        module, _, name = self.kept.partition(":")
-        return getattr(importlib.import_module(f"{PACKAGE}.{module}"), name)
+        return class_at(PACKAGE, self.kept)
 
     @property
     def title(self) -> str:
@@ -116,7 +120,6 @@ _registered: dict[str, Method] = {}  # by name; what this process brought from o
 _written: dict[
     str, Method
 ] = {}  # by the reference that a user wrote, which may name a class that is imported elsewhere
-_hashes: WeakKeyDictionary[type, str] = WeakKeyDictionary()  # of the code in memory: a file may be edited later
 
 Kind = TypeVar("Kind", bound=type[Learner])
 
@@ -151,18 +154,10 @@ def register_method(learner: Kind) -> Kind:
     a cell of a notebook runs twice.
     """
     refuse_no_learner(learner, "register_method")
-    reference = reference_of(learner)
     there = _registered.get(learner.name)
-    if learner.name in {*(method.name for method in METHODS), *ALIASES}:
-        taken = "graphfcl itself has a method of that name"
-    elif there is not None and reference_of(there.learner) != reference:
-        taken = f"{reference_of(there.learner)} has that name already"
-    else:
-        if learner not in _hashes:
-            _hashes[learner] = source_hash(learner)
-        _registered[learner.name] = Method(learner.name, learner, f"{reference}@{_hashes[learner][:16]}")
-        return learner
-    raise InputError(f"{reference} is called {learner.name!r}, but {taken}: give it another `name`.")
+    refuse_taken_name(learner, {*LEARNERS, *ALIASES}, None if there is None else there.learner)
+    _registered[learner.name] = Method(learner.name, learner, source_of(learner))
+    return learner
 
 
 def import_method(reference: str, where: str | None = None) -> Method:
@@ -208,14 +203,8 @@ def plug_in_rows() -> list[tuple[str, str, str]]:
 
 def refuse_no_learner(found: Any, where: str) -> None:
     """Refuse what cannot be a method, in one sentence that says what it lacks."""
-    if not derives_from(found, Learner):
-        raise InputError(f"{where}: it is no class that derives from graphfcl.Learner: let it derive from that.")
+    refuse_unfit_class(found, where, Learner)
     name = reference_of(found)
-    if inspect.isabstract(found):
-        missing = ", ".join(sorted(found.__abstractmethods__))
-        raise InputError(f"{where}: {name} lacks {missing}: graphfcl.Learner says what each must do.")
-    if not isinstance(found.name, str) or not NAME.fullmatch(found.name):
-        raise InputError(f"{where}: the name of {name} is {found.name!r}: use letters, digits and - . _ +.")
     settings = found.settings_type
     if not (isinstance(settings, type) and is_dataclass(settings)):
         raise InputError(f"{where}: settings_type of {name} is no dataclass: make it a frozen dataclass.")

@@ -16,6 +16,7 @@ from graphfcl.methods import SILENT, Learner, Progress, find_method
 from graphfcl.printing import quoted
 from graphfcl.production.answering import AnsweringModel
 from graphfcl.production.answers import Answers
+from graphfcl.production.arguments import shown
 from graphfcl.production.calibration import Readings
 from graphfcl.production.model_parts import Configuration, ModelParts
 from graphfcl.production.model_state import ModelState
@@ -187,6 +188,8 @@ class GraphClassifier(AnsweringModel):
         """
         from graphfcl.production.grouping import supports_of_group
 
+        if not isinstance(name, str):
+            raise InputError(f"the name of the class is {shown(name)}: give a text.")
         return self.learn({name: supports_of_group(self._current(), group, self.shot)}, by=by)
 
     def unlearn(self, nodes: Sequence[Any]) -> "GraphClassifier":

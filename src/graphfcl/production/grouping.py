@@ -11,9 +11,10 @@ from graphfcl.asking.grouping import Balls, Crowd, Sureness, TightGroup, core_si
 from graphfcl.asking.nearest import unit_rows
 from graphfcl.errors import InputError
 from graphfcl.graph.ids import listed
+from graphfcl.production.arguments import seed_of, shown, whole_number
 from graphfcl.production.model_state import ModelState
 from graphfcl.production.node_vectors import Vectors, vectors_of
-from graphfcl.production.what_is_common import common_words, linked_classes
+from graphfcl.production.what_is_common import Usual, common_words, linked_classes
 
 MOST = 20_000  # nodes that groups are looked for among; of more that look unknown, so many are drawn
 COMPONENTS = 256  # principal components that nodes are compared by; 64 lose what tells classes of few words apart
@@ -25,11 +26,12 @@ TYPICAL = 5  # members that are shown
 class Group:
     """Nodes without a label that are likely of one class which nobody has named.
 
-    number: 1 is the tightest. nodes: ids of its members, most typical first. size: how many there are.
+    number: 1 is the tightest. nodes: ids of its members, most typical first. size: how many there are; of more than
+        20,000 nodes that look unknown so many are drawn, and members are counted among these.
     typical: ids of up to 5 members that stand for different parts of it. words: features that are common in it and rare
         elsewhere, where features have names. neighbours: classes of labelled nodes that members link to, with shares.
-    sure: how sure it is that this is one class: the share of the largest class that groups of labelled nodes have if
-        they are as tight. why: one sentence.
+    sure: how sure it is that its core, the 10 to 25 nodes that it grew from, is one class: the share of the largest
+        class that balls of as many labelled nodes have if they are as tight. why: one sentence.
     """
 
     number: int
@@ -57,6 +59,7 @@ class Group:
 
 def find_groups(state: ModelState, count: int, seed: int) -> tuple[Group, ...]:
     """At most ``count`` groups, the tightest first; none if too few nodes look unknown."""
+    count, seed = whole_number(count, "the number of groups", 5), seed_of(seed)
     if count < 1:
         raise InputError(f"{count} groups make no sense: ask for at least one.")
     parts, random = state.parts, np.random.default_rng([seed, 18])
@@ -64,7 +67,8 @@ def find_groups(state: ModelState, count: int, seed: int) -> tuple[Group, ...]:
     labelled = visible.rows(ledger.nodes)
     strange = parts.calibration.unknown_scores(state.asked.answers().strangeness) > parts.calibration.threshold
     strange[labelled] = False
-    asked = _drawn(np.flatnonzero(strange), MOST, random)
+    unknown = np.flatnonzero(strange)
+    asked = _drawn(unknown, MOST, random)
     classes = ledger.class_of_column()[ledger.columns]
     taught = _drawn(_whole_classes(classes, asked.size, random), MOST, random)
     rows = np.concatenate([asked, labelled[taught]])
@@ -75,7 +79,9 @@ def find_groups(state: ModelState, count: int, seed: int) -> tuple[Group, ...]:
     known = Crowd.of(values[asked.size :], visible.adjacency, labelled[taught])
     sureness = Sureness.learned(Balls.of(known, core_size(asked.size)), classes[taught])
     found = tight_groups(crowd, sureness, count)
-    return tuple(_described(state, number + 1, each, crowd, asked) for number, each in enumerate(found))
+    usual = Usual.of(parts.graph)
+    drawn = f", of the {asked.size:,} drawn out of {unknown.size:,}," if asked.size < unknown.size else ""
+    return tuple(_described(state, number + 1, each, crowd, asked, usual, drawn) for number, each in enumerate(found))
 
 
 def _drawn(rows: np.ndarray, most: int, random: np.random.Generator) -> np.ndarray:
@@ -95,22 +101,26 @@ def _whole_classes(classes: np.ndarray, count: int, random: np.random.Generator)
     return np.flatnonzero(np.isin(classes, order[:enough]))
 
 
-def _described(state: ModelState, number: int, found: TightGroup, crowd: Crowd, asked: np.ndarray) -> Group:
+def _described(
+    state: ModelState, number: int, found: TightGroup, crowd: Crowd, asked: np.ndarray, usual: Usual, drawn: str
+) -> Group:
+    """usual: what features of all nodes are like. drawn: what is said of the nodes among which members are counted, if
+    they are not all that look unknown."""
     graph, ledger = state.parts.graph, state.parts.ledger
     rows = asked[found.rows]
     inside = float(crowd.links[found.rows][:, found.rows].sum() / max(1.0, crowd.degrees[found.rows].sum()))
     typical = rows[spread_typical(crowd.values[found.rows], TYPICAL)]
     why = (
-        f"its {rows.size} nodes look like none of the {len(ledger.classes)} known classes and like each other, "
-        f"{100 * inside:.0f} % of their links stay among them, and groups of labelled nodes that are as tight are "
-        f"{100 * found.sure:.0f} % of one class"
+        f"its {rows.size} nodes{drawn} look like none of the {len(ledger.classes)} known classes and like each other, "
+        f"{100 * inside:.0f} % of their links stay among them, and its core of {core_size(asked.size)} is as tight as "
+        f"labelled nodes that are {100 * found.sure:.0f} % of one class"
     )
     return Group(
         number=number,
         nodes=tuple(graph.ids[rows].tolist()),
         size=int(rows.size),
         typical=tuple(graph.ids[typical].tolist()),
-        words=common_words(graph, rows),
+        words=common_words(graph, rows, usual),
         neighbours=linked_classes(graph, ledger, rows),
         sure=found.sure,
         why=why,
@@ -139,10 +149,12 @@ def supports_of_group(state: ModelState, group: Group, count: int) -> list[Any]:
 
     An error if no member is left to be taught.
     """
+    if not isinstance(group, Group):
+        raise InputError(f"{shown(group)} is no group: give one of those that groups() answered.")
     graph = state.parts.graph
-    shown = _without_label(state, group.typical)
-    if len(group.typical) >= count and shown.size == len(group.typical):
-        return graph.ids[shown[:count]].tolist()
+    typical = _without_label(state, group.typical)
+    if len(group.typical) >= count and typical.size == len(group.typical):
+        return graph.ids[typical[:count]].tolist()
     rows = _without_label(state, group.nodes)
     if not rows.size:
         raise InputError(

@@ -8,6 +8,7 @@ from typing import Any, Self
 
 import numpy as np
 
+from graphfcl.asking.memory import Memory
 from graphfcl.graph.ids import text_array
 from graphfcl.methods import Learner
 from graphfcl.production.answers import Answers
@@ -25,7 +26,7 @@ class AskedLearner:
 
     known: (n, columns) scores of every node of the graph, and readings: what they are asked by besides, if they were
     computed. Whoever finds them there does not wait. stored: the version that the state is, as it lies in its folder.
-    keep: told what had to be computed of it, for the next reader.
+    keep: told what had to be computed of it, for the next reader. memory: what else was computed of it on this graph.
     """
 
     def __init__(
@@ -36,14 +37,16 @@ class AskedLearner:
         stored: StoredVersion | None = None,
         keep: Keep | None = None,
         lock: AbstractContextManager[Any] | None = None,
+        memory: Memory | None = None,
     ) -> None:
         self.known, self.readings, self.stored = known, readings, stored
         self._parts, self._keep = parts, keep
         self._lock: AbstractContextManager[Any] = lock or threading.RLock()
+        self.memory = memory or Memory()
 
     def with_parts(self, parts: ModelParts) -> "AskedLearner":
         """The same learner, which answers the same, in a model of which something else changed."""
-        return AskedLearner(parts, self.known, self.readings, self.stored, lock=self._lock)
+        return AskedLearner(parts, self.known, self.readings, self.stored, lock=self._lock, memory=self.memory)
 
     def alone(self) -> AbstractContextManager[Any]:
         """While nobody else asks it."""

@@ -16,8 +16,13 @@ Vectors = Callable[[np.ndarray], np.ndarray]  # (r,) rows of the visible graph ‚
 
 
 def vectors_of(state: ModelState) -> Vectors:
-    """How the nodes of a model are compared. Only one thread at a time asks its learner."""
+    """How the nodes of a model are compared. Only one thread at a time asks its learner.
+
+    Without features a learner sees little but how many links a node has; nodes are compared by whom they link to then.
+    """
     visible, learner = state.parts.graph.visible, state.parts.learner
+    if visible.features.shape[1] == 0:
+        return vectors_without_learner(visible, state.parts.configuration.seed)
     with state.asked.alone():
         found = learner.vectors_to_draw(visible, visible.nodes[:1])
     if found is None:
@@ -33,24 +38,32 @@ def vectors_of(state: ModelState) -> Vectors:
 
 
 def vectors_without_learner(visible: VisibleGraph, seed: int = 0) -> Vectors:
-    """How nodes are compared that no learner has seen: by their features, and those around them."""
+    """How nodes are compared that no learner has seen: by their features, those around them, and links if need be."""
     table = untrained_vectors(visible, seed=seed)
     return lambda rows: table[rows]
 
 
-def vectors_of_all(vectors: Vectors, count: int, random: np.random.Generator) -> np.ndarray:
+def vector_table(state: ModelState) -> np.ndarray:
+    """(n, d) of all nodes of a model, as :func:`vectors_of_all` has them; computed once for a state of the model."""
+    count, seed = state.parts.graph.node_count, state.parts.configuration.seed
+    return state.asked.memory.find("vectors", lambda: vectors_of_all(vectors_of(state), count, seed))
+
+
+def vectors_of_all(vectors: Vectors, count: int, seed: int) -> np.ndarray:
     """(n, d) of all ``count`` nodes; of many only their leading principal components, so that 10‚Å∂ nodes fit.
 
     The components are those of a sample.
     """
+    random = np.random.default_rng([seed, 21])
     if count <= MANY:
         return vectors(np.arange(count))
     sample = vectors(np.sort(random.choice(count, SAMPLE, replace=False)))
     mean = sample.mean(axis=0)
-    if sample.shape[1] <= COLUMNS:
-        return np.concatenate([vectors(rows) for rows in _blocks(count)])
-    directions = np.linalg.svd(sample - mean, full_matrices=False)[2][:COLUMNS].T
-    return np.concatenate([(vectors(rows) - mean) @ directions for rows in _blocks(count)])
+    directions = np.linalg.svd(sample - mean, full_matrices=False)[2][:COLUMNS].T if sample.shape[1] > COLUMNS else None
+    found = np.empty((count, min(COLUMNS, sample.shape[1])), dtype=np.float32)
+    for rows in _blocks(count):
+        found[rows] = vectors(rows) if directions is None else (vectors(rows) - mean) @ directions
+    return found
 
 
 def _blocks(count: int) -> list[np.ndarray]:

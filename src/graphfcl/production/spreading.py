@@ -14,6 +14,7 @@ import numpy as np
 from graphfcl.asking.clusters import principal_components
 from graphfcl.asking.nearest import unit_rows
 from graphfcl.errors import InputError
+from graphfcl.production.arguments import list_of_nodes
 from graphfcl.production.model_state import ModelState
 from graphfcl.production.node_vectors import vectors_of
 
@@ -38,7 +39,7 @@ def spread_of(state: ModelState, nodes: Sequence[Any]) -> Spread:
     """How spread some nodes are, against as many members of a known class."""
     parts = state.parts
     visible, ledger = parts.graph.visible, parts.ledger
-    rows = np.unique(visible.rows(parts.graph.numbers_of(nodes)))
+    rows = np.unique(visible.rows(parts.graph.numbers_of(list_of_nodes(nodes))))
     if not rows.size:
         raise InputError("an empty basket has no spread: give at least one node.")
     if rows.size == 1:

@@ -8,14 +8,16 @@ import numpy as np
 
 from graphfcl.asking import Situation, Strategy, Wish, checked, find_strategy
 from graphfcl.asking.clusters import principal_components
+from graphfcl.asking.memory import Memory
 from graphfcl.asking.nearest import likeliest_of, unit_rows
 from graphfcl.errors import InputError
 from graphfcl.graph import Graph
 from graphfcl.graph.ids import text_array
 from graphfcl.production.answers import class_probabilities
+from graphfcl.production.arguments import seed_of, shown, whole_number
 from graphfcl.production.growing_graph import GrowingGraph
 from graphfcl.production.model_state import ModelState
-from graphfcl.production.node_vectors import vectors_of, vectors_of_all, vectors_without_learner
+from graphfcl.production.node_vectors import vector_table, vectors_of_all, vectors_without_learner
 
 LIKELIEST = 5  # classes that a suggestion names
 COUNTED = 20_000  # nodes that are asked which suggestion they are most like; of more, so many are drawn
@@ -56,17 +58,15 @@ def suggest_for_model(
     state: ModelState, budget: int, strategy: str | type[Strategy], seed: int
 ) -> tuple[Suggestion, ...]:
     """Nodes of a model that have no label, best first."""
-    _refuse_budget(budget)
+    budget, seed = _checked_budget(budget), seed_of(seed)
     parts, random = state.parts, np.random.default_rng([seed, 20])
     visible, ledger, answers = parts.graph.visible, parts.ledger, state.asked.answers()
     labelled = visible.rows(ledger.nodes)
-    free = np.ones(visible.node_count, dtype=bool)
-    free[labelled] = False
     probabilities = class_probabilities(ledger, answers)
     situation = Situation(
         visible=visible,
-        vectors=vectors_of_all(vectors_of(state), visible.node_count, random),
-        candidates=np.flatnonzero(free),
+        vectors=vector_table(state),
+        candidates=_without(labelled, visible.node_count, random),
         labelled=labelled,
         columns=ledger.class_of_column()[ledger.columns],
         late=ledger.late_classes(),
@@ -74,6 +74,7 @@ def suggest_for_model(
         strangeness=answers.strangeness,
         budget=budget,
         random=random,
+        memory=state.asked.memory.find((seed, ledger.nodes.tobytes()), Memory),
     )
     wishes = _chosen(situation, strategy)
     rows = np.array([wish.row for wish in wishes], dtype=np.int64)
@@ -94,21 +95,22 @@ def suggest_for_graph(
     """Nodes of a graph that no model knows, best first.
 
     Nodes that have a label are not named, and count as taught. If all of them have one, they count as not labelled.
-    Nodes are compared by features that no label touched; strategies that need a model are refused.
+    Nodes are compared by features that no label touched, and by their links where features are few or missing;
+    strategies that need a model are refused.
     """
-    _refuse_budget(budget)
+    if not isinstance(graph, Graph):
+        raise InputError(f"the graph is {shown(graph)}: load one, for example with graphfcl.load_dataset.")
+    budget, seed = _checked_budget(budget), seed_of(seed)
     random = np.random.default_rng([seed, 20])
     growing = GrowingGraph.of(graph)
     visible = growing.standardised(growing.numbers).visible
     labelled = np.flatnonzero(graph.labels >= 0)
     if labelled.size == graph.node_count:
         labelled = labelled[:0]
-    free = np.ones(graph.node_count, dtype=bool)
-    free[labelled] = False
     situation = Situation(
         visible=visible,
-        vectors=vectors_of_all(vectors_without_learner(visible, seed), graph.node_count, random),
-        candidates=np.flatnonzero(free),
+        vectors=vectors_of_all(vectors_without_learner(visible, seed), graph.node_count, seed),
+        candidates=_without(labelled, graph.node_count, random),
         labelled=labelled,
         columns=graph.labels[labelled],
         late=np.bincount(graph.labels[labelled], minlength=len(graph.class_names)) < FEW,
@@ -144,9 +146,18 @@ def suggestion_table(suggestions: Sequence[Suggestion]) -> dict[str, np.ndarray]
     }
 
 
-def _refuse_budget(budget: int) -> None:
+def _checked_budget(budget: int) -> int:
+    budget = whole_number(budget, "the budget", 20)
     if budget < 1:
         raise InputError(f"a budget of {budget} makes no sense: ask for at least one node.")
+    return budget
+
+
+def _without(labelled: np.ndarray, count: int, random: np.random.Generator) -> np.ndarray:
+    """(c,) rows that have no label, in a drawn order: of nodes that are all alike, not those first in the file."""
+    free = np.ones(count, dtype=bool)
+    free[labelled] = False
+    return random.permutation(np.flatnonzero(free))
 
 
 def _chosen(situation: Situation, strategy: str | type[Strategy]) -> list[Wish]:
@@ -170,24 +181,26 @@ def _reasons(
     """A sentence for each wish. thoughts: the likeliest classes. unknown: (w,) unknown scores."""
     sizes = _represented(situation, [wish.row for wish in wishes])
     return [
-        _sentence(wish.reason, size, classes, score, model=situation.scores is not None)
+        _sentence(wish.reason, size, classes, score, situation)
         for wish, size, classes, score in zip(wishes, sizes.tolist(), thoughts, unknown.tolist(), strict=True)
     ]
 
 
-def _sentence(reason: str, size: int, classes: tuple[tuple[str, float], ...], unknown: float, *, model: bool) -> str:
+def _sentence(
+    reason: str, size: int, classes: tuple[tuple[str, float], ...], unknown: float, situation: Situation
+) -> str:
     if reason == "cluster":
         near = f"it is typical of {size:,} nodes that no labelled node is nearer to"
         return near if size > 1 else "the nodes like it are nearer to a label or to another suggestion"
-    if reason == "unknown" and model and unknown < STRANGE:
-        return "few of the nodes like it have a label"
-    if reason == "unknown" and model:
+    if reason == "unknown" and situation.scores is not None and unknown >= STRANGE:
         less = "nearly all" if unknown > 0.99 else f"{100 * unknown:.0f} % of the"
         return f"it looks like none of the known classes: {less} known nodes look less strange"
+    if reason == "unknown":
+        return "few of the nodes like it have a label" if situation.labelled.size else "no node has a label yet"
     if reason == "between" and len(classes) > 1:
         (first, one), (second, two) = classes[:2]
         return f"it lies between {first} ({100 * one:.0f} %) and {second} ({100 * two:.0f} %)"
-    return "it was drawn at random" if reason == "random" else f"the strategy calls it {reason}"
+    return "it was drawn at random" if reason == "random" else "it could be of more than one class"
 
 
 def _represented(situation: Situation, rows: Sequence[int]) -> np.ndarray:

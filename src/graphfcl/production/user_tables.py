@@ -1,5 +1,6 @@
 """Small tables that a user hands in: supports, nodes, edges. Every value is text; a message names the line."""
 
+import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -178,6 +179,19 @@ def read_edges(path: str | Path) -> tuple[list[str], list[str], np.ndarray | Non
     return source, target, None if weight is None else table.numbers(weight)
 
 
+def refuse_unwritable(path: str | Path | None, what: str) -> None:
+    """Refuse a table that could not be written, before anything is computed for it. None: no table is asked for."""
+    if path is None:
+        return
+    path = Path(path)
+    if path.suffix not in (".csv", ".parquet"):
+        raise InputError(f"{path}: {what} are written as .parquet or .csv; choose one of these names.")
+    folder = next(each for each in path.absolute().parents if each.exists())
+    if path.is_dir() or not folder.is_dir() or not os.access(folder, os.W_OK | os.X_OK):
+        reason = "it is a folder" if path.is_dir() else f"{folder} is no folder that you may write to"
+        raise InputError(f"{path} cannot be written ({reason}): choose another place; nothing was computed.")
+
+
 def write_table(path: str | Path, columns: Mapping[str, Any], what: str) -> None:
     """A Parquet table, or CSV if the name says so. what: what it holds, for the message.
 
@@ -187,6 +201,7 @@ def write_table(path: str | Path, columns: Mapping[str, Any], what: str) -> None
 
     from graphfcl.files import write_bytes, write_durably
 
+    refuse_unwritable(path, what)
     if Path(path).suffix == ".csv" and all(is_plain(values) for values in columns.values()):
         write_bytes(path, plain_csv(columns))
         return
@@ -200,7 +215,5 @@ def write_table(path: str | Path, columns: Mapping[str, Any], what: str) -> None
     table = pa.table({name: pa.array(v) if name == "set" else as_arrow(v) for name, v in columns.items()})
     if Path(path).suffix == ".csv":
         write_durably(path, lambda file: csv.write_csv(table, file))
-    elif Path(path).suffix == ".parquet":
-        write_durably(path, lambda file: parquet.write_table(table, file))
     else:
-        raise InputError(f"{path}: {what} are written as .parquet or .csv; choose one of these names.")
+        write_durably(path, lambda file: parquet.write_table(table, file))

@@ -1,5 +1,7 @@
 """What some nodes have in common, in the user's own words: names of features, and classes that they link to."""
 
+from dataclasses import dataclass
+
 import numpy as np
 from scipy import sparse
 
@@ -13,20 +15,44 @@ FAR = 1.0  # deviations by which the mean of a number differs
 CLASSES = 3  # that neighbours are of, named at most
 
 
-def common_words(graph: GrowingGraph, rows: np.ndarray) -> tuple[str, ...]:
+@dataclass(frozen=True, eq=False)
+class Usual:
+    """What the features of all nodes are like, computed once for all groups.
+
+    shares: (d,) of sparse features, the share of nodes that have each. means, deviations: (d,) of dense ones.
+    """
+
+    shares: np.ndarray | None = None
+    means: np.ndarray | None = None
+    deviations: np.ndarray | None = None
+
+    @classmethod
+    def of(cls, graph: GrowingGraph) -> "Usual":
+        features = graph.visible.features
+        if graph.feature_names is None or not features.shape[1]:
+            return cls()
+        if isinstance(features, np.ndarray):
+            deviations = features.std(axis=0, dtype=np.float64)
+            return cls(means=features.mean(axis=0, dtype=np.float64), deviations=deviations)
+        return cls(shares=_shares(features))
+
+
+def common_words(graph: GrowingGraph, rows: np.ndarray, usual: Usual) -> tuple[str, ...]:
     """Features that are common among some nodes and rare elsewhere; none if features have no names.
 
     Of sparse features those that many of the nodes have, by p log(p / q): p is the share of the nodes that have it, q
     that of all nodes. Of dense ones those whose mean is far from that of all nodes: "high price", "low weight".
     """
-    features = graph.visible.features
-    if graph.feature_names is None or not rows.size or not features.shape[1]:
+    features = graph.visible.features[rows]
+    if not rows.size:
         return ()
-    if isinstance(features, np.ndarray):
-        return _far_numbers(graph, features, rows)
-    inside, everywhere = (_shares(part) for part in (sparse.csr_array(features[rows]), features))
-    worth = inside * np.log(np.maximum(inside, 1e-12) / np.maximum(everywhere, 1e-12))
-    worth = np.where((inside >= OFTEN) & (inside >= TIMES * everywhere), worth, 0.0)
+    if usual.means is not None and usual.deviations is not None:
+        return _far_numbers(graph, features, usual.means, usual.deviations)
+    if usual.shares is None:
+        return ()
+    inside = _shares(sparse.csr_array(features))
+    worth = inside * np.log(np.maximum(inside, 1e-12) / np.maximum(usual.shares, 1e-12))
+    worth = np.where((inside >= OFTEN) & (inside >= TIMES * usual.shares), worth, 0.0)
     best = np.argsort(-worth, kind="stable")[:WORDS]
     return tuple(graph.feature_name(column) for column in best[worth[best] > 0].tolist())
 
@@ -36,10 +62,11 @@ def _shares(features: sparse.csr_array) -> np.ndarray:
     return np.bincount(features.indices[features.data != 0], minlength=features.shape[1]) / max(1, features.shape[0])
 
 
-def _far_numbers(graph: GrowingGraph, features: np.ndarray, rows: np.ndarray) -> tuple[str, ...]:
-    deviation = features.std(axis=0, dtype=np.float64)
-    away = features[rows].mean(axis=0, dtype=np.float64) - features.mean(axis=0, dtype=np.float64)
-    away = np.divide(away, deviation, out=np.zeros_like(deviation), where=deviation > 1e-12)
+def _far_numbers(
+    graph: GrowingGraph, features: np.ndarray, means: np.ndarray, deviations: np.ndarray
+) -> tuple[str, ...]:
+    away = features.mean(axis=0, dtype=np.float64) - means
+    away = np.divide(away, deviations, out=np.zeros_like(deviations), where=deviations > 1e-12)
     best = np.argsort(-np.abs(away), kind="stable")[:WORDS]
     return tuple(
         f"{'high' if away[column] > 0 else 'low'} {graph.feature_name(column)}"

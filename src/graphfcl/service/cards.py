@@ -116,8 +116,13 @@ def _around(snapshot: Snapshot, row: int) -> list[str]:
     labels = snapshot.labels[near]
     counts = np.bincount(labels[labels >= 0], minlength=len(snapshot.classes))
     if not counts.any():
-        return [f"None of the {near.size:,} nodes next to it has a label."]
+        none = f"None of the {near.size:,} nodes next to it has a label."
+        return [none if near.size > 1 else "The only node next to it has no label."]
     first = int(counts.argmax())
+    if near.size == 1:
+        return [f"The only node next to it is labelled {snapshot.classes[first]!r}."]
+    if counts.sum() == 1:
+        return [f"Of the {near.size:,} nodes next to it 1 has a label, {snapshot.classes[first]!r}."]
     return [
         f"Of the {near.size:,} nodes next to it {counts.sum():,} have a label, most often {snapshot.classes[first]!r} "
         f"({counts[first]:,})."

@@ -181,8 +181,12 @@ def _draw_roles(graph: Graph, protocol: Protocol, chosen: ClassRoles, seed: int)
 def _draw_candidates(roles: np.ndarray, graph: Graph, protocol: Protocol, chosen: ClassRoles, seed: int) -> None:
     """Make 30 % of the nodes of every class candidates, in place; test nodes stay what they are.
 
-    The share is the same in every class, so that being a candidate says nothing about the class. A class of session 0
-    that is so small that it would not keep the train nodes it needs gives fewer.
+    The share is the same in every class, so that of all nodes a candidate is as often of a novel class as any other.
+    Of nodes without a label it is not. With the usual shares a class of session 0 has 50 % of its nodes labelled (30 %
+    train, 20 % validation), so that 60 % of the others are candidates, the rest test nodes. Of a novel class, where no
+    node is labelled, 30 % are.
+
+    A class of session 0 that is so small that it would not keep the train nodes it needs gives fewer.
     """
     needed = dict.fromkeys(chosen.base, BASE_TRAIN_NODES) | dict.fromkeys(chosen.pseudo_novel, protocol.shot + 1)
     for number, members in _members(graph, chosen):

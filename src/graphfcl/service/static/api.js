@@ -40,33 +40,29 @@ export function ask(path, body) {
   return request("POST", path, { body });
 }
 
-/**
- * A request that changes the model. It carries the version that the page shows (412 if the model has another one) and
- * a key that lets the service see a repeated request.
- */
-export function write(method, address, body = undefined) {
-  return carryOut(parcelOf(method, address, body));
-}
-
 /** A change with its key, to be kept for as long as it is not known whether the service made it. */
 export function parcelOf(method, address, body) {
   return { method, address, body, key: randomKey() };
 }
 
+/**
+ * Makes a change. The request carries the version that the page shows (412 if the model has another one) and the key,
+ * which lets the service see a repeated request.
+ */
 export function carryOut(parcel) {
   return writeFor(parcel, version);
 }
 
 /**
- * Whether the service made a change that got no answer. The request is sent once more, for a version that there never
- * is: the service knows the key of a change that it made and repeats its answer, any other is refused.
+ * The answer to a change that got none, or null if the service did not make it. The request is sent once more, for a
+ * version that there never is: the service knows the key of a change that it made and repeats its answer, any other is
+ * refused.
  */
-export async function wasMade(parcel) {
+export async function lostAnswer(parcel) {
   try {
-    await writeFor(parcel, 0);
-    return true;
+    return await writeFor(parcel, 0);
   } catch (error) {
-    if (error.status === 412) return false;
+    if (error.status === 412) return null;
     throw error;
   }
 }

@@ -3,6 +3,7 @@
 import { onTokenNeeded, onVersion, read } from "./api.js";
 import { collect, startBasket } from "./basket.js";
 import { showCard } from "./card.js";
+import { anyOpen, inTurn, settleOpen } from "./changes.js";
 import { loadCatalogue, startCatalogue } from "./catalogue.js";
 import { startDecisions, undoLast } from "./decisions.js";
 import { askToken } from "./dialogs.js";
@@ -57,14 +58,30 @@ async function refresh() {
   }
 }
 
+function tellOthers(version) {
+  caution(`Someone else changed the model. The page shows version ${version}.`);
+}
+
+/** A later version may come from a change of this page whose answer was lost. */
+async function tellWhose(version) {
+  try {
+    if (!(await settleOpen())) tellOthers(version);
+  } catch (error) {
+    tellError(error);
+  }
+}
+
 function watch() {
   onVersion((version, own) => {
-    if (!own) caution(`Someone else changed the model. The page shows version ${version}.`);
+    if (!own && anyOpen()) inTurn(() => tellWhose(version));
+    else if (!own) tellOthers(version);
     emit("version");
   });
   on("version", refresh);
   setInterval(() => {
-    if (!document.hidden) read("/v1/model").catch(tellError);
+    if (document.hidden) return;
+    const asked = anyOpen() ? inTurn(settleOpen) : read("/v1/model");
+    asked.catch(tellError);
   }, POLL);
 }
 

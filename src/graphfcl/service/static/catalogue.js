@@ -76,8 +76,8 @@ function learnedWhen({ session }) {
 async function rename(name) {
   const given = await askName(`Rename “${name}”`, { label: "Its new name", value: name, choices: [["take", "Rename"]] });
   if (given === null || given.name === name) return;
-  const done = await change("PATCH", path("classes", name), { name: given.name }, () => `“${name}” is called “${given.name}”.`);
-  if (done !== null) followName(name, given.name);
+  const said = () => `“${name}” is called “${given.name}”.`;
+  await change("PATCH", path("classes", name), { name: given.name }, said, () => followName(name, given.name));
 }
 
 async function merge(name) {
@@ -86,8 +86,8 @@ async function merge(name) {
   if (into === null) return;
   const text = `All labels of “${name}” become labels of “${into}”, and “${name}” is gone.`;
   if (!(await confirmed("Merge two classes", text, "Merge"))) return;
-  const done = await change("POST", path("classes", name, "merge"), { into }, () => `“${name}” is merged into “${into}”.`);
-  if (done !== null) followName(name, into);
+  const said = () => `“${name}” is merged into “${into}”.`;
+  await change("POST", path("classes", name, "merge"), { into }, said, () => followName(name, into));
 }
 
 async function retire({ name, labels }) {

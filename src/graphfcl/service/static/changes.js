@@ -1,6 +1,6 @@
 /** Changes of the model, one after the other, so that each is made on the version that the one before left. */
 
-import { readAfresh, write } from "./api.js";
+import { carryOut, leavesOpen, lostAnswer, parcelOf, readAfresh } from "./api.js";
 import { caution, say, tellError } from "./status.js";
 import { emit, state } from "./state.js";
 
@@ -24,17 +24,61 @@ export async function reload() {
   emit("version", { reloaded: true });
 }
 
+// What a change does, as text → {parcel, finish, answer}: no answer came, so the service may have made it.
+const unanswered = new Map();
+// The same → its parcel: the service had not made it when it was asked. Repeated, it goes with the same key.
+let refused = new Map();
+const trackers = [{ isOpen: () => unanswered.size > 0, settle: settleChanges }];
+
+/** isOpen(): whether it waits for answers that were lost; settle(): finds out, resolves to whether any change was made. */
+export function trackOpen(tracker) {
+  trackers.push(tracker);
+}
+
+/** Whether this page sent a change of which it does not know if it was made. */
+export function anyOpen() {
+  return trackers.some((each) => each.isOpen());
+}
+
+/** Finds out what became of changes whose answers were lost, so that the page knows its own ones from those of others. */
+export async function settleOpen() {
+  let made = false;
+  for (const each of trackers) made = (await each.settle()) || made;
+  return made;
+}
+
+async function settleChanges() {
+  let made = false;
+  for (const [what, open] of [...unanswered]) {
+    open.answer = await lostAnswer(open.parcel);
+    unanswered.delete(what);
+    if (open.answer === null) refused.set(what, open.parcel);
+    else open.finish(open.answer);
+    made ||= open.answer !== null;
+  }
+  return made;
+}
+
 /**
- * Makes one change and says what came of it; resolves to the answer, or to null where nothing was done.
- * done(answer, seconds): the sentence for the status line.
+ * Makes one change and says what came of it; resolves to the answer, or to null where nothing is known to be done.
+ * done(answer, seconds): the sentence for the status line. after(answer): what else follows. A change that got no answer
+ * is finished when it is known that it was made: when it is repeated, or before the next one.
  */
-export function change(method, address, body, done) {
+export function change(method, address, body, done, after = () => undefined) {
+  const what = JSON.stringify([method, address, body ?? null]);
   return inTurn(async () => {
     const begun = performance.now();
-    try {
-      const answer = await write(method, address, body);
+    const finish = (answer) => {
       if (answer.warning) caution(answer.warning);
       else say(done(answer, secondsSince(begun)));
+      after(answer);
+    };
+    try {
+      const before = unanswered.get(what);
+      await settleOpen();
+      if (before?.answer) return before.answer;
+      const answer = await sendOnce(what, refused.get(what) ?? parcelOf(method, address, body), finish);
+      finish(answer);
       return answer;
     } catch (error) {
       if (error.status === 412) await tellStale("Nothing was changed: look again and repeat it if you still want it.");
@@ -42,6 +86,17 @@ export function change(method, address, body, done) {
       return null;
     }
   });
+}
+
+async function sendOnce(what, parcel, finish) {
+  try {
+    const answer = await carryOut(parcel);
+    refused = new Map(); // the model moved on: the same change would be another one
+    return answer;
+  } catch (error) {
+    if (leavesOpen(error)) unanswered.set(what, { parcel, finish, answer: null });
+    throw error;
+  }
 }
 
 export async function tellStale(consequence) {

@@ -1,15 +1,15 @@
 /** Labels that were given on this page: sent in the background, shown as a list, taken back or changed one by one. */
 
-import { carryOut, leavesOpen, parcelOf, path, read, ServiceError, wasMade } from "./api.js";
-import { inTurn, reload, secondsSince, tellStale } from "./changes.js";
+import { carryOut, leavesOpen, lostAnswer, parcelOf, path, read, ServiceError } from "./api.js";
+import { inTurn, reload, secondsSince, settleOpen, tellStale, trackOpen } from "./changes.js";
+import { decisionRow } from "./decision_row.js";
 import { chooseClass } from "./dialogs.js";
-import { button, byId, element, fill, nodeButton } from "./dom.js";
+import { byId, element, fill } from "./dom.js";
 import { classNames, on } from "./state.js";
 import { caution, say, showWork, tellError } from "./status.js";
 import { signature } from "./token.js";
 
 const SHOWN = 10;
-const STATES = { waiting: "waiting", sending: "is being learned", learned: "learned", failed: "not learned" };
 
 // {id, name, number: counts up, fresh: the user typed the name of a new class, before: label that the node had, or null,
 //  look: before is asked for when it is sent, again: it was learned otherwise before, state, trouble,
@@ -21,6 +21,7 @@ let wiring = { show: () => undefined, putBack: () => undefined };
 
 export function startDecisions(parts) {
   wiring = parts;
+  trackOpen({ isOpen, settle: settleLabels });
   on("version", ({ forget } = {}) => {
     if (forget) decisions = [];
     draw();
@@ -102,20 +103,38 @@ async function lookBefore(waiting) {
 
 /** Finds out whether a change was made that got no answer; its decisions are learned then, or plainly failed. */
 async function settle(parcel) {
-  const made = await wasMade(parcel);
+  const made = (await lostAnswer(parcel)) !== null;
   const open = parcel.batch.filter((each) => each.parcel === parcel);
   for (const each of open) each.parcel = null;
   if (made) mark(open, "learned");
+  return made;
 }
 
+function isOpen() {
+  return decisions.some((each) => each.parcel !== null || each.back !== null);
+}
+
+/** Labels and undoings that got no answer: whether the service made any of them. */
+async function settleLabels() {
+  let made = false;
+  const parcels = new Set(decisions.map((each) => each.parcel).filter((parcel) => parcel !== null));
+  for (const parcel of parcels) made = (await settle(parcel)) || made;
+  for (const each of decisions.filter((other) => other.back !== null)) {
+    const gone = (await lostAnswer(each.back)) !== null;
+    each.back = null;
+    if (gone) decisions = decisions.filter((other) => other !== each);
+    made ||= gone;
+  }
+  draw();
+  return made;
+}
+
+/** Settles what is open, as far as the service answers; the rest stays open, and is asked for again. */
 async function settleAll() {
-  const open = new Set(decisions.map((each) => each.parcel).filter((parcel) => parcel !== null));
-  for (const parcel of open) {
-    try {
-      await settle(parcel);
-    } catch (error) {
-      tellError(error); // it stays open, and is asked for again
-    }
+  try {
+    await settleOpen();
+  } catch (error) {
+    tellError(error);
   }
 }
 
@@ -205,6 +224,7 @@ async function takeBack(decision) {
   const { id, name } = decision;
   try {
     if (decision.parcel !== null) await settle(decision.parcel);
+    await settleOpen();
     if (decision.state !== "learned" && !decision.again) {
       sayAsBefore(decision);
       return;
@@ -222,7 +242,7 @@ async function takeBack(decision) {
 
 async function sendBack(decision) {
   const { id, before } = decision;
-  if (decision.back !== null && (await wasMade(decision.back))) return;
+  if (decision.back !== null && (await lostAnswer(decision.back)) !== null) return;
   decision.back = null;
   const parcel =
     before === null
@@ -270,27 +290,8 @@ function tryAgain(decision) {
 }
 
 function draw() {
-  const shown = decisions.slice(-SHOWN).reverse();
-  const rows = shown.map((each) =>
-    element(
-      "li",
-      { "data-state": each.state },
-      element("span", { class: "decision" }, nodeButton(each.id, wiring.show), " is ", element("strong", {}, each.name)),
-      each.state === "learned" && element("span", { class: "hint", "aria-hidden": "true" }, "✓"),
-      element("span", { class: each.state === "learned" ? "unseen" : "hint" }, each.trouble || STATES[each.state]),
-      isNewest(each) ? actions(each) : element("span", { class: "hint" }, "labelled again later"),
-    ),
-  );
+  const acts = { show: wiring.show, tryAgain, change: changeDecision, undo };
+  const rows = decisions.slice(-SHOWN).reverse().map((each) => decisionRow(each, isNewest(each), acts));
   fill(byId("decisions"), rows.length > 0 ? rows : element("li", { class: "hint" }, "You have labelled nothing yet."));
   showWork(decisions.filter((each) => each.state === "waiting" || each.state === "sending").length);
-}
-
-function actions(decision) {
-  return element(
-    "span",
-    { class: "row-actions" },
-    decision.state === "failed" && button("Try again", () => tryAgain(decision)),
-    button("Change", () => changeDecision(decision), { "aria-label": `Change the label of ${decision.id}` }),
-    button("Undo", () => undo(decision), { "aria-label": `Undo the label of ${decision.id}` }),
-  );
 }

@@ -61,8 +61,7 @@ function accuracyOf(accuracy) {
 async function goBack(entry) {
   const text = `The model becomes what it was in version ${entry.version} (${entry.what}). What came after stays in the list, so you can return.`;
   if (!(await confirmed(`Go back to version ${entry.version}?`, text, "Go back"))) return;
-  const done = await change("POST", path("versions", entry.version, "rollback"), undefined, (answer, seconds) =>
-    `Version ${answer.version} equals version ${entry.version}; it took ${seconds}.`,
-  );
-  if (done !== null) emit("version", { forget: true });
+  const said = (answer, seconds) => `Version ${answer.version} equals version ${entry.version}; it took ${seconds}.`;
+  const after = () => emit("version", { forget: true });
+  await change("POST", path("versions", entry.version, "rollback"), undefined, said, after);
 }
