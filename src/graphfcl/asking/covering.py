@@ -58,8 +58,8 @@ class Covering(Strategy):
             return []
         seed = int(situation.random.integers(2**31))
         situation = replace(situation, candidates=situation.shuffled())  # of equal candidates chance takes one
-        values = unit_rows(principal_components(situation.vectors, self.settings.components, seed=seed))
-        neighbours, distances = nearest_neighbours(values, situation.candidates, self.settings.neighbours, seed=seed)
+        found = situation.memory.find((self.name, seed), lambda: self._compared(situation, seed))
+        values, neighbours, distances = found
         reach = self._unreached(situation, neighbours)
         weight = reach * self._doubt(situation) * self._need(situation)
         usual = float(np.median(distances[reach >= np.median(reach), min(9, distances.shape[1] - 1)]))
@@ -71,6 +71,11 @@ class Covering(Strategy):
             Wish(int(situation.candidates[place]), "unknown" if known and reach[place] > 0.5 else "cluster")
             for place in taken
         ]
+
+    def _compared(self, situation: Situation, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(n, d) what nodes are compared by, of unit length; the candidates' (c, k) nearest nodes and distances."""
+        values = unit_rows(principal_components(situation.vectors, self.settings.components, seed=seed))
+        return values, *nearest_neighbours(values, situation.candidates, self.settings.neighbours, seed=seed)
 
     def _unreached(self, situation: Situation, neighbours: np.ndarray) -> np.ndarray:
         """(c,) 0 where as many neighbours are labelled as usual, 1 where none is; 1 everywhere without labels."""
