@@ -67,13 +67,6 @@ class Ledger:
         position = {name: number for number, name in enumerate(self.classes)}
         return np.array([-1 if name is None else position[name] for name in self.names], dtype=np.int64)
 
-    def late_classes(self) -> np.ndarray:
-        """(classes,) whether none of the columns of a class is of session 0."""
-        late = np.ones(len(self.classes), dtype=bool)
-        first = self.class_of_column()[: self.session_zero_columns]
-        late[first[first >= 0]] = False
-        return late
-
     def column_of(self, name: str) -> int | None:
         """The column that further supports of a class join."""
         return self.names.index(name) if name in self.names else None

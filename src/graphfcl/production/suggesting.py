@@ -13,7 +13,7 @@ from graphfcl.asking.nearest import likeliest_of, unit_rows
 from graphfcl.errors import InputError
 from graphfcl.graph import Graph
 from graphfcl.graph.ids import text_array
-from graphfcl.production.answers import class_probabilities
+from graphfcl.production.answers import class_probabilities, few_shot_classes
 from graphfcl.production.arguments import seed_of, shown, whole_number
 from graphfcl.production.growing_graph import GrowingGraph
 from graphfcl.production.model_state import ModelState
@@ -69,7 +69,7 @@ def suggest_for_model(
         candidates=_without(labelled, visible.node_count, random),
         labelled=labelled,
         columns=ledger.class_of_column()[ledger.columns],
-        late=ledger.late_classes(),
+        late=few_shot_classes(ledger),
         scores=probabilities,
         strangeness=answers.strangeness,
         budget=budget,
