@@ -16,6 +16,7 @@ FLOORS = [
     {"printing", "lazy_names"},
     {"errors", "version", "arrays", "cores", "defaults", "devices"},
     {"files", "source_code", "plug_ins"},
+    {"tasks"},
     {"graph"},
     {"stream", "measures"},
     {"datasets", "nn"},
