@@ -59,12 +59,14 @@ class Order:
     """A task on its way to a worker.
 
     package: the one that the worker must have. threads: how many its libraries may start; None: as many as its cores.
+    folder: the one that relative paths start from.
     """
 
     function: Callable[[Any], Any]
     item: Any
     package: Package
     threads: int | None
+    folder: str
 
 
 @dataclass(frozen=True)
