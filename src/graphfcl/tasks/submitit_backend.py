@@ -13,6 +13,7 @@ import time
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from math import ceil
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +42,8 @@ class SubmititEngine:
         self.threads = tasks.threads if on_slurm else tasks.threads or max(1, usable_cores() // tasks.workers)
         if on_slurm and tasks.threads:
             options.setdefault("cpus_per_task", tasks.threads)
+        if tasks.gpus:
+            options.setdefault("gpus_per_node", ceil(tasks.gpus))
         try:
             self.executor = self.submitit.AutoExecutor(self.folder, cluster=self.cluster)
             self.executor.update_parameters(**options)
