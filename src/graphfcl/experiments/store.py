@@ -8,6 +8,8 @@ Locks, failures and files set aside are in the folder ``state`` beside it.
 
 import hashlib
 import json
+import os
+import socket
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
@@ -118,8 +120,9 @@ class CellStore:
 
     def note_start(self, cell: Cell, call: str) -> None:
         """Note that a worker of a call begins a cell; the note stays if the worker dies."""
-        times = self.starts(cell, call) + 1
-        write_bytes(self.note(cell, "started.json"), json.dumps({"call": call, "starts": times}).encode())
+        who = {"host": socket.gethostname(), "process": os.getpid()}
+        values = {"call": call, "starts": self.starts(cell, call) + 1, **who}
+        write_bytes(self.note(cell, "started.json"), json.dumps(values).encode())
 
     def starts(self, cell: Cell, call: str) -> int:
         """How often workers of a call began a cell that none of them has settled."""
