@@ -80,8 +80,8 @@ def main() -> None:
                 here.append(measure(folder, "here", alone))
                 there.append(measure(folder, "ray", on_ray))
     ratio = min(inside for inside, _, _ in there) / min(inside for inside, _, _ in here)
-    what = f"{SLICES} slices of {COLUMNS} columns, {NODES:,} nodes, {NODES * DEGREE:,} edges, 2 hops"
-    report(f"start of Ray and its workers; {what}", started, "s", "-", True)
+    print(f"two hops of {SLICES} slices of {COLUMNS} columns, {NODES:,} nodes, {NODES * DEGREE:,} edges")
+    report("  start of Ray and its workers", started, "s", "-", True)
     report("  one process, CPU inside tasks", min(inside for inside, _, _ in here), "s", "-", True)
     report("  Ray, two workers, CPU inside tasks", min(inside for inside, _, _ in there), "s", "-", True)
     report("  one process, on the clock", min(seconds for _, seconds, _ in here), "s", "-", True)

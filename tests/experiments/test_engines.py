@@ -6,6 +6,7 @@ import json
 import multiprocessing
 import os
 import signal
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ import pytest
 
 from graphfcl.errors import InputError
 from graphfcl.experiments import Cell, CellStore, Grid, GridStatus, elsewhere, load_grids, run_grid
+from graphfcl.experiments import grid as grid_module
 from graphfcl.experiments.elsewhere import take_cells
 from graphfcl.experiments.working import Workshop
 from graphfcl.tasks import Backend, Outcome, Tasks, WorkerLost, Workers, running
@@ -144,16 +146,24 @@ def test_cells_that_kill_their_workers_fail_and_the_grid_comes_to_an_end(
 
 
 def _save(folder: Path, number: int, ready: Any) -> None:
-    """Save a grid of the same name with cells of its own, when all are there."""
+    """Save a grid of the same name with cells of its own; all read what is there before one of them writes."""
+    read = grid_module._read_grid
+
+    def read_and_wait(path: Path) -> Grid:
+        found = read(path)
+        time.sleep(0.2)
+        return found
+
+    grid_module._read_grid = read_and_wait
     cells = tuple(Cell("debian", "cec", seed) for seed in range(10 * number, 10 * number + 10))
     grid = Grid("shared", "grid", cells, f"command {number}")
     ready.wait()
-    for _ in range(5):
-        grid.save(folder)
+    grid.save(folder)
 
 
 def test_processes_that_save_a_grid_at_once_lose_nothing(tmp_path: Path) -> None:
     count = 4
+    Grid("shared", "grid", (Cell("debian", "cec", 99),), "command before").save(tmp_path)
     context = multiprocessing.get_context("fork")
     ready = context.Barrier(count)
     processes = [context.Process(target=_save, args=(tmp_path, number, ready)) for number in range(count)]
@@ -163,8 +173,8 @@ def test_processes_that_save_a_grid_at_once_lose_nothing(tmp_path: Path) -> None
         process.join(60)
     assert [process.exitcode for process in processes] == [0] * count
     (found,) = load_grids(tmp_path)
-    assert sorted(cell.seed for cell in found.cells) == list(range(10 * count))
-    assert sorted(found.command.splitlines()) == [f"command {number}" for number in range(count)]
+    assert sorted(cell.seed for cell in found.cells) == [*range(10 * count), 99]
+    assert sorted(found.command.splitlines()) == [*(f"command {number}" for number in range(count)), "command before"]
 
 
 def test_a_grid_on_a_file_system_without_locks_is_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
