@@ -3,13 +3,19 @@ VENV := .venv
 BIN := $(VENV)/bin
 WORKERS ?= 2
 
-.PHONY: setup demo serve-demo test test-all lint bench
+.PHONY: setup engines demo serve-demo test test-all lint bench
 
 setup: $(VENV)/.installed
+
+engines: $(VENV)/.engines
 
 $(VENV)/.installed: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[dev]"
+	touch $@
+
+$(VENV)/.engines: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[ray,submitit]"
 	touch $@
 
 demo: setup
@@ -20,10 +26,10 @@ serve-demo: setup
 	$(BIN)/python -m scripts.demo_model runs/serve-demo
 	$(BIN)/graphfcl serve --model runs/serve-demo
 
-test: setup
+test: engines
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses $(WORKERS) -m "not long"
 
-test-all: setup
+test-all: engines
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses $(WORKERS)
 
 lint: setup
@@ -31,5 +37,5 @@ lint: setup
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 
-bench: setup
+bench: engines
 	$(BIN)/python -m benchmarks

@@ -12,6 +12,7 @@ BENCHMARKS = (
     "sparse_products",
     "episode",
     "threads",
+    "engines",
     "anchor_table",
     "whole_run",
     "methods",

@@ -16,6 +16,7 @@ FLOORS = [
     {"printing", "lazy_names"},
     {"errors", "version", "arrays", "cores", "defaults", "devices"},
     {"files", "source_code"},
+    {"tasks"},
     {"graph", "plug_ins"},
     {"stream", "measures"},
     {"datasets", "nn"},

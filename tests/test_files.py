@@ -1,13 +1,17 @@
 """Files are replaced as a whole or not at all."""
 
+import errno
+import fcntl
 import os
+import socket
 from pathlib import Path
 from typing import Any, BinaryIO
 
 import pytest
 
 from graphfcl.errors import InputError
-from graphfcl.files import canonical_json, file_lock, read_bytes, sha256_of, write_durably
+from graphfcl.files import canonical_json, file_lock, read_bytes, sha256_of, temporary_beside, write_durably
+from graphfcl.production.storage.locks import WriterLock
 
 
 def test_a_reader_keeps_the_old_content_while_the_new_one_arrives(tmp_path: Path) -> None:
@@ -120,3 +124,62 @@ def test_only_one_holds_a_lock_and_others_wait_as_long_as_they_say(tmp_path: Pat
 def test_the_same_values_are_the_same_bytes() -> None:
     assert canonical_json({"b": [1, 2.5], "a": "ü"}) == b'{"a":"\\u00fc","b":[1,2.5]}'
     assert canonical_json({"a": "ü"}, ascii_only=False) == '{"a":"ü"}'.encode()
+
+
+def test_names_of_half_written_files_are_taken_by_nobody_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Neither by another host, nor by a container with the same process ids, nor with the same host name too."""
+    path = tmp_path / "result.json"
+    here = temporary_beside(path)
+    assert here.parent == tmp_path
+    assert here.name.startswith(".result.json.")
+    assert here.name.endswith(".tmp"), "what is left over is swept by this ending"
+    assert str(os.getpid()) in here.name.split(".")
+    assert len({temporary_beside(path) for _ in range(100)}) == 100
+    monkeypatch.setattr(socket, "gethostname", lambda: "node-7.cluster/örtlich")
+    assert ".node-7-cluster--rtlich." in temporary_beside(path).name
+
+
+def test_a_long_name_leaves_room_for_host_and_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(socket, "gethostname", lambda: "h" * 64)
+    path = tmp_path / ("ü" * 127)  # 254 bytes: one more would be too long
+    write_durably(path, lambda file: file.write(b"new"))
+    assert path.read_bytes() == b"new"
+
+
+def test_two_writers_of_one_file_do_not_meet(tmp_path: Path) -> None:
+    """The second begins and ends while the first is in the middle; the last one to end stays, whole."""
+    path = tmp_path / "result.json"
+
+    def write_slowly(file: BinaryIO) -> None:
+        file.write(b"first")
+        write_durably(path, lambda other: other.write(b"second"))
+        file.write(b", whole")
+
+    write_durably(path, write_slowly)
+    assert path.read_bytes() == b"first, whole"
+    assert list(tmp_path.iterdir()) == [path]
+
+
+@pytest.mark.parametrize("number", [errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOLCK])
+def test_a_file_system_without_locks_is_said_plainly(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    def flock(*_: object) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    sentence = rf"lock.* cannot be locked, because its file system has no file locks \({os.strerror(number)}\): mount"
+    for wait in (None, 0, 5):
+        with pytest.raises(InputError, match=sentence), file_lock(tmp_path / "lock", wait=wait):
+            raise AssertionError("nobody holds a lock that does not exist")
+    with pytest.raises(InputError, match="no file locks"), WriterLock(tmp_path / "model").hold(wait=5):
+        raise AssertionError("nor the lock of a model")
+
+
+def test_another_failure_of_a_lock_is_not_taken_for_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def flock(*_: object) -> None:
+        raise OSError(errno.EIO, "Input/output error")
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    with pytest.raises(OSError, match="Input/output error"), file_lock(tmp_path / "lock"):
+        pass

@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Iterator
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
 
@@ -41,6 +41,24 @@ def limit_threads(threads: int) -> None:
     for library in ThreadpoolController().lib_controllers:
         if (library.num_threads or 0) > threads:
             library.set_num_threads(threads)
+
+
+@contextmanager
+def limited_threads(threads: int) -> Iterator[None]:
+    """:func:`limit_threads` for a while, without the threads between operators of torch: those are set once."""
+    for name in WITH_THREADS:
+        import_module(name)
+    import torch
+    from threadpoolctl import threadpool_info, threadpool_limits
+
+    before = torch.get_num_threads()
+    fewer = {pool["prefix"]: min(threads, pool["num_threads"]) for pool in threadpool_info()}
+    torch.set_num_threads(min(threads, before))
+    try:
+        with threadpool_limits(fewer):
+            yield
+    finally:
+        torch.set_num_threads(before)
 
 
 def _slurm_cores() -> Iterator[int]:
