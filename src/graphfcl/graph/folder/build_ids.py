@@ -12,7 +12,7 @@ from graphfcl.graph.folder.row_spool import RowSpool
 from graphfcl.graph.folder.source import GraphSource, TextBlock
 from graphfcl.graph.folder.text_keys import text_keys
 from graphfcl.graph.folder.workspace import Workspace
-from graphfcl.printing import quoted
+from graphfcl.graph.table import id_stands_twice
 
 SEEDS = 8  # tries to find keys that differ
 
@@ -27,7 +27,7 @@ def write_ids(space: Workspace, source: GraphSource, table: np.ndarray, room: in
         space.write(names.IDS, moved, "<i8", SMALL_BLOCK)
         _write_index(space, moved, "<i8")
         return "numbers", 0
-    keys, seed = different_keys(source.ids, source.nodes_where)
+    keys, seed = source.keys or different_keys(source.ids, source.nodes_where)
     moved = np.empty(source.node_count, dtype=np.uint64)
     moved[table] = keys
     del keys
@@ -49,10 +49,7 @@ def different_keys(texts: Callable[[], Iterator[TextBlock]], where: str) -> tupl
         first, second = np.flatnonzero(keys == ordered[twice[0]])[:2].tolist()
         found = _text_at(texts, first)
         if found == _text_at(texts, second):
-            raise InputError(
-                f"{where}: node id {quoted(found)} stands in rows {first} and {second} (counted from 0, without the "
-                "header); a node has one row and one label."
-            )
+            raise id_stands_twice(where, found, first, second)
     raise InputError(f"{where}: no keys were found that tell the ids apart: report this with the ids.")
 
 

@@ -92,11 +92,11 @@ def _write_labels(space: Workspace, source: GraphSource, table: np.ndarray) -> N
 def _write_features(space: Workspace, source: GraphSource, table: np.ndarray, room: int) -> None:
     put = _SparseFeatures(space, source, room) if source.sparse_features else _DenseFeatures(space, source, room)
     done = 0
-    for block in source.features():
+    for block in source.features() if source.feature_count or source.sparse_features else ():
         checked = _checked(block, done, source)
         put.add(table[done : done + checked.shape[0]], checked)
         done += checked.shape[0]
-    if done != source.node_count:
+    if done != source.node_count and (source.feature_count or source.sparse_features):
         raise InputError(
             f"{source.nodes_where}: there are features of {done:,} nodes, but the graph has {source.node_count:,}; "
             "give one row per node."

@@ -46,6 +46,7 @@ class GraphSource:
     nodes_where, edges_where: what messages call the places they were read from; edge_place: a single edge.
     labels: (n,) positions in ``class_names``, -1 where the class is not known.
     ids: (n,) int64; or a function that gives texts in blocks; or None, if ids are 0 to n-1.
+    keys: (n,) uint64 of ids that are texts, and their seed, if they were computed already.
     features: gives (rows, d) blocks, dense or all sparse, of all nodes in order.
     edges: gives the edges, in any order. mirrored: each is listed once and means both directions.
     weighted: edges come with weights.
@@ -63,6 +64,7 @@ class GraphSource:
     features: Callable[[], Iterator[Features]]
     edges: Callable[[Spool], Iterator[EdgeBlock]]
     ids: np.ndarray | Callable[[], Iterator[TextBlock]] | None = None
+    keys: tuple[np.ndarray, int] | None = None
     feature_count: int = 0
     sparse_features: bool = False
     weighted: bool = False
