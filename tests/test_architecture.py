@@ -15,7 +15,7 @@ ROOT = Path(graphfcl.__file__).parent
 FLOORS = [
     {"printing", "lazy_names"},
     {"errors", "version", "arrays", "cores", "defaults", "devices"},
-    {"files", "source_code", "plug_ins"},
+    {"files", "source_code", "plug_ins", "byte_sizes"},
     {"graph"},
     {"stream", "measures"},
     {"datasets", "nn"},

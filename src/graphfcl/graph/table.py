@@ -223,8 +223,8 @@ def id_stands_twice(path: Path | str, node: Any, first: int, second: int) -> Inp
 def unknown_end(edges: Table, row: int, node: Any) -> InputError:
     """An edge leads to a node that has no row."""
     return InputError(
-        f"{edges.path}, {edges.line(row)}: the edge leads to node {quoted(node)}, which is not among the nodes: add the "
-        "node or drop the edge."
+        f"{edges.path}, {edges.line(row)}: the edge leads to node {quoted(node)}, which is not among the nodes: add "
+        "the node or drop the edge."
     )
 
 

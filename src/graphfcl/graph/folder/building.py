@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from graphfcl.byte_sizes import in_units
 from graphfcl.errors import InputError
 from graphfcl.graph.folder import manifest as names
 from graphfcl.graph.folder.blocks import SMALL_BLOCK
@@ -77,8 +78,8 @@ def _room(source: GraphSource, memory: int) -> int:
     needed = LIBRARIES + LEAST_ROOM + per_node * source.node_count
     if memory < needed:
         raise InputError(
-            f"{memory / 1e9:.2f} GB of memory are too little for the {source.node_count:,} nodes of {source.made_of}: "
-            f"give --memory {-(-needed // 10**7) / 100:.2f}GB or more."
+            f"{in_units(memory)} of memory are too little for the {source.node_count:,} nodes of {source.made_of}: "
+            f"give --memory {in_units(needed)} or more."
         )
     return memory - needed + LEAST_ROOM
 

@@ -81,8 +81,6 @@ class GraphSource:
 
 def of_graph(graph: Graph, made_of: str | None = None) -> GraphSource:
     """A graph that is in memory."""
-    is_range = graph.node_ids.dtype.kind == "i" and np.array_equal(graph.node_ids, np.arange(graph.node_count))
-    ids = None if is_range else graph.node_ids if graph.node_ids.dtype.kind == "i" else lambda: _texts(graph)
     return GraphSource(
         name=graph.name,
         made_of=made_of or graph.name,
@@ -93,7 +91,7 @@ def of_graph(graph: Graph, made_of: str | None = None) -> GraphSource:
         class_names=graph.class_names,
         features=lambda: _features(graph),
         edges=lambda _: _edges(graph),
-        ids=ids,
+        ids=ids_in_memory(graph.node_ids),
         feature_count=int(graph.features.shape[1]),
         sparse_features=sparse.issparse(graph.features),
         weighted=graph.weighted,
@@ -111,9 +109,17 @@ def rows_at_a_time(width: int) -> int:
     return max(1, min(1 << 16, (1 << 22) // max(1, width)))
 
 
-def _texts(graph: Graph) -> Iterator[TextBlock]:
-    for start in range(0, graph.node_count, STEP):
-        yield TextBlock(*pack_texts(graph.node_ids[start : start + STEP].tolist()))
+def ids_in_memory(ids: np.ndarray) -> np.ndarray | Callable[[], Iterator[TextBlock]] | None:
+    """Ids as :func:`graphfcl.graph.ids.make_ids` gives them, for :class:`GraphSource`."""
+    if ids.dtype.kind != "i":
+        return lambda: text_blocks(ids)
+    return None if np.array_equal(ids, np.arange(ids.size)) else ids
+
+
+def text_blocks(ids: np.ndarray) -> Iterator[TextBlock]:
+    """Ids that are Python texts, in blocks."""
+    for start in range(0, ids.size, STEP):
+        yield TextBlock(*pack_texts(ids[start : start + STEP].tolist()))
 
 
 def _features(graph: Graph) -> Iterator[Features]:

@@ -16,10 +16,10 @@ from graphfcl.graph.column_names import (
     TEXT_NAMES,
     WEIGHT_NAMES,
 )
-from graphfcl.graph.folder.label_coder import LabelCoder
 from graphfcl.graph.folder.source import EdgeBlock, GraphSource
-from graphfcl.graph.folder.table_blocks import table_blocks
-from graphfcl.graph.folder.table_ids import TableIds
+from graphfcl.graph.folder.sources.label_coder import LabelCoder
+from graphfcl.graph.folder.sources.table_blocks import table_blocks
+from graphfcl.graph.folder.sources.table_ids import TableIds
 from graphfcl.graph.graph import Features, TextSettings
 from graphfcl.graph.ids import normal, text_array
 from graphfcl.graph.table import TYPE_NAMES, Table, not_used, several_types

@@ -8,8 +8,8 @@ import numpy as np
 
 from graphfcl.graph.folder.build_ids import different_keys
 from graphfcl.graph.folder.source import TextBlock
+from graphfcl.graph.folder.sources.table_blocks import table_blocks
 from graphfcl.graph.folder.stored_ids import numbers_of
-from graphfcl.graph.folder.table_blocks import table_blocks
 from graphfcl.graph.folder.text_keys import pack_texts, text_keys
 from graphfcl.graph.ids import NODE_ID, normal, whole_number
 from graphfcl.graph.table import Table, id_stands_twice, unknown_end
