@@ -1,5 +1,6 @@
 """One table of a graph, nodes or edges, CSV or Parquet; and what is wrong with it, in a sentence."""
 
+import re
 from collections import Counter
 from copy import copy
 from pathlib import Path
@@ -79,6 +80,9 @@ class Table:
 
     def unreadable(self, error: Exception) -> InputError:
         """One sentence for such an error."""
+        found = wrong_row(self.path, error)
+        if found is not None:
+            return found
         place = where_not_utf8(self.path) if self.is_csv else None
         if place is not None:
             return InputError(f"{self.path} cannot be read as a table ({place} is not UTF-8): write it as UTF-8.")
@@ -202,6 +206,16 @@ class Table:
                 raise InputError(f"{self.path}, {self.line(row)}: column {column!r} is empty; fill it in.")
             result[:, position] = values.cast(pa.float32(), safe=False).to_numpy()
         return result
+
+
+def wrong_row(path: Path, error: Exception) -> InputError | None:
+    """A row of a CSV file that has too few or too many columns, if that is what Arrow says."""
+    said = re.search(r"Row #(\d+): Expected (\d+) columns, got (\d+)", str(error))
+    if said is None:
+        return None
+    return InputError(
+        f"{path}, line {said[1]}: the row has {said[3]} columns in place of {said[2]}: mend the row or drop it."
+    )
 
 
 def several_types(path: Path, column: str) -> InputError:

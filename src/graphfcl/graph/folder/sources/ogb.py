@@ -16,6 +16,7 @@ from graphfcl.graph.folder.source import STEP, EdgeBlock, GraphSource
 from graphfcl.graph.folder.sources.array_stream import ArrayStream, array_names
 from graphfcl.graph.folder.sources.label_coder import LabelCoder
 from graphfcl.graph.graph import Features
+from graphfcl.graph.table import wrong_row
 
 EDGES, COUNTS, LABELS, FEATURES = "edge.csv.gz", "num-node-list.csv.gz", "node-label.csv.gz", "node-feat.csv.gz"
 DATA, LABEL_DATA = "data.npz", "node-label.npz"
@@ -145,19 +146,19 @@ def _unused(names: list[str], raw: Path) -> list[str]:
     return [f"{raw.name}: {', '.join(other)} were not used."] if other else []
 
 
-def _open(path: Path, kind: str | None, wrong: list[Any]) -> Any:
+def _open(path: Path, kind: str | None, *, may_be_empty: bool = False) -> Any:
+    """Reads the table in blocks, all columns of one kind; without a kind, only the names of its columns.
+
+    may_be_empty: an empty line is a row with an empty place.
+    """
     import pyarrow as pa
     from pyarrow import csv
-
-    def keep_wrong(row: Any) -> str:
-        wrong.append(row)
-        return "error"
 
     def open_with(types: dict[str, Any]) -> Any:
         return csv.open_csv(
             path,
             read_options=csv.ReadOptions(block_size=BYTES, use_threads=False, autogenerate_column_names=True),
-            parse_options=csv.ParseOptions(invalid_row_handler=keep_wrong),
+            parse_options=csv.ParseOptions(ignore_empty_lines=not may_be_empty),
             convert_options=csv.ConvertOptions(column_types=types, null_values=["", "nan", "NaN"]),
         )
 
@@ -169,10 +170,9 @@ def _rows(path: Path, kind: str, *, may_be_empty: bool = False) -> Iterator[tupl
     """Blocks of rows of a table without a header, and how many rows stood before. An empty place is NaN, if it may."""
     import pyarrow as pa
 
-    wrong: list[Any] = []
     first = 0
     try:
-        for batch in _open(path, kind, wrong):
+        for batch in _open(path, kind, may_be_empty=may_be_empty):
             for column in () if may_be_empty else batch.columns:
                 if column.null_count:
                     row = int(np.flatnonzero(column.is_null().to_numpy(zero_copy_only=False))[0])
@@ -185,25 +185,19 @@ def _rows(path: Path, kind: str, *, may_be_empty: bool = False) -> Iterator[tupl
             yield first, rows
             first += batch.num_rows
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        raise _unreadable(path, wrong, error) from error
+        raise _unreadable(path, error) from error
 
 
 def _width(path: Path) -> int:
     """How many columns a table has."""
     import pyarrow as pa
 
-    wrong: list[Any] = []
     try:
-        return len(_open(path, None, wrong))
+        return len(_open(path, None))
     except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        raise _unreadable(path, wrong, error) from error
+        raise _unreadable(path, error) from error
 
 
-def _unreadable(path: Path, wrong: list[Any], error: Exception) -> InputError:
-    if wrong:
-        row = wrong[0]
-        return InputError(
-            f"{path}, line {row.number}: the row has {row.actual_columns} columns in place of {row.expected_columns}: "
-            "mend or drop it."
-        )
-    return InputError(f"{path} cannot be read as a table ({str(error).splitlines()[0].rstrip('.')}): copy it again.")
+def _unreadable(path: Path, error: Exception) -> InputError:
+    reason = str(error).splitlines()[0].rstrip(".")
+    return wrong_row(path, error) or InputError(f"{path} cannot be read as a table ({reason}): copy it again.")

@@ -3,7 +3,6 @@
 from collections.abc import Iterator
 from typing import Any
 
-from graphfcl.errors import InputError
 from graphfcl.graph.table import Table
 
 BYTES = 1 << 22  # of a CSV file at a time
@@ -39,17 +38,11 @@ def _csv(table: Table, columns: list[str], as_text: list[str]) -> Iterator[Any]:
     import pyarrow as pa
     from pyarrow import csv
 
-    wrong: list[Any] = []
-
-    def keep_wrong(row: Any) -> str:
-        wrong.append(row)
-        return "error"
-
     def open_with(types: dict[str, Any]) -> Any:
         return csv.open_csv(
             table.path,
             read_options=csv.ReadOptions(block_size=BYTES, use_threads=False),
-            parse_options=csv.ParseOptions(newlines_in_values=True, invalid_row_handler=keep_wrong),
+            parse_options=csv.ParseOptions(newlines_in_values=True),
             convert_options=csv.ConvertOptions(
                 include_columns=columns,
                 column_types=types,
@@ -59,18 +52,9 @@ def _csv(table: Table, columns: list[str], as_text: list[str]) -> Iterator[Any]:
             ),
         )
 
-    try:
-        types = {column: pa.string() for column in as_text if column in columns}
-        # What looks like whole numbers in the first block may have decimals in a later one.
-        for field in open_with(types).schema:
-            if pa.types.is_integer(field.type) or pa.types.is_null(field.type):
-                types[field.name] = pa.float64()
-        yield from open_with(types)
-    except pa.ArrowInvalid as error:
-        if not wrong:
-            raise
-        row = wrong[0]
-        raise InputError(
-            f"{table.path}, line {row.number}: the row has {row.actual_columns} columns in place of "
-            f"{row.expected_columns}: mend or drop it."
-        ) from error
+    types = {column: pa.string() for column in as_text if column in columns}
+    # What looks like whole numbers in the first block may have decimals in a later one.
+    for field in open_with(types).schema:
+        if pa.types.is_integer(field.type) or pa.types.is_null(field.type):
+            types[field.name] = pa.float64()
+    yield from open_with(types)
