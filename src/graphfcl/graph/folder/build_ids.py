@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
+import graphfcl.graph.folder.manifest as names
 from graphfcl.errors import InputError
-from graphfcl.graph.folder import manifest as names
 from graphfcl.graph.folder.blocks import SMALL_BLOCK
 from graphfcl.graph.folder.manifest import row_type
 from graphfcl.graph.folder.row_spool import RowSpool

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+import graphfcl.graph.folder.manifest as names
 from graphfcl.byte_sizes import in_units
 from graphfcl.errors import InputError
-from graphfcl.graph.folder import manifest as names
 from graphfcl.graph.folder.blocks import SMALL_BLOCK
 from graphfcl.graph.folder.build_ids import write_ids
 from graphfcl.graph.folder.edge_sort import EdgeFacts, EdgeSorter
