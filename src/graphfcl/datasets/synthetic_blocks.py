@@ -10,6 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
+from graphfcl.arrays import search_many
 from graphfcl.datasets.synthetic import (
     SyntheticSettings,
     class_ends,
@@ -97,7 +98,7 @@ class _Pairs:
         return np.minimum(one, other), np.maximum(one, other)
 
     def _pick(self, heights: np.ndarray) -> np.ndarray:
-        return (np.searchsorted(self.heights, heights, side="right") - 1).clip(0, self.settings.nodes - 1)
+        return (search_many(self.heights, heights, side="right") - 1).clip(0, self.settings.nodes - 1)
 
 
 def _edges(pairs: _Pairs, spool: Spool) -> Iterator[EdgeBlock]:

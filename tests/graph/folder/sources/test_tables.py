@@ -1,6 +1,7 @@
 """Tables read in blocks give the graph that the reader in memory gives, and the same complaints."""
 
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -138,6 +139,17 @@ def test_many_rows_in_many_blocks(tmp_path: Path) -> None:
     folder = imported(tmp_path, tmp_path / "out")
     assert_same(folder.graph(), read_tables(tmp_path))
     assert folder.rows_of(ids[:5]).tolist() == [folder.rows_of([str(each)])[0] for each in ids[:5]]
+
+
+def test_numbers_that_are_far_apart(tmp_path: Path) -> None:
+    ids = [2**63 - 1, -(2**63), 0, 10**15, -3, 17]
+    (tmp_path / "nodes.csv").write_text("id,label\n" + "".join(f"{node},a\n" for node in ids))
+    (tmp_path / "edges.csv").write_text("source,target\n" + "".join(f"{a},{b}\n" for a, b in pairwise(ids)))
+    assert_same(imported(tmp_path, tmp_path / "out").graph(), read_tables(tmp_path))
+    for wrong in ("-4", "18", "9223372036854775808"):
+        (tmp_path / "edges.csv").write_text(f"source,target\n0,17\n17,{wrong}\n")
+        with pytest.raises(InputError, match=rf"edges\.csv, line 3: the edge leads to node '{wrong}'"):
+            imported(tmp_path, tmp_path / "other")
 
 
 NODES = "id,label,f\n1,a,1\n2,b,2\n3,a,3\n"

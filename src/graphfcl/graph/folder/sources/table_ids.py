@@ -6,7 +6,9 @@ from typing import Any
 
 import numpy as np
 
+from graphfcl.arrays import search_many
 from graphfcl.graph.folder.build_ids import different_keys
+from graphfcl.graph.folder.manifest import row_type
 from graphfcl.graph.folder.source import TextBlock
 from graphfcl.graph.folder.sources.table_blocks import table_blocks
 from graphfcl.graph.folder.stored_ids import numbers_of
@@ -16,6 +18,7 @@ from graphfcl.graph.table import Table, id_stands_twice, unknown_end
 
 WHOLE = r"^(0|-?[1-9][0-9]{0,18})$"
 LONGEST = NODE_ID.longest
+DIRECT = 8  # numbers for each node, up to which their rows stand in a table
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,7 +27,8 @@ class TableIds:
 
     numbers: (n,) int64, None if ids are texts. keys, seed: of texts, as :func:`different_keys` gives them.
     cleaned: how many ids cleaning changed. ordered, order: keys or numbers ascending, and their rows; None if the
-    number of each node is its row.
+    number of each node is its row. direct: the row of each number from the smallest to the largest, -1 where there is
+    none, if these are not many more than there are nodes.
     """
 
     nodes: Table
@@ -36,6 +40,7 @@ class TableIds:
     seed: int
     ordered: np.ndarray | None
     order: np.ndarray | None
+    direct: np.ndarray | None = None
 
     @classmethod
     def read(cls, nodes: Table, column: str) -> "TableIds":
@@ -55,7 +60,11 @@ class TableIds:
         if twice.size:
             first, second = order[twice[0]], order[twice[0] + 1]
             raise id_stands_twice(nodes.path, str(numbers[first]), int(first), int(second))
-        return cls(nodes, column, numbers.size, cleaned, numbers, None, 0, ordered, order)
+        direct = None
+        if int(ordered[-1]) - int(ordered[0]) < DIRECT * numbers.size:
+            direct = np.full(int(ordered[-1]) - int(ordered[0]) + 1, -1, dtype=row_type(numbers.size))
+            direct[numbers - ordered[0]] = np.arange(numbers.size)
+        return cls(nodes, column, numbers.size, cleaned, numbers, None, 0, ordered, order, direct)
 
     @property
     def is_range(self) -> bool:
@@ -93,7 +102,11 @@ class TableIds:
             return np.where((wanted >= 0) & (wanted < self.count), wanted, -1)
         if not self.ordered.size:
             return np.full(wanted.size, -1, dtype=np.int64)
-        places = np.searchsorted(self.ordered, wanted).clip(max=self.ordered.size - 1)
+        if self.direct is not None:
+            inside = (wanted >= self.ordered[0]) & (wanted <= self.ordered[-1])
+            rows = self.direct[np.where(inside, wanted - self.ordered[0], 0)]
+            return np.where(inside, rows, -1).astype(np.int64)
+        places = search_many(self.ordered, wanted).clip(max=self.ordered.size - 1)
         return np.where(self.ordered[places] == wanted, self.order[places], -1)
 
 

@@ -65,7 +65,7 @@ def tables_source(folder: str | Path, columns: TableColumns | None = None, *, na
         notes=tuple(not_used(edges, ends.others(edges))),
         later_notes=said,
         cleaned=cleaned,
-        node_bytes=4 if ids.is_range else 28,
+        node_bytes=4 if ids.is_range else 28 if ids.direct is None else 28 + ids.direct.nbytes // ids.count,
     )
 
 
