@@ -78,8 +78,6 @@ def workspace(out: Path) -> Iterator[Workspace]:
                 space.abandon()
                 shutil.rmtree(folder, ignore_errors=True)
     except OSError as error:
-        if isinstance(error, InputError):
-            raise
         raise InputError(_failure(out, error)) from error
 
 

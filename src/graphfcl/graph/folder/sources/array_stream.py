@@ -9,7 +9,7 @@ import numpy as np
 
 from graphfcl.errors import InputError
 
-DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError, RuntimeError, ValueError)
+DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError, ValueError)
 
 
 def array_names(path: str | Path) -> set[str]:
