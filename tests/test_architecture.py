@@ -15,7 +15,7 @@ ROOT = Path(graphfcl.__file__).parent
 FLOORS = [
     {"printing", "lazy_names"},
     {"errors", "version", "arrays", "cores", "defaults", "devices"},
-    {"files", "source_code"},
+    {"files", "source_code", "byte_sizes"},
     {"tasks"},
     {"graph", "plug_ins"},
     {"stream", "measures"},

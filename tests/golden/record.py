@@ -17,7 +17,7 @@ from tests.golden.samples import TRACKS, outline, walk
 FOLDER = Path(__file__).parent
 VERBS: tuple[tuple[str, ...], ...] = (
     (),
-    *(("data", verb) for verb in ("list", "show")),
+    *(("data", verb) for verb in ("list", "show", "import")),
     *((verb,) for verb in ("data", "stream", "run", "methods", "check", "bench", "report")),
     *((verb,) for verb in ("fit", "learn", "grow", "predict", "explain", "history", "rollback", "unlearn", "rename")),
     *((verb,) for verb in ("merge", "retire", "shrink", "labels", "prune", "info", "refit", "erase")),
