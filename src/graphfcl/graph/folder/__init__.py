@@ -1,0 +1,20 @@
+"""Graphs on the disk: a folder of raw files that is built in bounded memory and read in parts."""
+
+from typing import TYPE_CHECKING
+
+from graphfcl.lazy_names import lazy_names
+
+if TYPE_CHECKING:
+    from graphfcl.graph.folder.reader import GraphFolder, Neighbours, is_graph_folder
+    from graphfcl.graph.folder.writer import write_folder
+
+_PLACES = {
+    "GraphFolder": "reader",
+    "Neighbours": "reader",
+    "is_graph_folder": "reader",
+    "write_folder": "writer",
+}
+
+__all__ = ["GraphFolder", "Neighbours", "is_graph_folder", "write_folder"]
+
+__getattr__ = lazy_names(__name__, _PLACES)

@@ -1,0 +1,160 @@
+"""The manifest of a graph folder: what is in it, and the checksums of its files."""
+
+import json
+from dataclasses import asdict, dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from graphfcl.errors import InputError
+from graphfcl.files import canonical_json, read_bytes, sha256_of, write_bytes
+from graphfcl.graph.folder.blocks import DIGEST, FileEntry
+
+MANIFEST = "manifest.json"
+FORMAT, VERSION = "graphfcl graph folder", 1
+ID_KINDS = ("range", "numbers", "texts")
+DTYPES = ("<i8", "<i4", "<u8", "<f4", "|u1")
+
+INDPTR, INDICES, WEIGHTS = "edges.indptr", "edges.indices", "edges.weights"
+ROWS = "features.rows"
+FEATURE_INDPTR, FEATURE_INDICES, FEATURE_VALUES = "features.indptr", "features.indices", "features.values"
+LABELS = "labels"
+IDS, ID_TEXT, ID_STARTS, ID_KEYS, ID_ORDER = "ids", "ids.text", "ids.starts", "ids.keys", "ids.order"
+NAME_TEXT, NAME_STARTS = "feature_names.text", "feature_names.starts"
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """All that a graph folder says of itself.
+
+    nodes, edges, features: counts; an undirected edge counts once. ids: one of ``ID_KINDS``. hash_seed: the seed of the
+    hash by which texts are found. min_nodes: that of :class:`TextSettings` if features are word counts.
+    shuffle: the seed that shuffled the nodes, None if they stand in the order of the source.
+    source: what the folder was made of. notes: what the import changed. cleaned: ids and class names it changed.
+    """
+
+    name: str
+    nodes: int
+    edges: int
+    features: int
+    weighted: bool
+    sparse_features: bool
+    class_names: tuple[str, ...]
+    ids: str
+    hash_seed: int
+    feature_names: bool
+    min_nodes: int | None
+    shuffle: int | None
+    source: str
+    notes: tuple[str, ...]
+    cleaned: int
+    files: dict[str, FileEntry]
+
+    @property
+    def row_type(self) -> str:
+        """The type of numbers of rows: 4 bytes where they fit."""
+        return row_type(self.nodes)
+
+    @property
+    def byte_count(self) -> int:
+        """Bytes of all files but the manifest."""
+        return sum(entry.byte_count for entry in self.files.values())
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of counts, names and checksums: what the graph is, not what it is called or was made of."""
+        values = asdict(self)
+        for name in ("name", "source", "notes", "cleaned"):
+            values.pop(name)
+        return sha256_of(canonical_json(values))
+
+    def expected_files(self) -> dict[str, tuple[str, int | None]]:
+        """Type and count of the numbers of every file that must be there; None where the content decides."""
+        nodes, row = self.nodes, self.row_type
+        found: dict[str, tuple[str, int | None]] = {
+            INDPTR: ("<i8", nodes + 1),
+            INDICES: (row, 2 * self.edges),
+            LABELS: ("<i4", nodes),
+        }
+        if self.weighted:
+            found[WEIGHTS] = ("<f4", 2 * self.edges)
+        if self.sparse_features:
+            found |= {FEATURE_INDPTR: ("<i8", nodes + 1), FEATURE_INDICES: ("<i4", None), FEATURE_VALUES: ("<f4", None)}
+        else:
+            found[ROWS] = ("<f4", nodes * self.features)
+        if self.ids == "numbers":
+            found |= {IDS: ("<i8", nodes), ID_KEYS: ("<i8", nodes), ID_ORDER: (row, nodes)}
+        if self.ids == "texts":
+            found |= {ID_TEXT: ("|u1", None), ID_STARTS: ("<i8", nodes + 1)}
+            found |= {ID_KEYS: ("<u8", nodes), ID_ORDER: (row, nodes)}
+        if self.feature_names:
+            found |= {NAME_TEXT: ("|u1", None), NAME_STARTS: ("<i8", self.features + 1)}
+        return found
+
+
+def row_type(count: int) -> str:
+    """The type of numbers of so many rows."""
+    return "<i4" if count < 2**31 else "<i8"
+
+
+def write_manifest(folder: Path, manifest: Manifest) -> None:
+    values = {"format": FORMAT, "version": VERSION, **asdict(manifest)}
+    values["checksum"] = sha256_of(canonical_json(values))
+    write_bytes(folder / MANIFEST, json.dumps(values, indent=1).encode())
+
+
+def read_manifest(folder: Path) -> Manifest:
+    """The manifest of a folder; one sentence if it is not one, was changed, or belongs to another version."""
+    path = folder / MANIFEST
+    content = read_bytes(path, "the manifest")
+    try:
+        values = json.loads(content)
+        if not isinstance(values, dict) or values.pop("format", None) != FORMAT:
+            raise InputError(f"{path} is not the manifest of a graph folder: name a folder that `data import` made.")
+        version = values.pop("version", None)
+        if version != VERSION:
+            raise InputError(
+                f"{path} has version {version!r} of the format and this program reads {VERSION}: import the graph again."
+            )
+        checksum = values.pop("checksum", None)
+        if checksum != sha256_of(canonical_json({"format": FORMAT, "version": version, **values})):
+            raise InputError(f"{path} was changed (it has another checksum): copy it again or import the graph again.")
+        return _checked(values)
+    except (ValueError, TypeError, KeyError, RecursionError) as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(f"{path} is damaged: copy it again or import the graph again.") from error
+
+
+def _checked(values: dict[str, Any]) -> Manifest:
+    """The manifest of plain values; ValueError, TypeError or KeyError if they do not fit together."""
+    files = {name: _entry(entry) for name, entry in values.pop("files").items()}
+    for name in ("class_names", "notes"):
+        _need(isinstance(values[name], list) and all(isinstance(text, str) for text in values[name]))
+        values[name] = tuple(values[name])
+    manifest = Manifest(**values, files=files)
+    for count in (manifest.nodes, manifest.edges, manifest.features, manifest.cleaned, manifest.hash_seed):
+        _need(type(count) is int and 0 <= count < 2**62)
+    for optional in (manifest.min_nodes, manifest.shuffle):
+        _need(optional is None or (type(optional) is int and optional >= 0))
+    for truth in (manifest.weighted, manifest.sparse_features, manifest.feature_names):
+        _need(type(truth) is bool)
+    _need(manifest.ids in ID_KINDS and isinstance(manifest.name, str) and isinstance(manifest.source, str))
+    for name, (dtype, items) in manifest.expected_files().items():
+        _need(files[name].dtype == dtype and (items is None or files[name].items == items))
+    _need(files.keys() == manifest.expected_files().keys())
+    return manifest
+
+
+def _entry(values: dict[str, Any]) -> FileEntry:
+    entry = FileEntry(values["dtype"], values["items"], values["block"], tuple(values["checksums"]))
+    _need(entry.dtype in DTYPES and type(entry.items) is int and 0 <= entry.items < 2**62)
+    _need(type(entry.block) is int and entry.block > 0 and entry.block % 8 == 0)
+    _need(len(entry.checksums) == -(-entry.byte_count // entry.block))
+    _need(all(isinstance(text, str) and len(text) == 2 * DIGEST for text in entry.checksums))
+    return entry
+
+
+def _need(holds: bool) -> None:
+    if not holds:
+        raise ValueError("the manifest does not fit together")

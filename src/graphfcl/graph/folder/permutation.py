@@ -1,0 +1,87 @@
+"""A shuffle of the nodes that is computed and not stored: both directions, no memory.
+
+A number x of b bits is cut into a high part a and a low part l. Six rounds change the parts in turn,
+a ← a ⊕ F(l, k₀), l ← l ⊕ F(a, k₁), …, where F takes the lowest bits of a mixing function and the keys come from the
+seed. Each round can be undone, so that the whole is a bijection of 0 to 2ᵇ−1 (a Feistel network). A result that is
+n or more is put in again until it is below n: that makes a bijection of 0 to n−1, and since 2ᵇ < 2n, two passes are
+enough on average.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+
+from graphfcl.errors import InputError
+
+ROUNDS = 6
+STEP = 1 << 16  # numbers at a time: they stay in the cache of a core
+
+
+@dataclass(frozen=True)
+class Shuffle:
+    """A bijection of 0 to count−1. seed: None leaves every node in its place."""
+
+    count: int
+    seed: int | None
+
+    def __post_init__(self) -> None:
+        if self.seed is not None and self.seed < 0:
+            raise InputError(f"the seed of the shuffle is {self.seed}; it must not be negative.")
+
+    def rows(self, positions: np.ndarray) -> np.ndarray:
+        """(m,) int64: the row of the folder for each position in the source."""
+        return self._all(positions, range(ROUNDS))
+
+    def positions(self, rows: np.ndarray) -> np.ndarray:
+        """(m,) int64: the reverse of :meth:`rows`."""
+        return self._all(rows, range(ROUNDS - 1, -1, -1))
+
+    def table(self, dtype: Any) -> np.ndarray:
+        """(count,) :meth:`rows` of all positions, which is faster to look up many times."""
+        found = np.empty(self.count, dtype=dtype)
+        for start in range(0, self.count, STEP):
+            stop = min(start + STEP, self.count)
+            found[start:stop] = self.rows(np.arange(start, stop))
+        return found
+
+    def _all(self, numbers: np.ndarray, rounds: range) -> np.ndarray:
+        given = np.asarray(numbers, dtype=np.int64)
+        if given.size and not 0 <= int(given.min()) <= int(given.max()) < self.count:
+            raise IndexError(f"numbers outside 0 to {self.count - 1}")
+        if self.seed is None or self.count < 2:
+            return given.copy()
+        found = np.empty(given.shape, dtype=np.int64)
+        for start in range(0, given.size, STEP):
+            part = given[start : start + STEP].astype(np.uint64)
+            part = self._pass(part, rounds)
+            outside = np.flatnonzero(part >= self.count)
+            while outside.size:
+                part[outside] = self._pass(part[outside], rounds)
+                outside = outside[part[outside] >= self.count]
+            found[start : start + STEP] = part
+        return found
+
+    def _pass(self, numbers: np.ndarray, rounds: range) -> np.ndarray:
+        low_bits = (self.count - 1).bit_length() // 2 or 1
+        high_bits = max(1, (self.count - 1).bit_length() - low_bits)
+        low_mask, high_mask = np.uint64((1 << low_bits) - 1), np.uint64((1 << high_bits) - 1)
+        high, low = numbers >> np.uint64(low_bits), numbers & low_mask
+        for number in rounds:
+            if number % 2 == 0:
+                high ^= mixed(low + self._keys[number]) & high_mask
+            else:
+                low ^= mixed(high + self._keys[number]) & low_mask
+        return (high << np.uint64(low_bits)) | low
+
+    @cached_property
+    def _keys(self) -> np.ndarray:
+        return np.random.SeedSequence(self.seed).generate_state(ROUNDS, np.uint64)
+
+
+def mixed(numbers: np.ndarray) -> np.ndarray:
+    """(m,) uint64: every bit of a result depends on every bit of its number (the finaliser of SplitMix64)."""
+    numbers = (numbers ^ (numbers >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    numbers = (numbers ^ (numbers >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return numbers ^ (numbers >> np.uint64(31))

@@ -1,0 +1,125 @@
+"""The user's ids in a graph folder: ids of rows, and rows of ids, without reading them all."""
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+
+from graphfcl.graph.folder.blocks import BlockReader
+from graphfcl.graph.folder.permutation import Shuffle
+from graphfcl.graph.folder.text_keys import pack_texts, text_keys, unpack_texts
+from graphfcl.graph.ids import is_whole, listed, normal, text_array, text_of, whole_number
+
+
+class StoredIds(Protocol):
+    """Both directions."""
+
+    def of(self, rows: np.ndarray) -> np.ndarray:
+        """(m,) int64 or texts."""
+
+    def find(self, wanted: Any) -> np.ndarray:
+        """(m,) rows; -1 where no node has the id. A number and its text are one id."""
+
+
+@dataclass(frozen=True)
+class RangeIds:
+    """The id of a node is its position in the source."""
+
+    shuffle: Shuffle
+
+    def of(self, rows: np.ndarray) -> np.ndarray:
+        return self.shuffle.positions(rows)
+
+    def find(self, wanted: Any) -> np.ndarray:
+        numbers, given = numbers_of(wanted)
+        known = given & (numbers >= 0) & (numbers < self.shuffle.count)
+        found = np.full(numbers.size, -1, dtype=np.int64)
+        found[known] = self.shuffle.rows(numbers[known])
+        return found
+
+
+@dataclass(frozen=True)
+class KeyIndex:
+    """Rows by keys. keys: ascending, each once. order: the row of each key."""
+
+    keys: BlockReader
+    order: BlockReader
+
+    def find(self, wanted: np.ndarray) -> np.ndarray:
+        """(m,) rows, -1 where there is no such key. A block is read only if a key may stand in it."""
+        arranged = np.argsort(wanted, kind="stable")
+        ordered = wanted[arranged].astype(self.keys.dtype)
+        found = np.full(ordered.size, -1, dtype=np.int64)
+        size = max(1, self.keys.entry.block // self.keys.dtype.itemsize)
+        left = [(0, -(-self.keys.entry.items // size), 0, ordered.size)]
+        while left:
+            first, last, low, high = left.pop()
+            if first >= last or low >= high:
+                continue
+            middle = (first + last) // 2
+            start, stop = middle * size, min((middle + 1) * size, self.keys.entry.items)
+            keys = self.keys.read(start, stop)
+            begin = low + int(np.searchsorted(ordered[low:high], keys[0], side="left"))
+            end = low + int(np.searchsorted(ordered[low:high], keys[-1], side="right"))
+            if begin < end:
+                places = np.searchsorted(keys, ordered[begin:end])
+                rows = self.order.read(start, stop)[places]
+                found[arranged[begin:end]] = np.where(keys[places] == ordered[begin:end], rows, -1)
+            left += [(first, middle, low, begin), (middle + 1, last, end, high)]
+        return found
+
+
+@dataclass(frozen=True)
+class NumberIds:
+    """Whole numbers. ids: in the order of rows."""
+
+    ids: BlockReader
+    index: KeyIndex
+
+    def of(self, rows: np.ndarray) -> np.ndarray:
+        return self.ids.take(np.asarray(rows, dtype=np.int64))
+
+    def find(self, wanted: Any) -> np.ndarray:
+        numbers, given = numbers_of(wanted)
+        return np.where(given, self.index.find(numbers), -1)
+
+
+@dataclass(frozen=True)
+class TextIds:
+    """Texts. content, starts: UTF-8 in the order of rows, and where each text begins. seed: that of the keys."""
+
+    content: BlockReader
+    starts: BlockReader
+    index: KeyIndex
+    seed: int
+
+    def of(self, rows: np.ndarray) -> np.ndarray:
+        rows = np.asarray(rows, dtype=np.int64)
+        if rows.size and (np.diff(rows) == 1).all():
+            starts = self.starts.read(int(rows[0]), int(rows[-1]) + 2)
+            return text_array(unpack_texts(self.content.read(int(starts[0]), int(starts[-1])), starts))
+        lows, highs = self.starts.take(rows), self.starts.take(rows + 1)
+        places = zip(lows.tolist(), highs.tolist(), strict=True)
+        found = [self.content.read(low, high).tobytes() for low, high in places]
+        return text_array([text.decode("utf-8", "surrogatepass") for text in found])
+
+    def find(self, wanted: Any) -> np.ndarray:
+        texts = [normal(text_of(each)) for each in listed(wanted)]
+        content, starts = pack_texts(texts)
+        found = self.index.find(text_keys(content, starts, self.seed))
+        known = np.flatnonzero(found >= 0)
+        stored = self.of(found[known]).tolist()
+        for place, text in zip(known.tolist(), stored, strict=True):
+            if text != texts[place]:  # another text with the same key
+                found[place] = -1
+        return found
+
+
+def numbers_of(wanted: Any) -> tuple[np.ndarray, np.ndarray]:
+    """(m,) int64 of ids as a user gives them, and whether each is a whole number at all (0 where it is not)."""
+    if isinstance(wanted, np.ndarray) and wanted.dtype.kind == "i":
+        return wanted.astype(np.int64), np.ones(wanted.size, dtype=bool)
+    values = [each if is_whole(each) else whole_number(normal(text_of(each))) for each in listed(wanted)]
+    fits = [value is not None and -(2**63) <= value < 2**63 for value in values]
+    numbers = [value if fit else 0 for value, fit in zip(values, fits, strict=True)]
+    return np.array(numbers, dtype=np.int64), np.array(fits, dtype=bool)

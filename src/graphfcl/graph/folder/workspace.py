@@ -1,0 +1,118 @@
+"""Where a graph folder is built: beside its place, moved there when it is whole.
+
+``out`` is built in ``.out.importing`` in the same folder. A process that is killed leaves that folder behind; the next
+import to the same place empties it and starts over.
+"""
+
+import errno
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from graphfcl.errors import InputError
+from graphfcl.files import file_lock, flush_folder, make_folder
+from graphfcl.graph.folder.blocks import BLOCK, BlockWriter, FileEntry
+from graphfcl.graph.folder.manifest import Manifest, write_manifest
+
+LOCK, SPOOL = "lock", "spool"
+
+
+class Workspace:
+    """The unfinished folder: files that will stay, and a folder ``spool`` for those that will not."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.spool = folder, folder / SPOOL
+        self._open: dict[str, BlockWriter] = {}
+        self.entries: dict[str, FileEntry] = {}
+
+    def file(self, name: str, dtype: str, block: int = BLOCK) -> BlockWriter:
+        """A file of the graph folder, to be appended to."""
+        self._open[name] = BlockWriter(self.folder / name, dtype, block)
+        return self._open[name]
+
+    def close(self, name: str) -> None:
+        """Flush a file to the disk and keep its checksums."""
+        self.entries[name] = self._open.pop(name).close()
+
+    def drop(self, name: str) -> None:
+        """Take back a file that turned out not to be needed."""
+        if name in self._open:
+            self._open.pop(name).abandon()
+        self.entries.pop(name, None)
+        (self.folder / name).unlink()
+
+    def abandon(self) -> None:
+        for writer in self._open.values():
+            writer.abandon()
+
+
+@contextmanager
+def workspace(out: Path) -> Iterator[Workspace]:
+    """A workspace that only this process writes to. Whatever ends the block, nothing of it stays behind.
+
+    A full disk, or another failure of it, is one sentence.
+    """
+    refuse_existing(out)
+    folder = out.absolute().with_name(f".{out.absolute().name}.importing")
+    try:
+        make_folder(folder)
+        with ExitStack() as stack:
+            if not stack.enter_context(file_lock(folder / LOCK, wait=0)):
+                raise InputError(f"another process is importing to {out}: wait for it, or choose another folder.")
+            refuse_existing(out)
+            _empty(folder)
+            space = Workspace(folder)
+            space.spool.mkdir()
+            try:
+                yield space
+            finally:
+                space.abandon()
+                shutil.rmtree(folder, ignore_errors=True)
+    except OSError as error:
+        if isinstance(error, InputError):
+            raise
+        raise InputError(_failure(out, error)) from error
+
+
+def publish(space: Workspace, manifest: Manifest, out: Path) -> None:
+    """Write the manifest and move the folder to its place."""
+    shutil.rmtree(space.spool)
+    (space.folder / LOCK).unlink()
+    write_manifest(space.folder, manifest)
+    flush_folder(space.folder)
+    try:
+        os.rename(space.folder, out.absolute())
+    except OSError as error:
+        if error.errno in (errno.ENOTEMPTY, errno.EEXIST, errno.ENOTDIR):
+            refuse_existing(out)
+        raise
+    flush_folder(out.absolute().parent)
+
+
+def refuse_existing(out: Path) -> None:
+    """An empty folder may be replaced; anything else stays."""
+    if out.is_dir() and not any(out.iterdir()):
+        return
+    if out.exists() or out.is_symlink():
+        raise InputError(f"{out} exists already: name another folder, or remove it first.")
+
+
+def _empty(folder: Path) -> None:
+    for entry in folder.iterdir():
+        if entry.name == LOCK:
+            continue
+        if entry.is_dir() and not entry.is_symlink():
+            shutil.rmtree(entry)
+        else:
+            entry.unlink()
+
+
+def _failure(out: Path, error: OSError) -> str:
+    if error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+        return (
+            f"the disk is full ({error.strerror}) while {out} is written: free some space or choose another disk; "
+            "nothing was left behind."
+        )
+    return f"{out} cannot be written ({error.strerror or error}): choose a folder that you may write to."
