@@ -10,6 +10,7 @@ from functools import cached_property
 import numpy as np
 import torch
 
+from graphfcl.graph import VisibleGraph
 from graphfcl.graph.visible_folder import VisibleFolder
 from graphfcl.methods.learner import SILENT, Progress
 from graphfcl.methods.on_disk.column_phases import ColumnTask, Operator, run_columns
@@ -17,7 +18,7 @@ from graphfcl.methods.on_disk.row_phases import RowBlock, RowPhases, Tensors
 from graphfcl.methods.on_disk.source import Source
 from graphfcl.methods.on_disk.tables import Table
 from graphfcl.methods.on_disk.work_folder import WorkFolder, arrays_key, key_of
-from graphfcl.methods.shared.untrained_features import leading_vectors_from
+from graphfcl.methods.shared.untrained_features import leading_vectors_from, prepare
 
 
 class FolderInputs:
@@ -52,6 +53,11 @@ class FolderInputs:
         task = ColumnTask(self.source, self.adjacency, given, ((0, found),), (), (share, steps))
         run_columns("smoothing", task, self.means, self.progress)
         return found
+
+    def near(self, nodes: np.ndarray, hops: int) -> VisibleGraph:
+        """What lies within some hops of a few nodes, in memory, with the features X."""
+        near = self.visible.around(nodes, hops)
+        return near.with_features(prepare(near.features, self.source.seed, unit=self.source.unit))
 
     # What every row and edge counts
 
@@ -133,9 +139,9 @@ class FolderInputs:
             self.columns("hops", self.adjacency, own, tuple(zip(hops, found, strict=True)))
         return found
 
-    def column_means(self, table: Table) -> torch.Tensor:
-        """(D,) in 32 bits, over visible rows."""
-        total = self.rows.sums("means", _column_sums, tables={"values": table})["total"]
+    def column_means(self, table: Table, before: Callable[[], object] | None = None) -> torch.Tensor:
+        """(D,) in 32 bits, over visible rows. before: makes the table, if the means are not there."""
+        total = self.rows.sums("means", _column_sums, tables={"values": table}, before=before)["total"]
         return torch.from_numpy((total / max(1, self.visible.node_count)).astype(np.float32))
 
 

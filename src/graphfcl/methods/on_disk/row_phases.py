@@ -123,12 +123,15 @@ class RowPhases:
         *,
         tables: Mapping[str, Table] | None = None,
         given: Arrays | None = None,
+        before: Callable[[], object] | None = None,
         **values: Any,
     ) -> Arrays:
-        """The function's sums over all blocks, in 64 bits."""
+        """The function's sums over all blocks, in 64 bits. before: as for a table."""
         task, key = self._task(phase, function, tables or {}, given or {}, values)
 
         def compute() -> Arrays:
+            if before is not None:
+                before()
             stored = [
                 StoredArrays(self.work.path_of(f"{phase}-part-{part:04d}", key), key)
                 for part in range(len(parts_of(self.source.rows)))
