@@ -8,36 +8,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from graphfcl.evaluation import evaluate
-from graphfcl.graph.folder import GraphFolder
-from graphfcl.graph.folder_graph import FolderGraph
-from graphfcl.graph.visible_folder import PROCESS, Means
-from graphfcl.methods import Learner, find_method
+from graphfcl.graph.visible_folder import PROCESS
+from graphfcl.methods import find_method
 from graphfcl.methods.on_disk.column_phases import STREAMED
-from graphfcl.stream import Stream, make_stream
-from graphfcl.tasks import Tasks
 from tests.methods.on_disk.samples import ROOMY, folder_of, random_graph
-
-RULES = {"base": 3, "pseudo_novel": 3, "way": 2, "shot": 3}
-
-
-def stream_of(folder: GraphFolder, work: Path, *, workers: int = 1, memory: int = ROOMY, track: str = "open") -> Stream:
-    graph = FolderGraph(folder, Means(work, memory, Tasks(workers=workers)))
-    return make_stream(graph, seed=1, track=track, **RULES)
-
-
-def loaded_stream(folder: GraphFolder, work: Path, track: str = "open") -> Stream:
-    return make_stream(FolderGraph(folder, Means(work, ROOMY)).loaded(), seed=1, track=track, **RULES)
-
-
-def walked(learner: Learner, stream: Stream) -> list[np.ndarray]:
-    """The scores of all visible nodes after each session."""
-    learner.fit(stream.base)
-    found = [learner.scores(stream.evaluation_graph(0), stream.evaluation_numbers(0))]
-    for session in stream:
-        learner.learn(session)
-        number = session.number
-        found.append(learner.scores(stream.evaluation_graph(number), stream.evaluation_numbers(number)))
-    return found
+from tests.methods.on_disk.walks import loaded_stream, stream_of, walked
 
 
 @pytest.mark.parametrize("words", [False, True])
@@ -55,17 +30,18 @@ def test_scores_are_those_of_memory(tmp_path: Path, track: str, words: bool) -> 
         np.testing.assert_allclose(one, other, atol=1e-5)
 
 
+@pytest.mark.long
 def test_workers_and_memory_change_no_byte(tmp_path: Path) -> None:
     folder = folder_of(random_graph(600), tmp_path / "graph")
     memory = PROCESS + STREAMED + 600 * (8 * 4 * 2 + 8 + 32)
     found = []
     for name, workers, limit in (("a", 1, ROOMY), ("b", 1, memory), ("c", 2, ROOMY)):
         learner = find_method("sgc-ridge").make({"rank": 24}, seed=1)
-        scores = walked(learner, stream_of(folder, tmp_path / name, workers=workers, memory=limit))
-        state = learner.state()
-        found.append(
-            (b"".join(each.tobytes() for each in scores), {k: v.numpy().tobytes() for k, v in state.tensors.items()})
-        )
+        stream = stream_of(folder, tmp_path / name, workers=workers, memory=limit)
+        learner.fit(stream.base)
+        scores = learner.scores(stream.base.visible_graph, np.arange(600))
+        tensors = {key: value.numpy().tobytes() for key, value in learner.state().tensors.items()}
+        found.append((scores.tobytes(), tensors))
     assert found[0] == found[1] == found[2]
 
 

@@ -96,6 +96,29 @@ class FolderInputs:
         """Â."""
         return Operator(self.scales)
 
+    def link_scales(self) -> Table:
+        """(n, 2) the factors of d^(−1/2) A with edge weights of mean 1, d of a lone node being 1; 0 for a hidden row."""
+        return self._written("link-scales", 2, self._link_scale_rows)
+
+    def _link_scale_rows(self, start: int, stop: int) -> np.ndarray:
+        mean = np.float32(self._mean_weight)
+        shown = 1.0 if self.visible.mask is None else self.visible.mask[start:stop, None]
+        left = shown / np.sqrt(np.maximum(self.degrees.block(start) / mean, 1))
+        return np.concatenate([left, np.full_like(left, 1 / mean)], axis=1)
+
+    @cached_property
+    def _mean_weight(self) -> float:
+        """Of a visible edge; 1 if there is none."""
+        if not self.visible.folder.weighted:
+            return 1.0
+        total, count, mask = 0.0, 0, self.visible.mask
+        for start, stop, rows in self.source.adjacency():
+            weights = rows.data
+            if mask is not None:
+                weights = weights[np.repeat(mask[start:stop], np.diff(rows.indptr)) & mask[rows.indices]]
+            total, count = total + float(weights.sum(dtype=np.float64)), count + weights.size
+        return total / count if count else 1.0
+
     def _written(self, phase: str, columns: int, rows: Callable[[int, int], np.ndarray]) -> Table:
         """A table of a few columns, made here."""
         key = key_of(**{phase: self.source.graph_key})

@@ -97,15 +97,16 @@ class RowPhases:
         tables: Mapping[str, Table] | None = None,
         given: Arrays | None = None,
         before: Callable[[], object] | None = None,
+        planned: bool = False,
         **values: Any,
     ) -> Table:
         """(n, columns) the function's rows of every block.
 
-        before: called if something of it is to be computed, to make the tables that it reads.
+        before: called if something of it is to be computed, to make the tables that it reads. planned: compute nothing.
         """
         task, key = self._task(phase, function, tables or {}, given or {}, values)
         found = self.work.table(phase, key, self.source.rows, columns, kind=kind, by="parts")
-        missing = found.missing()
+        missing = [] if planned else found.missing()
         if missing and before is not None:
             before()
         self._run(phase, [RowTask(**{**task, "part": part, "found": found}) for part in missing])
