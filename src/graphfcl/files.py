@@ -1,9 +1,13 @@
 """Files: written whole or not at all, read with a clear error, locked, and hashed."""
 
+import errno
 import fcntl
 import hashlib
 import json
 import os
+import re
+import secrets
+import socket
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -13,12 +17,13 @@ from typing import Any, BinaryIO
 from graphfcl.errors import InputError
 
 POLL = 0.05  # seconds between two looks at a lock that another process holds
+WITHOUT_LOCKS = (errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOLCK)  # what a file system without locks says
 
 
 def write_durably(path: str | Path, write: Callable[[BinaryIO], object]) -> None:
     """Call ``write`` on a temporary file beside ``path``, flush it to the disk, and move it into place."""
     path = Path(path)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
+    temporary = temporary_beside(path)
     try:
         make_folder(path.parent)
         with open(temporary, "wb") as file:
@@ -41,6 +46,16 @@ def write_durably(path: str | Path, write: Callable[[BinaryIO], object]) -> None
             f"{path} was written, but the disk did not confirm it ({error.strerror or error}): check the disk, and "
             "write it again."
         ) from error
+
+
+def temporary_beside(path: Path) -> Path:
+    """A name beside a file that no other process has, on this machine or on another that sees the folder.
+
+    Two containers may have the same process ids, and even the same host name: random digits come last.
+    """
+    name = os.fsencode(path.name)[:100].decode(errors="ignore")  # a name has room for 255 bytes
+    host = re.sub(r"[^\w-]", "-", socket.gethostname(), flags=re.ASCII)[:40]
+    return path.with_name(f".{name}.{host}.{os.getpid()}.{secrets.token_hex(8)}.tmp")
 
 
 def make_folder(folder: Path) -> None:
@@ -97,19 +112,31 @@ def file_lock(path: str | Path, *, wait: float | None = None) -> Iterator[bool]:
     wait: seconds to wait for another process; 0 asks once, None waits for ever. The lock goes with the process.
     """
     with open(path, "ab") as lock:
-        yield _locked(lock, wait)
+        yield _locked(lock.fileno(), Path(path), wait)
 
 
-def _locked(lock: BinaryIO, wait: float | None) -> bool:
+def _locked(descriptor: int, path: Path, wait: float | None) -> bool:
     if wait is None:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        return True
+        return take_lock(descriptor, path, blocking=True)
     until = time.monotonic() + wait
-    while True:
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            return True
-        except BlockingIOError:
-            if time.monotonic() >= until:
-                return False
-            time.sleep(POLL)
+    while not take_lock(descriptor, path):
+        if time.monotonic() >= until:
+            return False
+        time.sleep(POLL)
+    return True
+
+
+def take_lock(descriptor: int, path: Path, *, blocking: bool = False) -> bool:
+    """Lock an open file; False if another process holds its lock and this one does not wait."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX if blocking else fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError as error:
+        if error.errno not in WITHOUT_LOCKS:
+            raise
+        raise InputError(
+            f"{path} cannot be locked, because its file system has no file locks ({error.strerror}): mount it with "
+            "them (Lustre: option flock; NFS: without nolock, with its lock service running), or choose another folder."
+        ) from error
+    return True

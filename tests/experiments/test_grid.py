@@ -59,7 +59,6 @@ def unbroken(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Grid]:
 SCRIPT = """
 from pathlib import Path
 from graphfcl.experiments import run_grid
-from graphfcl.experiments import workers as module
 from tests.experiments.test_grid import grid_of
 if __name__ == "__main__":
     run_grid(grid_of(), Path({folder!r}), jobs=1)
@@ -93,7 +92,7 @@ def test_killed_in_the_middle_and_continued_it_gives_the_same_table(
 def test_two_processes_never_run_a_cell_twice(tmp_path: Path, unbroken: tuple[Path, Grid]) -> None:
     watcher = tmp_path / "ran"
     hook = f"""
-from graphfcl.experiments import workers as module
+from graphfcl.experiments import working as module
 plain = module.run_cell
 def noted(cell, **options):
     with open({str(watcher)!r}, "a") as file:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from graphfcl.cli.options import DataDir, StandardiseOption, with_option_groups
+from graphfcl.cli.options import BackendOptions, DataDir, StandardiseOption, with_option_groups
 from graphfcl.cli.run import usable_device
 from graphfcl.cores import usable_cores
 from graphfcl.defaults import ASKED_METHODS
@@ -78,6 +78,10 @@ class WorkOptions:
         int | None,
         typer.Option("--threads", min=1, help="Threads of each process (default: usable cores divided by --jobs)."),
     ] = None
+    gpus_per_job: Annotated[
+        float,
+        typer.Option("--gpus-per-job", min=0.0, help="With Ray on cuda: GPUs of each; with 0.25 four share one."),
+    ] = 1.0
     out: Annotated[Path, typer.Option("--out", help="Folder of the grid; may hold several.")] = Path("runs/bench")
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Run failed cells again.")] = False
     data_dir: DataDir = None
@@ -88,6 +92,7 @@ def bench(
     what: Annotated[str, typer.Argument(help="table1, table2, table3, sweep, embed, asked, or a TOML file.")],
     options: GridOptions,
     work: WorkOptions,
+    engine: BackendOptions,
 ) -> None:
     """Run the paper's evaluation, or a grid of your own; go on where an earlier call stopped."""
     from graphfcl.datasets import data_folder
@@ -97,12 +102,15 @@ def bench(
     if what == "table1":
         _table1(_listed(options.datasets), work.data_dir, work.out)
         return
+    tasks = engine.tasks(work.jobs or 1, folder=work.out / "state" / "submitit")
     grid = replace(_grid(what, options), command=shlex.join(["graphfcl", *sys.argv[1:]]))
     folder = data_folder(work.data_dir)
     graphs = _check(grid, folder)
-    on = usable_device(work.device)
-    count = work.jobs or (min(8, usable_cores()) if on == "cuda" else 1)
-    print(f"{grid.name}: {len(grid.cells)} cells, {count} at a time on {on}, in {work.out}")
+    here = tasks.backend == "local"
+    on = usable_device(work.device) if here or work.device == "auto" else work.device
+    count = work.jobs or (min(8, usable_cores()) if on == "cuda" and here else 1)
+    place = on if here else f"{on} of {tasks.backend}"
+    print(f"{grid.name}: {len(grid.cells)} cells, {count} at a time on {place}, in {work.out}")
     with _Display(len(grid.cells)) as display:
         status = run_grid(
             grid,
@@ -114,6 +122,7 @@ def bench(
             retry_failed=work.retry_failed,
             graphs=graphs,
             threads=work.threads,
+            tasks=replace(tasks, gpus=work.gpus_per_job if on == "cuda" else 0),
         )
     print(f"{status.done} cells done, {status.failed} failed.")
     write_report(work.out)

@@ -10,6 +10,8 @@ from typing import Annotated, Any, get_type_hints
 import typer
 
 from graphfcl.errors import InputError
+from graphfcl.tasks import Tasks, find_backend
+from graphfcl.tasks.submitit_backend import options_from
 
 DataDir = Annotated[
     Path | None,
@@ -76,6 +78,36 @@ class StreamOptions:
 
     def given(self) -> bool:
         return any(getattr(self, field.name) is not None for field in fields(self))
+
+
+@dataclass(frozen=True)
+class BackendOptions:
+    """On which engine tasks run."""
+
+    backend: Annotated[
+        str, typer.Option("--backend", help="local, ray or submitit: where workers run (docs/engines.md).")
+    ] = "local"
+    ray_address: Annotated[
+        str | None,
+        typer.Option("--ray-address", help="Of a Ray that runs: auto or HOST:PORT (default: start one here)."),
+    ] = None
+    submitit_option: Annotated[
+        list[str] | None,
+        typer.Option("--submitit-option", help="KEY=VALUE, as slurm_partition=long, timeout_min=60 or cluster=local."),
+    ] = None
+
+    def tasks(self, workers: int, *, threads: int | None = None, gpus: float = 0, folder: Path | None = None) -> Tasks:
+        """The engine that was chosen. folder: where submitit keeps tasks and logs; every node must see it."""
+        find_backend(self.backend)
+        return Tasks(
+            self.backend,
+            workers,
+            threads=threads,
+            gpus=gpus,
+            ray_address=self.ray_address,
+            submitit_options=options_from(self.submitit_option or []),
+            folder=folder,
+        )
 
 
 def with_option_groups(verb: Callable[..., None]) -> Callable[..., None]:

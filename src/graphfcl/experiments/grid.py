@@ -1,14 +1,15 @@
 """Grids of independent cells, kept beside what their cells found."""
 
 import json
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from graphfcl.asking import find_strategy
 from graphfcl.errors import InputError
 from graphfcl.experiments.cells import Cell
-from graphfcl.files import read_bytes, write_bytes
+from graphfcl.files import file_lock, make_folder, read_bytes, write_bytes
 from graphfcl.methods import find_method
 
 
@@ -31,6 +32,11 @@ class Grid:
 
     def save(self, folder: str | Path) -> None:
         """Beside the cells, so that a report knows what they are for; joined with what is there under its name."""
+        with grids_locked(folder):
+            self._join(folder)
+            self._drop_older_code(Path(folder))
+
+    def _join(self, folder: str | Path) -> None:
         path = Path(folder) / "grids" / f"{self.name}.json"
         cells, commands = {cell.key: cell for cell in self.cells}, [self.command]
         if path.exists():
@@ -48,7 +54,6 @@ class Grid:
             "cells": [cell.as_json() for cell in cells.values()],
         }
         write_bytes(path, json.dumps(values, indent=1).encode())
-        self._drop_older_code(Path(folder))
 
     def _drop_older_code(self, folder: Path) -> None:
         """Of a method or strategy whose code was edited, only cells of the new code stay: a row would mix the two."""
@@ -64,6 +69,19 @@ class Grid:
             ]
             if len(kept) < len(values["cells"]):
                 write_bytes(path, json.dumps({**values, "cells": kept}, indent=1).encode())
+
+
+@contextmanager
+def grids_locked(folder: str | Path) -> Iterator[None]:
+    """Only one process at a time changes the grid files of a folder: whoever joins two reads one first."""
+    notes = Path(folder) / "state"
+    try:
+        make_folder(notes)
+        (notes / "grids.lock").touch()
+    except OSError as error:
+        raise InputError(f"{folder} is no usable folder ({error.strerror}): choose another --out.") from error
+    with file_lock(notes / "grids.lock"):
+        yield
 
 
 def _with_source(cell: Cell) -> Cell:

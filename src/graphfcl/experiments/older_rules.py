@@ -9,8 +9,9 @@ from pathlib import Path
 
 from graphfcl.errors import GraphfclWarning
 from graphfcl.experiments.cells import Cell
+from graphfcl.experiments.grid import grids_locked
 from graphfcl.experiments.store import CellStore, read_cell
-from graphfcl.files import file_lock, write_bytes
+from graphfcl.files import write_bytes
 from graphfcl.stream import RULES
 
 
@@ -20,7 +21,7 @@ def set_other_rules_aside(store: CellStore) -> int:
     How many results there were. A grid is kept as it was in ``state`` too, as ``NAME.rules-1.json``. One process at a
     time does so, or one could remove the grid that another has just saved.
     """
-    with file_lock(store.notes / "rules.lock"):
+    with grids_locked(store.folder):
         count, numbers = _set_grids_aside(store)
         count += _set_strays_aside(store, numbers)
     if count:

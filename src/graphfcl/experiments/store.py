@@ -116,6 +116,22 @@ class CellStore:
         text = json.dumps({"cell": cell.as_json(), "error": error, "traceback": traceback}, indent=1)
         write_bytes(self.note(cell, "failed.json"), text.encode())
 
+    def note_start(self, cell: Cell, call: str) -> None:
+        """Note that a worker of a call begins a cell; the note stays if the worker dies."""
+        times = self.starts(cell, call) + 1
+        write_bytes(self.note(cell, "started.json"), json.dumps({"call": call, "starts": times}).encode())
+
+    def starts(self, cell: Cell, call: str) -> int:
+        """How often workers of a call began a cell that none of them has settled."""
+        try:
+            found = json.loads(self.note(cell, "started.json").read_bytes())
+            return int(found["starts"]) if found["call"] == call else 0
+        except (OSError, ValueError, KeyError, TypeError):  # there is none, or it is damaged
+            return 0
+
+    def forget_start(self, cell: Cell) -> None:
+        self.note(cell, "started.json").unlink(missing_ok=True)
+
     def forget_failures(self, cells: Iterable[Cell]) -> None:
         """Let failed cells run again."""
         for cell in cells:

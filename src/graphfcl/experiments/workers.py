@@ -10,44 +10,30 @@ import os
 import queue
 import signal
 import time
-import traceback
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from graphfcl.asking import Strategy, outside_strategies, register_strategy
+from graphfcl.asking import Strategy, outside_strategies
 from graphfcl.cores import limit_threads, usable_cores
 from graphfcl.datasets import load_dataset
-from graphfcl.errors import GraphfclError, GraphfclWarning, InputError, did_you_mean
+from graphfcl.errors import GraphfclWarning, InputError, did_you_mean
 from graphfcl.evaluation import find_chooser
-from graphfcl.experiments.cells import Cell, run_cell
+from graphfcl.experiments.cells import Cell
+from graphfcl.experiments.elsewhere import run_elsewhere
 from graphfcl.experiments.grid import Grid, GridStatus, load_grids
 from graphfcl.experiments.older_rules import set_other_rules_aside
-from graphfcl.experiments.peak_memory import release_gpu_memory
 from graphfcl.experiments.store import CellStore
-from graphfcl.methods import Learner, find_method, outside_methods, register_method
+from graphfcl.experiments.watching import GridWatch
+from graphfcl.experiments.working import DEATHS, Workshop, register_outside
+from graphfcl.experiments.working import settle as _settle
+from graphfcl.methods import Learner, find_method, outside_methods
+from graphfcl.tasks import Tasks
 
-DEATHS = 3  # a cell whose process died so often is given up
 LOOK_EVERY = 0.25  # seconds
 START_METHODS = ("spawn", "forkserver", "fork")
-
-
-@dataclass(frozen=True)
-class Workshop:
-    """Where and with what cells are run.
-
-    threads: how many each process may start.
-    methods, strategies: classes from outside that the cells name; a process must know them before it starts.
-    """
-
-    folder: Path
-    device: str
-    data_dir: Path | None
-    threads: int
-    methods: tuple[type[Learner], ...] = ()
-    strategies: tuple[type[Strategy], ...] = ()
 
 
 def run_grid(
@@ -62,6 +48,7 @@ def run_grid(
     graphs: Mapping[str, str] | None = None,
     start_method: str = "spawn",
     threads: int | None = None,
+    tasks: Tasks | None = None,
 ) -> GridStatus:
     """Run all cells that are neither done nor failed, in ``jobs`` processes that share the cores this one may use.
 
@@ -75,16 +62,18 @@ def run_grid(
         program that has not computed with several threads yet.
     threads: how many torch, BLAS and OpenMP may each start in a process, at most as many as the environment allows
         them; an equal share of the cores where it is None.
+    tasks: an engine to run on instead of processes of this machine, with ``jobs`` workers of ``threads`` threads.
     """
     _check_start_method(start_method, device)
-    threads = _threads_of_each(threads, jobs)
+    share = _threads_of_each(threads, jobs)
     store = CellStore(folder)
     set_other_rules_aside(store)
     grid.save(folder)
     _set_aside(store, grid, graphs or {}, data_dir)
     if retry_failed:
         store.forget_failures(grid.cells)
-    status = _look(store, grid, GridStatus(len(grid.cells)))
+    looking = GridWatch(grid, store, watch)
+    status = looking.status
     if status.settled:
         return status
     for cell in grid.cells:
@@ -92,11 +81,15 @@ def run_grid(
             find_method(cell.method, cell.source)  # one that is missing is said now, not once for every cell
             if cell.strategy:
                 find_chooser(cell.strategy, cell.strategy_source)
-    crew = _Crew(grid, store, Workshop(Path(folder), device, data_dir, threads, *_outside(grid)), start_method)
+    workshop = Workshop(Path(folder), device, data_dir, share, *_outside(grid))
+    if tasks is not None and tasks.backend != "local":
+        run_elsewhere(looking, workshop, replace(tasks, workers=jobs, threads=threads))
+        return status
+    crew = _Crew(grid, store, workshop, start_method)
     try:
         for _ in range(min(jobs, status.total)):
             crew.start()
-        _follow(crew, status, watch)
+        _follow(crew, looking)
     finally:
         crew.stop()
     return status
@@ -110,20 +103,14 @@ def _threads_of_each(threads: int | None, jobs: int) -> int:
     return threads
 
 
-def _follow(crew: "_Crew", status: GridStatus, watch: Callable[[GridStatus], None] | None) -> None:
+def _follow(crew: "_Crew", looking: GridWatch) -> None:
     """Look after the processes until all cells are settled."""
-    begun, at_start = time.monotonic(), status.done
+    status = looking.status
     while not status.settled:
         time.sleep(LOOK_EVERY)
         crew.listen(status)
         crew.replace_dead(status)
-        _look(crew.store, crew.grid, status)
-        new = status.done - at_start
-        if new:
-            left = status.total - status.done - status.failed
-            status.seconds_left = (time.monotonic() - begun) / new * left
-        if watch is not None:
-            watch(status)
+        looking.look()
         if not crew.processes and not status.settled:
             crew.start()
 
@@ -239,21 +226,12 @@ def _set_aside(store: CellStore, grid: Grid, graphs: Mapping[str, str], data_dir
             )
 
 
-def _look(store: CellStore, grid: Grid, status: GridStatus) -> GridStatus:
-    status.done = sum(store.done(cell) for cell in grid.cells)
-    status.failed = sum(store.error(cell) is not None for cell in grid.cells)
-    return status
-
-
 def _work(workshop: Workshop, cells: tuple[Cell, ...], events: Any) -> None:
     """One process: take cell after cell until all are settled."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent says when to stop
     limit_threads(workshop.threads)
     warnings.simplefilter("ignore", GraphfclWarning)  # the parent has said them once
-    for learner in workshop.methods:
-        register_method(learner)
-    for strategy in workshop.strategies:
-        register_strategy(strategy)
+    register_outside(workshop)
     store = CellStore(workshop.folder)
 
     signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
@@ -280,21 +258,3 @@ def _left_alone() -> bool:
     """Whether whoever started this process is gone; its id does not tell, because a fork server stands between them."""
     parent = multiprocessing.parent_process()
     return parent is not None and not parent.is_alive()
-
-
-def _settle(store: CellStore, cell: Cell, workshop: Workshop) -> None:
-    """Run a cell and store what came out, be it an error."""
-    try:
-        result = run_cell(
-            cell,
-            device=workshop.device,
-            encoders=workshop.folder / "encoders",
-            data_dir=workshop.data_dir,
-        )
-        store.save(cell, result)
-    except GraphfclError as error:
-        store.fail(cell, str(error), traceback.format_exc())
-    except Exception as error:  # whatever it is, the other cells go on
-        store.fail(cell, f"{type(error).__name__}: {error}", traceback.format_exc())
-    finally:
-        release_gpu_memory(workshop.device)

@@ -4,6 +4,8 @@
 from graphfcl.errors import InputError, did_you_mean
 from graphfcl.tasks.contract import Backend
 from graphfcl.tasks.local import LOCAL
+from graphfcl.tasks.ray_backend import RAY
+from graphfcl.tasks.submitit_backend import SUBMITIT
 
 # Every backend that is imported above, in the order of the lines.
 BACKENDS: tuple[Backend, ...] = tuple(each for each in list(globals().values()) if isinstance(each, Backend))

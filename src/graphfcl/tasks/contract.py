@@ -15,7 +15,7 @@ class Tasks:
     backend: local (processes of this machine), ray or submitit.
     workers: tasks at a time. One local worker is this process itself.
     threads: how many torch, BLAS and OpenMP may each start in a worker; None: its share of the cores.
-    gpus: GPUs that Ray sets aside for each worker; a part of one lets workers share it.
+    gpus: GPUs of each worker elsewhere; on Ray a part of one lets workers share it.
     ray_address: of a Ray that is running, ``auto`` for the one of this node; None starts one on this machine.
     submitit_options: parameters of submitit by their names (``slurm_partition``, ``timeout_min``, ``mem_gb``, …), and
         ``cluster``: slurm or local; where it is not given, Slurm if this machine has it.
@@ -59,12 +59,14 @@ class Order:
     """A task on its way to a worker.
 
     package: the one that the worker must have. threads: how many its libraries may start; None: as many as its cores.
+    folder: the one that relative paths start from.
     """
 
     function: Callable[[Any], Any]
     item: Any
     package: Package
     threads: int | None
+    folder: str
 
 
 @dataclass(frozen=True)

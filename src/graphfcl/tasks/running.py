@@ -1,5 +1,6 @@
 """Run tasks on whatever engine, in order, with another try for those whose worker died."""
 
+import os
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -91,7 +92,7 @@ class _Run:
     def _submit(self) -> None:
         while self.waiting and len(self.running) < self.at_a_time:
             index = self.waiting.popleft()
-            order = Order(self.function, self.items[index], own_package(), self.engine.threads)
+            order = Order(self.function, self.items[index], own_package(), self.engine.threads, os.getcwd())
             self.running[self.engine.submit(order)] = index
 
     def _take(self, handle: Any) -> None:
@@ -114,7 +115,8 @@ class _Patience:
         if self.deaths[index] >= ATTEMPTS:
             raise InputError(
                 f"{ATTEMPTS} workers of the backend {self.tasks.backend} died in the same task, the last one by this: "
-                f"{error}; give workers more memory or start fewer of them; finished tasks stay finished."
+                f"{str(error).rstrip('.')}; give workers more memory or start fewer of them; finished "
+                "tasks stay finished."
             ) from error
 
 

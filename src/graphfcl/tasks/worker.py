@@ -1,7 +1,9 @@
 """What every worker does with an order, whichever engine brought it."""
 
+import os
 import socket
 import traceback
+from contextlib import suppress
 from functools import cache
 
 from graphfcl.cores import limit_threads, usable_cores
@@ -22,6 +24,8 @@ def carry_out(order: Order) -> Outcome:
     mismatch = _mismatch(order.package, own_package())
     if mismatch:
         return Outcome(error=InputError(mismatch))
+    with suppress(OSError):  # paths that lie elsewhere are whole
+        os.chdir(order.folder)
     limit_threads(order.threads or usable_cores())
     return call(order)
 

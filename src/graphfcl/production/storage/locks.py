@@ -1,6 +1,5 @@
 """One writer at a time, also if somebody removes the lock file while it is held."""
 
-import fcntl
 import os
 import time
 from collections.abc import Iterator
@@ -8,7 +7,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from graphfcl.errors import InputError
-from graphfcl.files import POLL, make_folder
+from graphfcl.files import POLL, make_folder, take_lock
 
 
 class WriterLock:
@@ -54,13 +53,9 @@ class WriterLock:
         try:
             taken.append(os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666))
             taken.append(os.open(self.folder / "versions", os.O_RDONLY))
-            for descriptor in taken:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             # Between opening and locking, the file may have been removed and made again by another writer.
-            if _is_file_of(taken[0], self.folder / "lock"):
+            if all(take_lock(each, self.folder) for each in taken) and _is_file_of(taken[0], self.folder / "lock"):
                 self._held, taken = taken, []
-        except BlockingIOError:
-            pass
         finally:
             _close(taken)
         return bool(self._held)
