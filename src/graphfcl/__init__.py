@@ -15,6 +15,7 @@ from graphfcl.version import __version__ as __version__
 if TYPE_CHECKING:
     from graphfcl.asking import Situation, Strategy, Wish, find_strategy, register_strategy
     from graphfcl.datasets import load_dataset
+    from graphfcl.datasets.importing import import_graph
     from graphfcl.errors import DivergenceError, GraphfclWarning, InputError
     from graphfcl.evaluation import evaluate, evaluate_asked
     from graphfcl.graph import (
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
         read_npz,
         read_tables,
     )
+    from graphfcl.graph.folder import GraphFolder
     from graphfcl.measures import measure_stream, summarise_seeds
     from graphfcl.methods import (
         NO_STORE,
@@ -68,6 +70,8 @@ _PLACES = {
     "from_scipy": "graph",
     "read_npz": "graph",
     "read_tables": "graph",
+    "GraphFolder": "graph.folder",
+    "import_graph": "datasets.importing",
     "load_dataset": "datasets",
     "BaseSession": "stream",
     "PaperSession": "stream",
@@ -117,6 +121,7 @@ __all__ = [
     "Explanation",
     "Graph",
     "GraphClassifier",
+    "GraphFolder",
     "GraphfclWarning",
     "Group",
     "HagMeta",
@@ -145,6 +150,7 @@ __all__ = [
     "from_networkx",
     "from_pyg",
     "from_scipy",
+    "import_graph",
     "load_dataset",
     "load_stream",
     "make_stream",

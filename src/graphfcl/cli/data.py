@@ -1,5 +1,6 @@
-"""``graphfcl data list`` and ``graphfcl data show``."""
+"""``graphfcl data list``, ``graphfcl data show`` and ``graphfcl data import``."""
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -10,6 +11,7 @@ from graphfcl.cli.show import say, say_json
 if TYPE_CHECKING:
     from graphfcl.datasets import Dataset
     from graphfcl.graph import Graph
+    from graphfcl.graph.folder import GraphFolder
     from graphfcl.stream import Protocol
 
 data = typer.Typer(help="The graphs at hand.", no_args_is_help=True)
@@ -31,19 +33,26 @@ def list_datasets(data_dir: DataDir = None) -> None:
     rows = [(d.name, state(d), _defaults(d.protocol), d.title) for d in DATASETS]
     print_table(("name", "files", "default stream", "what"), rows)
     say(f"Data folder: {folder or f'none (--data-dir or ${DATA_VARIABLE})'}.")
-    say("Any path to an .npz graph or to a folder with nodes and edges tables is a name too.")
+    say("Any path to an .npz graph, to a folder with nodes and edges tables or to a graph folder is a name too.")
 
 
 @data.command("show")
 def show_dataset(
-    name: Annotated[str, typer.Argument(help="A name from `data list`, an .npz file, or a folder of tables.")],
+    name: Annotated[
+        str, typer.Argument(help="A name from `data list`, an .npz file, a folder of tables, or a graph folder.")
+    ],
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
     data_dir: DataDir = None,
 ) -> None:
     """Counts, class sizes and origin of a graph."""
     from graphfcl.datasets import data_folder, find_dataset
+    from graphfcl.graph.folder import GraphFolder, is_graph_folder
 
     dataset, options = find_dataset(name)
+    if is_graph_folder(name):
+        facts = describe_folder(GraphFolder.open(name))
+        say_json(facts, ascii_only=False) if as_json else _print_facts(facts)
+        return
     folder = data_folder(data_dir) if dataset.files else None
     if dataset.missing_files(folder) and not as_json:
         say(f"{dataset.name}: {dataset.title}")
@@ -54,6 +63,66 @@ def show_dataset(
         say_json(facts, ascii_only=False)
         return
     _print_facts(facts)
+
+
+@data.command("import")
+def import_dataset(
+    source: Annotated[
+        str,
+        typer.Argument(help="A name from `data list`, an .npz file, a folder of tables, or a raw OGB node set."),
+    ],
+    out: Annotated[Path, typer.Option("--out", help="The graph folder to make.", show_default=False)],
+    memory: Annotated[str, typer.Option("--memory", help="What the import may use, e.g. 800MB or 4GB.")] = "2GB",
+    seed: Annotated[int, typer.Option("--seed", min=0, help="Shuffles the nodes.")] = 0,
+    name: Annotated[
+        str | None,
+        typer.Option("--name", help="What the graph is called (default: as the source).", show_default=False),
+    ] = None,
+    data_dir: DataDir = None,
+) -> None:
+    """Make a graph folder: a graph on the disk, for graphs that do not fit memory.
+
+    The folder is whole or not there: an import that was killed starts over.
+    """
+    from graphfcl.byte_sizes import in_units
+    from graphfcl.datasets.importing import import_graph
+
+    folder = import_graph(source, out, memory=memory, seed=seed, name=name, data_dir=data_dir, tell=say)
+    say(f"{folder.edge_count:,} edges are written.")
+    for note in folder.manifest.notes:
+        say(f"note: {note}")
+    say(f"{out} holds {folder.name}: {in_units(folder.byte_count)}, digest {folder.digest}.")
+
+
+def describe_folder(folder: "GraphFolder") -> dict[str, Any]:
+    """What `data show` tells of a graph folder; edges are read in blocks."""
+    import numpy as np
+
+    order = np.argsort(-folder.class_sizes, kind="stable")
+    return {
+        "name": folder.name,
+        "title": "a graph folder",
+        "nodes": folder.node_count,
+        "edges": folder.edge_count,
+        "weighted": folder.weighted,
+        "features": folder.feature_count,
+        "feature_storage": "sparse" if folder.sparse_features else "dense",
+        "feature_nonzeros": folder.stored_values,
+        "text": folder.text is not None,
+        "classes": len(folder.class_names),
+        "unlabelled_nodes": int((folder.labels < 0).sum()),
+        "isolated_nodes": int((folder.degrees() == 0).sum()),
+        "components": None,
+        "same_class_edges": folder.same_class_share(),
+        "class_sizes": {folder.class_names[number]: int(folder.class_sizes[number]) for number in order},
+        "default_stream": None,
+        "source": folder.manifest.source,
+        "files": [],
+        "note": "",
+        "notes": list(folder.manifest.notes),
+        "bytes": folder.byte_count,
+        "digest": folder.digest,
+    }
 
 
 def describe(dataset: "Dataset", graph: "Graph") -> dict[str, Any]:
@@ -96,7 +165,8 @@ def _print_facts(facts: dict[str, Any]) -> None:
     from graphfcl.stream import Protocol
 
     share = facts["same_class_edges"]
-    kind = f"{facts['feature_storage']}, {facts['feature_nonzeros']:,} not zero"
+    stored = "values stored" if "digest" in facts else "not zero"
+    kind = f"{facts['feature_storage']}, {facts['feature_nonzeros']:,} {stored}"
     if facts["text"]:
         kind = f"word counts, {facts['feature_nonzeros']:,} not zero; TF-IDF is fitted on the nodes of session 0"
     default = facts["default_stream"]
@@ -105,12 +175,17 @@ def _print_facts(facts: dict[str, Any]) -> None:
     say(f"nodes            {facts['nodes']:,} ({facts['unlabelled_nodes']:,} without a label)")
     say(f"edges            {facts['edges']:,}{' weighted' if facts['weighted'] else ''}")
     say(f"same-class edges {'unknown' if share is None else f'{share:.1%}'}")
-    say(f"components       {facts['components']:,} ({facts['isolated_nodes']:,} isolated nodes)")
+    components = "not counted" if facts["components"] is None else f"{facts['components']:,}"
+    say(f"components       {components} ({facts['isolated_nodes']:,} isolated nodes)")
     say(f"features         {facts['features']:,} ({kind})")
     say(f"classes          {facts['classes']}")
     say(f"default stream   {_defaults(Protocol.from_json(default)) if default else 'suggested from the classes'}")
     say(f"source           {facts['source']}")
-    say(f"SHA-256          {facts['sha256']}")
+    if "sha256" in facts:
+        say(f"SHA-256          {facts['sha256']}")
+    else:
+        say(f"bytes            {facts['bytes']:,} on the disk")
+        say(f"digest           {facts['digest']}")
     for note in filter(None, [facts["note"], *facts["notes"]]):
         say(f"note             {note}")
     sizes = list(facts["class_sizes"].items())

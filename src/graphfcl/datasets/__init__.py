@@ -6,6 +6,7 @@ from pathlib import Path
 from graphfcl.datasets.dataset import DATA_VARIABLE, Dataset, data_folder, settings_from
 from graphfcl.errors import InputError, did_you_mean
 from graphfcl.graph import Graph, TableColumns, read_npz, read_tables
+from graphfcl.graph.folder import GraphFolder, is_graph_folder
 from graphfcl.graph.tables import is_table_folder
 from graphfcl.stream import Protocol
 
@@ -23,7 +24,7 @@ DATASETS = tuple(found for found in tuple(globals().values()) if isinstance(foun
 
 def find_dataset(name: str) -> tuple[Dataset, dict[str, str]]:
     """The dataset of a name or a path, and its options: ``synthetic:nodes=2000,classes=8``."""
-    stem, options = _split_options(name)
+    stem, options = split_options(name)
     known = {dataset.name: dataset for dataset in DATASETS}
     if stem in known:
         dataset = known[stem]
@@ -39,8 +40,9 @@ def find_dataset(name: str) -> tuple[Dataset, dict[str, str]]:
 
 
 def load_dataset(name: str, *, data_dir: str | Path | None = None) -> tuple[Graph, Protocol | None]:
-    """The graph of a name, of an ``.npz`` file or of a folder of tables, and its default rules.
+    """The graph of a name, of an ``.npz`` file, of a folder of tables or of a graph folder, and its default rules.
 
+    All of it is in memory; :class:`graphfcl.graph.folder.GraphFolder` reads a graph folder in parts.
     The rules are None where the dataset has none: :func:`graphfcl.stream.make_stream` then suggests some.
     """
     dataset, options = find_dataset(name)
@@ -48,7 +50,8 @@ def load_dataset(name: str, *, data_dir: str | Path | None = None) -> tuple[Grap
     return dataset.load(folder, options), dataset.protocol
 
 
-def _split_options(name: str) -> tuple[str, dict[str, str]]:
+def split_options(name: str) -> tuple[str, dict[str, str]]:
+    """A name or a path, and the options behind its colon."""
     stem, colon, listed = name.rpartition(":")
     if not colon or "=" not in listed:
         return name, {}
@@ -63,6 +66,8 @@ def _of_path(path: Path) -> Dataset:
     """A dataset of the user's own."""
     if path.suffix == ".npz":
         return Dataset(path.stem, "a graph file", lambda _, __: read_npz(path), str(path))
+    if is_graph_folder(path):
+        return Dataset(path.resolve().name, "a graph folder", lambda _, __: GraphFolder.open(path).graph(), str(path))
     return Dataset(
         path.resolve().name,
         "a folder of tables",
@@ -79,4 +84,5 @@ __all__ = [
     "data_folder",
     "find_dataset",
     "load_dataset",
+    "split_options",
 ]

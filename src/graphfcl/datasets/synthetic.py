@@ -14,7 +14,7 @@ from scipy import sparse
 
 from graphfcl.datasets.dataset import Dataset, settings_from
 from graphfcl.errors import InputError
-from graphfcl.graph import Graph, build_graph
+from graphfcl.graph import Features, Graph, build_graph
 from graphfcl.graph.build import adjacency_from_edges
 from graphfcl.stream import Protocol
 
@@ -70,26 +70,42 @@ def make_synthetic(settings: SyntheticSettings, name: str = "synthetic") -> Grap
     labels = _draw_labels(settings, random)
     low, high = _draw_edges(settings, labels, random)
     adjacency, _ = adjacency_from_edges(np.append(low, high), np.append(high, low), None, settings.nodes, name)
-    draw = _draw_words if settings.kind == "words" else _draw_dense
-    features = draw(settings, labels, random)
+    features = draw_features(settings, labels, class_vectors(settings, random), random)
     return build_graph(
         adjacency,
         features,
         labels,
-        class_names=[f"class-{number:02d}" for number in range(settings.classes)],
+        class_names=class_names(settings),
         name=name,
         where=name,
     )
 
 
-def _draw_labels(settings: SyntheticSettings, random: np.random.Generator) -> np.ndarray:
+def class_names(settings: SyntheticSettings) -> tuple[str, ...]:
+    """What the classes are called."""
+    return tuple(f"class-{number:02d}" for number in range(settings.classes))
+
+
+def too_few_edges(settings: SyntheticSettings, found: int) -> InputError:
+    """There are not so many pairs that can be drawn."""
+    return InputError(
+        f"synthetic: only {found} of {settings.edges} edges were found among {settings.nodes} nodes in "
+        f"{settings.classes} classes: ask for fewer edges, fewer classes or less homophily."
+    )
+
+
+def class_ends(settings: SyntheticSettings) -> np.ndarray:
+    """(classes,) how many nodes belong to a class or to one before it."""
     share = settings.skew ** (np.arange(settings.classes) / max(1, settings.classes - 1))
     ends = np.round(np.cumsum(share) / share.sum() * settings.nodes).astype(np.int64)
     # Rounding may leave a class without a node: push its end up, but leave room for the classes behind it.
     steps = np.arange(settings.classes)
     ends = np.maximum.accumulate(np.maximum(ends, 1) - steps) + steps
-    ends = np.minimum(ends, settings.nodes - steps[::-1])
-    return random.permutation(np.searchsorted(ends, np.arange(settings.nodes), side="right"))
+    return np.minimum(ends, settings.nodes - steps[::-1])
+
+
+def _draw_labels(settings: SyntheticSettings, random: np.random.Generator) -> np.ndarray:
+    return random.permutation(np.searchsorted(class_ends(settings), np.arange(settings.nodes), side="right"))
 
 
 def _draw_edges(
@@ -120,47 +136,69 @@ def _draw_edges(
         if keys.size >= settings.edges:
             break
     else:
-        raise InputError(
-            f"synthetic: only {keys.size} of {settings.edges} edges were found among {settings.nodes} nodes in "
-            f"{settings.classes} classes: ask for fewer edges, fewer classes or less homophily."
-        )
+        raise too_few_edges(settings, keys.size)
     keys = np.sort(random.permutation(keys)[: settings.edges])
     return keys // settings.nodes, keys % settings.nodes
 
 
-def _draw_words(settings: SyntheticSettings, labels: np.ndarray, random: np.random.Generator) -> sparse.csr_array:
+def class_vectors(settings: SyntheticSettings, random: np.random.Generator) -> np.ndarray:
+    """What the features of a class have in common: (classes, own words) columns, or (classes, features) means."""
+    if settings.kind == "words":
+        own = max(1, settings.features // (2 * settings.classes))
+        return random.integers(0, settings.features, (settings.classes, own))
+    means = random.standard_normal((settings.classes, settings.features))
+    means *= settings.signal / np.linalg.norm(means, axis=1, keepdims=True)
+    return means.astype(np.float32)
+
+
+def draw_features(
+    settings: SyntheticSettings, labels: np.ndarray, vectors: np.ndarray, random: np.random.Generator
+) -> Features:
+    """(nodes, features) of nodes with these labels. vectors: as :func:`class_vectors` gives them."""
+    return (_draw_words if settings.kind == "words" else _draw_dense)(settings, labels, vectors, random)
+
+
+def _draw_words(
+    settings: SyntheticSettings, labels: np.ndarray, topics: np.ndarray, random: np.random.Generator
+) -> sparse.csr_array:
     """(nodes, features) 0/1: of ``words`` draws a node, the share ``signal`` comes from its class's own words."""
-    own = max(1, settings.features // (2 * settings.classes))
-    topics = random.integers(0, settings.features, (settings.classes, own))
-    common = (settings.features * random.power(0.5, (settings.nodes, settings.words))).astype(np.int64)
-    special = topics[labels[:, None], random.integers(0, own, (settings.nodes, settings.words))]
+    shape = (labels.size, settings.words)
+    common = (settings.features * random.power(0.5, shape)).astype(np.int64)
+    special = topics[labels[:, None], random.integers(0, topics.shape[1], shape)]
     words = np.where(random.random(common.shape) < settings.signal, special, common)
-    rows = np.repeat(np.arange(settings.nodes), settings.words)
+    rows = np.repeat(np.arange(labels.size), settings.words)
     matrix = sparse.csr_array(
         (np.ones(words.size, dtype=np.float32), (rows, words.ravel())),
-        shape=(settings.nodes, settings.features),
+        shape=(labels.size, settings.features),
     )
     matrix.data[:] = 1
     return matrix
 
 
-def _draw_dense(settings: SyntheticSettings, labels: np.ndarray, random: np.random.Generator) -> np.ndarray:
+def _draw_dense(
+    settings: SyntheticSettings, labels: np.ndarray, means: np.ndarray, random: np.random.Generator
+) -> np.ndarray:
     """(nodes, features) float32: the mean of the class, of length ``signal``, plus noise of expected length 1."""
-    means = random.standard_normal((settings.classes, settings.features))
-    means *= settings.signal / np.linalg.norm(means, axis=1, keepdims=True)
-    features = random.standard_normal((settings.nodes, settings.features), dtype=np.float32)
+    features = random.standard_normal((labels.size, settings.features), dtype=np.float32)
     features *= settings.features**-0.5
-    features += means.astype(np.float32)[labels]
+    features += means[labels]
     return features
 
 
+def synthetic_settings(name: str, options: dict[str, str]) -> SyntheticSettings:
+    """The settings of ``synthetic`` or ``synthetic-reddit`` with some options."""
+    given = settings_from(SyntheticSettings, options, name)
+    if name == "synthetic":
+        return given
+    return replace(REDDIT_SIZE, **{key: getattr(given, key) for key in options})
+
+
 def _load(_: Path | None, options: dict[str, str]) -> Graph:
-    return make_synthetic(settings_from(SyntheticSettings, options, "synthetic"))
+    return make_synthetic(synthetic_settings("synthetic", options))
 
 
 def _load_reddit_size(_: Path | None, options: dict[str, str]) -> Graph:
-    given = settings_from(SyntheticSettings, options, "synthetic-reddit")
-    return make_synthetic(replace(REDDIT_SIZE, **{key: getattr(given, key) for key in options}), "synthetic-reddit")
+    return make_synthetic(synthetic_settings("synthetic-reddit", options), "synthetic-reddit")
 
 
 OPTIONS = tuple(SyntheticSettings.__dataclass_fields__)

@@ -5,6 +5,7 @@ A dense feature matrix stands whole under ``attr_matrix``. Nothing is ever unpic
 
 import zipfile
 import zlib
+from collections.abc import Collection
 from pathlib import Path
 from typing import Any
 
@@ -20,14 +21,14 @@ from graphfcl.graph.ids import pack, unpack
 FIXED_WIDTH = 2**26  # bytes of ids or names as NumPy's texts, above which they are written packed
 
 
-def read_arrays(path: str | Path) -> dict[str, np.ndarray]:
-    """All arrays of an ``.npz`` file; refuses pickles and damaged files."""
+def read_arrays(path: str | Path, *, but: Collection[str] = ()) -> dict[str, np.ndarray]:
+    """All arrays of an ``.npz`` file but those named; refuses pickles and damaged files."""
     try:
         archive = np.load(path, allow_pickle=False)
         if isinstance(archive, np.ndarray):
             raise InputError(f"{path} is a single array, not an .npz archive: save it with numpy.savez.")
         with archive:
-            return {name: _read_array(path, archive, name) for name in archive.files}
+            return {name: _read_array(path, archive, name) for name in archive.files if name not in but}
     except FileNotFoundError as error:
         raise InputError(f"{path} does not exist: check the path, or `graphfcl data list` for known names.") from error
     except (zipfile.BadZipFile, EOFError, NotImplementedError) as error:
@@ -63,13 +64,7 @@ def _read_array(path: str | Path, archive: Any, name: str) -> np.ndarray:
 def read_npz(path: str | Path, *, name: str | None = None) -> Graph:
     """A graph from an ``.npz`` file in the sparse graph layout."""
     arrays = read_arrays(path)
-    if "labels" not in arrays:
-        if "labels_data" in arrays:
-            raise InputError(f"{path}: the labels are a matrix (multi-label); choose one class a node.")
-        raise InputError(f"{path} has no array 'labels': it is not in the sparse graph layout (adj_*, attr_*, labels).")
-    text = arrays.get("text_min_nodes")
-    if text is not None and (text.shape != () or text.dtype.kind not in "iu"):
-        raise InputError(f"{path}: 'text_min_nodes' is not one whole number: save the file again.")
+    text = read_text_settings(arrays, path)
     adjacency = read_csr(arrays, "adj", path)
     if "adj_undirected" in arrays:  # each edge stands once, as write_npz writes it
         adjacency = adjacency + adjacency.T
@@ -78,15 +73,27 @@ def read_npz(path: str | Path, *, name: str | None = None) -> Graph:
         arrays["attr_matrix"] if "attr_matrix" in arrays else read_csr(arrays, "attr", path),
         arrays["labels"],
         class_names=arrays["class_names"].ravel().tolist() if "class_names" in arrays else None,
-        node_ids=_texts(arrays, "node_names", path),
-        feature_names=_texts(arrays, "attr_names", path),
-        text=None if text is None else TextSettings(int(text)),
+        node_ids=read_texts(arrays, "node_names", path),
+        feature_names=read_texts(arrays, "attr_names", path),
+        text=text,
         name=name or Path(path).stem,
         where=str(path),
     )
 
 
-def _texts(arrays: dict[str, np.ndarray], name: str, path: str | Path) -> np.ndarray | None:
+def read_text_settings(arrays: dict[str, np.ndarray], path: str | Path) -> TextSettings | None:
+    """Whether features are word counts; refuses a file without labels."""
+    if "labels" not in arrays:
+        if "labels_data" in arrays:
+            raise InputError(f"{path}: the labels are a matrix (multi-label); choose one class a node.")
+        raise InputError(f"{path} has no array 'labels': it is not in the sparse graph layout (adj_*, attr_*, labels).")
+    text = arrays.get("text_min_nodes")
+    if text is not None and (text.shape != () or text.dtype.kind not in "iu"):
+        raise InputError(f"{path}: 'text_min_nodes' is not one whole number: save the file again.")
+    return None if text is None else TextSettings(int(text))
+
+
+def read_texts(arrays: dict[str, np.ndarray], name: str, path: str | Path) -> np.ndarray | None:
     """Ids or names, in the layout's array or packed."""
     if f"{name}_text" not in arrays:
         return arrays.get(name)

@@ -5,16 +5,18 @@ from typing import TYPE_CHECKING
 from graphfcl.lazy_names import lazy_names
 
 if TYPE_CHECKING:
+    from graphfcl.graph.folder.building import build_folder
     from graphfcl.graph.folder.reader import GraphFolder, Neighbours, is_graph_folder
     from graphfcl.graph.folder.writer import write_folder
 
 _PLACES = {
     "GraphFolder": "reader",
     "Neighbours": "reader",
+    "build_folder": "building",
     "is_graph_folder": "reader",
     "write_folder": "writer",
 }
 
-__all__ = ["GraphFolder", "Neighbours", "is_graph_folder", "write_folder"]
+__all__ = ["GraphFolder", "Neighbours", "build_folder", "is_graph_folder", "write_folder"]
 
 __getattr__ = lazy_names(__name__, _PLACES)

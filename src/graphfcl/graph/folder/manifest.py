@@ -114,7 +114,7 @@ def read_manifest(folder: Path) -> Manifest:
         version = values.pop("version", None)
         if version != VERSION:
             raise InputError(
-                f"{path} has version {version!r} of the format and this program reads {VERSION}: import the graph again."
+                f"{path} has version {version!r} of the format, this program reads {VERSION}: import the graph again."
             )
         checksum = values.pop("checksum", None)
         if checksum != sha256_of(canonical_json({"format": FORMAT, "version": version, **values})):

@@ -14,6 +14,7 @@ from graphfcl.graph.folder.manifest import (
     FEATURE_INDICES,
     FEATURE_INDPTR,
     FEATURE_VALUES,
+    FORMAT,
     ID_KEYS,
     ID_ORDER,
     ID_STARTS,
@@ -65,7 +66,7 @@ class GraphFolder:
     @classmethod
     def open(cls, path: str | Path) -> "GraphFolder":
         """Read the manifest and look at the size of every file; no content is read."""
-        if not is_graph_folder(path):
+        if not (Path(path) / MANIFEST).is_file():
             raise InputError(f"{path} is not a graph folder (it has no {MANIFEST}): make one with `data import`.")
         return cls(Path(path), read_manifest(Path(path)))
 
@@ -121,6 +122,11 @@ class GraphFolder:
     def byte_count(self) -> int:
         """Bytes of all files."""
         return self.manifest.byte_count
+
+    @property
+    def stored_values(self) -> int:
+        """How many values of features are stored: all, or those that are not zero."""
+        return self.manifest.files[FEATURE_VALUES if self.sparse_features else ROWS].items
 
     def neighbours(self, start: int, stop: int) -> Neighbours:
         """The neighbours of rows ``start`` to ``stop`` - 1, read into fresh arrays."""
@@ -262,5 +268,9 @@ class GraphFolder:
 
 
 def is_graph_folder(path: str | Path) -> bool:
-    """Whether ``path`` is a folder with a manifest."""
-    return (Path(path) / MANIFEST).is_file()
+    """Whether ``path`` is a folder whose manifest says so; whether it is whole is another matter."""
+    try:
+        with open(Path(path) / MANIFEST, "rb") as file:
+            return FORMAT.encode() in file.read(256)
+    except OSError:
+        return False

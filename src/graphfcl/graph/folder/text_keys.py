@@ -4,6 +4,8 @@ The key of a text of bytes b₀ … b_{m−1} is mix(Σᵢ T[bᵢ]·pⁱ + m) mo
 come from a seed. An import tries seeds until all keys of a graph differ, so that a key belongs to one text.
 """
 
+from itertools import pairwise
+
 import numpy as np
 
 from graphfcl.graph.folder.permutation import mixed
@@ -47,4 +49,4 @@ def pack_texts(texts: list[str]) -> tuple[np.ndarray, np.ndarray]:
 def unpack_texts(content: np.ndarray, starts: np.ndarray) -> list[str]:
     """The reverse of :func:`pack_texts`."""
     plain, cuts = content.tobytes(), (starts - starts[0]).tolist()
-    return [plain[low:high].decode("utf-8", "surrogatepass") for low, high in zip(cuts, cuts[1:], strict=False)]
+    return [plain[low:high].decode("utf-8", "surrogatepass") for low, high in pairwise(cuts)]

@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
+import numpy as np
+
 from graphfcl.errors import InputError
 from graphfcl.files import file_lock, flush_folder, make_folder
 from graphfcl.graph.folder.blocks import BLOCK, BlockWriter, FileEntry
@@ -31,6 +33,11 @@ class Workspace:
         """A file of the graph folder, to be appended to."""
         self._open[name] = BlockWriter(self.folder / name, dtype, block)
         return self._open[name]
+
+    def write(self, name: str, values: np.ndarray, dtype: str, block: int = BLOCK) -> None:
+        """A whole file."""
+        self.file(name, dtype, block).append(values)
+        self.close(name)
 
     def close(self, name: str) -> None:
         """Flush a file to the disk and keep its checksums."""

@@ -1,0 +1,75 @@
+"""Names, paths and graphs → graph folders."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from graphfcl.byte_sizes import bytes_from
+from graphfcl.datasets import data_folder, find_dataset, split_options
+from graphfcl.datasets.dataset import settings_from
+from graphfcl.datasets.synthetic import SYNTHETIC, SYNTHETIC_REDDIT, synthetic_settings
+from graphfcl.datasets.synthetic_blocks import synthetic_source
+from graphfcl.errors import InputError
+from graphfcl.graph import Graph, TableColumns, from_pyg
+from graphfcl.graph.folder import GraphFolder, build_folder, is_graph_folder
+from graphfcl.graph.folder.source import GraphSource, of_graph
+from graphfcl.graph.folder.sources import npz_source, ogb_source, raw_folder, tables_source
+from graphfcl.graph.tables import is_table_folder
+
+
+def import_graph(
+    source: Any,
+    out: str | Path,
+    *,
+    memory: str | int = "2GB",
+    seed: int = 0,
+    name: str | None = None,
+    data_dir: str | Path | None = None,
+    tell: Callable[[str], None] = lambda _: None,
+) -> GraphFolder:
+    """Build a graph folder, whole or not at all.
+
+    source: a name or path as `data show` takes it, the raw layout of an OGB node set, a :class:`Graph`, or PyG data.
+    memory: what the process may use. seed: shuffles the nodes. name: what the graph is called. tell: takes a sentence
+    when a part is done.
+    """
+    limit = bytes_from(memory, "--memory") if isinstance(memory, str) else memory
+    found = _source(source, data_dir)
+    found = found if name is None else replace(found, name=name)
+    return build_folder(found, out, memory=limit, seed=seed, tell=tell)
+
+
+def find_source(name: str, data_dir: str | Path | None = None) -> GraphSource:
+    """The source of a name or path; files are read in blocks, datasets that have no such source through memory."""
+    stem, options = split_options(name)
+    path = Path(stem)
+    if path.suffix in (".pt", ".pth"):
+        raise InputError(
+            f"{path} is a pickle, which is never loaded: load it yourself and call graphfcl.import_graph(data, out)."
+        )
+    if is_graph_folder(path):
+        raise InputError(f"{path} is a graph folder already: copy it.")
+    if raw_folder(path) is not None and not is_table_folder(path):
+        if options:
+            raise InputError(f"{path} has no option {next(iter(options))!r}: it has none.")
+        return ogb_source(path)
+    dataset, options = find_dataset(name)
+    if dataset in (SYNTHETIC, SYNTHETIC_REDDIT):
+        return synthetic_source(synthetic_settings(dataset.name, options), dataset.name, name)
+    if path.suffix == ".npz":
+        return npz_source(path)
+    if path.is_dir():
+        return tables_source(path, settings_from(TableColumns, options, str(path)))
+    folder = data_folder(data_dir) if dataset.files else None
+    return of_graph(dataset.load(folder, options), made_of=name)
+
+
+def _source(source: Any, data_dir: str | Path | None) -> GraphSource:
+    if isinstance(source, str | Path):
+        return find_source(str(source), data_dir)
+    if isinstance(source, Graph):
+        return of_graph(source)
+    if hasattr(source, "edge_index") or hasattr(source, "edge_types"):
+        return of_graph(from_pyg(source), made_of="PyG data")
+    raise InputError(f"a {type(source).__name__} cannot be imported: give a name, a path, a Graph or PyG data.")

@@ -1,0 +1,272 @@
+"""From a source to a graph folder, in bounded memory."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+import graphfcl.graph.folder.manifest as names
+from graphfcl.byte_sizes import in_units
+from graphfcl.errors import InputError
+from graphfcl.graph.folder.blocks import SMALL_BLOCK
+from graphfcl.graph.folder.build_ids import write_ids
+from graphfcl.graph.folder.edge_sort import EdgeFacts, EdgeSorter
+from graphfcl.graph.folder.manifest import Manifest, row_type
+from graphfcl.graph.folder.permutation import Shuffle
+from graphfcl.graph.folder.reader import GraphFolder
+from graphfcl.graph.folder.row_spool import RowSpool
+from graphfcl.graph.folder.source import EdgeBlock, GraphSource, Spool
+from graphfcl.graph.folder.text_keys import pack_texts
+from graphfcl.graph.folder.workspace import Workspace, publish, workspace
+from graphfcl.graph.graph import Features
+
+LIBRARIES = 200 << 20  # bytes that Python and its libraries take before anything is read
+LEAST_ROOM = 48 << 20  # bytes for blocks and sorting
+SHUFFLE_BYTES, LABEL_BYTES, NUMBER_BYTES, TEXT_BYTES = 4, 8, 28, 28  # memory for each node
+MEMORY = 2 << 30
+Tell = Callable[[str], None]
+
+
+def build_folder(
+    source: GraphSource, out: str | Path, *, memory: int = MEMORY, seed: int = 0, tell: Tell = lambda _: None
+) -> GraphFolder:
+    """Build a graph folder. memory: bytes that the process may use. seed: shuffles the nodes."""
+    out = Path(out)
+    room = _room(source, memory)
+    shuffle = Shuffle(source.node_count, None if source.in_random_order else seed)
+    with workspace(out) as space:
+        table = shuffle.table(row_type(source.node_count))
+        _write_labels(space, source, table)
+        kind, hash_seed = write_ids(space, source, table, room)
+        tell(f"{source.node_count:,} nodes: labels and ids are written.")
+        _write_features(space, source, table, room)
+        tell(f"{source.feature_count:,} features are written.")
+        facts, loops = _write_edges(space, source, table, room)
+        if source.feature_names is not None:
+            content, starts = pack_texts(source.feature_names.tolist())
+            space.write(names.NAME_TEXT, content, "|u1", SMALL_BLOCK)
+            space.write(names.NAME_STARTS, starts, "<i8", SMALL_BLOCK)
+        manifest = Manifest(
+            name=source.name,
+            nodes=source.node_count,
+            edges=facts.pairs // 2,
+            features=source.feature_count,
+            weighted=facts.weighted,
+            sparse_features=source.sparse_features,
+            class_names=source.class_names,
+            ids=kind,
+            hash_seed=hash_seed,
+            feature_names=source.feature_names is not None,
+            min_nodes=None if source.text is None else source.text.min_nodes,
+            shuffle=shuffle.seed,
+            source=source.made_of,
+            notes=(*source.notes, *_edge_notes(facts, loops), *source.later_notes),
+            cleaned=source.cleaned,
+            files=space.entries,
+        )
+        publish(space, manifest, out)
+    return GraphFolder.open(out)
+
+
+def _room(source: GraphSource, memory: int) -> int:
+    """Bytes for blocks and sorting; an error if there are too few."""
+    per_node = SHUFFLE_BYTES + LABEL_BYTES + source.node_bytes
+    if source.ids is not None:
+        per_node += NUMBER_BYTES if isinstance(source.ids, np.ndarray) else TEXT_BYTES
+    needed = LIBRARIES + LEAST_ROOM + per_node * source.node_count
+    if memory < needed:
+        raise InputError(
+            f"{in_units(memory)} of memory are too little for the {source.node_count:,} nodes of {source.made_of}: "
+            f"give --memory {in_units(needed)} or more."
+        )
+    return memory - needed + LEAST_ROOM
+
+
+def _write_labels(space: Workspace, source: GraphSource, table: np.ndarray) -> None:
+    labels = np.empty(source.node_count, dtype="<i4")
+    labels[table] = source.labels
+    space.write(names.LABELS, labels, "<i4")
+
+
+def _write_features(space: Workspace, source: GraphSource, table: np.ndarray, room: int) -> None:
+    put = _SparseFeatures(space, source, room) if source.sparse_features else _DenseFeatures(space, source, room)
+    done = 0
+    for block in source.features() if source.feature_count or source.sparse_features else ():
+        checked = _checked(block, done, source)
+        put.add(table[done : done + checked.shape[0]], checked)
+        done += checked.shape[0]
+    if done != source.node_count and (source.feature_count or source.sparse_features):
+        raise InputError(
+            f"{source.nodes_where}: there are features of {done:,} nodes, but the graph has {source.node_count:,}; "
+            "give one row per node."
+        )
+    put.finish()
+
+
+def _checked(block: Features, first: int, source: GraphSource) -> Features:
+    """float32 and finite; sparse rows without zeros and with ascending columns."""
+    if source.sparse_features:
+        block = sparse.csr_array(block, dtype=np.float32, copy=True)
+        block.sum_duplicates()
+        block.eliminate_zeros()
+        values = block.data
+    else:
+        values = block = np.ascontiguousarray(block, dtype=np.float32)
+    if not np.isfinite(values).all():
+        place = int(np.flatnonzero(~np.isfinite(values))[0])
+        if source.sparse_features:
+            row, column = int(np.searchsorted(block.indptr, place, side="right")) - 1, int(block.indices[place])
+        else:
+            row, column = divmod(place, block.shape[1])
+        raise InputError(
+            f"{source.nodes_where}: the feature of node {first + row}, column {column} is NaN or infinite; fill it in "
+            "or drop the column."
+        )
+    return block
+
+
+class _DenseFeatures:
+    """Rows of equal length; straight into the file if the nodes are not shuffled."""
+
+    def __init__(self, space: Workspace, source: GraphSource, room: int) -> None:
+        self._space, self._width = space, source.feature_count
+        self._file = space.file(names.ROWS, "<f4")
+        self._spool = None
+        if not source.in_random_order and self._width:
+            bytes_of_row = 4 * self._width
+            folder = space.spool / "rows"
+            self._spool = RowSpool(folder, source.node_count, ("<f4",), memory=room, row_bytes=bytes_of_row)
+
+    def add(self, places: np.ndarray, rows: np.ndarray) -> None:
+        if self._spool is None:
+            self._file.append(rows)
+        else:
+            self._spool.add(places.astype(np.int64), np.full(places.size, self._width), rows.reshape(-1))
+
+    def finish(self) -> None:
+        for _, (values,) in self._spool.ranges() if self._spool is not None else ():
+            self._file.append(values)
+        self._space.close(names.ROWS)
+
+
+class _SparseFeatures:
+    """Rows of differing length."""
+
+    def __init__(self, space: Workspace, source: GraphSource, room: int) -> None:
+        self._space, self._total = space, 0
+        self._files = {
+            name: space.file(name, dtype)
+            for name, dtype in (
+                (names.FEATURE_INDPTR, "<i8"),
+                (names.FEATURE_INDICES, "<i4"),
+                (names.FEATURE_VALUES, "<f4"),
+            )
+        }
+        self._files[names.FEATURE_INDPTR].append(np.zeros(1, dtype=np.int64))
+        self._spool = None
+        if not source.in_random_order:
+            self._spool = RowSpool(space.spool / "rows", source.node_count, ("<i4", "<f4"), memory=room)
+
+    def add(self, places: np.ndarray, rows: Any) -> None:
+        lengths = np.diff(rows.indptr).astype(np.int64)
+        if self._spool is None:
+            self._append(lengths, rows.indices, rows.data)
+        else:
+            self._spool.add(places.astype(np.int64), lengths, rows.indices, rows.data)
+
+    def finish(self) -> None:
+        for lengths, (columns, values) in self._spool.ranges() if self._spool is not None else ():
+            self._append(lengths, columns, values)
+        for name in self._files:
+            self._space.close(name)
+
+    def _append(self, lengths: np.ndarray, columns: np.ndarray, values: np.ndarray) -> None:
+        self._files[names.FEATURE_INDPTR].append(self._total + np.cumsum(lengths))
+        self._files[names.FEATURE_INDICES].append(columns)
+        self._files[names.FEATURE_VALUES].append(values)
+        self._total += int(lengths.sum())
+
+
+def _write_edges(space: Workspace, source: GraphSource, table: np.ndarray, room: int) -> tuple[EdgeFacts, int]:
+    """What was found of the edges, and how many loops were dropped."""
+    sorter = EdgeSorter(
+        space.spool / "edges", source.node_count, room // 2, weighted=source.weighted, mirrored=source.mirrored
+    )
+    loops = 0
+    own = space.spool / "source"
+    own.mkdir()
+    for block in source.edges(Spool(own, room // 2)):
+        _refuse_bad(block, source)
+        weights = None if block.weights is None else np.asarray(block.weights, dtype=np.float32)
+        kept = block.source != block.target
+        if weights is not None:
+            loops += int((~kept & (weights > 0)).sum())
+            kept &= weights > 0
+        else:
+            loops += kept.size - int(kept.sum())
+        first, second = (block.source, block.target) if kept.all() else (block.source[kept], block.target[kept])
+        sorter.add(table[first], table[second], weights if weights is None else weights[kept])
+    _write_rows(space, source, sorter)
+    return sorter.facts, loops
+
+
+def _write_rows(space: Workspace, source: GraphSource, sorter: EdgeSorter) -> None:
+    indptr = space.file(names.INDPTR, "<i8")
+    indices = space.file(names.INDICES, row_type(source.node_count))
+    weights = space.file(names.WEIGHTS, "<f4") if source.weighted else None
+    indptr.append(np.zeros(1, dtype=np.int64))
+    row, total = 0, 0  # the ends of all rows before ``row`` are written
+    for stretch in sorter.stretches():
+        last = int(stretch.rows[-1])
+        ends = total + np.cumsum(np.bincount(stretch.rows - row, minlength=last - row + 1))
+        indptr.append(ends[:-1])  # the last row may go on
+        indices.append(stretch.columns)
+        if weights is not None and stretch.weights is not None:
+            weights.append(stretch.weights)
+        row, total = last, total + stretch.columns.size
+    for start in range(row, source.node_count, 1 << 20):
+        indptr.append(np.full(min(1 << 20, source.node_count - start), total, dtype=np.int64))
+    space.close(names.INDPTR)
+    space.close(names.INDICES)
+    if weights is not None and sorter.facts.weighted:
+        space.close(names.WEIGHTS)
+    elif weights is not None:
+        space.drop(names.WEIGHTS)
+
+
+def _refuse_bad(block: EdgeBlock, source: GraphSource) -> None:
+    """The rules of :func:`graphfcl.graph.build.adjacency_from_edges`."""
+    if not block.source.size:
+        return
+    count = source.node_count
+    ends = (block.source, block.target)
+    if min(int(end.min()) for end in ends) < 0 or max(int(end.max()) for end in ends) >= count:
+        outside = np.zeros(block.source.size, dtype=bool)
+        for end in ends:
+            outside |= (end < 0) | (end >= count)
+        first = int(np.flatnonzero(outside)[0])
+        raise InputError(
+            f"{source.edges_where}: {source.edge_place(block.first + first)} joins nodes {block.source[first]} and "
+            f"{block.target[first]}, but nodes are numbered 0 to {count - 1}: add the missing nodes or drop the edge."
+        )
+    if block.weights is None:
+        return
+    values = np.asarray(block.weights, dtype=np.float32)
+    if not (np.isfinite(values).all() and (values >= 0).all()):
+        first = int(np.flatnonzero(~np.isfinite(values) | (values < 0))[0])
+        raise InputError(
+            f"{source.edges_where}: {source.edge_place(block.first + first)} has weight {values[first]}; weights must "
+            "be finite and not negative."
+        )
+
+
+def _edge_notes(facts: EdgeFacts, loops: int) -> list[str]:
+    """As :func:`graphfcl.graph.build.adjacency_from_edges` says it."""
+    notes = [f"{loops:,} self loops were dropped."] if loops else []
+    if facts.one_way:
+        notes.append("Edges listed in one direction count in both (of two weights the larger stays).")
+    if facts.merged:
+        notes.append(f"{facts.merged:,} duplicate edges were merged (the largest weight stays).")
+    return notes

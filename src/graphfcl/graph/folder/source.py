@@ -1,0 +1,141 @@
+"""What a graph folder is built from: a graph that is read in blocks."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from scipy import sparse
+
+from graphfcl.graph.folder.text_keys import pack_texts
+from graphfcl.graph.graph import Features, Graph, TextSettings
+
+STEP = 1 << 18  # edges or numbers at a time
+
+
+@dataclass(frozen=True, eq=False)
+class EdgeBlock:
+    """Edges between positions of nodes in the source. first: how many stood before this block. weights: or None."""
+
+    first: int
+    source: np.ndarray
+    target: np.ndarray
+    weights: np.ndarray | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class TextBlock:
+    """Some ids as texts. content: UTF-8, one after the other. starts: (m + 1,) where each begins."""
+
+    content: np.ndarray
+    starts: np.ndarray
+
+
+@dataclass(frozen=True)
+class Spool:
+    """Where a source may keep files while it is read, and how many bytes of memory it may use then."""
+
+    folder: Path
+    memory: int
+
+
+@dataclass(frozen=True, eq=False)
+class GraphSource:
+    """A graph of which small things are in memory and large ones come in blocks, each time they are asked for.
+
+    nodes_where, edges_where: what messages call the places they were read from; edge_place: a single edge.
+    labels: (n,) positions in ``class_names``, -1 where the class is not known.
+    ids: (n,) int64; or a function that gives texts in blocks; or None, if ids are 0 to n-1.
+    keys: (n,) uint64 of ids that are texts, and their seed, if they were computed already.
+    features: gives (rows, d) blocks, dense or all sparse, of all nodes in order.
+    edges: gives the edges, in any order. mirrored: each is listed once and means both directions.
+    weighted: edges come with weights.
+    notes, later_notes: before and after what is said of the edges.
+    in_random_order: nodes need not be shuffled. node_bytes: memory for each node that the source holds itself.
+    """
+
+    name: str
+    made_of: str
+    nodes_where: str
+    edges_where: str
+    node_count: int
+    labels: np.ndarray
+    class_names: tuple[str, ...]
+    features: Callable[[], Iterator[Features]]
+    edges: Callable[[Spool], Iterator[EdgeBlock]]
+    ids: np.ndarray | Callable[[], Iterator[TextBlock]] | None = None
+    keys: tuple[np.ndarray, int] | None = None
+    feature_count: int = 0
+    sparse_features: bool = False
+    weighted: bool = False
+    mirrored: bool = False
+    feature_names: np.ndarray | None = None
+    text: TextSettings | None = None
+    notes: tuple[str, ...] = ()
+    later_notes: tuple[str, ...] = ()
+    cleaned: int = 0
+    in_random_order: bool = False
+    node_bytes: int = 4
+    edge_place: Callable[[int], str] = field(default=lambda number: f"edge {number}")
+
+
+def of_graph(graph: Graph, made_of: str | None = None) -> GraphSource:
+    """A graph that is in memory."""
+    return GraphSource(
+        name=graph.name,
+        made_of=made_of or graph.name,
+        nodes_where=graph.name,
+        edges_where=graph.name,
+        node_count=graph.node_count,
+        labels=graph.labels,
+        class_names=graph.class_names,
+        features=lambda: _features(graph),
+        edges=lambda _: _edges(graph),
+        ids=ids_in_memory(graph.node_ids),
+        feature_count=int(graph.features.shape[1]),
+        sparse_features=sparse.issparse(graph.features),
+        weighted=graph.weighted,
+        mirrored=True,
+        feature_names=graph.feature_names,
+        text=graph.text,
+        notes=graph.notes,
+        cleaned=graph.cleaned,
+        node_bytes=0,
+    )
+
+
+def rows_at_a_time(width: int) -> int:
+    """How many rows of so many numbers make a block."""
+    return max(1, min(1 << 16, (1 << 22) // max(1, width)))
+
+
+def ids_in_memory(ids: np.ndarray) -> np.ndarray | Callable[[], Iterator[TextBlock]] | None:
+    """Ids as :func:`graphfcl.graph.ids.make_ids` gives them, for :class:`GraphSource`."""
+    if ids.dtype.kind != "i":
+        return lambda: text_blocks(ids)
+    return None if np.array_equal(ids, np.arange(ids.size)) else ids
+
+
+def text_blocks(ids: np.ndarray) -> Iterator[TextBlock]:
+    """Ids that are Python texts, in blocks."""
+    for start in range(0, ids.size, STEP):
+        yield TextBlock(*pack_texts(ids[start : start + STEP].tolist()))
+
+
+def _features(graph: Graph) -> Iterator[Features]:
+    step = rows_at_a_time(64 if sparse.issparse(graph.features) else graph.features.shape[1])
+    for start in range(0, graph.node_count, step):
+        yield graph.features[start : start + step]
+
+
+def _edges(graph: Graph) -> Iterator[EdgeBlock]:
+    """Each edge once, from the smaller node to the larger."""
+    indptr, first = graph.adjacency.indptr, 0
+    for start in range(0, graph.adjacency.nnz, STEP):
+        stop = min(start + STEP, graph.adjacency.nnz)
+        rows = np.searchsorted(indptr, np.arange(start, stop), side="right") - 1
+        columns = graph.adjacency.indices[start:stop]
+        upper = rows < columns
+        weights = graph.adjacency.data[start:stop][upper] if graph.weighted else None
+        yield EdgeBlock(first, rows[upper], columns[upper].astype(np.int64), weights)
+        first += int(upper.sum())

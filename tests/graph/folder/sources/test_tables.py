@@ -1,0 +1,194 @@
+"""Tables read in blocks give the graph that the reader in memory gives, and the same complaints."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv
+import pytest
+from hypothesis import assume, given, settings
+from hypothesis import strategies as st
+from pyarrow import parquet
+
+from graphfcl.errors import InputError
+from graphfcl.graph import Graph, TableColumns, read_tables, write_tables
+from graphfcl.graph.folder import GraphFolder, build_folder
+from graphfcl.graph.folder.sources import table_blocks, tables_source
+from tests.graph.samples import small_graphs
+
+MEMORY = 300 << 20
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _small_blocks() -> Iterator[None]:
+    """So that every table of more than a few rows is read in several parts."""
+    before = table_blocks.BYTES, table_blocks.NUMBERS
+    table_blocks.BYTES, table_blocks.NUMBERS = 400, 6
+    yield
+    table_blocks.BYTES, table_blocks.NUMBERS = before
+
+
+def imported(folder: Path, out: Path, columns: TableColumns | None = None) -> GraphFolder:
+    return build_folder(tables_source(folder, columns), out, memory=MEMORY, seed=3)
+
+
+def assert_same(found: Graph, expected: Graph) -> None:
+    assert found.sha256 == expected.sha256
+    assert found.notes == expected.notes
+    assert found.cleaned == expected.cleaned
+    assert found.name == expected.name
+    assert found.text == expected.text
+    names = [None if graph.feature_names is None else graph.feature_names.tolist() for graph in (found, expected)]
+    assert names[0] == names[1]
+
+
+@given(graph=small_graphs(dense=True), suffix=st.sampled_from(["csv", "parquet"]))
+@settings(max_examples=60)
+def test_written_tables_are_imported_as_they_are_read(
+    tmp_path_factory: pytest.TempPathFactory, graph: Graph, suffix: str
+) -> None:
+    # "-0" is 0 where the whole column is read before its type is decided.
+    assume(not np.signbit(graph.features[graph.features == 0]).any())
+    folder = tmp_path_factory.mktemp("tables")
+    write_tables(graph, folder, suffix=suffix)
+    assert_same(imported(folder, folder / "out").graph(), read_tables(folder))
+
+
+IDS = st.sampled_from(["1", "2", "3", "-4", " 5", "007", "a", "b ", "é", "e\u0301", "x y", "70000000000000000000"])
+
+
+@st.composite
+def odd_tables(draw: st.DrawFn) -> tuple[str, str]:
+    """CSV tables with ids of all kinds, loops, duplicates and weights."""
+    ids = draw(st.lists(IDS, min_size=1, max_size=8, unique_by=lambda text: text.strip().replace("e\u0301", "é")))
+    labels = st.sampled_from(["", "-1", "red", " red", "10", "9", "-1 "])
+    nodes = "".join(f"{node},{draw(labels)},{draw(st.integers(-3, 3))},{draw(st.floats(-2, 2))}\n" for node in ids)
+    end, weight = st.sampled_from(ids), st.sampled_from(["1", "0", "0.5", "2"])
+    weighted = draw(st.booleans())
+    edges = draw(st.lists(st.tuples(end, end, weight), max_size=30))
+    lines = [",".join(edge if weighted else edge[:2]) + "\n" for edge in edges]
+    return "id,label,f,g\n" + nodes, ("source,target,weight\n" if weighted else "source,target\n") + "".join(lines)
+
+
+@given(tables=odd_tables())
+@settings(max_examples=150)
+def test_odd_tables_are_imported_as_they_are_read(
+    tmp_path_factory: pytest.TempPathFactory, tables: tuple[str, str]
+) -> None:
+    folder = tmp_path_factory.mktemp("tables")
+    (folder / "nodes.csv").write_text(tables[0])
+    (folder / "edges.csv").write_text(tables[1])
+    assert_same(imported(folder, folder / "out").graph(), read_tables(folder))
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_texts_become_counts_of_words(tmp_path: Path, suffix: str) -> None:
+    random = np.random.default_rng(0)
+    words = np.array(["apple", "Pear", "plum tree", "über", "x", ""])
+    nodes = pa.table(
+        {
+            "key": [f"n{number}" for number in range(50)],
+            "class": [["a", "b", None][number % 3] for number in range(50)],
+            "body": [" ".join(random.choice(words, 3)) for _ in range(50)],
+        }
+    )
+    edges = pa.table({"from": random.choice(nodes["key"], 90), "to": random.choice(nodes["key"], 90), "year": [1] * 90})
+    for stem, table in (("nodes", nodes), ("edges", edges)):
+        if suffix == "csv":
+            pa.csv.write_csv(table, tmp_path / f"{stem}.csv")
+        else:
+            parquet.write_table(table, tmp_path / f"{stem}.parquet")
+    columns = TableColumns(id="key", text="body", min_nodes=4)
+    graph = imported(tmp_path, tmp_path / "out", columns).graph()
+    assert_same(graph, read_tables(tmp_path, columns))
+    assert graph.feature_names is not None
+    assert graph.feature_names.tolist() == ["apple", "pear", "plum", "tree", "über"]
+    assert graph.notes[0] == f"edges.{suffix}: the columns year were not used."
+
+
+@pytest.mark.parametrize(
+    "kind", [pa.int32(), pa.uint64(), pa.float64(), pa.string(), pa.dictionary(pa.int32(), pa.string())]
+)
+def test_parquet_types_of_ids_and_labels(tmp_path: Path, kind: Any) -> None:
+    """What a table says of its types holds: numbers stay numbers, texts stay texts."""
+    numbers = np.array([5, 3, 8, 1, 0, 12, 7])
+    values: Any = (
+        numbers.tolist() if not pa.types.is_dictionary(kind) and kind != pa.string() else numbers.astype(str).tolist()
+    )
+    column = (
+        pa.array(values, pa.string()).dictionary_encode() if pa.types.is_dictionary(kind) else pa.array(values, kind)
+    )
+    label = pa.array([1.0, None, 3.0, 1.0, -1.0, 3.0, 2.0]) if kind == pa.float64() else column
+    parquet.write_table(pa.table({"id": column, "label": label, "f": [0.5] * 7}), tmp_path / "nodes.parquet")
+    parquet.write_table(
+        pa.table({"source": column, "target": column.take(pa.array([1, 2, 3, 4, 5, 6, 0]))}), tmp_path / "edges.parquet"
+    )
+    assert_same(imported(tmp_path, tmp_path / "out").graph(), read_tables(tmp_path))
+
+
+def test_many_rows_in_many_blocks(tmp_path: Path) -> None:
+    random = np.random.default_rng(1)
+    ids = random.permutation(np.arange(0, 4_000, 4))
+    lines = [f"{node},{'abc'[node % 3]},{node % 7},{node / 8}" for node in ids.tolist()]
+    (tmp_path / "nodes.csv").write_text("\n".join(["id,label,f,g", *lines]) + "\n")
+    ends = random.choice(ids, (3_000, 2))
+    (tmp_path / "edges.csv").write_text("\n".join(["source,target", *(f"{a},{b}" for a, b in ends.tolist())]) + "\n")
+    folder = imported(tmp_path, tmp_path / "out")
+    assert_same(folder.graph(), read_tables(tmp_path))
+    assert folder.rows_of(ids[:5]).tolist() == [folder.rows_of([str(each)])[0] for each in ids[:5]]
+
+
+NODES = "id,label,f\n1,a,1\n2,b,2\n3,a,3\n"
+BAD = {
+    "unknown": (
+        NODES,
+        "source,target\n1,2\n2,9\n",
+        r"edges\.csv, line 3: the edge leads to node '9', which is not among",
+    ),
+    "blank": (NODES, "source,target\n1,2\n2,\n", r"edges\.csv, line 3: a node id is missing in column 'target'"),
+    "one column": (NODES, "source,target\n1,2\n2,3\n2\n", r"edges\.csv, line 4: the row has 1 columns in place of 2"),
+    "no column": (NODES, "source\n1\n", r"edges\.csv has no column for the edge targets"),
+    "weight": (NODES, "source,target,weight\n1,2,1\n2,3,-1\n", r"edges\.csv: edge 1 has weight -1\.0"),
+    "no weight": (NODES, "source,target,weight\n1,2,1\n2,3,\n", r"edges\.csv, line 3: column 'weight' is empty"),
+    "types": (NODES, "source,target,type\n1,2,x\n2,3,y\n", "several types of edges"),
+    "twice": ("id,label\n1,a\n2,b\n1,b\n", "source,target\n", r"nodes\.csv: node id '1' stands in rows 0 and 2"),
+    "text twice": ("id,label\na,a\n2,b\na,b\n", "source,target\n", r"nodes\.csv: node id 'a' stands in rows 0 and 2"),
+    "no id": ("id,label\n1,a\n,b\n", "source,target\n", r"nodes\.csv, line 3: a node id is missing"),
+    "control": ("id,label\na,a\n\x07b,b\n", "source,target\n", r"nodes\.csv, line 3: the node id .* control character"),
+    "class": (
+        "id,label\n1,a\n2,b\x07\n",
+        "source,target\n",
+        r"nodes\.csv, line 3: the class name .* control character",
+    ),
+    "nan": ("id,label,f\n1,a,1\n2,b,nan\n", "source,target\n", r"nodes\.csv: the feature of node 1, column 0 is NaN"),
+    "empty": ("id,label,f\n1,a,1\n2,b,\n", "source,target\n", r"nodes\.csv, line 3: column 'f' is empty"),
+    "word": ("id,label,f\n1,a,x\n", "source,target\n", r"nodes\.csv: column 'f' does not hold numbers"),
+    "no label": ("id,f\n1,1\n", "source,target\n", r"nodes\.csv has no column for the labels"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_tables_end_in_one_sentence_and_leave_nothing(tmp_path: Path, name: str) -> None:
+    nodes, edges, words = BAD[name]
+    (tmp_path / "nodes.csv").write_text(nodes)
+    (tmp_path / "edges.csv").write_text(edges)
+    with pytest.raises(InputError, match=words):
+        imported(tmp_path, tmp_path / "out")
+    assert {path.name for path in tmp_path.iterdir()} == {"nodes.csv", "edges.csv"}
+
+
+def test_a_bad_line_far_behind_is_named(tmp_path: Path) -> None:
+    (tmp_path / "nodes.csv").write_text(NODES)
+    for wrong, words in (("2,9", "leads to node '9'"), ("2", "has 1 columns"), ("2,", "is missing")):
+        (tmp_path / "edges.csv").write_text("source,target\n" + "1,2\n" * 3_000 + wrong + "\n")
+        with pytest.raises(InputError, match=rf"edges\.csv, line 3002: .*{words}"):
+            imported(tmp_path, tmp_path / "out")
+
+
+def test_bytes_that_are_not_utf8(tmp_path: Path) -> None:
+    (tmp_path / "nodes.csv").write_bytes(b"id,label\n1,a\n2,\xff\n")
+    (tmp_path / "edges.csv").write_text("source,target\n")
+    with pytest.raises(InputError, match=r"nodes\.csv .*line 3 is not UTF-8"):
+        imported(tmp_path, tmp_path / "out")
