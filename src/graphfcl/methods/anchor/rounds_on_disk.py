@@ -104,7 +104,7 @@ class _Listening:
             near.remove()
             if found is not before:
                 found.remove()
-            found = self._smoothed(heard) if self.how.smoothing > 0 else heard
+            found = self._normalised(self._smoothed(heard)) if self.how.smoothing > 0 else heard
         return found
 
     def sums(self, directions: torch.Tensor, posterior: Table | None) -> dict[str, torch.Tensor]:
@@ -126,6 +126,12 @@ class _Listening:
     def _smoothed(self, first: Table) -> Table:
         found = self.inputs.smoothed(first, self.how.smoothing, self.how.smoothing_steps)
         first.remove()
+        return found
+
+    def _normalised(self, given: Table) -> Table:
+        """With rows that add up to 1: the next hop reads them as they are."""
+        found = self._table("normalised", _posterior, {"posterior": given}, {})
+        given.remove()
         return found
 
     def _table(self, phase: str, function: object, tables: dict[str, Table], given: Arrays) -> Table:

@@ -104,7 +104,7 @@ class FolderInputs:
         mean = np.float32(self._mean_weight)
         shown = 1.0 if self.visible.mask is None else self.visible.mask[start:stop, None]
         left = shown / np.sqrt(np.maximum(self.degrees.block(start) / mean, 1))
-        return np.concatenate([left, np.full_like(left, 1 / mean)], axis=1)
+        return np.concatenate([left, np.full_like(left, 1 / mean) * shown], axis=1)
 
     @cached_property
     def _mean_weight(self) -> float:
