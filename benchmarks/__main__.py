@@ -22,6 +22,7 @@ BENCHMARKS = (
     "model_folder",
     "start_up",
     "service",
+    "large",
 )
 
 

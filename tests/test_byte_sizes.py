@@ -17,7 +17,7 @@ def test_texts_are_read(text: str, count: int) -> None:
 
 @pytest.mark.parametrize("text", ["", "GB", "four", "-4GB", "0GB", "4XB", "4 GB 2"])
 def test_other_texts_are_refused(text: str) -> None:
-    with pytest.raises(InputError, match="--memory is .*write it as 4GB"):
+    with pytest.raises(InputError, match=r"--memory is .*write it as 4GB"):
         bytes_from(text, "--memory")
 
 

@@ -97,7 +97,7 @@ class FolderInputs:
         return Operator(self.scales)
 
     def link_scales(self) -> Table:
-        """(n, 2) the factors of d^(−1/2) A with edge weights of mean 1, d of a lone node being 1; 0 for a hidden row."""
+        """(n, 2) the factors of d^(−1/2) A with edge weights of mean 1; d of a lone node is 1, a hidden row has 0."""
         return self._written("link-scales", 2, self._link_scale_rows)
 
     def _link_scale_rows(self, start: int, stop: int) -> np.ndarray:
@@ -112,10 +112,9 @@ class FolderInputs:
         if not self.visible.folder.weighted:
             return 1.0
         total, count, mask = 0.0, 0, self.visible.mask
-        for start, stop, rows in self.source.adjacency():
-            weights = rows.data
+        for start, stop, indptr, indices, weights in self.source.adjacency():
             if mask is not None:
-                weights = weights[np.repeat(mask[start:stop], np.diff(rows.indptr)) & mask[rows.indices]]
+                weights = weights[np.repeat(mask[start:stop], np.diff(indptr)) & mask[indices]]
             total, count = total + float(weights.sum(dtype=np.float64)), count + weights.size
         return total / count if count else 1.0
 

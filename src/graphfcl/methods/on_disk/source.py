@@ -4,9 +4,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass, fields
 from functools import cached_property
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
-from scipy import sparse
 
 from graphfcl.graph import Features, FeatureView
 from graphfcl.graph.folder import GraphFolder
@@ -15,6 +15,16 @@ from graphfcl.methods.on_disk.work_folder import arrays_key, key_of
 from graphfcl.methods.shared.untrained_features import WIDEST, prepare
 
 EDGES_AT_A_TIME = 1 << 21  # entries of A that are read at a time
+
+
+class AdjacencyRows(NamedTuple):
+    """Rows ``start`` to ``stop`` − 1 of A in the form of CSR; pointers and places have one type."""
+
+    start: int
+    stop: int
+    indptr: np.ndarray
+    indices: np.ndarray
+    weights: np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,12 +82,16 @@ class Source:
         raw = self.folder.features(start, stop)
         return prepare(raw if self.view is None else self.view.apply(raw), self.seed, unit=self.unit)
 
-    def adjacency(self) -> Iterator[tuple[int, int, sparse.csr_array]]:
-        """(first row, end, rows of A) of the whole graph, some rows at a time; edges of hidden rows are among them."""
+    def adjacency(self) -> Iterator[AdjacencyRows]:
+        """The rows of A, some at a time; edges of hidden rows are among them."""
+        ones = np.ones(0, dtype=np.float32)
         for start, stop in self.folder.neighbour_ranges(EDGES_AT_A_TIME):
             part = self.folder.neighbours(start, stop)
-            weights = np.ones(part.indices.size, dtype=np.float32) if part.weights is None else part.weights
-            yield start, stop, sparse.csr_array((weights, part.indices, part.indptr), shape=(stop - start, self.rows))
+            count = part.indices.size
+            if part.weights is None and ones.size < count:
+                ones = np.ones(count, dtype=np.float32)
+            weights = ones[:count] if part.weights is None else part.weights
+            yield AdjacencyRows(start, stop, part.indptr.astype(part.indices.dtype), part.indices, weights)
 
 
 def _key_of_view(view: FeatureView | None) -> str:
