@@ -27,7 +27,10 @@ def test_scores_are_those_of_memory(tmp_path: Path, track: str, words: bool) -> 
     expected = walked(in_memory, loaded_stream(folder, tmp_path, track))
     assert on_disk.chosen() == in_memory.chosen()
     for one, other in zip(found, expected, strict=True):
-        np.testing.assert_allclose(one, other, atol=1e-5)
+        apart = np.abs(one - other)
+        # Vectors are rounded to 16 bits: where the last digit before falls on the other side, a score moves a little.
+        assert np.quantile(apart, 0.99) < 1e-5
+        assert apart.max() < 2e-3
 
 
 @pytest.mark.long
