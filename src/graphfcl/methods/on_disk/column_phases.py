@@ -20,7 +20,7 @@ from graphfcl.methods.on_disk.tables import Table
 from graphfcl.methods.on_disk.tile_files import BLOCK, SLICE
 from graphfcl.tasks import run_tasks
 
-MOST_SLICES = 8  # that a task computes at a time: wider ones are no faster
+MOST_SLICES = 4  # that a task computes at a time: wider ones are no faster
 STREAMED = 24 * EDGES_AT_A_TIME + (64 << 20)  # bytes for rows of A, and for blocks on their way to a file
 
 
@@ -78,16 +78,15 @@ def compute_columns(task: ColumnTask) -> None:
     """One task: read its slices, compute, and write a file for each slice that is not there."""
     with limited_threads(1):
         left, right = _scales(task.operator.scales)
-        values = _read_slices(task.given, task.slices)
         if task.smoothing is None:
-            _hops(task, values, left, right)
+            _hops(task, _read_slices(task.given, task.slices, right), left, right)
         else:
-            _smoothed(task, values, left, right)
+            _smoothed(task, _read_slices(task.given, task.slices, np.ones_like(right)), left, right)
 
 
 def _hops(task: ColumnTask, values: np.ndarray, left: np.ndarray, right: np.ndarray) -> None:
+    """values: r∘X."""
     other, last = np.empty_like(values), max(hops for hops, _ in task.found)
-    _scale(values, right)
     kept = dict(task.found)
     for hop in range(1, last + 1):
         _multiply(task, values, other)
@@ -133,15 +132,16 @@ def _scales(table: Table) -> tuple[np.ndarray, np.ndarray]:
     return left, right
 
 
-def _read_slices(table: Table, numbers: tuple[int, ...]) -> np.ndarray:
-    """(n, columns of all these slices) in 32 bits."""
+def _read_slices(table: Table, numbers: tuple[int, ...], by: np.ndarray) -> np.ndarray:
+    """(n, columns of all these slices) in 32 bits, rows multiplied by (n,) ``by``."""
     widths = [min(SLICE, table.columns - number * SLICE) for number in numbers]
     values = np.empty((table.rows, sum(widths)), dtype=np.float32)
     for place, number in enumerate(numbers):
         column, row = sum(widths[:place]), 0
         for tile in table.slice_tiles(number):
-            values[row : row + len(tile), column : column + widths[place]] = tile
-            row += len(tile)
+            end = row + len(tile)
+            np.multiply(tile, by[row:end, None], out=values[row:end, column : column + widths[place]])
+            row = end
     return values
 
 
