@@ -24,6 +24,7 @@ BENCHMARKS = (
     "model_folder",
     "start_up",
     "service",
+    "large",
 )
 
 

@@ -79,12 +79,12 @@ def test_there_is_no_circle() -> None:
 
 
 def test_methods_seen_from_above() -> None:
-    """A door, the methods, and two folders of parts."""
+    """A door, the methods, and three folders of parts."""
     folder = ROOT / "methods"
     names = {path.stem for path in folder.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
     door = {"__init__", "learner", "registry", "settings", "testing"}
     methods = {inspect.getmodule(learner).__name__.split(".")[2] for learner in CLASSES}  # type: ignore[union-attr]
-    assert names == door | methods | {"bases", "shared"}
+    assert names == door | methods | {"bases", "shared", "on_disk"}
 
 
 @pytest.mark.parametrize("learner", CLASSES, ids=lambda learner: learner.name)

@@ -17,7 +17,8 @@ if TYPE_CHECKING:
     from graphfcl.datasets import load_dataset
     from graphfcl.datasets.importing import import_graph
     from graphfcl.errors import DivergenceError, GraphfclWarning, InputError
-    from graphfcl.evaluation import evaluate, evaluate_asked
+    from graphfcl.evaluation import evaluate_asked
+    from graphfcl.evaluation.evaluate import evaluate
     from graphfcl.graph import (
         Graph,
         VisibleGraph,

@@ -6,15 +6,26 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from graphfcl.cli.options import DataDir, Seed, StreamOptions, settings_from_options, strategy_name, with_option_groups
+from graphfcl.byte_sizes import bytes_from
+from graphfcl.cli.options import (
+    BackendOptions,
+    DataDir,
+    Seed,
+    StreamOptions,
+    settings_from_options,
+    strategy_name,
+    with_option_groups,
+)
 from graphfcl.cli.show import say
 from graphfcl.cli.switches import switched_off
+from graphfcl.cores import usable_cores
 from graphfcl.defaults import RUN_METHOD, STRATEGY
 from graphfcl.devices import best_device
 from graphfcl.errors import InputError
 
 if TYPE_CHECKING:
-    from graphfcl.stream import Stream
+    from graphfcl.graph.folder_graph import AnyGraph
+    from graphfcl.stream import Protocol, Stream
 
 SWITCHES = {"ignore_unknown_options": True, "allow_extra_args": True}  # --no-NAME is for the method to know
 
@@ -33,6 +44,39 @@ class RunOptions:
     ] = None
     resume: Annotated[bool, typer.Option("--resume", help="Go on from the folder's checkpoint.")] = False
     data_dir: DataDir = None
+
+
+@dataclass(frozen=True)
+class FolderOptions:
+    """How a run works on a graph folder."""
+
+    memory: Annotated[
+        str | None,
+        typer.Option("--memory", help="What a run on a graph folder may use, as 4GB (default: 3/4 of the machine's)."),
+    ] = None
+    work: Annotated[
+        Path | None,
+        typer.Option("--work", help="Folder of slices and blocks; given, a graph folder stays on the disk."),
+    ] = None
+    workers: Annotated[
+        int | None, typer.Option("--workers", min=1, help="Tasks at a time on a graph folder (default: the cores).")
+    ] = None
+
+    def graph(self, path: Path, method: str, engine: BackendOptions) -> "AnyGraph":
+        """The graph of a folder, in memory or on the disk."""
+        from graphfcl.experiments.graph_folders import graph_of_folder, usual_memory
+        from graphfcl.graph.visible_folder import Means
+
+        memory = usual_memory() if self.memory is None else bytes_from(self.memory, "--memory")
+        work = self.work or path.resolve().with_name(f"{path.resolve().name}.work")
+        tasks = engine.tasks(self.workers or usable_cores(), folder=work / "tasks")
+        return graph_of_folder(path, method, Means(work, memory, tasks), stay=self.work is not None)
+
+    def refuse(self) -> None:
+        """They are for graph folders alone."""
+        for name in ("memory", "work", "workers"):
+            if getattr(self, name) is not None:
+                raise InputError(f"--{name} is for graph folders: make one with `data import`, or leave it out.")
 
 
 @with_option_groups
@@ -58,6 +102,8 @@ def run_method(
     ] = None,
     stream_file: Annotated[Path | None, typer.Option("--stream", help="Run on a saved stream.")] = None,
     options: RunOptions,
+    large: FolderOptions,
+    engine: BackendOptions,
 ) -> None:
     """Train a method on session 0, walk it through all sessions, and measure it.
 
@@ -65,6 +111,7 @@ def run_method(
     """
     from graphfcl.cli.progress import RunDisplay, print_result
     from graphfcl.experiments import Run, run
+    from graphfcl.graph import Graph
     from graphfcl.methods import method_from
     from graphfcl.report import accuracy_figure, matrix_figure
 
@@ -72,8 +119,8 @@ def run_method(
     declared = [name for parameter in context.command.params for name in parameter.opts]
     chosen = settings_from_options(settings or [])
     chosen |= switched_off(context.args, declared, found.name, found.settings_with({}))
-    on = usable_device(options.device)
-    stream = _stream(dataset, options.data_dir, seed, rules, stream_file)
+    stream = _stream(_graph(dataset, options.data_dir, found.name, large, engine), seed, rules, stream_file)
+    on = usable_device(options.device) if isinstance(stream.graph, Graph) else on_disk_device(options.device)
     job = Run(stream, found.name, chosen, on, _strategy(strategy, stream))
     folder = options.out or Path("runs") / job.short_name()
     encoders = options.encoders or folder.parent / "encoders"
@@ -97,13 +144,24 @@ def _strategy(text: str | None, stream: "Stream") -> str:
     return strategy_name(text, f"--strategy {text}")
 
 
-def _stream(dataset: str, data_dir: Path | None, seed: int, rules: StreamOptions, saved: Path | None) -> "Stream":
-    """The stream that the options describe, or a saved one."""
+def _graph(
+    dataset: str, data_dir: Path | None, method: str, large: FolderOptions, engine: BackendOptions
+) -> "tuple[AnyGraph, Protocol | None]":
+    """The graph and its default rules."""
     from graphfcl.datasets import load_dataset
+    from graphfcl.graph.folder import is_graph_folder
+
+    if is_graph_folder(dataset):
+        return large.graph(Path(dataset), method, engine), None
+    large.refuse()
+    return load_dataset(dataset, data_dir=data_dir)
+
+
+def _stream(given: "tuple[AnyGraph, Protocol | None]", seed: int, rules: StreamOptions, saved: Path | None) -> "Stream":
+    """The stream that the options describe, or a saved one."""
     from graphfcl.stream import load_stream, make_stream
 
-    changes = rules.changes()
-    graph, default = load_dataset(dataset, data_dir=data_dir)
+    changes, (graph, default) = rules.changes(), given
     if saved is None:
         return make_stream(graph, default, seed=seed, **changes)
     if seed or rules.given():
@@ -114,6 +172,13 @@ def _stream(dataset: str, data_dir: Path | None, seed: int, rules: StreamOptions
 def usable_device(wanted: str) -> str:
     """cpu or cuda."""
     return best_device() if asked_device(wanted) == "auto" else wanted
+
+
+def on_disk_device(wanted: str) -> str:
+    """The one that works on a graph that stays on the disk."""
+    if asked_device(wanted) == "cuda":
+        raise InputError("--device cuda: a graph that stays on the disk is computed on the CPU: leave it out.")
+    return "cpu"
 
 
 def asked_device(wanted: str) -> str:

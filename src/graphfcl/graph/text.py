@@ -39,9 +39,13 @@ class TextWeights:
     @classmethod
     def fit(cls, counts: sparse.csr_array, min_nodes: int) -> "TextWeights":
         """Fit on the word counts of the nodes known now."""
-        nodes_with_word = np.bincount(counts.indices, minlength=counts.shape[1])
+        return cls.from_counts(np.bincount(counts.indices, minlength=counts.shape[1]), counts.shape[0], min_nodes)
+
+    @classmethod
+    def from_counts(cls, nodes_with_word: np.ndarray, nodes: int, min_nodes: int) -> "TextWeights":
+        """nodes_with_word: (words,) in how many of the nodes each word occurs."""
         columns = np.flatnonzero(nodes_with_word >= max(1, min_nodes))
-        frequency = np.log((1 + counts.shape[0]) / (1 + nodes_with_word[columns])) + 1
+        frequency = np.log((1 + nodes) / (1 + nodes_with_word[columns])) + 1
         return cls(columns=columns, inverse_document_frequency=frequency, min_nodes=min_nodes)
 
     def apply(self, counts: sparse.csr_array) -> sparse.csr_array:

@@ -1,5 +1,6 @@
 """What a learner sees of raw features: a view that is fitted on nodes of session 0 and holds for all later ones."""
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -61,6 +62,19 @@ class Standardisation:
         # Rounding gives the deviation of a constant column a value that is tiny beside the column's own size.
         same = (features == features[:1]).all(axis=0)
         return cls(mean, np.where(same, 0.0, deviation))
+
+    @classmethod
+    def fit_blocks(cls, blocks: Callable[[], Iterator[np.ndarray]]) -> "Standardisation":
+        """The same of rows that are read some at a time, twice. blocks: at least one, none of them empty."""
+        first: np.ndarray | None = None
+        same, total, count = np.ones((), dtype=bool), np.zeros(()), 0
+        for part in blocks():
+            first = part[:1].copy() if first is None else first
+            same = same & (part == first).all(axis=0)
+            total, count = total + part.sum(axis=0, dtype=np.float64), count + len(part)
+        mean = total / count
+        squares = sum(((part - mean) ** 2).sum(axis=0) for part in blocks())
+        return cls(mean, np.where(same, 0.0, np.sqrt(squares / count)))
 
     def apply(self, features: np.ndarray) -> np.ndarray:
         scale = np.divide(1.0, self.deviation, out=np.zeros_like(self.deviation), where=self.deviation > 0)

@@ -122,6 +122,9 @@ class Learner(ABC):
     uses_pool_labels: ClassVar[bool] = False
     """Whether it wants sessions with the labels of the pool: an upper reference."""
 
+    works_on_disk: ClassVar[bool] = False
+    """Whether it takes a visible graph that stays on the disk (``VisibleFolder``)."""
+
     classes_: tuple[str, ...] = ()
     """Names of the classes seen, in the order of their columns; :meth:`fit` and :meth:`learn` keep it."""
     pretraining_seconds_: float = 0.0

@@ -27,7 +27,11 @@ import torch
 
 from graphfcl.errors import DivergenceError, InputError
 from graphfcl.graph import VisibleGraph
+from graphfcl.graph.visible_folder import VisibleFolder
 from graphfcl.methods.learner import NO_STORE, SILENT, EncoderStore, Labelled, Learner, LearnerState, Progress
+from graphfcl.methods.on_disk.folder_inputs import FolderInputs
+from graphfcl.methods.on_disk.labelled_rows import some_of_each_class
+from graphfcl.methods.on_disk.untrained import fix_blocks, near_vectors, plus_rows, scores_of, vectors_of
 from graphfcl.methods.settings import require_range
 from graphfcl.methods.shared.choosing import choose_over_draws
 from graphfcl.methods.shared.embedding_cache import EmbeddingCache
@@ -36,6 +40,9 @@ from graphfcl.methods.shared.untrained_blocks import HOPS, UntrainedBlocks, prep
 from graphfcl.methods.shared.validation_sessions import ValidationSessions, all_held_out
 from graphfcl.nn import GraphInputs
 from graphfcl.stream import BaseSession, Session
+
+FEW = 20_000  # labelled nodes of a graph folder whose vectors are held in memory; of more, sums are made in a pass
+MOST_ASKED = 2000  # validation nodes of a class that are asked about on a graph folder
 
 
 @dataclass(frozen=True)
@@ -84,6 +91,7 @@ class SgcRidge(Learner):
     reference: ClassVar[str] = "a control of this project; features of SGC, Wu et al., ICML 2019"
     settings_type: ClassVar[type[Any]] = SgcRidgeSettings
     lasting_tensors: ClassVar[tuple[str, ...]] = ("blocks.",)
+    works_on_disk: ClassVar[bool] = True
     settings: SgcRidgeSettings
 
     def __init__(self, settings: Any = None, *, seed: int = 0, device: str | torch.device = "cpu") -> None:
@@ -102,9 +110,14 @@ class SgcRidge(Learner):
                 raise InputError("this learner was fitted on other classes: make a new one to fit it.")
             return
         inputs = self.cache.inputs(base.visible_graph)
-        self.blocks.fix(inputs, self.settings.rank, self.seed)
-        self.cache.keep_embeddings(base.visible_graph, self.blocks.of(inputs))
         validation = ValidationSessions.draw(all_held_out(base), self.seed)
+        if isinstance(inputs, FolderInputs):
+            inputs.progress = progress
+            fix_blocks(self.blocks, inputs, self.settings.rank, self.seed)
+            validation = validation.asking(some_of_each_class(validation.asked, MOST_ASKED, self.seed))
+        else:
+            self.blocks.fix(inputs, self.settings.rank, self.seed)
+        self.cache.keep_embeddings(base.visible_graph, self._embeddings(inputs))
         known = self._plus(RidgeSums.empty(self.blocks.width, self.device), inputs, validation.train)
         self.penalty, self.hop_weight = self._choose(known, inputs, validation, progress)
         # The base classes have the same columns in both, and their vectors are summed up already.
@@ -114,7 +127,7 @@ class SgcRidge(Learner):
         progress.checkpoint(self)
 
     def _choose(
-        self, known: RidgeSums, inputs: GraphInputs, validation: ValidationSessions, progress: Progress
+        self, known: RidgeSums, inputs: Any, validation: ValidationSessions, progress: Progress
     ) -> tuple[float, float]:
         """The (λ, a) with the best mean score over draws of the supports, or the first if it is hardly better."""
         candidates = self.settings.candidates()
@@ -131,18 +144,25 @@ class SgcRidge(Learner):
 
     # From a graph to f(v), without a
 
-    def _make_inputs(self, visible: VisibleGraph, *, sparing: bool = False) -> GraphInputs:
+    def _make_inputs(self, visible: VisibleGraph, *, sparing: bool = False) -> Any:
+        if isinstance(visible, VisibleFolder):
+            return FolderInputs(visible, self.seed, unit=True)
         return prepared_inputs(visible, self.device, self.seed, sparing=sparing)
 
-    def _embeddings(self, inputs: GraphInputs) -> torch.Tensor:
+    def _embeddings(self, inputs: Any) -> Any:
+        """(n, 2k) of every node: a tensor, or a table of a graph folder."""
         known = self.cache.embeddings(inputs)
-        return self.blocks.of(inputs) if known is None else known
+        if known is not None:
+            return known
+        return vectors_of(self.blocks, inputs) if isinstance(inputs, FolderInputs) else self.blocks.of(inputs)
 
-    def _points(self, inputs: GraphInputs, labelled: Labelled) -> tuple[torch.Tensor, torch.Tensor]:
+    def _points(self, inputs: Any, labelled: Labelled) -> tuple[torch.Tensor, torch.Tensor]:
         """Vectors of some labelled nodes, and their columns."""
         nodes, columns = labelled
         rows, known = inputs.visible.rows(nodes), self.cache.embeddings(inputs)
-        if known is None:
+        if isinstance(inputs, FolderInputs):
+            found = near_vectors(self.blocks, inputs, nodes) if known is None else torch.from_numpy(known[rows])
+        elif known is None:
             found = self.blocks.of(GraphInputs(inputs.visible, self.device, sparing=True), rows)
         else:
             found = known[torch.tensor(rows, device=self.device)]
@@ -172,11 +192,17 @@ class SgcRidge(Learner):
     def learn(self, session: Session) -> None:
         self.classes_ = self.classes_ + session.new_classes
         inputs = self.cache.inputs(session.visible_graph)
+        if isinstance(inputs, FolderInputs):
+            points = near_vectors(self.blocks, inputs, session.supports)
+            self._learned(self.sums.plus(points, torch.tensor(session.support_labels), len(self.classes_)))
+            return
         self._learned(self._plus(self.sums, inputs, (session.supports, session.support_labels), len(self.classes_)))
 
-    def _plus(self, sums: RidgeSums, inputs: GraphInputs, labelled: Labelled, count: int = 0) -> RidgeSums:
+    def _plus(self, sums: RidgeSums, inputs: Any, labelled: Labelled, count: int = 0) -> RidgeSums:
         """With more labelled nodes, of ``count`` classes in all, or of as many as they say."""
         count = max(count, len(sums.counts), int(labelled[1].max(initial=-1)) + 1)
+        if isinstance(inputs, FolderInputs) and labelled[0].size > FEW:
+            return plus_rows(sums, inputs, self._embeddings(inputs), labelled, count)
         return sums.plus(*self._points(inputs, labelled), count)
 
     def _learned(self, sums: RidgeSums) -> None:
@@ -194,9 +220,11 @@ class SgcRidge(Learner):
         # All nodes are scored at once, whatever is asked: products of other shapes differ in their last digits.
         return self.cache.scores(visible, self._score_all)[visible.rows(nodes)]
 
-    def _score_all(self, inputs: GraphInputs) -> torch.Tensor:
+    def _score_all(self, inputs: Any) -> Any:
         if self._weights is None:
             self._weights = self._solved(self.sums, self.penalty, self.hop_weight)
+        if isinstance(inputs, FolderInputs):
+            return scores_of(inputs, self._embeddings(inputs), self._weights, self.sums.counts)
         return ridge_scores(self._embeddings(inputs), self._weights, self.sums.counts)
 
     def chosen(self) -> dict[str, Any]:

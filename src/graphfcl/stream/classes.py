@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from graphfcl.errors import InputError, did_you_mean
-from graphfcl.graph import Graph
+from graphfcl.graph.folder_graph import AnyGraph
 from graphfcl.stream.protocol import Classes, Protocol
 
 PARTS = ("base", "pseudo_novel", "novel")
@@ -43,7 +43,7 @@ def smallest_sizes(protocol: Protocol) -> tuple[int, int, int]:
     return tuple(max(need, protocol.min_class_size) for need in needs)  # type: ignore[return-value]
 
 
-def choose_classes(graph: Graph, protocol: Protocol, random: np.random.Generator) -> ClassRoles:
+def choose_classes(graph: AnyGraph, protocol: Protocol, random: np.random.Generator) -> ClassRoles:
     """Give the classes their parts.
 
     Named classes go where they are named. Of the others the largest (or a draw) are base; the rest, in an order drawn
@@ -93,7 +93,7 @@ def choose_classes(graph: Graph, protocol: Protocol, random: np.random.Generator
     )
 
 
-def _named_classes(graph: Graph, protocol: Protocol, part: str, need: int) -> list[int]:
+def _named_classes(graph: AnyGraph, protocol: Protocol, part: str, need: int) -> list[int]:
     names: Any = getattr(protocol, part)
     if not isinstance(names, tuple):
         return []
@@ -113,7 +113,7 @@ def _named_classes(graph: Graph, protocol: Protocol, part: str, need: int) -> li
     return numbers
 
 
-def _too_few_classes(graph: Graph, protocol: Protocol, needs: dict[str, int], part: str) -> InputError:
+def _too_few_classes(graph: AnyGraph, protocol: Protocol, needs: dict[str, int], part: str) -> InputError:
     titles = {name: name.replace("_", "-") for name in PARTS}
     wanted = {name: getattr(protocol, name) for name in PARTS}
     asked = " + ".join(
@@ -128,7 +128,7 @@ def _too_few_classes(graph: Graph, protocol: Protocol, needs: dict[str, int], pa
     )
 
 
-def _check_sessions(graph: Graph, protocol: Protocol, novel: int, needs: dict[str, int]) -> None:
+def _check_sessions(graph: AnyGraph, protocol: Protocol, novel: int, needs: dict[str, int]) -> None:
     possible = -(-novel // protocol.way)
     if novel == 0:
         raise InputError(
@@ -142,7 +142,7 @@ def _check_sessions(graph: Graph, protocol: Protocol, novel: int, needs: dict[st
         )
 
 
-def suggest_protocol(graph: Graph, *, shot: int = 5) -> Protocol:
+def suggest_protocol(graph: AnyGraph, *, shot: int = 5) -> Protocol:
     """For a graph without defaults: about 30/25/45 % of the usable classes, N for about ten sessions."""
     usable = int((graph.class_sizes >= shot + 1).sum())
     if usable < 2:
@@ -158,7 +158,7 @@ def suggest_protocol(graph: Graph, *, shot: int = 5) -> Protocol:
     return replace(protocol, base=min(base, max(1, fit)), pseudo_novel=max(0, min(pseudo_novel, fit - base)))
 
 
-def adapt_protocol(graph: Graph, default: Protocol | None, changes: dict[str, Any]) -> Protocol:
+def adapt_protocol(graph: AnyGraph, default: Protocol | None, changes: dict[str, Any]) -> Protocol:
     """The default of a dataset (or a suggestion) with the user's changes; None means not changed."""
     given = {key: value for key, value in changes.items() if value is not None}
     if default is not None:

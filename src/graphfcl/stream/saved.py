@@ -8,7 +8,8 @@ import numpy as np
 
 from graphfcl.errors import InputError, in_one_line
 from graphfcl.files import canonical_json, read_bytes, sha256_of, write_bytes
-from graphfcl.graph import FeatureView, Graph, Standardisation, TextWeights
+from graphfcl.graph import FeatureView, Standardisation, TextWeights
+from graphfcl.graph.folder_graph import AnyGraph
 from graphfcl.graph.ids import normal
 from graphfcl.printing import quoted
 from graphfcl.stream.protocol import Protocol
@@ -88,7 +89,7 @@ def stream_hash(stream: Stream) -> str:
     return sha256_of(canonical_json(drawn, ascii_only=False))
 
 
-def load_stream(path: str | Path, graph: Graph) -> Stream:
+def load_stream(path: str | Path, graph: AnyGraph) -> Stream:
     """Read a stream back; it is refused if it is damaged or was made for another graph."""
     content = _read_checked(path)
     made_for = content["graph"]
@@ -110,7 +111,7 @@ def load_stream(path: str | Path, graph: Graph) -> Stream:
         raise InputError(f"{path} is no whole stream ({reason}): make it again from its seed.") from error
 
 
-def _said_of_cleaning(content: dict[str, Any], graph: Graph) -> str:
+def _said_of_cleaning(content: dict[str, Any], graph: AnyGraph) -> str:
     """Whether cleaned ids or names may be why a graph is another one than that of a stream."""
     try:
         texts = [entry["name"] for entry in content["classes"]]
@@ -130,7 +131,7 @@ class _Unfit(ValueError):
     """What a file says does not fit together; the message says what."""
 
 
-def _split_of(content: dict[str, Any], graph: Graph) -> Split:
+def _split_of(content: dict[str, Any], graph: AnyGraph) -> Split:
     classes = content["classes"]
     roles = np.zeros(graph.node_count, dtype=np.int8)
     for entry in classes:
@@ -149,7 +150,7 @@ def _split_of(content: dict[str, Any], graph: Graph) -> Split:
     )
 
 
-def _nodes_of(ids: list[Any], graph: Graph) -> np.ndarray:
+def _nodes_of(ids: list[Any], graph: AnyGraph) -> np.ndarray:
     nodes = graph.nodes_of(ids)
     if (nodes < 0).any():
         raise _Unfit(f"the graph has no node {quoted(ids[int(np.flatnonzero(nodes < 0)[0])])}")

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from graphfcl.arrays import read_only
-from graphfcl.graph import Graph
+from graphfcl.graph.folder_graph import AnyGraph
 from graphfcl.stream.classes import BASE_TRAIN_NODES, ClassRoles, choose_classes, node_split_sizes
 from graphfcl.stream.protocol import CANDIDATE_SHARE, Protocol
 
@@ -88,19 +88,19 @@ class Split:
     def pseudo_novel_columns(self) -> range:
         return range(self.base_count, self.base_count + self.pseudo_novel_count)
 
-    def columns_of_nodes(self, graph: Graph) -> np.ndarray:
+    def columns_of_nodes(self, graph: AnyGraph) -> np.ndarray:
         """(nodes,) int64 column of each node's class; -1 if its class plays no part or is unknown."""
         column_of_class = np.full(len(graph.class_names) + 1, -1, dtype=np.int64)
         column_of_class[list(self.classes)] = np.arange(len(self.classes))
         return column_of_class[graph.labels]  # an unknown label, -1, reads the last place
 
-    def sessions_of_nodes(self, graph: Graph) -> np.ndarray:
+    def sessions_of_nodes(self, graph: AnyGraph) -> np.ndarray:
         """(nodes,) int32 session in which each node's class arrives, or NEVER."""
         sessions = np.append(self.session_of_column, NEVER).astype(np.int32)
         return sessions[self.columns_of_nodes(graph)]
 
 
-def draw_split(graph: Graph, protocol: Protocol, seed: int) -> Split:
+def draw_split(graph: AnyGraph, protocol: Protocol, seed: int) -> Split:
     """Draw classes, nodes, validation classes, tasks and (under ``paper``) queries."""
     chosen = choose_classes(graph, protocol, _generator(seed, _Draw.CLASSES))
     classes = (*chosen.base, *chosen.pseudo_novel, *chosen.novel)
@@ -124,21 +124,29 @@ def draw_split(graph: Graph, protocol: Protocol, seed: int) -> Split:
     )
 
 
-def draw_numbers(graph: Graph, seed: int) -> np.ndarray:
+def draw_numbers(graph: AnyGraph, seed: int) -> np.ndarray:
     """(n,) the node of the graph behind each number that learners know nodes by: a permutation.
 
     The order of nodes in a file often follows their classes. The graph's fingerprint is part of the seed, so that a
-    learner, which has the seed but not the graph, cannot repeat the draw.
+    learner, which has the seed but not the graph, cannot repeat the draw. A graph folder was shuffled when it was made:
+    its rows are the numbers.
     """
+    if graph.shuffled:
+        return np.arange(graph.node_count)
     return _generator(seed, _Draw.NUMBERS, int(graph.sha256[:16], 16)).permutation(graph.node_count)
 
 
-def draw_asked(graph: Graph, seed: int, session: int, nodes: np.ndarray) -> np.ndarray:
-    """Node numbers in the shuffled order in which a learner is asked about them after a session."""
+def draw_asked(graph: AnyGraph, seed: int, session: int, nodes: np.ndarray) -> np.ndarray:
+    """Node numbers in the shuffled order in which a learner is asked about them after a session.
+
+    Rows of a graph folder are in a drawn order already, and those that follow one another are read in one go.
+    """
+    if graph.shuffled:
+        return nodes
     return _generator(seed, _Draw.ASKED, session, int(graph.sha256[:16], 16)).permutation(nodes)
 
 
-def strategy_generator(graph: Graph, seed: int, session: int) -> np.random.Generator:
+def strategy_generator(graph: AnyGraph, seed: int, session: int) -> np.random.Generator:
     """The chance that a strategy has in a session of the track ``asked``; nobody else draws from it.
 
     A strategy can read what its generator was seeded with, and that must not be what node numbers are drawn by: it is a
@@ -152,7 +160,7 @@ def _generator(seed: int, purpose: _Draw, *further: int) -> np.random.Generator:
     return np.random.default_rng([seed, int(purpose), *further])
 
 
-def _members(graph: Graph, chosen: ClassRoles) -> Iterator[tuple[int, np.ndarray]]:
+def _members(graph: AnyGraph, chosen: ClassRoles) -> Iterator[tuple[int, np.ndarray]]:
     """The number of each class that plays a part, and its nodes."""
     by_class = np.argsort(graph.labels, kind="stable")
     ends = np.searchsorted(graph.labels[by_class], np.arange(len(graph.class_names) + 1))
@@ -160,7 +168,7 @@ def _members(graph: Graph, chosen: ClassRoles) -> Iterator[tuple[int, np.ndarray
         yield number, by_class[ends[number] : ends[number + 1]]
 
 
-def _draw_roles(graph: Graph, protocol: Protocol, chosen: ClassRoles, seed: int) -> np.ndarray:
+def _draw_roles(graph: AnyGraph, protocol: Protocol, chosen: ClassRoles, seed: int) -> np.ndarray:
     roles = np.zeros(graph.node_count, dtype=np.int8)
     for number, members in _members(graph, chosen):
         drawn = _generator(seed, _Draw.NODES, number).permutation(members)
@@ -178,7 +186,7 @@ def _draw_roles(graph: Graph, protocol: Protocol, chosen: ClassRoles, seed: int)
     return roles
 
 
-def _draw_candidates(roles: np.ndarray, graph: Graph, protocol: Protocol, chosen: ClassRoles, seed: int) -> None:
+def _draw_candidates(roles: np.ndarray, graph: AnyGraph, protocol: Protocol, chosen: ClassRoles, seed: int) -> None:
     """Make 30 % of the nodes of every class candidates, in place; test nodes stay what they are.
 
     The share is the same in every class, so that of all nodes a candidate is as often of a novel class as any other.
@@ -209,7 +217,7 @@ def draw_tasks(pseudo_novel: np.ndarray, way: int, seed: int) -> tuple[tuple[int
 
 
 def _draw_queries(
-    graph: Graph,
+    graph: AnyGraph,
     protocol: Protocol,
     classes: tuple[int, ...],
     session_of_column: np.ndarray,

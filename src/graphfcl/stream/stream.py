@@ -3,12 +3,13 @@
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from graphfcl.errors import GraphfclWarning, InputError
-from graphfcl.graph import FeatureView, Graph, KnownColumns, Standardisation, TextWeights, VisibleGraph, cut_visible
+from graphfcl.graph import FeatureView, KnownColumns, Standardisation, TextWeights, VisibleGraph, cut_visible
+from graphfcl.graph.folder_graph import AnyGraph, FolderGraph
 from graphfcl.stream.classes import adapt_protocol
 from graphfcl.stream.protocol import Protocol
 from graphfcl.stream.sessions import BaseSession, PaperSession, PooledSession, Session
@@ -33,8 +34,8 @@ class Stream:
     view: what a learner sees of the raw features.
     """
 
-    def __init__(self, graph: Graph, protocol: Protocol, seed: int, split: Split, view: FeatureView | None) -> None:
-        self.graph = graph
+    def __init__(self, graph: AnyGraph, protocol: Protocol, seed: int, split: Split, view: FeatureView | None) -> None:
+        self.graph: Any = graph  # a Graph or a FolderGraph
         self.protocol = protocol
         self.seed = seed
         self.split = split
@@ -200,19 +201,30 @@ class Stream:
                 return visible
             del visible
             self._last_cut = None  # make room before the next one is cut
-        nodes = self.node_of_number[numbers]
-        parts = self._sessions[numbers] if isolated else None
-        self._last_cut = (cut_visible(self.graph, nodes, numbers=numbers, view=self.view, parts=parts), isolated)
+        self._last_cut = (self._visible(numbers, isolated), isolated)
         return self._last_cut[0]
 
+    def _visible(self, numbers: np.ndarray, isolated: bool) -> VisibleGraph:
+        if isinstance(self.graph, FolderGraph):
+            # Whoever works on a folder knows what it is handed.
+            return cast(VisibleGraph, self.graph.visible(numbers, self.view))
+        nodes = self.node_of_number[numbers]
+        parts = self._sessions[numbers] if isolated else None
+        return cut_visible(self.graph, nodes, numbers=numbers, view=self.view, parts=parts)
 
-def make_stream(graph: Graph, protocol: Protocol | None = None, *, seed: int = 0, **changes: Any) -> Stream:
+
+def make_stream(graph: AnyGraph, protocol: Protocol | None = None, *, seed: int = 0, **changes: Any) -> Stream:
     """Cut a graph into sessions.
 
     protocol: the rules; without them a suggestion for the graph (about 30/25/45 % of the classes, ten sessions).
     changes: rules to change, for instance ``way=1, track="open"``.
     """
     rules = adapt_protocol(graph, protocol, changes)
+    if isinstance(graph, FolderGraph) and rules.track not in ("open", "transductive"):
+        raise InputError(
+            f"the track {rules.track!r} needs a graph in memory, and {graph.name} stays on the disk: take open or "
+            "transductive, or a larger --memory."
+        )
     split = draw_split(graph, rules, seed)
     if split.left_out:
         listed = "; ".join(f"{name} ({reason})" for name, reason in split.left_out.items())
@@ -223,11 +235,13 @@ def make_stream(graph: Graph, protocol: Protocol | None = None, *, seed: int = 0
     return Stream(graph, rules, seed, split, fit_view(graph, rules, split))
 
 
-def fit_view(graph: Graph, protocol: Protocol, split: Split) -> FeatureView | None:
+def fit_view(graph: AnyGraph, protocol: Protocol, split: Split) -> FeatureView | None:
     """What learners see of the features, fitted on what is known at session 0; None if they see them as they are.
 
     Texts: TF-IDF. Sparse features: the columns that a node has. Dense ones: standardised by the train nodes.
     """
+    if isinstance(graph, FolderGraph):
+        return _fit_view_of_folder(graph, protocol, split)
     if isinstance(graph.features, np.ndarray):
         train = np.flatnonzero(split.roles == Role.TRAIN)
         return Standardisation.fit(graph.features[train]) if protocol.standardise else None
@@ -237,3 +251,14 @@ def fit_view(graph: Graph, protocol: Protocol, split: Split) -> FeatureView | No
     if graph.text is not None:
         return TextWeights.fit(known, graph.text.min_nodes)
     return None if protocol.shows_all else KnownColumns.fit(known)
+
+
+def _fit_view_of_folder(graph: FolderGraph, protocol: Protocol, split: Split) -> FeatureView | None:
+    """The same in blocks."""
+    if not graph.folder.sparse_features:
+        return graph.standardisation(split.roles == Role.TRAIN) if protocol.standardise else None
+    every = np.ones(graph.node_count, dtype=bool)
+    known = every if protocol.shows_all else split.sessions_of_nodes(graph) == 0
+    if graph.text is not None:
+        return graph.text_weights(known, graph.text.min_nodes)
+    return None if protocol.shows_all else graph.known_columns(known)

@@ -15,7 +15,7 @@ from graphfcl.evaluation import evaluate
 from graphfcl.graph import VisibleGraph, build_graph
 from graphfcl.methods import find_method
 from graphfcl.methods.anchor import choosing
-from graphfcl.methods.anchor.class_sums import Anchors, _directions, class_sums, whitening
+from graphfcl.methods.anchor.class_sums import Anchors, class_sums, directions_of, whitening
 from graphfcl.methods.anchor.head import shared_out
 from graphfcl.methods.anchor.learner import Anchor
 from graphfcl.methods.anchor.neighbours import Surroundings
@@ -206,7 +206,7 @@ def test_a_mean_of_few_is_corrected_for_its_noise() -> None:
             drawn = drawn / drawn.norm(dim=1, keepdim=True)
             mean = drawn.double().mean(dim=0, keepdim=True)
             settings = SimpleNamespace(length_prior=0.0)
-            direction = _directions(mean, torch.tensor([float(count)], dtype=torch.float64), settings)
+            direction = directions_of(mean, torch.tensor([float(count)], dtype=torch.float64), settings)
             found.append(float(mean.norm() / direction.norm()))
         lengths.append(np.mean(found))
     assert lengths[0] == pytest.approx(lengths[1], rel=0.03)

@@ -10,6 +10,7 @@ from graphfcl.datasets import load_dataset
 from graphfcl.methods import find_method
 from graphfcl.methods.anchor.class_sums import Anchors
 from graphfcl.methods.anchor.head import shared_out
+from graphfcl.methods.anchor.in_memory import NodesInMemory
 from graphfcl.methods.anchor.learner import Anchor
 from graphfcl.methods.anchor.neighbours import Surroundings
 from graphfcl.nn import GraphInputs
@@ -106,7 +107,7 @@ def test_once_it_was_asked_an_explanation_takes_no_pass(
 
     monkeypatch.setattr(Anchors, "transduced", fail)
     monkeypatch.setattr(Surroundings, "__init__", fail)
-    monkeypatch.setattr(Anchor, "_table", fail)
+    monkeypatch.setattr(NodesInMemory, "_table", fail)
     monkeypatch.setattr(GraphInputs, "_smoothed", property(fail))
     monkeypatch.setattr(GraphInputs, "_raw", property(fail))
     assert learner.explain(visible, int(visible.nodes[0])) is not None

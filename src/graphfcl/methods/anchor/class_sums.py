@@ -31,17 +31,33 @@ def whitening(
     two points nothing is known of the spread, and Ŝ is the identity; if there is hardly any, R is scaled down.
     """
     sums, counts = class_sums(points, labels, count)
+    within = spread(points, labels, sums, counts)
+    return mean_of_means(sums, counts), root_of(within, shrinkage)
+
+
+def spread(points: torch.Tensor, labels: torch.Tensor, sums: torch.Tensor, counts: torch.Tensor) -> torch.Tensor:
+    """(D, D) in 64 bits: what some points add to S_w. sums, counts: of all labelled points."""
     means = sums / counts.clamp(min=1)[:, None]
-    present = counts > 0
     size = points.shape[1]
     within = torch.zeros(size, size, dtype=torch.float64, device=points.device)
-    scale = (1 / ((counts - 1).clamp(min=1) * present.sum())).sqrt()
+    scale = (1 / ((counts - 1).clamp(min=1) * (counts > 0).sum())).sqrt()
     for start in range(0, len(points), CHUNK):
         part = slice(start, start + CHUNK)
         centred = (points[part] - means[labels[part]]) * scale[labels[part]][:, None]
         within += (centred.float().T @ centred.float()).double()
+    return within
+
+
+def mean_of_means(sums: torch.Tensor, counts: torch.Tensor) -> torch.Tensor:
+    """(D,) in 32 bits, over the classes that have a point."""
+    return (sums / counts.clamp(min=1)[:, None])[counts > 0].mean(dim=0).float()
+
+
+def root_of(within: torch.Tensor, shrinkage: float) -> torch.Tensor:
+    """(D, D) R in 32 bits from S_w."""
+    size = len(within)
     trace = float(within.trace())
-    one = torch.eye(size, dtype=torch.float64, device=points.device)
+    one = torch.eye(size, dtype=torch.float64, device=within.device)
     if not trace > 0:
         within, trace = one, float(size)
     lower, failed = torch.linalg.cholesky_ex(within + shrinkage * trace / size * one)
@@ -51,7 +67,7 @@ def whitening(
     root = torch.linalg.solve_triangular(lower.T, one, upper=True)
     root = root / (root.abs().max() / LARGEST).clamp(min=1)  # vectors are made of unit length afterwards
     # In the order in which it is read from a file: products of another one differ in their last digits.
-    return means[present].mean(dim=0).float(), root.float().contiguous()
+    return root.float().contiguous()
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,15 +97,15 @@ class Anchors:
 
     def logits(self, points: torch.Tensor, settings: Any) -> torch.Tensor:
         """(n, C) T x·μ_c/ℓ_c by the sums alone; −∞ for a class without a label."""
-        return _logits(points, self.directions(settings), self.counts, settings.temperature)
+        return logits_of(points, self.directions(settings), self.counts, settings.temperature)
 
     def probabilities(self, points: torch.Tensor, directions: torch.Tensor, temperature: float) -> torch.Tensor:
         """(n, C) softmax of T x·μ_c/ℓ_c by these (C, D) directions; 0 for a class without a label."""
-        return torch.softmax(_logits(points, directions, self.counts, temperature), dim=1)
+        return torch.softmax(logits_of(points, directions, self.counts, temperature), dim=1)
 
     def directions(self, settings: Any) -> torch.Tensor:
         """(C, D) μ_c/ℓ_c by the sums alone."""
-        return _directions(self._means(), self.counts, settings)
+        return directions_of(self._means(), self.counts, settings)
 
     def _means(self) -> torch.Tensor:
         return self.sums / self.counts.clamp(min=1e-6)[:, None]
@@ -103,7 +119,7 @@ class Anchors:
         embeddings: (n, D) x of all visible nodes. A class without a label takes no part.
         """
         directions = self.directions(settings)
-        posterior = around.posterior(_logits(embeddings, directions, self.counts, settings.temperature), None)
+        posterior = around.posterior(logits_of(embeddings, directions, self.counts, settings.temperature), None)
         for _ in range(settings.rounds):
             found = torch.zeros_like(self.sums)
             for start in range(0, len(embeddings), CHUNK):
@@ -111,8 +127,10 @@ class Anchors:
                 found += (posterior[part].T @ embeddings[part].float()).double()
             weights = self.counts + posterior.sum(dim=0).double() * (self.counts > 0)
             means = (self.sums + found) / weights.clamp(min=1e-6)[:, None]
-            directions = _directions(means, weights, settings)
-            posterior = around.posterior(_logits(embeddings, directions, self.counts, settings.temperature), posterior)
+            directions = directions_of(means, weights, settings)
+            posterior = around.posterior(
+                logits_of(embeddings, directions, self.counts, settings.temperature), posterior
+            )
         return posterior, directions
 
     def tensors(self) -> dict[str, torch.Tensor]:
@@ -123,7 +141,7 @@ class Anchors:
         return cls(tensors["anchors.sums"].to(device), tensors["anchors.counts"].to(device))
 
 
-def _directions(means: torch.Tensor, weights: torch.Tensor, settings: Any) -> torch.Tensor:
+def directions_of(means: torch.Tensor, weights: torch.Tensor, settings: Any) -> torch.Tensor:
     """(C, D) μ_c/ℓ_c: ℓ² = (|μ|² − 1/n)/(1 − 1/n), shrunk to its mean over well-known classes."""
     noise = 1 / weights.clamp(min=1)
     squares = (((means**2).sum(dim=1) - noise) / (1 - noise).clamp(min=0.3)).clamp(0, 1)
@@ -136,7 +154,7 @@ def _directions(means: torch.Tensor, weights: torch.Tensor, settings: Any) -> to
     return (means / squares.clamp(min=1e-8).sqrt()[:, None]).float()
 
 
-def _logits(points: torch.Tensor, directions: torch.Tensor, counts: torch.Tensor, temperature: float) -> torch.Tensor:
+def logits_of(points: torch.Tensor, directions: torch.Tensor, counts: torch.Tensor, temperature: float) -> torch.Tensor:
     """(n, C) temperature · x·μ_c/ℓ_c; −∞ for a class without a label."""
     parts = [points[start : start + CHUNK].float() @ directions.T for start in range(0, len(points), CHUNK)]
     logits = temperature * (torch.cat(parts) if parts else points.float() @ directions.T)

@@ -13,7 +13,7 @@ session 0 and P what means and neighbours say::
 import torch
 from torch import nn
 
-from graphfcl.methods.learner import Progress
+from graphfcl.methods.learner import Labelled, Progress
 from graphfcl.methods.shared.supervised_training import class_balanced
 from graphfcl.methods.shared.trained_head import cross_entropies
 from graphfcl.methods.shared.training_state import EarlyStopping, check_finite, make_adam
@@ -47,6 +47,13 @@ def some_of_each(labelled: LabelledPoints, most: int | None, seed: int) -> Label
     firsts = (counts.cumsum(0) - counts)[columns[order]]
     kept = order[torch.arange(len(order), device=order.device) - firsts < most].sort().values
     return points[kept], columns[kept]
+
+
+def some_nodes_of_each(labelled: Labelled, most: int | None, seed: int) -> Labelled:
+    """The nodes that :func:`some_of_each` draws of as many points."""
+    nodes, columns = labelled
+    kept, _ = some_of_each((torch.arange(len(columns)), torch.from_numpy(columns.copy())), most, seed)
+    return nodes[kept.numpy()], columns[kept.numpy()]
 
 
 def trained_head(

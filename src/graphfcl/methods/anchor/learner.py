@@ -45,33 +45,29 @@ import torch
 from torch import nn
 
 from graphfcl.graph import VisibleGraph
-from graphfcl.methods.anchor.choosing import choose_neighbourhood
-from graphfcl.methods.anchor.class_sums import Anchors, whitening
+from graphfcl.graph.visible_folder import VisibleFolder
+from graphfcl.methods.anchor.class_sums import Anchors
 from graphfcl.methods.anchor.explanation import Evidence, explained
-from graphfcl.methods.anchor.head import retrained_head, shared_out, some_of_each, trained_head
+from graphfcl.methods.anchor.frame_sizes import first_layer_shape, frame_rank
+from graphfcl.methods.anchor.head import retrained_head, shared_out, some_nodes_of_each, some_of_each, trained_head
+from graphfcl.methods.anchor.hop_encoder import HopEncoder, NoEncoder, RowTraining, row_training
+from graphfcl.methods.anchor.in_memory import NodesInMemory
+from graphfcl.methods.anchor.on_disk import NodesOnDisk
 from graphfcl.methods.anchor.rounds import Rounds
 from graphfcl.methods.anchor.settings import AnchorSettings, Neighbourhood
 from graphfcl.methods.anchor.storage import FIRST_LAYER, AnchorKnowledge
-from graphfcl.methods.anchor.vectors import (
-    block_table,
-    block_type,
-    column_means,
-    joined,
-    joined_rows,
-    points,
-    points_of_table,
-)
+from graphfcl.methods.anchor.vectors import block_type, joined, points
 from graphfcl.methods.bases.encoder_learner import EncoderLearner, Stage
-from graphfcl.methods.learner import EncoderStore, Explanation, Labelled, Learner, LearnerState, Progress
+from graphfcl.methods.learner import EncoderStore, Explanation, Labelled, Learner, LearnerState, Progress, Tensors
+from graphfcl.methods.on_disk.folder_inputs import FolderInputs
 from graphfcl.methods.shared.parts import Part
 from graphfcl.methods.shared.supervised_training import SupervisedTraining
 from graphfcl.methods.shared.trained_head import head_training
-from graphfcl.methods.shared.untrained_features import around_rows, leading_vectors, prepare
+from graphfcl.methods.shared.untrained_features import around_rows, prepare
 from graphfcl.nn import Encoder, GcnRows, GraphInputs, Linear, tensor_of
 from graphfcl.stream import BaseSession, Session
 
 REHEARSAL_EPOCHS = 5  # with three times as many a rehearsal teaches the same
-MAX_FRAME_BYTES = 18_000_000  # storage budget for basis, whitening, encoder
 
 
 class AnchorNetwork(nn.Module):
@@ -97,6 +93,7 @@ class Anchor(EncoderLearner):
     production_settings: ClassVar[dict[str, Any]] = {"hidden": 128, "pretraining.epochs": 10, "head_nodes": 500}
     earlier_settings: ClassVar[dict[str, Any]] = {"unit_rows": True, "head_share": 0.0}
     lasting_tensors: ClassVar[tuple[str, ...]] = ("network.", "frame.")
+    works_on_disk: ClassVar[bool] = True
     settings: AnchorSettings
     network: AnchorNetwork
     training: SupervisedTraining
@@ -105,7 +102,7 @@ class Anchor(EncoderLearner):
         super().__init__(settings, seed=seed, device=device)
         first = Neighbourhood(*(*self.settings.candidates[0], 0.0)[:5])
         self.known = AnchorKnowledge(first, self._first_layer)
-        self._hidden: int | None = None  # of the state that is being read
+        self._first_shape: tuple[int, int] | None = None  # of the encoder's first weights, while a network is made
 
     def parts(self) -> tuple[Part, ...]:
         running = (self.training,) if self.stage == Stage.ENCODER else ()
@@ -113,14 +110,45 @@ class Anchor(EncoderLearner):
 
     # Session 0
 
+    def _start(self, base: BaseSession, inputs: Any) -> None:
+        self.known.encoder_input = self._usable_input(inputs)
+        self._first_shape = first_layer_shape(
+            self.settings,
+            self.known.encoder_input,
+            inputs.feature_count,
+            inputs.visible.node_count,
+            len(base.classes),
+        )
+        try:
+            super()._start(base, inputs)
+        finally:
+            self._first_shape = None
+
+    def _usable_input(self, inputs: Any) -> str:
+        """What the encoder reads; one of a graph that stays on the disk reads stored hops."""
+        wanted = self.settings.encoder_input
+        return "hops" if wanted == "graph" and isinstance(inputs, FolderInputs) else wanted
+
     def _make_network(self) -> None:
-        chosen = self.settings
+        chosen, kind = self.settings, self.known.encoder_input
         start = torch.Generator().manual_seed(self.seed)
-        hidden = self._hidden or min(chosen.hidden, max(16, MAX_FRAME_BYTES // (4 * self.sizes.features)))
-        encoder = self._make_encoder(start, hidden)
-        head = Linear(chosen.size, self.sizes.many, start).to(self.device)
-        self.training = head_training(encoder, head, chosen.pretraining, stage="encoder")
+        assert self._first_shape is not None
+        width, hidden = self._first_shape
+        encoder: Encoder
+        if kind == "graph":
+            encoder = self._make_encoder(start, hidden)
+        elif kind == "hops":
+            encoder = HopEncoder(width, hidden, chosen.size, start, dropout=chosen.dropout, basis=self._basis)
+        else:
+            encoder = NoEncoder(start)
+        encoder = encoder.to(self.device)
+        head = Linear(encoder.size, self.sizes.many, start).to(self.device)
+        make = row_training if kind == "hops" else head_training
+        self.training = make(encoder, head, chosen.pretraining, stage="encoder")
         self.network = self._build(encoder, start).to(self.device)
+
+    def _basis(self) -> torch.Tensor:
+        return self.known.frame["basis"]
 
     def _build(self, encoder: Encoder, start: torch.Generator) -> AnchorNetwork:  # noqa: ARG002
         return AnchorNetwork(encoder)
@@ -128,23 +156,45 @@ class Anchor(EncoderLearner):
     def _pretrain(self, base: BaseSession, inputs: GraphInputs, progress: Progress, encoders: EncoderStore) -> None:
         """The encoder is trained on all classes of session 0 at once."""
 
-    def _train(self, base: BaseSession, inputs: GraphInputs, progress: Progress) -> None:
+    def _train(self, base: BaseSession, inputs: Any, progress: Progress) -> None:
         if self.stage == Stage.PRE_TRAINED:
             self._enter(Stage.ENCODER, progress)
+        if isinstance(inputs, FolderInputs):
+            inputs.progress = progress
         train, validation = (base.train, base.train_labels), (base.validation, base.validation_labels)
-        self.training.run(train, validation, inputs, self.generator, progress, self)
+        nodes, frame = self._nodes(inputs), self.known.frame
+        if "basis" not in frame:
+            steps, scales = nodes.leading_vectors(self._rank(inputs.feature_count), self.seed)
+            frame |= {"basis": (steps * scales).to(self.device), "basis.scales": scales.to(self.device)}
+        self._train_encoder(train, validation, inputs, progress)
         with torch.no_grad():
             self.known.round_first_layer()
-            self._choose_basis(base, inputs, progress)
-            embeddings = self._fix_frame(base, inputs)
+            self.known.neighbourhood = nodes.choose(base, self.seed, progress)
+            embeddings = nodes.fix_frame(base)
             self.cache.keep_embeddings(base.visible_graph, embeddings)
-            of_train, of_validation = (self._rows_of(embeddings, inputs, part) for part in (train, validation))
-            self.known.anchors = Anchors.empty().plus(*of_train, len(base.classes))
+            self.known.anchors = nodes.anchors(embeddings, train, len(base.classes))
             if self.settings.head_share > 0:
                 steps, rate = self.settings.head_steps, self.settings.head_rate
-                shown = some_of_each(of_train, self.settings.head_nodes, self.seed)
-                found = trained_head(self._head_start(), shown, of_validation, steps, rate, progress)
+                shown = nodes.points(embeddings, some_nodes_of_each(train, nodes.most_for_head, self.seed))
+                asked = nodes.points(embeddings, some_nodes_of_each(validation, nodes.most_asked, self.seed))
+                found = trained_head(self._head_start(), shown, asked, steps, rate, progress)
                 self.known.head, self.known.head_steps = found
+
+    def _train_encoder(self, train: Labelled, validation: Labelled, inputs: Any, progress: Progress) -> None:
+        if self.known.encoder_input == "graph":
+            self.training.run(train, validation, inputs, self.generator, progress, self)
+        if isinstance(self.training, RowTraining):
+            nodes, most = self._nodes(inputs), self.settings.encoder_nodes
+            progress.step("the encoder reads stored hops", 0, 1)
+            with torch.no_grad():
+                chosen = (some_nodes_of_each(part, most, self.seed) for part in (train, validation))
+                rows = [(nodes.hop_rows(part[0]), tensor_of(part[1], self.device)) for part in chosen]
+            self.training.run_rows(rows[0], rows[1], self.generator, progress, self)
+
+    def _nodes(self, inputs: Any) -> Any:
+        """The nodes of a graph, in memory or on disk."""
+        kind = NodesOnDisk if isinstance(inputs, FolderInputs) else NodesInMemory
+        return kind(inputs, self.known, self.network.encoder, self.settings)
 
     def _head_start(self) -> torch.Tensor:
         """(M, D) the rule of the means, for the classes of session 0."""
@@ -153,43 +203,17 @@ class Anchor(EncoderLearner):
     def _forget_training(self) -> None:
         self.cache.classes_changed()  # the embeddings are those of the trained encoder
 
-    def _choose_basis(self, base: BaseSession, inputs: GraphInputs, progress: Progress) -> None:
-        """B, unless it was given, and on its leading columns the neighbourhood."""
-        frame = self.known.frame
-        if "basis" not in frame:
-            steps, scales = leading_vectors(inputs, self._rank(inputs.visible.features.shape[1]), self.seed)
-            frame |= {"basis": (steps * scales).to(self.device), "basis.scales": scales.to(self.device)}
-        leading = frame["basis"][:, : self.settings.trial_rank]
-        self.known.neighbourhood = choose_neighbourhood(base, inputs, leading, self.settings, self.seed, progress)
-
-    def _fix_frame(self, base: BaseSession, inputs: GraphInputs) -> torch.Tensor:
-        """Centres, middle and whitening; answers x of all nodes, for which the blocks are made once."""
-        frame, table = self.known.frame, self._table(inputs)
-        rank = frame["basis"].shape[1]
-        widths = [rank, rank, table.shape[1] - 2 * rank]
-        frame |= {f"centre.{place}": means for place, means in enumerate(column_means(table).split(widths))}
-        rows = torch.from_numpy(inputs.visible.rows(base.train)).to(self.device)
-        vectors = joined_rows(table, rows, frame, self._weights())
-        labels = tensor_of(base.train_labels, self.device)
-        middle, root = whitening(vectors, labels, len(base.classes), self.settings.shrinkage)
-        frame |= {"middle": middle, "whitening": root.half().float()}
-        return points_of_table(table, frame, self._weights())
-
-    def _weights(self) -> tuple[float, float, float]:
-        return self.settings.raw_weight, self.known.neighbourhood.hop_weight, self.settings.encoder_weight
-
     def _rank(self, width: int) -> int:
         """Columns of the basis: as many as asked for, or as the bytes allow."""
-        room = MAX_FRAME_BYTES - self._first_layer().numel()
-        rank, size, classes = self.settings.rank, self.settings.size, self.sizes.many
-        while rank > 16 and width * rank + (2 * rank + size) * (2 * rank + size + 2 * classes) > room:
-            rank -= 16
-        return rank
+        first = self._first_layer().numel() if self.known.encoder_input == "graph" else 0
+        return frame_rank(self.settings, self.known.encoder_input, width, self.sizes.many, first)
 
     # From a graph to x(v)
 
-    def _make_inputs(self, visible: VisibleGraph, *, sparing: bool = False) -> GraphInputs:
+    def _make_inputs(self, visible: VisibleGraph, *, sparing: bool = False) -> Any:
         unit = self.settings.unit_rows
+        if isinstance(visible, VisibleFolder):
+            return FolderInputs(visible, self.seed, unit=visible.folder.sparse_features if unit is None else unit)
         words = not isinstance(visible.features, np.ndarray)
         features = prepare(visible.features, self.seed, unit=words if unit is None else unit)
         return GraphInputs(visible.with_features(features), self.device, sparing=sparing)
@@ -200,37 +224,21 @@ class Anchor(EncoderLearner):
         near: GcnRows = encoder.rows(inputs, rows)
         around = around_rows(inputs.visible, rows, self.known.neighbourhood.hops, basis, near)
         # Rounded as in a table of all nodes.
-        kind = self._block_type(inputs)
+        # A state of the first edition answers to the digit as it did, with blocks that were not rounded.
+        kind = torch.float32 if self.known.first_edition else block_type(inputs)
         return [block.to(kind).float() for block in (inputs.raw(rows) @ basis, around, encoder(near))]
 
     def _embed(self, inputs: GraphInputs, rows: np.ndarray | None = None) -> torch.Tensor:
         """x(v) in 16 bits: what a node is known by."""
-        frame, weights = self.known.frame, self._weights()
+        frame, weights = self.known.frame, self.known.weights(self.settings)
         if rows is None:
-            return points_of_table(self._table(inputs), frame, weights)
+            return self._nodes(inputs).embeddings()
         return points(joined(self._blocks(inputs, rows), frame, weights), frame)
-
-    def _table(self, inputs: GraphInputs) -> torch.Tensor:
-        """The blocks of all nodes."""
-        encoder = self.network.encoder
-        codes = encoder(encoder.rows(inputs, None))
-        hops = self.known.neighbourhood.hops
-        return block_table(inputs, self.known.frame["basis"], hops, codes, self._block_type(inputs))
-
-    def _block_type(self, inputs: GraphInputs) -> torch.dtype:
-        """A state of the first edition answers to the digit as it did, with blocks that were not rounded."""
-        return torch.float32 if self.known.first_edition else block_type(inputs)
 
     def vectors_to_draw(self, visible: VisibleGraph, nodes: np.ndarray) -> np.ndarray | None:
         with torch.no_grad():
             rows = torch.from_numpy(visible.rows(nodes)).to(self.device)
             return self._embeddings(self.cache.inputs(visible))[rows].float().cpu().numpy()
-
-    def _rows_of(
-        self, embeddings: torch.Tensor, inputs: GraphInputs, labelled: Labelled
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        rows = torch.from_numpy(inputs.visible.rows(labelled[0])).to(self.device)
-        return embeddings[rows], tensor_of(labelled[1], self.device)
 
     # Sessions and scores
 
@@ -254,20 +262,19 @@ class Anchor(EncoderLearner):
         self, visible: VisibleGraph, inputs: GraphInputs, labelled: Labelled
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """x of some labelled nodes, and their columns."""
+        if isinstance(inputs, FolderInputs):
+            near = inputs.near(labelled[0], self.reach)
+            alone = GraphInputs(near, self.device, sparing=True)
+            return self._embed(alone, near.rows(labelled[0])), tensor_of(labelled[1], self.device)
         known = self.cache.embeddings(inputs)
         if known is not None:
-            return self._rows_of(known, inputs, labelled)
+            return self._nodes(inputs).points(known, labelled)
         alone = GraphInputs(inputs.visible, self.device, sparing=True)
         return self._embed(alone, visible.rows(labelled[0])), tensor_of(labelled[1], self.device)
 
-    def _score_all(self, inputs: GraphInputs) -> torch.Tensor:
-        embeddings, anchors = self._embeddings(inputs), self.known.anchors
-        rounds = self._rounds(inputs, embeddings)
-        posterior = shared_out(rounds.posterior, embeddings, self.known.head, self.settings.head_share)
-        # How near a node is to any class by the sums alone: the same for all its classes, so it changes no probability,
-        # but it tells nodes of unknown classes, which the rounds would hide.
-        near = torch.logsumexp(anchors.logits(embeddings, self.settings), dim=1, keepdim=True)
-        return torch.log(posterior.clamp(min=1e-12)) + near
+    def _score_all(self, inputs: Any) -> Any:
+        embeddings = self._embeddings(inputs)
+        return self._nodes(inputs).scores(embeddings, lambda: self._rounds(inputs, embeddings))
 
     def _rounds(self, inputs: GraphInputs, embeddings: torch.Tensor) -> Rounds:
         """Kept as long as scores are, so that explanations need no pass over the graph."""
@@ -284,7 +291,7 @@ class Anchor(EncoderLearner):
         inputs = self.cache.inputs(visible)
         embeddings = self._embeddings(inputs)
         self.cache.keep_embeddings(visible, embeddings)
-        found, columns = self._rows_of(embeddings, inputs, (nodes, labels))
+        found, columns = self._nodes(inputs).points(embeddings, (nodes, labels))
         before, self.known.anchors = self.known.anchors, Anchors.empty().plus(found, columns, len(self.classes_))
         rows = len(self.known.head)
         of_head, same = columns < rows, torch.equal(before.counts[:rows], self.known.anchors.counts[:rows])
@@ -336,7 +343,7 @@ class Anchor(EncoderLearner):
             near=near,
             own=self.known.anchors.probabilities(around, rounds.directions, settings.temperature),
             blocks=blocks,
-            joined=joined(blocks, self.known.frame, self._weights())[0],
+            joined=joined(blocks, self.known.frame, self.known.weights(self.settings))[0],
             frame=self.known.frame,
             temperature=settings.temperature,
             weights=(settings.raw_weight, how.hop_weight),
@@ -351,16 +358,26 @@ class Anchor(EncoderLearner):
         return first.weight.detach()
 
     def _become(self, other: Self) -> None:
-        self._hidden = other._first_layer().shape[1]
+        self.known.encoder_input = other.known.encoder_input
+        self._first_shape = _shape(other._first_layer())
         try:
             super()._become(other)
         finally:
-            self._hidden = None
+            self._first_shape = None
 
     def load_state(self, state: LearnerState) -> None:
         first = state.tensors.get(FIRST_LAYER)
-        self._hidden = None if first is None else first.shape[1]
+        self.known.encoder_input = state.values.get("encoder_input", "graph")
+        self._first_shape = None if first is None else _shape(first)
         try:
             super().load_state(state)
         finally:
-            self._hidden = None
+            self._first_shape = None
+
+    def _refuse_misfit(self, weights: Tensors) -> None:
+        if self.known.encoder_input == "graph":
+            super()._refuse_misfit(weights)
+
+
+def _shape(weight: torch.Tensor) -> tuple[int, int]:
+    return weight.shape[0], weight.shape[1]

@@ -52,12 +52,7 @@ class Surroundings:
         return self._ratios(posterior, self.near @ posterior)
 
     def _ratios(self, posterior: torch.Tensor, near: torch.Tensor) -> torch.Tensor:
-        links = (posterior * self.roots).T @ near
-        usual = links.sum(dim=0) / links.sum().clamp(min=1e-12)
-        expected = (1 - EXPECTED_HOMOPHILY) * usual + EXPECTED_HOMOPHILY * torch.eye(len(usual), device=usual.device)
-        profile = (links + PRIOR_LINKS * expected) / (links.sum(dim=1, keepdim=True) + PRIOR_LINKS)
-        ratio = torch.log(profile.clamp(min=1e-12) / usual.clamp(min=1e-9))
-        return torch.where(usual > 0, ratio, torch.zeros_like(ratio))
+        return link_ratios((posterior * self.roots).T @ near)
 
     def _smoothed(self, first: torch.Tensor) -> torch.Tensor:
         if not self.share > 0:
@@ -65,7 +60,21 @@ class Surroundings:
         found = first
         for _ in range(self.steps):
             found = self.share * (self.adjacency @ found) + (1 - self.share) * first
-        return found / found.sum(dim=1, keepdim=True).clamp(min=1e-12)
+        return adding_to_one(found)
+
+
+def adding_to_one(posterior: torch.Tensor) -> torch.Tensor:
+    """Rows that add up to 1."""
+    return posterior / posterior.sum(dim=1, keepdim=True).clamp(min=1e-12)
+
+
+def link_ratios(links: torch.Tensor) -> torch.Tensor:
+    """(C, C) log(Θ_cc' / π_c') from (C, C) F; 0 towards a class that nothing links to."""
+    usual = links.sum(dim=0) / links.sum().clamp(min=1e-12)
+    expected = (1 - EXPECTED_HOMOPHILY) * usual + EXPECTED_HOMOPHILY * torch.eye(len(usual), device=usual.device)
+    profile = (links + PRIOR_LINKS * expected) / (links.sum(dim=1, keepdim=True) + PRIOR_LINKS)
+    ratio = torch.log(profile.clamp(min=1e-12) / usual.clamp(min=1e-9))
+    return torch.where(usual > 0, ratio, torch.zeros_like(ratio))
 
 
 def mean_weight(visible: VisibleGraph) -> float:

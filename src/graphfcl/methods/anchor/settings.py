@@ -1,13 +1,14 @@
 """The settings of ANCHOR."""
 
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, get_args
 
 from graphfcl.errors import InputError
 from graphfcl.methods.bases.settings import EncoderSettings
-from graphfcl.methods.settings import require_range
+from graphfcl.methods.settings import require_choice, require_range
 from graphfcl.methods.shared.supervised_training import SupervisedSettings
 
+EncoderInput = Literal["graph", "hops", "none"]
 Candidate = tuple[float, int, float, int, float]
 MOST_STEPS = 100  # of hops, smoothing and rounds: each is a pass over the graph
 
@@ -50,6 +51,12 @@ class AnchorSettings(EncoderSettings):
         default_factory=lambda: SupervisedSettings(epochs=15, patience=5, learning_rate=0.01)
     )
     """Training of the encoder on all classes of session 0."""
+    encoder_input: EncoderInput = "graph"
+    """What the encoder reads: the graph, stored hops of the features around a node, or nothing (no encoder)."""
+    encoder_nodes: int = 500
+    """Nodes of a class that an encoder of hops is trained on at most, drawn by the seed."""
+    whole_up_to: int = 1_000_000
+    """Nodes up to which a graph folder is smoothed, listens to links and chooses by passes over all nodes."""
     rank: int = 1024
     """Columns of the basis B at most."""
     raw_weight: float = 1.0
@@ -99,7 +106,8 @@ class AnchorSettings(EncoderSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("rank", "smoothing_steps", "hops", "trial_rank"):
+        require_choice("encoder_input", self.encoder_input, get_args(EncoderInput))
+        for name in ("rank", "smoothing_steps", "hops", "trial_rank", "encoder_nodes"):
             require_range(name, getattr(self, name), least=1)
         for name in ("hops", "smoothing_steps", "rounds"):
             require_range(name, getattr(self, name), below=MOST_STEPS + 1)
@@ -108,6 +116,7 @@ class AnchorSettings(EncoderSettings):
         for name in ("shrinkage", "temperature", "head_rate"):
             require_range(name, getattr(self, name), above=0)
         require_range("head_steps", self.head_steps, least=0)
+        require_range("whole_up_to", self.whole_up_to, least=0)
         require_range("head_nodes", self.head_nodes, least=1)
         require_range("head_share", self.head_share, least=0, below=1)
         require_range("smoothing", self.smoothing, least=0, below=1)

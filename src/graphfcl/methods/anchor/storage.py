@@ -6,7 +6,7 @@ from typing import Any, Self
 import torch
 
 from graphfcl.methods.anchor.class_sums import Anchors
-from graphfcl.methods.anchor.settings import Neighbourhood
+from graphfcl.methods.anchor.settings import AnchorSettings, Neighbourhood
 from graphfcl.methods.learner import Tensors
 from graphfcl.methods.shared.parts import Part
 from graphfcl.methods.shared.untrained_features import in_steps, symmetric, upper_triangle
@@ -21,6 +21,7 @@ class AnchorKnowledge(Part):
     frame: what session 0 fixed: basis, centres, middle, whitening. head: (M, D) weights of the head on session 0, in 16
     bits. head_steps: those of its training. anchors: class sums. neighbourhood: what validation sessions chose.
     first_layer: answers the encoder's first weights, which are stored in 8 bits once the frame is fixed.
+    encoder_input: what the encoder reads.
     """
 
     def __init__(self, neighbourhood: Neighbourhood, first_layer: Callable[[], torch.Tensor]) -> None:
@@ -31,6 +32,7 @@ class AnchorKnowledge(Part):
         self.anchors = Anchors.empty()
         self.neighbourhood = neighbourhood
         self._first_layer = first_layer
+        self.encoder_input = "graph"
 
     def round_first_layer(self) -> None:
         """To the 8 bits in which it is stored."""
@@ -52,7 +54,15 @@ class AnchorKnowledge(Part):
         return {**frame, "basis": (frame["basis"] / frame["basis.scales"]).round().to(torch.int8)}
 
     def chosen(self) -> dict[str, Any]:
-        return self.neighbourhood._asdict()
+        return {**self.neighbourhood._asdict(), **self._input_values()}
+
+    def _input_values(self) -> dict[str, Any]:
+        """Said where it is not the graph."""
+        return {} if self.encoder_input == "graph" else {"encoder_input": self.encoder_input}
+
+    def weights(self, settings: AnchorSettings) -> tuple[float, float, float]:
+        """a₀, a₂ and a_z."""
+        return settings.raw_weight, self.neighbourhood.hop_weight, settings.encoder_weight
 
     def stored(self) -> dict[str, int]:
         embeddings = self.anchors.sums.nbytes + self.anchors.counts.nbytes
@@ -63,7 +73,7 @@ class AnchorKnowledge(Part):
         return {"embeddings": embeddings, "weights": frame - spared + self.head.nbytes}
 
     def values(self) -> dict[str, Any]:
-        return {"hop": list(self.neighbourhood), "head_steps": self.head_steps}
+        return {"hop": list(self.neighbourhood), "head_steps": self.head_steps, **self._input_values()}
 
     def tensors(self) -> Tensors:
         kept: Tensors = {}
@@ -95,8 +105,10 @@ class AnchorKnowledge(Part):
                 self.frame["whitening"] = upper_triangle(self.frame.pop("root").float())
         self.head, self.head_steps = tensors.get(HEAD, self.head[:0]).to(device), values.get("head_steps", 0)
         self.anchors = Anchors.load(tensors, device)
+        self.encoder_input = values.get("encoder_input", "graph")
 
     def become(self, other: Self, device: torch.device) -> None:  # noqa: ARG002
         # Nothing of it is written to after session 0.
         self.frame, self.first_edition, self.neighbourhood = dict(other.frame), other.first_edition, other.neighbourhood
+        self.encoder_input = other.encoder_input
         self.head, self.head_steps, self.anchors = other.head, other.head_steps, other.anchors

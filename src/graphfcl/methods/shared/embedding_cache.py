@@ -4,25 +4,23 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
 import torch
 
 from graphfcl.graph import VisibleGraph
-from graphfcl.nn import GraphInputs
 
 
 @dataclass(frozen=True, eq=False)
 class Computed:
     """What is known of one graph.
 
-    inputs: the graph on the device. embeddings: (n, width). scores: (n, classes). beside: what else the scores were
-    made from, where a learner keeps that.
+    inputs: the graph on the device. embeddings: (n, width). scores: (n, classes). Those of a graph folder are its
+    phases, and tables on disk. beside: what else the scores were made from, where a learner keeps that.
     """
 
     visible: VisibleGraph
-    inputs: GraphInputs
-    embeddings: torch.Tensor | None = None
-    scores: np.ndarray | None = None
+    inputs: Any
+    embeddings: Any = None
+    scores: Any = None
     beside: Any = None
 
 
@@ -35,7 +33,7 @@ class EmbeddingCache:
     What is kept is immutable and replaced as a whole, so that a copy of a learner can share it.
     """
 
-    def __init__(self, prepare: Callable[[VisibleGraph], GraphInputs]) -> None:
+    def __init__(self, prepare: Callable[[VisibleGraph], Any]) -> None:
         self._prepare = prepare
         self._kept: Computed | None = None
 
@@ -43,7 +41,7 @@ class EmbeddingCache:
         """Know what another cache knows; from then on both go on by themselves."""
         self._kept = other._kept
 
-    def inputs(self, visible: VisibleGraph) -> GraphInputs:
+    def inputs(self, visible: VisibleGraph) -> Any:
         """The graph on the device."""
         return self._computed(visible).inputs
 
@@ -54,30 +52,31 @@ class EmbeddingCache:
             self._kept = kept = Computed(visible, self._prepare(visible))
         return kept
 
-    def embeddings(self, inputs: GraphInputs) -> torch.Tensor | None:
+    def embeddings(self, inputs: Any) -> Any:
         """(n, width) of every node, if they are known."""
         kept = self._kept
         return None if kept is None or kept.inputs is not inputs else kept.embeddings
 
-    def keep_embeddings(self, visible: VisibleGraph, embeddings: torch.Tensor) -> None:
+    def keep_embeddings(self, visible: VisibleGraph, embeddings: Any) -> None:
         """They hold until weights change."""
         self._kept = replace(self._computed(visible), embeddings=embeddings)
 
-    def scores(self, visible: VisibleGraph, compute: Callable[[GraphInputs], torch.Tensor]) -> np.ndarray:
+    def scores(self, visible: VisibleGraph, compute: Callable[[Any], Any]) -> Any:
         """(n, classes) of every node; computed once for a graph and a state of the learner."""
         kept = self._computed(visible)
         if kept.scores is not None:
             return kept.scores
-        scores = compute(kept.inputs).cpu().numpy()
+        found = compute(kept.inputs)
+        scores = found.cpu().numpy() if isinstance(found, torch.Tensor) else found
         self._kept = replace(self._computed(visible), scores=scores)
         return scores
 
-    def beside(self, inputs: GraphInputs) -> Any:
+    def beside(self, inputs: Any) -> Any:
         """What :meth:`keep_beside` was given for this graph; None once classes have changed."""
         kept = self._kept
         return None if kept is None or kept.inputs is not inputs else kept.beside
 
-    def keep_beside(self, inputs: GraphInputs, found: Any) -> None:
+    def keep_beside(self, inputs: Any, found: Any) -> None:
         """Keep something that holds as long as scores do."""
         if self._kept is not None and self._kept.inputs is inputs:
             self._kept = replace(self._kept, beside=found)

@@ -52,18 +52,45 @@ class RidgeSums:
         Exact for a class that is new. G holds no class by itself, so of a class that was known the points of before
         keep their weight 1/n of then, and the new ones enter with one over all of them.
         """
-        sums, counts = self.sums.new_zeros(count, self.sums.shape[1]), self.counts.new_zeros(count)
-        sums[: len(self.sums)], counts[: len(self.counts)] = self.sums, self.counts
-        counts += torch.bincount(labels, minlength=count)
+        counts = self.counts_with(labels, count)
+        sums = self.sums.new_zeros(count, self.sums.shape[1])
+        sums[: len(self.sums)] = self.sums
         gram = self.gram.clone()
-        roots = counts.clamp(min=1).rsqrt()[labels] if self.balanced else counts.new_ones(len(labels))
+        self.add(gram, sums, points, labels, self.roots_of(counts)[labels], lift)
+        return RidgeSums(gram, sums, counts, self.balanced)
+
+    def counts_with(self, labels: torch.Tensor, count: int) -> torch.Tensor:
+        """(count,) n with more labelled points."""
+        counts = self.counts.new_zeros(count)
+        counts[: len(self.counts)] = self.counts
+        return counts + torch.bincount(labels, minlength=count)
+
+    def roots_of(self, counts: torch.Tensor) -> torch.Tensor:
+        """(C,) by what a point of each class is multiplied where it enters G."""
+        return counts.clamp(min=1).rsqrt() if self.balanced else torch.ones_like(counts)
+
+    def with_sums_of(self, other: "RidgeSums") -> "RidgeSums":
+        """G and S with those of earlier points; the numbers n have them already."""
+        sums = self.sums.clone()
+        sums[: len(other.sums)] += other.sums
+        return RidgeSums(other.gram + self.gram, sums, self.counts, self.balanced)
+
+    @staticmethod
+    def add(
+        gram: torch.Tensor,
+        sums: torch.Tensor,
+        points: torch.Tensor,
+        labels: torch.Tensor,
+        roots: torch.Tensor,
+        lift: Callable[[torch.Tensor], torch.Tensor] | None = None,
+    ) -> None:
+        """Add points to G and S in place. roots: (n,) by what each is multiplied where it enters G."""
         for start in range(0, len(points), CHUNK):
             part = slice(start, start + CHUNK)
             rows = (points[part] if lift is None else lift(points[part])).double()
             sums.index_add_(0, labels[part], rows)
             rows = rows * roots[part, None]
             gram.addmm_(rows.T, rows)
-        return RidgeSums(gram, sums, counts, self.balanced)
 
     def exchanged(self, old: "RidgeSums", new: "RidgeSums") -> "RidgeSums":
         """With ``new`` in place of ``old``, which are whole classes of these sums and empty in all others."""

@@ -43,16 +43,19 @@ class UntrainedBlocks(Part):
     @torch.no_grad()
     def fix(self, inputs: GraphInputs, rank: int, seed: int) -> None:
         """Basis and centres, from the graph of session 0."""
-        steps, scales = leading_vectors(inputs, rank, seed)
-        self.scales = scales.to(inputs.device)
-        self.basis = steps.to(inputs.device) * self.scales
+        self.take_basis(*leading_vectors(inputs, rank, seed), inputs.device)
         self.centres = tuple(block.mean(dim=0) for block in self._raw(inputs, None))
+
+    def take_basis(self, steps: torch.Tensor, scales: torch.Tensor, device: torch.device) -> None:
+        """B, in 8 bits with the scales of its columns."""
+        self.scales = scales.to(device)
+        self.basis = steps.to(device) * self.scales
 
     @torch.no_grad()
     def of(self, inputs: GraphInputs, rows: np.ndarray | None = None) -> torch.Tensor:
         """(r, 2k) in 16 bits, of all nodes or of some: then only their neighbourhoods are read."""
         blocks = zip(self._raw(inputs, rows), self.centres, strict=True)
-        return torch.cat([unit_rows(block - centre).half() for block, centre in blocks], dim=1)
+        return torch.cat([centred_rows(block, centre) for block, centre in blocks], dim=1)
 
     def weighted(self, hop_weight: float) -> torch.Tensor:
         """(2k,) 64 bits: 1 for the columns of the first block, a for those of the second."""
@@ -88,6 +91,11 @@ class UntrainedBlocks(Part):
 
     def stored(self) -> dict[str, int]:
         return {"weights": sum(tensor.nbytes for tensor in self.tensors().values())}
+
+
+def centred_rows(block: torch.Tensor, centre: torch.Tensor) -> torch.Tensor:
+    """n(·) in 16 bits: minus the mean, then of unit length."""
+    return unit_rows(block - centre).half()
 
 
 def prepared_inputs(visible: VisibleGraph, device: torch.device, seed: int, *, sparing: bool = False) -> GraphInputs:

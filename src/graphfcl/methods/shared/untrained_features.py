@@ -1,6 +1,7 @@
 """What is made of features before any label is seen: rows of unit length, a basis, what lies around a node."""
 
 import hashlib
+from collections.abc import Callable
 
 import numpy as np
 import torch
@@ -27,16 +28,41 @@ def leading_vectors(inputs: GraphInputs, rank: int, seed: int) -> tuple[torch.Te
     rank = min(rank, *features.shape)
     if width <= rank:
         return in_steps(torch.eye(rank))
-    random = np.random.default_rng([seed, 3])
-    start = random.standard_normal((width, min(rank + 20, width))).astype(np.float32)
     if inputs.device.type == "cuda":
+        start = _start_of_span(width, rank, seed)
         return tuple(part.cpu() for part in in_steps(_iterated_on_device(inputs, start, rank)))  # type: ignore[return-value]
-    span = start
+
+    def product(span: np.ndarray) -> np.ndarray:
+        return np.asarray(features.T @ (features @ span))
+
+    def gram(span: np.ndarray) -> np.ndarray:
+        seen = np.asarray(features @ span)
+        return seen.T @ seen
+
+    return leading_vectors_from(features.shape, product, gram, rank, seed)
+
+
+def leading_vectors_from(
+    shape: tuple[int, int],
+    product: Callable[[np.ndarray], np.ndarray],
+    gram: Callable[[np.ndarray], np.ndarray],
+    rank: int,
+    seed: int,
+) -> tuple[torch.Tensor, torch.Tensor]:
+    """:func:`leading_vectors` of a matrix X of which only products are known: S ↦ Xᵀ(X S) and S ↦ (X S)ᵀ(X S)."""
+    rank = min(rank, *shape)
+    if shape[1] <= rank:
+        return in_steps(torch.eye(rank))
+    span = _start_of_span(shape[1], rank, seed)
     for _ in range(ITERATIONS):
-        span, _ = np.linalg.qr(np.asarray(features.T @ (features @ span)))
-    seen = np.asarray(features @ span)
-    _, vectors = np.linalg.eigh(seen.T @ seen)
+        span, _ = np.linalg.qr(product(span))
+    _, vectors = np.linalg.eigh(gram(span))
     return in_steps(torch.from_numpy(np.ascontiguousarray(span @ vectors[:, ::-1][:, :rank])))
+
+
+def _start_of_span(width: int, rank: int, seed: int) -> np.ndarray:
+    random = np.random.default_rng([seed, 3])
+    return random.standard_normal((width, min(rank + 20, width))).astype(np.float32)
 
 
 def _iterated_on_device(inputs: GraphInputs, start: np.ndarray, rank: int) -> torch.Tensor:

@@ -92,6 +92,10 @@ class ValidationSessions:
         """The same with one of the draws."""
         return replace(self, supports=(self.supports[draw],))
 
+    def asking(self, asked: Labelled) -> "ValidationSessions":
+        """The same, asked about these nodes."""
+        return replace(self, asked=asked)
+
     def score(self, predict: Predict) -> float:
         """Mean over the draws of the harmonic mean of two balanced accuracies: of known and of held-out classes.
 

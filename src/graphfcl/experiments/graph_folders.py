@@ -1,0 +1,34 @@
+"""A graph folder for a run: in memory if it fits there, and on the disk for methods that work on it there."""
+
+import os
+from pathlib import Path
+
+from graphfcl.byte_sizes import in_units
+from graphfcl.errors import InputError
+from graphfcl.graph.folder import GraphFolder
+from graphfcl.graph.folder_graph import AnyGraph, FolderGraph
+from graphfcl.graph.visible_folder import PROCESS, Means
+from graphfcl.methods import METHODS, find_method
+
+SHARE = 0.75  # of the machine's memory that a run may use if nobody says otherwise
+
+
+def usual_memory() -> int:
+    """Bytes that a run may use if nobody says otherwise."""
+    return int(SHARE * os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+
+
+def graph_of_folder(path: str | Path, method: str, means: Means, *, stay: bool = False) -> AnyGraph:
+    """The graph of a folder as a method takes it. stay: on the disk even if it fits into memory."""
+    graph = FolderGraph(GraphFolder.open(path), means)
+    needed = PROCESS + graph.bytes_in_memory
+    on_disk = find_method(method).learner.works_on_disk
+    if needed <= means.memory and not (stay and on_disk):
+        return graph.loaded()
+    if on_disk:
+        return graph
+    able = " or ".join(each.name for each in METHODS if each.learner.works_on_disk)
+    raise InputError(
+        f"{method} needs the whole of {graph.name} in memory, about {in_units(needed)}, and --memory is "
+        f"{in_units(means.memory)}: take {able}, which work on the disk, or a larger --memory."
+    )

@@ -1,0 +1,154 @@
+"""A graph folder as streams know graphs: names, labels and ids; nodes are its rows, and edges stay on the disk."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeAlias
+
+import numpy as np
+from scipy import sparse
+
+from graphfcl.graph.folder.reader import GraphFolder
+from graphfcl.graph.graph import Features, Graph, TextSettings
+from graphfcl.graph.ids import normal
+from graphfcl.graph.text import TextWeights
+from graphfcl.graph.views import FeatureView, KnownColumns, Standardisation
+from graphfcl.graph.visible_folder import Means, VisibleFolder
+
+ROWS_AT_A_TIME = 16_384
+BYTES_A_COLUMN = 20  # of a node's vector while a method in memory makes all of them
+WIDEST_VECTOR = 2 * 1024 + 128
+
+
+@dataclass(frozen=True, eq=False)
+class FolderGraph:
+    """A graph folder, and what may be used to compute on it.
+
+    shuffled: its nodes are in a drawn order, so learners may know them by their rows.
+    """
+
+    folder: GraphFolder
+    means: Means
+    shuffled: bool = True
+
+    def __repr__(self) -> str:
+        return repr(self.folder)
+
+    @property
+    def name(self) -> str:
+        return self.folder.name
+
+    @property
+    def node_count(self) -> int:
+        return self.folder.node_count
+
+    @property
+    def edge_count(self) -> int:
+        return self.folder.edge_count
+
+    @property
+    def labels(self) -> np.ndarray:
+        return self.folder.labels
+
+    @property
+    def class_names(self) -> tuple[str, ...]:
+        return self.folder.class_names
+
+    @property
+    def class_sizes(self) -> np.ndarray:
+        return self.folder.class_sizes
+
+    @property
+    def text(self) -> TextSettings | None:
+        return self.folder.text
+
+    @property
+    def cleaned(self) -> int:
+        return self.folder.manifest.cleaned
+
+    @property
+    def sha256(self) -> str:
+        """A fingerprint of the folder, its order of nodes included."""
+        return self.folder.digest
+
+    @cached_property
+    def node_ids(self) -> np.ndarray:
+        """(n,) the user's ids, by row."""
+        return self.folder.ids(np.arange(self.node_count))
+
+    def nodes_of(self, ids: "list[str] | list[int] | np.ndarray") -> np.ndarray:
+        """Rows of the user's ids; -1 for an id the folder does not have."""
+        return self.folder.rows_of(ids)
+
+    def class_number(self, name: str) -> int | None:
+        """The position of a class name, or None."""
+        numbers = {known: number for number, known in enumerate(self.class_names)}
+        return numbers.get(name, numbers.get(normal(name)))
+
+    def visible(self, numbers: np.ndarray, view: FeatureView | None) -> VisibleFolder:
+        """The part that has some rows."""
+        if numbers.size == self.node_count:
+            return VisibleFolder(self.folder, None, view, self.means)
+        mask = np.zeros(self.node_count, dtype=bool)
+        mask[numbers] = True
+        return VisibleFolder(self.folder, mask, view, self.means)
+
+    # Views of features, fitted in blocks
+
+    def standardisation(self, chosen: np.ndarray) -> Standardisation:
+        """Of the rows where ``chosen`` (n,) is true."""
+        return Standardisation.fit_blocks(lambda: self._features(chosen))
+
+    def known_columns(self, chosen: np.ndarray) -> KnownColumns:
+        """Those that any of these rows has."""
+        return KnownColumns(np.flatnonzero(self._nodes_with(chosen, with_zeros=False)))
+
+    def text_weights(self, chosen: np.ndarray, min_nodes: int) -> TextWeights:
+        """TF-IDF fitted on these rows."""
+        return TextWeights.from_counts(self._nodes_with(chosen, with_zeros=True), int(chosen.sum()), min_nodes)
+
+    def _nodes_with(self, chosen: np.ndarray, *, with_zeros: bool) -> np.ndarray:
+        """(d,) how many of the rows have each column."""
+        total = np.zeros(self.folder.feature_count, dtype=np.int64)
+        for part in self._features(chosen):
+            columns = part.indices if with_zeros else part.indices[part.data != 0]
+            total += np.bincount(columns, minlength=total.size)
+        return total
+
+    def _features(self, chosen: np.ndarray) -> Iterator[Features]:
+        for start in range(0, self.node_count, ROWS_AT_A_TIME):
+            stop = min(start + ROWS_AT_A_TIME, self.node_count)
+            if chosen[start:stop].any():
+                yield self.folder.features(start, stop)[np.flatnonzero(chosen[start:stop])]
+
+    # In memory
+
+    @property
+    def bytes_in_memory(self) -> int:
+        """About what a method takes that computes on all of it in memory."""
+        folder = self.folder
+        edges = 2 * folder.edge_count * 8 * 3  # the graph, what of it is visible, and Â
+        width = min(2 * folder.feature_count + 128, WIDEST_VECTOR)
+        return 2 * folder.byte_count + edges + folder.node_count * width * BYTES_A_COLUMN
+
+    def loaded(self) -> Graph:
+        """The graph in memory; a stream of it has the same nodes in the same parts as one of the folder."""
+        folder, count = self.folder, self.node_count
+        part = folder.neighbours(0, count)
+        weights = np.ones(part.indices.size, dtype=np.float32) if part.weights is None else part.weights
+        return Graph(
+            adjacency=sparse.csr_array((weights, part.indices, part.indptr), shape=(count, count)),
+            features=folder.features(0, count),
+            labels=self.labels.astype(np.int64),
+            class_names=self.class_names,
+            node_ids=self.node_ids,
+            feature_names=folder.feature_names,
+            text=folder.text,
+            name=self.name,
+            notes=folder.manifest.notes,
+            cleaned=self.cleaned,
+            shuffled=True,
+        )
+
+
+AnyGraph: TypeAlias = Graph | FolderGraph

@@ -1,0 +1,175 @@
+"""What of a graph folder exists for a learner at one moment: the folder, and which of its rows are visible."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+from scipy import sparse
+
+from graphfcl.arrays import read_only
+from graphfcl.errors import InputError
+from graphfcl.files import sha256_of
+from graphfcl.graph.folder import GraphFolder
+from graphfcl.graph.graph import Features
+from graphfcl.graph.views import FeatureView
+from graphfcl.graph.visible import VisibleGraph
+from graphfcl.tasks import Tasks
+
+PROCESS = 330 << 20  # bytes that a process takes before it holds any data
+PER_NODE = 32  # bytes a node that whoever walks a stream keeps of it: parts, columns, answers
+NEAR_ENOUGH = 64  # rows between two that are read in one go
+
+
+@dataclass(frozen=True)
+class Means:
+    """What may be used to compute on a graph folder.
+
+    work: the folder of slices and blocks. memory: bytes of all processes of this machine together; of each worker if
+    workers run elsewhere. tasks: where tasks run.
+    """
+
+    work: Path
+    memory: int
+    tasks: Tasks = Tasks()  # noqa: RUF009  # it is frozen
+
+    def bytes_of_task(self, nodes: int) -> int:
+        """What one task may take, on a graph of so many nodes; below 0 if processes alone take more than there is."""
+        if self.tasks.backend != "local":
+            return self.memory - PROCESS
+        left = self.memory - PROCESS - PER_NODE * nodes
+        return left if self.tasks.workers == 1 else left // self.tasks.workers - PROCESS
+
+    def needed_for(self, task: int, nodes: int) -> int:
+        """The memory with which one task may take so many bytes."""
+        if self.tasks.backend != "local":
+            return task + PROCESS
+        workers = self.tasks.workers
+        return PROCESS + PER_NODE * nodes + (task if workers == 1 else workers * (task + PROCESS))
+
+
+@dataclass(frozen=True, eq=False)
+class VisibleFolder:
+    """A visible graph that stays on the disk. A row that is hidden keeps its place, has no edges and counts nothing.
+
+    A node's number is its row in the folder, whose order was drawn when it was made.
+
+    mask: (n,) bool, which rows are visible; None: all. view: what a learner sees of the raw features.
+    """
+
+    folder: GraphFolder
+    mask: np.ndarray | None
+    view: FeatureView | None
+    means: Means
+
+    def __post_init__(self) -> None:
+        if self.mask is not None:
+            read_only(self.mask)
+
+    def __repr__(self) -> str:
+        return f"VisibleFolder({self.node_count:,} of {self.row_count:,} nodes)"
+
+    @property
+    def row_count(self) -> int:
+        """Rows of the folder, hidden ones included."""
+        return self.folder.node_count
+
+    @cached_property
+    def node_count(self) -> int:
+        return self.row_count if self.mask is None else int(np.count_nonzero(self.mask))
+
+    @property
+    def nodes(self) -> np.ndarray:
+        """(n,) int64 numbers of the visible nodes, ascending."""
+        return np.arange(self.row_count) if self.mask is None else np.flatnonzero(self.mask)
+
+    @cached_property
+    def mask_digest(self) -> str:
+        """Differs whenever other rows are visible; empty if all are."""
+        return "" if self.mask is None else sha256_of(np.packbits(self.mask).tobytes())
+
+    def contains(self, nodes: np.ndarray) -> np.ndarray:
+        """Whether each node number is visible."""
+        nodes = np.asarray(nodes)
+        inside = (nodes >= 0) & (nodes < self.row_count)
+        if self.mask is not None:
+            inside[inside] = self.mask[nodes[inside]]
+        return inside
+
+    def rows(self, nodes: np.ndarray) -> np.ndarray:
+        """Rows of node numbers, which are the numbers; a node that is not visible is an error."""
+        nodes = np.asarray(nodes)
+        there = self.contains(nodes)
+        if not there.all():
+            raise InputError(f"node {nodes[~there][0]} is not in the visible graph: ask only for nodes that exist now.")
+        return nodes
+
+    def features(self, rows: np.ndarray) -> Features:
+        """(m, d) of some rows, ascending, as a learner sees them."""
+        parts = [self.folder.features(start, stop)[rows[low:high] - start] for start, stop, low, high in _runs(rows)]
+        if not parts:
+            parts = [self.folder.features(0, 0)]
+        together = np.concatenate(parts) if isinstance(parts[0], np.ndarray) else sparse.vstack(parts, format="csr")
+        features = together if isinstance(together, np.ndarray) else sparse.csr_array(together)
+        return features if self.view is None else self.view.apply(features)
+
+    def around(self, nodes: np.ndarray, hops: int) -> VisibleGraph:
+        """The part of it within some hops of some nodes, in memory: all that rows of Â…ÂX of these nodes read.
+
+        Edges between the outermost nodes are not in it. The degrees are those of the whole visible graph.
+        """
+        inner = np.zeros(0, dtype=np.int64)
+        found, frontier = np.unique(self.rows(nodes)), np.unique(self.rows(nodes))
+        blocks: list[sparse.csr_array] = []
+        for _ in range(hops):
+            block = self._adjacency(frontier)
+            blocks.append(block)
+            inner = np.concatenate([inner, frontier])
+            frontier = np.setdiff1d(block.indices, found)
+            found = np.union1d(found, frontier)
+        outer = self._adjacency(frontier)
+        degrees = np.zeros(found.size, dtype=np.float32)
+        for rows, block in zip([inner, frontier], [_stacked(blocks, self.row_count), outer], strict=True):
+            degrees[np.searchsorted(found, rows)] = np.asarray(block.sum(axis=1), dtype=np.float32)
+        small = VisibleGraph(found, _among(_stacked(blocks, self.row_count), inner, found), self.features(found))
+        small.__dict__["degrees"] = read_only(degrees)
+        return small
+
+    def _adjacency(self, rows: np.ndarray) -> sparse.csr_array:
+        """(m, n) some rows of A, ascending; hidden nodes are nobody's neighbours."""
+        parts = []
+        for start, stop, low, high in _runs(rows):
+            read = self.folder.neighbours(start, stop)
+            weights = np.ones(read.indices.size, dtype=np.float32) if read.weights is None else read.weights
+            block = sparse.csr_array((weights, read.indices, read.indptr), shape=(stop - start, self.row_count))
+            parts.append(block[rows[low:high] - start])
+        whole = _stacked(parts, self.row_count)
+        if self.mask is not None:
+            whole.data *= self.mask[whole.indices]
+            whole.eliminate_zeros()
+        return whole
+
+
+def _runs(rows: np.ndarray) -> list[tuple[int, int, int, int]]:
+    """(first row, end, first place, end) of runs of ascending rows that lie so near that they are read in one go."""
+    if not rows.size:
+        return []
+    cuts = np.flatnonzero(np.diff(rows) > NEAR_ENOUGH) + 1
+    lows, highs = np.concatenate([[0], cuts]), np.concatenate([cuts, [rows.size]])
+    return [
+        (int(rows[low]), int(rows[high - 1]) + 1, int(low), int(high)) for low, high in zip(lows, highs, strict=True)
+    ]
+
+
+def _stacked(parts: list[sparse.csr_array], width: int) -> sparse.csr_array:
+    if not parts:
+        return sparse.csr_array((0, width), dtype=np.float32)
+    return sparse.csr_array(sparse.vstack(parts, format="csr"))
+
+
+def _among(block: sparse.csr_array, rows: np.ndarray, found: np.ndarray) -> sparse.csr_array:
+    """(m, m) the block's rows in their places among the nodes that were found; the others have none."""
+    columns = np.searchsorted(found, block.indices)
+    places = np.repeat(np.searchsorted(found, rows), np.diff(block.indptr))
+    whole = sparse.coo_array((block.data, (places, columns)), shape=(found.size, found.size))
+    return sparse.csr_array(whole.tocsr())

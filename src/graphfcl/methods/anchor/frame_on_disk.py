@@ -1,0 +1,143 @@
+"""From tables of blocks to x: centres, whitening, the table of x, and class sums."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from graphfcl.methods.anchor.class_sums import Anchors, class_sums, mean_of_means, root_of, spread
+from graphfcl.methods.anchor.vectors import ROWS, joined, points
+from graphfcl.methods.learner import Labelled, Tensors
+from graphfcl.methods.on_disk.folder_inputs import FolderInputs
+from graphfcl.methods.on_disk.labelled_rows import label_table, labelled_rows
+from graphfcl.methods.on_disk.row_phases import RowBlock
+from graphfcl.methods.on_disk.tables import Table
+from graphfcl.methods.on_disk.work_folder import Arrays
+
+NAMES = ("block 0", "block 1", "block 2")
+
+
+def _nothing() -> None:
+    """What computes blocks that are there."""
+
+
+@dataclass(frozen=True, eq=False)
+class Blocks:
+    """The blocks of all nodes. weights: theirs in f. kind: to which they are rounded. columns: of each block at most.
+
+    make: computes them, if they were only planned.
+    """
+
+    tables: tuple[Table, ...]
+    weights: tuple[float, ...]
+    kind: str
+    columns: int | None = None
+    make: Callable[[], object] = _nothing
+
+    @property
+    def named(self) -> dict[str, Table]:
+        return dict(zip(NAMES, self.tables, strict=False))
+
+    @property
+    def values(self) -> dict[str, Any]:
+        return {"weights": list(self.weights[: len(self.tables)]), "rounded_to": self.kind, "leading": self.columns}
+
+    @property
+    def width(self) -> int:
+        """Columns of all blocks together."""
+        return sum(min(table.columns, self.columns or table.columns) for table in self.tables)
+
+
+def frame_of(inputs: FolderInputs, blocks: Blocks, labelled: Labelled, count: int, shrinkage: float) -> Tensors:
+    """Centres of the blocks, the mean of class means, and R."""
+    shown = blocks.named
+    totals = inputs.rows.sums("centres", _block_sums, tables=shown, before=blocks.make, **blocks.values)
+    centres = {name: (total / max(1, inputs.visible.node_count)).astype("f4") for name, total in totals.items()}
+    with_labels = {**shown, "labels": label_table(inputs, labelled)}
+    found = inputs.rows.sums(
+        "class-sums", _class_sums, tables=with_labels, given=centres, before=blocks.make, count=count, **blocks.values
+    )
+    within = inputs.rows.sums(
+        "within", _spread, tables=with_labels, given={**centres, **found}, before=blocks.make, **blocks.values
+    )["within"]
+    sums, counts = torch.from_numpy(found["sums"]), torch.from_numpy(found["counts"])
+    frame = {name: torch.from_numpy(centre) for name, centre in centres.items()}
+    if len(blocks.tables) == 2:
+        frame["centre.2"] = torch.zeros(0)
+    return {**frame, "middle": mean_of_means(sums, counts), "whitening": root_of(torch.from_numpy(within), shrinkage)}
+
+
+def vectors_of(inputs: FolderInputs, blocks: Blocks, frame: Tensors) -> Table:
+    """(n, D) x of all nodes, in 16 bits."""
+    return inputs.rows.table(
+        "x",
+        _points,
+        blocks.width,
+        kind="<f2",
+        tables=blocks.named,
+        given=_arrays(frame),
+        before=blocks.make,
+        **blocks.values,
+    )
+
+
+def sums_of(inputs: FolderInputs, vectors: Table, labelled: Labelled, count: int) -> Anchors:
+    """Class sums of x over labelled nodes, in one pass."""
+    tables = {"x": vectors, "labels": label_table(inputs, labelled)}
+    found = inputs.rows.sums("anchors", _anchor_sums, tables=tables, count=count)
+    return Anchors(torch.from_numpy(found["sums"]), torch.from_numpy(found["counts"]))
+
+
+def _arrays(frame: Tensors) -> Arrays:
+    names = ("centre.0", "centre.1", "centre.2", "middle", "whitening")
+    return {name: frame[name].numpy() for name in names if name in frame and frame[name].numel()}
+
+
+def _rounded(block: RowBlock) -> list[torch.Tensor]:
+    """The blocks of its rows, rounded as in a table of all nodes."""
+    kind = torch.float16 if block.values["rounded_to"] == "<f2" else torch.float32
+    names = [name for name in NAMES if name in block.tables]
+    return [block.rows(name)[:, : block.values["leading"]].to(kind) for name in names]
+
+
+def _joined(block: RowBlock, parts: list[torch.Tensor]) -> torch.Tensor:
+    return joined(parts, block.given, tuple(block.values["weights"]))
+
+
+def _block_sums(block: RowBlock) -> Tensors:
+    return {
+        f"centre.{place}": block.only_visible(part).double().sum(dim=0) for place, part in enumerate(_rounded(block))
+    }
+
+
+def _labelled(block: RowBlock) -> tuple[torch.Tensor, torch.Tensor]:
+    """f of its labelled rows in 16 bits, and their columns."""
+    columns = block.rows("labels")[:, 0].long()
+    chosen = torch.nonzero(columns >= 0)[:, 0]
+    parts = [part[chosen] for part in _rounded(block)]
+    pieces = [_joined(block, [part[at : at + ROWS] for part in parts]).half() for at in range(0, len(chosen), ROWS)]
+    return torch.cat(pieces) if pieces else _joined(block, parts).half(), columns[chosen]
+
+
+def _class_sums(block: RowBlock) -> Tensors:
+    sums, counts = class_sums(*_labelled(block), block.values["count"])
+    return {"sums": sums, "counts": counts}
+
+
+def _spread(block: RowBlock) -> Tensors:
+    return {"within": spread(*_labelled(block), block.given["sums"], block.given["counts"])}
+
+
+def _points(block: RowBlock) -> torch.Tensor:
+    parts = _rounded(block)
+    rows = block.stop - block.start
+    return torch.cat(
+        [points(_joined(block, [part[at : at + ROWS] for part in parts]), block.given) for at in range(0, rows, ROWS)]
+    )
+
+
+def _anchor_sums(block: RowBlock) -> Tensors:
+    found, labels = labelled_rows(block, "x")
+    sums, counts = class_sums(found, labels, block.values["count"])
+    return {"sums": sums, "counts": counts}

@@ -1,0 +1,123 @@
+"""An encoder that reads stored hops: rows of [XB, ÂXB, ÂÂXB] of a node, and nothing of other nodes.
+
+Z = ReLU([u(XB), u(ÂXB), u(ÂÂXB)] W₁ + b₁) W₂ + b₂, u(·): rows of unit length. It is trained with mini-batches on some
+nodes of each class of session 0, so neither its training nor its answers need the graph in memory.
+"""
+
+import time
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+
+from graphfcl.methods.anchor.head import LabelledPoints
+from graphfcl.methods.anchor.vectors import block_type
+from graphfcl.methods.learner import Learner, Progress
+from graphfcl.methods.shared.supervised_training import SupervisedSettings, SupervisedTraining, class_balanced
+from graphfcl.methods.shared.trained_head import cross_entropies
+from graphfcl.methods.shared.training_state import check_finite
+from graphfcl.methods.shared.untrained_features import around_rows, propagated, unit_rows
+from graphfcl.nn import Encoder, GraphInputs, Linear
+from graphfcl.nn.encoders import dropout
+
+HOPS = (1, 2)  # besides the node's own features
+BATCH = 4096  # nodes of a step
+
+
+def hop_rows(blocks: list[torch.Tensor]) -> torch.Tensor:
+    """(r, 3k) what the encoder reads, from (r, k) XB, ÂXB and ÂÂXB."""
+    return torch.cat([unit_rows(block.float()) for block in blocks], dim=1)
+
+
+class HopEncoder(Encoder):
+    """The encoder of the module docstring. basis: answers B, which session 0 fixes."""
+
+    def __init__(
+        self,
+        inputs: int,
+        hidden: int,
+        size: int,
+        generator: torch.Generator,
+        *,
+        dropout: float,
+        basis: Callable[[], torch.Tensor],
+    ) -> None:
+        super().__init__()
+        self.size, self.dropout, self._basis = size, dropout, basis
+        self.first = Linear(inputs, hidden, generator)
+        self.second = Linear(hidden, size, generator)
+
+    def rows(self, graph: GraphInputs, rows: np.ndarray | None, lead: int = 0) -> torch.Tensor:  # noqa: ARG002
+        basis, kind = self._basis(), block_type(graph)
+        if rows is None:
+            own = graph.raw() @ basis
+            blocks = [own, *(propagated(graph, own, hops) for hops in HOPS)]
+        else:
+            blocks = [graph.raw(rows) @ basis, *(around_rows(graph.visible, rows, hops, basis) for hops in HOPS)]
+        return hop_rows([block.to(kind) for block in blocks])  # rounded as in a table of all nodes
+
+    def forward(self, rows: torch.Tensor, generator: torch.Generator | None = None) -> torch.Tensor:
+        hidden = dropout(torch.relu(self.first(rows)), self.dropout, generator)
+        return self.second(hidden)
+
+
+class NoEncoder(Encoder):
+    """Nothing: a node's vector has two blocks."""
+
+    def __init__(self, generator: torch.Generator) -> None:
+        super().__init__()
+        self.size = 0
+        self.first = Linear(1, 0, generator)
+
+    def rows(self, graph: GraphInputs, rows: np.ndarray | None, lead: int = 0) -> torch.Tensor:  # noqa: ARG002
+        count = graph.visible.node_count if rows is None else rows.size
+        return torch.zeros(count, 0, device=graph.device)
+
+    def forward(self, rows: torch.Tensor, generator: torch.Generator | None = None) -> torch.Tensor:  # noqa: ARG002
+        return rows
+
+
+def row_training(encoder: Encoder, head: Linear, settings: SupervisedSettings, *, stage: str) -> "RowTraining":
+    """Encoder and head, every class counting the same, stopped by validation nodes."""
+    return RowTraining(encoder, head, settings, stage=stage, loss=class_balanced(cross_entropies), balanced=True)
+
+
+class RowTraining(SupervisedTraining):
+    """Training on rows that are in memory, in mini-batches."""
+
+    def run_rows(
+        self,
+        train: LabelledPoints,
+        validation: LabelledPoints,
+        generator: torch.Generator,
+        progress: Progress,
+        learner: Learner,
+    ) -> None:
+        """Train until the balanced accuracy on ``validation`` gets no better; the best weights stay."""
+        total = self.settings.epochs
+        stop = self.stopping.exhausted or self.epoch >= total
+        while not stop:
+            start = time.perf_counter()
+            value = check_finite(self._row_epoch(train, generator), self.stage, self.epoch)
+            everyone = torch.arange(len(validation[1]), device=validation[1].device)
+            accuracy = self._accuracy(validation[0], everyone, validation[1])
+            stop = self.stopping.check(accuracy, self.epoch, self.network) or self.epoch >= total
+            self.seconds += time.perf_counter() - start
+            progress.step(self.stage, self.epoch, total, loss=value, score=accuracy)
+            progress.checkpoint(learner)
+        self.network.load_state_dict(self.stopping.weights)
+
+    def _row_epoch(self, train: LabelledPoints, generator: torch.Generator) -> torch.Tensor:
+        rows, labels = train
+        loss: Any = None
+        for _ in range(self.settings.steps_per_epoch):
+            chosen: Any = slice(None)
+            if len(labels) > BATCH:
+                chosen = torch.randperm(len(labels), generator=generator, device=generator.device)[:BATCH]
+            self.optimiser.zero_grad(set_to_none=True)
+            loss = self.loss(self.head(self.encoder(rows[chosen], generator)), labels[chosen])
+            loss.backward()
+            self.optimiser.step()
+        self.epoch += 1
+        return loss.detach()

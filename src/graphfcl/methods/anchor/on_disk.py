@@ -1,0 +1,152 @@
+"""What ANCHOR computes of a graph folder: the same formulas, in column phases and row phases.
+
+Blocks XB, Â…ÂXB and Z are tables; x is a table in 16 bits. Up to ``whole_up_to`` nodes everything is as in memory.
+Above, neighbours' posteriors are not heard (neither smoothed nor by links), the weight of the features around is chosen
+on rows of validation sessions alone, and the head sees some nodes of each class.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import torch
+
+from graphfcl.methods.anchor.choosing_on_disk import choose_by_passes, choose_by_rows
+from graphfcl.methods.anchor.class_sums import Anchors
+from graphfcl.methods.anchor.frame_on_disk import Blocks, frame_of, sums_of, vectors_of
+from graphfcl.methods.anchor.head import LabelledPoints
+from graphfcl.methods.anchor.hop_encoder import HOPS, HopEncoder, hop_rows
+from graphfcl.methods.anchor.rounds_on_disk import score_table, transduced
+from graphfcl.methods.anchor.settings import AnchorSettings, Neighbourhood
+from graphfcl.methods.anchor.storage import AnchorKnowledge
+from graphfcl.methods.learner import Labelled, Progress
+from graphfcl.methods.on_disk.folder_inputs import FolderInputs
+from graphfcl.methods.on_disk.row_phases import RowBlock
+from graphfcl.methods.on_disk.tables import Table
+from graphfcl.nn import Encoder
+from graphfcl.stream import BaseSession
+
+HEAD_NODES = 500  # of a class on a graph above ``whole_up_to``
+
+
+@dataclass(frozen=True, eq=False)
+class NodesOnDisk:
+    """The nodes of one visible graph folder, as ANCHOR with this knowledge sees them."""
+
+    inputs: FolderInputs
+    known: AnchorKnowledge
+    encoder: Encoder
+    settings: AnchorSettings
+
+    @property
+    def _is_large(self) -> bool:
+        return self.inputs.visible.node_count > self.settings.whole_up_to
+
+    def leading_vectors(self, rank: int, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
+        return self.inputs.leading_vectors(rank, seed)
+
+    def hop_rows(self, nodes: np.ndarray) -> torch.Tensor:
+        """(m, 3k) what an encoder of hops reads."""
+        tables = self._hop_tables(compute=True)
+        rows, kind = self.inputs.visible.rows(nodes), np.dtype(self._kind)
+        return hop_rows([torch.from_numpy(table.rows_at(rows).astype(kind)) for table in tables])
+
+    def choose(self, base: BaseSession, seed: int, progress: Progress) -> Neighbourhood:
+        chosen = choose_by_rows if self._is_large else choose_by_passes
+        if self._is_large:
+            progress.step("smoothing and links are off: a large graph", 0, 1)
+        return chosen(base, self.inputs, self._untrained, self.settings, seed, progress)
+
+    def fix_frame(self, base: BaseSession) -> Table:
+        """Centres, middle and whitening; answers x of all nodes."""
+        blocks, labelled = self._blocks(), (base.train, base.train_labels)
+        found = frame_of(self.inputs, blocks, labelled, len(base.classes), self.settings.shrinkage)
+        self.known.frame |= {**found, "whitening": found["whitening"].half().float()}
+        return vectors_of(self.inputs, blocks, self.known.frame)
+
+    def embeddings(self) -> Table:
+        return vectors_of(self.inputs, self._blocks(), self.known.frame)
+
+    def points(self, embeddings: Table, labelled: Labelled) -> LabelledPoints:
+        """x of some labelled nodes, and their columns."""
+        rows = self.inputs.visible.rows(labelled[0])
+        return torch.from_numpy(embeddings.rows_at(rows)), torch.from_numpy(labelled[1].copy())
+
+    def anchors(self, embeddings: Table, labelled: Labelled, count: int) -> Anchors:
+        return sums_of(self.inputs, embeddings, labelled, count)
+
+    @property
+    def most_for_head(self) -> int | None:
+        limit = self.settings.head_nodes
+        return min(limit or HEAD_NODES, HEAD_NODES) if self._is_large else limit
+
+    @property
+    def most_asked(self) -> int | None:
+        return HEAD_NODES if self._is_large else None
+
+    def scores(self, embeddings: Table, rounds: Any) -> Table:  # noqa: ARG002
+        found = transduced(self.inputs, embeddings, self.known.anchors, self.known.neighbourhood, self.settings)
+        return score_table(self.inputs, embeddings, self.known, found, self.settings)
+
+    # Blocks
+
+    @property
+    def _kind(self) -> str:
+        """16 bits hold words with rows of unit length; numbers may be of any size."""
+        folder = self.inputs.visible.folder
+        return "<f2" if folder.sparse_features and folder.feature_count else "<f4"
+
+    def _untrained(self, hops: int, *, compute: bool = True) -> Blocks:
+        """XB and Â…ÂXB."""
+        basis = self.known.frame["basis"]
+        own = self.inputs.own(basis, compute=compute)
+        (around,) = self.inputs.hops(own, (hops,), kind=self._kind, compute=compute)
+        weights = (self.settings.raw_weight, self.known.neighbourhood.hop_weight)
+        return Blocks((own, around), weights, self._kind)
+
+    def _blocks(self) -> Blocks:
+        """XB, Â…ÂXB and Z, planned; they are computed when a phase needs them."""
+        hops = self.known.neighbourhood.hops
+        two = self._untrained(hops, compute=False)
+        codes, make_codes = self._codes()
+
+        def make() -> None:
+            self._untrained(hops)
+            make_codes()
+
+        tables = (*two.tables, *([] if codes is None else [codes]))
+        return replace(two, tables=tables, weights=(*two.weights, self.settings.encoder_weight), make=make)
+
+    def _hop_tables(self, *, compute: bool) -> list[Table]:
+        own = self.inputs.own(self.known.frame["basis"], compute=compute)
+        return [own, *self.inputs.hops(own, HOPS, kind=self._kind, compute=compute)]
+
+    def _codes(self) -> tuple[Table | None, Any]:
+        """(n, h) Z, planned, and what computes it; none without an encoder."""
+        if not isinstance(self.encoder, HopEncoder):
+            return None, lambda: None
+        tables = self._hop_tables(compute=False)
+        given = {name: weight.detach().numpy() for name, weight in self.encoder.state_dict().items()}
+        named = {f"hops {number}": table for number, table in enumerate(tables)}
+
+        def table(*, planned: bool) -> Table:
+            return self.inputs.rows.table(
+                "codes",
+                _codes,
+                self.encoder.size,
+                kind=self._kind,
+                tables=named,
+                given=given,
+                planned=planned,
+                before=lambda: self._hop_tables(compute=True),
+                rounded_to=self._kind,
+            )
+
+        return table(planned=True), lambda: table(planned=False)
+
+
+def _codes(block: RowBlock) -> torch.Tensor:
+    kind = torch.float16 if block.values["rounded_to"] == "<f2" else torch.float32
+    rows = hop_rows([block.rows(name).to(kind) for name in sorted(block.tables)])
+    hidden = torch.relu(rows @ block.given["first.weight"] + block.given["first.bias"])
+    return hidden @ block.given["second.weight"] + block.given["second.bias"]

@@ -1,0 +1,198 @@
+"""The rounds of ANCHOR over a graph folder, and its scores: posteriors are tables where neighbours are heard."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+
+from graphfcl.methods.anchor.class_sums import Anchors, directions_of, logits_of
+from graphfcl.methods.anchor.head import shared_out
+from graphfcl.methods.anchor.in_memory import scores_from
+from graphfcl.methods.anchor.neighbours import LINK_ITERATIONS, adding_to_one, link_ratios
+from graphfcl.methods.anchor.settings import AnchorSettings, Neighbourhood
+from graphfcl.methods.anchor.storage import AnchorKnowledge
+from graphfcl.methods.learner import Tensors
+from graphfcl.methods.on_disk.column_phases import Operator
+from graphfcl.methods.on_disk.folder_inputs import FolderInputs
+from graphfcl.methods.on_disk.row_phases import RowBlock
+from graphfcl.methods.on_disk.tables import Table
+from graphfcl.methods.on_disk.work_folder import Arrays, key_of
+
+
+@dataclass(frozen=True, eq=False)
+class RoundsOnDisk:
+    """directions: (C, D) μ_c/ℓ_c. posterior: (n, C), whose rows need not add up to 1; None where neighbours are not
+    heard, and a node's own vector says it all."""
+
+    directions: torch.Tensor
+    posterior: Table | None
+
+
+def transduced(
+    inputs: FolderInputs, vectors: Table, anchors: Anchors, how: Neighbourhood, settings: AnchorSettings
+) -> RoundsOnDisk:
+    """As in memory: posteriors of all visible nodes move the means, some rounds long."""
+    listening = _Listening(inputs, vectors, anchors, how, settings)
+    directions = anchors.directions(settings)
+    posterior = listening.posterior(directions, None)
+    for _ in range(settings.rounds):
+        found = listening.sums(directions, posterior)
+        weights = anchors.counts + found["total"] * (anchors.counts > 0)
+        means = (anchors.sums + found["sums"]) / weights.clamp(min=1e-6)[:, None]
+        directions = directions_of(means, weights, settings)
+        before, posterior = posterior, listening.posterior(directions, posterior)
+        if before is not None:
+            before.remove()
+    return RoundsOnDisk(directions, posterior)
+
+
+def score_table(
+    inputs: FolderInputs, vectors: Table, known: AnchorKnowledge, rounds: RoundsOnDisk, settings: AnchorSettings
+) -> Table:
+    """(n, C) scores of all nodes."""
+    given = {
+        "directions": rounds.directions.numpy(),
+        "counts": known.anchors.counts.numpy(),
+        "by sums": known.anchors.directions(settings).numpy(),
+    }
+    if len(known.head):
+        given["head"] = known.head.numpy()
+    heard = {} if rounds.posterior is None else {"posterior": rounds.posterior}
+    return inputs.rows.table(
+        "scores",
+        _scores,
+        len(known.anchors.counts),
+        tables={"x": vectors, **heard},
+        given=given,
+        temperature=settings.temperature,
+        share=settings.head_share,
+    )
+
+
+def posterior_rows(
+    vectors: Table, rounds: RoundsOnDisk, anchors: Anchors, rows: np.ndarray, temperature: float
+) -> torch.Tensor:
+    """(m, C) posteriors of some nodes."""
+    if rounds.posterior is not None:
+        return adding_to_one(torch.from_numpy(rounds.posterior.rows_at(rows)))
+    return anchors.probabilities(torch.from_numpy(vectors.rows_at(rows)), rounds.directions, temperature)
+
+
+@dataclass(frozen=True, eq=False)
+class _Listening:
+    """One graph, its x, and how neighbours are heard."""
+
+    inputs: FolderInputs
+    vectors: Table
+    anchors: Anchors
+    how: Neighbourhood
+    settings: AnchorSettings
+
+    def posterior(self, directions: torch.Tensor, before: Table | None) -> Table | None:
+        """(n, C) by these directions and the posteriors before, if any; None if nobody is listened to."""
+        if not self.how.links > 0:
+            return self._smoothed(self._own(directions)) if self.how.smoothing > 0 else None
+        found = self._own(directions) if before is None else before
+        for _ in range(LINK_ITERATIONS):
+            near = self._near(found)
+            links = self.inputs.rows.sums(
+                "links", _links, tables={"posterior": found, "near": near, "roots": self._roots}
+            )["links"]
+            ratios = link_ratios(torch.from_numpy(links).float())
+            given = {**self._given(directions), "ratios": ratios.numpy()}
+            heard = self._table("heard", _heard, {"x": self.vectors, "near": near}, given)
+            near.remove()
+            if found is not before:
+                found.remove()
+            found = self._normalised(self._smoothed(heard)) if self.how.smoothing > 0 else heard
+        return found
+
+    def sums(self, directions: torch.Tensor, posterior: Table | None) -> dict[str, torch.Tensor]:
+        """(C, D) Σ P_vc x_v and (C,) Σ P_vc."""
+        heard = {} if posterior is None else {"posterior": posterior}
+        found = self.inputs.rows.sums(
+            "rounds",
+            _round_sums,
+            tables={"x": self.vectors, **heard},
+            given=self._given(directions),
+            temperature=self.settings.temperature,
+        )
+        return {name: torch.from_numpy(array) for name, array in found.items()}
+
+    def _own(self, directions: torch.Tensor) -> Table:
+        """P₀ by the nodes' own vectors."""
+        return self._table("posterior", _own_posterior, {"x": self.vectors}, self._given(directions))
+
+    def _smoothed(self, first: Table) -> Table:
+        found = self.inputs.smoothed(first, self.how.smoothing, self.how.smoothing_steps)
+        first.remove()
+        return found
+
+    def _normalised(self, given: Table) -> Table:
+        """With rows that add up to 1: the next hop reads them as they are."""
+        found = self._table("normalised", _posterior, {"posterior": given}, {})
+        given.remove()
+        return found
+
+    def _table(self, phase: str, function: object, tables: dict[str, Table], given: Arrays) -> Table:
+        return self.inputs.rows.table(
+            phase,
+            function,  # type: ignore[arg-type]
+            len(self.anchors.counts),
+            tables=tables,
+            given=given,
+            temperature=self.settings.temperature,
+            weight=self.how.links,
+        )
+
+    def _given(self, directions: torch.Tensor) -> Arrays:
+        return {"directions": directions.numpy(), "counts": self.anchors.counts.numpy()}
+
+    @property
+    def _roots(self) -> Table:
+        """(n, 2) factors of d^(−1/2) A with edge weights of mean 1; 0 for a hidden row."""
+        return self.inputs.link_scales()
+
+    def _near(self, posterior: Table) -> Table:
+        """(n, C) d^(−1/2) A P."""
+        key = key_of(near=posterior.key, graph=self.inputs.source.graph_key)
+        found = self.inputs.work.table("near", key, posterior.rows, posterior.columns, by="slices")
+        self.inputs.columns("links", Operator(self._roots, loop=False), posterior, ((1, found),))
+        return found
+
+
+def _logits(block: RowBlock) -> torch.Tensor:
+    return logits_of(block.rows("x"), block.given["directions"], block.given["counts"], block.values["temperature"])
+
+
+def _posterior(block: RowBlock) -> torch.Tensor:
+    if "posterior" in block.tables:
+        return adding_to_one(block.rows("posterior"))
+    return torch.softmax(_logits(block), dim=1)
+
+
+def _own_posterior(block: RowBlock) -> torch.Tensor:
+    return torch.softmax(_logits(block), dim=1)
+
+
+def _heard(block: RowBlock) -> torch.Tensor:
+    evidence = block.rows("near") @ block.given["ratios"].T
+    return torch.softmax(_logits(block) + block.values["weight"] * evidence, dim=1)
+
+
+def _links(block: RowBlock) -> Tensors:
+    roots = block.rows("roots")[:, 0]
+    inverse = torch.where(roots > 0, 1 / roots.clamp(min=1e-30), torch.zeros_like(roots))  # of d^(−1/2)
+    return {"links": (block.rows("posterior") * inverse[:, None]).T @ block.rows("near")}
+
+
+def _round_sums(block: RowBlock) -> Tensors:
+    posterior, points = block.only_visible(_posterior(block)), block.only_visible(block.rows("x"))
+    return {"sums": posterior.T @ points.float(), "total": posterior.sum(dim=0)}
+
+
+def _scores(block: RowBlock) -> torch.Tensor:
+    points, given, values = block.rows("x"), block.given, block.values
+    head = given.get("head", torch.zeros(0, 0))
+    posterior = shared_out(_posterior(block), points, head, values["share"])
+    return scores_from(posterior, logits_of(points, given["by sums"], given["counts"], values["temperature"]))

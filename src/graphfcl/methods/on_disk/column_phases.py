@@ -1,0 +1,155 @@
+"""Column phases: what is computed of each column by itself, a map over slices of columns.
+
+A hop is Y = l∘(A(r∘X) + r∘X) with A read from the folder some rows at a time; for Â both l and r are (d + 1)^(−1/2),
+and 0 for a hidden row, which thereby has no edges. Only the places of edges are stored, 4 bytes each. A column of Y is
+the same to the bit, however many columns are computed at a time: each is added up in the order of its entries.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse._sparsetools import csr_matvecs
+
+from graphfcl.byte_sizes import in_units
+from graphfcl.cores import limited_threads
+from graphfcl.errors import InputError
+from graphfcl.graph.visible_folder import Means
+from graphfcl.methods.learner import SILENT, Progress
+from graphfcl.methods.on_disk.source import EDGES_AT_A_TIME, Source
+from graphfcl.methods.on_disk.tables import Table
+from graphfcl.methods.on_disk.tile_files import BLOCK, SLICE
+from graphfcl.tasks import run_tasks
+
+MOST_SLICES = 4  # that a task computes at a time: wider ones are no faster
+STREAMED = 24 * EDGES_AT_A_TIME + (64 << 20)  # bytes for rows of A, and for blocks on their way to a file
+
+
+@dataclass(frozen=True)
+class Operator:
+    """X ↦ l∘(A(r∘X) + loop · r∘X). scales: (n, 2) l and r."""
+
+    scales: Table
+    loop: bool = True
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnTask:
+    """Slices of a table and what becomes of them.
+
+    found: (hops, table) for each number of hops that is kept. smoothing: (s, steps) instead of hops:
+    P ← s Â P + (1 − s) P₀, and ``found`` has one table, whose number is not read.
+    """
+
+    source: Source
+    operator: Operator
+    given: Table
+    found: tuple[tuple[int, Table], ...]
+    slices: tuple[int, ...]
+    smoothing: tuple[float, int] | None = None
+
+
+def run_columns(phase: str, task: ColumnTask, means: Means, progress: Progress = SILENT) -> None:
+    """Compute all slices of the tables of ``task.found`` that are not there. ``task.slices`` is not read."""
+    missing = sorted({number for _, table in task.found for number in table.missing()})
+    if not missing:
+        return
+    count = slices_at_a_time(task.source.rows, 3 if task.smoothing else 2, means)
+    count = min(count, -(-len(missing) // means.tasks.workers))
+    groups = [tuple(missing[start : start + count]) for start in range(0, len(missing), count)]
+    items = [ColumnTask(task.source, task.operator, task.given, task.found, some, task.smoothing) for some in groups]
+    run_tasks(compute_columns, items, means.tasks, progress=lambda done, total: progress.step(phase, done, total))
+
+
+def slices_at_a_time(rows: int, buffers: int, means: Means) -> int:
+    """How many slices a task may hold; a limit that is too small for one is refused."""
+    around, one = STREAMED + 8 * rows, rows * SLICE * 4 * buffers
+    room = means.bytes_of_task(rows) - around
+    if room < one:
+        workers = means.tasks.workers
+        raise InputError(
+            f"--memory {in_units(means.memory)} is too small: {SLICE} columns of {rows:,} nodes in "
+            f"{workers} worker{'s' * (workers > 1)} need {in_units(means.needed_for(around + one, rows))}; give that "
+            f"much{', or fewer workers' * (workers > 1)}."
+        )
+    return min(MOST_SLICES, room // one)
+
+
+def compute_columns(task: ColumnTask) -> None:
+    """One task: read its slices, compute, and write a file for each slice that is not there."""
+    with limited_threads(1):
+        left, right = _scales(task.operator.scales)
+        if task.smoothing is None:
+            _hops(task, _read_slices(task.given, task.slices, right), left, right)
+        else:
+            _smoothed(task, _read_slices(task.given, task.slices, np.ones_like(right)), left, right)
+
+
+def _hops(task: ColumnTask, values: np.ndarray, left: np.ndarray, right: np.ndarray) -> None:
+    """values: r∘X."""
+    other, last = np.empty_like(values), max(hops for hops, _ in task.found)
+    kept = dict(task.found)
+    for hop in range(1, last + 1):
+        _multiply(task, values, other)
+        if hop in kept:
+            _write_slices(kept[hop], task.slices, other, left)
+        if hop < last:
+            values, other = other, values
+            _scale(values, left * right)
+
+
+def _smoothed(task: ColumnTask, first: np.ndarray, left: np.ndarray, right: np.ndarray) -> None:
+    assert task.smoothing is not None
+    share, steps = task.smoothing
+    found, other = first.copy(), np.empty_like(first)
+    for _ in range(steps):
+        _scale(found, right)
+        _multiply(task, found, other)
+        for start in range(0, len(first), BLOCK):
+            part = slice(start, start + BLOCK)
+            found[part] = np.float32(share) * (other[part] * left[part, None]) + np.float32(1 - share) * first[part]
+    _write_slices(task.found[0][1], task.slices, found, np.ones_like(left))
+
+
+def _multiply(task: ColumnTask, values: np.ndarray, out: np.ndarray) -> None:
+    """out ← A·values, and the values themselves if the operator has loops."""
+    for start, stop, indptr, indices, weights in task.source.adjacency():
+        out[start:stop] = values[start:stop] if task.operator.loop else 0
+        # What `matrix @ values` calls, without an array for the product: it adds to the rows that are there.
+        csr_matvecs(stop - start, *values.shape, indptr, indices, weights, values.ravel(), out[start:stop].ravel())
+
+
+def _scale(values: np.ndarray, by: np.ndarray) -> None:
+    for start in range(0, len(values), BLOCK):
+        values[start : start + BLOCK] *= by[start : start + BLOCK, None]
+
+
+def _scales(table: Table) -> tuple[np.ndarray, np.ndarray]:
+    left, right = (np.empty(table.rows, dtype=np.float32) for _ in range(2))
+    start = 0
+    for tile in table.slice_tiles(0):
+        left[start : start + len(tile)], right[start : start + len(tile)] = tile[:, 0], tile[:, 1]
+        start += len(tile)
+    return left, right
+
+
+def _read_slices(table: Table, numbers: tuple[int, ...], by: np.ndarray) -> np.ndarray:
+    """(n, columns of all these slices) in 32 bits, rows multiplied by (n,) ``by``."""
+    widths = [min(SLICE, table.columns - number * SLICE) for number in numbers]
+    values = np.empty((table.rows, sum(widths)), dtype=np.float32)
+    for place, number in enumerate(numbers):
+        column, row = sum(widths[:place]), 0
+        for tile in table.slice_tiles(number):
+            end = row + len(tile)
+            np.multiply(tile, by[row:end, None], out=values[row:end, column : column + widths[place]])
+            row = end
+    return values
+
+
+def _write_slices(table: Table, numbers: tuple[int, ...], values: np.ndarray, by: np.ndarray) -> None:
+    column = 0
+    for number in numbers:
+        file = table.files[number]
+        columns = slice(column, column + file.extent.width)
+        column = columns.stop
+        if not file.is_whole():
+            file.write(values[start:stop, columns] * by[start:stop, None] for start, stop in file.extent.blocks)

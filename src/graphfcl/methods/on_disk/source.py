@@ -1,0 +1,101 @@
+"""A visible part of a graph folder as tasks open it: paths and numbers, from which rows of X and of A are read."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from functools import cached_property
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from graphfcl.graph import Features, FeatureView
+from graphfcl.graph.folder import GraphFolder
+from graphfcl.graph.visible_folder import VisibleFolder
+from graphfcl.methods.on_disk.work_folder import arrays_key, key_of
+from graphfcl.methods.shared.untrained_features import WIDEST, prepare
+
+EDGES_AT_A_TIME = 1 << 21  # entries of A that are read at a time
+
+
+class AdjacencyRows(NamedTuple):
+    """Rows ``start`` to ``stop`` − 1 of A in the form of CSR; pointers and places have one type."""
+
+    start: int
+    stop: int
+    indptr: np.ndarray
+    indices: np.ndarray
+    weights: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """A folder, and how a learner's features X are made of its raw ones.
+
+    digest: that of the folder. mask: that of the visible rows, empty if all are. unit, seed: see ``prepare``.
+    """
+
+    path: Path
+    digest: str
+    mask: str
+    view: FeatureView | None
+    unit: bool
+    seed: int
+    rows: int
+
+    @classmethod
+    def of(cls, visible: VisibleFolder, seed: int, *, unit: bool) -> "Source":
+        folder = visible.folder
+        return cls(folder.path, folder.digest, visible.mask_digest, visible.view, unit, seed, folder.node_count)
+
+    @cached_property
+    def graph_key(self) -> str:
+        """Of the visible nodes and edges."""
+        return key_of(graph=self.digest, mask=self.mask)
+
+    @cached_property
+    def feature_key(self) -> str:
+        """Of X, whichever rows are visible."""
+        seed = self.seed if self._raw_width > WIDEST else 0  # elsewhere nothing is drawn
+        return key_of(graph=self.digest, view=_key_of_view(self.view), unit=self.unit, seed=seed)
+
+    @cached_property
+    def key(self) -> str:
+        """Of the visible nodes and edges, and of X."""
+        return key_of(graph=self.graph_key, features=self.feature_key)
+
+    @cached_property
+    def folder(self) -> GraphFolder:
+        return GraphFolder.open(self.path)
+
+    @cached_property
+    def _raw_width(self) -> int:
+        empty = self.folder.features(0, 0)
+        return int((empty if self.view is None else self.view.apply(empty)).shape[1])
+
+    @property
+    def feature_count(self) -> int:
+        """Columns of X."""
+        return 1 if self._raw_width == 0 else min(self._raw_width, WIDEST)
+
+    def features(self, start: int, stop: int) -> Features:
+        """(stop − start, d) rows of X, those of hidden rows among them."""
+        raw = self.folder.features(start, stop)
+        return prepare(raw if self.view is None else self.view.apply(raw), self.seed, unit=self.unit)
+
+    def adjacency(self) -> Iterator[AdjacencyRows]:
+        """The rows of A, some at a time; edges of hidden rows are among them."""
+        ones = np.ones(0, dtype=np.float32)
+        for start, stop in self.folder.neighbour_ranges(EDGES_AT_A_TIME):
+            part = self.folder.neighbours(start, stop)
+            count = part.indices.size
+            if part.weights is None and ones.size < count:
+                ones = np.ones(count, dtype=np.float32)
+            weights = ones[:count] if part.weights is None else part.weights
+            yield AdjacencyRows(start, stop, part.indptr.astype(part.indices.dtype), part.indices, weights)
+
+
+def _key_of_view(view: FeatureView | None) -> str:
+    if view is None:
+        return ""
+    values = {field.name: np.asarray(getattr(view, field.name)) for field in fields(view)}  # type: ignore[arg-type]
+    return type(view).__name__ + arrays_key(values)

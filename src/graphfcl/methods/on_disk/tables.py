@@ -1,0 +1,114 @@
+"""An (n, D) array on disk, in files of column slices or of row parts."""
+
+import shutil
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Literal
+
+import numpy as np
+
+from graphfcl.methods.on_disk.tile_files import BLOCK, SLICE, Extent, TileFile
+
+PARTS = 32  # files of rows at most: tasks of a row phase, and terms of its sums
+
+
+def parts_of(rows: int) -> list[tuple[int, int]]:
+    """(first, end) of the row parts: whole blocks, at most ``PARTS`` of them; they follow from ``rows`` alone."""
+    size = BLOCK * max(1, -(-rows // (BLOCK * PARTS)))
+    return [(start, min(start + size, rows)) for start in range(0, rows, size)]
+
+
+@dataclass(frozen=True)
+class Table:
+    """rows × columns numbers of type ``kind`` in files under ``folder``.
+
+    by: ``slices``, a file for each slice of columns, or ``parts``, a file for each part of rows.
+    key: says of what it was computed.
+    """
+
+    folder: Path
+    key: str
+    rows: int
+    columns: int
+    kind: str
+    by: Literal["slices", "parts"]
+
+    def __reduce__(self) -> tuple[type["Table"], tuple[object, ...]]:
+        return Table, (self.folder, self.key, self.rows, self.columns, self.kind, self.by)  # files are opened anew
+
+    @cached_property
+    def files(self) -> list[TileFile]:
+        if self.by == "slices":
+            places = [((0, self.rows), (start, min(start + SLICE, self.columns))) for start in self._starts]
+        else:
+            places = [(part, (0, self.columns)) for part in parts_of(self.rows)]
+        return [
+            TileFile(self.folder / f"{self.by[:-1]}-{number:04d}", self.key, Extent(rows, columns, self.kind))
+            for number, (rows, columns) in enumerate(places)
+        ]
+
+    @property
+    def _starts(self) -> range:
+        return range(0, self.columns, SLICE)
+
+    @property
+    def slice_count(self) -> int:
+        return len(self._starts)
+
+    @property
+    def blocks(self) -> list[tuple[int, int]]:
+        """(first row, end) of all blocks."""
+        return [(start, min(start + BLOCK, self.rows)) for start in range(0, self.rows, BLOCK)]
+
+    @property
+    def byte_count(self) -> int:
+        return self.rows * self.columns * np.dtype(self.kind).itemsize
+
+    def missing(self) -> list[int]:
+        """Numbers of the files that are not there, cut short, or of something else."""
+        return [number for number, file in enumerate(self.files) if not file.is_whole()]
+
+    def block(self, start: int) -> np.ndarray:
+        """(rows, columns) of the block that begins at a row."""
+        found = np.empty((min(start + BLOCK, self.rows) - start, self.columns), dtype=self.kind)
+        if self.by == "slices":
+            for number, file in enumerate(self.files):
+                file.block(start // BLOCK, found[:, number * SLICE : (number + 1) * SLICE])
+        else:
+            file = next(each for each in self.files if each.extent.rows[0] <= start < each.extent.rows[1])
+            file.block((start - file.extent.rows[0]) // BLOCK, found)
+        return found
+
+    def slice_tiles(self, number: int) -> Iterator[np.ndarray]:
+        """Of a slice one (rows, up to 8) tile after the other, by blocks."""
+        if self.by == "slices":
+            yield from self.files[number].tiles_of_slice(0)
+        else:
+            for file in self.files:
+                yield from file.tiles_of_slice(number)
+
+    def rows_at(self, rows: np.ndarray, change: Callable[[np.ndarray], np.ndarray] | None = None) -> np.ndarray:
+        """(m, columns) of some rows in any order. change: made of every block's rows before they are kept."""
+        order = np.argsort(rows, kind="stable")
+        ends = np.searchsorted(rows[order], np.arange(0, self.rows + BLOCK, BLOCK))
+        found: np.ndarray | None = None
+        for number, (start, _) in enumerate(self.blocks):
+            here = order[ends[number] : ends[number + 1]]
+            if here.size:
+                values = self.block(start)[rows[here] - start]
+                values = values if change is None else change(values)
+                found = np.empty((rows.size, values.shape[1]), dtype=values.dtype) if found is None else found
+                found[here] = values
+        return np.zeros((0, self.columns), dtype=self.kind) if found is None else found
+
+    def __len__(self) -> int:
+        return self.rows
+
+    def __getitem__(self, rows: np.ndarray) -> np.ndarray:
+        return self.rows_at(np.asarray(rows))
+
+    def remove(self) -> None:
+        """Delete its files: nothing needs them any more."""
+        shutil.rmtree(self.folder, ignore_errors=True)

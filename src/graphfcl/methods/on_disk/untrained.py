@@ -1,0 +1,83 @@
+"""The two blocks of a node's vector that no label touched, and ridge regression on them, of a graph folder."""
+
+import numpy as np
+import torch
+
+from graphfcl.methods.learner import Labelled
+from graphfcl.methods.on_disk.folder_inputs import FolderInputs
+from graphfcl.methods.on_disk.labelled_rows import label_table, labelled_rows
+from graphfcl.methods.on_disk.row_phases import RowBlock, Tensors
+from graphfcl.methods.on_disk.tables import Table
+from graphfcl.methods.shared.ridge import RidgeSums, ridge_scores
+from graphfcl.methods.shared.untrained_blocks import HOPS, UntrainedBlocks, centred_rows
+from graphfcl.nn import GraphInputs
+
+
+def fix_blocks(blocks: UntrainedBlocks, inputs: FolderInputs, rank: int, seed: int) -> None:
+    """Basis and centres, from the graph of session 0."""
+    blocks.take_basis(*inputs.leading_vectors(rank, seed), inputs.device)
+    own = inputs.own(blocks.basis, compute=False)
+    (around,) = inputs.hops(own, (HOPS,), compute=False)
+    blocks.centres = (
+        inputs.column_means(own, before=lambda: inputs.own(blocks.basis)),
+        inputs.column_means(around, before=lambda: inputs.hops(inputs.own(blocks.basis), (HOPS,))),
+    )
+
+
+def vectors_of(blocks: UntrainedBlocks, inputs: FolderInputs) -> Table:
+    """(n, 2k) in 16 bits, of all nodes."""
+    own = inputs.own(blocks.basis, compute=False)
+    (around,) = inputs.hops(own, (HOPS,), compute=False)
+    found = inputs.rows.table(
+        "vectors",
+        _vectors,
+        2 * own.columns,
+        kind="<f2",
+        tables={"own": own, "around": around},
+        given={"own": blocks.centres[0].numpy(), "around": blocks.centres[1].numpy()},
+        before=lambda: inputs.hops(inputs.own(blocks.basis), (HOPS,)),
+    )
+    around.remove()
+    return found
+
+
+def near_vectors(blocks: UntrainedBlocks, inputs: FolderInputs, nodes: np.ndarray) -> torch.Tensor:
+    """(m, 2k) of a few nodes; only their neighbourhoods are read."""
+    near = inputs.near(nodes, HOPS)
+    return blocks.of(GraphInputs(near, inputs.device, sparing=True), near.rows(nodes))
+
+
+def plus_rows(sums: RidgeSums, inputs: FolderInputs, vectors: Table, labelled: Labelled, count: int) -> RidgeSums:
+    """The sums with many more labelled nodes, in one pass over the rows."""
+    counts = sums.counts_with(torch.from_numpy(labelled[1]), count)
+    found = inputs.rows.sums(
+        "ridge",
+        _ridge_sums,
+        tables={"vectors": vectors, "labels": label_table(inputs, labelled)},
+        given={"roots": sums.roots_of(counts).numpy()},
+    )
+    more = RidgeSums(torch.from_numpy(found["gram"]), torch.from_numpy(found["sums"]), counts, sums.balanced)
+    return more.with_sums_of(sums)
+
+
+def scores_of(inputs: FolderInputs, vectors: Table, weights: torch.Tensor, counts: torch.Tensor) -> Table:
+    """(n, C) points · W; −∞ for a class without a point."""
+    given = {"weights": weights.float().numpy(), "counts": counts.numpy()}
+    return inputs.rows.table("scores", _scores, len(counts), tables={"vectors": vectors}, given=given)
+
+
+def _vectors(block: RowBlock) -> torch.Tensor:
+    return torch.cat([centred_rows(block.rows(name), block.given[name]) for name in ("own", "around")], dim=1)
+
+
+def _ridge_sums(block: RowBlock) -> Tensors:
+    points, labels = labelled_rows(block, "vectors")
+    roots = block.given["roots"]
+    size, count = block.tables["vectors"].columns, len(roots)
+    gram, sums = (torch.zeros(shape, dtype=torch.float64) for shape in ((size, size), (count, size)))
+    RidgeSums.add(gram, sums, points, labels, roots[labels])
+    return {"gram": gram, "sums": sums}
+
+
+def _scores(block: RowBlock) -> torch.Tensor:
+    return ridge_scores(block.rows("vectors"), block.given["weights"], block.given["counts"])

@@ -1,0 +1,115 @@
+"""Where a large graph's intermediate arrays lie, each under a key that says of what it was computed.
+
+A file that is there under its key is never computed again: a run that was killed goes on where it stopped. Other
+settings, another graph or another visible part of it are other keys.
+"""
+
+import zlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal
+
+import numpy as np
+
+from graphfcl.files import canonical_json, safetensors_header, sha256_of
+from graphfcl.methods.on_disk.tables import Table
+from graphfcl.methods.on_disk.tile_files import write_with_room
+
+FORMAT = 1  # of what phases compute: another one computes everything again
+MAGIC = b"graphfcl arrays 1"
+SHORT = 16  # digits of a key in the name of a folder; the whole key is in each file
+
+Arrays = dict[str, np.ndarray]
+
+
+def key_of(**values: Any) -> str:
+    """A text that differs whenever any of the values does."""
+    return sha256_of(canonical_json({**values, "format": FORMAT}))
+
+
+def arrays_key(arrays: Mapping[str, np.ndarray]) -> str:
+    """A text that differs whenever one of some arrays does."""
+    listed = [(name, each.dtype.str, each.shape, sha256_of(each.tobytes())) for name, each in sorted(arrays.items())]
+    return sha256_of(canonical_json(listed))
+
+
+@dataclass(frozen=True)
+class WorkFolder:
+    """A folder for tables and small arrays of one or more graphs. Several processes may use it."""
+
+    path: Path
+
+    def table(
+        self, phase: str, key: str, rows: int, columns: int, *, kind: str = "<f4", by: Literal["slices", "parts"]
+    ) -> Table:
+        """The place of a table; ``phase`` names it for people."""
+        return Table(self.path / f"{phase}-{key[:SHORT]}", key, rows, columns, kind, by)
+
+    def arrays(self, phase: str, key: str, compute: Callable[[], Arrays]) -> Arrays:
+        """Small arrays that were computed before, or are now."""
+        path = self.path_of(phase, key)
+        found = read_arrays(path, key)
+        if found is None:
+            write_arrays(path, key, compute())
+            found = read_arrays(path, key)
+            assert found is not None
+        return found
+
+    def path_of(self, phase: str, key: str) -> Path:
+        """The file of small arrays."""
+        return self.path / f"{phase}-{key[:SHORT]}.arrays"
+
+    def put(self, phase: str, arrays: Arrays) -> "StoredArrays":
+        """Write arrays for tasks to read; the same ones are written once."""
+        key = arrays_key(arrays)
+        stored = StoredArrays(self.path_of(phase, key), key)
+        if read_arrays(stored.path, key) is None:
+            write_arrays(stored.path, key, arrays)
+        return stored
+
+
+@dataclass(frozen=True)
+class StoredArrays:
+    """Arrays in a file, as a task is handed them."""
+
+    path: Path
+    key: str
+
+    def read(self) -> Arrays:
+        found = read_arrays(self.path, self.key)
+        if found is None:
+            from graphfcl.errors import InputError
+
+            raise InputError(f"{self.path} is missing or damaged: start again, and it is computed again.")
+        return found
+
+
+def write_arrays(path: Path, key: str, arrays: Mapping[str, np.ndarray]) -> None:
+    """One file, durably: arrays by name, their key, and a checksum."""
+    from safetensors.numpy import save
+
+    content = save({name: np.ascontiguousarray(array) for name, array in arrays.items()}, {"key": key})
+    check = zlib.crc32(content).to_bytes(4, "little")
+
+    def fill(file: Any) -> None:
+        file.write(MAGIC + check)
+        file.write(content)
+
+    write_with_room(path, fill)
+
+
+def read_arrays(path: Path, key: str) -> Arrays | None:
+    """The reverse; None if the file is missing, damaged, or of another key."""
+    from safetensors.numpy import load
+
+    try:
+        content = path.read_bytes()
+    except OSError:
+        return None
+    start = len(MAGIC) + 4
+    body = memoryview(content)[start:]
+    if content[: len(MAGIC)] != MAGIC or zlib.crc32(body) != int.from_bytes(content[len(MAGIC) : start], "little"):
+        return None
+    plain = bytes(body)
+    return load(plain) if safetensors_header(plain).get("key") == key else None

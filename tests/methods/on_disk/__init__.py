@@ -1,0 +1,1 @@
+"""Column phases and row phases over files."""

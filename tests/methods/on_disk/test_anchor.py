@@ -1,0 +1,111 @@
+"""ANCHOR on a graph folder: as in memory with every way to listen to neighbours, and the same to the byte."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy.special import log_softmax
+
+from graphfcl.graph.visible_folder import PROCESS
+from graphfcl.methods import Progress, find_method
+from graphfcl.methods.on_disk.column_phases import STREAMED
+from tests.methods.on_disk.samples import ROOMY, folder_of, random_graph
+from tests.methods.on_disk.walks import loaded_stream, stream_of, walked
+
+QUICK: dict[str, Any] = {
+    "rank": 24,
+    "trial_rank": 16,
+    "hidden": 16,
+    "size": 8,
+    "pretraining.epochs": 2,
+    "head_steps": 10,
+}
+PLAIN: dict[str, Any] = {"hop_weight": 2.0, "hops": 2, "smoothing": 0.0, "smoothing_steps": 2, "links": 0.0}
+
+
+@pytest.mark.parametrize("how", ["plain", "smoothing", "links", "chosen"])
+@pytest.mark.parametrize(("track", "words"), [("open", True), ("transductive", False)])
+def test_scores_are_those_of_memory(tmp_path: Path, track: str, words: bool, how: str) -> None:
+    folder = folder_of(random_graph(600, words=words, weighted=not words), tmp_path / "graph")
+    fixed = {"plain": (0.0, 0.0), "smoothing": (0.7, 0.0), "links": (0.3, 0.5)}
+    changes: dict[str, Any] = {**QUICK, "encoder_input": "none" if how == "chosen" else "hops"}
+    if how != "chosen":
+        changes |= PLAIN | dict(zip(("smoothing", "links"), fixed[how], strict=True))
+    method = find_method("anchor")
+    on_disk, in_memory = (method.make(changes, seed=1) for _ in range(2))
+    found = walked(on_disk, stream_of(folder, tmp_path / "work", track=track))
+    expected = walked(in_memory, loaded_stream(folder, tmp_path, track))
+    assert on_disk.chosen() == in_memory.chosen()
+    for one, other in zip(found, expected, strict=True):
+        apart = np.abs(np.exp(log_softmax(one, 1)) - np.exp(log_softmax(other, 1)))
+        # x is rounded to 16 bits: where the last digit before falls on the other side, an answer moves a little.
+        assert apart.mean() < 3e-5
+        assert np.median(apart.max(axis=1)) < 1e-5
+        assert apart.max() < 2e-2
+
+
+@pytest.mark.long
+def test_workers_and_memory_change_no_byte(tmp_path: Path) -> None:
+    folder = folder_of(random_graph(600), tmp_path / "graph")
+    memory = PROCESS + STREAMED + 600 * (8 * 4 * 3 + 8 + 32)
+    found = []
+    for name, workers, limit in (("a", 1, ROOMY), ("b", 1, memory), ("c", 2, ROOMY)):
+        learner = find_method("anchor").make({**QUICK, **PLAIN}, seed=1)
+        stream = stream_of(folder, tmp_path / name, workers=workers, memory=limit)
+        learner.fit(stream.base)
+        scores = learner.scores(stream.base.visible_graph, np.arange(600))
+        tensors = {key: value.numpy().tobytes() for key, value in learner.state().tensors.items()}
+        found.append((scores.tobytes(), tensors))
+    assert found[0] == found[1] == found[2]
+
+
+class Told(Progress):
+    def __init__(self) -> None:
+        self.stages: list[str] = []
+
+    def step(self, stage: str, step: int, total: int, **_: Any) -> None:  # noqa: ARG002
+        self.stages.append(stage)
+
+
+def test_a_large_graph_hears_no_neighbours_and_says_so(tmp_path: Path) -> None:
+    folder = folder_of(random_graph(600), tmp_path / "graph")
+    learner, told = find_method("anchor").make({**QUICK, "whole_up_to": 100}, seed=1), Told()
+    learner.fit(stream_of(folder, tmp_path / "work").base, told)
+    chosen = learner.chosen()
+    assert (chosen["smoothing"], chosen["links"], chosen["hops"]) == (0.0, 0.0, 2)
+    assert chosen["encoder_input"] == "hops"
+    assert "smoothing and links are off: a large graph" in told.stages
+    assert "the encoder reads stored hops" in told.stages
+    assert not any(stage in ("smoothing", "links") for stage in told.stages)
+
+
+def test_a_saved_learner_answers_the_same(tmp_path: Path) -> None:
+    folder = folder_of(random_graph(600), tmp_path / "graph")
+    stream = stream_of(folder, tmp_path / "work")
+    for kind in ("hops", "none"):
+        method = find_method("anchor")
+        learner, other = (method.make({**QUICK, "encoder_input": kind}, seed=1) for _ in range(2))
+        learner.fit(stream.base)
+        other.load_state(learner.state())
+        other.learn(stream.session(1))
+        learner.learn(stream.session(1))
+        visible, nodes = stream.evaluation_graph(1), np.arange(600)
+        assert learner.scores(visible, nodes).tobytes() == other.scores(visible, nodes).tobytes()
+        assert other.chosen() == learner.chosen()
+
+
+def test_a_session_reads_neighbourhoods_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = folder_of(random_graph(600), tmp_path / "graph")
+    stream = stream_of(folder, tmp_path / "work")
+    learner = find_method("anchor").make(QUICK, seed=1)
+    learner.fit(stream.base)
+
+    def fail(*_: object) -> None:
+        raise AssertionError("a phase")
+
+    with monkeypatch.context() as patched:
+        for phase in ("row_phases", "column_phases"):
+            patched.setattr(f"graphfcl.methods.on_disk.{phase}.run_tasks", fail)
+        learner.learn(stream.session(1))
+    assert learner.scores(stream.evaluation_graph(1), np.arange(600)).shape == (600, len(learner.classes_))

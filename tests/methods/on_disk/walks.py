@@ -1,0 +1,36 @@
+"""Streams of a graph folder, on disk and in memory, and learners walked through them."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from graphfcl.graph.folder import GraphFolder
+from graphfcl.graph.folder_graph import FolderGraph
+from graphfcl.graph.visible_folder import Means
+from graphfcl.methods import Learner
+from graphfcl.stream import Stream, make_stream
+from graphfcl.tasks import Tasks
+from tests.methods.on_disk.samples import ROOMY
+
+RULES: dict[str, Any] = {"base": 3, "pseudo_novel": 3, "way": 2, "shot": 3}
+
+
+def stream_of(folder: GraphFolder, work: Path, *, workers: int = 1, memory: int = ROOMY, track: str = "open") -> Stream:
+    graph = FolderGraph(folder, Means(work, memory, Tasks(workers=workers)))
+    return make_stream(graph, seed=1, track=track, **RULES)
+
+
+def loaded_stream(folder: GraphFolder, work: Path, track: str = "open") -> Stream:
+    return make_stream(FolderGraph(folder, Means(work, ROOMY)).loaded(), seed=1, track=track, **RULES)
+
+
+def walked(learner: Learner, stream: Stream) -> list[np.ndarray]:
+    """The scores of all visible nodes after each session."""
+    learner.fit(stream.base)
+    found = [learner.scores(stream.evaluation_graph(0), stream.evaluation_numbers(0))]
+    for session in stream:
+        learner.learn(session)
+        number = session.number
+        found.append(learner.scores(stream.evaluation_graph(number), stream.evaluation_numbers(number)))
+    return found
