@@ -21,6 +21,8 @@ from graphfcl.datasets import load_dataset
 from graphfcl.errors import InputError
 from graphfcl.graph import Graph, cut_visible
 from graphfcl.methods.hag_meta.learner import HagMeta
+from graphfcl.methods.shared.captured_steps import BEFORE
+from graphfcl.methods.shared.device_episode import DeviceEpisode
 from graphfcl.methods.shared.episodes import Episode
 from graphfcl.nn import GcnEncoder, GraphInputs
 from graphfcl.stream import Stream, make_stream
@@ -39,6 +41,8 @@ class Bench:
         self.episode = self.sample()
         for _ in range(columns.size // self.base.way - 1):
             self.episode = self.sample()
+        assert self.learner.meta.optimiser is not None
+        self.captured = self.learner._captured_steps(self.inputs, self.learner.meta.optimiser)
 
     def sample(self) -> Episode:
         assert self.learner.meta.sampler is not None
@@ -51,7 +55,10 @@ class Bench:
     def run_episode(self) -> None:
         """One of average size: the sampler goes through all sizes in turn."""
         assert self.learner.meta.optimiser is not None
-        self.learner.meta.step(self.inputs, self.sample(), self.learner.meta.optimiser)
+        if self.captured is None:
+            self.learner.meta.step(self.inputs, self.sample(), self.learner.meta.optimiser)
+        else:
+            self.captured.step(self.inputs, DeviceEpisode.of(self.sample(), self.inputs))
         self.synchronise()
 
     def run_cycle(self) -> None:
@@ -64,6 +71,9 @@ class Bench:
         return max(1, len(self.base.pseudo_novel_classes) // self.base.way)
 
     def seconds(self) -> float:
+        """Of an episode, once those that are recorded on a GPU are."""
+        for _ in range(BEFORE + 1):
+            self.run_cycle()
         return best_seconds(self.run_cycle) / self.cycle
 
 
@@ -176,7 +186,7 @@ def main(device: str | None = None) -> None:
     bench = Bench(make_stream(graph, protocol), device)
     bench.run_cycle()
     ours = bench.seconds()
-    report(f"episode on synthetic-reddit, {device}", ours * 1e3, "ms", "<= 10" if gpu else "-", not gpu or ours <= 0.01)
+    report(f"episode on synthetic-reddit, {device}", ours * 1e3, "ms", "<= 8" if gpu else "-", not gpu or ours <= 0.008)
     # The last episode of a cycle is the largest: compare it with its own products.
     for _ in range(bench.cycle - 1):
         bench.run_episode()

@@ -20,6 +20,7 @@ import torch
 from graphfcl.methods.bases.episodic_learner import EpisodicLearner
 from graphfcl.methods.bases.settings import EpisodicSettings
 from graphfcl.methods.settings import require_range
+from graphfcl.methods.shared.captured_steps import CapturedSteps
 from graphfcl.methods.shared.episodes import Episode, TaskSampler
 from graphfcl.methods.shared.prototype_network import NodeLevelAttention, PrototypeNetwork
 from graphfcl.nn import Encoder, GraphInputs
@@ -62,3 +63,6 @@ class Gpn(EpisodicLearner):
 
     def _episode_loss(self, inputs: GraphInputs, episode: Episode, *, by_class: bool = False) -> torch.Tensor:
         return self.network.episode_loss(inputs, episode, self.generator, by_class=by_class)
+
+    def _captured_steps(self, inputs: GraphInputs, optimiser: torch.optim.Adam) -> CapturedSteps | None:
+        return self.network.captured_steps(inputs, optimiser, self.generator)

@@ -17,8 +17,8 @@ class Encoder(nn.Module):
     size: int
 
     @abstractmethod
-    def rows(self, graph: GraphInputs, rows: np.ndarray | None, lead: int = 0) -> Any:
-        """What :meth:`forward` needs for the rows (None: all of the graph)."""
+    def rows(self, graph: GraphInputs, rows: Any, lead: int = 0) -> Any:
+        """What :meth:`forward` needs for the rows, an array (None: all of the graph)."""
 
     @abstractmethod
     def forward(self, rows: Any, generator: torch.Generator | None = None) -> torch.Tensor:
@@ -72,7 +72,7 @@ class GcnEncoder(Encoder):
         self.first = Linear(features, hidden, generator)
         self.second = Linear(hidden, size, generator)
 
-    def rows(self, graph: GraphInputs, rows: np.ndarray | None, lead: int = 0) -> GcnRows:
+    def rows(self, graph: GraphInputs, rows: np.ndarray | torch.Tensor | None, lead: int = 0) -> GcnRows:
         return graph.all_gcn_rows if rows is None else graph.gcn_rows(rows, lead)
 
     def forward(self, rows: GcnRows, generator: torch.Generator | None = None) -> torch.Tensor:

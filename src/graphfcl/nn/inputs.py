@@ -98,12 +98,13 @@ class GraphInputs:
         small = self.visible.node_count * self.feature_count < WHOLE_BELOW
         return self.device.type == "cuda" and small and not self.sparing
 
-    def gcn_rows(self, rows: np.ndarray, lead: int = 0) -> GcnRows:
-        """For some rows; the neighbours of the first ``lead`` rows come first."""
+    def gcn_rows(self, rows: np.ndarray | torch.Tensor, lead: int = 0) -> GcnRows:
+        """For some rows, which may be on the device already; the neighbours of the first ``lead`` rows come first."""
         if self.whole_is_cheaper:
-            chosen = torch.from_numpy(rows).to(self.device)
+            chosen = rows if isinstance(rows, torch.Tensor) else torch.from_numpy(rows).to(self.device)
             degrees = self.all_gcn_rows.log_degrees[chosen]
             return replace(self.all_gcn_rows, log_degrees=degrees, lead=(lead, 0), chosen=chosen)
+        rows = rows.cpu().numpy() if isinstance(rows, torch.Tensor) else rows
         block = self.visible.normalised[rows]
         leading = np.unique(block.indices[: block.indptr[lead]])
         neighbours = np.concatenate([leading, self._others(block.indices, leading)])

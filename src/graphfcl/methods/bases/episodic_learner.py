@@ -10,6 +10,7 @@ from torch import nn
 
 from graphfcl.methods.bases.encoder_learner import EncoderLearner, Stage
 from graphfcl.methods.learner import Progress
+from graphfcl.methods.shared.captured_steps import CapturedSteps
 from graphfcl.methods.shared.episodes import Episode, Sampler
 from graphfcl.methods.shared.meta_training import MetaTraining
 from graphfcl.methods.shared.parts import Part
@@ -45,6 +46,10 @@ class EpisodicLearner(EncoderLearner):
     def _episode_loss(self, inputs: GraphInputs, episode: Episode, *, by_class: bool = False) -> torch.Tensor:
         """What one optimiser step minimises; by_class: every class counts the same."""
 
+    def _captured_steps(self, inputs: GraphInputs, optimiser: torch.optim.Adam) -> CapturedSteps | None:  # noqa: ARG002
+        """Steps of meta-training that are recorded on a GPU; None if they are taken launch by launch."""
+        return None
+
     def _validate(self, inputs: GraphInputs, validation: ValidationSessions) -> float:
         """Score of the validation sessions with the weights as they are."""
         return self.network.validate(inputs, validation)
@@ -78,7 +83,12 @@ class EpisodicLearner(EncoderLearner):
     def _make_network(self) -> None:
         super()._make_network()
         self.meta = MetaTraining(
-            self._meta_trained(), self.settings, self._sampler, self._episode_loss, least=self._least_episodes()
+            self._meta_trained(),
+            self.settings,
+            self._sampler,
+            self._episode_loss,
+            make_captured=self._captured_steps,
+            least=self._least_episodes(),
         )
 
     def _train(self, base: BaseSession, inputs: GraphInputs, progress: Progress) -> None:

@@ -44,6 +44,7 @@ from graphfcl.methods.bases.episodic_learner import EpisodicLearner
 from graphfcl.methods.hag_meta.network import LOSSES, TASK_ATTENTIONS, HagMetaNetwork
 from graphfcl.methods.hag_meta.settings import HagMetaSettings
 from graphfcl.methods.learner import Labelled, Progress, Tensors
+from graphfcl.methods.shared.captured_steps import CapturedSteps
 from graphfcl.methods.shared.episodes import Episode, KnownClasses, PseudoIncrementalSampler
 from graphfcl.methods.shared.fine_tuning import FineTuning, score_after_sessions
 from graphfcl.methods.shared.parts import OwnAttributes, Part
@@ -101,6 +102,9 @@ class HagMeta(EpisodicLearner):
 
     def _episode_loss(self, inputs: GraphInputs, episode: Episode, *, by_class: bool = False) -> torch.Tensor:
         return self.network.episode_loss(inputs, episode, self.generator, by_class=by_class)
+
+    def _captured_steps(self, inputs: GraphInputs, optimiser: torch.optim.Adam) -> CapturedSteps | None:
+        return self.network.captured_steps(inputs, optimiser, self.generator)
 
     def _try_choices(
         self, base: BaseSession, inputs: GraphInputs, validation: ValidationSessions, progress: Progress

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import torch
 from torch import nn
 
-from graphfcl.methods.shared.episodes import Episode
+from graphfcl.methods.shared.device_episode import DeviceEpisode
 from graphfcl.methods.shared.prototype_network import PrototypeNetwork
 from graphfcl.methods.shared.prototypes import weighted_cross_entropy
 from graphfcl.nn import Encoder, Linear
@@ -31,14 +31,14 @@ class HagMetaNetwork(PrototypeNetwork):
         prototypes: torch.Tensor,
         labels: torch.Tensor,
         shares: torch.Tensor,
-        episode: Episode,
+        episode: DeviceEpisode,
     ) -> torch.Tensor:
         """The loss of the queries, each class weighed by the attention to its task."""
         device = distances.device
         if self.tla is None:
             return self.weighted_loss(distances, labels, torch.zeros(episode.class_count, device=device), shares)
-        tasks, task_of_class = (torch.from_numpy(a).to(device) for a in (episode.tasks, episode.task_of_class))
-        task_weights = self.tla(prototypes, tasks, episode.base_count, len(episode.tasks))
+        task_of_class = episode.task_of_class
+        task_weights = self.tla(prototypes, episode.tasks, episode.base_count, episode.shape[0])
         weights = class_weights(task_weights, task_of_class)
         if not self.hard:
             return self.weighted_loss(distances, labels, weights, shares)

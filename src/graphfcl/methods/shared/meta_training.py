@@ -8,6 +8,8 @@ import torch
 from torch import nn
 
 from graphfcl.methods.learner import Learner, Progress, Tensors
+from graphfcl.methods.shared.captured_steps import CapturedSteps
+from graphfcl.methods.shared.device_episode import DeviceEpisode
 from graphfcl.methods.shared.episodes import Episode, Sampler
 from graphfcl.methods.shared.parts import Part
 from graphfcl.methods.shared.training_state import (
@@ -25,6 +27,9 @@ from graphfcl.stream import BaseSession
 MakeSampler = Callable[[BaseSession, np.ndarray], Sampler]
 
 
+MakeCaptured = Callable[[GraphInputs, torch.optim.Adam], CapturedSteps | None]
+
+
 class EpisodeLoss(Protocol):
     """What one step minimises; by_class: every class counts the same."""
 
@@ -36,6 +41,7 @@ class MetaTraining(Part):
 
     network: what the steps change. settings: those of :class:`~graphfcl.methods.bases.settings.EpisodicSettings`.
     make_sampler: from session 0 and the pseudo-novel columns to train on to a row of episodes.
+    make_captured: steps that are recorded, or None where they are not.
     least: episodes that are taken before validation may stop them or choose among them.
     found: for each draw of held-out classes so far, how many episodes validation found best.
     best_episodes: the middle one of these.
@@ -48,11 +54,12 @@ class MetaTraining(Part):
         make_sampler: MakeSampler,
         episode_loss: EpisodeLoss,
         *,
+        make_captured: MakeCaptured = lambda inputs, optimiser: None,  # noqa: ARG005
         least: int = 0,
     ) -> None:
         self.network, self.settings = network, settings
         self.least = min(least, settings.episodes)
-        self.make_sampler, self.episode_loss = make_sampler, episode_loss
+        self.make_sampler, self.episode_loss, self.make_captured = make_sampler, episode_loss, make_captured
         self.stopping = self._new_stopping()
         self.found: list[int] = []
         self.best_episodes = 0
@@ -68,6 +75,7 @@ class MetaTraining(Part):
         self.optimiser: torch.optim.Adam | None = None
         self.sampler: Sampler | None = None
         self._place: dict[str, Any] | None = None
+        self._captured: CapturedSteps | None = None
 
     def end(self) -> None:
         """Meta-training is over: only ``best_episodes`` belongs to the state from now on."""
@@ -148,11 +156,21 @@ class MetaTraining(Part):
         assert self.sampler is not None
         assert self.optimiser is not None
         count = min(self.settings.validate_every, total - self.episode)
+        captured = self._captured_steps(inputs, self.optimiser)
         losses = torch.zeros((), device=inputs.device)
         for _ in range(count):
-            losses += self.step(inputs, self.sampler.sample(random), self.optimiser)
+            episode = self.sampler.sample(random)
+            if captured is None:
+                losses += self.step(inputs, episode, self.optimiser)
+            else:
+                losses += captured.step(inputs, DeviceEpisode.of(episode, inputs))
         self.episode += count
         return check_finite(losses / count, stage, self.episode)
+
+    def _captured_steps(self, inputs: GraphInputs, optimiser: torch.optim.Adam) -> CapturedSteps | None:
+        if self._captured is None:
+            self._captured = self.make_captured(inputs, optimiser)
+        return self._captured
 
     def chosen(self) -> dict[str, Any]:
         return {"episodes": self.best_episodes}

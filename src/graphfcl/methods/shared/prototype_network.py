@@ -8,6 +8,8 @@ from torch import nn
 
 from graphfcl.graph import VisibleGraph
 from graphfcl.methods.learner import Labelled
+from graphfcl.methods.shared.captured_steps import CapturedSteps
+from graphfcl.methods.shared.device_episode import DeviceEpisode
 from graphfcl.methods.shared.episodes import Episode
 from graphfcl.methods.shared.prototypes import (
     class_shares,
@@ -18,7 +20,7 @@ from graphfcl.methods.shared.prototypes import (
     weighted_prototypes,
 )
 from graphfcl.methods.shared.validation_sessions import ValidationSessions
-from graphfcl.nn import Encoder, GcnRows, GraphInputs, Linear, tensor_of
+from graphfcl.nn import Encoder, GcnEncoder, GcnRows, GraphInputs, Linear, tensor_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,24 +97,42 @@ class PrototypeNetwork(nn.Module):
         self, inputs: GraphInputs, episode: Episode, generator: torch.Generator | None, *, by_class: bool = False
     ) -> torch.Tensor:
         """The loss of one episode; dropout is off without a generator. by_class: every class counts the same."""
-        count, few, device = episode.class_count, episode.few_shot, inputs.device
-        rows = inputs.visible.rows(np.concatenate([episode.supports, episode.queries]))
+        return self.device_loss(inputs, DeviceEpisode.of(episode, inputs), generator, by_class=by_class)
+
+    def device_loss(
+        self, inputs: GraphInputs, episode: DeviceEpisode, generator: torch.Generator | None, *, by_class: bool = False
+    ) -> torch.Tensor:
+        """The same of an episode on the device."""
+        count, few = episode.class_count, episode.few_shot
+        rows = episode.device_rows if self._computes_whole(inputs) else episode.rows
         needed = self.encoder.rows(inputs, rows, lead=few)
         embeddings = self.encoder(needed, generator)
-        supports, queries = embeddings[: episode.supports.size], embeddings[episode.supports.size :]
-        classes, labels = (torch.from_numpy(a).to(device) for a in (episode.support_classes, episode.query_classes))
+        supports, queries = embeddings[: episode.support_count], embeddings[episode.support_count :]
+        classes, labels = episode.support_classes, episode.query_classes
 
         attention = None
         if self.nla is not None and few:
-            attention = self.nla(needed.head() if isinstance(needed, GcnRows) else inputs.gcn_rows(rows[:few]))
+            attention = self.nla(needed.head() if isinstance(needed, GcnRows) else inputs.gcn_rows(episode.rows[:few]))
         attended = class_shares(classes[:few], count, attention, softmax=self.softmax)
         shares = torch.cat([attended, class_shares(classes[few:], count)])
         prototypes = weighted_prototypes(supports, shares, classes, count)
         distances = squared_distances(queries, prototypes)
-        if (episode.own >= 0).any():
-            own = torch.from_numpy(episode.own).to(device)
+        if episode.leaves_out:
+            own = episode.own
             distances = leave_one_out_distances(distances, queries, prototypes, own, supports, shares, classes)
         return self.loss(distances, prototypes, labels, query_shares(labels, count, by_class), episode)
+
+    def _computes_whole(self, inputs: GraphInputs) -> bool:
+        """Whether all rows are computed, whatever the episode: then rows are chosen on the device."""
+        return isinstance(self.encoder, GcnEncoder) and inputs.whole_is_cheaper
+
+    def captured_steps(
+        self, inputs: GraphInputs, optimiser: torch.optim.Adam, generator: torch.Generator
+    ) -> CapturedSteps | None:
+        """Steps that are recorded, on a GPU where all rows are computed whatever the episode; None elsewhere."""
+        if not self._computes_whole(inputs):
+            return None
+        return CapturedSteps(lambda graph, episode: self.device_loss(graph, episode, generator), optimiser, generator)
 
     def loss(
         self,
@@ -120,7 +140,7 @@ class PrototypeNetwork(nn.Module):
         prototypes: torch.Tensor,  # noqa: ARG002
         labels: torch.Tensor,
         shares: torch.Tensor,
-        episode: Episode,
+        episode: DeviceEpisode,
     ) -> torch.Tensor:
         """Of (q, classes) distances of queries to the prototypes; shares: (q,) what each query counts.
 
