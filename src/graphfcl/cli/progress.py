@@ -9,6 +9,8 @@ from graphfcl.cli.show import print_table
 from graphfcl.measures import ASKED_MEASURES, SESSION_MEASURES, STREAM_MEASURES
 from graphfcl.methods import Progress
 
+BRIEF = 1.0  # seconds
+
 
 class RunDisplay(Progress):
     """One live line on a terminal: stage, step, loss, validation accuracy, time left. Elsewhere a line per stage."""
@@ -34,7 +36,7 @@ class RunDisplay(Progress):
         self.stage = ""
         self.task: Any = None
         self.begun = time.perf_counter()
-        self.last = ""
+        self.last, self.told = "", False
 
     def __enter__(self) -> "RunDisplay":
         self.bars.start()
@@ -59,12 +61,14 @@ class RunDisplay(Progress):
             )
             if part
         )
-        self.last = f"{step} of at most {total}, {figures}"
+        self.last = ", ".join(part for part in (f"{step} of at most {total}", figures) if part)
+        self.told = bool(figures)
         self.bars.update(self.task, completed=step, figures=figures)
 
     def _end_stage(self) -> None:
-        if self.stage and not self.terminal:
-            seconds = time.perf_counter() - self.begun
+        seconds = time.perf_counter() - self.begun
+        # The phases of a graph folder are many; those without figures that take no time are not worth a line.
+        if self.stage and not self.terminal and (self.told or seconds >= BRIEF):
             print(f"{self.stage}: {self.last}, {seconds:.1f} s", file=sys.stderr, flush=True)
         if self.task is not None:
             self.bars.stop_task(self.task)
