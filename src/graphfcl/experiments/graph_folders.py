@@ -23,11 +23,13 @@ def graph_of_folder(path: str | Path, method: str, means: Means, *, stay: bool =
     graph = FolderGraph(GraphFolder.open(path), means)
     needed = PROCESS + graph.bytes_in_memory
     on_disk = find_method(method).learner.works_on_disk
-    if needed <= means.memory and not (stay and on_disk):
+    if needed <= means.memory and not stay:
         return graph.loaded()
     if on_disk:
         return graph
     able = " or ".join(each.name for each in METHODS if each.learner.works_on_disk)
+    if stay and needed <= means.memory:
+        raise InputError(f"{method} cannot work on the disk: leave --work out, or take {able}, which can.")
     raise InputError(
         f"{method} needs the whole of {graph.name} in memory, about {in_units(needed)}, and --memory is "
         f"{in_units(means.memory)}: take {able}, which work on the disk, or a larger --memory."
