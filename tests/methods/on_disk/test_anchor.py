@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.special import log_softmax
 
-from graphfcl.graph.visible_folder import PROCESS
+from graphfcl.graph.visible_folder import Means
 from graphfcl.methods import Progress, find_method
 from graphfcl.methods.on_disk.column_phases import STREAMED
 from tests.methods.on_disk.samples import ROOMY, folder_of, random_graph
@@ -48,7 +48,7 @@ def test_scores_are_those_of_memory(tmp_path: Path, track: str, words: bool, how
 @pytest.mark.long
 def test_workers_and_memory_change_no_byte(tmp_path: Path) -> None:
     folder = folder_of(random_graph(600), tmp_path / "graph")
-    memory = PROCESS + STREAMED + 600 * (8 * 4 * 3 + 8 + 32)
+    memory = Means(tmp_path, 0).needed_for(STREAMED + 600 * (8 * 4 * 3 + 8), 600)
     found = []
     for name, workers, limit in (("a", 1, ROOMY), ("b", 1, memory), ("c", 2, ROOMY)):
         learner = find_method("anchor").make({**QUICK, **PLAIN}, seed=1)

@@ -21,6 +21,7 @@ from graphfcl.stream import BaseSession
 
 MakeBlocks = Callable[[int], Blocks]  # XB and Â…ÂXB of so many hops
 MOST_NODES = 500  # of a class, where rows alone choose
+BYTES_OF_NUMBER = 20  # of rows that are held while they are joined and whitened
 
 
 def choose_by_passes(
@@ -97,6 +98,9 @@ def choose_by_rows(
     rows = _Rows.of(inputs, blocks, settings)
     train = some_of_each_class(validation.train, MOST_NODES, seed)
     validation = validation.asking(some_of_each_class(validation.asked, MOST_NODES, seed))
+    count = train[0].size + validation.asked[0].size
+    held = f"choosing the weight of the features around on {count:,} rows of {blocks.width:,} columns"
+    inputs.means.require_here(count * blocks.width * BYTES_OF_NUMBER, inputs.source.rows, held)
     of_train, of_asked = rows.read(train[0]), rows.read(validation.asked[0])
     labels = torch.from_numpy(train[1])
     pairs = [(settings.raw_weight, candidate.hop_weight) for candidate in candidates]

@@ -126,7 +126,14 @@ def _class_sums(block: RowBlock) -> Tensors:
 
 
 def _spread(block: RowBlock) -> Tensors:
-    return {"within": spread(*_labelled(block), block.given["sums"], block.given["counts"])}
+    points, labels = _labelled(block)
+    sums, counts = block.given["sums"], block.given["counts"]
+    # Few at a time: a whole block in 64 bits takes more memory than all else of a fit.
+    parts = [(points[at : at + ROWS], labels[at : at + ROWS]) for at in range(0, max(1, len(points)), ROWS)]
+    within = spread(*parts[0], sums, counts)
+    for part in parts[1:]:
+        within += spread(*part, sums, counts)
+    return {"within": within}
 
 
 def _points(block: RowBlock) -> torch.Tensor:

@@ -26,6 +26,8 @@ from graphfcl.methods.on_disk.tables import Table
 from graphfcl.nn import Encoder
 from graphfcl.stream import BaseSession
 
+BYTES_OF_HOP = 16  # of a number that the encoder reads, as it is gathered and with that of the other rows
+BYTES_OF_POINT = 12  # of a number of x that the head reads
 HEAD_NODES = 500  # of a class on a graph above ``whole_up_to``
 
 
@@ -48,6 +50,7 @@ class NodesOnDisk:
     def hop_rows(self, nodes: np.ndarray) -> torch.Tensor:
         """(m, 3k) what an encoder of hops reads."""
         tables = self._hop_tables(compute=True)
+        self._require_room(nodes.size, sum(table.columns for table in tables), BYTES_OF_HOP, "the encoder's training")
         rows, kind = self.inputs.visible.rows(nodes), np.dtype(self._kind)
         return hop_rows([torch.from_numpy(table.rows_at(rows).astype(kind)) for table in tables])
 
@@ -69,6 +72,7 @@ class NodesOnDisk:
 
     def points(self, embeddings: Table, labelled: Labelled) -> LabelledPoints:
         """x of some labelled nodes, and their columns."""
+        self._require_room(labelled[0].size, embeddings.columns, BYTES_OF_POINT, "the head's training")
         rows = self.inputs.visible.rows(labelled[0])
         return torch.from_numpy(embeddings.rows_at(rows)), torch.from_numpy(labelled[1].copy())
 
@@ -87,6 +91,11 @@ class NodesOnDisk:
     def scores(self, embeddings: Table, rounds: Any) -> Table:  # noqa: ARG002
         found = transduced(self.inputs, embeddings, self.known.anchors, self.known.neighbourhood, self.settings)
         return score_table(self.inputs, embeddings, self.known, found, self.settings)
+
+    def _require_room(self, rows: int, columns: int, each: int, what: str) -> None:
+        """Refuse a limit of memory with which so many rows cannot be held. each: bytes of a number."""
+        held = f"{what} on {rows:,} rows of {columns:,} columns"
+        self.inputs.means.require_here(rows * columns * each, self.inputs.source.rows, held)
 
     # Blocks
 

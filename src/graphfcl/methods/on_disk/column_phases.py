@@ -10,9 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.sparse._sparsetools import csr_matvecs
 
-from graphfcl.byte_sizes import in_units
 from graphfcl.cores import limited_threads
-from graphfcl.errors import InputError
 from graphfcl.graph.visible_folder import Means
 from graphfcl.methods.learner import SILENT, Progress
 from graphfcl.methods.on_disk.source import EDGES_AT_A_TIME, Source
@@ -55,7 +53,7 @@ def run_columns(phase: str, task: ColumnTask, means: Means, progress: Progress =
     if not missing:
         return
     count = slices_at_a_time(task.source.rows, 3 if task.smoothing else 2, means)
-    count = min(count, -(-len(missing) // means.tasks.workers))
+    count = min(count, -(-len(missing) // means.workers))
     groups = [tuple(missing[start : start + count]) for start in range(0, len(missing), count)]
     items = [ColumnTask(task.source, task.operator, task.given, task.found, some, task.smoothing) for some in groups]
     run_tasks(compute_columns, items, means.tasks, progress=lambda done, total: progress.step(phase, done, total))
@@ -64,15 +62,8 @@ def run_columns(phase: str, task: ColumnTask, means: Means, progress: Progress =
 def slices_at_a_time(rows: int, buffers: int, means: Means) -> int:
     """How many slices a task may hold; a limit that is too small for one is refused."""
     around, one = STREAMED + 8 * rows, rows * SLICE * 4 * buffers
-    room = means.bytes_of_task(rows) - around
-    if room < one:
-        workers = means.tasks.workers
-        raise InputError(
-            f"--memory {in_units(means.memory)} is too small: {SLICE} columns of {rows:,} nodes in "
-            f"{workers} worker{'s' * (workers > 1)} need {in_units(means.needed_for(around + one, rows))}; give that "
-            f"much{', or fewer workers' * (workers > 1)}."
-        )
-    return min(MOST_SLICES, room // one)
+    means.require_for_task(around + one, rows, f"a slice of {SLICE} columns of {rows:,} nodes")
+    return min(MOST_SLICES, (means.bytes_of_task(rows) - around) // one)
 
 
 def compute_columns(task: ColumnTask) -> None:
