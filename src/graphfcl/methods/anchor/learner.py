@@ -60,6 +60,7 @@ from graphfcl.methods.anchor.vectors import block_type, joined, points
 from graphfcl.methods.bases.encoder_learner import EncoderLearner, Stage
 from graphfcl.methods.learner import EncoderStore, Explanation, Labelled, Learner, LearnerState, Progress, Tensors
 from graphfcl.methods.on_disk.folder_inputs import FolderInputs
+from graphfcl.methods.on_disk.last_tables import LastTables
 from graphfcl.methods.shared.parts import Part
 from graphfcl.methods.shared.supervised_training import SupervisedTraining
 from graphfcl.methods.shared.trained_head import head_training
@@ -102,6 +103,7 @@ class Anchor(EncoderLearner):
         super().__init__(settings, seed=seed, device=device)
         first = Neighbourhood(*(*self.settings.candidates[0], 0.0)[:5])
         self.known = AnchorKnowledge(first, self._first_layer)
+        self._last_tables = LastTables()
         self._first_shape: tuple[int, int] | None = None  # of the encoder's first weights, while a network is made
 
     def parts(self) -> tuple[Part, ...]:
@@ -185,7 +187,6 @@ class Anchor(EncoderLearner):
             self.training.run(train, validation, inputs, self.generator, progress, self)
         if isinstance(self.training, RowTraining):
             nodes, most = self._nodes(inputs), self.settings.encoder_nodes
-            progress.step("the encoder reads stored hops", 0, 1)
             with torch.no_grad():
                 chosen = (some_nodes_of_each(part, most, self.seed) for part in (train, validation))
                 rows = [(nodes.hop_rows(part[0]), tensor_of(part[1], self.device)) for part in chosen]
@@ -273,8 +274,12 @@ class Anchor(EncoderLearner):
         return self._embed(alone, visible.rows(labelled[0])), tensor_of(labelled[1], self.device)
 
     def _score_all(self, inputs: Any) -> Any:
-        embeddings = self._embeddings(inputs)
-        return self._nodes(inputs).scores(embeddings, lambda: self._rounds(inputs, embeddings))
+        embeddings: Any = self._embeddings(inputs)
+        nodes = self._nodes(inputs)
+        found = nodes.scores(embeddings, lambda: self._rounds(inputs, embeddings))
+        if isinstance(inputs, FolderInputs):
+            self._last_tables.replace_by(*nodes.tables(), embeddings, found)
+        return found
 
     def _rounds(self, inputs: GraphInputs, embeddings: torch.Tensor) -> Rounds:
         """Kept as long as scores are, so that explanations need no pass over the graph."""

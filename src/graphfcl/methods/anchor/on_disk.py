@@ -56,8 +56,6 @@ class NodesOnDisk:
 
     def choose(self, base: BaseSession, seed: int, progress: Progress) -> Neighbourhood:
         chosen = choose_by_rows if self._is_large else choose_by_passes
-        if self._is_large:
-            progress.step("smoothing and links are off: a large graph", 0, 1)
         return chosen(base, self.inputs, self._untrained, self.settings, seed, progress)
 
     def fix_frame(self, base: BaseSession) -> Table:
@@ -90,7 +88,17 @@ class NodesOnDisk:
 
     def scores(self, embeddings: Table, rounds: Any) -> Table:  # noqa: ARG002
         found = transduced(self.inputs, embeddings, self.known.anchors, self.known.neighbourhood, self.settings)
-        return score_table(self.inputs, embeddings, self.known, found, self.settings)
+        scores = score_table(self.inputs, embeddings, self.known, found, self.settings)
+        if found.posterior is not None:
+            found.posterior.remove()
+        return scores
+
+    def tables(self) -> list[Table]:
+        """All that x was made of, but for what other visible graphs have as well."""
+        (around,) = self.inputs.hops(self._own, (self.known.neighbourhood.hops,), kind=self._kind, compute=False)
+        hops = self._hop_tables(compute=False)[1:]
+        codes, _ = self._codes()
+        return [*self.inputs.tables_of_rows(), around, *hops, *([] if codes is None else [codes])]
 
     def _require_room(self, rows: int, columns: int, each: int, what: str) -> None:
         """Refuse a limit of memory with which so many rows cannot be held. each: bytes of a number."""
@@ -98,6 +106,11 @@ class NodesOnDisk:
         self.inputs.means.require_here(rows * columns * each, self.inputs.source.rows, held)
 
     # Blocks
+
+    @property
+    def _own(self) -> Table:
+        """XB, planned."""
+        return self.inputs.own(self.known.frame["basis"], compute=False)
 
     @property
     def _kind(self) -> str:

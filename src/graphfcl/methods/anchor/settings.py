@@ -55,7 +55,7 @@ class AnchorSettings(EncoderSettings):
     """What the encoder reads: the graph, stored hops of the features around a node, or nothing (no encoder)."""
     encoder_nodes: int = 500
     """Nodes of a class that an encoder of hops is trained on at most, drawn by the seed."""
-    whole_up_to: int = 1_000_000
+    whole_up_to: int = 100_000
     """Nodes up to which a graph folder is smoothed, listens to links and chooses by passes over all nodes."""
     rank: int = 1024
     """Columns of the basis B at most."""
