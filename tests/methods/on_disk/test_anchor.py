@@ -78,6 +78,20 @@ def test_a_large_graph_hears_no_neighbours_and_says_so(tmp_path: Path) -> None:
     assert not {"smoothing", "links"} & set(told.stages)
 
 
+def test_a_large_graph_hears_neighbours_if_it_is_told_to(tmp_path: Path) -> None:
+    folder = folder_of(random_graph(600), tmp_path / "graph")
+    stream = stream_of(folder, tmp_path / "work")
+    told = {"smoothing": 0.7, "links": 0.3}
+    learner = find_method("anchor").make({**QUICK, "whole_up_to": 100, **told}, seed=1)
+    learner.fit(stream.base)
+    chosen = learner.chosen()
+    assert {name: chosen[name] for name in told} == told
+    quiet = find_method("anchor").make({**QUICK, "whole_up_to": 100}, seed=1)
+    quiet.fit(stream.base)
+    nodes = np.arange(600)
+    assert not np.array_equal(*(each.scores(stream.base.visible_graph, nodes) for each in (learner, quiet)))
+
+
 def test_a_saved_learner_answers_the_same(tmp_path: Path) -> None:
     folder = folder_of(random_graph(600), tmp_path / "graph")
     stream = stream_of(folder, tmp_path / "work")

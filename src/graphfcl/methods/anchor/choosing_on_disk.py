@@ -86,11 +86,12 @@ def choose_by_rows(
 ) -> Neighbourhood:
     """The weight of the features around alone, by the sums of labelled nodes: some rows are read, no node is passed.
 
-    Neighbours are not heard; hops are those of the first candidate.
+    Neighbours are heard only as a setting says it; hops are those of the first candidate.
     """
     first = settings.neighbourhoods()[0]
     weights = dict.fromkeys(each.hop_weight for each in settings.neighbourhoods() if each.hops == first.hops)
-    candidates = [first._replace(hop_weight=weight, smoothing=0.0, links=0.0) for weight in weights]
+    first = first._replace(smoothing=settings.smoothing or 0.0, links=settings.links or 0.0)
+    candidates = [first._replace(hop_weight=weight) for weight in weights]
     validation = ValidationSessions.draw(all_held_out(base), seed)
     if len(candidates) == 1 or not validation.has_new_classes:
         return candidates[0]

@@ -1,8 +1,8 @@
 """What ANCHOR computes of a graph folder: the same formulas, in column phases and row phases.
 
 Blocks XB, Â…ÂXB and Z are tables; x is a table in 16 bits. Up to ``whole_up_to`` nodes everything is as in memory.
-Above, neighbours' posteriors are not heard (neither smoothed nor by links), the weight of the features around is chosen
-on rows of validation sessions alone, and the head sees some nodes of each class.
+Above, neighbours' posteriors are heard only if a setting says so (smoothing, links), the weight of the features around
+is chosen on rows of validation sessions alone, and the head sees some nodes of each class.
 """
 
 from dataclasses import dataclass, replace

@@ -55,8 +55,8 @@ class AnchorSettings(EncoderSettings):
     """What the encoder reads: the graph, stored hops of the features around a node, or nothing (no encoder)."""
     encoder_nodes: int = 500
     """Nodes of a class that an encoder of hops is trained on at most, drawn by the seed."""
-    whole_up_to: int = 100_000
-    """Nodes up to which a graph folder is smoothed, listens to links and chooses by passes over all nodes."""
+    whole_up_to: int = 1_000_000
+    """Nodes up to which a graph folder chooses by passes over all nodes how neighbours are heard; above, settings say it."""
     rank: int = 1024
     """Columns of the basis B at most."""
     raw_weight: float = 1.0
