@@ -8,6 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from graphfcl.evaluation import evaluate
+from graphfcl.evaluation.evaluate import scores_in_blocks
 from graphfcl.graph.visible_folder import Means
 from graphfcl.methods import find_method
 from graphfcl.methods.on_disk.column_phases import STREAMED
@@ -86,3 +87,14 @@ def test_what_lies_around_a_few_nodes_is_cut_right(
     for _ in range(hops - 1):
         far, expected = far @ near.normalised, expected @ whole.normalised
     np.testing.assert_allclose(far @ near.features, expected @ whole.features, atol=1e-5)
+
+
+def test_nodes_are_asked_about_in_the_order_of_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = folder_of(random_graph(600), tmp_path / "graph")
+    stream = stream_of(folder, tmp_path / "work", track="transductive")
+    learner = find_method("sgc-ridge").make({}, seed=1)
+    learner.fit(stream.base)
+    monkeypatch.setattr("graphfcl.evaluation.evaluate.LARGEST_BLOCK", 50)
+    asked = [nodes for nodes, _ in scores_in_blocks(learner, stream, 0, stream.classes_seen(0))]
+    assert max(nodes.size for nodes in asked) <= 50
+    np.testing.assert_array_equal(np.concatenate(asked), stream.evaluation_numbers(0))
