@@ -1,5 +1,6 @@
 """SGC-ridge on a graph folder: as in memory, whichever rows are visible, and the same to the byte."""
 
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -94,7 +95,7 @@ def test_nodes_are_asked_about_in_the_order_of_rows(tmp_path: Path, monkeypatch:
     stream = stream_of(folder, tmp_path / "work", track="transductive")
     learner = find_method("sgc-ridge").make({}, seed=1)
     learner.fit(stream.base)
-    monkeypatch.setattr("graphfcl.evaluation.evaluate.LARGEST_BLOCK", 50)
+    monkeypatch.setattr(import_module("graphfcl.evaluation.evaluate"), "LARGEST_BLOCK", 50)
     asked = [nodes for nodes, _ in scores_in_blocks(learner, stream, 0, stream.classes_seen(0))]
     assert max(nodes.size for nodes in asked) <= 50
     np.testing.assert_array_equal(np.concatenate(asked), stream.evaluation_numbers(0))
