@@ -89,7 +89,8 @@ def test_a_large_graph_hears_neighbours_if_it_is_told_to(tmp_path: Path) -> None
     quiet = find_method("anchor").make({**QUICK, "whole_up_to": 100}, seed=1)
     quiet.fit(stream.base)
     nodes = np.arange(600)
-    assert not np.array_equal(*(each.scores(stream.base.visible_graph, nodes) for each in (learner, quiet)))
+    loud, silent = (each.scores(stream.base.visible_graph, nodes) for each in (learner, quiet))
+    assert not np.array_equal(loud, silent)
 
 
 def test_a_saved_learner_answers_the_same(tmp_path: Path) -> None:
