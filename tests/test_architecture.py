@@ -15,7 +15,7 @@ ROOT = Path(graphfcl.__file__).parent
 FLOORS = [
     {"printing", "lazy_names"},
     {"errors", "version", "arrays", "cores", "defaults", "devices"},
-    {"files", "source_code", "byte_sizes"},
+    {"files", "source_code", "byte_sizes", "own_memory"},
     {"tasks"},
     {"graph", "plug_ins"},
     {"stream", "measures"},

@@ -40,7 +40,10 @@ def test_what_cannot_be_is_said_in_one_sentence(graph: Path, tmp_path: Path) -> 
         (["proto-gcn", "--memory", "100MB"], "proto-gcn needs the whole of"),
         (["proto-gcn", "--work", "slices"], "proto-gcn cannot work on the disk: leave --work out"),
         (["proto-gcn", "--memory", "lots"], "--memory is 'lots'; write it as 4GB"),
-        (["sgc-ridge", "--memory", "100MB", "--workers", "1"], "is too small: 8 columns of 600 nodes in 1 worker need"),
+        (
+            ["sgc-ridge", "--memory", "100MB", "--workers", "1"],
+            "is too small: a block of 16,384 rows of 40 columns needs",
+        ),
     )
     for (method, *words), said in cases:
         done = command(graph, method, "--out", str(tmp_path / "out"), *words)

@@ -1,6 +1,7 @@
 """``graphfcl run``."""
 
-from dataclasses import dataclass
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -62,15 +63,19 @@ class FolderOptions:
         int | None, typer.Option("--workers", min=1, help="Tasks at a time on a graph folder (default: the cores).")
     ] = None
 
-    def graph(self, path: Path, method: str, engine: BackendOptions) -> "AnyGraph":
-        """The graph of a folder, in memory or on the disk."""
+    def graph(self, path: Path, method: str, engine: BackendOptions, stack: ExitStack) -> "AnyGraph":
+        """The graph of a folder, in memory, or on the disk with workers that end with the stack."""
         from graphfcl.experiments.graph_folders import graph_of_folder, usual_memory
+        from graphfcl.graph.folder_graph import FolderGraph
         from graphfcl.graph.visible_folder import Means
 
         memory = usual_memory() if self.memory is None else bytes_from(self.memory, "--memory")
         work = self.work or path.resolve().with_name(f"{path.resolve().name}.work")
         tasks = engine.tasks(self.workers or usable_cores(), folder=work / "tasks")
-        return graph_of_folder(path, method, Means(work, memory, tasks), stay=self.work is not None)
+        found = graph_of_folder(path, method, Means(work, memory, tasks), stay=self.work is not None)
+        if isinstance(found, FolderGraph):
+            return replace(found, means=stack.enter_context(found.means.at_work()))
+        return found
 
     def refuse(self) -> None:
         """They are for graph folders alone."""
@@ -119,15 +124,17 @@ def run_method(
     declared = [name for parameter in context.command.params for name in parameter.opts]
     chosen = settings_from_options(settings or [])
     chosen |= switched_off(context.args, declared, found.name, found.settings_with({}))
-    stream = _stream(_graph(dataset, options.data_dir, found.name, large, engine), seed, rules, stream_file)
-    on = usable_device(options.device) if isinstance(stream.graph, Graph) else on_disk_device(options.device)
-    job = Run(stream, found.name, chosen, on, _strategy(strategy, stream))
-    folder = options.out or Path("runs") / job.short_name()
-    encoders = options.encoders or folder.parent / "encoders"
-    with_strategy = f" with {job.strategy}" if job.strategy else ""
-    say(f"{found.name}{with_strategy} on {stream!r}, device {on}")
-    with RunDisplay() as display:
-        result = run(job, folder, resume=options.resume, progress=display, encoders=encoders)
+    with ExitStack() as stack:
+        graph = _graph(dataset, options.data_dir, found.name, large, engine, stack)
+        stream = _stream(graph, seed, rules, stream_file)
+        on = usable_device(options.device) if isinstance(stream.graph, Graph) else on_disk_device(options.device)
+        job = Run(stream, found.name, chosen, on, _strategy(strategy, stream))
+        folder = options.out or Path("runs") / job.short_name()
+        encoders = options.encoders or folder.parent / "encoders"
+        with_strategy = f" with {job.strategy}" if job.strategy else ""
+        say(f"{found.name}{with_strategy} on {stream!r}, device {on}")
+        with RunDisplay() as display:
+            result = run(job, folder, resume=options.resume, progress=display, encoders=encoders)
     print_result(result)
     accuracy_figure(result, folder / "accuracy.png")
     matrix_figure(result, folder / "matrix.png")
@@ -145,14 +152,19 @@ def _strategy(text: str | None, stream: "Stream") -> str:
 
 
 def _graph(
-    dataset: str, data_dir: Path | None, method: str, large: FolderOptions, engine: BackendOptions
+    dataset: str,
+    data_dir: Path | None,
+    method: str,
+    large: FolderOptions,
+    engine: BackendOptions,
+    stack: ExitStack,
 ) -> "tuple[AnyGraph, Protocol | None]":
     """The graph and its default rules."""
     from graphfcl.datasets import load_dataset
     from graphfcl.graph.folder import is_graph_folder
 
     if is_graph_folder(dataset):
-        return large.graph(Path(dataset), method, engine), None
+        return large.graph(Path(dataset), method, engine, stack), None
     large.refuse()
     return load_dataset(dataset, data_dir=data_dir)
 

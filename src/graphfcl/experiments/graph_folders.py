@@ -7,8 +7,9 @@ from graphfcl.byte_sizes import in_units
 from graphfcl.errors import InputError
 from graphfcl.graph.folder import GraphFolder
 from graphfcl.graph.folder_graph import AnyGraph, FolderGraph
-from graphfcl.graph.visible_folder import PROCESS, Means
+from graphfcl.graph.visible_folder import Means
 from graphfcl.methods import METHODS, find_method
+from graphfcl.own_memory import process_bytes
 
 SHARE = 0.75  # of the machine's memory that a run may use if nobody says otherwise
 
@@ -21,7 +22,7 @@ def usual_memory() -> int:
 def graph_of_folder(path: str | Path, method: str, means: Means, *, stay: bool = False) -> AnyGraph:
     """The graph of a folder as a method takes it. stay: on the disk even if it fits into memory."""
     graph = FolderGraph(GraphFolder.open(path), means)
-    needed = PROCESS + graph.bytes_in_memory
+    needed = process_bytes() + graph.bytes_in_memory
     on_disk = find_method(method).learner.works_on_disk
     if needed <= means.memory and not stay:
         return graph.loaded()

@@ -1,6 +1,8 @@
 """What of a graph folder exists for a learner at one moment: the folder, and which of its rows are visible."""
 
-from dataclasses import dataclass
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -8,16 +10,17 @@ import numpy as np
 from scipy import sparse
 
 from graphfcl.arrays import read_only
+from graphfcl.byte_sizes import in_units
 from graphfcl.errors import InputError
 from graphfcl.files import sha256_of
 from graphfcl.graph.folder import GraphFolder
 from graphfcl.graph.graph import Features
 from graphfcl.graph.views import FeatureView
 from graphfcl.graph.visible import VisibleGraph
-from graphfcl.tasks import Tasks
+from graphfcl.own_memory import process_bytes
+from graphfcl.tasks import Tasks, Workers, start_workers
 
-PROCESS = 330 << 20  # bytes that a process takes before it holds any data
-PER_NODE = 32  # bytes a node that whoever walks a stream keeps of it: parts, columns, answers
+PER_NODE = 40  # bytes a node that whoever walks a stream adds to what it holds: answers, and nodes in other orders
 NEAR_ENOUGH = 64  # rows between two that are read in one go
 
 
@@ -26,26 +29,67 @@ class Means:
     """What may be used to compute on a graph folder.
 
     work: the folder of slices and blocks. memory: bytes of all processes of this machine together; of each worker if
-    workers run elsewhere. tasks: where tasks run.
+    workers run elsewhere. tasks: where tasks run, or workers that run already (:meth:`at_work`).
     """
 
     work: Path
     memory: int
-    tasks: Tasks = Tasks()  # noqa: RUF009  # it is frozen
+    tasks: Tasks | Workers = Tasks()  # noqa: RUF009  # it is frozen
+
+    @property
+    def workers(self) -> int:
+        """Tasks at a time."""
+        return self._plan.workers
+
+    @property
+    def _plan(self) -> Tasks:
+        return self.tasks.tasks if isinstance(self.tasks, Workers) else self.tasks
+
+    @contextmanager
+    def at_work(self) -> "Iterator[Means]":
+        """The same with workers that are started once, for all that is computed inside."""
+        if isinstance(self.tasks, Workers):
+            yield self
+        else:
+            with start_workers(self.tasks) as workers:
+                yield replace(self, tasks=workers)
 
     def bytes_of_task(self, nodes: int) -> int:
         """What one task may take, on a graph of so many nodes; below 0 if processes alone take more than there is."""
-        if self.tasks.backend != "local":
-            return self.memory - PROCESS
-        left = self.memory - PROCESS - PER_NODE * nodes
-        return left if self.tasks.workers == 1 else left // self.tasks.workers - PROCESS
+        if self._plan.backend != "local":
+            return self.memory - process_bytes()
+        left = self.memory - self._around(nodes)
+        return left if self.workers == 1 else left // self.workers - process_bytes()
 
     def needed_for(self, task: int, nodes: int) -> int:
         """The memory with which one task may take so many bytes."""
-        if self.tasks.backend != "local":
-            return task + PROCESS
-        workers = self.tasks.workers
-        return PROCESS + PER_NODE * nodes + (task if workers == 1 else workers * (task + PROCESS))
+        if self._plan.backend != "local":
+            return task + process_bytes()
+        return self._around(nodes) + (task if self.workers == 1 else self.workers * (task + process_bytes()))
+
+    def require_for_task(self, task: int, nodes: int, what: str) -> None:
+        """Refuse a limit with which a task may not take so many bytes. what: the words for what it holds."""
+        if task > self.bytes_of_task(nodes):
+            several = self.workers > 1
+            held = f"{what} in {self.workers} workers" if several else what
+            self._refuse(f"{held} need{'' if several else 's'}", self.needed_for(task, nodes), fewer=several)
+
+    def require_here(self, held: int, nodes: int, what: str) -> None:
+        """The same for what the process that hands out the tasks holds itself."""
+        waiting = self.workers * process_bytes() if self._plan.backend == "local" and self.workers > 1 else 0
+        needed = self._around(nodes) + waiting + held
+        if needed > self.memory:
+            self._refuse(f"{what} needs", needed, fewer=waiting > 0)
+
+    def _around(self, nodes: int) -> int:
+        """What the process that hands out the tasks holds anyway."""
+        return process_bytes() + PER_NODE * nodes
+
+    def _refuse(self, who_needs: str, needed: int, *, fewer: bool) -> None:
+        raise InputError(
+            f"--memory {in_units(self.memory)} is too small: {who_needs} {in_units(needed)}; give that "
+            f"much{', or fewer workers' * fewer}."
+        )
 
 
 @dataclass(frozen=True, eq=False)

@@ -31,6 +31,7 @@ from graphfcl.graph.visible_folder import VisibleFolder
 from graphfcl.methods.learner import NO_STORE, SILENT, EncoderStore, Labelled, Learner, LearnerState, Progress
 from graphfcl.methods.on_disk.folder_inputs import FolderInputs
 from graphfcl.methods.on_disk.labelled_rows import some_of_each_class
+from graphfcl.methods.on_disk.last_tables import LastTables
 from graphfcl.methods.on_disk.untrained import fix_blocks, near_vectors, plus_rows, scores_of, vectors_of
 from graphfcl.methods.settings import require_range
 from graphfcl.methods.shared.choosing import choose_over_draws
@@ -101,6 +102,7 @@ class SgcRidge(Learner):
         self.penalty, self.hop_weight = self.settings.candidates()[0]
         self.cache = EmbeddingCache(self._make_inputs)
         self._weights: torch.Tensor | None = None
+        self._last_tables = LastTables()
 
     # Session 0
 
@@ -224,7 +226,10 @@ class SgcRidge(Learner):
         if self._weights is None:
             self._weights = self._solved(self.sums, self.penalty, self.hop_weight)
         if isinstance(inputs, FolderInputs):
-            return scores_of(inputs, self._embeddings(inputs), self._weights, self.sums.counts)
+            vectors = self._embeddings(inputs)
+            found = scores_of(inputs, vectors, self._weights, self.sums.counts)
+            self._last_tables.replace_by(*inputs.tables_of_rows(), vectors, found)
+            return found
         return ridge_scores(self._embeddings(inputs), self._weights, self.sums.counts)
 
     def chosen(self) -> dict[str, Any]:

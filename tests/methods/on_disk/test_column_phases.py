@@ -1,10 +1,12 @@
 """Hops and smoothing over slices: right, the same to the byte however they are computed, and not computed twice."""
 
 import os
+import re
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -13,10 +15,11 @@ import torch
 
 from graphfcl.byte_sizes import bytes_from
 from graphfcl.errors import InputError
-from graphfcl.graph.visible_folder import PROCESS, VisibleFolder
+from graphfcl.graph.visible_folder import Means, VisibleFolder
 from graphfcl.methods.on_disk.column_phases import MOST_SLICES, STREAMED, slices_at_a_time
 from graphfcl.methods.on_disk.folder_inputs import FolderInputs
 from graphfcl.methods.on_disk.tables import Table
+from graphfcl.own_memory import process_bytes
 from tests.methods.on_disk.samples import folder_of, in_memory, random_graph, visible_folder
 
 
@@ -64,7 +67,7 @@ def test_workers_and_memory_change_no_byte(tmp_path: Path, monkeypatch: pytest.M
     folder = folder_of(random_graph(2000, weighted=True), tmp_path / "graph")
     mask = np.random.default_rng(1).random(2000) < 0.9
     first = hop_tables(visible_folder(folder, tmp_path / "a", mask))
-    memory = PROCESS + STREAMED + 2000 * (8 * 4 * 2 + 8 + 32)
+    memory = Means(tmp_path, 0).needed_for(STREAMED + 2000 * (8 * 4 * 2 + 8), 2000)
     narrow = visible_folder(folder, tmp_path / "b", mask, memory=memory)
     assert slices_at_a_time(2000, 2, narrow.means) == 1
     assert slices_at_a_time(2000, 2, visible_folder(folder, tmp_path, mask).means) == MOST_SLICES
@@ -131,19 +134,26 @@ def test_a_changed_tile_is_refused_in_one_sentence(tmp_path: Path) -> None:
         table.block(0)
 
 
-def test_a_limit_too_small_for_one_slice_says_which_is_needed(tmp_path: Path) -> None:
-    folder = folder_of(random_graph(300), tmp_path / "graph")
-    for workers in (1, 2):
-        for memory in (1 << 20, PROCESS + (10 << 20)):
-            small = visible_folder(folder, tmp_path / "work", memory=memory, workers=workers)
-            with pytest.raises(InputError, match=r"--memory .* is too small: 8 columns of 300 nodes") as told:
-                hop_tables(small)
-            needed = str(told.value).split(" need ")[1].split(";")[0]
-            enough = bytes_from(needed, "--memory")
-            assert slices_at_a_time(300, 2, visible_folder(folder, tmp_path, memory=enough, workers=workers).means) >= 1
-            less = visible_folder(folder, tmp_path, memory=enough * 8 // 10, workers=workers)
-            with pytest.raises(InputError):
-                slices_at_a_time(300, 2, less.means)
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_limit_too_small_says_which_is_needed(tmp_path: Path, workers: int) -> None:
+    folder, basis = folder_of(random_graph(300), tmp_path / "graph"), torch.eye(40)
+
+    def inputs(memory: int) -> FolderInputs:
+        return FolderInputs(visible_folder(folder, tmp_path / "work", memory=memory, workers=workers), 0, unit=True)
+
+    def needed(what: str, compute: Callable[[FolderInputs], object]) -> int:
+        for memory in (1 << 20, process_bytes() + (1 << 16)):
+            with pytest.raises(InputError, match=rf"--memory .* is too small: {what}") as told:
+                compute(inputs(memory))
+        enough = bytes_from(re.findall(r"needs? ([\d.]+[KMG]B); give", str(told.value))[0], "--memory")
+        with pytest.raises(InputError, match="too small"):
+            compute(inputs(enough * 8 // 10))
+        return enough
+
+    for_rows = needed("a block of 16,384 rows of 40 columns", lambda given: given.own(basis))
+    own = inputs(for_rows).own(basis)
+    for_columns = needed("a slice of 8 columns of 300 nodes", lambda given: given.hops(own, (1,)))
+    assert not inputs(for_columns).hops(own, (1,))[0].missing()
 
 
 def test_a_full_disk_is_told_and_going_on_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -29,8 +29,9 @@ HOW = {
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Several blocks and parts of a small graph."""
-    for module in ("tile_files", "tables", "row_phases", "column_phases"):
+    for module in ("tile_files", "tables", "row_phases"):
         monkeypatch.setattr(f"graphfcl.methods.on_disk.{module}.BLOCK", 64)
+    monkeypatch.setattr("graphfcl.methods.on_disk.column_phases.ROWS", 48)
 
 
 def whole(table: Table) -> torch.Tensor:

@@ -1,5 +1,6 @@
 """SGC-ridge on a graph folder: as in memory, whichever rows are visible, and the same to the byte."""
 
+from importlib import import_module
 from pathlib import Path
 
 import numpy as np
@@ -8,7 +9,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from graphfcl.evaluation import evaluate
-from graphfcl.graph.visible_folder import PROCESS
+from graphfcl.evaluation.evaluate import scores_in_blocks
+from graphfcl.graph.visible_folder import Means
 from graphfcl.methods import find_method
 from graphfcl.methods.on_disk.column_phases import STREAMED
 from tests.methods.on_disk.samples import ROOMY, folder_of, random_graph
@@ -36,7 +38,7 @@ def test_scores_are_those_of_memory(tmp_path: Path, track: str, words: bool) -> 
 @pytest.mark.long
 def test_workers_and_memory_change_no_byte(tmp_path: Path) -> None:
     folder = folder_of(random_graph(600), tmp_path / "graph")
-    memory = PROCESS + STREAMED + 600 * (8 * 4 * 2 + 8 + 32)
+    memory = Means(tmp_path, 0).needed_for(STREAMED + 600 * (8 * 4 * 2 + 8), 600)
     found = []
     for name, workers, limit in (("a", 1, ROOMY), ("b", 1, memory), ("c", 2, ROOMY)):
         learner = find_method("sgc-ridge").make({"rank": 24}, seed=1)
@@ -86,3 +88,14 @@ def test_what_lies_around_a_few_nodes_is_cut_right(
     for _ in range(hops - 1):
         far, expected = far @ near.normalised, expected @ whole.normalised
     np.testing.assert_allclose(far @ near.features, expected @ whole.features, atol=1e-5)
+
+
+def test_nodes_are_asked_about_in_the_order_of_rows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = folder_of(random_graph(600), tmp_path / "graph")
+    stream = stream_of(folder, tmp_path / "work", track="transductive")
+    learner = find_method("sgc-ridge").make({}, seed=1)
+    learner.fit(stream.base)
+    monkeypatch.setattr(import_module("graphfcl.evaluation.evaluate"), "LARGEST_BLOCK", 50)
+    asked = [nodes for nodes, _ in scores_in_blocks(learner, stream, 0, stream.classes_seen(0))]
+    assert max(nodes.size for nodes in asked) <= 50
+    np.testing.assert_array_equal(np.concatenate(asked), stream.evaluation_numbers(0))

@@ -52,8 +52,7 @@ class Blocks:
 def frame_of(inputs: FolderInputs, blocks: Blocks, labelled: Labelled, count: int, shrinkage: float) -> Tensors:
     """Centres of the blocks, the mean of class means, and R."""
     shown = blocks.named
-    totals = inputs.rows.sums("centres", _block_sums, tables=shown, before=blocks.make, **blocks.values)
-    centres = {name: (total / max(1, inputs.visible.node_count)).astype("f4") for name, total in totals.items()}
+    centres = {name: centre[: blocks.columns].numpy() for name, centre in centres_of(inputs, blocks).items()}
     with_labels = {**shown, "labels": label_table(inputs, labelled)}
     found = inputs.rows.sums(
         "class-sums", _class_sums, tables=with_labels, given=centres, before=blocks.make, count=count, **blocks.values
@@ -66,6 +65,18 @@ def frame_of(inputs: FolderInputs, blocks: Blocks, labelled: Labelled, count: in
     if len(blocks.tables) == 2:
         frame["centre.2"] = torch.zeros(0)
     return {**frame, "middle": mean_of_means(sums, counts), "whitening": root_of(torch.from_numpy(within), shrinkage)}
+
+
+def centres_of(inputs: FolderInputs, blocks: Blocks) -> Tensors:
+    """The means of all columns of each block, over visible nodes: a pass for each block, done once for all frames."""
+    found = {}
+    for place, table in enumerate(blocks.tables):
+        only = {NAMES[0]: table}
+        total = inputs.rows.sums(
+            "centres", _block_sum, tables=only, before=blocks.make, rounded_to=blocks.kind, leading=None
+        )["total"]
+        found[f"centre.{place}"] = torch.from_numpy((total / max(1, inputs.visible.node_count)).astype("f4"))
+    return found
 
 
 def vectors_of(inputs: FolderInputs, blocks: Blocks, frame: Tensors) -> Table:
@@ -105,10 +116,8 @@ def _joined(block: RowBlock, parts: list[torch.Tensor]) -> torch.Tensor:
     return joined(parts, block.given, tuple(block.values["weights"]))
 
 
-def _block_sums(block: RowBlock) -> Tensors:
-    return {
-        f"centre.{place}": block.only_visible(part).double().sum(dim=0) for place, part in enumerate(_rounded(block))
-    }
+def _block_sum(block: RowBlock) -> Tensors:
+    return {"total": block.only_visible(_rounded(block)[0]).double().sum(dim=0)}
 
 
 def _labelled(block: RowBlock) -> tuple[torch.Tensor, torch.Tensor]:
@@ -126,7 +135,14 @@ def _class_sums(block: RowBlock) -> Tensors:
 
 
 def _spread(block: RowBlock) -> Tensors:
-    return {"within": spread(*_labelled(block), block.given["sums"], block.given["counts"])}
+    points, labels = _labelled(block)
+    sums, counts = block.given["sums"], block.given["counts"]
+    # Few at a time: a whole block in 64 bits takes more memory than all else of a fit.
+    parts = [(points[at : at + ROWS], labels[at : at + ROWS]) for at in range(0, max(1, len(points)), ROWS)]
+    within = spread(*parts[0], sums, counts)
+    for part in parts[1:]:
+        within += spread(*part, sums, counts)
+    return {"within": within}
 
 
 def _points(block: RowBlock) -> torch.Tensor:

@@ -10,6 +10,7 @@ session 0 and P what means and neighbours say::
     P'_c = P_M · q_c / Σ_M q,   q_c = P_c^(1−γ) h_c^γ   for c in M,   P_M = Σ_M P;      P'_c = P_c for new classes
 """
 
+import numpy as np
 import torch
 from torch import nn
 
@@ -54,6 +55,11 @@ def some_nodes_of_each(labelled: Labelled, most: int | None, seed: int) -> Label
     nodes, columns = labelled
     kept, _ = some_of_each((torch.arange(len(columns)), torch.from_numpy(columns.copy())), most, seed)
     return nodes[kept.numpy()], columns[kept.numpy()]
+
+
+def joined_nodes(one: Labelled, other: Labelled) -> Labelled:
+    """One after the other."""
+    return np.concatenate([one[0], other[0]]), np.concatenate([one[1], other[1]])
 
 
 def trained_head(

@@ -49,7 +49,14 @@ from graphfcl.graph.visible_folder import VisibleFolder
 from graphfcl.methods.anchor.class_sums import Anchors
 from graphfcl.methods.anchor.explanation import Evidence, explained
 from graphfcl.methods.anchor.frame_sizes import first_layer_shape, frame_rank
-from graphfcl.methods.anchor.head import retrained_head, shared_out, some_nodes_of_each, some_of_each, trained_head
+from graphfcl.methods.anchor.head import (
+    joined_nodes,
+    retrained_head,
+    shared_out,
+    some_nodes_of_each,
+    some_of_each,
+    trained_head,
+)
 from graphfcl.methods.anchor.hop_encoder import HopEncoder, NoEncoder, RowTraining, row_training
 from graphfcl.methods.anchor.in_memory import NodesInMemory
 from graphfcl.methods.anchor.on_disk import NodesOnDisk
@@ -60,6 +67,7 @@ from graphfcl.methods.anchor.vectors import block_type, joined, points
 from graphfcl.methods.bases.encoder_learner import EncoderLearner, Stage
 from graphfcl.methods.learner import EncoderStore, Explanation, Labelled, Learner, LearnerState, Progress, Tensors
 from graphfcl.methods.on_disk.folder_inputs import FolderInputs
+from graphfcl.methods.on_disk.last_tables import LastTables
 from graphfcl.methods.shared.parts import Part
 from graphfcl.methods.shared.supervised_training import SupervisedTraining
 from graphfcl.methods.shared.trained_head import head_training
@@ -102,6 +110,7 @@ class Anchor(EncoderLearner):
         super().__init__(settings, seed=seed, device=device)
         first = Neighbourhood(*(*self.settings.candidates[0], 0.0)[:5])
         self.known = AnchorKnowledge(first, self._first_layer)
+        self._last_tables = LastTables()
         self._first_shape: tuple[int, int] | None = None  # of the encoder's first weights, while a network is made
 
     def parts(self) -> tuple[Part, ...]:
@@ -175,9 +184,12 @@ class Anchor(EncoderLearner):
             self.known.anchors = nodes.anchors(embeddings, train, len(base.classes))
             if self.settings.head_share > 0:
                 steps, rate = self.settings.head_steps, self.settings.head_rate
-                shown = nodes.points(embeddings, some_nodes_of_each(train, nodes.most_for_head, self.seed))
-                asked = nodes.points(embeddings, some_nodes_of_each(validation, nodes.most_asked, self.seed))
-                found = trained_head(self._head_start(), shown, asked, steps, rate, progress)
+                few = some_nodes_of_each(train, nodes.most_for_head, self.seed)
+                asked = some_nodes_of_each(validation, nodes.most_asked, self.seed)
+                both = nodes.points(embeddings, joined_nodes(few, asked))  # of a folder every call is a pass
+                parts = [each.split([len(few[0]), len(asked[0])]) for each in both]
+                shown, asked_points = zip(*parts, strict=True)
+                found = trained_head(self._head_start(), shown, asked_points, steps, rate, progress)
                 self.known.head, self.known.head_steps = found
 
     def _train_encoder(self, train: Labelled, validation: Labelled, inputs: Any, progress: Progress) -> None:
@@ -185,10 +197,10 @@ class Anchor(EncoderLearner):
             self.training.run(train, validation, inputs, self.generator, progress, self)
         if isinstance(self.training, RowTraining):
             nodes, most = self._nodes(inputs), self.settings.encoder_nodes
-            progress.step("the encoder reads stored hops", 0, 1)
             with torch.no_grad():
-                chosen = (some_nodes_of_each(part, most, self.seed) for part in (train, validation))
-                rows = [(nodes.hop_rows(part[0]), tensor_of(part[1], self.device)) for part in chosen]
+                chosen = [some_nodes_of_each(part, most, self.seed) for part in (train, validation)]
+                every = nodes.hop_rows(joined_nodes(*chosen)[0]).split([len(part[0]) for part in chosen])
+                rows = [(part, tensor_of(chosen[place][1], self.device)) for place, part in enumerate(every)]
             self.training.run_rows(rows[0], rows[1], self.generator, progress, self)
 
     def _nodes(self, inputs: Any) -> Any:
@@ -273,8 +285,12 @@ class Anchor(EncoderLearner):
         return self._embed(alone, visible.rows(labelled[0])), tensor_of(labelled[1], self.device)
 
     def _score_all(self, inputs: Any) -> Any:
-        embeddings = self._embeddings(inputs)
-        return self._nodes(inputs).scores(embeddings, lambda: self._rounds(inputs, embeddings))
+        embeddings: Any = self._embeddings(inputs)
+        nodes = self._nodes(inputs)
+        found = nodes.scores(embeddings, lambda: self._rounds(inputs, embeddings))
+        if isinstance(inputs, FolderInputs):
+            self._last_tables.replace_by(*nodes.tables(), embeddings, found)
+        return found
 
     def _rounds(self, inputs: GraphInputs, embeddings: torch.Tensor) -> Rounds:
         """Kept as long as scores are, so that explanations need no pass over the graph."""

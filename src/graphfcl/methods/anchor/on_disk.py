@@ -1,8 +1,8 @@
 """What ANCHOR computes of a graph folder: the same formulas, in column phases and row phases.
 
 Blocks XB, Â…ÂXB and Z are tables; x is a table in 16 bits. Up to ``whole_up_to`` nodes everything is as in memory.
-Above, neighbours' posteriors are not heard (neither smoothed nor by links), the weight of the features around is chosen
-on rows of validation sessions alone, and the head sees some nodes of each class.
+Above, neighbours' posteriors are heard only if a setting says so (smoothing, links), the weight of the features around
+is chosen on rows of validation sessions alone, and the head sees some nodes of each class.
 """
 
 from dataclasses import dataclass, replace
@@ -26,6 +26,8 @@ from graphfcl.methods.on_disk.tables import Table
 from graphfcl.nn import Encoder
 from graphfcl.stream import BaseSession
 
+BYTES_OF_HOP = 16  # of a number that the encoder reads, as it is gathered and with that of the other rows
+BYTES_OF_POINT = 12  # of a number of x that the head reads
 HEAD_NODES = 500  # of a class on a graph above ``whole_up_to``
 
 
@@ -48,13 +50,12 @@ class NodesOnDisk:
     def hop_rows(self, nodes: np.ndarray) -> torch.Tensor:
         """(m, 3k) what an encoder of hops reads."""
         tables = self._hop_tables(compute=True)
+        self._require_room(nodes.size, sum(table.columns for table in tables), BYTES_OF_HOP, "the encoder's training")
         rows, kind = self.inputs.visible.rows(nodes), np.dtype(self._kind)
         return hop_rows([torch.from_numpy(table.rows_at(rows).astype(kind)) for table in tables])
 
     def choose(self, base: BaseSession, seed: int, progress: Progress) -> Neighbourhood:
         chosen = choose_by_rows if self._is_large else choose_by_passes
-        if self._is_large:
-            progress.step("smoothing and links are off: a large graph", 0, 1)
         return chosen(base, self.inputs, self._untrained, self.settings, seed, progress)
 
     def fix_frame(self, base: BaseSession) -> Table:
@@ -69,6 +70,7 @@ class NodesOnDisk:
 
     def points(self, embeddings: Table, labelled: Labelled) -> LabelledPoints:
         """x of some labelled nodes, and their columns."""
+        self._require_room(labelled[0].size, embeddings.columns, BYTES_OF_POINT, "the head's training")
         rows = self.inputs.visible.rows(labelled[0])
         return torch.from_numpy(embeddings.rows_at(rows)), torch.from_numpy(labelled[1].copy())
 
@@ -86,9 +88,29 @@ class NodesOnDisk:
 
     def scores(self, embeddings: Table, rounds: Any) -> Table:  # noqa: ARG002
         found = transduced(self.inputs, embeddings, self.known.anchors, self.known.neighbourhood, self.settings)
-        return score_table(self.inputs, embeddings, self.known, found, self.settings)
+        scores = score_table(self.inputs, embeddings, self.known, found, self.settings)
+        if found.posterior is not None:
+            found.posterior.remove()
+        return scores
+
+    def tables(self) -> list[Table]:
+        """All that x was made of, but for what other visible graphs have as well."""
+        (around,) = self.inputs.hops(self._own, (self.known.neighbourhood.hops,), kind=self._kind, compute=False)
+        hops = self._hop_tables(compute=False)[1:]
+        codes, _ = self._codes()
+        return [*self.inputs.tables_of_rows(), around, *hops, *([] if codes is None else [codes])]
+
+    def _require_room(self, rows: int, columns: int, each: int, what: str) -> None:
+        """Refuse a limit of memory with which so many rows cannot be held. each: bytes of a number."""
+        held = f"{what} on {rows:,} rows of {columns:,} columns"
+        self.inputs.means.require_here(rows * columns * each, self.inputs.source.rows, held)
 
     # Blocks
+
+    @property
+    def _own(self) -> Table:
+        """XB, planned."""
+        return self.inputs.own(self.known.frame["basis"], compute=False)
 
     @property
     def _kind(self) -> str:

@@ -130,7 +130,7 @@ class _Listening:
 
     def _normalised(self, given: Table) -> Table:
         """With rows that add up to 1: the next hop reads them as they are."""
-        found = self._table("normalised", _posterior, {"posterior": given}, {})
+        found = self._table("normalised", _normalised, {"posterior": given}, {})
         given.remove()
         return found
 
@@ -161,23 +161,32 @@ class _Listening:
         return found
 
 
-def _logits(block: RowBlock) -> torch.Tensor:
-    return logits_of(block.rows("x"), block.given["directions"], block.given["counts"], block.values["temperature"])
+def _points(block: RowBlock) -> torch.Tensor:
+    """x in 32 bits: every product would turn it anew."""
+    return block.rows("x").float()
 
 
-def _posterior(block: RowBlock) -> torch.Tensor:
+def _logits(block: RowBlock, points: torch.Tensor) -> torch.Tensor:
+    return logits_of(points, block.given["directions"], block.given["counts"], block.values["temperature"])
+
+
+def _posterior(block: RowBlock, points: torch.Tensor) -> torch.Tensor:
     if "posterior" in block.tables:
         return adding_to_one(block.rows("posterior"))
-    return torch.softmax(_logits(block), dim=1)
+    return torch.softmax(_logits(block, points), dim=1)
+
+
+def _normalised(block: RowBlock) -> torch.Tensor:
+    return adding_to_one(block.rows("posterior"))
 
 
 def _own_posterior(block: RowBlock) -> torch.Tensor:
-    return torch.softmax(_logits(block), dim=1)
+    return torch.softmax(_logits(block, _points(block)), dim=1)
 
 
 def _heard(block: RowBlock) -> torch.Tensor:
     evidence = block.rows("near") @ block.given["ratios"].T
-    return torch.softmax(_logits(block) + block.values["weight"] * evidence, dim=1)
+    return torch.softmax(_logits(block, _points(block)) + block.values["weight"] * evidence, dim=1)
 
 
 def _links(block: RowBlock) -> Tensors:
@@ -187,12 +196,13 @@ def _links(block: RowBlock) -> Tensors:
 
 
 def _round_sums(block: RowBlock) -> Tensors:
-    posterior, points = block.only_visible(_posterior(block)), block.only_visible(block.rows("x"))
-    return {"sums": posterior.T @ points.float(), "total": posterior.sum(dim=0)}
+    points = _points(block)
+    posterior = block.only_visible(_posterior(block, points))
+    return {"sums": posterior.T @ block.only_visible(points), "total": posterior.sum(dim=0)}
 
 
 def _scores(block: RowBlock) -> torch.Tensor:
-    points, given, values = block.rows("x"), block.given, block.values
+    points, given, values = _points(block), block.given, block.values
     head = given.get("head", torch.zeros(0, 0))
-    posterior = shared_out(_posterior(block), points, head, values["share"])
+    posterior = shared_out(_posterior(block, points), points, head, values["share"])
     return scores_from(posterior, logits_of(points, given["by sums"], given["counts"], values["temperature"]))

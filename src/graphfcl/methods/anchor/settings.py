@@ -56,7 +56,7 @@ class AnchorSettings(EncoderSettings):
     encoder_nodes: int = 500
     """Nodes of a class that an encoder of hops is trained on at most, drawn by the seed."""
     whole_up_to: int = 1_000_000
-    """Nodes up to which a graph folder is smoothed, listens to links and chooses by passes over all nodes."""
+    """Nodes of a graph folder up to which passes over all choose how neighbours are heard; above, settings do."""
     rank: int = 1024
     """Columns of the basis B at most."""
     raw_weight: float = 1.0

@@ -10,16 +10,15 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.sparse._sparsetools import csr_matvecs
 
-from graphfcl.byte_sizes import in_units
 from graphfcl.cores import limited_threads
-from graphfcl.errors import InputError
 from graphfcl.graph.visible_folder import Means
 from graphfcl.methods.learner import SILENT, Progress
 from graphfcl.methods.on_disk.source import EDGES_AT_A_TIME, Source
 from graphfcl.methods.on_disk.tables import Table
-from graphfcl.methods.on_disk.tile_files import BLOCK, SLICE
+from graphfcl.methods.on_disk.tile_files import SLICE
 from graphfcl.tasks import run_tasks
 
+ROWS = 4096  # that are multiplied and scaled at a time, so that they stay in the cache
 MOST_SLICES = 4  # that a task computes at a time: wider ones are no faster
 STREAMED = 24 * EDGES_AT_A_TIME + (64 << 20)  # bytes for rows of A, and for blocks on their way to a file
 
@@ -54,7 +53,7 @@ def run_columns(phase: str, task: ColumnTask, means: Means, progress: Progress =
     if not missing:
         return
     count = slices_at_a_time(task.source.rows, 3 if task.smoothing else 2, means)
-    count = min(count, -(-len(missing) // means.tasks.workers))
+    count = min(count, -(-len(missing) // means.workers))
     groups = [tuple(missing[start : start + count]) for start in range(0, len(missing), count)]
     items = [ColumnTask(task.source, task.operator, task.given, task.found, some, task.smoothing) for some in groups]
     run_tasks(compute_columns, items, means.tasks, progress=lambda done, total: progress.step(phase, done, total))
@@ -63,15 +62,8 @@ def run_columns(phase: str, task: ColumnTask, means: Means, progress: Progress =
 def slices_at_a_time(rows: int, buffers: int, means: Means) -> int:
     """How many slices a task may hold; a limit that is too small for one is refused."""
     around, one = STREAMED + 8 * rows, rows * SLICE * 4 * buffers
-    room = means.bytes_of_task(rows) - around
-    if room < one:
-        workers = means.tasks.workers
-        raise InputError(
-            f"--memory {in_units(means.memory)} is too small: {SLICE} columns of {rows:,} nodes in "
-            f"{workers} worker{'s' * (workers > 1)} need {in_units(means.needed_for(around + one, rows))}; give that "
-            f"much{', or fewer workers' * (workers > 1)}."
-        )
-    return min(MOST_SLICES, room // one)
+    means.require_for_task(around + one, rows, f"a slice of {SLICE} columns of {rows:,} nodes")
+    return min(MOST_SLICES, (means.bytes_of_task(rows) - around) // one)
 
 
 def compute_columns(task: ColumnTask) -> None:
@@ -81,7 +73,7 @@ def compute_columns(task: ColumnTask) -> None:
         if task.smoothing is None:
             _hops(task, _read_slices(task.given, task.slices, right), left, right)
         else:
-            _smoothed(task, _read_slices(task.given, task.slices, np.ones_like(right)), left, right)
+            _smoothed(task, _read_slices(task.given, task.slices), left, right)
 
 
 def _hops(task: ColumnTask, values: np.ndarray, left: np.ndarray, right: np.ndarray) -> None:
@@ -89,12 +81,13 @@ def _hops(task: ColumnTask, values: np.ndarray, left: np.ndarray, right: np.ndar
     other, last = np.empty_like(values), max(hops for hops, _ in task.found)
     kept = dict(task.found)
     for hop in range(1, last + 1):
-        _multiply(task, values, other)
+        # Scaled by l and then by r in any case: a hop is the same to the bit whether the ones before are kept or not.
+        _multiply(task, values, other, (left, right) if hop < last and hop not in kept else (left,))
         if hop in kept:
-            _write_slices(kept[hop], task.slices, other, left)
-        if hop < last:
-            values, other = other, values
-            _scale(values, left * right)
+            _write_slices(kept[hop], task.slices, other)
+            if hop < last:
+                _scale(other, right)
+        values, other = other, values
 
 
 def _smoothed(task: ColumnTask, first: np.ndarray, left: np.ndarray, right: np.ndarray) -> None:
@@ -103,53 +96,56 @@ def _smoothed(task: ColumnTask, first: np.ndarray, left: np.ndarray, right: np.n
     found, other = first.copy(), np.empty_like(first)
     for _ in range(steps):
         _scale(found, right)
-        _multiply(task, found, other)
-        for start in range(0, len(first), BLOCK):
-            part = slice(start, start + BLOCK)
-            found[part] = np.float32(share) * (other[part] * left[part, None]) + np.float32(1 - share) * first[part]
-    _write_slices(task.found[0][1], task.slices, found, np.ones_like(left))
+        _multiply(task, found, other, (left,))
+        for start in range(0, len(first), ROWS):
+            part = slice(start, start + ROWS)
+            found[part] = np.float32(share) * other[part] + np.float32(1 - share) * first[part]
+    _write_slices(task.found[0][1], task.slices, found)
 
 
-def _multiply(task: ColumnTask, values: np.ndarray, out: np.ndarray) -> None:
-    """out ← A·values, and the values themselves if the operator has loops."""
+def _multiply(task: ColumnTask, values: np.ndarray, out: np.ndarray, scales: tuple[np.ndarray, ...]) -> None:
+    """out ← A·values, and the values themselves if the operator has loops; rows multiplied by each of the scales."""
+    flat = values.ravel()
     for start, stop, indptr, indices, weights in task.source.adjacency():
-        out[start:stop] = values[start:stop] if task.operator.loop else 0
-        # What `matrix @ values` calls, without an array for the product: it adds to the rows that are there.
-        csr_matvecs(stop - start, *values.shape, indptr, indices, weights, values.ravel(), out[start:stop].ravel())
+        for first in range(start, stop, ROWS):
+            last = min(first + ROWS, stop)
+            rows, pointers = out[first:last], indptr[first - start : last - start + 1]
+            rows[...] = values[first:last] if task.operator.loop else 0
+            # What `matrix @ values` calls, without an array for the product: it adds to the rows that are there.
+            csr_matvecs(last - first, *values.shape, pointers, indices, weights, flat, rows.ravel())
+            for by in scales:
+                rows *= by[first:last, None]
 
 
 def _scale(values: np.ndarray, by: np.ndarray) -> None:
-    for start in range(0, len(values), BLOCK):
-        values[start : start + BLOCK] *= by[start : start + BLOCK, None]
+    for start in range(0, len(values), ROWS):
+        values[start : start + ROWS] *= by[start : start + ROWS, None]
 
 
 def _scales(table: Table) -> tuple[np.ndarray, np.ndarray]:
     left, right = (np.empty(table.rows, dtype=np.float32) for _ in range(2))
-    start = 0
-    for tile in table.slice_tiles(0):
-        left[start : start + len(tile)], right[start : start + len(tile)] = tile[:, 0], tile[:, 1]
-        start += len(tile)
+    for start, stop in table.blocks:
+        rows = table.block(start)
+        left[start:stop], right[start:stop] = rows[:, 0], rows[:, 1]
     return left, right
 
 
-def _read_slices(table: Table, numbers: tuple[int, ...], by: np.ndarray) -> np.ndarray:
+def _read_slices(table: Table, numbers: tuple[int, ...], by: np.ndarray | None = None) -> np.ndarray:
     """(n, columns of all these slices) in 32 bits, rows multiplied by (n,) ``by``."""
-    widths = [min(SLICE, table.columns - number * SLICE) for number in numbers]
-    values = np.empty((table.rows, sum(widths)), dtype=np.float32)
-    for place, number in enumerate(numbers):
-        column, row = sum(widths[:place]), 0
-        for tile in table.slice_tiles(number):
-            end = row + len(tile)
-            np.multiply(tile, by[row:end, None], out=values[row:end, column : column + widths[place]])
-            row = end
+    width = sum(min(SLICE, table.columns - number * SLICE) for number in numbers)
+    values = np.empty((table.rows, width), dtype=np.float32)
+    for start, stop in table.blocks:
+        table.slices_of_block(start, numbers, values[start:stop])
+        if by is not None:
+            values[start:stop] *= by[start:stop, None]
     return values
 
 
-def _write_slices(table: Table, numbers: tuple[int, ...], values: np.ndarray, by: np.ndarray) -> None:
+def _write_slices(table: Table, numbers: tuple[int, ...], values: np.ndarray) -> None:
     column = 0
     for number in numbers:
         file = table.files[number]
         columns = slice(column, column + file.extent.width)
         column = columns.stop
         if not file.is_whole():
-            file.write(values[start:stop, columns] * by[start:stop, None] for start, stop in file.extent.blocks)
+            file.write(values[start:stop, columns] for start, stop in file.extent.blocks)

@@ -76,6 +76,12 @@ class FolderInputs:
         self.columns("degrees", Operator(of_mask, loop=False), ones, ((1, found),))
         return found
 
+    def tables_of_rows(self) -> list[Table]:
+        """What is kept of every row of this visible graph beside features and their hops."""
+        names = {"scales": 2, "link-scales": 2, "ones": 1, "visible": 2}
+        degrees = self.degrees if self.visible.mask is not None else self._planned("degrees", 1)
+        return [degrees, *(self._planned(name, columns) for name, columns in names.items())]
+
     @cached_property
     def _folder_degrees(self) -> np.ndarray:
         return self.visible.folder.degrees()
@@ -120,12 +126,15 @@ class FolderInputs:
 
     def _written(self, phase: str, columns: int, rows: Callable[[int, int], np.ndarray]) -> Table:
         """A table of a few columns, made here."""
-        key = key_of(**{phase: self.source.graph_key})
-        found = self.work.table(phase, key, self.source.rows, columns, by="parts")
+        found = self._planned(phase, columns)
         for number in found.missing():
             file = found.files[number]
             file.write(rows(start, stop) for start, stop in file.extent.blocks)
         return found
+
+    def _planned(self, phase: str, columns: int) -> Table:
+        key = key_of(**{phase: self.source.graph_key})
+        return self.work.table(phase, key, self.source.rows, columns, by="parts")
 
     # X, its leading singular vectors, and hops of XB
 
@@ -168,8 +177,13 @@ class FolderInputs:
 
 
 def _projected(block: RowBlock) -> torch.Tensor:
-    """XB."""
-    return torch.from_numpy(np.asarray(block.features() @ block.given["basis"].numpy()))
+    """XB. Features that are fewer than the rank have a diagonal B, and the product is one of columns, to the bit."""
+    features, basis = block.features(), block.given["basis"].numpy()
+    if isinstance(features, np.ndarray) and basis.shape[0] == basis.shape[1]:
+        diagonal = basis.diagonal()
+        if np.count_nonzero(basis) == np.count_nonzero(diagonal):
+            return torch.from_numpy(features * diagonal)
+    return torch.from_numpy(np.asarray(features @ basis))
 
 
 def _products(block: RowBlock) -> Tensors:

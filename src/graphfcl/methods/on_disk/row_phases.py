@@ -22,6 +22,7 @@ from graphfcl.methods.on_disk.work_folder import Arrays, StoredArrays, WorkFolde
 from graphfcl.tasks import run_tasks
 
 Tensors = dict[str, torch.Tensor]
+BYTES_A_COLUMN = 24  # of a row, in all steps of a task together
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,8 +173,16 @@ class RowPhases:
         return task, key
 
     def _run(self, phase: str, items: list[RowTask]) -> None:
+        if items:
+            self._require_room(items[0])
         step = self.progress.step
         run_tasks(compute_rows, items, self.means.tasks, progress=lambda done, total: step(phase, done, total))
+
+    def _require_room(self, task: RowTask) -> None:
+        """A block of rows, and sums as large as the square of its columns, must fit."""
+        columns = sum(table.columns for table in task.tables.values()) or self.source.feature_count
+        rows, held = self.source.rows, BYTES_A_COLUMN * columns * (min(BLOCK, self.source.rows) + columns)
+        self.means.require_for_task(held, rows, f"a block of {BLOCK:,} rows of {columns:,} columns")
 
 
 def compute_rows(task: RowTask) -> None:

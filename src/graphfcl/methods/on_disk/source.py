@@ -14,7 +14,7 @@ from graphfcl.graph.visible_folder import VisibleFolder
 from graphfcl.methods.on_disk.work_folder import arrays_key, key_of
 from graphfcl.methods.shared.untrained_features import WIDEST, prepare
 
-EDGES_AT_A_TIME = 1 << 21  # entries of A that are read at a time
+EDGES_AT_A_TIME = 1 << 18  # entries of A that are read at a time; few enough to stay in the cache
 
 
 class AdjacencyRows(NamedTuple):

@@ -1,7 +1,7 @@
 """An (n, D) array on disk, in files of column slices or of row parts."""
 
 import shutil
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -16,8 +16,13 @@ PARTS = 32  # files of rows at most: tasks of a row phase, and terms of its sums
 
 def parts_of(rows: int) -> list[tuple[int, int]]:
     """(first, end) of the row parts: whole blocks, at most ``PARTS`` of them; they follow from ``rows`` alone."""
-    size = BLOCK * max(1, -(-rows // (BLOCK * PARTS)))
+    size = rows_of_part(rows)
     return [(start, min(start + size, rows)) for start in range(0, rows, size)]
+
+
+def rows_of_part(rows: int) -> int:
+    """Of every part but the last."""
+    return BLOCK * max(1, -(-rows // (BLOCK * PARTS)))
 
 
 @dataclass(frozen=True)
@@ -53,6 +58,10 @@ class Table:
     def _starts(self) -> range:
         return range(0, self.columns, SLICE)
 
+    @cached_property
+    def _part_rows(self) -> int:
+        return rows_of_part(self.rows)
+
     @property
     def slice_count(self) -> int:
         return len(self._starts)
@@ -73,21 +82,20 @@ class Table:
     def block(self, start: int) -> np.ndarray:
         """(rows, columns) of the block that begins at a row."""
         found = np.empty((min(start + BLOCK, self.rows) - start, self.columns), dtype=self.kind)
-        if self.by == "slices":
-            for number, file in enumerate(self.files):
-                file.block(start // BLOCK, found[:, number * SLICE : (number + 1) * SLICE])
-        else:
-            file = next(each for each in self.files if each.extent.rows[0] <= start < each.extent.rows[1])
-            file.block((start - file.extent.rows[0]) // BLOCK, found)
+        self.slices_of_block(start, range(self.slice_count), found)
         return found
 
-    def slice_tiles(self, number: int) -> Iterator[np.ndarray]:
-        """Of a slice one (rows, up to 8) tile after the other, by blocks."""
-        if self.by == "slices":
-            yield from self.files[number].tiles_of_slice(0)
-        else:
-            for file in self.files:
-                yield from file.tiles_of_slice(number)
+    def slices_of_block(self, start: int, numbers: Sequence[int], out: np.ndarray) -> None:
+        """Read some slices of the block that begins at a row, side by side, into (rows, their columns) ``out``."""
+        if self.by == "parts":
+            part = start // self._part_rows
+            self.files[part].slices_of_block((start - part * self._part_rows) // BLOCK, numbers, out)
+            return
+        column = 0
+        for number in numbers:
+            file = self.files[number]
+            file.block(start // BLOCK, out[:, column : column + file.extent.width])
+            column += file.extent.width
 
     def rows_at(self, rows: np.ndarray, change: Callable[[np.ndarray], np.ndarray] | None = None) -> np.ndarray:
         """(m, columns) of some rows in any order. change: made of every block's rows before they are kept."""

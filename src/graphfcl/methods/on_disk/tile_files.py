@@ -14,7 +14,7 @@ holds: its size follows from that, and a file that was cut short is known withou
 import errno
 import os
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -66,7 +66,19 @@ class Extent:
 
     @property
     def tile_count(self) -> int:
-        return len(self.blocks) * len(self.slices)
+        return -(-(self.rows[1] - self.rows[0]) // BLOCK) * self.slice_count
+
+    @property
+    def slice_count(self) -> int:
+        return -(-self.width // SLICE)
+
+    def block_rows(self, block: int) -> tuple[int, int]:
+        """(first row, end) of a block, both counted within the file."""
+        return block * BLOCK, min((block + 1) * BLOCK, self.rows[1] - self.rows[0])
+
+    def slice_columns(self, number: int) -> tuple[int, int]:
+        """(first column, end) of a slice, both counted within the file."""
+        return number * SLICE, min((number + 1) * SLICE, self.width)
 
 
 @dataclass(frozen=True)
@@ -93,16 +105,19 @@ class TileFile:
     def write(self, blocks: Iterator[np.ndarray]) -> None:
         """Write it durably. blocks: for each block of rows its (rows, width) values."""
 
+        room = np.empty(BLOCK * SLICE, dtype=self.extent.dtype)  # of one tile: fresh pages for each cost more
+
         def fill(file: BinaryIO) -> None:
             file.write(self._header)
             checksums = []
             for (first, end), values in zip(self.extent.blocks, blocks, strict=True):
                 assert values.shape == (end - first, self.extent.width)
-                for start, stop in self.extent.slices:
-                    part = values[:, start - self.extent.columns[0] : stop - self.extent.columns[0]]
-                    tile = np.ascontiguousarray(part, dtype=self.extent.dtype).data
-                    checksums.append(zlib.crc32(tile))
-                    file.write(tile)
+                for number in range(self.extent.slice_count):
+                    start, stop = self.extent.slice_columns(number)
+                    tile = room[: len(values) * (stop - start)].reshape(len(values), stop - start)
+                    _copy_rows(values[:, start:stop], tile)
+                    checksums.append(zlib.crc32(tile.data))
+                    file.write(tile.data)
             found = np.array(checksums, dtype="<u4").tobytes()
             file.write(found)
             file.write(_checksum(self._header, found))
@@ -119,36 +134,25 @@ class TileFile:
             return False
         return True
 
-    def tile(self, block: int, number: int) -> np.ndarray:
-        """(rows, columns) of one tile: of a block and a slice, both counted within the file."""
-        return self._read([(block, number)])[0]
-
     def block(self, block: int, out: np.ndarray) -> None:
         """Read all columns of a block into (rows, width) ``out``."""
-        numbers = range(len(self.extent.slices))
-        for (start, stop), tile in zip(
-            self.extent.slices, self._read([(block, number) for number in numbers]), strict=True
-        ):
-            out[:, start - self.extent.columns[0] : stop - self.extent.columns[0]] = tile
+        self.slices_of_block(block, range(self.extent.slice_count), out)
 
-    def tiles_of_slice(self, number: int) -> Iterator[np.ndarray]:
-        """Of a slice one tile after the other, by blocks."""
-        for block in range(len(self.extent.blocks)):
-            yield self.tile(block, number)
-
-    def _read(self, places: list[tuple[int, int]]) -> list[np.ndarray]:
+    def slices_of_block(self, block: int, numbers: Sequence[int], out: np.ndarray) -> None:
+        """Read some slices of a block side by side into (rows, their columns) ``out``."""
         checksums, item = self._checksums(), self.extent.dtype.itemsize
-        found = []
+        (first, end), column = self.extent.block_rows(block), 0
         with self._opened() as file:
-            for block, number in places:
-                (first, end), (start, stop) = self.extent.blocks[block], self.extent.slices[number]
-                rows, size = end - first, (end - first) * (stop - start) * item
-                before = (first - self.extent.rows[0]) * self.extent.width + (start - self.extent.columns[0]) * rows
-                raw = os.pread(file.fileno(), size, len(self._header) + before * item)
-                if len(raw) != size or zlib.crc32(raw) != checksums[block * len(self.extent.slices) + number]:
+            for number in numbers:
+                start, stop = self.extent.slice_columns(number)
+                size = (end - first) * (stop - start) * item
+                before = (first * self.extent.width + start * (end - first)) * item
+                raw = os.pread(file.fileno(), size, len(self._header) + before)
+                if len(raw) != size or zlib.crc32(raw) != checksums[block * self.extent.slice_count + number]:
                     raise self._damaged()
-                found.append(np.frombuffer(raw, dtype=self.extent.dtype).reshape(rows, stop - start))
-        return found
+                tile = np.frombuffer(raw, dtype=self.extent.dtype).reshape(end - first, stop - start)
+                _copy_rows(tile, out[:, column : column + stop - start])
+                column += stop - start
 
     def _checksums(self) -> np.ndarray:
         """(tiles,) CRC-32; the header must be that of this file."""
@@ -188,6 +192,15 @@ def write_with_room(path: Path, fill: Callable[[BinaryIO], None]) -> None:
                 f"the disk of {path.parent} is full: make room and start again, which goes on where it stopped."
             ) from error
         raise
+
+
+def _copy_rows(values: np.ndarray, out: np.ndarray) -> None:
+    """out ← values; rows of one type are copied whole, which is twice as fast as number by number."""
+    size = values.shape[1] * values.itemsize
+    if values.dtype == out.dtype and all(each.size and each.strides[1] == each.itemsize for each in (values, out)):
+        np.copyto(out.view(f"V{size}"), values.view(f"V{size}"))
+    else:
+        np.copyto(out, values, casting="same_kind")
 
 
 def _checksum(*parts: bytes) -> bytes:

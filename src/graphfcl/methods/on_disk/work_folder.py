@@ -16,7 +16,7 @@ from graphfcl.files import canonical_json, safetensors_header, sha256_of
 from graphfcl.methods.on_disk.tables import Table
 from graphfcl.methods.on_disk.tile_files import write_with_room
 
-FORMAT = 1  # of what phases compute: another one computes everything again
+FORMAT = 2  # of what phases compute: another one computes everything again
 MAGIC = b"graphfcl arrays 1"
 SHORT = 16  # digits of a key in the name of a folder; the whole key is in each file
 
