@@ -218,7 +218,15 @@ class SgcRidge(Learner):
 
     def scores(self, visible: VisibleGraph, nodes: np.ndarray) -> np.ndarray:
         # All nodes are scored at once, whatever is asked: products of other shapes differ in their last digits.
-        return self.cache.scores(visible, self._score_all)[visible.rows(nodes)]
+        return self.all_scores(visible)[visible.rows(nodes)]
+
+    def all_scores(self, visible: VisibleGraph) -> Any:
+        return self.cache.scores(visible, self._score_all)
+
+    def watch(self, visible: VisibleGraph, progress: Progress) -> None:
+        inputs = self.cache.inputs(visible)
+        if isinstance(inputs, FolderInputs):
+            inputs.progress = progress
 
     def _score_all(self, inputs: Any) -> Any:
         if self._weights is None:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from graphfcl.production.growing_graph import GrowingGraph
+from graphfcl.production.model_graph import ModelGraph
 
 NewNodes = tuple[Sequence[Any], Any, Sequence[str] | None]  # ids, features, texts
 NewEdges = tuple[Sequence[Any], Sequence[Any], np.ndarray | None]  # ids of sources, ids of targets, weights
@@ -22,21 +23,22 @@ class GraphChange:
     entry: what the history says of the change.
     """
 
-    graph: GrowingGraph
+    graph: ModelGraph
     touched: list[np.ndarray]
     entry: dict[str, Any]
     removed: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
 
 
-def grown(before: GrowingGraph, nodes: NewNodes | None, edges: NewEdges | None) -> GraphChange:
+def grown(before: ModelGraph, nodes: NewNodes | None, edges: NewEdges | None) -> GraphChange:
     """Add nodes, then edges, which may lead to the new nodes."""
-    graph, touched = before, []
+    graph: Any = before
+    touched = []
     words: dict[str, int] = {}
     if nodes is not None:
         ids, values, texts = nodes
-        features = graph.features_of(values, texts=texts)
+        features = graph.columns.features_of(values, texts=texts)
         graph, fresh = graph.with_nodes(ids, features)
-        words = graph.words_of(features, texts)
+        words = graph.columns.words_of(features, texts)
         touched.append(fresh)
     if edges is not None:
         graph, ends = graph.with_edges(*edges)

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeGuard
 
 import numpy as np
 
@@ -11,7 +11,8 @@ from graphfcl.production.calibration import Calibration
 from graphfcl.production.ledger import Ledger
 
 if TYPE_CHECKING:
-    from graphfcl.production.growing_graph import GrowingGraph
+    from graphfcl.production.folder_model_graph import FolderModelGraph
+    from graphfcl.production.model_graph import ModelGraph
 
 
 @dataclass(frozen=True)
@@ -32,6 +33,11 @@ class Configuration:
     seed: int
     max_loss: float
     standardise: bool = True
+
+
+def is_on_disk(graph: "ModelGraph") -> "TypeGuard[FolderModelGraph]":
+    """Whether it is a graph folder that stays on the disk; told without importing what only a change needs."""
+    return hasattr(graph, "restate_due")
 
 
 class PartSource(Protocol):
@@ -55,7 +61,7 @@ class ModelParts:
     """
 
     configuration: Configuration
-    graph: "GrowingGraph"
+    graph: "ModelGraph"
     learner: Learner
     ledger: Ledger
     calibration: Calibration

@@ -17,7 +17,7 @@ from graphfcl.production.supports import MOST_COLUMNS, Statement, Support
 
 if TYPE_CHECKING:
     from graphfcl.graph import Features
-    from graphfcl.production.growing_graph import GrowingGraph
+    from graphfcl.production.model_graph import ModelGraph
 
 CLASS_NAMES = ("class", "label")
 GUESS = "guess"  # a table of suggestions has it beside the class that somebody is to fill in
@@ -138,23 +138,20 @@ def read_ids(path: str | Path) -> list[str]:
     return TextTable.read(path).need(("node", *ID_NAMES), "the ids of nodes")
 
 
-def read_nodes(path: str | Path, graph: "GrowingGraph") -> tuple[list[str], "Features", list[str] | None]:
+def read_nodes(path: str | Path, graph: "ModelGraph") -> tuple[list[str], "Features", list[str] | None]:
     """New nodes: ``node``, and ``text`` or the graph's feature columns (of a sparse graph, absent ones are 0)."""
     table = TextTable.read(path)
     ids = make_ids(table.need(("node", *ID_NAMES), "the ids of nodes"), table.place)[0].tolist()
-    if graph.text_weights is not None:
+    columns_of_graph = graph.columns
+    if columns_of_graph.text_weights is not None:
         return ids, None, table.need(TEXT_NAMES, "the text its features come from")
     id_name = table.find(("node", *ID_NAMES))
-    width = graph.features.shape[1]
-    if graph.feature_names is None:
-        known = {f"feature_{column}": column for column in range(width)}
-    else:
-        known = {str(name): column for column, name in enumerate(graph.feature_names.tolist())}
+    width, known = columns_of_graph.width, columns_of_graph.places()
     given = [name for name in table.columns if name != id_name]
     strange = [name for name in given if name not in known]
     if strange:
         raise InputError(f"{table.path}: the graph has no feature {strange[0]!r}: leave the column out.")
-    dense = isinstance(graph.features, np.ndarray)
+    dense = columns_of_graph.dense
     if dense and len(given) < width:
         missing = next(name for name in known if name not in table.columns)
         raise InputError(f"{table.path} lacks the feature column {missing!r}: give all {width} of them.")
