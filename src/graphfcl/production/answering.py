@@ -40,6 +40,12 @@ class AnsweringModel(LiveModel):
         """The user's ids of all nodes."""
         return self._current().ids()
 
+    @property
+    def has_answers(self) -> bool:
+        """Whether it answers without a pass over its graph folder; a model in memory always does."""
+        state = self._current()
+        return state.on_disk is None or state.on_disk.is_at_hand()
+
     def settle(self, *, progress: Progress = SILENT) -> "Settlement | None":
         """Of a model on a graph folder: compute what it says of all nodes, unless it lies on the disk already.
 

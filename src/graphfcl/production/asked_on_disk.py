@@ -19,6 +19,7 @@ from graphfcl.production.version_cache import CacheKeys
 if TYPE_CHECKING:
     from graphfcl.production.stored_version import StoredVersion
 
+
 class AskedOnDisk:
     """One thread at a time computes. found: the answers, if they were computed. stored: the version of a folder."""
 
@@ -59,7 +60,8 @@ class AskedOnDisk:
         """Let whoever loads a version find answers that were computed. keys: those of the version."""
         with suppress(OSError, InputError):  # they can be computed again
             if self.found is not None:
-                self.found.keep(self._parts.graph.means.work, keys.readings)
+                graph: Any = self._parts.graph
+                self.found.keep(graph.means.work, keys.readings)
 
     def is_at_hand(self) -> bool:
         """Whether answers need no pass over the graph folder."""
@@ -96,7 +98,8 @@ def compute_answers(parts: ModelParts, progress: Progress = SILENT) -> AnswersOn
     """
     from graphfcl.production.settling import settle
 
-    graph, learner = parts.graph, parts.learner
+    graph: Any = parts.graph
+    learner = parts.learner
     visible = graph.visible
     if graph.restate_due:
         learner = learner.copy(visible)

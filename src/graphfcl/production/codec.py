@@ -42,7 +42,6 @@ from graphfcl.production.storage.trees import Tree, TreeName, read_tree, write_t
 
 if TYPE_CHECKING:
     from graphfcl.production.growing_graph import GrowingGraph
-    from graphfcl.production.model_graph import ModelGraph
 
 TREES = ("nodes", "edges", "features", "network", "knowledge", "ledger", "answers")
 ROWS = 1 << 17  # bytes of a block of the ledger: a support more changes the last one
@@ -73,7 +72,7 @@ def encode(parts: ModelParts, arrays: BlockArrays) -> dict[str, TreeName]:
     }  # fmt: skip
 
 
-def _encode_graph(graph: "ModelGraph", arrays: BlockArrays) -> dict[str, TreeName]:
+def _encode_graph(graph: "GrowingGraph", arrays: BlockArrays) -> dict[str, TreeName]:
     if is_on_disk(graph):
         return encode_folder_graph(graph, arrays)
     return {
@@ -298,7 +297,7 @@ def checked_ledger(nodes: np.ndarray, columns: np.ndarray, parts: np.ndarray, na
     return Ledger(nodes, columns, parts, names.names, names.session_zero_columns)
 
 
-def refuse_misfits(graph: "ModelGraph", learner: Learner, ledger: Ledger) -> None:
+def refuse_misfits(graph: "GrowingGraph", learner: Learner, ledger: Ledger) -> None:
     """Parts of different models."""
     if is_on_disk(graph):
         there = bool(((ledger.nodes >= 0) & (ledger.nodes < graph.node_count)).all())

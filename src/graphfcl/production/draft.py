@@ -73,7 +73,8 @@ class Draft:
         """Let the learner know what the ledger says, and nothing else; whether nothing else is left in it."""
         restated = self.learner.restate(self.graph.visible, *self.ledger.knowledge())
         if is_on_disk(self.graph):
-            self.graph = replace(self.graph, restate_due=False)
+            moved: Any = replace(self.graph, restate_due=False)
+            self.graph = moved
         return restated and self.learner.forgets_exactly
 
     def settle(self, change: dict[str, Any], max_loss: float) -> None:

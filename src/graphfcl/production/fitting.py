@@ -18,7 +18,6 @@ from graphfcl.production.fit_checkpoints import FitCheckpoints
 from graphfcl.production.folder_model_graph import FolderModelGraph
 from graphfcl.production.growing_graph import GrowingGraph
 from graphfcl.production.ledger import Ledger
-from graphfcl.production.model_graph import ModelGraph
 from graphfcl.production.model_parts import Configuration, ModelParts
 from graphfcl.production.rehearsal import rehearse
 from graphfcl.production.session_zero import Start, make_start
@@ -60,7 +59,7 @@ def fit_model(
     checkpoints.begin(identity_of(graph, configuration, hide_classes))
     labels = shown_labels(graph, hide_classes)
     nodes = np.flatnonzero(labels >= 0)
-    growing: ModelGraph = GrowingGraph.of(graph) if isinstance(graph, Graph) else FolderModelGraph.of(graph)
+    growing: Any = GrowingGraph.of(graph) if isinstance(graph, Graph) else FolderModelGraph.of(graph)
     shown = Labels(nodes, labels[nodes], graph.class_names)
     fitted = train_model(growing, shown, configuration, device=device, progress=progress, checkpoints=checkpoints)
     said = {"what": "fit", "graph": graph.name, **fitted.change, "hidden": list(hide_classes)}
@@ -68,7 +67,7 @@ def fit_model(
 
 
 def train_model(
-    growing: ModelGraph,
+    growing: GrowingGraph,
     labels: Labels,
     configuration: Configuration,
     *,
@@ -163,7 +162,7 @@ def learn_few(start: Start, learner: Learner) -> Ledger:
 
 
 @contextmanager
-def without_leftovers(graph: ModelGraph) -> Iterator[None]:
+def without_leftovers(graph: object) -> Iterator[None]:
     """Delete what a rehearsal leaves in the work folder of a graph on the disk: nobody needs it again."""
     work = graph.work if isinstance(graph, FolderModelGraph) else None
     before = set(work.glob("*")) if work is not None else set()

@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 
 from graphfcl.production.growing_graph import GrowingGraph
-from graphfcl.production.model_graph import ModelGraph
 
 NewNodes = tuple[Sequence[Any], Any, Sequence[str] | None]  # ids, features, texts
 NewEdges = tuple[Sequence[Any], Sequence[Any], np.ndarray | None]  # ids of sources, ids of targets, weights
@@ -23,16 +22,15 @@ class GraphChange:
     entry: what the history says of the change.
     """
 
-    graph: ModelGraph
+    graph: GrowingGraph
     touched: list[np.ndarray]
     entry: dict[str, Any]
     removed: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
 
 
-def grown(before: ModelGraph, nodes: NewNodes | None, edges: NewEdges | None) -> GraphChange:
+def grown(before: GrowingGraph, nodes: NewNodes | None, edges: NewEdges | None) -> GraphChange:
     """Add nodes, then edges, which may lead to the new nodes."""
-    graph: Any = before
-    touched = []
+    graph, touched = before, []
     words: dict[str, int] = {}
     if nodes is not None:
         ids, values, texts = nodes

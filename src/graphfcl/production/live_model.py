@@ -27,11 +27,11 @@ from graphfcl.production.versions import Versions
 if TYPE_CHECKING:  # whoever only asks need not wait for what a change needs
     from graphfcl.production.draft import Draft
     from graphfcl.production.graph_changes import GraphChange
-    from graphfcl.production.model_graph import ModelGraph
+    from graphfcl.production.growing_graph import GrowingGraph
 
 NEEDS_MEMORY = (
-    "this needs all nodes in memory, and the graph of this model stays on the disk: it can be asked for predictions and "
-    "labels, taught, grown and rolled back; nothing was changed."
+    "this needs all nodes in memory, and the graph of this model stays on the disk: it can be asked for predictions "
+    "and labels, taught, grown and rolled back; nothing was changed."
 )
 NOT_FITTED = "this classifier is not fitted: call fit with a graph first."
 
@@ -59,7 +59,7 @@ class LiveModel:
     # State
 
     @property
-    def graph_(self) -> "ModelGraph":
+    def graph_(self) -> "GrowingGraph":
         """The graph that it lives on."""
         return self._learned().parts.graph
 

@@ -12,7 +12,7 @@ from graphfcl.production.ledger import Ledger
 
 if TYPE_CHECKING:
     from graphfcl.production.folder_model_graph import FolderModelGraph
-    from graphfcl.production.model_graph import ModelGraph
+    from graphfcl.production.growing_graph import GrowingGraph
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class Configuration:
     standardise: bool = True
 
 
-def is_on_disk(graph: "ModelGraph") -> "TypeGuard[FolderModelGraph]":
+def is_on_disk(graph: object) -> "TypeGuard[FolderModelGraph]":
     """Whether it is a graph folder that stays on the disk; told without importing what only a change needs."""
     return hasattr(graph, "restate_due")
 
@@ -57,11 +57,13 @@ class PartSource(Protocol):
 class ModelParts:
     """Everything that makes a model. Graph, ledger and calibration are immutable; the learner is not.
 
+    graph: one in memory, or a :class:`FolderModelGraph`, which has of it what changes and answers need.
+
     Of a model that lies in a folder, graph, learner and ledger are read when they are first asked for.
     """
 
     configuration: Configuration
-    graph: "ModelGraph"
+    graph: "GrowingGraph"
     learner: Learner
     ledger: Ledger
     calibration: Calibration

@@ -191,9 +191,7 @@ class Look:
         return self.ruler.apply(measured_left_out(self.evidence, self.values, NAMES, rows, bounded(left.scores)))
 
 
-def evidence_of(
-    scores: Any, temperature: float, visible: VisibleGraph, ledger: Ledger, active: np.ndarray
-) -> Evidence:
+def evidence_of(scores: Any, temperature: float, visible: VisibleGraph, ledger: Ledger, active: np.ndarray) -> Evidence:
     """What is known of all nodes. scores: (n, columns) of the columns in use. active: (columns,) which ones."""
     labelled = np.zeros(visible.node_count, dtype=bool)
     for nodes, _ in ledger.knowledge():

@@ -4,7 +4,7 @@ import threading
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -28,9 +28,6 @@ from graphfcl.production.storage.manifests import FORMAT, ON_DISK, Manifest
 from graphfcl.production.storage.objects import ReadCounter, read_file
 from graphfcl.production.storage.trees import read_tree
 from graphfcl.production.version_cache import OpenCache, VersionCache, cache_keys
-
-if TYPE_CHECKING:
-    from graphfcl.production.model_graph import ModelGraph
 
 LARGEST_FILE = 1 << 36  # bytes of a file of format 1
 
@@ -185,7 +182,7 @@ class StoredVersion:
         need(self.manifest["values"].get("method") == configuration.method, "its manifest names another method")
         return configuration, codec.decode_calibration(values), names
 
-    def _graph(self) -> "ModelGraph":
+    def _graph(self) -> Any:
         if self.on_disk:
             trees = self.manifest["trees"]
             folder, means = find_graph(self._folder, digest_of(trees, self._arrays), self._use)

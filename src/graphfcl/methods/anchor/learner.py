@@ -46,7 +46,6 @@ from torch import nn
 
 from graphfcl.graph import VisibleGraph
 from graphfcl.graph.visible_folder import VisibleFolder
-from graphfcl.methods.anchor.class_sums import Anchors
 from graphfcl.methods.anchor.explanation import Evidence, explained
 from graphfcl.methods.anchor.frame_sizes import first_layer_shape, frame_rank
 from graphfcl.methods.anchor.head import retrained_head, shared_out, some_nodes_of_each, trained_head
