@@ -10,14 +10,13 @@ import typer
 
 from graphfcl.cli.erased import print_erased
 from graphfcl.cli.history import print_entries, print_hint
-from graphfcl.cli.on_disk import OnDiskOptions, settle_first
+from graphfcl.cli.on_disk import OnDiskOptions, graph_to_fit, settle_first
 from graphfcl.cli.options import BackendOptions, DataDir, Seed, settings_from_options, with_option_groups
 from graphfcl.cli.run import FolderOptions
 from graphfcl.cli.show import say, say_json
 from graphfcl.errors import InputError
 
 if TYPE_CHECKING:
-    from graphfcl.graph.folder_graph import AnyGraph
     from graphfcl.production import GraphClassifier
 
 Model = Annotated[Path, typer.Option("--model", help="Folder of the model.")]
@@ -375,20 +374,6 @@ def changing(
         yield classifier
     say(f"{classifier!r} is version {classifier.version} of {model}.")
     print_entries([entry for entry in classifier.history if entry["version"] == classifier.version])
-
-
-def graph_to_fit(
-    name: str, data_dir: Path | None, method: str, large: FolderOptions, engine: BackendOptions, model: Path
-) -> "AnyGraph":
-    """The graph of a name or a path; a graph folder that is to stay on the disk works in the folder of the model."""
-    from graphfcl.datasets import load_dataset
-    from graphfcl.graph.folder import is_graph_folder
-    from graphfcl.production.graph_place import WORK
-
-    if is_graph_folder(name):
-        return large.graph(Path(name), method, engine, model / WORK)
-    large.refuse()
-    return load_dataset(name, data_dir=data_dir)[0]
 
 
 def bring(method: str | None, model: Path) -> None:

@@ -7,9 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from graphfcl.byte_sizes import bytes_from
+from graphfcl.cli.options import BackendOptions
+from graphfcl.cli.run import FolderOptions
 from graphfcl.cli.show import say
 
 if TYPE_CHECKING:
+    from graphfcl.graph.folder_graph import AnyGraph
     from graphfcl.production import GraphClassifier
     from graphfcl.production.graph_place import FolderUse
 
@@ -60,3 +63,17 @@ def settle_first(classifier: "GraphClassifier") -> None:
     say(f"Balanced accuracy: {', '.join(said) or 'not measured'}.")
     if found.warning:
         say(f"warning: {found.warning}.")
+
+
+def graph_to_fit(
+    name: str, data_dir: Path | None, method: str, large: FolderOptions, engine: BackendOptions, model: Path
+) -> "AnyGraph":
+    """The graph of a name or a path; a graph folder that is to stay on the disk works in the folder of the model."""
+    from graphfcl.datasets import load_dataset
+    from graphfcl.graph.folder import is_graph_folder
+    from graphfcl.production.graph_place import WORK
+
+    if is_graph_folder(name):
+        return large.graph(Path(name), method, engine, model / WORK)
+    large.refuse()
+    return load_dataset(name, data_dir=data_dir)[0]

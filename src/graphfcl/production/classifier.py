@@ -75,8 +75,7 @@ class GraphClassifier(AnsweringModel):
     def __repr__(self) -> str:
         if self._state is None:
             return f"GraphClassifier({self.method!r}, not fitted)"
-        count = self.graph_.node_count if self.is_on_disk else len(self.node_ids_)
-        return f"GraphClassifier({self.method!r}, {len(self.classes_)} classes, {count:,} nodes)"
+        return f"GraphClassifier({self.method!r}, {len(self.classes_)} classes, {self._current().node_count:,} nodes)"
 
     # Training
 

@@ -51,11 +51,10 @@ class Draft:
 
         Only embeddings within reach of the change are computed again.
         """
+        before, self.graph = self.graph, change.graph
         if is_on_disk(change.graph):  # sums and scores are computed again when somebody asks
-            self.graph = change.graph
             return change.entry
-        share = carry_embeddings(self.learner, self.graph, change.graph, change.touched)
-        self.graph = change.graph
+        share = carry_embeddings(self.learner, before, change.graph, change.touched)
         entry = {**change.entry, "within_reach": round(share, 4)}
         if not change.removed.size:
             self.restate()  # sums are those of the changed graph

@@ -32,7 +32,7 @@ def encode_folder_graph(graph: "FolderModelGraph", arrays: BlockArrays) -> dict[
         "next_number": graph.next_number,
         "restate_due": graph.restate_due,
     }
-    stored = {name: array for name, array in growth.arrays().items()}
+    stored = growth.arrays()
     edges = {name: arrays.write(stored[name], block=BLOCK) for name in ("first", "second", "weights", "before")}
     found: dict[str, Any] = {}
     if "rows" in stored:
@@ -85,8 +85,8 @@ def decode_folder_graph(
     if "dense" in features.arrays:
         rows: Any = arrays.read(features.index("dense"))
     else:
-        parts = [arrays.read(features.index(name)) for name in ("counts", "columns", "data")]
-        rows = csr_of(*parts, (ids.size, width), "features")
+        counts, columns, data = (arrays.read(features.index(name)) for name in ("counts", "columns", "data"))
+        rows = csr_of(counts, columns, data, (ids.size, width), "features")
     optional = {key: arrays.read(features.arrays[key]) for key in OPTIONAL if key in features.arrays}
     fields = checked_features(rows, (ids.size, width), None, optional)
     text = fields["text_weights"]

@@ -135,6 +135,11 @@ class ModelState:
         stored = self.asked.stored
         return self.parts.graph.ids if stored is None else stored.ids()
 
+    @property
+    def node_count(self) -> int:
+        """How many nodes there are; ids of a graph on the disk are not read for it."""
+        return len(self.ids()) if self.on_disk is None else self.parts.graph.node_count
+
     def names(self) -> NodeNames:
         """How its nodes are found, for which the rest of the graph need not be read."""
         stored = self.asked.stored

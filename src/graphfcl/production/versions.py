@@ -22,6 +22,7 @@ import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from graphfcl.errors import InputError
 from graphfcl.production.codec import encode
@@ -288,10 +289,11 @@ class Versions:
 
         loaded: the version that the model was loaded from or saved as. request: kept with the last change.
         """
-        on_disk = is_on_disk(parts.graph)
+        graph: Any = parts.graph
+        on_disk = is_on_disk(graph)
         try:
             if on_disk:
-                write_place(self.path, parts.graph.base, parts.graph.means)
+                write_place(self.path, graph.base, graph.means)
             trees = encode(parts, self.arrays)
         except Damaged as error:
             raise NotKept(f"the model cannot be kept in {self.path}: {error}; nothing was changed.") from error
