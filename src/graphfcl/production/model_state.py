@@ -199,7 +199,7 @@ def asked_learner(
     parts: ModelParts, known: np.ndarray | None = None, readings: Readings | None = None
 ) -> "AskedLearner | AskedOnDisk":
     """What asks the learner of these parts. known, readings: if they were computed, of a graph in memory."""
-    if is_on_disk(parts.graph):
+    if is_on_disk(vars(parts).get("graph")):  # one that was not read yet stays so
         from graphfcl.production.asked_on_disk import AskedOnDisk
 
         return AskedOnDisk(parts)
