@@ -47,8 +47,8 @@ def grown_by(base: object, edges: list[tuple[int, int, float]], path: Path) -> t
         if low == high or weight <= wanted[low, high]:
             continue
         before = np.float32(old[low, high] if high < NODES else 0)
-        arrays = (np.array([value]) for value in (low, high))
-        growth = growth.with_edges(*arrays, np.array([weight], np.float32), np.array([before], np.float32))
+        pair, weights = np.array([[low], [high]]), np.array([[weight], [before]], dtype=np.float32)
+        growth = growth.with_edges(pair[0], pair[1], weights[0], weights[1])
         wanted[low, high] = wanted[high, low] = np.float32(weight)
     return GrownFolder(path, base, growth), wanted  # type: ignore[arg-type]
 
