@@ -10,7 +10,9 @@ import typer
 
 from graphfcl.cli.erased import print_erased
 from graphfcl.cli.history import print_entries, print_hint
-from graphfcl.cli.options import DataDir, Seed, settings_from_options, with_option_groups
+from graphfcl.cli.on_disk import OnDiskOptions, graph_to_fit, settle_first
+from graphfcl.cli.options import BackendOptions, DataDir, Seed, settings_from_options, with_option_groups
+from graphfcl.cli.run import FolderOptions
 from graphfcl.cli.show import say, say_json
 from graphfcl.errors import InputError
 
@@ -65,11 +67,12 @@ def fit(
         float, typer.Option("--wait", min=0, help="Seconds to wait while another process makes a model there.")
     ] = 0.0,
     data_dir: DataDir = None,
+    large: FolderOptions,
+    engine: BackendOptions,
 ) -> None:
     """Train on all labelled nodes of a graph and make a model folder."""
     from graphfcl.cli.progress import RunDisplay
     from graphfcl.cli.run import asked_device
-    from graphfcl.datasets import load_dataset
     from graphfcl.defaults import MODEL_METHOD
     from graphfcl.methods import method_from
     from graphfcl.production import GraphClassifier, ModelFolder
@@ -78,7 +81,7 @@ def fit(
     hidden = [name.strip() for name in (hide_classes or "").split(",") if name.strip()]
     folder = ModelFolder(model)
     with folder.creating(wait, write_cache=False) as keep:
-        loaded, _ = load_dataset(graph, data_dir=data_dir)
+        loaded = graph_to_fit(graph, data_dir, found.name, large, engine, model)
         classifier = GraphClassifier(
             found.name,
             settings_from_options(settings or []),
@@ -98,6 +101,7 @@ def fit(
     print_entries(classifier.history)
 
 
+@with_option_groups
 def learn(
     supports: Annotated[
         Path, typer.Argument(help="A table with the columns node,class; by, when and others are kept.")
@@ -110,12 +114,14 @@ def learn(
     method: OwnMethod = None,
     device: Device = "auto",
     wait: Wait = 60.0,
+    *,
+    on_disk: OnDiskOptions,
 ) -> None:
     """Learn new classes, or more supports of known ones."""
     from graphfcl.production.user_tables import read_supports
 
     listed = read_supports(supports)
-    with changing(model, wait, device, method) as classifier:
+    with changing(model, wait, device, method, on_disk) as classifier:
         classifier.learn_listed(listed, on_conflict=on_conflict)
 
 
@@ -139,6 +145,7 @@ def labels(
     say(f"{len(set(found['node'].tolist())):,} labelled nodes, {len(found['node']):,} rows. Wrote {out}.")
 
 
+@with_option_groups
 def grow(
     model: Model,
     nodes: Annotated[Path | None, typer.Option("--nodes", help="New nodes: node, and text or feature columns.")] = None,
@@ -146,13 +153,15 @@ def grow(
     method: OwnMethod = None,
     device: Device = "auto",
     wait: Wait = 60.0,
+    *,
+    on_disk: OnDiskOptions,
 ) -> None:
     """Add nodes and edges to the graph the model lives on."""
     from graphfcl.production.user_tables import read_edges, read_nodes
 
     if nodes is None and edges is None:
         raise InputError("there is nothing to add: give --nodes, --edges or both.")
-    with changing(model, wait, device, method) as classifier:
+    with changing(model, wait, device, method, on_disk) as classifier:
         classifier.grow(
             nodes=None if nodes is None else read_nodes(nodes, classifier.graph_),
             edges=None if edges is None else read_edges(edges),
@@ -180,6 +189,7 @@ def shrink(
         )
 
 
+@with_option_groups
 def predict(
     model: Model,
     out: Annotated[Path, typer.Option("--out", help="Write predictions here: .parquet or .csv.")],
@@ -193,22 +203,23 @@ def predict(
     version: Annotated[int | None, typer.Option("--version", help="Of an older version (default: the newest).")] = None,
     method: OwnMethod = None,
     device: Device = "auto",
+    *,
+    on_disk: OnDiskOptions,
 ) -> None:
     """Ask for the classes of nodes: node, class, probability, unknown_score, unknown, and set on request."""
     from graphfcl.cli.run import asked_device
     from graphfcl.production import GraphClassifier
-    from graphfcl.production.user_tables import read_ids, refuse_unwritable, write_table
+    from graphfcl.production.user_tables import read_ids, refuse_unwritable, write_blocks
 
     refuse_unwritable(out, "predictions")
     bring(method, model)
     asked = None if nodes is None else read_ids(nodes)
-    classifier = GraphClassifier.load(model, version=version, device=asked_device(device))
-    found = classifier.predictions(asked, coverage=coverage)
-    write_table(out, found, "predictions")
-    unknown = int(found["unknown"].sum())
+    classifier = GraphClassifier.load(model, version=version, device=asked_device(device), use=on_disk.use())
+    settle_first(classifier)
+    counts = write_blocks(out, classifier.predictions_in_blocks(asked, coverage=coverage), "predictions", "unknown")
     say(
-        f"{len(found['node']):,} nodes, {len(classifier.classes_)} classes, version {classifier.version}; "
-        f"{unknown:,} look like none of them. Wrote {out}."
+        f"{counts[0]:,} nodes, {len(classifier.classes_)} classes, version {classifier.version}; "
+        f"{counts[1]:,} look like none of them. Wrote {out}."
     )
 
 
@@ -260,17 +271,20 @@ def history(
     print_hint(folder, entries)
 
 
+@with_option_groups
 def rollback(
     version: Annotated[int, typer.Argument(help="The version to go back to.")],
     model: Model,
     method: OwnMethod = None,
     wait: Wait = 60.0,
+    *,
+    on_disk: OnDiskOptions,
 ) -> None:
     """Write a new version equal to an old one."""
     from graphfcl.production import ModelFolder
 
     bring(method, model)
-    number = ModelFolder(model).rollback(version, wait=wait)
+    number = ModelFolder(model, on_disk.use()).rollback(version, wait=wait)
     say(f"Version {number} of {model} equals version {version}.")
 
 
@@ -347,13 +361,16 @@ VERBS = (
 
 
 @contextmanager
-def changing(model: Path, wait: float, device: str, method: str | None) -> Iterator["GraphClassifier"]:
+def changing(
+    model: Path, wait: float, device: str, method: str | None, on_disk: OnDiskOptions | None = None
+) -> Iterator["GraphClassifier"]:
     """The newest version, changed into the next one; says what it is when it is safe on the disk."""
     bring(method, model)
     from graphfcl.cli.run import asked_device
     from graphfcl.production import ModelFolder
 
-    with ModelFolder(model).editing(wait, device=asked_device(device), write_cache=False) as classifier:
+    folder = ModelFolder(model, (on_disk or OnDiskOptions()).use())
+    with folder.editing(wait, device=asked_device(device), write_cache=False) as classifier:
         yield classifier
     say(f"{classifier!r} is version {classifier.version} of {model}.")
     print_entries([entry for entry in classifier.history if entry["version"] == classifier.version])

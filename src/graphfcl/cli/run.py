@@ -49,11 +49,11 @@ class RunOptions:
 
 @dataclass(frozen=True)
 class FolderOptions:
-    """How a run works on a graph folder."""
+    """How a run or a fit works on a graph folder."""
 
     memory: Annotated[
         str | None,
-        typer.Option("--memory", help="What a run on a graph folder may use, as 4GB (default: 3/4 of the machine's)."),
+        typer.Option("--memory", help="What may be used on a graph folder, as 4GB (default: 3/4 of the machine's)."),
     ] = None
     work: Annotated[
         Path | None,
@@ -63,17 +63,28 @@ class FolderOptions:
         int | None, typer.Option("--workers", min=1, help="Tasks at a time on a graph folder (default: the cores).")
     ] = None
 
-    def graph(self, path: Path, method: str, engine: BackendOptions, stack: ExitStack) -> "AnyGraph":
-        """The graph of a folder, in memory, or on the disk with workers that end with the stack."""
+    def graph(
+        self,
+        path: Path,
+        method: str,
+        engine: BackendOptions,
+        *,
+        stack: ExitStack | None = None,
+        work: Path | None = None,
+    ) -> "AnyGraph":
+        """The graph of a folder, in memory or on the disk.
+
+        stack: workers are started once, and end with it. work: the work folder if no other is named.
+        """
         from graphfcl.experiments.graph_folders import graph_of_folder, usual_memory
         from graphfcl.graph.folder_graph import FolderGraph
         from graphfcl.graph.visible_folder import Means
 
         memory = usual_memory() if self.memory is None else bytes_from(self.memory, "--memory")
-        work = self.work or path.resolve().with_name(f"{path.resolve().name}.work")
+        work = self.work or work or path.resolve().with_name(f"{path.resolve().name}.work")
         tasks = engine.tasks(self.workers or usable_cores(), folder=work / "tasks")
         found = graph_of_folder(path, method, Means(work, memory, tasks), stay=self.work is not None)
-        if isinstance(found, FolderGraph):
+        if stack is not None and isinstance(found, FolderGraph):
             return replace(found, means=stack.enter_context(found.means.at_work()))
         return found
 
@@ -164,7 +175,7 @@ def _graph(
     from graphfcl.graph.folder import is_graph_folder
 
     if is_graph_folder(dataset):
-        return large.graph(Path(dataset), method, engine, stack), None
+        return large.graph(Path(dataset), method, engine, stack=stack), None
     large.refuse()
     return load_dataset(dataset, data_dir=data_dir)
 

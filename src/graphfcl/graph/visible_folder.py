@@ -13,7 +13,7 @@ from graphfcl.arrays import read_only
 from graphfcl.byte_sizes import in_units
 from graphfcl.errors import InputError
 from graphfcl.files import sha256_of
-from graphfcl.graph.folder import GraphFolder
+from graphfcl.graph.folder.grown import AnyFolder
 from graphfcl.graph.graph import Features
 from graphfcl.graph.views import FeatureView
 from graphfcl.graph.visible import VisibleGraph
@@ -101,7 +101,7 @@ class VisibleFolder:
     mask: (n,) bool, which rows are visible; None: all. view: what a learner sees of the raw features.
     """
 
-    folder: GraphFolder
+    folder: AnyFolder
     mask: np.ndarray | None
     view: FeatureView | None
     means: Means
@@ -166,12 +166,12 @@ class VisibleFolder:
         found, frontier = np.unique(self.rows(nodes)), np.unique(self.rows(nodes))
         blocks: list[sparse.csr_array] = []
         for _ in range(hops):
-            block = self._adjacency(frontier)
+            block = self.adjacency_rows(frontier)
             blocks.append(block)
             inner = np.concatenate([inner, frontier])
             frontier = np.setdiff1d(block.indices, found)
             found = np.union1d(found, frontier)
-        outer = self._adjacency(frontier)
+        outer = self.adjacency_rows(frontier)
         degrees = np.zeros(found.size, dtype=np.float32)
         for rows, block in zip([inner, frontier], [_stacked(blocks, self.row_count), outer], strict=True):
             degrees[np.searchsorted(found, rows)] = np.asarray(block.sum(axis=1), dtype=np.float32)
@@ -179,7 +179,7 @@ class VisibleFolder:
         small.__dict__["degrees"] = read_only(degrees)
         return small
 
-    def _adjacency(self, rows: np.ndarray) -> sparse.csr_array:
+    def adjacency_rows(self, rows: np.ndarray) -> sparse.csr_array:
         """(m, n) some rows of A, ascending; hidden nodes are nobody's neighbours."""
         parts = []
         for start, stop, low, high in _runs(rows):

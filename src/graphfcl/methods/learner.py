@@ -169,6 +169,13 @@ class Learner(ABC):
     def scores(self, visible: VisibleGraph, nodes: np.ndarray) -> np.ndarray:
         """(nodes, classes seen) float: higher is likelier. ``nodes`` are node numbers of the visible graph."""
 
+    def all_scores(self, visible: VisibleGraph) -> Any:
+        """(n, classes seen) scores of every node: an array, or of a graph folder a table of which rows are read."""
+        return self.scores(visible, visible.nodes)
+
+    def watch(self, visible: VisibleGraph, progress: Progress) -> None:  # noqa: B027
+        """Tell somebody of the passes over a graph folder that answers about it take."""
+
     def explain(self, visible: VisibleGraph, node: int, top: int = 5) -> Explanation | None:  # noqa: ARG002
         """Why a node got its class; None if the method cannot say."""
         return None

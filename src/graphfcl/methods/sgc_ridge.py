@@ -163,12 +163,31 @@ class SgcRidge(Learner):
         nodes, columns = labelled
         rows, known = inputs.visible.rows(nodes), self.cache.embeddings(inputs)
         if isinstance(inputs, FolderInputs):
-            found = near_vectors(self.blocks, inputs, nodes) if known is None else torch.from_numpy(known[rows])
+            found = self._rows_of_folder(inputs, nodes, known)
         elif known is None:
             found = self.blocks.of(GraphInputs(inputs.visible, self.device, sparing=True), rows)
         else:
             found = known[torch.tensor(rows, device=self.device)]
         return found, torch.tensor(columns, device=self.device)
+
+    def _rows_of_folder(self, inputs: FolderInputs, nodes: np.ndarray, known: Any) -> torch.Tensor:
+        """Vectors of some nodes of a graph folder. A few are kept: who leaves out one after the other asks again."""
+
+        def read(wanted: np.ndarray) -> torch.Tensor:
+            near = known is None
+            return near_vectors(self.blocks, inputs, wanted) if near else torch.from_numpy(known[wanted])
+
+        kept = self.cache.beside(inputs)
+        if nodes.size > FEW or (kept is not None and (kept[0] is not known or kept[1].size > FEW)):
+            return read(nodes)
+        there = np.zeros(0, dtype=np.int64) if kept is None else kept[1]
+        missing = np.setdiff1d(nodes, there)
+        if kept is None or missing.size:
+            vectors = read(missing) if kept is None else torch.cat([kept[2], read(missing)])
+            order = np.argsort(joined := np.concatenate([there, missing]))
+            kept = (known, joined[order], vectors[torch.from_numpy(order)])
+            self.cache.keep_beside(inputs, kept)
+        return kept[2][torch.from_numpy(np.searchsorted(kept[1], nodes))]
 
     @property
     def reach(self) -> int:
@@ -220,7 +239,15 @@ class SgcRidge(Learner):
 
     def scores(self, visible: VisibleGraph, nodes: np.ndarray) -> np.ndarray:
         # All nodes are scored at once, whatever is asked: products of other shapes differ in their last digits.
-        return self.cache.scores(visible, self._score_all)[visible.rows(nodes)]
+        return self.all_scores(visible)[visible.rows(nodes)]
+
+    def all_scores(self, visible: VisibleGraph) -> Any:
+        return self.cache.scores(visible, self._score_all)
+
+    def watch(self, visible: VisibleGraph, progress: Progress) -> None:
+        inputs = self.cache.inputs(visible)
+        if isinstance(inputs, FolderInputs):
+            inputs.progress = progress
 
     def _score_all(self, inputs: Any) -> Any:
         if self._weights is None:

@@ -1,10 +1,12 @@
 """What a model is asked: classes, probabilities, sets, labels, reasons."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from graphfcl.methods import SILENT, Progress
 from graphfcl.production.answers import Predictions, class_probabilities, class_sets, predictions
 from graphfcl.production.label_table import Columns, label_table
 from graphfcl.production.live_model import LiveModel
@@ -15,6 +17,14 @@ if TYPE_CHECKING:
     from graphfcl.production.model_info import ModelInfo
     from graphfcl.production.spreading import Spread
     from graphfcl.production.suggesting import Suggestion
+
+
+@dataclass(frozen=True)
+class Settlement:
+    """What a pass over a graph folder found. accuracy: as in the history. warning: empty if there is none."""
+
+    accuracy: dict[str, Any]
+    warning: str
 
 
 class AnsweringModel(LiveModel):
@@ -30,17 +40,39 @@ class AnsweringModel(LiveModel):
         """The user's ids of all nodes."""
         return self._current().ids()
 
+    @property
+    def has_answers(self) -> bool:
+        """Whether it answers without a pass over its graph folder; a model in memory always does."""
+        state = self._current()
+        return state.on_disk is None or state.on_disk.is_at_hand()
+
+    def settle(self, *, progress: Progress = SILENT) -> "Settlement | None":
+        """Of a model on a graph folder: compute what it says of all nodes, unless it lies on the disk already.
+
+        A change of such a model returns before that; the first question would compute it. None if nothing was left to
+        compute; otherwise the accuracy that it found, and a warning if older classes lost more than ``max_loss``.
+        """
+        state = self._current()
+        if state.on_disk is None or state.on_disk.is_at_hand():
+            return None
+        from graphfcl.production.monitoring import regression_warning
+
+        accuracy = state.on_disk.on_disk(progress).accuracy
+        return Settlement(accuracy, regression_warning(state.history, accuracy, self.max_loss) or "")
+
     def predict(self, nodes: Sequence[Any] | None = None) -> np.ndarray:
         """(n,) the likeliest class of each node, or of all nodes in the order of ``node_ids_``."""
-        state = self._current()
-        ledger = state.parts.for_answers().ledger
-        probabilities = class_probabilities(ledger, state.asked_about(nodes)[1])
-        return np.array(ledger.classes, dtype=object)[probabilities.argmax(axis=1)]
+        names = np.array(self._current().parts.for_answers().ledger.classes, dtype=object)
+        return names[np.concatenate([found.argmax(axis=1) for found in self._probabilities(nodes)])]
 
     def predict_proba(self, nodes: Sequence[Any] | None = None) -> np.ndarray:
         """(n, classes) probabilities in the order of ``classes_``; each row sums to 1."""
+        return np.concatenate(list(self._probabilities(nodes)))
+
+    def _probabilities(self, nodes: Sequence[Any] | None) -> Iterator[np.ndarray]:
         state = self._current()
-        return class_probabilities(state.parts.for_answers().ledger, state.asked_about(nodes)[1])
+        ledger = state.parts.for_answers().ledger
+        return (class_probabilities(ledger, answers) for _, answers in state.in_blocks(nodes))
 
     def prediction_sets(self, nodes: Sequence[Any] | None = None, *, coverage: float = 0.9) -> list[tuple[str, ...]]:
         """For each node the classes that hold the true one with this probability, likeliest first.
@@ -49,23 +81,34 @@ class AnsweringModel(LiveModel):
         learned after the fit it is an estimate, from the rehearsal.
         """
         state = self._current()
-        ledger = state.parts.for_answers().ledger
-        probabilities = class_probabilities(ledger, state.asked_about(nodes)[1])
-        return class_sets(state.parts.calibration, ledger, probabilities, coverage)
+        ledger, calibration = state.parts.for_answers().ledger, state.calibration()
+        found = (class_probabilities(ledger, answers) for _, answers in state.in_blocks(nodes))
+        return [each for part in found for each in class_sets(calibration, ledger, part, coverage)]
 
     def unknown_scores(self, nodes: Sequence[Any] | None = None) -> np.ndarray:
         """(n,) the share of known nodes that look less strange; above ``calibration_.threshold`` a node is unknown."""
         state = self._current()
-        return state.parts.calibration.unknown_scores(state.asked_about(nodes)[1].strangeness)
+        calibration = state.calibration()
+        return np.concatenate([calibration.unknown_scores(part.strangeness) for _, part in state.in_blocks(nodes)])
 
     def predictions(self, nodes: Sequence[Any] | None = None, *, coverage: float | None = None) -> Predictions:
         """Columns ``node, class, probability, unknown_score, unknown`` of some nodes, or of all.
 
         coverage: also ``set``, that of :meth:`prediction_sets`.
         """
+        parts = list(self.predictions_in_blocks(nodes, coverage=coverage))
+        if len(parts) == 1:
+            return parts[0]
+        return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+
+    def predictions_in_blocks(
+        self, nodes: Sequence[Any] | None = None, *, coverage: float | None = None
+    ) -> Iterator[Predictions]:
+        """The same, one block of nodes after the other: those of a graph folder need not fit into memory."""
         state = self._current()
-        ids, answers = state.asked_about(nodes)
-        return predictions(state.parts.calibration, state.parts.for_answers().ledger, ids, answers, coverage)
+        ledger, calibration = state.parts.for_answers().ledger, state.calibration()
+        for ids, answers in state.in_blocks(nodes):
+            yield predictions(calibration, ledger, ids, answers, coverage)
 
     def labels(self, nodes: Sequence[Any] | None = None) -> Columns:
         """Columns ``node, class, part, by, when`` and those kept with labels, of some nodes, or of all with a label."""
@@ -80,7 +123,7 @@ class AnsweringModel(LiveModel):
         """
         from graphfcl.production.explanation import explain_node
 
-        state = self._current()
+        state = self._in_memory()
         number, answer = int(state.parts.graph.numbers_of([node])[0]), state.asked_about([node])[1]
         with state.asked.alone():
             return explain_node(state.parts, number, answer, top)
@@ -96,7 +139,7 @@ class AnsweringModel(LiveModel):
         """
         from graphfcl.production.suggesting import suggest_for_model
 
-        return suggest_for_model(self._current(), budget, strategy, seed)
+        return suggest_for_model(self._in_memory(), budget, strategy, seed)
 
     def groups(self, count: int = 5, *, seed: int = 0) -> "tuple[Group, ...]":
         """A few tight groups among nodes that look like none of the classes, the tightest first; perhaps none.
@@ -105,13 +148,13 @@ class AnsweringModel(LiveModel):
         """
         from graphfcl.production.grouping import find_groups
 
-        return find_groups(self._current(), count, seed)
+        return find_groups(self._in_memory(), count, seed)
 
     def spread(self, nodes: Sequence[Any]) -> "Spread":
         """How spread some nodes are, and whether they are too alike to teach a class well."""
         from graphfcl.production.spreading import spread_of
 
-        return spread_of(self._current(), nodes)
+        return spread_of(self._in_memory(), nodes)
 
     def info(self, *, full: bool = False) -> "ModelInfo":
         """What the model is, and whether a refit is due (``ageing.py``); next to nothing of a folder is read for it.

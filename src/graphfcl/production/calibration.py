@@ -30,6 +30,7 @@ KEPT = 0.95  # share of known nodes that the threshold keeps
 SUPPORTS_KEPT = 0.9  # of supports that were left out; there are few of them, and 95 % would be the strangest alone
 LEVELS = np.linspace(0, 1, 1001)
 ROUNDING = 1e-4  # spreads by which a node may look stranger on another machine
+ROWS_AT_A_TIME = 1 << 20  # of nodes whose measures are turned into readings
 WIDEST = 50.0  # of heats and slopes that a model can have
 
 
@@ -113,17 +114,22 @@ class Calibration:
     def readings(self, evidence: Evidence) -> "Readings":
         """What all nodes are asked by, besides their scores. The temperature of the evidence must be this one's."""
         if self.earlier:
-            strangeness = EARLIER[self.earlier](evidence.scores / self.temperature)
+            strangeness = evidence.of_scores(lambda scores: EARLIER[self.earlier](scores / self.temperature))
             return Readings(strangeness, np.full(strangeness.size, self.temperature))
         names = tuple(self.rehearsed.weights)
         middles, spreads = (np.array([by[name] for name in names]) for by in (self.middles, self.spreads))
         ruler = Ruler(names, middles, spreads)
-        return self._read(ruler.apply(measured(evidence, names)))
+        return self._read(ruler, measured(evidence, names))
 
-    def _read(self, standard: np.ndarray) -> "Readings":
-        """standard: (n, measures) in spreads."""
-        heats = self.heat + heat_of(standard, self.rehearsed)
-        return Readings(combined(standard, self.rehearsed.weights), self.temperature * np.exp(heats))
+    def _read(self, ruler: Ruler, values: np.ndarray) -> "Readings":
+        """values: (n, measures) of all nodes; what is computed of them takes the memory of some rows."""
+        strangeness, temperatures = (np.empty(len(values)) for _ in range(2))
+        for start in range(0, len(values), ROWS_AT_A_TIME):
+            part = slice(start, start + ROWS_AT_A_TIME)
+            standard = ruler.apply(values[part])
+            strangeness[part] = combined(standard, self.rehearsed.weights)
+            temperatures[part] = self.temperature * np.exp(self.heat + heat_of(standard, self.rehearsed))
+        return Readings(strangeness, temperatures)
 
     def unknown_scores(self, strangeness: np.ndarray) -> np.ndarray:
         """(n,) in [0, 1]: the share of known nodes that are less strange; those that are as strange do not count."""
@@ -173,8 +179,7 @@ class Calibration:
         names = tuple(taught.weights)
         values = measured(evidence, names)
         ruler = Ruler.of(names, values[rows])
-        standard = ruler.apply(values)
-        heats = np.exp(heat_of(standard[rows], taught))
+        heats = np.exp(heat_of(ruler.apply(values[rows]), taught))
         own = best_temperature(asked / heats[:, None], columns, start=temperature)
         few_share = float(evidence.few.mean())
         found = Calibration(
@@ -184,7 +189,7 @@ class Calibration:
             middles=dict(zip(names, ruler.middles.tolist(), strict=True)),
             spreads=dict(zip(names, ruler.spreads.tolist(), strict=True)),
         )
-        readings = found._read(standard)
+        readings = found._read(ruler, values)
         known = readings.strangeness[rows]
         limit = float(np.quantile(known, KEPT)) + ROUNDING
         excess = known[known > limit] - limit

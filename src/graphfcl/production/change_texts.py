@@ -27,7 +27,8 @@ def _told(entry: dict[str, Any]) -> str:
         ]
         return f"learn {'; '.join([*parts, *_settled(entry)])}"
     if what in ("grow", "shrink"):
-        return f"{what}: {entry['nodes']:,} nodes, {entry['edges']:,} edges; {entry['within_reach']:.1%} within reach"
+        reach = f"; {entry['within_reach']:.1%} within reach" if "within_reach" in entry else ""
+        return f"{what}: {entry['nodes']:,} nodes, {entry['edges']:,} edges{reach}"
     if what == "unlearn":
         return f"unlearn {_some(entry['nodes'])}"
     if what == "rename":

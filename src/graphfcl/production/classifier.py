@@ -18,6 +18,7 @@ from graphfcl.production.answering import AnsweringModel
 from graphfcl.production.answers import Answers
 from graphfcl.production.arguments import shown
 from graphfcl.production.calibration import Readings
+from graphfcl.production.graph_place import FolderUse
 from graphfcl.production.model_parts import Configuration, ModelParts
 from graphfcl.production.model_state import ModelState
 from graphfcl.production.packing import name_of_method
@@ -28,6 +29,7 @@ from graphfcl.production.versions import Versions
 
 if TYPE_CHECKING:  # whoever only asks need not wait for what a change needs
     from graphfcl.graph import Graph
+    from graphfcl.graph.folder_graph import AnyGraph
     from graphfcl.production.fit_checkpoints import FitCheckpoints
     from graphfcl.production.graph_changes import EdgeEnds, NewEdges, NewNodes
     from graphfcl.production.grouping import Group
@@ -73,13 +75,13 @@ class GraphClassifier(AnsweringModel):
     def __repr__(self) -> str:
         if self._state is None:
             return f"GraphClassifier({self.method!r}, not fitted)"
-        return f"GraphClassifier({self.method!r}, {len(self.classes_)} classes, {len(self.node_ids_):,} nodes)"
+        return f"GraphClassifier({self.method!r}, {len(self.classes_)} classes, {self._current().node_count:,} nodes)"
 
     # Training
 
     def fit(
         self,
-        graph: "Graph",
+        graph: "AnyGraph",
         *,
         hide_classes: Sequence[str] = (),
         progress: Progress = SILENT,
@@ -87,8 +89,9 @@ class GraphClassifier(AnsweringModel):
     ) -> "GraphClassifier":
         """Train on all labelled nodes of a graph; nodes without a label are there too, without one.
 
-        hide_classes: classes to treat as if their nodes had no label, to be learned later. checkpoints: where a fit
-        that is stopped leaves what it has, and finds it again.
+        graph: in memory, or a :class:`FolderGraph` that stays on the disk (``docs/large-models.md``). hide_classes:
+        classes to treat as if their nodes had no label, to be learned later. checkpoints: where a fit that is stopped
+        leaves what it has, and finds it again.
         """
         from graphfcl.production.fit_checkpoints import FitCheckpoints
         from graphfcl.production.fitting import fit_model
@@ -105,7 +108,7 @@ class GraphClassifier(AnsweringModel):
                 progress=progress,
                 checkpoints=checkpoints or FitCheckpoints(),
             )
-            self._begin(found.parts, found.change)
+            self._begin(found.parts, found.change, progress)
         return self
 
     def refit(self, graph: "Graph | None" = None, *, anyway: bool = False, progress: Progress = SILENT) -> "Refit":
@@ -125,7 +128,7 @@ class GraphClassifier(AnsweringModel):
         from graphfcl.production.refitting import Refit, refit_model
 
         with self._change() as draft:
-            state = self._current()
+            state = self._in_memory()
             before = replace(state.parts.read(), learner=draft.learner, configuration=self.configuration)
             with written_by_graphfcl():
                 decisions = Decisions.of(lineage(state.history.entries()))
@@ -274,6 +277,7 @@ class GraphClassifier(AnsweringModel):
         from graphfcl.production.graph_changes import shrunk
 
         with self._change() as draft:
+            self._in_memory()
             return self._move(draft, shrunk(draft.graph, nodes, edges))
 
     # Keeping
@@ -324,7 +328,9 @@ class GraphClassifier(AnsweringModel):
         manifest = versions.write(parts, state.history, loaded=state.version, request=request)
         number: int = manifest["version"]
         self._saved(state, number, versions)
-        if write_cache:
+        if state.on_disk is not None:
+            state.on_disk.keep_for(cache_keys(manifest, parts.configuration.method))
+        elif write_cache:
             keys = cache_keys(manifest, parts.configuration.method)
             contents = _contents(keys, parts, state.asked.answers())
             self._cache_thread.start(versions.cache, contents, lambda: versions.shows(number))
@@ -334,7 +340,8 @@ class GraphClassifier(AnsweringModel):
         """Write the cache of the version that the model is, if that is the newest one of its folder."""
         versions, state = self._versions, self._current()
         number = state.version
-        if versions is None or number is None or state.history.unsaved() or not versions.shows(number):
+        saved = number is not None and not state.history.unsaved() and state.on_disk is None
+        if versions is None or number is None or not saved or not versions.shows(number):
             return
         parts = state.copy().parts
         keys = cache_keys(versions.manifest(number), parts.configuration.method)
@@ -345,9 +352,19 @@ class GraphClassifier(AnsweringModel):
         self._cache_thread.wait()
 
     @classmethod
-    def load(cls, folder: Any, *, version: int | None = None, device: str = "cpu") -> "GraphClassifier":
-        """The newest version of a model, or an older one; what it consists of is read when it is needed."""
-        return cls.from_version(Versions(folder), version, device=device)
+    def load(
+        cls,
+        folder: Any,
+        *,
+        version: int | None = None,
+        device: str = "cpu",
+        use: FolderUse = FolderUse(),  # noqa: B008  # it is frozen
+    ) -> "GraphClassifier":
+        """The newest version of a model, or an older one; what it consists of is read when it is needed.
+
+        use: of a model on a graph folder, where that is and what may be used to compute on it, if it is not as it was.
+        """
+        return cls.from_version(Versions(folder, use), version, device=device)
 
     @classmethod
     def from_version(

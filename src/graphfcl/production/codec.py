@@ -21,6 +21,7 @@ import numpy as np
 from graphfcl.errors import GraphfclWarning, InputError
 from graphfcl.methods import Learner, LearnerState, Method, find_method, flat_settings
 from graphfcl.production.calibration import Calibration
+from graphfcl.production.folder_codec import encode_folder_graph
 from graphfcl.production.graph_codec import (
     decode_edges,
     decode_features,
@@ -31,7 +32,7 @@ from graphfcl.production.graph_codec import (
 )
 from graphfcl.production.label_table import read_statements, statements_column
 from graphfcl.production.ledger import LabelRole, Ledger
-from graphfcl.production.model_parts import Configuration, ModelParts
+from graphfcl.production.model_parts import Configuration, ModelParts, is_on_disk
 from graphfcl.production.storage.block_arrays import BlockArrays
 from graphfcl.production.storage.damage import UNFIT, Damaged, first_line, need
 from graphfcl.production.storage.ids import read_ids, write_ids
@@ -56,14 +57,7 @@ def encode(parts: ModelParts, arrays: BlockArrays) -> dict[str, TreeName]:
     network = write_tensors(arrays, {key: tensor for key, tensor in state.tensors.items() if key in lasting})
     knowledge = write_tensors(arrays, {key: tensor for key, tensor in state.tensors.items() if key not in lasting})
     return {
-        "nodes": _once(arrays, graph.numbers, (graph.ids,), lambda: encode_nodes(graph, arrays)),
-        "edges": _once(arrays, graph.adjacency, (graph.numbers,), lambda: encode_edges(graph, arrays)),
-        "features": _once(
-            arrays,
-            graph.features,
-            (graph.numbers, graph.feature_names, graph.text_weights, graph.standardisation),
-            lambda: encode_features(graph, arrays),
-        ),
+        **_encode_graph(graph, arrays),
         "network": write_tree(arrays.objects, network),
         "knowledge": write_tree(
             arrays.objects, Tree(knowledge.arrays, {**knowledge.values, "learner": state.values})
@@ -76,6 +70,21 @@ def encode(parts: ModelParts, arrays: BlockArrays) -> dict[str, TreeName]:
         ),
         "answers": write_tree(arrays.objects, Tree({}, _answers(parts))),
     }  # fmt: skip
+
+
+def _encode_graph(graph: "GrowingGraph", arrays: BlockArrays) -> dict[str, TreeName]:
+    if is_on_disk(graph):
+        return encode_folder_graph(graph, arrays)
+    return {
+        "nodes": _once(arrays, graph.numbers, (graph.ids,), lambda: encode_nodes(graph, arrays)),
+        "edges": _once(arrays, graph.adjacency, (graph.numbers,), lambda: encode_edges(graph, arrays)),
+        "features": _once(
+            arrays,
+            graph.features,
+            (graph.numbers, graph.feature_names, graph.text_weights, graph.standardisation),
+            lambda: encode_features(graph, arrays),
+        ),
+    }
 
 
 def decode(trees: Mapping[str, TreeName], arrays: BlockArrays, *, device: str) -> ModelParts:
@@ -290,5 +299,9 @@ def checked_ledger(nodes: np.ndarray, columns: np.ndarray, parts: np.ndarray, na
 
 def refuse_misfits(graph: "GrowingGraph", learner: Learner, ledger: Ledger) -> None:
     """Parts of different models."""
-    if len(ledger.names) != len(learner.classes_) or not np.isin(ledger.nodes, graph.numbers).all():
+    if is_on_disk(graph):
+        there = bool(((ledger.nodes >= 0) & (ledger.nodes < graph.node_count)).all())
+    else:
+        there = bool(np.isin(ledger.nodes, graph.numbers).all())
+    if len(ledger.names) != len(learner.classes_) or not there:
         raise Damaged("its ledger does not fit its learner and its graph")

@@ -5,13 +5,14 @@ from typing import Any
 
 import numpy as np
 
-from graphfcl.errors import InputError
-from graphfcl.methods import Learner
+from graphfcl.methods import Learner, Progress
+from graphfcl.production.answers_on_disk import AnswersOnDisk
+from graphfcl.production.asked_on_disk import AskedOnDisk, compute_answers
 from graphfcl.production.calibration import Readings
 from graphfcl.production.carried_embeddings import carry_embeddings
 from graphfcl.production.graph_changes import GraphChange
 from graphfcl.production.history import Entry, History, new_entry
-from graphfcl.production.model_parts import Configuration, ModelParts
+from graphfcl.production.model_parts import Configuration, ModelParts, is_on_disk
 from graphfcl.production.model_state import AskedLearner, ModelState
 from graphfcl.production.monitoring import regression_warning
 from graphfcl.production.settling import settle
@@ -31,6 +32,7 @@ class Draft:
         self._before, self._configuration, self._learner = before, configuration, learner
         self._scores: np.ndarray | None = None
         self._readings: Readings | None = None
+        self._answers: AnswersOnDisk | None = None
 
     @property
     def learner(self) -> Learner:
@@ -49,8 +51,10 @@ class Draft:
 
         Only embeddings within reach of the change are computed again.
         """
-        share = carry_embeddings(self.learner, self.graph, change.graph, change.touched)
-        self.graph = change.graph
+        before, self.graph = self.graph, change.graph
+        if is_on_disk(change.graph):  # sums and scores are computed again when somebody asks
+            return change.entry
+        share = carry_embeddings(self.learner, before, change.graph, change.touched)
         entry = {**change.entry, "within_reach": round(share, 4)}
         if not change.removed.size:
             self.restate()  # sums are those of the changed graph
@@ -67,18 +71,21 @@ class Draft:
     def restate(self) -> bool:
         """Let the learner know what the ledger says, and nothing else; whether nothing else is left in it."""
         restated = self.learner.restate(self.graph.visible, *self.ledger.knowledge())
+        if is_on_disk(self.graph):
+            moved: Any = replace(self.graph, restate_due=False)
+            self.graph = moved
         return restated and self.learner.forgets_exactly
 
     def settle(self, change: dict[str, Any], max_loss: float) -> None:
-        """The end of a change: scores, calibration, accuracy, an entry in the history."""
+        """The end of a change: scores, calibration, accuracy, an entry in the history.
+
+        A model on a graph folder is settled when somebody asks it: a change commits what was learned, and returns.
+        """
         parts = self._parts(self.learner)
+        if is_on_disk(self.graph):
+            self.entries.append(new_entry(change))
+            return
         self._scores = parts.compute_scores()
-        used = self.ledger.class_of_column() >= 0
-        if np.isnan(self._scores[:, used]).any():
-            raise InputError(
-                f"the method {self._configuration.method!r} gave scores that are no numbers: look for values that are "
-                "not finite in the features, or in the method; nothing was changed."
-            )
         settled = settle(parts, self._scores)
         self.calibration, self._readings = settled.calibration, settled.readings
         entry = {**new_entry(change), "accuracy": settled.accuracy}
@@ -86,6 +93,12 @@ class Draft:
         if warning:
             entry["warning"] = warning
         self.entries.append(entry)
+
+    def settle_on_disk(self, change: dict[str, Any], progress: Progress) -> None:
+        """The end of a fit on a graph folder: its answers are computed at once."""
+        self._answers = compute_answers(self._parts(self.learner), progress)
+        self.calibration = self._answers.calibration
+        self.entries.append({**new_entry(change), "accuracy": self._answers.accuracy})
 
     def record(self, change: dict[str, Any], accuracy: dict[str, Any] | None = None) -> None:
         """The end of a change that no answer depends on. accuracy: the one of before, if nothing else is given."""
@@ -99,6 +112,8 @@ class Draft:
             parts = self._parts(current.parts.learner)
             return replace(current, parts=parts, asked=current.asked.with_parts(parts), history=history)
         parts = self._parts(self._learner)
+        if is_on_disk(self.graph):
+            return replace(current, parts=parts, asked=AskedOnDisk(parts, self._answers), history=history)
         return replace(current, parts=parts, asked=AskedLearner(parts, self._scores, self._readings), history=history)
 
     def _parts(self, learner: Learner) -> ModelParts:

@@ -36,7 +36,7 @@ def explain_node(parts: ModelParts, number: int, answer: Answers, top: int) -> d
             for place in (classes.index(name),)
         ],
         "blocks": found.blocks,
-        "features": {graph.feature_name(column): value for column, value in found.features},
+        "features": {graph.columns.name(column): value for column, value in found.features},
         "around": {graph.id_of(other): value for other, value in found.around},
         "neighbours": [
             {"node": graph.id_of(other), "share": share, "probability": probability, "adds": adds}

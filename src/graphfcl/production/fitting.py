@@ -1,6 +1,8 @@
 """Fitting a model for production: train on every label there is, and rehearse without some classes."""
 
-from collections.abc import Callable, Sequence
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -8,10 +10,12 @@ import numpy as np
 
 from graphfcl.errors import InputError
 from graphfcl.graph import Graph
-from graphfcl.methods import Learner, Progress, find_method
+from graphfcl.graph.folder_graph import AnyGraph
+from graphfcl.methods import METHODS, Learner, Progress, find_method
 from graphfcl.methods.learner import EncoderStore, Tensors
 from graphfcl.production.calibration import Calibration
 from graphfcl.production.fit_checkpoints import FitCheckpoints
+from graphfcl.production.folder_model_graph import FolderModelGraph
 from graphfcl.production.growing_graph import GrowingGraph
 from graphfcl.production.ledger import Ledger
 from graphfcl.production.model_parts import Configuration, ModelParts
@@ -42,7 +46,7 @@ class Labels:
 
 
 def fit_model(
-    graph: Graph,
+    graph: AnyGraph,
     configuration: Configuration,
     *,
     hide_classes: Sequence[str],
@@ -51,10 +55,11 @@ def fit_model(
     checkpoints: FitCheckpoints,
 ) -> Fitted:
     """See :meth:`GraphClassifier.fit`."""
+    refuse_in_memory_method(graph, configuration)
     checkpoints.begin(identity_of(graph, configuration, hide_classes))
     labels = shown_labels(graph, hide_classes)
     nodes = np.flatnonzero(labels >= 0)
-    growing = GrowingGraph.of(graph)
+    growing: Any = GrowingGraph.of(graph) if isinstance(graph, Graph) else FolderModelGraph.of(graph)
     shown = Labels(nodes, labels[nodes], graph.class_names)
     fitted = train_model(growing, shown, configuration, device=device, progress=progress, checkpoints=checkpoints)
     said = {"what": "fit", "graph": graph.name, **fitted.change, "hidden": list(hide_classes)}
@@ -90,21 +95,29 @@ def train_model(
     learner.fit(start.base, checkpoints.watching("learner", progress), encoders)
     checkpoints.keep("learner", learner)
     another = new_learner(configuration, device)
-    rehearsed, separations = rehearse(start.base, learner, another, encoders, progress, checkpoints)
+    with without_leftovers(growing):
+        rehearsed, separations = rehearse(start.base, learner, another, encoders, progress, checkpoints)
     ledger = learn_few(start, learner)
     change = {
         "nodes": growing.node_count,
         "edges": growing.edge_count,
         "labelled": int(labels.nodes.size),
         "classes": list(ledger.classes),
-        **growing.words_of(growing.features),
+        **growing.all_words(),
         "unknown_auroc": {name: round(value, 4) for name, value in separations.items()},
         "chosen": learner.chosen(),
     }
     return Fitted(ModelParts(configuration, growing, learner, ledger, Calibration(rehearsed)), change)
 
 
-def identity_of(graph: Graph, configuration: Configuration, hide_classes: Sequence[str]) -> dict[str, Any]:
+def refuse_in_memory_method(graph: AnyGraph, configuration: Configuration) -> None:
+    """A graph that stays on the disk is for methods that compute there."""
+    if not isinstance(graph, Graph) and not find_method(configuration.method).learner.works_on_disk:
+        able = " or ".join(each.name for each in METHODS if each.learner.works_on_disk)
+        raise InputError(f"{configuration.method} needs the whole graph in memory: take {able}, or load the graph.")
+
+
+def identity_of(graph: AnyGraph, configuration: Configuration, hide_classes: Sequence[str]) -> dict[str, Any]:
     """What two fits must have in common for one to go on where the other stopped, as JSON values."""
     learner = new_learner(configuration, "cpu")
     return {
@@ -127,7 +140,7 @@ def new_learner(configuration: Configuration, device: str) -> Learner:
     return method.make(settings, seed=configuration.seed, device=device)
 
 
-def shown_labels(graph: Graph, hide_classes: Sequence[str]) -> np.ndarray:
+def shown_labels(graph: AnyGraph, hide_classes: Sequence[str]) -> np.ndarray:
     """(n,) the labels, unknown where the class is to be hidden."""
     labels = graph.labels.copy()
     for name in hide_classes:
@@ -146,6 +159,19 @@ def learn_few(start: Start, learner: Learner) -> Ledger:
         return ledger
     learner.learn(Session(1, start.few_classes, *start.few, base.visible_graph, "open"))
     return ledger.with_supports(*start.few, start.few_classes)
+
+
+@contextmanager
+def without_leftovers(graph: object) -> Iterator[None]:
+    """Delete what a rehearsal leaves in the work folder of a graph on the disk: nobody needs it again."""
+    work = graph.work if isinstance(graph, FolderModelGraph) else None
+    before = set(work.glob("*")) if work is not None else set()
+    yield
+    for path in () if work is None else set(work.glob("*")) - before:
+        if path.is_dir():
+            shutil.rmtree(path, ignore_errors=True)
+        else:
+            path.unlink(missing_ok=True)
 
 
 class SharedEncoders(EncoderStore):

@@ -1,7 +1,7 @@
 """The folder of one model: locks it, hands out classifiers and keeps what becomes of them."""
 
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -9,8 +9,11 @@ from graphfcl.errors import InputError
 from graphfcl.methods import SILENT, Progress
 from graphfcl.production.classifier import GraphClassifier
 from graphfcl.production.fit_checkpoints import FitCheckpoints
+from graphfcl.production.graph_place import FolderUse
 from graphfcl.production.history import Entry
+from graphfcl.production.live_model import NEEDS_MEMORY
 from graphfcl.production.pruning import Pruned, prune
+from graphfcl.production.storage.manifests import ON_DISK
 from graphfcl.production.versions import FITTING, Busy, Versions
 
 if TYPE_CHECKING:
@@ -21,11 +24,14 @@ if TYPE_CHECKING:
 
 
 class ModelFolder:
-    """A model as numbered versions on disk; ``versions.py`` says how they are kept."""
+    """A model as numbered versions on disk; ``versions.py`` says how they are kept.
 
-    def __init__(self, path: str | Path) -> None:
-        self.path = Path(path)
-        self._versions = Versions(self.path)
+    use: of a model on a graph folder, where that is and what may be used to compute on it, if it is not as it was.
+    """
+
+    def __init__(self, path: str | Path, use: FolderUse = FolderUse()) -> None:  # noqa: B008  # it is frozen
+        self.path, self._use = Path(path), use
+        self._versions = Versions(self.path, use)
 
     # Reading
 
@@ -43,7 +49,7 @@ class ModelFolder:
 
     def load(self, version: int | None = None, *, device: str = "cpu") -> GraphClassifier:
         """A version, the newest if none is named."""
-        return GraphClassifier.load(self.path, version=version, device=device)
+        return GraphClassifier.load(self.path, version=version, device=device, use=self._use)
 
     def history(self, upto: int | None = None) -> list[Entry]:
         """Every change, oldest first, with the version that holds it."""
@@ -152,4 +158,9 @@ class ModelFolder:
         """
         from graphfcl.production.erasing import erase
 
+        on_disk = False
+        with suppress(InputError):  # what is wrong with it is said below
+            on_disk = self.exists() and self.manifest(self.current())["format"] == ON_DISK
+        if on_disk:
+            raise InputError(NEEDS_MEMORY)
         return erase(self._versions, nodes, wait=wait, device=device)

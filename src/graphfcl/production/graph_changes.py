@@ -34,9 +34,9 @@ def grown(before: GrowingGraph, nodes: NewNodes | None, edges: NewEdges | None) 
     words: dict[str, int] = {}
     if nodes is not None:
         ids, values, texts = nodes
-        features = graph.features_of(values, texts=texts)
+        features = graph.columns.features_of(values, texts=texts)
         graph, fresh = graph.with_nodes(ids, features)
-        words = graph.words_of(features, texts)
+        words = graph.columns.words_of(features, texts)
         touched.append(fresh)
     if edges is not None:
         graph, ends = graph.with_edges(*edges)

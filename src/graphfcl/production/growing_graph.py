@@ -1,6 +1,5 @@
 """A graph that grows and shrinks while a learner lives on it."""
 
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -10,10 +9,9 @@ from scipy import sparse
 
 from graphfcl.errors import InputError
 from graphfcl.graph import Features, Graph, Standardisation, TextWeights, VisibleGraph
-from graphfcl.graph.build import adjacency_from_edges, clean_features
-from graphfcl.graph.ids import listed, make_ids, text_array, whole_number
-from graphfcl.graph.text import count_known_words, word_count
+from graphfcl.graph.build import adjacency_from_edges
 from graphfcl.printing import quoted
+from graphfcl.production.feature_columns import FeatureColumns, fresh_ids
 from graphfcl.production.node_names import NodeNames
 
 
@@ -89,6 +87,14 @@ class GrowingGraph:
         """(m,) rows of the user's ids, each taken by itself; -1 where there is no such node."""
         return self.names.rows_of_ids(ids)
 
+    def numbers_at(self, rows: Any) -> np.ndarray:
+        """(m,) the numbers of some rows."""
+        return self.numbers[rows]
+
+    def ids_at(self, rows: Any) -> np.ndarray:
+        """(m,) the user's ids of some rows."""
+        return self.ids[rows]
+
     def with_own_ids(self, ids: Any) -> np.ndarray:
         """(m,) the same ids as this graph has them stored; one that is not there is an error."""
         return self.ids[self.visible.rows(self.numbers_of(ids))]
@@ -101,11 +107,20 @@ class GrowingGraph:
         """The user's id of a node number."""
         return self.ids[self.visible.rows(np.array([number]))].tolist()[0]
 
-    def feature_name(self, column: int) -> str:
-        """What a feature that a learner sees is called."""
-        if self.text_weights is not None:
-            column = int(self.text_weights.columns[column])
-        return f"feature_{column}" if self.feature_names is None else str(self.feature_names[column])
+    @property
+    def columns(self) -> FeatureColumns:
+        """Its feature columns."""
+        dense = isinstance(self.features, np.ndarray)
+        return FeatureColumns(self.features.shape[1], dense, self.feature_names, self.text_weights)
+
+    @property
+    def is_whole_numbers(self) -> bool:
+        """Whether its ids are whole numbers."""
+        return self.ids.dtype != object
+
+    def all_words(self) -> dict[str, int]:
+        """How many words its nodes have; see :meth:`FeatureColumns.words_of`."""
+        return self.columns.words_of(self.features)
 
     @cached_property
     def names(self) -> NodeNames:
@@ -115,13 +130,14 @@ class GrowingGraph:
     # Changes: each returns the new graph and the numbers of the nodes that are new or whose edges changed
 
     def with_nodes(self, ids: Any, features: Features) -> tuple["GrowingGraph", np.ndarray]:
-        """More nodes, without edges yet. features: (m, d) as :meth:`features_of` or a matrix of the same columns."""
-        fresh = self._fresh_ids(ids)
-        if features.shape != (fresh.size, self.features.shape[1]):
-            raise InputError(
-                f"the new nodes have features of shape {features.shape}, but {fresh.size} nodes with "
-                f"{self.features.shape[1]} features each are needed."
-            )
+        """More nodes, without edges yet. features: (m, d) as its ``columns`` make them."""
+        fresh = fresh_ids(
+            ids,
+            numbers=self.is_whole_numbers,
+            rows_of_ids=self.rows_of_ids,
+            id_of_row=lambda row: self.ids[row],
+        )
+        self.columns.refuse_other_shape(features, fresh.size)
         size = self.node_count + fresh.size
         adjacency = self.adjacency.copy()
         adjacency.resize((size, size))
@@ -135,66 +151,6 @@ class GrowingGraph:
             features=_stacked(self.features, features),
         )
         return grown, numbers
-
-    def _fresh_ids(self, ids: Any) -> np.ndarray:
-        """Valid ids of new nodes, in the form of this graph's."""
-        given, numbers = listed(ids), self.ids.dtype != object
-        fresh, _ = make_ids(given, lambda row: f"new node {row + 1}", read_numbers=numbers)
-        if numbers and fresh.dtype == object:
-            wrong = next(node for node in fresh.tolist() if whole_number(node) is None)
-            raise InputError(f"node id {quoted(wrong)} is no whole number, but all ids of this graph are.")
-        if not numbers:
-            fresh = text_array([str(node) for node in fresh.tolist()])
-        rows = self.rows_of_ids(fresh)
-        if (rows >= 0).any():
-            place = int(np.flatnonzero(rows >= 0)[0])
-            stored = self.ids[rows[place]]
-            spelled = "" if str(stored) == str(given[place]) else f" (as {quoted(stored)})"
-            raise InputError(f"node {quoted(given[place])} is in the graph already{spelled}: leave it out.")
-        return fresh
-
-    def features_of(self, values: Any = None, *, texts: Sequence[str] | None = None) -> Features:
-        """(m, d) features of new nodes, from one of three sources.
-
-        values: a matrix with this graph's columns, or ``{"name": value}`` for each node (features not named are 0).
-        texts: the text of each node.
-        """
-        if texts is not None:
-            if self.text_weights is None or self.feature_names is None:
-                raise InputError("the features of this graph do not come from text: give its feature columns instead.")
-            return count_known_words(texts, self.feature_names)
-        if values is None:
-            raise InputError("the new nodes have no features: give a matrix, or texts if the graph was made from text.")
-        if isinstance(values, list | tuple) and any(isinstance(each, Mapping) for each in values):
-            values = self._named(values)
-        rows = values.shape[0] if hasattr(values, "shape") else len(values)
-        clean = clean_features(values, rows, "the new nodes")
-        if isinstance(self.features, np.ndarray):
-            return clean if isinstance(clean, np.ndarray) else clean.toarray()
-        return sparse.csr_array(clean)
-
-    def words_of(self, features: Features, texts: Sequence[str] | None = None) -> dict[str, int]:
-        """How many words some nodes have, and how many of them no learner sees: they are outside the vocabulary.
-
-        features: (m, d) of the nodes. texts: what they were made from, if it is at hand. Empty without a vocabulary.
-        """
-        if self.text_weights is None:
-            return {}
-        words = float(features.sum()) if texts is None else word_count(texts)
-        known = float(features[:, self.text_weights.columns].sum())
-        return {"words": round(words), "unknown_words": round(words - known)}
-
-    def _named(self, values: Sequence[Mapping[str, float]]) -> sparse.csr_array:
-        names = self.feature_names
-        width = self.features.shape[1]
-        known = {f"feature_{c}" if names is None else str(names[c]): c for c in range(width)}
-        strange = [name for each in values for name in each if name not in known]
-        if strange:
-            raise InputError(f"the graph has no feature {quoted(strange[0])}: leave it out.")
-        rows = np.repeat(np.arange(len(values)), [len(each) for each in values])
-        columns = np.array([known[name] for each in values for name in each], dtype=np.int64)
-        numbers = np.array([number for each in values for number in each.values()], dtype=np.float32)
-        return sparse.csr_array(sparse.coo_array((numbers, (rows, columns)), shape=(len(values), len(known))))
 
     def with_edges(
         self, source: Any, target: Any, weights: np.ndarray | None = None

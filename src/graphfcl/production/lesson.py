@@ -184,7 +184,7 @@ def _gathered(supports: Sequence[Support], graph: GrowingGraph, ledger: Ledger) 
         if fault:
             wrong.append(f"{support.place}: {fault}")
             continue
-        number, node = int(graph.numbers[row]), graph.ids[[row]].tolist()[0]
+        number, node = int(graph.numbers_at([row])[0]), graph.ids_at([row]).tolist()[0]
         name = name_of[support.class_name]
         one = Said(number, node, name, support.place, (support.statement,))
         other = said.setdefault(number, one)

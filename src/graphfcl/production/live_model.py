@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from graphfcl.errors import InputError
-from graphfcl.methods import Learner, find_method
+from graphfcl.methods import Learner, Progress, find_method
 from graphfcl.production.calibration import Calibration
 from graphfcl.production.history import History
 from graphfcl.production.ledger import Ledger
-from graphfcl.production.model_parts import Configuration, ModelParts
+from graphfcl.production.model_parts import Configuration, ModelParts, is_on_disk
 from graphfcl.production.model_state import ModelState
 from graphfcl.production.packing import name_of_method, pack, unpack
 from graphfcl.production.version_cache import CacheThread
@@ -29,6 +29,10 @@ if TYPE_CHECKING:  # whoever only asks need not wait for what a change needs
     from graphfcl.production.graph_changes import GraphChange
     from graphfcl.production.growing_graph import GrowingGraph
 
+NEEDS_MEMORY = (
+    "this needs all nodes in memory, and the graph of this model stays on the disk: it can be asked for predictions "
+    "and labels, taught, grown and rolled back; nothing was changed."
+)
 NOT_FITTED = "this classifier is not fitted: call fit with a graph first."
 
 
@@ -72,7 +76,7 @@ class LiveModel:
     @property
     def calibration_(self) -> Calibration:
         """From scores to probabilities."""
-        return self._learned().parts.calibration
+        return self._learned().calibration()
 
     @property
     def history(self) -> History:
@@ -96,7 +100,12 @@ class LiveModel:
 
     def all_scores(self) -> np.ndarray:
         """(n, columns) the learner's scores of every node; computed once for a state of the model."""
-        return self._current().asked.scores()
+        return self._in_memory().asked.scores()
+
+    @property
+    def is_on_disk(self) -> bool:
+        """Whether its graph is a graph folder that stays on the disk."""
+        return self._current().on_disk is not None
 
     def numbers_of(self, nodes: Sequence[Any]) -> np.ndarray:
         """Node numbers of the user's ids."""
@@ -107,6 +116,13 @@ class LiveModel:
         state = self._state
         if state is None:
             raise InputError(NOT_FITTED)
+        return state
+
+    def _in_memory(self) -> ModelState:
+        """The same; an error if its graph stays on the disk."""
+        state = self._current()
+        if state.on_disk is not None:
+            raise InputError(NEEDS_MEMORY)
         return state
 
     def _learned(self) -> ModelState:
@@ -136,13 +152,16 @@ class LiveModel:
                 with self._swapping:
                     self._state = draft.finished(self._current())
 
-    def _begin(self, parts: ModelParts, change: dict[str, Any]) -> None:
+    def _begin(self, parts: ModelParts, change: dict[str, Any], progress: Progress) -> None:
         """Be a new model of these parts; whoever calls holds the lock of changes."""
         from graphfcl.production.draft import Draft
 
         first = ModelState.of(parts)
         draft = Draft(first, self.configuration, parts.learner)
-        self._settle(draft, change)
+        if is_on_disk(parts.graph):
+            draft.settle_on_disk(change, progress)
+        else:
+            self._settle(draft, change)
         self._state = draft.finished(first)
 
     def _settle(self, draft: "Draft", change: dict[str, Any]) -> None:
@@ -193,6 +212,8 @@ class LiveModel:
     def __getstate__(self) -> dict[str, Any]:
         """The learner's class goes by its name, the state as the bytes of its files."""
         state = self._state
+        if state is not None and state.on_disk is not None:
+            raise InputError("a model on a graph folder does not travel to another process: load it there.")
         packed = None if state is None else pack(state, self.configuration)
         return {"learner": find_method(self.method).learner, "plain": self._plain(), "state": packed}
 

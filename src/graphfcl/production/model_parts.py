@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, TypeGuard
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from graphfcl.production.calibration import Calibration
 from graphfcl.production.ledger import Ledger
 
 if TYPE_CHECKING:
+    from graphfcl.production.folder_model_graph import FolderModelGraph
     from graphfcl.production.growing_graph import GrowingGraph
 
 
@@ -34,6 +35,11 @@ class Configuration:
     standardise: bool = True
 
 
+def is_on_disk(graph: object) -> "TypeGuard[FolderModelGraph]":
+    """Whether it is a graph folder that stays on the disk; told without importing what only a change needs."""
+    return hasattr(graph, "restate_due")
+
+
 class PartSource(Protocol):
     """Where parts come from that have not been read yet."""
 
@@ -50,6 +56,8 @@ class PartSource(Protocol):
 @dataclass(frozen=True, eq=False)
 class ModelParts:
     """Everything that makes a model. Graph, ledger and calibration are immutable; the learner is not.
+
+    graph: one in memory, or a :class:`FolderModelGraph`, which has of it what changes and answers need.
 
     Of a model that lies in a folder, graph, learner and ledger are read when they are first asked for.
     """

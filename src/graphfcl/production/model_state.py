@@ -1,22 +1,25 @@
 """One state of a model: what everybody reads while the next one is being made."""
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from graphfcl.asking.memory import Memory
 from graphfcl.graph.ids import text_array
-from graphfcl.methods import Learner
+from graphfcl.methods import SILENT, Learner, Progress
 from graphfcl.production.answers import Answers
-from graphfcl.production.calibration import Readings
+from graphfcl.production.calibration import Calibration, Readings
 from graphfcl.production.history import History
-from graphfcl.production.model_parts import ModelParts
+from graphfcl.production.model_parts import ModelParts, is_on_disk
 from graphfcl.production.node_names import NodeNames
 from graphfcl.production.stored_version import StoredVersion
+
+if TYPE_CHECKING:
+    from graphfcl.production.asked_on_disk import AskedOnDisk
 
 Keep = Callable[[StoredVersion, Answers], None]
 
@@ -109,18 +112,22 @@ class ModelState:
     """
 
     parts: ModelParts
-    asked: AskedLearner
+    asked: "AskedLearner | AskedOnDisk"
     history: History = field(default_factory=History)
     version: int | None = None
 
     @classmethod
     def of(cls, parts: ModelParts, known: np.ndarray | None = None, readings: Readings | None = None) -> Self:
         """The first state of a model. known, readings: if they were computed."""
-        return cls(parts, AskedLearner(parts, known, readings))
+        return cls(parts, asked_learner(parts, known, readings))
 
     @classmethod
     def of_version(cls, stored: StoredVersion, history: History, keep: Keep | None) -> Self:
         """The state of a model in a folder."""
+        if stored.on_disk:
+            from graphfcl.production.asked_on_disk import AskedOnDisk
+
+            return cls(stored.parts, AskedOnDisk(stored.parts, stored=stored), history, stored.version)
         return cls(stored.parts, AskedLearner(stored.parts, stored=stored, keep=keep), history, stored.version)
 
     def ids(self) -> np.ndarray:
@@ -128,10 +135,41 @@ class ModelState:
         stored = self.asked.stored
         return self.parts.graph.ids if stored is None else stored.ids()
 
+    @property
+    def node_count(self) -> int:
+        """How many nodes there are; ids of a graph on the disk are not read for it."""
+        return len(self.ids()) if self.on_disk is None else self.parts.graph.node_count
+
     def names(self) -> NodeNames:
         """How its nodes are found, for which the rest of the graph need not be read."""
         stored = self.asked.stored
         return self.parts.graph.names if stored is None else stored.node_names()
+
+    def in_blocks(
+        self, nodes: Sequence[Any] | None, progress: Progress = SILENT
+    ) -> Iterator[tuple[np.ndarray, Answers]]:
+        """Some nodes by their ids, or all, one block after the other: ids, and what the model says of them."""
+        from_disk = self.on_disk
+        if from_disk is None:
+            yield self.asked_about(nodes)
+            return
+        graph = self.parts.graph
+        rows = None if nodes is None else graph.numbers_of(nodes)
+        found = from_disk.on_disk(progress)
+        if rows is not None:
+            yield graph.ids_at(rows), found.of(rows)
+            return
+        for part, answers in found.in_blocks():
+            yield graph.ids_at(part), answers
+
+    @property
+    def on_disk(self) -> "AskedOnDisk | None":
+        """What asks the learner if the graph stays on the disk."""
+        return None if isinstance(self.asked, AskedLearner) else self.asked
+
+    def calibration(self, progress: Progress = SILENT) -> Calibration:
+        """How scores become answers. On a graph folder that follows from the scores, and may take a pass over it."""
+        return self.parts.calibration if self.on_disk is None else self.on_disk.on_disk(progress).calibration
 
     def asked_about(self, nodes: Sequence[Any] | None) -> tuple[np.ndarray, Answers]:
         """Some nodes by their ids, or all: (n,) ids as the graph has them, and what the model says of them."""
@@ -150,7 +188,22 @@ class ModelState:
     def copy(self) -> "ModelState":
         """An equal state with a learner of its own; all else is immutable and shared."""
         parts = replace(self.parts.read(), learner=self.asked.copy())
-        return replace(self, parts=parts, asked=AskedLearner(parts, self.asked.known, self.asked.readings))
+        asked = self.on_disk.with_parts(parts) if self.on_disk else asked_learner(parts, *self._computed())
+        return replace(self, parts=parts, asked=asked)
+
+    def _computed(self) -> tuple[np.ndarray | None, Readings | None]:
+        return self.asked.known, self.asked.readings
+
+
+def asked_learner(
+    parts: ModelParts, known: np.ndarray | None = None, readings: Readings | None = None
+) -> "AskedLearner | AskedOnDisk":
+    """What asks the learner of these parts. known, readings: if they were computed, of a graph in memory."""
+    if is_on_disk(vars(parts).get("graph")):  # one that was not read yet stays so
+        from graphfcl.production.asked_on_disk import AskedOnDisk
+
+        return AskedOnDisk(parts)
+    return AskedLearner(parts, known, readings)
 
 
 def own_ids(nodes: Sequence[Any], *, numbers: bool) -> np.ndarray:

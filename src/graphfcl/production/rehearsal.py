@@ -8,13 +8,17 @@ half of them with K supports each, asked again, taught the rest, and asked once 
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
 from graphfcl.errors import DivergenceError, GraphfclWarning
 from graphfcl.graph import VisibleGraph
+from graphfcl.graph.folder_adjacency import FolderAdjacency
+from graphfcl.graph.visible_folder import VisibleFolder
 from graphfcl.methods import Learner, Progress
 from graphfcl.methods.learner import EncoderStore
+from graphfcl.methods.on_disk.labelled_rows import some_of_each_class
 from graphfcl.methods.shared.validation_sessions import ValidationSessions, all_held_out
 from graphfcl.production.calibration import (
     KEPT,
@@ -27,6 +31,7 @@ from graphfcl.production.calibration import (
 from graphfcl.production.fit_checkpoints import FitCheckpoints
 from graphfcl.production.ledger import Ledger
 from graphfcl.production.monitoring import left_out_scores
+from graphfcl.production.score_rows import bounded, columns_of, width_of
 from graphfcl.production.session_zero import with_validation_classes
 from graphfcl.production.strangeness import MEASURES, Evidence
 from graphfcl.production.strangeness.weighing import (
@@ -41,6 +46,7 @@ from graphfcl.production.strangeness.weighing import (
 from graphfcl.production.temperature import HIGHEST, LOWEST, best_slopes, best_temperature
 from graphfcl.stream import BaseSession, Session
 
+MOST_ASKED = 2000  # validation nodes of a class that are asked about on a graph folder
 NAMES = tuple(each.name for each in MEASURES)
 
 
@@ -62,6 +68,8 @@ def rehearse(
     learner = another if own is None else own
     base = base if own is None else all_held_out(base)
     validation = ValidationSessions.draw(base, learner.seed)
+    if isinstance(base.visible_graph, VisibleFolder):
+        validation = validation.asking(some_of_each_class(validation.asked, MOST_ASKED, learner.seed))
     if not validation.has_new_classes:
         return Rehearsed(), {}
     reduced, sessions = validation.rehearsal(base)
@@ -162,9 +170,9 @@ class Look:
         self, learner: Learner, visible: VisibleGraph, ledger: Ledger, known: tuple[np.ndarray, np.ndarray]
     ) -> None:
         self.learner, self.visible, self.ledger = learner, visible, ledger
-        scores = learner.scores(visible, visible.nodes)
+        found = learner.all_scores(visible)
         rows = visible.rows(known[0])
-        scores = bounded(scores)
+        scores = bounded(columns_of(found, np.arange(width_of(found))))
         temperature = best_temperature(scores[rows], known[1])
         self.evidence = evidence_of(scores, temperature, visible, ledger, np.arange(scores.shape[1]))
         self.values = measured(self.evidence, NAMES)
@@ -183,20 +191,10 @@ class Look:
         return self.ruler.apply(measured_left_out(self.evidence, self.values, NAMES, rows, bounded(left.scores)))
 
 
-def bounded(scores: np.ndarray) -> np.ndarray:
-    """Scores without −∞, which a method may give a class that is out of the question: far below all others instead."""
-    finite = np.isfinite(scores)
-    if finite.all() or not finite.any():
-        return scores
-    known = scores[finite]
-    return np.maximum(scores, known.min() - 10 * max(1.0, float(np.ptp(known))))
-
-
-def evidence_of(
-    scores: np.ndarray, temperature: float, visible: VisibleGraph, ledger: Ledger, active: np.ndarray
-) -> Evidence:
+def evidence_of(scores: Any, temperature: float, visible: VisibleGraph, ledger: Ledger, active: np.ndarray) -> Evidence:
     """What is known of all nodes. scores: (n, columns) of the columns in use. active: (columns,) which ones."""
     labelled = np.zeros(visible.node_count, dtype=bool)
     for nodes, _ in ledger.knowledge():
         labelled[visible.rows(nodes)] = True
-    return Evidence(bounded(scores), temperature, active >= ledger.session_zero_columns, visible.adjacency, labelled)
+    adjacency = FolderAdjacency(visible) if isinstance(visible, VisibleFolder) else visible.adjacency
+    return Evidence(bounded(scores), temperature, active >= ledger.session_zero_columns, adjacency, labelled)

@@ -5,12 +5,16 @@ from typing import Any
 
 import numpy as np
 
+from graphfcl.errors import InputError
+from graphfcl.graph.visible_folder import VisibleFolder
+from graphfcl.methods.on_disk.labelled_rows import some_of_each_class
 from graphfcl.production.answers import Answers, class_probabilities
 from graphfcl.production.calibration import Answered, Calibration, Readings
 from graphfcl.production.ledger import LabelRole, Ledger
 from graphfcl.production.model_parts import ModelParts
 from graphfcl.production.monitoring import accuracy_of, class_recalls, left_out_recalls, left_out_scores
-from graphfcl.production.rehearsal import bounded, evidence_of
+from graphfcl.production.rehearsal import MOST_ASKED, evidence_of
+from graphfcl.production.score_rows import bounded, columns_of, has_nan
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,15 +30,27 @@ class Settled:
     readings: Readings
 
 
-def settle(parts: ModelParts, scores: np.ndarray) -> Settled:
-    """Calibrate and measure a model on its validation nodes. scores: (n, columns) of every node of its graph."""
+def settle(parts: ModelParts, scores: Any) -> Settled:
+    """Calibrate and measure a model on its validation nodes.
+
+    scores: (n, columns) of every node of its graph, an array, or a table of a graph folder, of which some validation
+    nodes of each class are asked about.
+    """
     visible, ledger = parts.graph.visible, parts.ledger
     class_of_column = ledger.class_of_column()
     active = np.flatnonzero(class_of_column >= 0)
+    used = columns_of(scores, active)
+    if has_nan(used):
+        raise InputError(
+            f"the method {parts.configuration.method!r} gave scores that are no numbers: look for values that are "
+            "not finite in the features, or in the method; nothing was changed."
+        )
     nodes, columns = ledger.of_part(LabelRole.VALIDATION)
+    if isinstance(visible, VisibleFolder):
+        nodes, columns = some_of_each_class((nodes, columns), MOST_ASKED, parts.configuration.seed)
     rows = visible.rows(nodes)
     left = left_out_scores(parts.learner, visible, ledger, active)
-    evidence = evidence_of(scores[:, active], parts.calibration.temperature, visible, ledger, active)
+    evidence = evidence_of(used, parts.calibration.temperature, visible, ledger, active)
     if nodes.size:
         answered = Answered(
             evidence=evidence,
@@ -74,5 +90,6 @@ def readings_of(parts: ModelParts, scores: np.ndarray) -> Readings:
     """What every node of a settled model is asked by, besides its scores."""
     active = np.flatnonzero(parts.ledger.class_of_column() >= 0)
     temperature = parts.calibration.temperature
-    evidence = evidence_of(scores[:, active], temperature, parts.graph.visible, parts.ledger, active)
+    used = columns_of(scores, active)
+    evidence = evidence_of(used, temperature, parts.graph.visible, parts.ledger, active)
     return parts.calibration.readings(evidence)

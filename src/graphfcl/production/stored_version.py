@@ -4,7 +4,7 @@ import threading
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -14,20 +14,20 @@ from graphfcl.errors import InputError
 from graphfcl.files import sha256_of
 from graphfcl.methods import Learner
 from graphfcl.production.answers import Answers
+from graphfcl.production.answers_on_disk import AnswersOnDisk
 from graphfcl.production.calibration import Calibration
+from graphfcl.production.folder_codec import counts_of, decode_folder_graph, digest_of
 from graphfcl.production.graph_codec import decode_ids, decode_nodes
+from graphfcl.production.graph_place import FolderUse, find_graph
 from graphfcl.production.ledger import Ledger
 from graphfcl.production.model_parts import Configuration, ModelParts
 from graphfcl.production.node_names import NodeNames
 from graphfcl.production.storage.block_arrays import BlockArrays, checked
 from graphfcl.production.storage.damage import UNFIT, Damaged, first_line, need
-from graphfcl.production.storage.manifests import Manifest
+from graphfcl.production.storage.manifests import FORMAT, ON_DISK, Manifest
 from graphfcl.production.storage.objects import ReadCounter, read_file
 from graphfcl.production.storage.trees import read_tree
 from graphfcl.production.version_cache import OpenCache, VersionCache, cache_keys
-
-if TYPE_CHECKING:
-    from graphfcl.production.growing_graph import GrowingGraph
 
 LARGEST_FILE = 1 << 36  # bytes of a file of format 1
 
@@ -49,17 +49,20 @@ class StoredVersion:
         refuse: Callable[[str], InputError],
         was_united: Callable[[], bool],
         device: str,
+        use: FolderUse = FolderUse(),  # noqa: B008  # it is frozen
     ) -> None:
         self.manifest, self.version = manifest, int(manifest["version"])
         self._folder, self._arrays, self._refuse, self._device = folder, arrays, refuse, device
-        self._counter, self._was_united = counter, was_united
+        self._counter, self._was_united, self._use = counter, was_united, use
         self._lock = threading.RLock()
         self._read: dict[str, Any] = {}
         self._ids: np.ndarray | None = None
         configuration, calibration, self._names = self._checked(self._answers)
         self.parts = ModelParts.from_source(configuration, calibration, self)
         self.keys = cache_keys(manifest, configuration.method)
-        self.cache: OpenCache | None = cache.open(self.keys.scores, len(self._names.names))
+        self.cache: OpenCache | None = None
+        if not self.on_disk:
+            self.cache = cache.open(self.keys.scores, len(self._names.names))
 
     # What a model asks for
 
@@ -67,6 +70,17 @@ class StoredVersion:
     def names(self) -> Ledger:
         """A ledger that has the names of the classes, and no labelled nodes."""
         return self._names
+
+    @property
+    def on_disk(self) -> bool:
+        """Whether its graph is a graph folder that stays on the disk."""
+        return self.manifest["format"] == ON_DISK
+
+    def answers_on_disk(self) -> AnswersOnDisk | None:
+        """What it says of every node, if that was computed before and is in the work folder."""
+        graph = self.part("graph")
+        columns = len(self._names.names)
+        return AnswersOnDisk.find(graph.means.work, self.keys.readings, graph.node_count, columns)
 
     def part(self, name: str) -> Any:
         """``graph``, ``learner`` or ``ledger``; the same object every time."""
@@ -84,7 +98,7 @@ class StoredVersion:
     def ids(self) -> np.ndarray:
         """(n,) the user's ids, without the rest of the graph."""
         with self._lock:
-            if "graph" in self._read or self.manifest["format"] == 1:
+            if "graph" in self._read or self.manifest["format"] != FORMAT:
                 return self.part("graph").ids
             if self._ids is None:
                 self._ids = self._checked(lambda: decode_ids(self._tree("nodes"), self._arrays))
@@ -93,7 +107,7 @@ class StoredVersion:
     def node_names(self) -> NodeNames:
         """Numbers and ids of the nodes, without the rest of the graph."""
         with self._lock:
-            if "graph" in self._read or self.manifest["format"] == 1:
+            if "graph" in self._read or self.manifest["format"] != FORMAT:
                 return self.part("graph").names
             numbers, _, ids = self._checked(lambda: decode_nodes(self._tree("nodes"), self._arrays))
             return NodeNames(numbers, ids)
@@ -104,6 +118,8 @@ class StoredVersion:
             if "graph" in self._read or self.manifest["format"] == 1:
                 graph = self.part("graph")
                 return graph.node_count, graph.edge_count
+            if self.on_disk:
+                return self._checked(lambda: counts_of(self.manifest["trees"], self._arrays))
             return self._checked(lambda: (self._rows("nodes", "numbers"), self._rows("edges", "others")))
 
     def _rows(self, tree: str, array: str) -> int:
@@ -166,7 +182,11 @@ class StoredVersion:
         need(self.manifest["values"].get("method") == configuration.method, "its manifest names another method")
         return configuration, codec.decode_calibration(values), names
 
-    def _graph(self) -> "GrowingGraph":
+    def _graph(self) -> Any:
+        if self.on_disk:
+            trees = self.manifest["trees"]
+            folder, means = find_graph(self._folder, digest_of(trees, self._arrays), self._use)
+            return decode_folder_graph(trees, self._arrays, folder, means)
         if self.manifest["format"] == 1:
             return format_1.decode_graph(self._read_file)
         return codec.decode_graph(self.manifest["trees"], self._arrays)

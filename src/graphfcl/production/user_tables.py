@@ -1,8 +1,9 @@
 """Small tables that a user hands in: supports, nodes, edges. Every value is text; a message names the line."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -142,19 +143,16 @@ def read_nodes(path: str | Path, graph: "GrowingGraph") -> tuple[list[str], "Fea
     """New nodes: ``node``, and ``text`` or the graph's feature columns (of a sparse graph, absent ones are 0)."""
     table = TextTable.read(path)
     ids = make_ids(table.need(("node", *ID_NAMES), "the ids of nodes"), table.place)[0].tolist()
-    if graph.text_weights is not None:
+    columns_of_graph = graph.columns
+    if columns_of_graph.text_weights is not None:
         return ids, None, table.need(TEXT_NAMES, "the text its features come from")
     id_name = table.find(("node", *ID_NAMES))
-    width = graph.features.shape[1]
-    if graph.feature_names is None:
-        known = {f"feature_{column}": column for column in range(width)}
-    else:
-        known = {str(name): column for column, name in enumerate(graph.feature_names.tolist())}
+    width, known = columns_of_graph.width, columns_of_graph.places()
     given = [name for name in table.columns if name != id_name]
     strange = [name for name in given if name not in known]
     if strange:
         raise InputError(f"{table.path}: the graph has no feature {strange[0]!r}: leave the column out.")
-    dense = isinstance(graph.features, np.ndarray)
+    dense = columns_of_graph.dense
     if dense and len(given) < width:
         missing = next(name for name in known if name not in table.columns)
         raise InputError(f"{table.path} lacks the feature column {missing!r}: give all {width} of them.")
@@ -197,23 +195,59 @@ def write_table(path: str | Path, columns: Mapping[str, Any], what: str) -> None
 
     A column ``set``, of sets of classes, is one of lists, in CSV written as JSON.
     """
-    import json
-
     from graphfcl.files import write_bytes, write_durably
 
     refuse_unwritable(path, what)
     if Path(path).suffix == ".csv" and all(is_plain(values) for values in columns.values()):
         write_bytes(path, plain_csv(columns))
         return
-    import pyarrow as pa
     from pyarrow import csv, parquet
+
+    table = _arrow_table(path, columns)
+    if Path(path).suffix == ".csv":
+        write_durably(path, lambda file: csv.write_csv(table, file))
+    else:
+        write_durably(path, lambda file: parquet.write_table(table, file))
+
+
+def _arrow_table(path: str | Path, columns: Mapping[str, Any]) -> Any:
+    import json
+
+    import pyarrow as pa
 
     if "set" in columns:
         sets = [list(names) for names in columns["set"]]
         as_text = Path(path).suffix == ".csv"
         columns = {**columns, "set": [json.dumps(names, ensure_ascii=False) for names in sets] if as_text else sets}
-    table = pa.table({name: pa.array(v) if name == "set" else as_arrow(v) for name, v in columns.items()})
-    if Path(path).suffix == ".csv":
-        write_durably(path, lambda file: csv.write_csv(table, file))
-    else:
-        write_durably(path, lambda file: parquet.write_table(table, file))
+    return pa.table({name: pa.array(v) if name == "set" else as_arrow(v) for name, v in columns.items()})
+
+
+def write_blocks(path: str | Path, blocks: Iterator[Mapping[str, Any]], what: str, counted: str) -> tuple[int, int]:
+    """A table like :func:`write_table`, of which one block of rows is in memory at a time.
+
+    Returns how many rows there are, and in how many of them the column ``counted`` is true.
+    """
+    from graphfcl.files import write_durably
+
+    refuse_unwritable(path, what)
+    first = next(blocks)
+    second = next(blocks, None)
+    counts = [len(first[counted]), int(first[counted].sum())]
+    if second is None:
+        write_table(path, first, what)
+        return counts[0], counts[1]
+    from pyarrow import csv, parquet
+
+    writer_of = csv.CSVWriter if Path(path).suffix == ".csv" else parquet.ParquetWriter
+
+    def fill(file: Any) -> None:
+        table = _arrow_table(path, first)
+        with writer_of(file, table.schema) as writer:
+            writer.write_table(table)
+            for block in chain([second], blocks):
+                counts[0] += len(block[counted])
+                counts[1] += int(block[counted].sum())
+                writer.write_table(_arrow_table(path, block).cast(table.schema))
+
+    write_durably(path, fill)
+    return counts[0], counts[1]

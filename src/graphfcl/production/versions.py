@@ -2,6 +2,8 @@
 
 ::
 
+    graph.json                 of a model on a graph folder: where that is, and its work folder
+    work/                      of the same: slices, blocks, scores; may be deleted at any time
     current                    {"version": 7, "sha256": that of its manifest}
     versions/000007.json       the manifest of version 7: names of its trees, its changes, its checksum
     versions/pruned.json       the changes of versions that were pruned
@@ -20,16 +22,18 @@ import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from graphfcl.errors import InputError
 from graphfcl.production.codec import encode
 from graphfcl.production.erasure_plan import ErasurePlan, Erasures
+from graphfcl.production.graph_place import FolderUse, write_place
 from graphfcl.production.history import Entry, History, now
-from graphfcl.production.model_parts import ModelParts
+from graphfcl.production.model_parts import ModelParts, is_on_disk
 from graphfcl.production.storage.block_arrays import BlockArrays
 from graphfcl.production.storage.damage import Damaged
 from graphfcl.production.storage.locks import WriterLock
-from graphfcl.production.storage.manifests import FORMAT, PRUNED, Manifest, Manifests, Newer, NotKept
+from graphfcl.production.storage.manifests import FORMAT, ON_DISK, PRUNED, Manifest, Manifests, Newer, NotKept
 from graphfcl.production.storage.objects import ObjectFolder, ReadCounter
 from graphfcl.production.stored_version import StoredVersion
 from graphfcl.production.version_cache import VersionCache
@@ -44,10 +48,13 @@ class Busy(InputError):
 
 
 class Versions:
-    """The versions of one model in a folder. counter: how many bytes were read of it."""
+    """The versions of one model in a folder. counter: how many bytes were read of it.
 
-    def __init__(self, path: str | Path) -> None:
-        self.path = Path(path)
+    use: what a user says anew about the graph folder of the model, if it has one.
+    """
+
+    def __init__(self, path: str | Path, use: FolderUse = FolderUse()) -> None:  # noqa: B008  # it is frozen
+        self.path, self.use = Path(path), use
         self.counter = ReadCounter()
         self.manifests = Manifests(self.path, self.counter)
         self.objects = ObjectFolder(self.path / "objects", self.counter)
@@ -119,6 +126,7 @@ class Versions:
             refuse=lambda why: self._unreadable(manifest, why),
             was_united=lambda: self._was_united(number),
             device=device,
+            use=self.use,
         )
 
     def _was_united(self, upto: int) -> bool:
@@ -281,7 +289,11 @@ class Versions:
 
         loaded: the version that the model was loaded from or saved as. request: kept with the last change.
         """
+        graph: Any = parts.graph
+        on_disk = is_on_disk(graph)
         try:
+            if on_disk:
+                write_place(self.path, graph.base, graph.means)
             trees = encode(parts, self.arrays)
         except Damaged as error:
             raise NotKept(f"the model cannot be kept in {self.path}: {error}; nothing was changed.") from error
@@ -295,6 +307,7 @@ class Versions:
             changes[-1]["request"] = request
         return self._publish(
             {
+                "format": ON_DISK if on_disk else FORMAT,
                 "version": number,
                 "parent": parent,
                 "trees": trees,
@@ -307,7 +320,7 @@ class Versions:
     def _publish(self, said: Manifest) -> Manifest:
         """Write the manifest of a version whose objects are there, then move the pointer."""
         self.lock.check()
-        manifest = self.manifests.write({"format": FORMAT, "graphfcl": __version__, "written": now(), **said})
+        manifest = self.manifests.write({"graphfcl": __version__, "written": now(), **said})
         self.lock.check()
         self.manifests.point(manifest)
         return manifest
@@ -332,6 +345,7 @@ class Versions:
             change["request"] = request
         self._publish(
             {
+                "format": ON_DISK if old.on_disk else FORMAT,
                 "version": number,
                 "parent": number - 1,
                 "trees": self.trees_of(old),

@@ -54,7 +54,7 @@ def common_words(graph: GrowingGraph, rows: np.ndarray, usual: Usual) -> tuple[s
     worth = inside * np.log(np.maximum(inside, 1e-12) / np.maximum(usual.shares, 1e-12))
     worth = np.where((inside >= OFTEN) & (inside >= TIMES * usual.shares), worth, 0.0)
     best = np.argsort(-worth, kind="stable")[:WORDS]
-    return tuple(graph.feature_name(column) for column in best[worth[best] > 0].tolist())
+    return tuple(graph.columns.name(column) for column in best[worth[best] > 0].tolist())
 
 
 def _shares(features: sparse.csr_array) -> np.ndarray:
@@ -69,7 +69,7 @@ def _far_numbers(
     away = np.divide(away, deviations, out=np.zeros_like(deviations), where=deviations > 1e-12)
     best = np.argsort(-np.abs(away), kind="stable")[:WORDS]
     return tuple(
-        f"{'high' if away[column] > 0 else 'low'} {graph.feature_name(column)}"
+        f"{'high' if away[column] > 0 else 'low'} {graph.columns.name(column)}"
         for column in best.tolist()
         if abs(away[column]) >= FAR
     )

@@ -56,7 +56,7 @@ def _features(snapshot: Snapshot, row: int) -> list[dict[str, Any]]:
         values = values[columns]
     order = np.argsort(-np.abs(values), kind="stable")[:FEATURES]
     return [
-        {"name": snapshot.graph.feature_name(int(columns[place])), "value": float(values[place])}
+        {"name": snapshot.graph.columns.name(int(columns[place])), "value": float(values[place])}
         for place in order.tolist()
     ]
 

@@ -46,17 +46,9 @@ from torch import nn
 
 from graphfcl.graph import VisibleGraph
 from graphfcl.graph.visible_folder import VisibleFolder
-from graphfcl.methods.anchor.class_sums import Anchors
 from graphfcl.methods.anchor.explanation import Evidence, explained
 from graphfcl.methods.anchor.frame_sizes import first_layer_shape, frame_rank
-from graphfcl.methods.anchor.head import (
-    joined_nodes,
-    retrained_head,
-    shared_out,
-    some_nodes_of_each,
-    some_of_each,
-    trained_head,
-)
+from graphfcl.methods.anchor.head import joined_nodes, retrained_head, shared_out, some_nodes_of_each, trained_head
 from graphfcl.methods.anchor.hop_encoder import HopEncoder, NoEncoder, RowTraining, row_training
 from graphfcl.methods.anchor.in_memory import NodesInMemory
 from graphfcl.methods.anchor.on_disk import NodesOnDisk
@@ -284,6 +276,11 @@ class Anchor(EncoderLearner):
         alone = GraphInputs(inputs.visible, self.device, sparing=True)
         return self._embed(alone, visible.rows(labelled[0])), tensor_of(labelled[1], self.device)
 
+    def watch(self, visible: VisibleGraph, progress: Progress) -> None:
+        inputs = self.cache.inputs(visible)
+        if isinstance(inputs, FolderInputs):
+            inputs.progress = progress
+
     def _score_all(self, inputs: Any) -> Any:
         embeddings: Any = self._embeddings(inputs)
         nodes = self._nodes(inputs)
@@ -307,14 +304,14 @@ class Anchor(EncoderLearner):
         inputs = self.cache.inputs(visible)
         embeddings = self._embeddings(inputs)
         self.cache.keep_embeddings(visible, embeddings)
-        found, columns = self._nodes(inputs).points(embeddings, (nodes, labels))
-        before, self.known.anchors = self.known.anchors, Anchors.empty().plus(found, columns, len(self.classes_))
+        known = self._nodes(inputs)
+        before, self.known.anchors = self.known.anchors, known.anchors(embeddings, (nodes, labels), len(self.classes_))
         rows = len(self.known.head)
-        of_head, same = columns < rows, torch.equal(before.counts[:rows], self.known.anchors.counts[:rows])
+        of_head, same = labels < rows, torch.equal(before.counts[:rows], self.known.anchors.counts[:rows])
         if not same and bool(of_head.any()):  # other labels, not only another graph: two classes may have become one
             steps, rate = self.known.head_steps, self.settings.head_rate
-            labelled = some_of_each((found[of_head], columns[of_head]), self.settings.head_nodes, self.seed)
-            self.known.head = retrained_head(self._head_start(), labelled, steps, rate)
+            some = some_nodes_of_each((nodes[of_head], labels[of_head]), known.most_for_head, self.seed)
+            self.known.head = retrained_head(self._head_start(), known.points(embeddings, some), steps, rate)
         return True
 
     def rehearsal(self) -> Learner | None:

@@ -198,8 +198,11 @@ class EncoderLearner(Learner):
 
     def scores(self, visible: VisibleGraph, nodes: np.ndarray) -> np.ndarray:
         # All nodes are scored at once, whatever is asked: products of other shapes differ in their last digits.
+        return self.all_scores(visible)[visible.rows(nodes)]
+
+    def all_scores(self, visible: VisibleGraph) -> Any:
         with torch.no_grad():
-            found = self.cache.scores(visible, self._score_all)[visible.rows(nodes)]
+            found = self.cache.scores(visible, self._score_all)
         if self.stage != Stage.READY:
             self.cache.classes_changed()
         return found

@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from graphfcl.graph import Features, FeatureView
-from graphfcl.graph.folder import GraphFolder
+from graphfcl.graph.folder.grown import AnyFolder, open_folder
 from graphfcl.graph.visible_folder import VisibleFolder
 from graphfcl.methods.on_disk.work_folder import arrays_key, key_of
 from graphfcl.methods.shared.untrained_features import WIDEST, prepare
@@ -64,8 +64,8 @@ class Source:
         return key_of(graph=self.graph_key, features=self.feature_key)
 
     @cached_property
-    def folder(self) -> GraphFolder:
-        return GraphFolder.open(self.path)
+    def folder(self) -> AnyFolder:
+        return open_folder(self.path)
 
     @cached_property
     def _raw_width(self) -> int:

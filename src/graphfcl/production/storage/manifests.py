@@ -13,6 +13,7 @@ from graphfcl.production.storage.objects import NAME, ReadCounter, read_file
 from graphfcl.production.storage.strict_json import read_json, whole_number
 
 FORMAT = 2
+ON_DISK = 3  # the format of a version whose graph is a graph folder that stays where it is
 LARGEST = 1 << 26  # bytes of a manifest
 PAGE = re.compile(r"[0-9]{6,15}\.json")
 PRUNED = "pruned.json"
@@ -47,10 +48,10 @@ class Manifests:
         """The manifest of a version, verified."""
         found = self._read(self.path(version))
         claimed, number = found.pop("sha256", None), found.get("format")
-        if type(number) is int and number > FORMAT:
+        if type(number) is int and number > ON_DISK:
             wrote = str(found.get("graphfcl", "unknown"))[:40]
             raise Newer(
-                f"{self.folder}, version {version}, has format {number}; this graphfcl reads up to {FORMAT}: use the "
+                f"{self.folder}, version {version}, has format {number}; this graphfcl reads up to {ON_DISK}: use the "
                 f"graphfcl that wrote it ({wrote})."
             )
         need(type(number) is int and number > 0, "has no format that can be")
@@ -107,7 +108,7 @@ class Manifests:
         planned: Any = found.get("manifests")
         need(isinstance(planned, list) and len(planned) > 0, "lacks its manifests")
         for manifest in planned:
-            need(isinstance(manifest, dict) and manifest.get("format") in range(1, FORMAT + 1), "has another format")
+            need(isinstance(manifest, dict) and manifest.get("format") in range(1, ON_DISK + 1), "has another format")
             whole_number(manifest.get("version"), "the version of a manifest", 1, 10**15 - 1)
             _check(manifest)
         pruned = found.get("pruned")

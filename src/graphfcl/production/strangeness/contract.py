@@ -3,12 +3,9 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import Any
 
 import numpy as np
-
-if TYPE_CHECKING:
-    from scipy import sparse
 
 STEPS_AROUND = 2  # how often a value is mixed with those of the neighbours
 
@@ -19,14 +16,21 @@ class Evidence:
 
     scores: (n, columns) of the classes in use. temperature: what they are divided by before they become probabilities.
     few: (columns,) whether a class was learned after session 0. adjacency: (n, n), symmetric, without self loops.
-    labelled: (n,) whether the learner knows the label of a node.
+    labelled: (n,) whether the learner knows the label of a node. Of a graph folder, scores and adjacency are objects
+    (``ScoreRows``, ``FolderAdjacency``) that are read in parts: :meth:`of_scores` and :meth:`around` work on both.
     """
 
-    scores: np.ndarray
+    scores: Any
     temperature: float
     few: np.ndarray
-    adjacency: "sparse.csr_array"
+    adjacency: Any
     labelled: np.ndarray
+
+    def of_scores(self, function: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
+        """(n,) a function of scores, which answers one value for each of its rows."""
+        if isinstance(self.scores, np.ndarray):
+            return function(self.scores)
+        return np.concatenate([function(block) for block in self.scores.blocks()])
 
     @cached_property
     def degrees(self) -> np.ndarray:

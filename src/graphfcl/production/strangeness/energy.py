@@ -17,7 +17,7 @@ def energy(scores: np.ndarray) -> np.ndarray:
 
 
 def _own(evidence: Evidence) -> np.ndarray:
-    return energy(evidence.scores)
+    return evidence.of_scores(energy)
 
 
 def _around(evidence: Evidence) -> np.ndarray:

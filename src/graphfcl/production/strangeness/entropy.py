@@ -8,7 +8,7 @@ from graphfcl.production.strangeness.contract import Evidence, Measure
 def _own(evidence: Evidence) -> np.ndarray:
     from scipy.special import entr, softmax  # whoever reads answers does not wait for it
 
-    return entr(softmax(evidence.scores / evidence.temperature, axis=1)).sum(axis=1)
+    return evidence.of_scores(lambda scores: entr(softmax(scores / evidence.temperature, axis=1)).sum(axis=1))
 
 
 def _around(evidence: Evidence) -> np.ndarray:

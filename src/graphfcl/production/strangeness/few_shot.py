@@ -6,7 +6,7 @@ from graphfcl.production.strangeness.contract import Evidence, Measure
 
 
 def _strangeness(evidence: Evidence) -> np.ndarray:
-    return evidence.few[evidence.scores.argmax(axis=1)].astype(np.float64)
+    return evidence.few[evidence.of_scores(lambda scores: scores.argmax(axis=1))].astype(np.float64)
 
 
 FEW_SHOT = Measure("few-shot answer", _strangeness, standard=False)

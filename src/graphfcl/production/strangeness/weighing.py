@@ -25,8 +25,13 @@ def unrehearsed() -> dict[str, float]:
 
 
 def measured(evidence: Evidence, names: Sequence[str]) -> np.ndarray:
-    """(n, names) the measures of all nodes."""
-    return np.stack([find_measure(name).of(evidence) for name in names], axis=1)
+    """(n, names) the measures of all nodes; in 32 bits where scores are too many for memory."""
+    if isinstance(evidence.scores, np.ndarray):
+        return np.stack([find_measure(name).of(evidence) for name in names], axis=1)
+    found = np.empty((len(evidence.scores), len(names)), dtype=np.float32)
+    for place, name in enumerate(names):
+        found[:, place] = find_measure(name).of(evidence)
+    return found
 
 
 def measured_left_out(

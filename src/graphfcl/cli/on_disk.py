@@ -1,0 +1,79 @@
+"""Options and lines of verbs that meet a model whose graph is a graph folder."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from graphfcl.byte_sizes import bytes_from
+from graphfcl.cli.options import BackendOptions
+from graphfcl.cli.run import FolderOptions
+from graphfcl.cli.show import say
+
+if TYPE_CHECKING:
+    from graphfcl.graph.folder_graph import AnyGraph
+    from graphfcl.production import GraphClassifier
+    from graphfcl.production.graph_place import FolderUse
+
+
+@dataclass(frozen=True)
+class OnDiskOptions:
+    """Where the graph folder of a model is, and what may be used to compute on it; remembered with the model."""
+
+    graph: Annotated[
+        Path | None, typer.Option("--graph", help="Where the model's graph folder is, if it has moved.")
+    ] = None
+    memory: Annotated[
+        str | None, typer.Option("--memory", help="What may be used on a graph folder, as 4GB (default: as before).")
+    ] = None
+    work: Annotated[
+        Path | None, typer.Option("--work", help="Folder of slices and blocks of a graph folder (default: as before).")
+    ] = None
+    workers: Annotated[
+        int | None, typer.Option("--workers", min=1, help="Tasks at a time on a graph folder (default: as before).")
+    ] = None
+
+    def use(self) -> "FolderUse":
+        """What they say."""
+        from graphfcl.production.graph_place import FolderUse
+
+        memory = None if self.memory is None else bytes_from(self.memory, "--memory")
+        tasks = None
+        if self.workers is not None:
+            from graphfcl.tasks import Tasks
+
+            tasks = Tasks(workers=self.workers)
+        return FolderUse(self.graph, self.work, memory, tasks)
+
+
+def settle_first(classifier: "GraphClassifier") -> None:
+    """Compute what a version on a graph folder says of all nodes, if nobody has asked it yet; say what that found."""
+    if not classifier.is_on_disk or classifier.has_answers:
+        return
+    from graphfcl.cli.progress import RunDisplay
+
+    say(f"Nobody has asked version {classifier.version} yet: its scores are computed in passes over the graph folder.")
+    with RunDisplay() as display:
+        found = classifier.settle(progress=display)
+    if found is None:
+        return
+    shown = {"validation": "on validation nodes", "leave_one_out": "on supports of learned classes, each left out"}
+    said = [f"{100 * found.accuracy[key]:.1f} % {where}" for key, where in shown.items() if found.accuracy.get(key)]
+    say(f"Balanced accuracy: {', '.join(said) or 'not measured'}.")
+    if found.warning:
+        say(f"warning: {found.warning}.")
+
+
+def graph_to_fit(
+    name: str, data_dir: Path | None, method: str, large: FolderOptions, engine: BackendOptions, model: Path
+) -> "AnyGraph":
+    """The graph of a name or a path; a graph folder that is to stay on the disk works in the folder of the model."""
+    from graphfcl.datasets import load_dataset
+    from graphfcl.graph.folder import is_graph_folder
+    from graphfcl.production.graph_place import WORK
+
+    if is_graph_folder(name):
+        return large.graph(Path(name), method, engine, work=model / WORK)
+    large.refuse()
+    return load_dataset(name, data_dir=data_dir)[0]

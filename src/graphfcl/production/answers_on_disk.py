@@ -1,0 +1,131 @@
+"""What a model says of every node of a graph folder, computed once for a version and read by rows.
+
+A pass writes the learner's scores (n, C) and readings (n, 2) as tables into the work folder of the graph, and a small
+file that names both, with the calibration and the accuracy that follow from them. All three can be computed again.
+"""
+
+import json
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from graphfcl.files import canonical_json, make_folder, write_bytes
+from graphfcl.methods.on_disk.tables import Table
+from graphfcl.methods.on_disk.work_folder import WorkFolder, key_of
+from graphfcl.production.answers import Answers
+from graphfcl.production.calibration import Calibration, Readings
+
+if TYPE_CHECKING:
+    from graphfcl.production.folder_model_graph import FolderModelGraph
+
+BLOCKS_AT_A_TIME = 8  # of a table, where all answers are given
+KEPT = 2  # versions whose answers stay on the disk
+
+
+@dataclass(frozen=True, eq=False)
+class AnswersOnDisk:
+    """scores: (n, columns). readings: (n, 2) strangeness and temperatures.
+
+    calibration, accuracy: what the pass found; see ``settling.py``.
+    """
+
+    scores: Table
+    readings: Table
+    calibration: Calibration
+    accuracy: dict[str, Any]
+
+    def of(self, rows: np.ndarray) -> Answers:
+        """Those of some rows, in any order."""
+        readings = self.readings[rows]
+        return Answers(self.scores[rows], readings[:, 0], readings[:, 1])
+
+    def in_blocks(self) -> Iterator[tuple[np.ndarray, Answers]]:
+        """Rows and what the model says of them, one part after the other."""
+        for part in self.scores.blocks:
+            rows = np.arange(*part)
+            readings = self.readings.block(part[0])
+            yield rows, Answers(self.scores.block(part[0]), readings[:, 0], readings[:, 1])
+
+    def is_whole(self) -> bool:
+        return not self.scores.missing() and not self.readings.missing()
+
+    # Keeping
+
+    @classmethod
+    def write(
+        cls, graph: "FolderModelGraph", scores: Table, readings: Readings, calibration: Calibration, accuracy: Any
+    ) -> "AnswersOnDisk":
+        """Write the readings beside the scores."""
+        key = key_of(readings=scores.key, calibration=calibration.as_json())
+        table = WorkFolder(graph.work).table("readings", key, scores.rows, 2, kind="<f8", by="parts")
+        for number in table.missing():
+            file = table.files[number]
+            file.write(
+                np.stack([readings.strangeness[low:high], readings.temperatures[low:high]], axis=1)
+                for low, high in file.extent.blocks
+            )
+        return cls(scores, table, calibration, accuracy)
+
+    def keep(self, work: Path, version: str) -> None:
+        """Let whoever loads the version find them. work: the model's work folder. version: a key of the version."""
+        said = {
+            "version": version,
+            "calibration": self.calibration.as_json(),
+            "accuracy": self.accuracy,
+            "tables": {name: _said(getattr(self, name), work) for name in ("scores", "readings")},
+        }
+        make_folder(work)
+        write_bytes(_path(work, version), canonical_json(said))
+        _forget_old(work, self)
+
+    @classmethod
+    def find(cls, work: Path, version: str, rows: int, columns: int) -> "AnswersOnDisk | None":
+        """What was kept of a version; None if it is not there, not whole, or of another size."""
+        return _found(_path(work, version), work, version, rows, columns)
+
+
+def _path(work: Path, version: str) -> Path:
+    return work / f"answers-{version[:16]}.json"
+
+
+def _said(table: Table, work: Path) -> dict[str, Any]:
+    values = {key: value for key, value in asdict(table).items() if key != "folder"}
+    return {**values, "folder": table.folder.absolute().relative_to(work.absolute()).as_posix()}
+
+
+def _found(path: Path, work: Path, version: str | None, rows: int | None, columns: int | None) -> AnswersOnDisk | None:
+    with suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
+        said = json.loads(path.read_bytes())
+        if version is not None and said["version"] != version:
+            return None
+        scores, readings = (_table(said["tables"][name], work) for name in ("scores", "readings"))
+        if rows is not None and ((scores.rows, scores.columns) != (rows, columns) or readings.rows != rows):
+            return None
+        found = AnswersOnDisk(scores, readings, Calibration.from_json(said["calibration"]), said["accuracy"])
+        return found if found.is_whole() else None
+    return None
+
+
+def _table(said: dict[str, Any], work: Path) -> Table:
+    place = Path(said["folder"])
+    if place.is_absolute() or ".." in place.parts:
+        raise ValueError("a table lies outside of the work folder")
+    return Table(work / place, said["key"], int(said["rows"]), int(said["columns"]), said["kind"], said["by"])
+
+
+def _forget_old(work: Path, kept: AnswersOnDisk) -> None:
+    """Delete the answers of all but the newest few versions: they can be computed again."""
+    with suppress(OSError):
+        paths = sorted(work.glob("answers-*.json"), key=lambda path: path.stat().st_mtime_ns)
+        newest = [_found(path, work, None, None, None) for path in paths[-KEPT:]]
+        used = {table.folder for each in (*newest, kept) if each is not None for table in (each.scores, each.readings)}
+        for path in paths[:-KEPT]:
+            old = _found(path, work, None, None, None)
+            path.unlink(missing_ok=True)
+            for table in () if old is None else (old.scores, old.readings):
+                if table.folder not in used:
+                    table.remove()

@@ -1,0 +1,113 @@
+"""The learner of a model on a graph folder: its answers lie on the disk, and are computed when somebody asks."""
+
+import threading
+from contextlib import AbstractContextManager, suppress
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from graphfcl.asking.memory import Memory
+from graphfcl.errors import InputError
+from graphfcl.methods import SILENT, Learner, Progress
+from graphfcl.production.answers import Answers
+from graphfcl.production.answers_on_disk import AnswersOnDisk
+from graphfcl.production.calibration import Calibration, Readings
+from graphfcl.production.model_parts import ModelParts
+from graphfcl.production.version_cache import CacheKeys
+
+if TYPE_CHECKING:
+    from graphfcl.production.stored_version import StoredVersion
+
+
+class AskedOnDisk:
+    """One thread at a time computes. found: the answers, if they were computed. stored: the version of a folder."""
+
+    known, readings = None, None
+
+    def __init__(
+        self,
+        parts: ModelParts,
+        found: AnswersOnDisk | None = None,
+        stored: "StoredVersion | None" = None,
+        lock: AbstractContextManager[Any] | None = None,
+    ) -> None:
+        self.stored, self.memory, self.found = stored, Memory(), found
+        self._parts = parts
+        self._lock: AbstractContextManager[Any] = lock or threading.RLock()
+
+    def with_parts(self, parts: ModelParts) -> "AskedOnDisk":
+        """The same learner, which answers the same, in a model of which something else changed."""
+        self.is_at_hand()
+        return AskedOnDisk(parts, self.found, None, self._lock)
+
+    def alone(self) -> AbstractContextManager[Any]:
+        """While nobody else asks it."""
+        return self._lock
+
+    def on_disk(self, progress: Progress = SILENT) -> AnswersOnDisk:
+        """What the model says of every node; computed once, in passes over the graph folder."""
+        with self._lock:
+            if self.found is None and self.stored is not None:
+                self.found = self.stored.answers_on_disk()
+            if self.found is None:
+                self.found = compute_answers(self._parts, progress)
+                if self.stored is not None:
+                    self.keep_for(self.stored.keys)
+            return self.found
+
+    def keep_for(self, keys: CacheKeys) -> None:
+        """Let whoever loads a version find answers that were computed. keys: those of the version."""
+        with suppress(OSError, InputError):  # they can be computed again
+            if self.found is not None:
+                graph: Any = self._parts.graph
+                self.found.keep(graph.means.work, keys.readings)
+
+    def is_at_hand(self) -> bool:
+        """Whether answers need no pass over the graph folder."""
+        if self.found is None and self.stored is not None:
+            self.found = self.stored.answers_on_disk()
+        return self.found is not None
+
+    def answers(self) -> Answers:
+        """Those of all nodes at once, in memory."""
+        found = self.on_disk()
+        return found.of(np.arange(found.scores.rows))
+
+    def scores(self) -> np.ndarray:
+        """(n, columns) the same of scores."""
+        return self.answers().scores
+
+    def answers_of(self, nodes: Any) -> None:  # noqa: ARG002
+        """The cache of a folder has none of them."""
+        return
+
+    def readings_at_hand(self) -> Readings | None:
+        return None
+
+    def copy(self) -> Learner:
+        """A learner that knows the same and goes on by itself."""
+        with self._lock:
+            return self._parts.learner.copy(self._parts.graph.visible)
+
+
+def compute_answers(parts: ModelParts, progress: Progress = SILENT) -> AnswersOnDisk:
+    """Passes over the graph folder: scores, then what they make of calibration and accuracy.
+
+    Sums that are of nodes as they were before the graph grew are summed up again first, in a copy of the learner.
+    """
+    from graphfcl.production.settling import settle
+
+    graph: Any = parts.graph
+    learner = parts.learner
+    visible = graph.visible
+    if graph.restate_due:
+        learner = learner.copy(visible)
+        learner.watch(visible, progress)
+        learner.restate(visible, *parts.ledger.knowledge())
+    learner.watch(visible, progress)
+    scores = learner.all_scores(visible)
+    # From what the rehearsal taught alone, so that the same version is calibrated to the same digits every time.
+    start = Calibration(parts.calibration.rehearsed)
+    settled = settle(replace(parts.read(), learner=learner, calibration=start), scores)
+    return AnswersOnDisk.write(graph, scores, settled.readings, settled.calibration, settled.accuracy)

@@ -1,0 +1,106 @@
+"""What the features and ids of new nodes must be to join a graph."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from graphfcl.errors import InputError
+from graphfcl.graph import Features, TextWeights
+from graphfcl.graph.build import clean_features
+from graphfcl.graph.ids import listed, make_ids, text_array, whole_number
+from graphfcl.graph.text import count_known_words, word_count
+from graphfcl.printing import quoted
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureColumns:
+    """The feature columns of a graph. dense: whether they are all stored. text_weights: set if they are word counts."""
+
+    width: int
+    dense: bool
+    names: np.ndarray | None
+    text_weights: TextWeights | None
+
+    def name(self, column: int) -> str:
+        """What a feature that a learner sees is called."""
+        if self.text_weights is not None:
+            column = int(self.text_weights.columns[column])
+        return f"feature_{column}" if self.names is None else str(self.names[column])
+
+    def places(self) -> dict[str, int]:
+        """The column of each name."""
+        if self.names is None:
+            return {f"feature_{column}": column for column in range(self.width)}
+        return {str(name): column for column, name in enumerate(self.names.tolist())}
+
+    def features_of(self, values: Any = None, *, texts: Sequence[str] | None = None) -> Features:
+        """(m, d) features of new nodes, from one of three sources.
+
+        values: a matrix with these columns, or ``{"name": value}`` for each node (features not named are 0).
+        texts: the text of each node.
+        """
+        if texts is not None:
+            if self.text_weights is None or self.names is None:
+                raise InputError("the features of this graph do not come from text: give its feature columns instead.")
+            return count_known_words(texts, self.names)
+        if values is None:
+            raise InputError("the new nodes have no features: give a matrix, or texts if the graph was made from text.")
+        if isinstance(values, list | tuple) and any(isinstance(each, Mapping) for each in values):
+            values = self._named(values)
+        rows = values.shape[0] if hasattr(values, "shape") else len(values)
+        clean = clean_features(values, rows, "the new nodes")
+        if self.dense:
+            return clean if isinstance(clean, np.ndarray) else clean.toarray()
+        return sparse.csr_array(clean)
+
+    def _named(self, values: Sequence[Mapping[str, float]]) -> sparse.csr_array:
+        known = self.places()
+        strange = [name for each in values for name in each if name not in known]
+        if strange:
+            raise InputError(f"the graph has no feature {quoted(strange[0])}: leave it out.")
+        rows = np.repeat(np.arange(len(values)), [len(each) for each in values])
+        columns = np.array([known[name] for each in values for name in each], dtype=np.int64)
+        numbers = np.array([number for each in values for number in each.values()], dtype=np.float32)
+        return sparse.csr_array(sparse.coo_array((numbers, (rows, columns)), shape=(len(values), len(known))))
+
+    def refuse_other_shape(self, features: Features, count: int) -> None:
+        """Refuse features that are not those of so many nodes."""
+        if features.shape != (count, self.width):
+            raise InputError(
+                f"the new nodes have features of shape {features.shape}, but {count} nodes with {self.width} features "
+                "each are needed."
+            )
+
+    def words_of(self, features: Features, texts: Sequence[str] | None = None) -> dict[str, int]:
+        """How many words some nodes have, and how many of them no learner sees: they are outside the vocabulary.
+
+        features: (m, d) of the nodes. texts: what they were made from, if it is at hand. Empty without a vocabulary.
+        """
+        if self.text_weights is None:
+            return {}
+        words = float(features.sum()) if texts is None else word_count(texts)
+        known = float(features[:, self.text_weights.columns].sum())
+        return {"words": round(words), "unknown_words": round(words - known)}
+
+
+def fresh_ids(
+    ids: Any, *, numbers: bool, rows_of_ids: Callable[[Any], np.ndarray], id_of_row: Callable[[int], Any]
+) -> np.ndarray:
+    """(m,) valid ids of new nodes, in the form of a graph's. numbers: whether its ids are whole numbers."""
+    given = listed(ids)
+    fresh, _ = make_ids(given, lambda row: f"new node {row + 1}", read_numbers=numbers)
+    if numbers and fresh.dtype == object:
+        wrong = next(node for node in fresh.tolist() if whole_number(node) is None)
+        raise InputError(f"node id {quoted(wrong)} is no whole number, but all ids of this graph are.")
+    if not numbers:
+        fresh = text_array([str(node) for node in fresh.tolist()])
+    rows = rows_of_ids(fresh)
+    if (rows >= 0).any():
+        place = int(np.flatnonzero(rows >= 0)[0])
+        stored = id_of_row(int(rows[place]))
+        spelled = "" if str(stored) == str(given[place]) else f" (as {quoted(stored)})"
+        raise InputError(f"node {quoted(given[place])} is in the graph already{spelled}: leave it out.")
+    return fresh

@@ -1,0 +1,103 @@
+"""A graph folder that was grown reads like one made of all nodes and edges at once."""
+
+import pickle
+from pathlib import Path
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+
+from graphfcl.graph.folder.grown import GrownFolder, open_folder
+from graphfcl.graph.folder.growth import Growth
+from graphfcl.graph.folder_adjacency import FolderAdjacency
+from graphfcl.graph.visible_folder import Means, VisibleFolder
+from tests.methods.on_disk.samples import folder_of, random_graph
+
+NODES, ADDED = 60, 5
+
+
+@pytest.fixture(scope="module", params=[(False, False), (True, True)], ids=["plain", "weights and words"])
+def base(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> object:
+    weighted, words = request.param
+    return folder_of(random_graph(NODES, weighted=weighted, words=words), tmp_path_factory.mktemp("base") / "graph")
+
+
+def dense(folder: object) -> np.ndarray:
+    """All of A, row by row."""
+    count = folder.node_count  # type: ignore[attr-defined]
+    found = np.zeros((count, count))
+    for row in range(count):
+        part = folder.neighbours(row, row + 1)  # type: ignore[attr-defined]
+        found[row, part.indices] = 1 if part.weights is None else part.weights
+    return found
+
+
+def grown_by(base: object, edges: list[tuple[int, int, float]], path: Path) -> tuple[GrownFolder, np.ndarray]:
+    """The grown folder, and its adjacency by a plain loop."""
+    old = dense(base)
+    wanted = np.zeros((NODES + ADDED, NODES + ADDED))
+    wanted[:NODES, :NODES] = old
+    growth = Growth.none(base)  # type: ignore[arg-type]
+    features = base.features(0, ADDED)  # type: ignore[attr-defined]
+    growth = growth.with_nodes(np.arange(1000, 1000 + ADDED), features)
+    for first, second, weight in edges:
+        low, high = min(first, second), max(first, second)
+        if low == high or weight <= wanted[low, high]:
+            continue
+        before = np.float32(old[low, high] if high < NODES else 0)
+        pair, weights = np.array([[low], [high]]), np.array([[weight], [before]], dtype=np.float32)
+        growth = growth.with_edges(pair[0], pair[1], weights[0], weights[1])
+        wanted[low, high] = wanted[high, low] = np.float32(weight)
+    return GrownFolder(path, base, growth), wanted  # type: ignore[arg-type]
+
+
+ENDS = st.integers(0, NODES + ADDED - 1)
+EDGES = st.lists(st.tuples(ENDS, ENDS, st.sampled_from([1.0, 1.5, 0.25])), max_size=30)
+
+
+@settings(max_examples=25, deadline=None)
+@given(edges=EDGES, cut=st.integers(0, NODES + ADDED))
+def test_edges_are_those_of_both(base: object, edges: list[tuple[int, int, float]], cut: int) -> None:
+    grown, wanted = grown_by(base, edges, Path("nowhere"))
+    np.testing.assert_array_equal(dense(grown), wanted)
+    parts = [grown.neighbours(0, cut), grown.neighbours(cut, grown.node_count)]
+    for (start, stop), part in zip([(0, cut), (cut, grown.node_count)], parts, strict=True):
+        values = np.ones(part.indices.size) if part.weights is None else part.weights
+        block = sparse.csr_array((values, part.indices, part.indptr), shape=(stop - start, grown.node_count))
+        np.testing.assert_array_equal(block.toarray(), wanted[start:stop])
+    np.testing.assert_allclose(grown.degrees(), wanted.sum(axis=1), rtol=1e-6)
+    assert grown.edge_count == np.count_nonzero(np.triu(wanted))
+    visible = VisibleFolder(grown, None, None, Means(Path(), 0))
+    values = np.random.default_rng(0).standard_normal(grown.node_count)
+    np.testing.assert_allclose(FolderAdjacency(visible) @ values, wanted @ values, rtol=1e-5, atol=1e-5)
+    rows = np.array([cut % grown.node_count, 3, 3, 0])
+    np.testing.assert_array_equal(FolderAdjacency(visible)[rows].toarray(), wanted[rows])
+
+
+def test_ranges_cover_every_row_once(base: object) -> None:
+    grown, _ = grown_by(base, [(0, 61, 1.0)], Path("nowhere"))
+    ranges = grown.neighbour_ranges(20)
+    assert [start for start, _ in ranges] == [0, *(stop for _, stop in ranges[:-1])]
+    assert ranges[-1][1] == grown.node_count
+
+
+def test_nodes_features_and_ids_follow_those_of_the_folder(base: object) -> None:
+    grown, _ = grown_by(base, [], Path("nowhere"))
+    plain = sparse.csr_array(grown.features(NODES - 2, NODES + 3)).toarray()
+    whole = sparse.csr_array(base.features(0, NODES)).toarray()  # type: ignore[attr-defined]
+    np.testing.assert_array_equal(plain, np.concatenate([whole[-2:], whole[:3]]))
+    assert grown.ids([NODES + 1]).tolist() == [1001]
+    own = base.ids([4])  # type: ignore[attr-defined]
+    assert grown.rows_of([1004, "1000", int(own[0]), 77777]).tolist() == [NODES + 4, NODES, 4, -1]
+
+
+def test_another_process_opens_it_by_its_path(base: object, tmp_path: Path) -> None:
+    grown, wanted = grown_by(base, [(0, 61, 1.5), (2, 3, 1.0)], tmp_path / "grown")
+    grown.write()
+    again = pickle.loads(pickle.dumps(grown))
+    assert again.digest == grown.digest
+    np.testing.assert_array_equal(dense(again), wanted)
+    assert grown.digest != grown_by(base, [(0, 62, 1.5)], tmp_path)[0].digest
+    assert open_folder(base.path).digest == base.digest  # type: ignore[attr-defined]
