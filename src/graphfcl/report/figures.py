@@ -13,6 +13,7 @@ from graphfcl.report.styles import FAINT, MARKERS, Style
 BASE, NOVEL, ALL = "#2b6cb0", "#dd6b20", "#1a202c"
 MOST_MARKS = 14  # on one line
 LABEL_GAP = 5.0  # between names at line ends, in points of accuracy
+LEADER = {"arrowstyle": "-", "linewidth": 0.5, "shrinkA": 1, "shrinkB": 3, "relpos": (0, 0.5)}  # from a name to its end
 
 
 def accuracy_figure(result: dict[str, Any], path: str | Path) -> None:
@@ -122,7 +123,7 @@ def label_ends(panel: Any, ends: Sequence[tuple[str, float, float]], styles: Map
             fontsize=6.5,
             va="center",
             annotation_clip=False,
-            arrowprops={"arrowstyle": "-", "color": styles[name].light, "linewidth": 0.5, "shrinkA": 0, "shrinkB": 2},
+            arrowprops={**LEADER, "color": styles[name].light},
         )
 
 

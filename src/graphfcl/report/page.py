@@ -13,7 +13,6 @@ from graphfcl.report.page_data import page_data, styles_of
 from graphfcl.report.styles import colour_rules
 from graphfcl.report.tables import all_tables, latex, markdown
 
-
 # In the order in which they stand on the page; what is in brackets only where a block has that part.
 SCRIPTS = ("elements", "choice", "marks", "charts", "heat", "tables", "sections", "[asked]", "[further]", "start")
 

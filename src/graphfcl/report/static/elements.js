@@ -45,8 +45,11 @@ function shortened(text, size, room) {
   while (length > 1 && textWidth(text.slice(0, length) + "…", size) > room) length--;
   return text.slice(0, length) + "…";
 }
-// The pixels across that a picture has: those of its column, less the padding of the figure.
+// The pixels across that a picture has: those of its column, less the padding of the figure; on paper three stand side by side.
+const PRINTED_WIDTH = 310;
+let printing = false;
 function pictureWidth() {
+  if (printing) return PRINTED_WIDTH;
   const page = document.getElementById("panel").clientWidth, least = 448;
   const columns = Math.max(1, Math.floor((page + 16) / (least + 16)));
   return Math.max(240, Math.floor((page - 16 * (columns - 1)) / columns) - 20);

@@ -9,7 +9,7 @@ function someSessions(count, room) {
   if (sessions[sessions.length - 1] !== count - 1) sessions.push(count - 1);
   return {sessions, every};
 }
-const foldedNote = (count, every) => every === 1 ? "" : `; every ${every}${every === 2 ? "nd" : every === 3 ? "rd" : "th"} of ${count} sessions and the last`;
+const foldedNote = (count, every) => every === 1 ? "" : `; every ${every}${every === 2 ? "nd" : every === 3 ? "rd" : "th"} of ${count} sessions` + ((count - 1) % every ? " and the last" : "");
 
 function heat({values, rowNames, columnNames, title, name, down, across, describe}) {
   const width = pictureWidth(), left = 24 + Math.max(...rowNames.map(text => textWidth(text, 12))), top = 8, bottom = 36;

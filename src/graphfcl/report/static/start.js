@@ -93,6 +93,7 @@ function listen() {
   byId("all").addEventListener("click", () => { choice.hidden.clear(); paint(); changed(); });
   byId("none").addEventListener("click", () => { choice.block.rows.forEach(row => choice.hidden.add(row.name)); paint(); changed(); });
   window.addEventListener("hashchange", () => { readAddress(); fillBar(); draw(); });
+  for (const [name, begins] of [["beforeprint", true], ["afterprint", false]]) window.addEventListener(name, () => { printing = begins; draw(); });
   let width = pictureWidth();
   window.addEventListener("resize", () => {
     if (pictureWidth() === width) return;
