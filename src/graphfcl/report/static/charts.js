@@ -104,7 +104,7 @@ function barChart(block, name, title) {
     group.append(element("text", {class: "name", x: left - 22, y: y + 16, "text-anchor": "end"}, shortened(row.name, 11, left - 24)));
     group.append(element("rect", {class: "bar-of", x: Math.min(x(0), x(mean)), y: y + 4, width: Math.max(1, Math.abs(x(mean) - x(0))), height: step - 8, rx: 3}));
     if (interval !== null) group.append(element("line", {x1: x(mean - interval), x2: x(mean + interval), y1: y + step / 2, y2: y + step / 2, stroke: "var(--ink)", "stroke-width": 1.5}));
-    group.append(element("text", {class: "name", x: x(Math.max(0, mean + (interval || 0))) + 6, y: y + 16}, number(mean)));
+    group.append(element("text", {class: "value", x: x(Math.max(0, mean + (interval || 0))) + 6, y: y + 16}, number(mean)));
     svg.append(hint(group, `${row.name}: ${spread({mean, interval})}`));
   });
   return figure(title, svg);
