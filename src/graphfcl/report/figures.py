@@ -112,7 +112,11 @@ def percent_axis(panel: Any) -> None:
 
 
 def label_ends(panel: Any, ends: Sequence[tuple[str, float, float]], styles: Mapping[str, Style]) -> None:
-    """The name of each line beside its end, (name, x, y), so that no name covers another; y from 0 to 100, x from 0."""
+    """The name of each line beside its end, (name, x, y), so that no name covers another; y from 0 to 100, x from 0.
+
+    Of more lines than names fit, the highest have theirs; the legend has all.
+    """
+    ends = sorted(ends, key=lambda end: -end[2])[: int(100 / LABEL_GAP)]
     places = spread([y for _, _, y in ends], LABEL_GAP, 0.0, 100.0)
     for (name, x, y), place in zip(ends, places, strict=True):
         panel.annotate(
