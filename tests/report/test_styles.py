@@ -108,7 +108,7 @@ def test_labels_are_spread(wanted: list[float]) -> None:
 
 def drawn(monkeypatch: pytest.MonkeyPatch, values: dict[str, list[float]], styles: dict[str, Style]) -> Any:
     found = []
-    monkeypatch.setattr("graphfcl.report.figures.save_figure", lambda figure, path: found.append(figure))
+    monkeypatch.setattr("graphfcl.report.figures.save_figure", lambda figure, _: found.append(figure))
     curves_figure([fake(values)], Path("unused.png"), styles)
     return found[0]
 
