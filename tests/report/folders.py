@@ -63,3 +63,13 @@ def printed_tables(folder: Path) -> dict[str, tuple[list[list[str]], str]]:
         rows = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines if line.startswith("|")]
         found[title] = (rows[2:], "\n".join(line for line in lines if line and not line.startswith("|")))
     return found
+
+
+def show(browser: Any, folder: Path, width: int, scheme: str = "light", address: str = "") -> None:
+    """Open the report of a folder in a window of that width."""
+    size = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": width < 600}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+    media = {"media": "", "features": [{"name": "prefers-color-scheme", "value": scheme}]}
+    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", media)
+    browser.get("about:blank")  # else another address of the same page would not load it anew
+    browser.get((folder / "report.html").as_uri() + address)

@@ -1,14 +1,15 @@
 """What labels bring under the track ``asked``: a table, figures, and what the page shows of it."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from graphfcl.measures import ASKED_MEASURES
-from graphfcl.report.blocks import ORACLE, Block, Row, by_strength, summary
-from graphfcl.report.figures import COLOURS, new_figure, save_figure
+from graphfcl.report.blocks import ORACLE, Block, Row, summary
+from graphfcl.report.figures import draw_line, label_ends, new_figure, percent_axis, save_figure
+from graphfcl.report.styles import Style
 from graphfcl.report.texts import MARKS, NOTES, figure
 
 CURVES = {"balanced_accuracy": "balanced accuracy, all classes (%)", "found": "novel classes found (%)"}
@@ -73,24 +74,21 @@ def asked_data(block: Block) -> dict[str, Any]:
     }
 
 
-def asked_figure(blocks: Sequence[Block], path: str | Path) -> None:
+def asked_figure(blocks: Sequence[Block], path: str | Path, styles: Mapping[str, Style]) -> None:
     """Accuracy and classes found against labels: a line of panels for each block, rows that need an oracle dashed."""
-    figure_, grid = new_figure(10.5, 3.1 * len(blocks), (len(blocks), 3))
-    names = by_strength(blocks)
+    figure_, grid = new_figure(12.5, 3.3 * len(blocks), (len(blocks), 3))
     panels = np.array(grid, dtype=object).reshape(len(blocks), 3)
     for line, block in zip(panels, blocks, strict=True):
         for panel, (key, title) in zip(line, CURVES.items(), strict=False):
+            ends = []
             for row in block.rows:
-                colour = COLOURS[names.index(row.name) % len(COLOURS)]
-                values, labels = curve(row, key), labels_of(row)
-                style = "--" if ORACLE in row.marks else "-"
-                mark = "".join(f" ({mark})" for mark in row.marks)
-                panel.plot(labels, values.mean(axis=0), style, color=colour, label=row.name + mark, linewidth=1.6)
+                values, labels = curve(row, key).mean(axis=0), labels_of(row)
+                draw_line(panel, labels, values, row, styles[row.name], dashed=ORACLE in row.marks)
+                ends.append((row.name, float(labels[-1]), float(values[-1])))
+            label_ends(panel, ends, styles)
             panel.set_title(f"{block.dataset}: {title}", fontsize=9)
             panel.set_xlabel("labels")
-            panel.set_ylim(0, 100)
-            panel.grid(axis="y", color="#e2e8f0")
-            panel.spines[["top", "right"]].set_visible(False)
+            percent_axis(panel)
         line[-1].set_axis_off()
         handles = line[0].get_lines()
         line[-1].legend(handles, [one.get_label() for one in handles], frameon=False, fontsize=8, loc="center")

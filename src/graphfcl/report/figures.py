@@ -1,6 +1,6 @@
 """Pictures of one run, and of the rows of a grid."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -8,8 +8,12 @@ import numpy as np
 
 from graphfcl.files import write_durably
 from graphfcl.report.blocks import POOL, QUERIES, Block, Row, by_strength, prominent, rules_of_result, summary
+from graphfcl.report.styles import FAINT, MARKERS, Style
 
 BASE, NOVEL, ALL = "#2b6cb0", "#dd6b20", "#1a202c"
+MOST_MARKS = 14  # on one line
+LABEL_GAP = 5.0  # between names at line ends, in points of accuracy
+LEADER = {"arrowstyle": "-", "linewidth": 0.5, "shrinkA": 1, "shrinkB": 3, "relpos": (0, 0.5)}  # from a name to its end
 
 
 def accuracy_figure(result: dict[str, Any], path: str | Path) -> None:
@@ -35,56 +39,35 @@ def accuracy_figure(result: dict[str, Any], path: str | Path) -> None:
     save_figure(figure, path)
 
 
-FAINT = "#ced4da"
-COLOURS = (  # those of page.html
-    "#0b63ce",
-    "#d9480f",
-    "#2b8a3e",
-    "#9c36b5",
-    "#c92a2a",
-    "#0c8599",
-    "#b8860b",
-    "#5f3dc4",
-    "#868e96",
-    "#e64980",
-    "#74b816",
-    "#3bc9db",
-    "#a0522d",
-    "#f08c00",
-    "#087f5b",
-    "#f783ac",
-)
-
-
-def curves_figure(blocks: Sequence[Block], path: str | Path) -> None:
-    """Balanced accuracy by session of all rows, a panel per block, with 95 % bands over seeds.
+def curves_figure(blocks: Sequence[Block], path: str | Path, styles: Mapping[str, Style]) -> None:
+    """Balanced accuracy by session of all rows, a panel per block, with 95 % bands over seeds and names at line ends.
 
     Of many rows the strongest have colours; the others are grey.
     """
     # One place is the legend's; of three blocks it would else begin a row of its own.
     across = 2 if len(blocks) == 3 else min(3, len(blocks) + 1)
     down = -(-(len(blocks) + 1) // across)
-    figure, grid = new_figure(3.7 * across, 3.1 * down, (down, across))
+    figure, grid = new_figure(4.6 * across, 3.3 * down, (down, across))
     panels = list(grid.flat)
-    names, bright = by_strength(blocks), prominent(blocks)
-    colours = {name: COLOURS[names.index(name) % len(COLOURS)] for name in bright}
+    names, bright = by_strength(blocks), set(prominent(blocks))
     others = f"{len(names) - len(bright)} others"
     for panel, block in zip(panels, blocks, strict=False):
-        numbers = np.arange(max(row.sessions().shape[1] for row in block.rows))
-        for row in block.rows:
-            if row.name not in colours:
-                panel.plot(numbers, row.sessions().mean(axis=0), color=FAINT, label=others, linewidth=0.8, zorder=1)
-        for row in sorted(block.rows, key=lambda row: names.index(row.name)):
-            if row.name in colours:
-                _draw_row(panel, row, colours[row.name])
+        rows = sorted(block.rows, key=lambda row: names.index(row.name))
+        numbers = np.arange(max(row.sessions().shape[1] for row in rows))
+        for row in rows:
+            if row.name not in bright:
+                mean = row.sessions().mean(axis=0)
+                panel.plot(np.arange(mean.size), mean, color=FAINT, label=others, linewidth=0.8, zorder=1)
+        shown = [row for row in rows if row.name in bright]
+        for row in shown:
+            _draw_row(panel, row, styles[row.name])
+        label_ends(panel, [(row.name, numbers[-1], float(row.sessions().mean(axis=0)[-1])) for row in shown], styles)
         alone = sum(other.dataset == block.dataset for other in blocks) == 1
         title = f"{block.dataset}, rules {block.rules}" if alone else block.title
         panel.set_title(title, fontsize=10 if alone else 7)
         panel.set_xlabel("session")
-        panel.set_ylim(0, 100)
         panel.set_xticks(numbers[:: max(1, numbers.size // 7)])
-        panel.grid(axis="y", color="#e2e8f0")
-        panel.spines[["top", "right"]].set_visible(False)
+        percent_axis(panel)
     panels[0].set_ylabel("balanced accuracy (%)")
     for panel in panels[len(blocks) :]:
         panel.set_axis_off()
@@ -95,16 +78,76 @@ def curves_figure(blocks: Sequence[Block], path: str | Path) -> None:
     save_figure(figure, path)
 
 
-def _draw_row(panel: Any, row: Row, colour: str) -> None:
+def _draw_row(panel: Any, row: Row, style: Style) -> None:
     """The mean over seeds, and its band."""
     values = row.sessions()
     numbers, mean = np.arange(values.shape[1]), values.mean(axis=0)
-    mark = "".join(f" ({mark})" for mark in row.marks)
-    style = "--" if POOL in row.marks else "-"
-    panel.plot(numbers, mean, style, color=colour, label=row.name + mark, linewidth=1.8)
+    draw_line(panel, numbers, mean, row, style, dashed=POOL in row.marks)
     if len(values) > 1:
         interval = np.array([summary(column).interval or 0.0 for column in values.T])
-        panel.fill_between(numbers, mean - interval, mean + interval, color=colour, alpha=0.12, linewidth=0)
+        panel.fill_between(numbers, mean - interval, mean + interval, color=style.light, alpha=0.12, linewidth=0)
+
+
+def draw_line(panel: Any, x: np.ndarray, y: np.ndarray, row: Row, style: Style, *, dashed: bool) -> None:
+    """A line in the row's colour with its marks; of many points some are marked."""
+    hollow = "hollow" in style.mark
+    panel.plot(
+        x,
+        y,
+        "--" if dashed else "-",
+        color=style.light,
+        linewidth=1.6,
+        marker=MARKERS[style.mark],
+        markersize=6 if style.mark == "star" else 4.5,
+        markerfacecolor="white" if hollow else style.light,
+        markevery=max(1, -(-x.size // MOST_MARKS)),
+        label=row.name + "".join(f" ({mark})" for mark in row.marks),
+    )
+
+
+def percent_axis(panel: Any) -> None:
+    panel.set_ylim(0, 100)
+    panel.grid(axis="y", color="#e2e8f0")
+    panel.spines[["top", "right"]].set_visible(False)
+
+
+def label_ends(panel: Any, ends: Sequence[tuple[str, float, float]], styles: Mapping[str, Style]) -> None:
+    """The name of each line beside its end, (name, x, y), so that no name covers another; y from 0 to 100, x from 0.
+
+    Of more lines than names fit, the highest have theirs; the legend has all.
+    """
+    ends = sorted(ends, key=lambda end: -end[2])[: int(100 / LABEL_GAP)]
+    places = spread([y for _, _, y in ends], LABEL_GAP, 0.0, 100.0)
+    for (name, x, y), place in zip(ends, places, strict=True):
+        panel.annotate(
+            name,
+            xy=(x, y),
+            xytext=(1.05 * x, place),
+            color=styles[name].light,
+            fontsize=6.5,
+            va="center",
+            annotation_clip=False,
+            arrowprops={**LEADER, "color": styles[name].light},
+        )
+
+
+def spread(wanted: Sequence[float], gap: float, low: float, high: float) -> list[float]:
+    """Places nearest to the wanted ones, in their order, at least ``gap`` apart and inside [low, high] if all fit.
+
+    Wanted places that are too close become a heap of places ``gap`` apart around their mean.
+    """
+    order = sorted(range(len(wanted)), key=lambda number: wanted[number])
+    heaps: list[list[float]] = []  # each: what its places would be without the gaps
+    for rank, number in enumerate(order):
+        heaps.append([wanted[number] - rank * gap])
+        while len(heaps) > 1 and np.mean(heaps[-2]) > np.mean(heaps[-1]):
+            heaps[-2:] = [heaps[-2] + heaps[-1]]
+    bare = [float(np.mean(heap)) for heap in heaps for _ in heap]
+    limit = max(low, high - gap * (len(order) - 1))
+    places = [0.0] * len(order)
+    for rank, number in enumerate(order):
+        places[number] = min(max(bare[rank], low), limit) + rank * gap
+    return places
 
 
 def matrix_figure(result: dict[str, Any], path: str | Path) -> None:

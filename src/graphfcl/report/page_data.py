@@ -1,0 +1,239 @@
+"""What the report's page shows, as plain values."""
+
+from typing import Any
+
+import numpy as np
+
+from graphfcl.measures import ASKED_MEASURES, FEWEST_SEEDS, TEST_TO_TRAIN, SeedSummary
+from graphfcl.report.asked import asked_data, is_asked
+from graphfcl.report.blocks import Block, Findings, by_strength, prominent, rules_of_result, summary
+from graphfcl.report.comparison import FURTHER_OF_SESSIONS, BlockFigures, RowFigures, block_figures, further_titles
+from graphfcl.report.datasets import read_dataset_table
+from graphfcl.report.styles import Style, row_styles
+from graphfcl.report.tables import ABOUT_LEADS, Table, lead_tables
+from graphfcl.report.texts import MARKS, chosen_text, difference_text, improvement_text, notes, p_text
+
+TABS = {"table2": "Table 2", "table3": "Table 3"}  # kinds of grids whose tab has a title of its own
+MEASURES = {  # of the result table: name → title
+    "average": "average over sessions",
+    "last": "last session",
+    "pd": "PD",
+    "rpd": "RPD",
+}
+
+
+def page_data(findings: Findings) -> dict[str, Any]:
+    """Everything the page shows, as plain values."""
+    tables = [block for block in findings.blocks if block.grid.kind not in ("sweep", "embed")]
+    failures = [
+        f"{grid.name}: {cell.dataset}, {cell.row}, seed {cell.seed}, rules {cell.rules_number}: {error}"
+        for grid, cell, error in findings.failures
+    ]
+    return {
+        "about": _about(findings),
+        "marks": MARKS,
+        "about_leads": ABOUT_LEADS,
+        "styles": {name: _style(style) for name, style in styles_of(findings).items()},
+        "names": by_strength(tables),
+        "bright": {grid.name: prominent([b for b in tables if b.grid is grid]) for grid in findings.grids},
+        "blocks": [_block(block, findings) for block in tables],
+        "sweeps": _sweeps(findings),
+        "embeddings": _embeddings(findings),
+        "datasets": read_dataset_table(findings.folder),
+        "grids": [_grid(findings, grid.name) for grid in findings.grids],
+        "failures": failures,
+        "versions": _versions(findings),
+        "settings": _settings(findings),
+    }
+
+
+def styles_of(findings: Findings) -> dict[str, Style]:
+    """How each row looks; the rows of a grid are shown together."""
+    return row_styles(
+        list(dict.fromkeys(row.name for block in findings.blocks if block.grid is grid for row in block.rows))
+        for grid in findings.grids
+    )
+
+
+def _style(style: Style) -> dict[str, Any]:
+    return {"slot": style.slot, "mark": style.mark}
+
+
+def _about(findings: Findings) -> str:
+    seeds = {seed for block in findings.blocks for row in block.rows for seed in row.results}
+    datasets = sorted({block.dataset for block in findings.blocks})
+    rules = sorted({block.rules for block in findings.blocks})
+    apart = ", never in one table" if len(rules) > 1 else ""
+    return (
+        f"{', '.join(datasets)}; {len(seeds)} seeds; rules {', '.join(map(str, rules))}{apart}. "
+        "Balanced accuracy (mean recall over all classes seen) on all test nodes, mean over seeds ± Student's 95 % "
+        f"interval; differences are paired by seed and, from {FEWEST_SEEDS} seeds on, tested with the corrected "
+        f"resampled t-test (n_test/n_train = {TEST_TO_TRAIN}); p-values are Holm's."
+    )
+
+
+def _grid(findings: Findings, name: str) -> dict[str, Any]:
+    grid = next(grid for grid in findings.grids if grid.name == name)
+    blocks = [block for block in findings.blocks if block.grid is grid]
+    done = sum(len(row.results) for block in blocks for row in block.rows)
+    failed = sum(one is grid for one, _, _ in findings.failures)
+    title = TABS.get(grid.kind, name) if name == grid.kind else name
+    return {
+        "name": name,
+        "title": title,
+        "command": grid.command,
+        "total": len(grid.cells),
+        "done": done,
+        "failed": failed,
+    }
+
+
+def _block(block: Block, findings: Findings) -> dict[str, Any]:
+    figures = block_figures(block, findings.ranks(block))
+    protocol = block.protocol
+    further = further_titles() if figures.has_further else {}
+    found: dict[str, Any] = {
+        "grid": block.grid.name,
+        "title": block.title,
+        "dataset": block.dataset,
+        "kind": f"{protocol['way']}-way {protocol['shot']}-shot",
+        "protocol": protocol["name"],
+        "track": protocol["track"],
+        "standardised": protocol.get("standardise") is not False,
+        "rules": block.rules,
+        "measures": _measures(figures, asked=is_asked(block)),
+        "reference": block.reference.name,
+        "winner": block.winner,
+        "rows": [_row(row, with_further=bool(further), asked=is_asked(block)) for row in figures.rows],
+        "printed": _printed(figures),
+        "notes": list(notes(figures)),
+        "leads": [_lead(block, lead) for lead in lead_tables(block)],
+    }
+    if further:
+        found["further"] = further
+        found["curves"] = {m.name: f"{m.title}: {m.what}" for m in FURTHER_OF_SESSIONS if m.share}
+    if is_asked(block):
+        found["asked"] = asked_data(block)
+    return found
+
+
+def _measures(figures: BlockFigures, *, asked: bool) -> list[dict[str, str]]:
+    """What a figure for each row may be of: name and title, the first chosen where nobody chose another."""
+    titles = {measure.name: measure.title for measure in ASKED_MEASURES} if asked else {}
+    titles |= MEASURES | (further_titles() if figures.has_further else {})
+    return [{"name": name, "title": title} for name, title in titles.items()]
+
+
+def _printed(figures: BlockFigures) -> list[dict[str, Any]]:
+    """What the paper prints, as numbers."""
+    return [
+        {"name": one.name, "accuracy": list(one.accuracy), "average": one.average, "pd": one.pd, "rpd": one.rpd}
+        for one in figures.printed
+    ]
+
+
+def _lead(block: Block, lead: Table) -> dict[str, Any]:
+    return {"title": lead.title.removeprefix(f"{block.title}: "), "columns": lead.columns, "rows": lead.rows}
+
+
+def _row(figures: RowFigures, *, with_further: bool, asked: bool) -> dict[str, Any]:
+    row = figures.row
+    found: dict[str, Any] = {
+        "name": row.name,
+        "marks": list(row.marks),
+        "seeds": sorted(row.results),
+        "sessions": list(range(figures.by_session.size)),
+        **{key: _curve(row.sessions(key)) for key in ("balanced_accuracy", "base", "novel")},
+        "average": _plain(figures.average),
+        **{key: _plain(figures.drop(key)) for key in ("pd", "rpd")},
+        "last": _plain(figures.last),
+        "matrix": _numbers(row.matrix()),
+        "seconds": figures.seconds,
+        "memory": figures.memory,
+        "gpu_memory": row.gpu_memory(),
+        "stored": figures.stored,
+        "improvement": improvement_text(figures),
+        "difference": difference_text(figures),
+        "p": p_text(figures),
+        "rank": figures.rank,
+        "chosen": chosen_text(figures),
+    }
+    if asked:
+        found["asked"] = {m.name: _plain(summary(row.values(m.name))) for m in ASKED_MEASURES}
+    if with_further:
+        found["further"] = {name: _plain(one) for name, one in figures.further.items()}
+        found["curves"] = {m.name: _curve(row.sessions(m.name)) for m in FURTHER_OF_SESSIONS if m.share}
+    return found
+
+
+def _curve(values: np.ndarray) -> dict[str, list[float | None]]:
+    """values: (seeds, sessions). Mean, and the ends of the 95 % interval where there are several seeds."""
+    found = [None if np.isnan(column).any() else summary(column) for column in values.T]
+    mean = [None if one is None else round(one.mean, 3) for one in found]
+    ends: list[list[float | None]] = [[], []]
+    for one in found:
+        missing = one is None or one.interval is None
+        for place, sign in enumerate((-1, 1)):
+            ends[place].append(None if missing else round(one.mean + sign * one.interval, 3))  # type: ignore[union-attr,operator]
+    return {"mean": mean, "low": ends[0], "high": ends[1]}
+
+
+def _plain(found: SeedSummary | None) -> dict[str, float | None] | None:
+    if found is None:
+        return None
+    return {"mean": round(found.mean, 3), "interval": None if found.interval is None else round(found.interval, 3)}
+
+
+def _numbers(matrix: np.ndarray) -> list[list[float | None]]:
+    return [[None if np.isnan(value) else round(float(value), 2) for value in row] for row in matrix]
+
+
+def _sweeps(findings: Findings) -> list[dict[str, Any]]:
+    blocks = [block for block in findings.blocks if block.grid.kind == "sweep"]
+    found = []
+    swept = dict.fromkeys((block.dataset, row.name, block.rules) for block in blocks for row in block.rows)
+    for dataset, name, rules in swept:
+        values = {
+            (block.protocol["way"], block.protocol["shot"]): summary(row.values("average")).mean
+            for block in blocks
+            if block.dataset == dataset and block.rules == rules
+            for row in block.rows
+            if row.name == name
+        }
+        ways, shots = sorted({way for way, _ in values}), sorted({shot for _, shot in values})
+        grid = [[values.get((way, shot)) for shot in shots] for way in ways]
+        found.append({"dataset": dataset, "method": name, "rules": rules, "ways": ways, "shots": shots, "values": grid})
+    return found
+
+
+def _embeddings(findings: Findings) -> list[dict[str, Any]]:
+    groups: dict[str, dict[str, Any]] = {}
+    for cell, result in findings.embeddings:
+        protocol, rules = result["protocol"], rules_of_result(result)
+        session = len(result["sessions"]) - 1
+        kind = f"{protocol['way']}-way {protocol['shot']}-shot"
+        title = f"{result['dataset']}, {kind}, after session {session}, seed {cell.seed}, rules {rules}"
+        novel = [bool(arrival) for arrival in result["session_of_class"]]
+        group = groups.setdefault(title, {"title": title, "classes": result["classes"], "novel": novel, "methods": []})
+        group["methods"].append({"name": cell.row, **{key: result["embedding"][key] for key in ("x", "y", "labels")}})
+    return list(groups.values())
+
+
+def _versions(findings: Findings) -> list[str]:
+    """With what the cells of each grid and number of the rules were computed; several lines where they differ."""
+    found: dict[str, None] = {}
+    for block in findings.blocks:
+        for row in block.rows:
+            for result in row.results.values():
+                parts = ", ".join(f"{key} {value}" for key, value in result["versions"].items())
+                found[f"{block.grid.name}, rules {block.rules}: {parts}"] = None
+    return list(found)
+
+
+def _settings(findings: Findings) -> list[dict[str, Any]]:
+    found = {}
+    for block in findings.blocks:
+        for row in block.rows:
+            result = next(iter(row.results.values()))
+            found[f"{block.grid.name}: {row.name}, rules {block.rules}"] = result["settings"]
+    return [{"name": name, "settings": settings} for name, settings in found.items()]

@@ -1,0 +1,52 @@
+// What the reader has chosen. The address holds it, so that a link shows the same and "back" goes back.
+const choice = {tab: "", block: null, measure: "", every: false, hidden: new Set(), sorts: new Map()};
+
+const tabs = [];
+function addTab(id, title, draw, blocks = []) {
+  while (tabs.some(tab => tab.id === id)) id += "_";
+  tabs.push({id, title, draw, blocks});
+}
+const currentTab = () => tabs.find(tab => tab.id === choice.tab);
+
+// Of several rules the newest; of their protocols any but the paper's.
+function firstBlock(tab) {
+  const rank = block => 2 * block.rules - (block.protocol === "paper" ? 1 : 0);
+  return tab.blocks.reduce((best, block) => best === null || rank(block) > rank(best) ? block : best, null);
+}
+function readAddress() {
+  const said = new URLSearchParams(location.hash.slice(1));
+  const tab = tabs.find(tab => tab.id === said.get("tab")) || tabs[0];
+  choice.tab = tab.id;
+  choice.block = tab.blocks.find(block => block.title === said.get("data")) || firstBlock(tab);
+  const measures = choice.block ? choice.block.measures : [];
+  choice.measure = (measures.find(measure => measure.name === said.get("measure")) || measures[0] || {name: ""}).name;
+  choice.every = said.get("sessions") === "all";
+  choice.hidden = new Set(said.getAll("hide"));
+  choice.sorts = new Map();
+  for (const [key, value] of said) {
+    const found = /^(up|down) (.+)$/s.exec(value);
+    if (key.startsWith("sort-") && found) choice.sorts.set(key.slice(5), {column: found[2], down: found[1] === "down"});
+  }
+}
+function writeAddress(asStep) {
+  const said = new URLSearchParams({tab: choice.tab});
+  if (choice.block) {
+    said.set("data", choice.block.title);
+    if (choice.measure !== choice.block.measures[0].name) said.set("measure", choice.measure);
+    if (choice.every) said.set("sessions", "all");
+    for (const name of choice.hidden) said.append("hide", name);
+  }
+  for (const [key, sort] of choice.sorts) said.set(`sort-${key}`, `${sort.down ? "down" : "up"} ${sort.column}`);
+  const address = "#" + said;
+  if (address !== location.hash) history[asStep ? "pushState" : "replaceState"](null, "", address);
+}
+const shown = block => block.rows.filter(row => !choice.hidden.has(row.name));
+const valueOf = (row, name) => row[name] || (row.further || {})[name] || (row.asked || {})[name] || null;
+// PD, RPD and what is forgotten: less is better.
+const lessIsBetter = name => /(^|_)r?pd$|forgetting/.test(name);
+// The rows of a block, the best first.
+function byResult(rows, name = "average") {
+  const sign = lessIsBetter(name) ? 1 : -1;
+  const value = row => valueOf(row, name) ? sign * valueOf(row, name).mean : Infinity;
+  return [...rows].sort((a, b) => value(a) - value(b) || 0);
+}
