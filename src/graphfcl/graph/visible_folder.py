@@ -14,6 +14,7 @@ from graphfcl.byte_sizes import in_units
 from graphfcl.errors import InputError
 from graphfcl.files import sha256_of
 from graphfcl.graph.folder.grown import AnyFolder
+from graphfcl.graph.folder.reader import Neighbours
 from graphfcl.graph.graph import Features
 from graphfcl.graph.views import FeatureView
 from graphfcl.graph.visible import VisibleGraph
@@ -171,23 +172,31 @@ class VisibleFolder:
             inner = np.concatenate([inner, frontier])
             frontier = np.setdiff1d(block.indices, found)
             found = np.union1d(found, frontier)
-        outer = self.adjacency_rows(frontier)
-        degrees = np.zeros(found.size, dtype=np.float32)
-        for rows, block in zip([inner, frontier], [_stacked(blocks, self.row_count), outer], strict=True):
-            degrees[np.searchsorted(found, rows)] = np.asarray(block.sum(axis=1), dtype=np.float32)
-        small = VisibleGraph(found, _among(_stacked(blocks, self.row_count), inner, found), self.features(found))
+        together = _stacked(blocks, self.row_count)
+        small = VisibleGraph(found, _among(together, inner, found), self.features(found))
+        if self._whole_degrees is not None:
+            degrees = self._whole_degrees[found]
+        else:
+            degrees = np.zeros(found.size, dtype=np.float32)
+            for rows, block in ((inner, together), (frontier, self.adjacency_rows(frontier))):
+                degrees[np.searchsorted(found, rows)] = np.asarray(block.sum(axis=1), dtype=np.float32)
         small.__dict__["degrees"] = read_only(degrees)
         return small
 
+    @cached_property
+    def _whole_degrees(self) -> np.ndarray | None:
+        """(n,) where they are told by the places of rows alone: all rows are visible, and all edges count the same."""
+        return self.folder.degrees() if self.mask is None and not self.folder.weighted else None
+
     def adjacency_rows(self, rows: np.ndarray) -> sparse.csr_array:
         """(m, n) some rows of A, ascending; hidden nodes are nobody's neighbours."""
-        parts = []
+        reads, chosen = [], []
         for start, stop, low, high in _runs(rows):
-            read = self.folder.neighbours(start, stop)
-            weights = np.ones(read.indices.size, dtype=np.float32) if read.weights is None else read.weights
-            block = sparse.csr_array((weights, read.indices, read.indptr), shape=(stop - start, self.row_count))
-            parts.append(block[rows[low:high] - start])
-        whole = _stacked(parts, self.row_count)
+            reads.append(self.folder.neighbours(start, stop))
+            wanted = np.zeros(stop - start, dtype=bool)
+            wanted[rows[low:high] - start] = True
+            chosen.append(wanted)
+        whole = _chosen_rows(reads, chosen, self.row_count)
         if self.mask is not None:
             whole.data *= self.mask[whole.indices]
             whole.eliminate_zeros()
@@ -203,6 +212,22 @@ def _runs(rows: np.ndarray) -> list[tuple[int, int, int, int]]:
     return [
         (int(rows[low]), int(rows[high - 1]) + 1, int(low), int(high)) for low, high in zip(lows, highs, strict=True)
     ]
+
+
+def _chosen_rows(reads: list[Neighbours], chosen: list[np.ndarray], width: int) -> sparse.csr_array:
+    """(m, n) some rows of what was read, one after the other. There may be thousands of reads, a few rows each."""
+    if not reads:
+        return sparse.csr_array((0, width), dtype=np.float32)
+    lengths = np.concatenate([np.diff(read.indptr) for read in reads])
+    wanted = np.concatenate(chosen)
+    kept = np.repeat(wanted, lengths)
+    indices = np.concatenate([read.indices for read in reads])[kept]
+    if reads[0].weights is None:
+        weights = np.ones(indices.size, dtype=np.float32)
+    else:
+        weights = np.concatenate([read.weights for read in reads if read.weights is not None])[kept]
+    ends = np.concatenate([[0], np.cumsum(lengths[wanted])])
+    return sparse.csr_array((weights, indices, ends), shape=(ends.size - 1, width))
 
 
 def _stacked(parts: list[sparse.csr_array], width: int) -> sparse.csr_array:
