@@ -5,7 +5,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
 from graphfcl.evaluation import evaluate
@@ -72,6 +72,8 @@ def test_a_second_run_computes_nothing_again(tmp_path: Path) -> None:
 
 @settings(max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(seed=st.integers(0, 1000), hops=st.integers(1, 3))
+@example(seed=0, hops=2)  # no weights, no row hidden
+@example(seed=3, hops=2)  # weights, no row hidden
 def test_what_lies_around_a_few_nodes_is_cut_right(
     tmp_path_factory: pytest.TempPathFactory, seed: int, hops: int
 ) -> None:
