@@ -25,6 +25,8 @@ def random_graph(nodes: int = 500, *, weighted: bool = False, words: bool = Fals
     adjacency = sparse.csr_array(half.maximum(half.T))
     adjacency.setdiag(0)
     adjacency.eliminate_zeros()
+    if not weighted:
+        adjacency.data[:] = 1  # a pair that was drawn twice had 2
     adjacency.sort_indices()
     centres = random.standard_normal((9, 40)) * 1.5
     features = (centres[labels] + random.standard_normal((nodes, 40))).astype(np.float32)
