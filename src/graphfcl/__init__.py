@@ -17,19 +17,29 @@ if TYPE_CHECKING:
     from graphfcl.datasets import load_dataset
     from graphfcl.datasets.importing import import_graph
     from graphfcl.errors import DivergenceError, GraphfclWarning, InputError
-    from graphfcl.evaluation import evaluate_asked
+    from graphfcl.evaluation import Evaluation, evaluate_asked
     from graphfcl.evaluation.evaluate import evaluate
+    from graphfcl.experiments import load_grids, run_grid
     from graphfcl.graph import (
         Graph,
+        TableColumns,
         VisibleGraph,
         build_graph,
+        from_frames,
         from_networkx,
         from_pyg,
         from_scipy,
         read_npz,
         read_tables,
+        to_networkx,
+        to_pyg,
+        to_scipy,
+        write_npz,
+        write_tables,
     )
     from graphfcl.graph.folder import GraphFolder
+    from graphfcl.graph.folder_graph import FolderGraph
+    from graphfcl.graph.visible_folder import Means
     from graphfcl.measures import measure_stream, summarise_seeds
     from graphfcl.methods import (
         NO_STORE,
@@ -57,6 +67,8 @@ if TYPE_CHECKING:
         make_stream,
         save_stream,
     )
+    from graphfcl.tasks import Tasks, run_tasks, start_workers
+    from graphfcl.trackers import MLflowTracker, TensorBoardTracker
 
 # Where each public name lives. Nothing is imported before it is asked for, so that `graphfcl --help` answers at once.
 _PLACES = {
@@ -64,14 +76,23 @@ _PLACES = {
     "GraphfclWarning": "errors",
     "InputError": "errors",
     "Graph": "graph",
+    "TableColumns": "graph",
     "VisibleGraph": "graph",
     "build_graph": "graph",
+    "from_frames": "graph",
     "from_networkx": "graph",
     "from_pyg": "graph",
     "from_scipy": "graph",
     "read_npz": "graph",
     "read_tables": "graph",
+    "to_networkx": "graph",
+    "to_pyg": "graph",
+    "to_scipy": "graph",
+    "write_npz": "graph",
+    "write_tables": "graph",
     "GraphFolder": "graph.folder",
+    "FolderGraph": "graph.folder_graph",
+    "Means": "graph.visible_folder",
     "import_graph": "datasets.importing",
     "load_dataset": "datasets",
     "BaseSession": "stream",
@@ -83,6 +104,7 @@ _PLACES = {
     "load_stream": "stream",
     "make_stream": "stream",
     "save_stream": "stream",
+    "Evaluation": "evaluation",
     "evaluate": "evaluation",
     "evaluate_asked": "evaluation",
     "Situation": "asking",
@@ -108,6 +130,13 @@ _PLACES = {
     "Spread": "production",
     "Suggestion": "production",
     "suggest_for_graph": "production",
+    "Tasks": "tasks",
+    "run_tasks": "tasks",
+    "start_workers": "tasks",
+    "load_grids": "experiments",
+    "run_grid": "experiments",
+    "MLflowTracker": "trackers",
+    "TensorBoardTracker": "trackers",
     "measure_stream": "measures",
     "summarise_seeds": "measures",
 }
@@ -119,7 +148,9 @@ __all__ = [
     "BaseSession",
     "DivergenceError",
     "EncoderStore",
+    "Evaluation",
     "Explanation",
+    "FolderGraph",
     "Graph",
     "GraphClassifier",
     "GraphFolder",
@@ -130,6 +161,8 @@ __all__ = [
     "InputError",
     "Learner",
     "LearnerState",
+    "MLflowTracker",
+    "Means",
     "ModelFolder",
     "PaperSession",
     "PooledSession",
@@ -141,6 +174,9 @@ __all__ = [
     "Strategy",
     "Stream",
     "Suggestion",
+    "TableColumns",
+    "Tasks",
+    "TensorBoardTracker",
     "VisibleGraph",
     "Wish",
     "build_graph",
@@ -148,11 +184,13 @@ __all__ = [
     "evaluate_asked",
     "find_method",
     "find_strategy",
+    "from_frames",
     "from_networkx",
     "from_pyg",
     "from_scipy",
     "import_graph",
     "load_dataset",
+    "load_grids",
     "load_stream",
     "make_stream",
     "measure_stream",
@@ -160,9 +198,17 @@ __all__ = [
     "read_tables",
     "register_method",
     "register_strategy",
+    "run_grid",
+    "run_tasks",
     "save_stream",
+    "start_workers",
     "suggest_for_graph",
     "summarise_seeds",
+    "to_networkx",
+    "to_pyg",
+    "to_scipy",
+    "write_npz",
+    "write_tables",
 ]
 
 

@@ -1,8 +1,8 @@
 """Files: written whole or not at all, read with a clear error, locked, and hashed."""
 
 import errno
-import fcntl
 import hashlib
+import importlib
 import json
 import os
 import re
@@ -16,7 +16,13 @@ from typing import Any, BinaryIO
 
 from graphfcl.errors import InputError
 
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
+
 POLL = 0.05  # seconds between two looks at a lock that another process holds
+LOCKED_BYTE = 1 << 30  # which byte of a file is locked on Windows, where others cannot read a locked byte
 WITHOUT_LOCKS = (errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOTSUP, errno.ENOLCK)  # what a file system without locks says
 
 
@@ -72,12 +78,19 @@ def write_bytes(path: str | Path, content: bytes) -> None:
 
 
 def flush_folder(folder: Path) -> None:
-    """Make a rename inside ``folder`` last through a power cut."""
+    """Make a rename inside ``folder`` last through a power cut; nothing to do where folders cannot be opened."""
+    if not folders_can_be_opened():
+        return
     descriptor = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+def folders_can_be_opened() -> bool:
+    """Whether a folder is a file to the system, which can be flushed and locked; not so on Windows."""
+    return fcntl is not None
 
 
 def read_bytes(path: str | Path, what: str) -> bytes:
@@ -115,6 +128,31 @@ def file_lock(path: str | Path, *, wait: float | None = None) -> Iterator[bool]:
         yield _locked(lock.fileno(), Path(path), wait)
 
 
+class SharedLock:
+    """A lock that everybody holds who uses a folder; whoever finds that nobody else does may delete there."""
+
+    def __init__(self, descriptor: int, path: Path) -> None:
+        self._descriptor, self._path = descriptor, path
+
+    @contextmanager
+    def alone(self) -> Iterator[bool]:
+        """Whether no other process holds the lock while the context lasts; nobody takes it meanwhile."""
+        found = take_lock(self._descriptor, self._path)
+        try:
+            yield found
+        finally:
+            take_lock(self._descriptor, self._path, blocking=True, shared=True)
+
+
+@contextmanager
+def shared_lock(path: Path) -> Iterator[SharedLock]:
+    """Hold the lock of a file together with others. It goes with the process."""
+    make_folder(path.parent)
+    with open(path, "ab") as lock:
+        take_lock(lock.fileno(), path, blocking=True, shared=True)
+        yield SharedLock(lock.fileno(), path)
+
+
 def _locked(descriptor: int, path: Path, wait: float | None) -> bool:
     if wait is None:
         return take_lock(descriptor, path, blocking=True)
@@ -126,10 +164,16 @@ def _locked(descriptor: int, path: Path, wait: float | None) -> bool:
     return True
 
 
-def take_lock(descriptor: int, path: Path, *, blocking: bool = False) -> bool:
-    """Lock an open file; False if another process holds its lock and this one does not wait."""
+def take_lock(descriptor: int, path: Path, *, blocking: bool = False, shared: bool = False) -> bool:
+    """Lock an open file; False if another process holds its lock and this one does not wait.
+
+    shared: others may hold it in this way at the same time; Windows has no such lock, so there nobody else may.
+    """
+    if fcntl is None:
+        return _take_windows_lock(descriptor, path, blocking)
+    kind = fcntl.LOCK_SH if shared else fcntl.LOCK_EX
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX if blocking else fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(descriptor, kind if blocking else kind | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     except OSError as error:
@@ -140,3 +184,23 @@ def take_lock(descriptor: int, path: Path, *, blocking: bool = False) -> bool:
             "them (Lustre: option flock; NFS: without nolock, with its lock service running), or choose another folder."
         ) from error
     return True
+
+
+def _take_windows_lock(descriptor: int, path: Path, blocking: bool) -> bool:
+    """:func:`take_lock` by the locks of Windows, which are of bytes and are refused rather than waited for."""
+    try:
+        windows = importlib.import_module("msvcrt")
+    except ImportError as error:
+        raise InputError(
+            f"{path} cannot be locked, because this Python has no file locks: use one for Linux, macOS or Windows."
+        ) from error
+    while True:
+        os.lseek(descriptor, LOCKED_BYTE, os.SEEK_SET)
+        try:
+            windows.locking(descriptor, windows.LK_NBLCK, 1)
+        except PermissionError:
+            if not blocking:
+                return False
+            time.sleep(POLL)
+        else:
+            return True

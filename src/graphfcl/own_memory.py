@@ -1,12 +1,12 @@
 """How much memory this process has."""
 
 import os
-import resource
 import sys
 from functools import cache
 from pathlib import Path
 
 STATUS = Path("/proc/self/statm")
+UNKNOWN = 250 << 20  # what such a process holds elsewhere, where the system does not say it
 
 
 def resident_bytes() -> int:
@@ -14,8 +14,17 @@ def resident_bytes() -> int:
     try:
         return int(STATUS.read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except (OSError, ValueError, IndexError):
-        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        return peak if sys.platform == "darwin" else peak << 10
+        return peak_bytes() or UNKNOWN
+
+
+def peak_bytes() -> int:
+    """The most memory this process has held; 0 where the system does not say it (Windows)."""
+    try:
+        import resource
+    except ImportError:
+        return 0
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak << 10
 
 
 @cache
