@@ -54,6 +54,14 @@ def test_unknown_names_are_refused_with_a_hint(name: str, words: str) -> None:
         load_dataset(name)
 
 
+def test_the_file_of_a_table_is_no_graph(tmp_path: Path) -> None:
+    (tmp_path / "nodes.csv").write_text("id,label\n1,a\n")
+    with pytest.raises(
+        InputError, match=r"nodes\.csv is a file, but no \.npz file: give the folder that holds the tab"
+    ):
+        load_dataset(f"{tmp_path / 'nodes.csv'}:label=label")
+
+
 @pytest.mark.usefixtures("no_variable")
 @pytest.mark.parametrize("name", NEEDING_FILES)
 def test_missing_files_are_named(tmp_path: Path, name: str) -> None:
@@ -117,5 +125,5 @@ def test_options_of_a_folder_are_checked(tmp_path: Path) -> None:
 
 
 def test_a_folder_without_tables_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=rf"{tmp_path.name} has no nodes\.csv or nodes\.parquet"):
+    with pytest.raises(InputError, match=rf"{tmp_path.name} has no nodes\.parquet, nodes\.csv or nodes\.tsv"):
         load_dataset(str(tmp_path))

@@ -16,7 +16,7 @@ NO_EDGES = np.zeros((3, 3))
 
 
 def graph_of(edges: list[Edge], count: int) -> Graph:
-    return build_graph(coo(edges, count), None, np.zeros(count, dtype=int))
+    return build_graph(coo(edges, count), np.ones((count, 1)), np.zeros(count, dtype=int))
 
 
 @given(st.data(), st.integers(0, 7))
@@ -34,7 +34,7 @@ def test_adjacency_is_symmetric_without_loops_and_keeps_the_largest_weight(data:
 def test_a_dense_adjacency_gives_the_same_graph(data: st.DataObject, count: int) -> None:
     edges = {(a, b): weight for a, b, weight in data.draw(edge_lists(count))}
     listed = [(a, b, weight) for (a, b), weight in edges.items()]
-    graph = build_graph(coo(listed, count).toarray(), None, np.zeros(count))
+    graph = build_graph(coo(listed, count).toarray(), np.ones((count, 1)), np.zeros(count))
     assert graph.sha256 == graph_of(listed, count).sha256
 
 
@@ -66,7 +66,15 @@ def test_every_change_leaves_a_note(edges: list[Edge], words: list[str]) -> None
 def test_given_notes_come_first() -> None:
     graph = build_graph(coo([(0, 1, 1)], 2), None, [0, 0], notes=["Made by hand."])
     assert graph.notes[0] == "Made by hand."
-    assert len(graph.notes) == 2
+    assert len(graph.notes) == 3
+
+
+def test_a_graph_without_features_says_so() -> None:
+    said = "The graph has no features: only its edges tell its nodes apart."
+    assert build_graph(NO_EDGES, None, [0, 0, 0]).notes == (said,)
+    assert build_graph(NO_EDGES, np.zeros((3, 0)), [0, 0, 0]).notes == (said,)
+    assert build_graph(NO_EDGES, np.zeros((3, 1)), [0, 0, 0]).notes == ()
+    assert build_graph(np.zeros((0, 0)), None, []).notes == ()
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import networkx
 import numpy as np
 import pytest
 import torch
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 from torch_geometric.data import Data, HeteroData
@@ -23,6 +23,7 @@ from graphfcl.graph import (
     to_pyg,
     to_scipy,
 )
+from graphfcl.graph.labels import means_unknown
 from tests.graph.samples import assert_same_content, coo, named_labels, small_graphs
 
 pytestmark = pytest.mark.filterwarnings("ignore:Sparse CSR tensor support:UserWarning")
@@ -131,11 +132,13 @@ def test_pyg_data_that_cannot_be_used_is_refused(changes: dict[str, Any], words:
 
 @given(small_graphs())
 def test_networkx_round_trip(graph: Graph) -> None:
+    assume(not any(map(means_unknown, graph.class_names)))
     network = to_networkx(graph)
     assert list(network.nodes) == graph.node_ids.tolist()
     assert network.number_of_edges() == graph.edge_count
     back = from_networkx(network)
-    assert back.notes == ()
+    usual = ("no features", "differ only by case")  # both hold of the graph itself
+    assert [note for note in back.notes if not any(words in note for words in usual)] == []
     if graph.node_count:
         assert_same_content(back, graph)
     else:
@@ -151,9 +154,9 @@ def test_networkx_features_stay_sparse() -> None:
 
 def test_directed_and_multiple_edges_of_networkx() -> None:
     directed = networkx.DiGraph([(0, 1, {"weight": 2}), (1, 0, {"weight": 5}), (0, 0), (1, 2)])
-    assert from_networkx(directed).adjacency.toarray().tolist() == [[0, 5, 0], [5, 0, 1], [0, 1, 0]]
+    assert from_networkx(directed, label=None).adjacency.toarray().tolist() == [[0, 5, 0], [5, 0, 1], [0, 1, 0]]
     multiple = networkx.MultiGraph([("a", "b", {"weight": 2}), ("b", "a", {"weight": 5})])
-    assert from_networkx(multiple).adjacency.toarray().tolist() == [[0, 5], [5, 0]]
+    assert from_networkx(multiple, label=None).adjacency.toarray().tolist() == [[0, 5], [5, 0]]
 
 
 @given(
@@ -167,7 +170,7 @@ def test_weights_of_networkx_match_its_own_matrix(edges: list[tuple[int, int, fl
     network.add_weighted_edges_from(edges)
     expected = networkx.to_numpy_array(network, nodelist=range(6))
     np.fill_diagonal(expected, 0)
-    np.testing.assert_array_equal(from_networkx(network).adjacency.toarray(), expected)
+    np.testing.assert_array_equal(from_networkx(network, label=None).adjacency.toarray(), expected)
 
 
 def test_attributes_of_networkx_can_be_named() -> None:
@@ -208,7 +211,7 @@ def test_labels_and_ids_of_networkx_may_be_numbers() -> None:
 def test_networkx_attributes_that_cannot_be_used_are_refused(attributes: list[dict[str, Any]], words: str) -> None:
     network = networkx.Graph()
     for node, values in enumerate(attributes):
-        network.add_node(node, **values)
+        network.add_node(node, **{"label": "a", **values})
     with pytest.raises(InputError, match=f"the networkx graph: .*{words}"):
         from_networkx(network)
 
@@ -216,4 +219,44 @@ def test_networkx_attributes_that_cannot_be_used_are_refused(attributes: list[di
 def test_a_weight_that_is_no_number_is_refused() -> None:
     network = networkx.Graph([(0, 1, {"weight": "strong"})])
     with pytest.raises(InputError, match="the networkx graph: an edge weight is not a number"):
-        from_networkx(network)
+        from_networkx(network, label=None)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"label": "clas"}, "no node has the attribute 'clas' for label=: did you mean 'class'? If no class is known"),
+        ({}, "no node has the attribute 'label' for label=: there are class, vector. If no class is known"),
+        ({"label": "class", "features": "vectors"}, "'vectors' for features=: did you mean 'vector'"),
+        ({"label": "class", "text": "title"}, "'title' for text=: there are class, vector"),
+        (
+            {"label": "class", "weight": "strenght"},
+            "no edge has the attribute 'strenght' for weight=: did you mean 'str",
+        ),
+    ],
+)
+def test_a_misspelt_attribute_of_networkx_is_refused(options: dict[str, Any], words: str) -> None:
+    network = networkx.Graph([("x", "y", {"strength": 2.0})])
+    for node in network.nodes.values():
+        node.update({"class": "a", "vector": [1.0]})
+    with pytest.raises(InputError) as refused:
+        from_networkx(network, **options)
+    assert words in str(refused.value)
+
+
+def test_networkx_without_labels_features_and_weights() -> None:
+    graph = from_networkx(networkx.path_graph(3), label=None)
+    assert graph.class_names == ()
+    assert graph.labels.tolist() == [-1] * 3
+    assert graph.notes == ("The graph has no features: only its edges tell its nodes apart.",)
+
+
+def test_masks_of_pyg_are_named_as_unused() -> None:
+    mask = torch.tensor([True, False, True])
+    graph = from_pyg(pyg_data(train_mask=mask, test_mask=~mask, pos=torch.zeros(3, 2)))
+    assert graph.notes[0] == (
+        "Not used of the PyG data: pos, test_mask, train_mask "
+        "(which nodes are trained on is drawn, masks play no part)."
+    )
+    assert from_pyg(pyg_data(pos=torch.zeros(3, 2))).notes[0] == "Not used of the PyG data: pos."
+    assert from_pyg(pyg_data(edge_attr=torch.ones(4))).notes == ()

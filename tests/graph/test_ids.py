@@ -176,17 +176,17 @@ def test_a_parquet_table_that_is_not_utf_8_names_the_row(tmp_path: Path) -> None
     broken = pa.Array.from_buffers(pa.string(), 2, [None, offsets, content])
     pq.write_table(pa.table({"id": broken, "label": ["x", "y"]}), tmp_path / "nodes.parquet")
     (tmp_path / "edges.csv").write_text("source,target\n")
-    with pytest.raises(InputError, match=r"nodes\.parquet, row 1: column 'id' is not UTF-8"):
+    with pytest.raises(InputError, match=r"nodes\.parquet, row 2: column 'id' is not UTF-8"):
         read_tables(tmp_path)
 
 
 def test_networkx_is_cleaned_too() -> None:
     networkx = pytest.importorskip("networkx")
     network = networkx.Graph([(" a", "b")])
-    assert from_networkx(network).node_ids.tolist() == ["a", "b"]
+    assert from_networkx(network, label=None).node_ids.tolist() == ["a", "b"]
     network.add_node("a")
     with pytest.raises(InputError, match="are the same id 'a'"):
-        from_networkx(network)
+        from_networkx(network, label=None)
 
 
 def test_one_long_id_takes_its_own_room_only(tmp_path: Path) -> None:

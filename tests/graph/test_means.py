@@ -8,7 +8,8 @@ import pytest
 
 from graphfcl.byte_sizes import bytes_from
 from graphfcl.errors import InputError
-from graphfcl.graph.visible_folder import Means
+from graphfcl.graph import visible_folder
+from graphfcl.graph.visible_folder import Means, Need
 from graphfcl.tasks import Tasks, run_tasks
 
 
@@ -20,9 +21,9 @@ def process_of(_: int) -> int:
 def test_needed_is_enough_and_less_is_not(tmp_path: Path, workers: int) -> None:
     tasks = Tasks(workers=workers)
     needed = Means(tmp_path, 0, tasks).needed_for(10**9, 1000)
-    Means(tmp_path, needed, tasks).require_for_task(10**9, 1000, "a block")
+    Means(tmp_path, needed, tasks).require(1000, Need(10**9, "a block"))
     with pytest.raises(InputError, match=r"is too small: a block .*need"):
-        Means(tmp_path, needed - 10, tasks).require_for_task(10**9, 1000, "a block")
+        Means(tmp_path, needed - 10, tasks).require(1000, Need(10**9, "a block"))
 
 
 def test_rows_held_beside_waiting_workers_are_counted(tmp_path: Path) -> None:
@@ -30,10 +31,26 @@ def test_rows_held_beside_waiting_workers_are_counted(tmp_path: Path) -> None:
     for workers in (1, 2):
         tasks = Tasks(workers=workers)
         with pytest.raises(InputError, match=r"--memory 1MB is too small: the head's training needs") as told:
-            Means(tmp_path, 1 << 20, tasks).require_here(10**9, 1000, "the head's training")
+            Means(tmp_path, 1 << 20, tasks).require(1000, Need(10**9, "the head's training", here=True))
         found.append(bytes_from(re.findall(r"needs ([\d.]+GB); give", str(told.value))[0], "--memory"))
-        Means(tmp_path, found[-1], tasks).require_here(10**9, 1000, "the head's training")
+        Means(tmp_path, found[-1], tasks).require(1000, Need(10**9, "the head's training", here=True))
     assert found[1] > found[0]
+
+
+@pytest.mark.parametrize("workers", [1, 2])
+def test_the_limit_that_is_named_is_enough_for_a_process_that_is_a_little_larger(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, workers: int
+) -> None:
+    tasks, needs = (
+        Tasks(workers=workers),
+        [Need(10**6, "a block"), Need(10**8, "a slice"), Need(10**7, "rows", here=True)],
+    )
+    monkeypatch.setattr(visible_folder, "process_bytes", lambda: 300 << 20)
+    with pytest.raises(InputError, match="a slice") as told:
+        Means(tmp_path, 1 << 20, tasks).require(1000, *needs)
+    named = bytes_from(re.findall(r"needs ([\d.]+[MG]B); give", str(told.value))[0], "--memory")
+    monkeypatch.setattr(visible_folder, "process_bytes", lambda: 303 << 20)
+    Means(tmp_path, named, tasks).require(1000, *needs)
 
 
 def test_workers_are_started_once(tmp_path: Path) -> None:

@@ -8,13 +8,14 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 from pyarrow import parquet
 from scipy import sparse
 
 from graphfcl.errors import InputError
 from graphfcl.graph import Graph, TableColumns, TextSettings, build_graph, read_tables, write_tables
+from graphfcl.graph.labels import means_unknown
 from tests.graph.samples import assert_same_content, coo, named_labels, small_graphs
 
 NODES = "id,label,size\n1,a,0.5\n2,b,2\n3,,4\n"
@@ -35,6 +36,7 @@ def tables(folder: Path, nodes: str | bytes | dict[str, Any] = NODES, edges: str
 @given(small_graphs(dense=True, characters=PRINTABLE))
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_written_parquet_is_read_back(tmp_path: Path, graph: Graph) -> None:
+    assume(not any(map(means_unknown, graph.class_names)))
     write_tables(graph, tmp_path)
     back = read_tables(tmp_path)
     assert_same_content(back, graph)
@@ -44,6 +46,7 @@ def test_written_parquet_is_read_back(tmp_path: Path, graph: Graph) -> None:
 @given(small_graphs(dense=True, characters=PRINTABLE))
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_written_csv_is_read_back(tmp_path: Path, graph: Graph) -> None:
+    assume(not any(map(means_unknown, graph.class_names)))
     write_tables(graph, tmp_path, suffix="csv")
     back = read_tables(tmp_path)
     # CSV does not say whether 7 is a number or a text.
@@ -96,10 +99,10 @@ def test_a_parquet_column_says_whether_ids_are_numbers(tmp_path: Path, ids: Any,
     assert graph.adjacency.toarray()[0, 2] == 1
 
 
-def test_labels_stay_texts_and_only_an_empty_place_is_unknown(tmp_path: Path) -> None:
-    nodes = 'id,label\n1,007\n2,NA\n3,\n4,""\n5,7\n'
+def test_labels_stay_texts_and_an_empty_place_is_unknown(tmp_path: Path) -> None:
+    nodes = 'id,label\n1,007\n2,NAN O\n3,\n4,""\n5,7\n6,"  "\n'
     graph = read_tables(tables(tmp_path, nodes, "source,target\n"))
-    assert named_labels(graph) == ["007", "NA", None, None, "7"]
+    assert named_labels(graph) == ["007", "NAN O", None, None, "7", None]
 
 
 @pytest.mark.parametrize(
@@ -175,15 +178,15 @@ def test_a_table_without_rows_is_an_empty_graph(tmp_path: Path) -> None:
         ("source,target\nx,2\n", r"edges\.csv, line 2: the edge leads to node 'x'"),
         ("source,target\n1,2\n2,\n", r"edges\.csv, line 3: a node id is missing in column 'target'"),
         ("source,target\n1,02\n", r"edges\.csv, line 2: the edge leads to node '02'"),
-        ("source,target,weight\n1,2,-1\n", r"edges\.csv: edge 0 has weight -1"),
+        ("source,target,weight\n1,2,-1\n", r"edges\.csv, line 2: the edge has weight -1\.0"),
         ("source,target,weight\n1,2,1\n2,3,\n", r"edges\.csv, line 3: column 'weight' is empty"),
-        ("source,target,weight\n1,2,much\n", r"edges\.csv: column 'weight' does not hold numbers"),
+        ("source,target,weight\n1,2,much\n", r"edges\.csv, line 2: column 'weight' does not hold a number but 'much'"),
         ("source,target,type\n1,2,likes\n2,3,hates\n", r"edges\.csv: column 'type'.*heterogeneous"),
         ("source,target,Relation\n1,2,likes\n2,3,hates\n", r"edges\.csv: column 'Relation'.*heterogeneous"),
         ("source,end\n1,2\n", r"edges\.csv has no column for the edge targets: call it 'target'"),
         ("source,target\n1,2,3\n", r"edges\.csv, line 2: the row has 3 columns in place of 2"),
         ("", r"edges\.csv cannot be read as a table"),
-        ({"source": [1, 1], "target": [2, 9]}, r"edges\.parquet, row 1: the edge leads to node '9'"),
+        ({"source": [1, 1], "target": [2, 9]}, r"edges\.parquet, row 2: the edge leads to node '9'"),
     ],
 )
 def test_edges_that_cannot_be_used_are_refused(tmp_path: Path, edges: str | dict[str, Any], words: str) -> None:
@@ -191,21 +194,32 @@ def test_edges_that_cannot_be_used_are_refused(tmp_path: Path, edges: str | dict
         read_tables(tables(tmp_path, NODES, edges))
 
 
+@pytest.mark.parametrize("threads", [1, 4])
+@pytest.mark.parametrize("separator", [",", ";"])
+def test_the_line_of_a_wrong_row_is_said_by_any_number_of_threads(tmp_path: Path, separator: str, threads: int) -> None:
+    edges = "source,target\n" + "1,2\n" * 399_999 + "\n1,2,3\n"  # more than one block of Arrow
+    before = pa.cpu_count()
+    pa.set_cpu_count(threads)
+    try:
+        with pytest.raises(InputError, match=r"edges\.csv, line 400002: the row has 3 columns in place of 2: mend"):
+            read_tables(tables(tmp_path, NODES, edges.replace(",", separator)))
+    finally:
+        pa.set_cpu_count(before)
+
+
 @pytest.mark.parametrize(
     ("nodes", "words"),
     [
         ("id,label\n1,a\n,b\n3,c\n", r"nodes\.csv, line 3: a node id is missing in column 'id'"),
-        ("id,label\n1,a\n2,b\n3,c\n1,d\n", r"nodes\.csv: node id '1' stands in rows 0 and 3"),
+        ("id,label\n1,a\n2,b\n3,c\n1,d\n", r"nodes\.csv, line 5: node id '1' stands twice, first in line 2"),
         ("name,label\n1,a\n", r"nodes\.csv has no column for the node ids.*it has name, label"),
         ("id,topic\n1,a\n", r"nodes\.csv has no column for the labels: call it 'label' or 'class'"),
-        ("id,label,size\n1,a,1\n2,b,big\n3,c,3\n", r"nodes\.csv: column 'size' does not hold numbers"),
         ("id,label,size\n1,a,1\n2,b,\n3,c,3\n", r"nodes\.csv, line 3: column 'size' is empty"),
-        ("id,label,size\n1,a,1\n2,b,nan\n3,c,3\n", r"nodes\.csv: the feature of node 1, column 0 is NaN"),
+        ("id,label,size\n1,a,1\n2,b,nan\n3,c,3\n", r"nodes\.csv, line 3: column 'size' is NaN or infinite"),
         ("id,label,size,size\n1,a,1,1\n", r"nodes\.csv has two columns 'size'"),
         ("id,label\n1\n2,b\n", r"nodes\.csv, line 2: the row has 1 columns in place of 2"),
         ("id,label\n1,café\n".encode("latin-1"), r"nodes\.csv cannot be read as a table"),
         ({"id": [1, 2, 3], "label": [["a"], ["a", "b"], ["b"]]}, r"nodes\.parquet: column 'label'.*multi-label"),
-        ({"id": [1, 2, 3], "label": [1, 2, 3], "x": [[1], [2], [3]]}, r"nodes\.parquet: column 'x'"),
         ({"id": [b"\xff", b"b", b"c"], "label": [1, 2, 3]}, r"nodes\.parquet: column 'id' cannot be read as text"),
         ({"id": [[1], [2], [3]], "label": [1, 2, 3]}, r"nodes\.parquet: column 'id' holds lists"),
     ],
@@ -221,11 +235,11 @@ def test_a_column_that_is_named_must_exist(tmp_path: Path) -> None:
 
 
 def test_missing_and_damaged_tables_are_named(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"has no nodes\.csv or nodes\.parquet"):
+    with pytest.raises(InputError, match=r"has no nodes\.parquet, nodes\.csv or nodes\.tsv"):
         read_tables(tmp_path)
     tables(tmp_path)
     (tmp_path / "edges.csv").unlink()
-    with pytest.raises(InputError, match=r"has no edges\.csv or edges\.parquet"):
+    with pytest.raises(InputError, match=r"has no edges\.parquet, edges\.csv or edges\.tsv"):
         read_tables(tmp_path)
     (tmp_path / "edges.parquet").write_bytes(b"PAR1 and no more")
     with pytest.raises(InputError, match=r"edges\.parquet cannot be read as a table"):

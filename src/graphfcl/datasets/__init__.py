@@ -30,6 +30,11 @@ def find_dataset(name: str) -> tuple[Dataset, dict[str, str]]:
         dataset = known[stem]
     elif stem.endswith(".npz") or is_table_folder(stem) or Path(stem).is_dir():
         dataset = _of_path(Path(stem))
+    elif Path(stem).is_file():
+        raise InputError(
+            f"{stem} is a file, but no .npz file: give the folder that holds the tables nodes and edges, "
+            f"{str(Path(stem).parent)!r}."
+        )
     else:
         raise InputError(f"there is no dataset or file {stem!r}: {did_you_mean(stem, list(known))}")
     unknown = [key for key in options if key not in dataset.options]

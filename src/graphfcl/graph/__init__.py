@@ -9,7 +9,8 @@ if TYPE_CHECKING:
     from graphfcl.graph.convert import from_networkx, from_pyg, from_scipy, to_networkx, to_pyg, to_scipy
     from graphfcl.graph.graph import UNKNOWN, Features, Graph, TextSettings
     from graphfcl.graph.npz import read_npz, write_npz
-    from graphfcl.graph.tables import TableColumns, read_tables, write_tables
+    from graphfcl.graph.table_columns import TableColumns
+    from graphfcl.graph.tables import from_frames, read_tables, write_tables
     from graphfcl.graph.text import TextWeights
     from graphfcl.graph.views import FeatureView, KnownColumns, Standardisation
     from graphfcl.graph.visible import VisibleGraph, cut_visible, join_without_edges
@@ -29,7 +30,8 @@ _PLACES = {
     "TextSettings": "graph",
     "read_npz": "npz",
     "write_npz": "npz",
-    "TableColumns": "tables",
+    "TableColumns": "table_columns",
+    "from_frames": "tables",
     "read_tables": "tables",
     "write_tables": "tables",
     "TextWeights": "text",
@@ -54,6 +56,7 @@ __all__ = [
     "VisibleGraph",
     "build_graph",
     "cut_visible",
+    "from_frames",
     "from_networkx",
     "from_pyg",
     "from_scipy",

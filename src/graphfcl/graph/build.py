@@ -2,16 +2,15 @@
 
 import math
 from collections.abc import Iterable, Sequence
-from numbers import Real
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from graphfcl.errors import InputError
-from graphfcl.graph.graph import UNKNOWN, Features, Graph, TextSettings
-from graphfcl.graph.ids import CLASS_NAME, Place, class_names_of, listed, make_ids, normal, text_array, text_of
-from graphfcl.printing import quoted
+from graphfcl.graph.graph import Features, Graph, TextSettings
+from graphfcl.graph.ids import Place, listed, make_ids, text_array, text_of
+from graphfcl.graph.labels import clean_labels
 
 
 def build_graph(
@@ -26,40 +25,53 @@ def build_graph(
     name: str = "graph",
     where: str = "the graph",
     notes: Iterable[str] = (),
-    place: Place | None = None,
-    read_numbers: bool = False,
+    missing: Iterable[str] | None = None,
+    cleaned: int = 0,
 ) -> Graph:
     """Check the parts of a graph and put them into one form.
 
     adjacency: (n, n) scipy sparse matrix or dense array. Directed edges are made symmetric, duplicates merged (the
         largest weight stays), self loops dropped; each of these leaves a note on the graph.
     features: (n, d) sparse or dense, or None for none (d = 0). Sparse stays sparse, dense stays dense.
-    labels: (n,) class numbers (-1 or NaN: unknown) or class names (None or "": unknown).
+    labels: (n,) class numbers (-1 or NaN: unknown) or class names (None or blank: unknown).
     class_names: names of the class numbers; without them the numbers are the names.
+    missing: names that mean that the class is not known; None: those of :data:`graphfcl.graph.column_names.MISSING`. A
+        name that stands among ``class_names`` is always a class.
     node_ids: (n,) numbers or texts; without them, 0 to n-1. Ids and class names are cleaned: see :mod:`.ids`.
-    read_numbers: ids that are texts become numbers if all of them are whole numbers.
-    where, place: what to call the source, and a row of it, in a message.
+    where: what to call the source in a message. cleaned: ids and names that were cleaned before.
     """
-    place = place or (lambda row: f"{where}, node {row}")
+
+    def place(row: int) -> str:
+        return f"{where}, node {row}"
+
     adjacency, edge_notes = clean_adjacency(adjacency, where)
     count = adjacency.shape[0]
     checked = clean_features(features, count, where)
-    numbers, names, names_changed = clean_labels(labels, class_names, count, where, place)
-    ids, ids_changed = clean_ids(node_ids, count, where, place, read_numbers)
-    cleaned = names_changed + ids_changed
-    said = [f"{cleaned:,} ids or class names were cleaned (spaces at the ends, Unicode NFC)."] if cleaned else []
+    known = clean_labels(labels, class_names, count, where, place, missing=missing)
+    ids, ids_changed = clean_ids(node_ids, count, where, place, False)
+    cleaned += known.changed + ids_changed
     return Graph(
         adjacency=adjacency,
         features=checked,
-        labels=numbers,
-        class_names=names,
+        labels=known.numbers,
+        class_names=known.names,
         node_ids=ids,
         feature_names=clean_feature_names(feature_names, checked.shape[1], where),
         text=text,
         name=name,
-        notes=(*notes, *edge_notes, *said),
+        notes=(*notes, *edge_notes, *known.notes, *no_features_note(checked.shape), *cleaned_note(cleaned)),
         cleaned=cleaned,
     )
+
+
+def cleaned_note(cleaned: int) -> list[str]:
+    """What is said of so many ids and names that cleaning changed."""
+    return [f"{cleaned:,} ids or class names were cleaned (spaces at the ends, Unicode NFC)."] if cleaned else []
+
+
+def no_features_note(shape: tuple[int, ...]) -> list[str]:
+    """What is said of a graph with so many nodes and features."""
+    return [] if shape[0] == 0 or shape[1] else ["The graph has no features: only its edges tell its nodes apart."]
 
 
 def clean_adjacency(adjacency: Any, where: str) -> tuple[sparse.csr_array, list[str]]:
@@ -169,93 +181,6 @@ def clean_features(features: Any, count: int, where: str) -> Features:
             f"{where}: the feature of node {row}, column {column} is NaN or infinite; fill it in or drop the column."
         )
     return checked
-
-
-def clean_labels(
-    labels: Any, class_names: Sequence[str] | None, count: int, where: str, place: Place
-) -> tuple[np.ndarray, tuple[str, ...], int]:
-    """Class numbers 0..C-1 (-1: unknown), the names they stand for, and how many names cleaning changed."""
-    if sparse.issparse(labels):
-        raise InputError(f"{where}: the labels are a matrix, that is several a node; choose one class a node.")
-    labels = _label_array(labels, where)
-    if labels.ndim == 2 and labels.shape[1] == 1:
-        labels = labels[:, 0]
-    if labels.ndim == 0:
-        raise InputError(f"{where}: there is no list of labels; give one label a node (-1 where unknown).")
-    if labels.ndim != 1:
-        raise InputError(
-            f"{where}: the labels have shape {labels.shape}, that is several a node (multi-label); choose one class "
-            "a node."
-        )
-    if labels.size != count:
-        raise InputError(f"{where}: {labels.size} labels for {count} nodes; give one a node (-1 where unknown).")
-    names, changed = None, 0
-    if class_names is not None:
-        names, changed = class_names_of(class_names, where)
-    if labels.dtype.kind in "OU":
-        return _labels_from_names(labels, names, changed, where, place)
-    numbers = _whole_numbers(labels, where)
-    if names is None:
-        present = np.unique(numbers[numbers >= 0])
-        dense = np.searchsorted(present, numbers).astype(np.int64)
-        return np.where(numbers < 0, UNKNOWN, dense), tuple(str(number) for number in present.tolist()), 0
-    if numbers.size and numbers.max() >= len(names):
-        raise InputError(f"{where}: label {numbers.max()} has no name, there are {len(names)} class names.")
-    return np.where(numbers < 0, UNKNOWN, numbers), tuple(names), changed
-
-
-def _label_array(labels: Any, where: str) -> np.ndarray:
-    """Numbers, or texts among which None and NaN may stand (numpy alone would make the text "nan" of a NaN)."""
-    named = isinstance(labels, list | tuple) and any(isinstance(label, str) for label in labels)
-    try:
-        array = np.asarray(labels, dtype=object if named else None)
-    except ValueError as error:
-        raise InputError(f"{where}: the nodes differ in their number of labels; choose one class a node.") from error
-    if array.dtype.kind == "S":
-        return text_array([text_of(each, where) for each in array.tolist()]) if array.ndim == 1 else array
-    if array.dtype.kind == "O" and array.ndim == 1:
-        known = [label for label in array.tolist() if label is not None]
-        if known and all(isinstance(label, Real) for label in known):
-            return np.array([UNKNOWN if label is None or label != label else label for label in array.tolist()])
-    return array
-
-
-def _whole_numbers(labels: np.ndarray, where: str) -> np.ndarray:
-    if labels.dtype.kind == "f":
-        labels = np.where(np.isnan(labels), UNKNOWN, labels)
-        if not (np.isfinite(labels).all() and (labels == np.round(labels)).all()):
-            raise InputError(f"{where}: the labels are not whole numbers; give class numbers or names.")
-    elif labels.dtype.kind not in "iub":
-        raise InputError(f"{where}: labels of type {labels.dtype} cannot be read; give class numbers or names.")
-    return labels.astype(np.int64)
-
-
-def _labels_from_names(
-    labels: np.ndarray, class_names: Sequence[str] | None, changed: int, where: str, place: Place
-) -> tuple[np.ndarray, tuple[str, ...], int]:
-    """As :func:`clean_labels`; spellings that are one once cleaned are one class."""
-    values = labels.tolist()
-    if any(isinstance(label, list | tuple | set | dict | np.ndarray) for label in values):
-        raise InputError(f"{where}: a node has several labels (multi-label); choose one class a node.")
-    texts = ["" if label is None or label != label else str(label) for label in values]
-    spelled = [text for text in dict.fromkeys(texts) if normal(text)]
-    cleaned = CLASS_NAME.clean_all(spelled, lambda at: place(texts.index(spelled[at])))
-    name_of = dict(zip(spelled, cleaned, strict=True))
-    names = class_names
-    if names is None:
-        names = sorted(set(cleaned), key=natural_order)
-    position = {name: number for number, name in enumerate(names)}
-    strange = [name for name in cleaned if name not in position]
-    if strange:
-        raise InputError(f"{where}: label {quoted(strange[0])} is not among the class names; add it there.")
-    numbers = [position[name_of[text]] if text in name_of else UNKNOWN for text in texts]
-    changed += sum(spelling != name for spelling, name in name_of.items())
-    return np.array(numbers, dtype=np.int64), tuple(names), changed
-
-
-def natural_order(name: str) -> tuple[int, int, str]:
-    """Sorts whole numbers by value, before words."""
-    return (0, int(name), "") if name.isascii() and name.isdigit() else (1, 0, name)
 
 
 def clean_ids(node_ids: Any, count: int, where: str, place: Place, read_numbers: bool) -> tuple[np.ndarray, int]:

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from graphfcl.errors import InputError
+from graphfcl.errors import InputError, did_you_mean
 from graphfcl.graph.build import adjacency_from_edges, build_graph
 from graphfcl.graph.graph import Graph, TextSettings
 from graphfcl.graph.text import count_words
@@ -22,7 +22,10 @@ def to_scipy(graph: Graph) -> tuple[sparse.csr_array, Any, np.ndarray]:
 
 
 def from_pyg(data: Any, *, name: str = "graph") -> Graph:
-    """A graph from ``torch_geometric.data.Data`` with ``edge_index``, ``x`` (dense or sparse) and ``y``."""
+    """A graph from ``torch_geometric.data.Data`` with ``edge_index``, ``x`` (dense or sparse) and ``y``.
+
+    Masks and whatever else it holds are not used; a note of the graph names them.
+    """
     import torch
 
     where = "the PyG data"
@@ -34,9 +37,11 @@ def from_pyg(data: Any, *, name: str = "graph") -> Graph:
         if data.get(key) is None:
             raise InputError(f"{where} has no {key!r}; it needs edge_index, x and y.")
     edges = data.edge_index.cpu().numpy()
+    used = {"edge_index", "x", "y", "class_names", "node_ids", "num_nodes", "edge_weight"}
     weights = data.get("edge_weight")
     if weights is None and data.get("edge_attr") is not None and data.edge_attr.dim() == 1:
         weights = data.edge_attr
+        used.add("edge_attr")
     adjacency, notes = adjacency_from_edges(
         edges[0], edges[1], None if weights is None else weights.detach().cpu().numpy(), int(data.num_nodes), where
     )
@@ -55,8 +60,16 @@ def from_pyg(data: Any, *, name: str = "graph") -> Graph:
         node_ids=data.get("node_ids"),
         name=name,
         where=where,
-        notes=notes,
+        notes=[*_unused_note(sorted(str(key) for key in data.keys() if key not in used)), *notes],  # noqa: SIM118
     )
+
+
+def _unused_note(keys: list[str]) -> list[str]:
+    """What is said of parts of PyG data that say nothing here."""
+    if not keys:
+        return []
+    masks = " (which nodes are trained on is drawn, masks play no part)" if any("mask" in key for key in keys) else ""
+    return [f"Not used of the PyG data: {', '.join(keys)}{masks}."]
 
 
 def to_pyg(graph: Graph) -> Any:
@@ -87,44 +100,34 @@ def to_pyg(graph: Graph) -> Any:
 def from_networkx(
     network: Any,
     *,
-    label: str = "label",
-    features: str = "features",
+    label: str | None = "label",
+    features: str | None = None,
     text: str | None = None,
-    weight: str = "weight",
+    weight: str | None = None,
     name: str = "graph",
 ) -> Graph:
     """A graph from networkx. Node attributes hold the label and either a feature vector or a text.
 
-    A node without the label attribute has an unknown class; without features all nodes have none.
+    label: the attribute of the class; a node without it has an unknown class; None: no class is known. features: the
+    attribute of a vector, by default ``features`` if a node has it. weight: that of edges, by default ``weight`` if an
+    edge has it. An attribute that is named and stands nowhere is an error.
     """
     where = "the networkx graph"
     ids = list(network.nodes)
-    position = {node: number for number, node in enumerate(ids)}
-    attributes = dict(network.nodes(data=True))
-    pairs = [(position[a], position[b], value.get(weight)) for a, b, value in network.edges(data=True)]
-    ends = np.array([pair[:2] for pair in pairs], dtype=np.int64).reshape(-1, 2)
-    given = [pair[2] for pair in pairs]
-    weights = None if all(value is None for value in given) else np.array([1 if v is None else v for v in given])
-    if not network.is_directed():
-        ends = np.concatenate([ends, ends[ends[:, 0] != ends[:, 1]][:, ::-1]])
-        if weights is not None:
-            weights = np.concatenate([weights, weights[[pair[0] != pair[1] for pair in pairs]]])
-    adjacency, notes = adjacency_from_edges(ends[:, 0], ends[:, 1], weights, len(ids), where)
+    attributes = [values for _, values in network.nodes(data=True)]
+    of_nodes = dict.fromkeys(str(key) for values in attributes for key in values)
+    for given, what in ((label, "label"), (features, "features"), (text, "text")):
+        if given is not None and ids and given not in of_nodes:
+            raise _no_attribute("node", given, what, list(of_nodes))
+    adjacency, notes = _network_adjacency(network, ids, weight, where)
     names = None
     matrix: Any = None
     if text is not None:
-        matrix, names = count_words([str(attributes[node].get(text) or "") for node in ids])
-    elif any(features in attributes[node] for node in ids):
-        missing = [node for node in ids if features not in attributes[node]]
-        if missing:
-            raise InputError(f"{where}: node {missing[0]!r} has no attribute {features!r}, others have it; add it.")
-        rows = [_row(attributes[node][features], f"{where}: node {node!r}") for node in ids]
-        wrong = next((node for node, row in zip(ids, rows, strict=True) if row.shape != rows[0].shape), None)
-        if wrong is not None:
-            raise InputError(f"{where}: node {wrong!r} has another number of features than the first node.")
-        matrix = sparse.vstack(rows, format="csr") if sparse.issparse(rows[0]) else np.concatenate(rows)
+        matrix, names = count_words([str(values.get(text) or "") for values in attributes])
+    elif features is not None or "features" in of_nodes:
+        matrix = _feature_rows(ids, attributes, features or "features", where)
     labels = np.empty(len(ids), dtype=object)
-    labels[:] = [attributes[node].get(label) for node in ids]
+    labels[:] = [None if label is None else values.get(label) for values in attributes]
     return build_graph(
         adjacency,
         matrix,
@@ -138,6 +141,41 @@ def from_networkx(
     )
 
 
+def _network_adjacency(network: Any, ids: list[Any], weight: str | None, where: str) -> tuple[Any, list[str]]:
+    """The adjacency of a networkx graph, and notes on it. ids: its nodes, in the order of rows."""
+    position = {node: number for number, node in enumerate(ids)}
+    pairs = [(position[a], position[b], values.get(weight or "weight")) for a, b, values in network.edges(data=True)]
+    ends = np.array([pair[:2] for pair in pairs], dtype=np.int64).reshape(-1, 2)
+    given = [pair[2] for pair in pairs]
+    if weight is not None and pairs and all(value is None for value in given):
+        known = dict.fromkeys(str(key) for *_, values in network.edges(data=True) for key in values)
+        raise _no_attribute("edge", weight, "weight", list(known))
+    weights = None if all(value is None for value in given) else np.array([1 if v is None else v for v in given])
+    if not network.is_directed():
+        ends = np.concatenate([ends, ends[ends[:, 0] != ends[:, 1]][:, ::-1]])
+        if weights is not None:
+            weights = np.concatenate([weights, weights[[pair[0] != pair[1] for pair in pairs]]])
+    return adjacency_from_edges(ends[:, 0], ends[:, 1], weights, len(ids), where)
+
+
+def _no_attribute(of: str, given: str, what: str, known: list[str]) -> InputError:
+    hint = did_you_mean(given, known) if known else f"{of}s have no attributes."
+    leave = " If no class is known, give label=None." if what == "label" else ""
+    return InputError(f"the networkx graph: no {of} has the attribute {given!r} for {what}=: {hint}{leave}")
+
+
+def _feature_rows(ids: list[Any], attributes: list[dict[str, Any]], features: str, where: str) -> Any:
+    """(n, d) the vectors of all nodes, sparse or dense as they came."""
+    missing = next((node for node, values in zip(ids, attributes, strict=True) if features not in values), None)
+    if missing is not None:
+        raise InputError(f"{where}: node {missing!r} has no attribute {features!r}, others have it; add it.")
+    rows = [_row(values[features], f"{where}: node {node!r}") for node, values in zip(ids, attributes, strict=True)]
+    wrong = next((node for node, row in zip(ids, rows, strict=True) if row.shape != rows[0].shape), None)
+    if wrong is not None:
+        raise InputError(f"{where}: node {wrong!r} has another number of features than the first node.")
+    return sparse.vstack(rows, format="csr") if sparse.issparse(rows[0]) else np.concatenate(rows)
+
+
 def _row(features: Any, where: str) -> Any:
     """One node's features as (1, d), sparse or dense as they came."""
     if sparse.issparse(features):
@@ -149,13 +187,16 @@ def _row(features: Any, where: str) -> Any:
 
 
 def to_networkx(graph: Graph) -> Any:
-    """``networkx.Graph`` with the user's own ids; a node's ``features`` are one row (1, d), sparse or dense."""
+    """``networkx.Graph`` with the user's own ids; a node's ``features`` are one row (1, d), sparse or dense.
+
+    The ``label`` of a node is the name of its class, or None.
+    """
     import networkx
 
     network = networkx.Graph(name=graph.name)
     for number, (node, label) in enumerate(zip(graph.node_ids.tolist(), graph.labels.tolist(), strict=True)):
-        known = {"label": graph.class_names[label]} if label >= 0 else {}
-        network.add_node(node, features=graph.features[[number]], **known)
+        known = graph.class_names[label] if label >= 0 else None
+        network.add_node(node, features=graph.features[[number]], label=known)
     upper = sparse.triu(graph.adjacency, k=1, format="coo")
     ends = graph.node_ids[upper.row].tolist(), graph.node_ids[upper.col].tolist()
     if graph.weighted:

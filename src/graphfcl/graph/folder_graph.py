@@ -1,17 +1,18 @@
 """A graph folder as streams know graphs: names, labels and ids; nodes are its rows, and edges stay on the disk."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
 from scipy import sparse
 
+from graphfcl.graph.column_names import ReadColumns
 from graphfcl.graph.folder.reader import GraphFolder
 from graphfcl.graph.graph import Features, Graph, TextSettings
 from graphfcl.graph.ids import normal
-from graphfcl.graph.text import TextWeights
+from graphfcl.graph.text import NumbersBesideWords, TextWeights
 from graphfcl.graph.views import FeatureView, KnownColumns, Standardisation
 from graphfcl.graph.visible_folder import Means, VisibleFolder
 
@@ -67,6 +68,15 @@ class FolderGraph:
         return self.folder.manifest.cleaned
 
     @property
+    def notes(self) -> tuple[str, ...]:
+        return self.folder.manifest.notes
+
+    @property
+    def columns(self) -> ReadColumns | None:
+        """Of the tables that it was imported from."""
+        return self.folder.columns
+
+    @property
     def sha256(self) -> str:
         """A fingerprint of the folder, its order of nodes included."""
         return self.folder.digest
@@ -103,9 +113,14 @@ class FolderGraph:
         """Those that any of these rows has."""
         return KnownColumns(np.flatnonzero(self._nodes_with(chosen, with_zeros=False)))
 
-    def text_weights(self, chosen: np.ndarray, min_nodes: int) -> TextWeights:
-        """TF-IDF fitted on these rows."""
-        return TextWeights.from_counts(self._nodes_with(chosen, with_zeros=True), int(chosen.sum()), min_nodes)
+    def text_weights(self, chosen: np.ndarray, settings: TextSettings) -> TextWeights:
+        """TF-IDF, and the numbers beside the words, fitted on these rows."""
+        counts, words = self._nodes_with(chosen, with_zeros=True), self.folder.feature_count - sum(settings.beside)
+        weights = TextWeights.from_counts(counts[:words], int(chosen.sum()), settings.min_nodes)
+        if not settings.beside:
+            return weights
+        fitted = Standardisation.fit_blocks(lambda: (part[:, words:].toarray() for part in self._features(chosen)))
+        return replace(weights, beside=NumbersBesideWords(words, settings.beside, fitted))
 
     def _nodes_with(self, chosen: np.ndarray, *, with_zeros: bool) -> np.ndarray:
         """(d,) how many of the rows have each column."""
@@ -145,9 +160,10 @@ class FolderGraph:
             feature_names=folder.feature_names,
             text=folder.text,
             name=self.name,
-            notes=folder.manifest.notes,
+            notes=self.notes,
             cleaned=self.cleaned,
             shuffled=True,
+            columns=self.columns,
         )
 
 

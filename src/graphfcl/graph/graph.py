@@ -2,13 +2,14 @@
 
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, TypeAlias
 
 import numpy as np
 from scipy import sparse
 
+from graphfcl.graph.column_names import ReadColumns
 from graphfcl.graph.id_index import IdIndex
 from graphfcl.graph.ids import byte_count, normal
 
@@ -21,9 +22,12 @@ class TextSettings:
     """The feature columns are counts of words; TF-IDF is fitted when the nodes of session 0 are known.
 
     ``min_nodes``: a word enters the vocabulary if it occurs in at least so many of those nodes.
+    ``beside``: the last columns are no words but numbers, in groups of so many columns. Learners see them standardised
+    and each group as large as the words: see :class:`graphfcl.graph.text.NumbersBesideWords`.
     """
 
     min_nodes: int = 2
+    beside: tuple[int, ...] = field(default=(), repr=False)
 
 
 @dataclass(frozen=True, eq=False)
@@ -41,6 +45,7 @@ class Graph:
     notes: what the builder changed (directions dropped, duplicates merged, …), a sentence each.
     cleaned: how many ids and class names the builder changed; the hash is that of the cleaned ones.
     shuffled: nodes are in a drawn order, so learners may know them by their rows.
+    columns: those of the tables that it was read from.
     """
 
     adjacency: sparse.csr_array
@@ -54,6 +59,7 @@ class Graph:
     notes: tuple[str, ...] = ()
     cleaned: int = 0
     shuffled: bool = False
+    columns: ReadColumns | None = None
 
     def __post_init__(self) -> None:
         for array in self._arrays():
@@ -128,7 +134,13 @@ class Graph:
             add_texts("ids", self.node_ids.tolist())
         add_texts("classes", self.class_names)
         digest.update(repr(self.text).encode())
+        if self.text is not None and self.text.beside:
+            digest.update(f"beside:{self.text.beside}".encode())
         return digest.hexdigest()
+
+    def read_from(self, columns: ReadColumns) -> "Graph":
+        """The same graph, which knows the columns of its tables."""
+        return replace(self, columns=columns)
 
     def class_number(self, name: str) -> int | None:
         """The position of a class name, or None."""

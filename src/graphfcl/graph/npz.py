@@ -90,7 +90,13 @@ def read_text_settings(arrays: dict[str, np.ndarray], path: str | Path) -> TextS
     text = arrays.get("text_min_nodes")
     if text is not None and (text.shape != () or text.dtype.kind not in "iu"):
         raise InputError(f"{path}: 'text_min_nodes' is not one whole number: save the file again.")
-    return None if text is None else TextSettings(int(text))
+    beside = arrays.get("text_beside", np.zeros(0, dtype=np.int64))
+    if beside.ndim != 1 or beside.dtype.kind not in "iu" or (beside <= 0).any() or (beside.size and text is None):
+        raise InputError(f"{path}: 'text_beside' are no widths of columns beside words: save the file again.")
+    shape = arrays.get("attr_shape", np.zeros(0, dtype=np.int64)).ravel()
+    if beside.size and (shape.size != 2 or beside.sum() > shape[1]):
+        raise InputError(f"{path}: 'text_beside' has more columns than there are features: save the file again.")
+    return None if text is None else TextSettings(int(text), tuple(beside.tolist()))
 
 
 def read_texts(arrays: dict[str, np.ndarray], name: str, path: str | Path) -> np.ndarray | None:
@@ -172,6 +178,8 @@ def write_npz(graph: Graph, path: str | Path) -> None:
         arrays |= _as_arrays(graph.feature_names, "attr_names")
     if graph.text is not None:
         arrays["text_min_nodes"] = np.array(graph.text.min_nodes)
+        if graph.text.beside:
+            arrays["text_beside"] = np.array(graph.text.beside, dtype=np.int64)
     write_durably(
         path,
         lambda file: np.savez_compressed(file, allow_pickle=False, **{k: _slim(v) for k, v in arrays.items()}),

@@ -2,6 +2,7 @@
 
 import re
 from collections import Counter
+from collections.abc import Iterator, Sequence
 from copy import copy
 from pathlib import Path
 from typing import Any
@@ -9,45 +10,93 @@ from typing import Any
 import numpy as np
 
 from graphfcl.errors import InputError
-from graphfcl.graph.ids import normal, text_array
+from graphfcl.graph.csv_format import TEXT_SUFFIXES, separator_of
+from graphfcl.graph.ids import text_array
 from graphfcl.graph.utf8 import first_not_utf8, where_not_utf8
 from graphfcl.printing import quoted
 
+SUFFIXES = ("parquet", *TEXT_SUFFIXES)
 TYPE_NAMES = ("type", "relation", "edge_type")
 
 
 class Table:
-    """One table, CSV or Parquet, read so that ids and labels stay the text they are ("007" is not 7).
+    """One table, CSV, Parquet or in memory, read so that ids and labels stay the text they are ("007" is not 7).
 
-    is_csv: or else it is Parquet. first: rows of the file before those that were read.
+    path: its file; of a table in memory what messages call it. is_csv: or else columns have types; all columns of a
+    CSV file are read as text. separator: of its columns. first: rows of the file before those that were read.
     """
 
     first = 0
+    _table: Any = None
 
     def __init__(self, folder: Path, stem: str) -> None:
         import pyarrow as pa
         from pyarrow import csv, parquet
 
         self._failures: tuple[type[Exception], ...] = (pa.ArrowException, OSError, UnicodeDecodeError)
-        for suffix in ("parquet", "csv"):
+        for suffix in SUFFIXES:
             self.path = folder / f"{stem}.{suffix}"
             if self.path.exists():
                 break
         else:
-            raise InputError(f"{folder} has no {stem}.csv or {stem}.parquet: a graph folder needs nodes and edges.")
-        self.is_csv = self.path.suffix == ".csv"
+            listed = ", ".join(f"{stem}.{suffix}" for suffix in SUFFIXES[:-1])
+            raise InputError(
+                f"{folder} has no {listed} or {stem}.{SUFFIXES[-1]}: a folder of tables needs nodes and edges."
+            )
+        self.is_csv = self.path.suffix != ".parquet"
+        self.separator = separator_of(self.path) if self.is_csv else ""
         try:
-            self.columns: list[str] = (
-                csv.open_csv(self.path).schema.names if self.is_csv else parquet.read_schema(self.path).names
+            self.schema: Any = (
+                csv.open_csv(self.path, parse_options=self.parse_options).schema
+                if self.is_csv
+                else parquet.read_schema(self.path)
             )
         except self._failures as error:
             raise self.unreadable(error) from error
+        self._name_columns()
+
+    @classmethod
+    def of(cls, rows: Any, called: str) -> "Table":
+        """A table in memory. rows: an Arrow table. called: what messages call it."""
+        import pyarrow as pa
+
+        table = object.__new__(cls)
+        table._failures = (pa.ArrowException, OSError, UnicodeDecodeError)
+        table.path, table.is_csv, table.separator = Path(called), False, ""
+        table.schema, table._table = rows.schema, rows
+        table._name_columns()
+        return table
+
+    def _name_columns(self) -> None:
+        self.columns: list[str] = self.schema.names
         twice = [column for column, count in Counter(self.columns).items() if count > 1]
         if twice:
             raise InputError(f"{self.path} has two columns {twice[0]!r}: give each column a name of its own.")
 
-    def read(self, as_text: list[str]) -> None:
+    @property
+    def parse_options(self) -> Any:
+        """How a CSV file is cut into values."""
+        from pyarrow import csv
+
+        return csv.ParseOptions(delimiter=self.separator, newlines_in_values=True)
+
+    def convert_options(self, columns: list[str]) -> Any:
+        """All columns of a CSV file as text."""
         import pyarrow as pa
+        from pyarrow import csv
+
+        return csv.ConvertOptions(
+            include_columns=columns,
+            column_types={column: pa.string() for column in columns},
+            null_values=[""],  # "NA" and "null" are words
+            strings_can_be_null=True,
+            quoted_strings_can_be_null=True,
+        )
+
+    def read(self) -> None:
+        """All rows; those of a table in memory are there."""
+        if self._table is not None:
+            return
         from pyarrow import csv, parquet
 
         try:
@@ -55,17 +104,15 @@ class Table:
                 self._table = parquet.read_table(self.path)
                 return
             self._table = csv.read_csv(
-                self.path,
-                parse_options=csv.ParseOptions(newlines_in_values=True),
-                convert_options=csv.ConvertOptions(
-                    column_types={column: pa.string() for column in as_text},
-                    null_values=[""],  # "NA" and "null" are words
-                    strings_can_be_null=True,
-                    quoted_strings_can_be_null=True,
-                ),
+                self.path, parse_options=self.parse_options, convert_options=self.convert_options(self.columns)
             )
         except self._failures as error:
             raise self.unreadable(error) from error
+
+    def pieces(self, rows: int) -> Iterator["Table"]:
+        """What was read in parts of so many rows, which share its memory."""
+        for first in range(0, self.row_count, rows):
+            yield self.part(self._table.slice(first, rows), self.first + first)
 
     def part(self, rows: Any, first: int) -> "Table":
         """The same table with only some of its rows: an Arrow table of them, and how many stand before."""
@@ -80,7 +127,7 @@ class Table:
 
     def unreadable(self, error: Exception) -> InputError:
         """One sentence for such an error."""
-        found = wrong_row(self.path, error)
+        found = wrong_row(self.path, error, self.separator)
         if found is not None:
             return found
         place = where_not_utf8(self.path) if self.is_csv else None
@@ -100,13 +147,18 @@ class Table:
         if column is None:
             listed = " or ".join(repr(column) for column in usual)
             raise InputError(
-                f"{self.path} has no column for the {what}: call it {listed}, or say which one it is; it has "
-                f"{', '.join(self.columns)}."
+                f"{self.path} has no column for the {what}: call it {listed}, or say which one it is, as {usual[0]}="
+                f"{_same_letters(self.columns, usual)}; it has {', '.join(self.columns)}."
             )
         return column
 
     def line(self, row: int) -> str:
-        return f"line {self.first + row + 2}" if self.is_csv else f"row {self.first + row}"
+        """What a message calls a row: its line in a CSV file, the header counted; elsewhere its number from 1."""
+        return f"line {self.first + row + 2}" if self.is_csv else f"row {self.first + row + 1}"
+
+    def place(self, row: int) -> str:
+        """The file, and what a message calls a row of it."""
+        return f"{self.path}, {self.line(row)}"
 
     @property
     def row_count(self) -> int:
@@ -158,15 +210,6 @@ class Table:
         kind = kind.value_type if pa.types.is_dictionary(kind) else kind
         return not self.is_csv and not pa.types.is_integer(kind) and not pa.types.is_floating(kind)
 
-    def labels(self, column: str) -> np.ndarray:
-        """(rows,) numbers or texts; "" where the class is not known."""
-        numbers = self._label_numbers(column)
-        if numbers is not None:
-            return numbers
-        texts = self.texts(column, None)
-        unknown = {text for text in set(texts.tolist()) if normal(text) == "-1"}  # the field's usual number for that
-        return text_array(["" if text in unknown else text for text in texts.tolist()])
-
     def different_labels(self, column: str) -> np.ndarray | tuple[list[str], np.ndarray]:
         """(rows,) numbers; or each different text once, and (rows,) which of them a row has."""
         import pyarrow as pa
@@ -189,33 +232,43 @@ class Table:
             raise InputError(f"{self.path}: column {column!r} holds several labels per node (multi-label); choose one.")
         return np.array(values.fill_null(np.nan).to_numpy()) if pa.types.is_floating(values.type) else None
 
-    def numbers(self, columns: list[str]) -> np.ndarray:
-        """(rows, columns) float32; a word or an empty place among them is an error."""
-        import pyarrow as pa
-
-        result = np.empty((self._table.num_rows, len(columns)), dtype=np.float32)
-        for position, column in enumerate(columns):
-            values = self._table[column]
-            numeric = pa.types.is_integer(values.type) or pa.types.is_floating(values.type)
-            if not (numeric or pa.types.is_boolean(values.type)) and values.null_count < len(values):
-                raise InputError(
-                    f"{self.path}: column {column!r} does not hold numbers: name it as the text column, or take it out."
-                )
-            if values.null_count:
-                row = int(np.flatnonzero(values.is_null().to_numpy(zero_copy_only=False))[0])
-                raise InputError(f"{self.path}, {self.line(row)}: column {column!r} is empty; fill it in.")
-            result[:, position] = values.cast(pa.float32(), safe=False).to_numpy()
-        return result
+    def column(self, name: str) -> Any:
+        """A column as Arrow holds it."""
+        return self._table[name]
 
 
-def wrong_row(path: Path, error: Exception) -> InputError | None:
+def _same_letters(columns: Sequence[str], usual: Sequence[str]) -> str:
+    """The column that differs from a usual name by case only, as an example; else the word NAME."""
+    return next((column for column in columns if column.strip().casefold() in usual), "NAME")
+
+
+def wrong_row(path: Path, error: Exception, separator: str = ",") -> InputError | None:
     """A row of a CSV file that has too few or too many columns, if that is what Arrow says."""
-    said = re.search(r"Row #(\d+): Expected (\d+) columns, got (\d+)", str(error))
+    said = re.search(r"Expected (\d+) columns, got (\d+)", str(error))
     if said is None:
         return None
-    return InputError(
-        f"{path}, line {said[1]}: the row has {said[3]} columns in place of {said[2]}: mend the row or drop it."
-    )
+    line = _line_of_wrong_row(path, separator, int(said[1]))
+    place = f"{path}, line {line}: the" if line else f"{path}: a"
+    return InputError(f"{place} row has {said[2]} columns in place of {said[1]}: mend the row or drop it.")
+
+
+def _line_of_wrong_row(path: Path, separator: str, columns: int) -> str | None:
+    """Arrow counts rows only where one thread reads, and empty lines only where they are rows: read once more, so."""
+    import pyarrow as pa
+    from pyarrow import csv
+
+    options = {
+        "read_options": csv.ReadOptions(use_threads=False, autogenerate_column_names=True),
+        "parse_options": csv.ParseOptions(delimiter=separator, newlines_in_values=True, ignore_empty_lines=False),
+        "convert_options": csv.ConvertOptions(column_types={f"f{column}": pa.binary() for column in range(columns)}),
+    }
+    try:
+        for _ in csv.open_csv(path, **options):
+            pass
+    except pa.ArrowInvalid as error:
+        said = re.search(r"Row #(\d+)", str(error))
+        return said[1] if said else None
+    return None
 
 
 def several_types(path: Path, column: str) -> InputError:
@@ -226,11 +279,10 @@ def several_types(path: Path, column: str) -> InputError:
     )
 
 
-def id_stands_twice(path: Path | str, node: Any, first: int, second: int) -> InputError:
-    """Two rows have one id."""
+def id_stands_twice(where: Path | str, node: Any, first: str, second: str) -> InputError:
+    """Two rows have one id. first, second: what messages call them."""
     return InputError(
-        f"{path}: node id {quoted(node)} stands in rows {first} and {second} (counted from 0, without the header); a "
-        "node has one row and one label."
+        f"{where}, {second}: node id {quoted(node)} stands twice, first in {first}; a node has one row and one label."
     )
 
 
@@ -240,8 +292,3 @@ def unknown_end(edges: Table, row: int, node: Any) -> InputError:
         f"{edges.path}, {edges.line(row)}: the edge leads to node {quoted(node)}, which is not among the nodes: add "
         "the node or drop the edge."
     )
-
-
-def not_used(edges: Table, other: list[str]) -> list[str]:
-    """A note on columns that say nothing."""
-    return [f"{edges.path.name}: the columns {', '.join(other)} were not used."] if other else []

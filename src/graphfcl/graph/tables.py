@@ -1,117 +1,135 @@
-"""A folder of tables: ``nodes.csv|parquet`` and ``edges.csv|parquet``.
+"""Tables of nodes and edges: a folder of files, each ``.csv``, ``.tsv`` or ``.parquet``, or two DataFrames.
 
-``nodes``: a column of ids, a column of labels (empty where unknown), and either numeric feature columns or one
-column of text, whose words become TF-IDF features. ``edges``: the ids of both ends, and optionally a weight.
+``nodes``: a column of ids, a column of labels (empty where unknown), and columns that become features: see
+:class:`TableColumns`. ``edges``: the ids of both ends, and optionally a weight.
 """
 
 from collections import Counter
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from graphfcl.errors import InputError
 from graphfcl.files import write_durably
-from graphfcl.graph.build import adjacency_from_edges, build_graph
-from graphfcl.graph.column_names import (
-    ID_NAMES,
-    LABEL_NAMES,
-    SOURCE_NAMES,
-    TARGET_NAMES,
-    TEXT_NAMES,
-    WEIGHT_NAMES,
-)
-from graphfcl.graph.graph import Graph, TextSettings
+from graphfcl.graph.build import adjacency_from_edges, build_graph, clean_adjacency
+from graphfcl.graph.frames import arrow_table, is_frame
+from graphfcl.graph.graph import Graph
 from graphfcl.graph.id_index import IdIndex
-from graphfcl.graph.ids import as_arrow
-from graphfcl.graph.table import TYPE_NAMES, Table, id_stands_twice, not_used, several_types, unknown_end
-from graphfcl.graph.text import count_words
-
-
-@dataclass(frozen=True)
-class TableColumns:
-    """The names of the columns; None means the first of the usual names that is there.
-
-    ``min_nodes`` is that of :class:`graphfcl.graph.TextSettings`.
-    """
-
-    id: str | None = None
-    label: str | None = None
-    text: str | None = None
-    source: str | None = None
-    target: str | None = None
-    weight: str | None = None
-    min_nodes: int = 2
+from graphfcl.graph.ids import as_arrow, make_ids
+from graphfcl.graph.labels import means_unknown
+from graphfcl.graph.node_columns import AskedColumns
+from graphfcl.graph.node_table import EdgeColumns, read_node_table
+from graphfcl.graph.table import SUFFIXES, TYPE_NAMES, Table, id_stands_twice, several_types, unknown_end
+from graphfcl.graph.table_columns import TableColumns
+from graphfcl.graph.table_values import weights_of
+from graphfcl.printing import quoted
 
 
 def is_table_folder(path: str | Path) -> bool:
     """Whether ``path`` is a folder with a table of nodes."""
-    return any((Path(path) / f"nodes.{suffix}").exists() for suffix in ("csv", "parquet"))
+    return any((Path(path) / f"nodes.{suffix}").exists() for suffix in SUFFIXES)
 
 
-def read_tables(folder: str | Path, columns: TableColumns | None = None, *, name: str | None = None) -> Graph:
-    """A graph from a folder of tables."""
-    columns = columns or TableColumns()
+def read_tables(
+    folder: str | Path, columns: TableColumns | None = None, *, name: str | None = None, **options: Any
+) -> Graph:
+    """A graph from a folder of tables. options: fields of :class:`TableColumns`, such as ``label="category"``."""
     nodes, edges = Table(Path(folder), "nodes"), Table(Path(folder), "edges")
+    columns = (columns or TableColumns()).with_options(options)
+    return _graph_of(nodes, edges, columns, name or Path(folder).resolve().name)
 
-    id_column = nodes.choose(columns.id, ID_NAMES, "node ids")
-    label_column = nodes.choose(columns.label, LABEL_NAMES, "labels")
-    text_column = nodes.find(columns.text, TEXT_NAMES, "text")
-    nodes.read([column for column in (id_column, label_column, text_column) if column is not None])
-    ids = nodes.texts(id_column, "a node id")
-    features: Any
-    names: Any
-    if text_column is None:
-        names = [column for column in nodes.columns if column not in (id_column, label_column)]
-        features, text = nodes.numbers(names), None
-    else:
-        features, names = count_words(nodes.text(text_column, None).to_pylist())
-        text = TextSettings(columns.min_nodes)
 
-    source_column = edges.choose(columns.source, SOURCE_NAMES, "edge sources")
-    target_column = edges.choose(columns.target, TARGET_NAMES, "edge targets")
-    weight_column = edges.find(columns.weight, WEIGHT_NAMES, "weights")
-    edges.read([column for column in edges.columns if column != weight_column])
-    other = [c for c in edges.columns if c not in (source_column, target_column, weight_column)]
-    notes = _refuse_edge_types(edges, other)
-    _refuse_duplicates(ids, nodes.path)
+def from_frames(
+    nodes: Any, edges: Any, columns: TableColumns | None = None, *, name: str = "graph", **options: Any
+) -> Graph:
+    """A graph from two DataFrames, of pandas, polars, pyarrow or another library that offers Arrow's tables.
+
+    nodes: a row for each node, with ids, labels and columns that become features. edges: a frame with the ids of both
+    ends, or a square scipy matrix whose rows are those of ``nodes``. columns, options: what the columns are, as for
+    :func:`read_tables`; ``options`` are fields of :class:`TableColumns`, such as ``label="category"``.
+    """
+    columns = (columns or TableColumns()).with_options(options)
+    table = Table.of(_arrow(nodes, "nodes"), "nodes")
+    if sparse.issparse(edges):
+        return _graph_of(table, edges, columns, name)
+    return _graph_of(table, Table.of(_arrow(edges, "edges"), "edges"), columns, name)
+
+
+def _arrow(frame: Any, called: str) -> Any:
+    if not is_frame(frame):
+        or_matrix = ", or a scipy matrix" if called == "edges" else ""
+        raise InputError(
+            f"{called} is of type {type(frame).__name__}: give a DataFrame of pandas or polars, or a table of "
+            f"pyarrow{or_matrix}."
+        )
+    return arrow_table(frame, called)
+
+
+def _graph_of(nodes: Table, edges: Any, columns: TableColumns, name: str) -> Graph:
+    """edges: a table, or a sparse matrix whose rows are those of the nodes."""
+    matrix = None if isinstance(edges, Table) else edges
+    asked = AskedColumns.check(nodes, columns)
+    ends = EdgeColumns.choose(edges, columns) if matrix is None else EdgeColumns.usual()
+    nodes.read()
+    texts = nodes.texts(asked.id, "a node id")
+    _refuse_duplicates(texts, nodes)
+    adjacency, edge_notes = _read_edges(edges, ends, texts) if matrix is None else _rows_match(matrix, texts.size)
+    ids, changed = make_ids(texts, nodes.place, read_numbers=not nodes.says_text(asked.id))
+    found = read_node_table(nodes, asked, columns, lambda _: iter([nodes]))
+    features = found.features
+    return build_graph(
+        adjacency,
+        features.rows(nodes),
+        found.labels.numbers,
+        class_names=found.labels.names,
+        node_ids=ids,
+        feature_names=features.names,
+        text=features.text_settings(columns.min_nodes),
+        name=name,
+        where=str(nodes.path),
+        notes=[*found.notes, *edge_notes, *found.labels.notes],
+        cleaned=changed + found.labels.changed,
+    ).read_from(found.read_columns(ends))
+
+
+def _read_edges(edges: Table, ends: EdgeColumns, ids: np.ndarray) -> tuple[sparse.csr_array, list[str]]:
+    """The adjacency of a table of edges. ids: (n,) of the nodes, as texts."""
+    edges.read()
+    _refuse_edge_types(edges, ends)
     index = IdIndex(ids)
-    adjacency, edge_notes = adjacency_from_edges(
-        _find_nodes(edges, source_column, index),
-        _find_nodes(edges, target_column, index),
-        None if weight_column is None else edges.numbers([weight_column])[:, 0],
+    adjacency, notes = adjacency_from_edges(
+        _find_nodes(edges, ends.source, index),
+        _find_nodes(edges, ends.target, index),
+        None if ends.weight is None else weights_of(edges, ends.weight),
         ids.size,
         str(edges.path),
     )
-    return build_graph(
-        adjacency,
-        features,
-        nodes.labels(label_column),
-        node_ids=ids,
-        feature_names=names,
-        text=text,
-        name=name or Path(folder).resolve().name,
-        where=str(nodes.path),
-        notes=[*notes, *edge_notes],
-        place=lambda row: f"{nodes.path}, {nodes.line(row)}",
-        read_numbers=not nodes.says_text(id_column),
-    )
+    return adjacency, [*ends.note(edges), *notes]
 
 
-def _refuse_edge_types(edges: Table, other: list[str]) -> list[str]:
-    for column in other:
+def _rows_match(matrix: Any, count: int) -> tuple[sparse.csr_array, list[str]]:
+    if matrix.ndim != 2 or matrix.shape != (count, count):
+        raise InputError(
+            f"edges has shape {matrix.shape}, but nodes has {count} rows: give a matrix of {count} × {count} in the "
+            "order of nodes."
+        )
+    return clean_adjacency(matrix, "edges")
+
+
+def _refuse_edge_types(edges: Table, ends: EdgeColumns) -> None:
+    for column in ends.others(edges):
         if column.lower() in TYPE_NAMES and len(set(edges.texts(column, None).tolist())) > 1:
             raise several_types(edges.path, column)
-    return not_used(edges, other)
 
 
-def _refuse_duplicates(ids: np.ndarray, path: Path) -> None:
+def _refuse_duplicates(ids: np.ndarray, nodes: Table) -> None:
     twice = [node for node, count in Counter(ids.tolist()).items() if count > 1]
     if twice:
-        first, second = np.flatnonzero(ids == twice[0])[:2]
-        raise id_stands_twice(path, twice[0], int(first), int(second))
+        first, second = np.flatnonzero(ids == twice[0])[:2].tolist()
+        raise id_stands_twice(nodes.path, twice[0], nodes.line(first), nodes.line(second))
 
 
 def _find_nodes(edges: Table, column: str, index: IdIndex) -> np.ndarray:
@@ -131,12 +149,15 @@ def write_tables(graph: Graph, folder: str | Path, *, suffix: str = "parquet") -
     """
     import pyarrow as pa
     from pyarrow import csv, parquet
-    from scipy import sparse
 
     if sparse.issparse(graph.features):
         raise InputError(f"{graph.name} has sparse features, which a table would make dense: write it as .npz.")
-    if "-1" in graph.class_names:
-        raise InputError(f"{graph.name} has a class named '-1', which a table reads as unknown: rename it.")
+    unknown = [name for name in graph.class_names if means_unknown(name)]
+    if unknown:
+        raise InputError(
+            f"{graph.name} has a class named {quoted(unknown[0])}, which a table reads as unknown: rename it, or write "
+            "the graph as .npz."
+        )
     if suffix not in ("csv", "parquet"):
         raise InputError(f"tables are written as csv or parquet, not {suffix!r}.")
     feature_names = (

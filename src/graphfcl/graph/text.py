@@ -1,10 +1,12 @@
 """TF-IDF whose vocabulary and weights come from the nodes known at one moment and hold for all later ones."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from scipy import sparse
+
+from graphfcl.graph.views import Standardisation
 
 TOKEN_PATTERN = r"(?u)\b\w\w+\b"
 
@@ -24,22 +26,52 @@ def count_words(texts: Sequence[str]) -> tuple[sparse.csr_array, np.ndarray]:
 
 
 @dataclass(frozen=True, eq=False)
+class NumbersBesideWords:
+    """Numbers beside words, so that neither drowns the other: z/√k, z standardised, k the columns of a group.
+
+    The words of a node have length 1; over the nodes of the fit each group has a mean squared length of 1 (less, if
+    some of its columns are constant).
+
+    first: the column of the raw features where numbers begin. groups: how many columns each group has.
+    standardisation: of all these columns.
+    """
+
+    first: int
+    groups: tuple[int, ...]
+    standardisation: Standardisation
+
+    def apply(self, features: sparse.csr_array) -> sparse.csr_array:
+        """(n, k) float32 of (n, words + k) raw features."""
+        scale = np.repeat(1 / np.sqrt(np.array(self.groups, dtype=np.float64)), self.groups)
+        numbers = self.standardisation.apply(features[:, self.first :].toarray())
+        return sparse.csr_array((numbers * scale).astype(np.float32))
+
+
+@dataclass(frozen=True, eq=False)
 class TextWeights:
     """A fitted TF-IDF.
 
     columns: (v,) the columns of the word counts that make the vocabulary, ascending.
     inverse_document_frequency: (v,) float64, ln((1 + n) / (1 + n_w)) + 1 over the n nodes it was fitted on.
     min_nodes: of how many nodes a word must be to be in the vocabulary.
+    beside: what becomes of numbers in the columns behind the words; None if there are none.
     """
 
     columns: np.ndarray
     inverse_document_frequency: np.ndarray
     min_nodes: int = 2
+    beside: NumbersBesideWords | None = None
 
     @classmethod
-    def fit(cls, counts: sparse.csr_array, min_nodes: int) -> "TextWeights":
-        """Fit on the word counts of the nodes known now."""
-        return cls.from_counts(np.bincount(counts.indices, minlength=counts.shape[1]), counts.shape[0], min_nodes)
+    def fit(cls, features: sparse.csr_array, min_nodes: int, beside: tuple[int, ...] = ()) -> "TextWeights":
+        """Fit on the word counts of the nodes known now, and on the numbers behind them, in groups of so many."""
+        words = features.shape[1] - sum(beside)
+        counts = np.bincount(features.indices, minlength=features.shape[1])[:words]
+        weights = cls.from_counts(counts, features.shape[0], min_nodes)
+        if not beside:
+            return weights
+        fitted = Standardisation.fit(features[:, words:].toarray())
+        return replace(weights, beside=NumbersBesideWords(words, beside, fitted))
 
     @classmethod
     def from_counts(cls, nodes_with_word: np.ndarray, nodes: int, min_nodes: int) -> "TextWeights":
@@ -48,7 +80,21 @@ class TextWeights:
         frequency = np.log((1 + nodes) / (1 + nodes_with_word[columns])) + 1
         return cls(columns=columns, inverse_document_frequency=frequency, min_nodes=min_nodes)
 
-    def apply(self, counts: sparse.csr_array) -> sparse.csr_array:
+    @property
+    def raw_columns(self) -> np.ndarray:
+        """(v + k,) the column of the raw features that each column that a learner sees comes from."""
+        if self.beside is None:
+            return self.columns
+        return np.concatenate([self.columns, self.beside.first + np.arange(sum(self.beside.groups))])
+
+    def apply(self, features: sparse.csr_array) -> sparse.csr_array:
+        """(n, v + k) float32: TF-IDF of the words, and the numbers beside them."""
+        words = self._words(features)
+        if self.beside is None:
+            return words
+        return sparse.csr_array(sparse.hstack([words, self.beside.apply(features)], format="csr"))
+
+    def _words(self, counts: sparse.csr_array) -> sparse.csr_array:
         """(n, v) float32: count × inverse document frequency, each row of length 1 (or 0 if no word is known)."""
         known = counts[:, self.columns]
         values = known.data.astype(np.float64) * self.inverse_document_frequency[known.indices]

@@ -23,6 +23,19 @@ from graphfcl.tasks import Tasks, Workers, start_workers
 
 PER_NODE = 40  # bytes a node that whoever walks a stream adds to what it holds: answers, and nodes in other orders
 NEAR_ENOUGH = 64  # rows between two that are read in one go
+SLACK = 4 << 20  # bytes by which a process may be larger when the same command is given again
+
+
+@dataclass(frozen=True)
+class Need:
+    """What is held in memory at a time.
+
+    held: bytes. what: the words for it. here: by the process that hands out the tasks, not by every task.
+    """
+
+    held: int
+    what: str
+    here: bool = False
 
 
 @dataclass(frozen=True)
@@ -46,6 +59,11 @@ class Means:
     def _plan(self) -> Tasks:
         return self.tasks.tasks if isinstance(self.tasks, Workers) else self.tasks
 
+    @property
+    def starts_workers(self) -> bool:
+        """Whether every phase starts workers of its own: they are not running, and tasks do not run in this process."""
+        return isinstance(self.tasks, Tasks) and (self.workers > 1 or self.tasks.backend != "local")
+
     @contextmanager
     def at_work(self) -> "Iterator[Means]":
         """The same with workers that are started once, for all that is computed inside."""
@@ -68,29 +86,27 @@ class Means:
             return task + process_bytes()
         return self._around(nodes) + (task if self.workers == 1 else self.workers * (task + process_bytes()))
 
-    def require_for_task(self, task: int, nodes: int, what: str) -> None:
-        """Refuse a limit with which a task may not take so many bytes. what: the words for what it holds."""
-        if task > self.bytes_of_task(nodes):
-            several = self.workers > 1
-            held = f"{what} in {self.workers} workers" if several else what
-            self._refuse(f"{held} need{'' if several else 's'}", self.needed_for(task, nodes), fewer=several)
-
-    def require_here(self, held: int, nodes: int, what: str) -> None:
-        """The same for what the process that hands out the tasks holds itself."""
-        waiting = self.workers * process_bytes() if self._plan.backend == "local" and self.workers > 1 else 0
-        needed = self._around(nodes) + waiting + held
+    def require(self, nodes: int, *needs: Need) -> None:
+        """Refuse a limit with which one of these cannot be held; the limit that is named is enough for all of them."""
+        needed, largest = max(((self._needed(each, nodes), each) for each in needs), key=lambda pair: pair[0])
         if needed > self.memory:
-            self._refuse(f"{what} needs", needed, fewer=waiting > 0)
+            several = self._plan.backend == "local" and self.workers > 1
+            held = f"{largest.what} in each of {self.workers} workers" * (self.workers > 1 and not largest.here)
+            enough = needed + SLACK * (1 + self.workers * several)
+            raise InputError(
+                f"--memory {in_units(self.memory)} is too small: {held or largest.what} needs {in_units(enough)}; give "
+                f"that much{', or fewer workers' * several}."
+            )
+
+    def _needed(self, need: Need, nodes: int) -> int:
+        if not need.here:
+            return self.needed_for(need.held, nodes)
+        waiting = self.workers * process_bytes() if self._plan.backend == "local" and self.workers > 1 else 0
+        return self._around(nodes) + waiting + need.held
 
     def _around(self, nodes: int) -> int:
         """What the process that hands out the tasks holds anyway."""
         return process_bytes() + PER_NODE * nodes
-
-    def _refuse(self, who_needs: str, needed: int, *, fewer: bool) -> None:
-        raise InputError(
-            f"--memory {in_units(self.memory)} is too small: {who_needs} {in_units(needed)}; give that "
-            f"much{', or fewer workers' * fewer}."
-        )
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,6 +1,7 @@
 """Streams as files: JSON with the user's own node ids, so that a stream is the same on every machine."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,7 @@ from graphfcl.files import canonical_json, read_bytes, sha256_of, write_bytes
 from graphfcl.graph import FeatureView, Standardisation, TextWeights
 from graphfcl.graph.folder_graph import AnyGraph
 from graphfcl.graph.ids import normal
+from graphfcl.graph.text import NumbersBesideWords
 from graphfcl.printing import quoted
 from graphfcl.stream.protocol import Protocol
 from graphfcl.stream.split import Role, Split
@@ -48,12 +50,16 @@ def stream_as_json(stream: Stream) -> dict[str, Any]:
                 "nodes": {part: ids for part, ids in nodes.items() if ids},
             }
         )
-    view, text, dense = stream.view, None, None
+    view, dense = stream.view, None
+    text: dict[str, Any] | None = None
     if isinstance(view, TextWeights):
         text = {
             "columns": view.columns.tolist(),
             "inverse_document_frequency": view.inverse_document_frequency.tolist(),
         }
+        if view.beside is not None:
+            fitted = view.beside.standardisation
+            text["beside"] = {"mean": fitted.mean.tolist(), "deviation": fitted.deviation.tolist()}
     if isinstance(view, Standardisation):
         dense = {"mean": view.mean.tolist(), "deviation": view.deviation.tolist()}
     return {
@@ -168,6 +174,7 @@ def _saved_view(content: dict[str, Any], fitted: FeatureView | None) -> FeatureV
             columns=np.array(text["columns"], dtype=np.int64),
             inverse_document_frequency=np.array(text["inverse_document_frequency"], dtype=np.float64),
             min_nodes=fitted.min_nodes,
+            beside=_saved_beside(text.get("beside"), fitted.beside),
         )
     elif isinstance(fitted, Standardisation) and dense is not None:
         saved = Standardisation(*(np.array(dense[part], dtype=np.float64) for part in ("mean", "deviation")))
@@ -179,6 +186,19 @@ def _saved_view(content: dict[str, Any], fitted: FeatureView | None) -> FeatureV
         if isinstance(expected, np.ndarray) and not _close(getattr(saved, name), expected):
             raise _Unfit(f"its {name.replace('_', ' ')} is not that of its nodes")
     return saved
+
+
+def _saved_beside(content: Any, fitted: NumbersBesideWords | None) -> NumbersBesideWords | None:
+    """The same of numbers beside words."""
+    if content is None or fitted is None:
+        if content is not fitted:
+            raise _Unfit("its features are not those of its graph and rules")
+        return None
+    found = Standardisation(*(np.array(content[part], dtype=np.float64) for part in ("mean", "deviation")))
+    for name, expected in vars(fitted.standardisation).items():
+        if not _close(getattr(found, name), expected):
+            raise _Unfit(f"its {name} of numbers beside words is not that of its nodes")
+    return replace(fitted, standardisation=found)
 
 
 def _close(found: np.ndarray, expected: np.ndarray) -> bool:

@@ -249,7 +249,7 @@ def fit_view(graph: AnyGraph, protocol: Protocol, split: Split) -> FeatureView |
     if not protocol.shows_all:
         known = known[np.flatnonzero(split.sessions_of_nodes(graph) == 0)]
     if graph.text is not None:
-        return TextWeights.fit(known, graph.text.min_nodes)
+        return TextWeights.fit(known, graph.text.min_nodes, graph.text.beside)
     return None if protocol.shows_all else KnownColumns.fit(known)
 
 
@@ -260,5 +260,5 @@ def _fit_view_of_folder(graph: FolderGraph, protocol: Protocol, split: Split) ->
     every = np.ones(graph.node_count, dtype=bool)
     known = every if protocol.shows_all else split.sessions_of_nodes(graph) == 0
     if graph.text is not None:
-        return graph.text_weights(known, graph.text.min_nodes)
+        return graph.text_weights(known, graph.text)
     return None if protocol.shows_all else graph.known_columns(known)

@@ -5,10 +5,11 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
+from graphfcl.errors import InputError
 from graphfcl.graph.folder.grown import GrownFolder, open_folder
 from graphfcl.graph.folder.growth import Growth
 from graphfcl.graph.folder_adjacency import FolderAdjacency
@@ -59,6 +60,7 @@ EDGES = st.lists(st.tuples(ENDS, ENDS, st.sampled_from([1.0, 1.5, 0.25])), max_s
 
 @settings(max_examples=25, deadline=None)
 @given(edges=EDGES, cut=st.integers(0, NODES + ADDED))
+@example(edges=[(0, 61, 0.25), (61, 0, 1.5)], cut=3)  # a pair that is added twice
 def test_edges_are_those_of_both(base: object, edges: list[tuple[int, int, float]], cut: int) -> None:
     grown, wanted = grown_by(base, edges, Path("nowhere"))
     np.testing.assert_array_equal(dense(grown), wanted)
@@ -101,3 +103,11 @@ def test_another_process_opens_it_by_its_path(base: object, tmp_path: Path) -> N
     np.testing.assert_array_equal(dense(again), wanted)
     assert grown.digest != grown_by(base, [(0, 62, 1.5)], tmp_path)[0].digest
     assert open_folder(base.path).digest == base.digest  # type: ignore[attr-defined]
+
+
+def test_arrays_of_another_growth_are_refused(base: object, tmp_path: Path) -> None:
+    for name, weight in (("one", 1.0), ("other", 1.5)):
+        grown_by(base, [(0, 61, weight)], tmp_path / name)[0].write()
+    (tmp_path / "other" / "grown.npz").replace(tmp_path / "one" / "grown.npz")
+    with pytest.raises(InputError, match="was changed"):
+        open_folder(tmp_path / "one")

@@ -12,6 +12,7 @@ from graphfcl.graph.folder.row_spool import RowSpool
 from graphfcl.graph.folder.source import GraphSource, TextBlock
 from graphfcl.graph.folder.text_keys import text_keys
 from graphfcl.graph.folder.workspace import Workspace
+from graphfcl.graph.ids import Place
 from graphfcl.graph.table import id_stands_twice
 
 SEEDS = 8  # tries to find keys that differ
@@ -36,7 +37,9 @@ def write_ids(space: Workspace, source: GraphSource, table: np.ndarray, room: in
     return "texts", seed
 
 
-def different_keys(texts: Callable[[], Iterator[TextBlock]], where: str) -> tuple[np.ndarray, int]:
+def different_keys(
+    texts: Callable[[], Iterator[TextBlock]], where: str, place: Place = lambda row: f"row {row + 1}"
+) -> tuple[np.ndarray, int]:
     """(n,) uint64 keys of texts, and the first seed with which all differ; an error if a text stands twice."""
     for seed in range(SEEDS):
         keys = np.concatenate(
@@ -49,7 +52,7 @@ def different_keys(texts: Callable[[], Iterator[TextBlock]], where: str) -> tupl
         first, second = np.flatnonzero(keys == ordered[twice[0]])[:2].tolist()
         found = _text_at(texts, first)
         if found == _text_at(texts, second):
-            raise id_stands_twice(where, found, first, second)
+            raise id_stands_twice(where, found, place(first), place(second))
     raise InputError(f"{where}: no keys were found that tell the ids apart: report this with the ids.")
 
 

@@ -60,6 +60,8 @@ def build_folder(
             hash_seed=hash_seed,
             feature_names=source.feature_names is not None,
             min_nodes=None if source.text is None else source.text.min_nodes,
+            beside=() if source.text is None else source.text.beside,
+            columns=None if source.columns is None else source.columns.as_json(),
             shuffle=shuffle.seed,
             source=source.made_of,
             notes=(*source.notes, *_edge_notes(facts, loops), *source.later_notes),

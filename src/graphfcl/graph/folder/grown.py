@@ -59,6 +59,11 @@ class GrownFolder:
         return self.base.feature_count
 
     @property
+    def class_names(self) -> tuple[str, ...]:
+        """Those of the graph folder."""
+        return self.base.class_names
+
+    @property
     def sparse_features(self) -> bool:
         return self.base.sparse_features
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from graphfcl.errors import InputError
 from graphfcl.files import canonical_json, read_bytes, sha256_of, write_bytes
+from graphfcl.graph.column_names import ReadColumns
 from graphfcl.graph.folder.blocks import DIGEST, FileEntry
 
 MANIFEST = "manifest.json"
@@ -30,6 +31,7 @@ class Manifest:
     nodes, edges, features: counts; an undirected edge counts once. ids: one of ``ID_KINDS``. hash_seed: the seed of the
     hash by which texts are found. min_nodes: that of :class:`TextSettings` if features are word counts.
     shuffle: the seed that shuffled the nodes, None if they stand in the order of the source.
+    beside: that of :class:`TextSettings`. columns: those of the tables that the graph was read from.
     source: what the folder was made of. notes: what the import changed. cleaned: ids and class names it changed.
     """
 
@@ -49,6 +51,8 @@ class Manifest:
     notes: tuple[str, ...]
     cleaned: int
     files: dict[str, FileEntry]
+    beside: tuple[int, ...] = ()
+    columns: dict[str, Any] | None = None
 
     @property
     def row_type(self) -> str:
@@ -63,9 +67,9 @@ class Manifest:
     @cached_property
     def digest(self) -> str:
         """SHA-256 of counts, names and checksums: what the graph is, not what it is called or was made of."""
-        values = asdict(self)
-        for name in ("name", "source", "notes", "cleaned"):
-            values.pop(name)
+        values = _as_json(self)
+        for name in ("name", "source", "notes", "cleaned", "columns"):
+            values.pop(name, None)
         return sha256_of(canonical_json(values))
 
     def expected_files(self) -> dict[str, tuple[str, int | None]]:
@@ -97,8 +101,14 @@ def row_type(count: int) -> str:
     return "<i4" if count < 2**31 else "<i8"
 
 
+def _as_json(manifest: Manifest) -> dict[str, Any]:
+    """Plain values; what most graphs do not have is left out, as in folders that are older than it."""
+    values = asdict(manifest)
+    return {name: value for name, value in values.items() if value or name not in ("beside", "columns")}
+
+
 def write_manifest(folder: Path, manifest: Manifest) -> None:
-    values = {"format": FORMAT, "version": VERSION, **asdict(manifest)}
+    values = {"format": FORMAT, "version": VERSION, **_as_json(manifest)}
     values["checksum"] = sha256_of(canonical_json(values))
     write_bytes(folder / MANIFEST, json.dumps(values, indent=1).encode())
 
@@ -132,7 +142,11 @@ def _checked(values: dict[str, Any]) -> Manifest:
     for name in ("class_names", "notes"):
         _need(isinstance(values[name], list) and all(isinstance(text, str) for text in values[name]))
         values[name] = tuple(values[name])
-    manifest = Manifest(**values, files=files)
+    groups = values.pop("beside", [])
+    _need(isinstance(groups, list) and all(type(width) is int and width > 0 for width in groups))
+    manifest = Manifest(**values, files=files, beside=tuple(groups))
+    _need(not groups or (manifest.min_nodes is not None and sum(groups) <= manifest.features))
+    _need(manifest.columns is None or bool(ReadColumns.from_json(manifest.columns)))
     for count in (manifest.nodes, manifest.edges, manifest.features, manifest.cleaned, manifest.hash_seed):
         _need(type(count) is int and 0 <= count < 2**62)
     for optional in (manifest.min_nodes, manifest.shuffle):

@@ -9,6 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from graphfcl.errors import InputError
+from graphfcl.graph.column_names import ReadColumns
 from graphfcl.graph.folder.blocks import BlockReader
 from graphfcl.graph.folder.manifest import (
     FEATURE_INDICES,
@@ -111,7 +112,14 @@ class GraphFolder:
     @property
     def text(self) -> TextSettings | None:
         """Set if the features are word counts."""
-        return None if self.manifest.min_nodes is None else TextSettings(self.manifest.min_nodes)
+        if self.manifest.min_nodes is None:
+            return None
+        return TextSettings(self.manifest.min_nodes, self.manifest.beside)
+
+    @property
+    def columns(self) -> ReadColumns | None:
+        """Those of the tables that the graph was read from."""
+        return None if self.manifest.columns is None else ReadColumns.from_json(self.manifest.columns)
 
     @property
     def digest(self) -> str:
@@ -261,6 +269,7 @@ class GraphFolder:
             name=self.name,
             notes=self.manifest.notes,
             cleaned=self.manifest.cleaned,
+            columns=self.columns,
         )
 
     def _misfit(self, name: str) -> InputError:

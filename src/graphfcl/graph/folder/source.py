@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 from scipy import sparse
 
+from graphfcl.graph.column_names import ReadColumns
 from graphfcl.graph.folder.text_keys import pack_texts
 from graphfcl.graph.graph import Features, Graph, TextSettings
 
@@ -51,6 +52,7 @@ class GraphSource:
     edges: gives the edges, in any order. mirrored: each is listed once and means both directions.
     weighted: edges come with weights.
     notes, later_notes: before and after what is said of the edges.
+    columns: those of the tables that it is read from.
     in_random_order: nodes need not be shuffled. node_bytes: memory for each node that the source holds itself.
     """
 
@@ -76,6 +78,7 @@ class GraphSource:
     cleaned: int = 0
     in_random_order: bool = False
     node_bytes: int = 4
+    columns: ReadColumns | None = None
     edge_place: Callable[[int], str] = field(default=lambda number: f"edge {number}")
 
 
@@ -101,6 +104,7 @@ def of_graph(graph: Graph, made_of: str | None = None) -> GraphSource:
         notes=graph.notes,
         cleaned=graph.cleaned,
         node_bytes=0,
+        columns=graph.columns,
     )
 
 

@@ -8,10 +8,11 @@ import numpy as np
 from scipy import sparse
 
 from graphfcl.errors import InputError
-from graphfcl.graph.build import clean_feature_names, clean_ids, clean_labels
+from graphfcl.graph.build import clean_feature_names, clean_ids, cleaned_note, no_features_note
 from graphfcl.graph.folder.source import STEP, EdgeBlock, GraphSource, ids_in_memory
 from graphfcl.graph.folder.sources.array_stream import ArrayStream, array_names
 from graphfcl.graph.graph import Features
+from graphfcl.graph.labels import clean_labels
 from graphfcl.graph.npz import read_arrays, read_text_settings, read_texts
 
 LARGE = ("adj_indices", "adj_data", "attr_indices", "attr_data", "attr_matrix")
@@ -87,12 +88,10 @@ def npz_source(path: str | Path, *, name: str | None = None) -> GraphSource:
         raise InputError(f"{path}: the adjacency has shape {adjacency.shape}, it must be square (nodes × nodes).")
     where, mirrored = str(path), "adj_undirected" in found
     names = small["class_names"].ravel().tolist() if "class_names" in small else None
-    labels, class_names, names_changed = clean_labels(
-        small.pop("labels"), names, count, where, lambda row: f"{where}, node {row}"
-    )
+    known = clean_labels(small.pop("labels"), names, count, where, lambda row: f"{where}, node {row}")
     given = read_texts(small, "node_names", path)
     ids, ids_changed = clean_ids(given, count, where, lambda row: f"{where}, node {row}", False)
-    cleaned = names_changed + ids_changed
+    cleaned = known.changed + ids_changed
     dense = ArrayStream(path, "attr_matrix") if "attr_matrix" in found else None
     matrix = None if dense is not None else _csr(path, "attr", small, found)
     shape = dense.shape if dense is not None else matrix.shape if matrix is not None else ()
@@ -110,8 +109,8 @@ def npz_source(path: str | Path, *, name: str | None = None) -> GraphSource:
         nodes_where=where,
         edges_where=where,
         node_count=count,
-        labels=labels.astype(np.int32),
-        class_names=class_names,
+        labels=known.numbers.astype(np.int32),
+        class_names=known.names,
         features=features,
         edges=lambda _: _edges(adjacency, mirrored),
         ids=ids_in_memory(ids),
@@ -121,9 +120,7 @@ def npz_source(path: str | Path, *, name: str | None = None) -> GraphSource:
         mirrored=mirrored,
         feature_names=clean_feature_names(read_texts(small, "attr_names", path), int(shape[1]), where),
         text=text,
-        later_notes=(f"{cleaned:,} ids or class names were cleaned (spaces at the ends, Unicode NFC).",)
-        if cleaned
-        else (),
+        later_notes=(*known.notes, *no_features_note(shape), *cleaned_note(cleaned)),
         cleaned=cleaned,
         node_bytes=NODE_BYTES + (TEXT_BYTES if ids.dtype == object else 0),
     )

@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 
 from graphfcl.errors import InputError
+from graphfcl.graph.build import no_features_note
 from graphfcl.graph.folder.source import STEP, EdgeBlock, GraphSource
 from graphfcl.graph.folder.sources.array_stream import ArrayStream, array_names
-from graphfcl.graph.folder.sources.label_coder import LabelCoder
 from graphfcl.graph.graph import Features
+from graphfcl.graph.label_coder import LabelCoder
 from graphfcl.graph.table import wrong_row
 
 EDGES, COUNTS, LABELS, FEATURES = "edge.csv.gz", "num-node-list.csv.gz", "node-label.csv.gz", "node-feat.csv.gz"
@@ -46,6 +47,7 @@ def ogb_source(path: str | Path, *, name: str | None = None) -> GraphSource:
         name=name or root.resolve().name,
         made_of=str(path),
         notes=(*notes, *parts.pop("unused")),
+        later_notes=tuple(no_features_note((parts["node_count"], parts["feature_count"]))),
         node_bytes=12,
         **parts,
     )
@@ -123,7 +125,8 @@ def _index_edges(edges: ArrayStream) -> Iterator[EdgeBlock]:
 
 
 def _labels(coder: LabelCoder, count: int, path: Path, place: Any) -> dict[str, Any]:
-    labels, class_names, _ = coder.finish(str(path), place)
+    found = coder.finish(str(path), place)
+    labels, class_names = found.numbers, found.names
     if labels.size != count:
         raise InputError(f"{path}: {labels.size} labels for {count} nodes; give one a node.")
     return {"labels": labels, "class_names": class_names}

@@ -48,7 +48,7 @@ class TableIds:
         found = read_numbers(nodes, column)
         if found is None:
             counter = _Counter()
-            keys, seed = different_keys(lambda: _texts(nodes, column, counter), str(nodes.path))
+            keys, seed = different_keys(lambda: _texts(nodes, column, counter), str(nodes.path), nodes.line)
             order = np.argsort(keys)
             return cls(nodes, column, keys.size, counter.cleaned(keys.size), None, keys, seed, keys[order], order)
         numbers, cleaned = found
@@ -59,7 +59,7 @@ class TableIds:
         twice = np.flatnonzero(ordered[1:] == ordered[:-1])
         if twice.size:
             first, second = order[twice[0]], order[twice[0] + 1]
-            raise id_stands_twice(nodes.path, str(numbers[first]), int(first), int(second))
+            raise id_stands_twice(nodes.path, str(numbers[first]), nodes.line(int(first)), nodes.line(int(second)))
         direct = None
         if int(ordered[-1]) - int(ordered[0]) < DIRECT * numbers.size:
             direct = np.full(int(ordered[-1]) - int(ordered[0]) + 1, -1, dtype=row_type(numbers.size))
@@ -113,7 +113,7 @@ class TableIds:
 def read_numbers(nodes: Table, column: str) -> tuple[np.ndarray, int] | None:
     """(n,) int64 and how many cleaning changed; None if an id is no whole number or the table says it is text."""
     parts, cleaned = [np.zeros(0, dtype=np.int64)], 0
-    for block in table_blocks(nodes, [column], [column]):
+    for block in table_blocks(nodes, [column]):
         if block.says_text(column):
             return None
         numbers = block.whole_numbers(column)
@@ -146,7 +146,7 @@ class _Counter:
 
 
 def _texts(nodes: Table, column: str, counter: _Counter) -> Iterator[TextBlock]:
-    for block in table_blocks(nodes, [column], [column]):
+    for block in table_blocks(nodes, [column]):
         packed = _plain_texts(block.text(column, "a node id"))
         changed = 0
         if packed is None:

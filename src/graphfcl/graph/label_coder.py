@@ -1,11 +1,13 @@
-"""Labels that come in blocks → class numbers, by the rules of :func:`graphfcl.graph.build.clean_labels`."""
+"""Labels that come in blocks → class numbers, by the rules of :func:`graphfcl.graph.labels.clean_labels`."""
 
+from collections.abc import Iterable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from graphfcl.graph.build import clean_labels
 from graphfcl.graph.ids import Place, text_array
+from graphfcl.graph.labels import CleanLabels, clean_labels
 
 
 class LabelCoder:
@@ -38,14 +40,21 @@ class LabelCoder:
         different, numbers = np.unique(labels, return_inverse=True)
         self.add(different.tolist(), numbers.reshape(-1))
 
-    def finish(self, where: str, place: Place) -> tuple[np.ndarray, tuple[str, ...], int]:
-        """(n,) int32 class numbers, the names of the classes, and how many names cleaning changed."""
+    def finish(self, where: str, place: Place, missing: Iterable[str] | None = None) -> CleanLabels:
+        """The labels of all nodes, with int32 class numbers. missing: names that mean unknown."""
         labels = list(self._codes)
         texts = any(isinstance(label, str) for label in labels)
         values = text_array(labels) if texts or not labels else np.array(labels)
-        first = self._first
-        numbers, names, changed = clean_labels(values, None, len(labels), where, lambda at: place(first[at]))
-        codes = np.concatenate(self._parts)
+        first, codes = self._first, np.concatenate(self._parts)
         self._parts = []
-        table = numbers.astype(np.int32)
-        return (table[codes] if table.size else codes), names, changed
+        found = clean_labels(
+            values,
+            None,
+            len(labels),
+            where,
+            lambda at: place(first[at]),
+            missing=missing,
+            counts=np.bincount(codes, minlength=len(labels)),
+        )
+        table = found.numbers.astype(np.int32)
+        return replace(found, numbers=table[codes] if table.size else codes)

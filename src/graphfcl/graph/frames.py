@@ -1,0 +1,110 @@
+"""DataFrames of other libraries, by Arrow: pandas, polars, pyarrow and whatever else offers its tables that way.
+
+Neither pandas nor polars is needed: whoever hands in a frame has its library.
+"""
+
+import re
+import sys
+from collections.abc import Mapping
+from typing import Any
+
+from graphfcl.errors import InputError
+from graphfcl.graph.ids import as_arrow
+
+WITHOUT_NAME = re.compile(r"__index_level_\d+__")  # what Arrow calls an index of pandas that has no name
+
+
+def is_frame(value: Any) -> bool:
+    """Whether a value is a table with columns: a frame of pandas or polars, a table of Arrow, or something alike."""
+    if library_of(value) == "polars" and type(value).__name__ == "LazyFrame":
+        return True
+    offers = hasattr(value, "__arrow_c_stream__") or hasattr(value, "__dataframe__")
+    return offers and (hasattr(value, "columns") or hasattr(value, "schema"))
+
+
+def library_of(value: Any) -> str:
+    """The package that a value comes from."""
+    return type(value).__module__.partition(".")[0]
+
+
+def arrow_table(frame: Any, called: str) -> Any:
+    """A frame as an Arrow table, whose texts are plain texts. called: what messages call it.
+
+    An index of pandas that has a name is a column; one without a name only counts rows.
+    """
+    import pyarrow as pa
+    from pyarrow import interchange
+
+    if type(frame).__name__ == "LazyFrame":
+        raise InputError(f"{called} is a LazyFrame, which holds no rows yet: give {called}.collect().")
+    try:
+        if library_of(frame) == "pandas":
+            named = any(name is not None for name in frame.index.names)
+            table = pa.Table.from_pandas(frame, preserve_index=named)
+        elif hasattr(frame, "__arrow_c_stream__"):
+            table = pa.table(frame)
+        else:
+            table = interchange.from_dataframe(frame)
+    except (pa.ArrowException, TypeError, ValueError) as error:
+        raise _unreadable(called, error) from error
+    kept = [place for place, name in enumerate(table.column_names) if not WITHOUT_NAME.fullmatch(name)]
+    columns = [_plain(table.column(place)) for place in kept]
+    return pa.table(columns, names=[table.column_names[place] for place in kept]) if columns else table.select([])
+
+
+def _unreadable(called: str, error: Exception) -> InputError:
+    """One sentence for what Arrow says of a frame; it names the column where it can."""
+    reason = str(error.args[0] if error.args else error).splitlines()[0].rstrip(".")
+    place = re.search(r"column (\S+) with type", " ".join(map(str, error.args[1:])))
+    where = f"{called}: column {place[1]!r}" if place else called
+    return InputError(f"{where} cannot be read as a table ({reason}): let each column hold values of one kind.")
+
+
+def _plain(values: Any) -> Any:
+    """A column without what only saves room: categories become their values, views of texts become texts."""
+    import pyarrow as pa
+
+    kind = values.type
+    if pa.types.is_dictionary(kind):
+        return pa.chunked_array([_looked_up(chunk) for chunk in values.chunks], _plain_type(kind.value_type))
+    plain = _plain_type(kind)
+    return values if plain == kind else values.cast(plain)
+
+
+def _looked_up(chunk: Any) -> Any:
+    """The values that a chunk of categories means."""
+    return chunk.dictionary.cast(_plain_type(chunk.type.value_type)).take(chunk.indices)
+
+
+def _plain_type(kind: Any) -> Any:
+    import pyarrow as pa
+
+    # A chunk of large texts may hold more bytes than one of plain texts can.
+    views = {pa.string_view(): pa.large_string(), pa.binary_view(): pa.large_binary()}
+    return views.get(kind, kind)
+
+
+def table_like(given: Any, columns: Mapping[str, Any]) -> Any:
+    """Columns as a table of the library that ``given`` comes from; of pyarrow if that has no tables.
+
+    given: a frame, a series, or anything else. Rows of pandas keep the index of what was given.
+    """
+    import pyarrow as pa
+
+    table = pa.table({name: _column(name, values) for name, values in columns.items()})
+    library = library_of(given)
+    if library == "pandas":
+        frame = table.to_pandas()
+        if len(getattr(given, "index", ())) == len(frame):
+            frame.index = given.index
+        return frame
+    if library == "polars":
+        return sys.modules["polars"].from_arrow(table)  # whoever has a frame has imported it
+    return table
+
+
+def _column(name: str, values: Any) -> Any:
+    import pyarrow as pa
+
+    # Sets of classes are tuples.
+    return pa.array([list(each) for each in values], pa.list_(pa.string())) if name == "set" else as_arrow(values)

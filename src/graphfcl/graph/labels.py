@@ -1,0 +1,212 @@
+"""Labels as users write them → class numbers: what counts as unknown, which spellings are one class."""
+
+import unicodedata
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from numbers import Real
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from graphfcl.errors import InputError
+from graphfcl.graph.column_names import MISSING
+from graphfcl.graph.graph import UNKNOWN
+from graphfcl.graph.ids import CLASS_NAME, Place, class_names_of, normal, text_array, text_of
+from graphfcl.printing import quoted
+
+LISTED = 5  # groups of names that a note lists
+
+
+@dataclass(frozen=True, eq=False)
+class CleanLabels:
+    """Labels in one form.
+
+    numbers: (n,) int64, positions in ``names``, -1 where the class is not known. changed: names that cleaning changed.
+    notes: a sentence for whatever a user would not expect.
+    """
+
+    numbers: np.ndarray
+    names: tuple[str, ...]
+    changed: int = 0
+    notes: tuple[str, ...] = ()
+
+
+def clean_labels(
+    labels: Any,
+    class_names: Sequence[str] | None,
+    count: int,
+    where: str,
+    place: Place,
+    *,
+    missing: Iterable[str] | None = None,
+    counts: np.ndarray | None = None,
+) -> CleanLabels:
+    """Class numbers of the labels of ``count`` nodes.
+
+    missing: names that mean that the class is not known, whatever their case. counts: (count,) how often each label
+    stands in the source, if the labels are those that differ.
+    """
+    if sparse.issparse(labels):
+        raise InputError(f"{where}: the labels are a matrix, that is several a node; choose one class a node.")
+    labels = _label_array(labels, where)
+    if labels.ndim == 2 and labels.shape[1] == 1:
+        labels = labels[:, 0]
+    if labels.ndim == 0:
+        raise InputError(f"{where}: there is no list of labels; give one label a node (-1 where unknown).")
+    if labels.ndim != 1:
+        raise InputError(
+            f"{where}: the labels have shape {labels.shape}, that is several a node (multi-label); choose one class "
+            "a node."
+        )
+    if labels.size != count:
+        raise InputError(f"{where}: {labels.size} labels for {count} nodes; give one a node (-1 where unknown).")
+    names, changed = None, 0
+    if class_names is not None:
+        names, changed = class_names_of(class_names, where)
+    if labels.dtype.kind in "OU":
+        spelled = _Spelled.of(labels, where, counts)
+        return spelled.clean(names, changed, missing_keys(missing, where), where, place)
+    numbers = _whole_numbers(labels, where)
+    if names is None:
+        present = np.unique(numbers[numbers >= 0])
+        dense = np.searchsorted(present, numbers).astype(np.int64)
+        return CleanLabels(np.where(numbers < 0, UNKNOWN, dense), tuple(str(number) for number in present.tolist()))
+    if numbers.size and numbers.max() >= len(names):
+        raise InputError(f"{where}: label {numbers.max()} has no name, there are {len(names)} class names.")
+    return CleanLabels(np.where(numbers < 0, UNKNOWN, numbers), tuple(names), changed)
+
+
+def missing_keys(missing: Iterable[str] | None, where: str) -> frozenset[str]:
+    """The names that mean unknown, in the form in which they are compared; a blank always does."""
+    if isinstance(missing, str):
+        raise InputError(f"{where}: the missing names are the text {quoted(missing)}: give a list of names.")
+    return frozenset(_key(str(name)) for name in (MISSING if missing is None else missing)) | {""}
+
+
+def means_unknown(name: str) -> bool:
+    """Whether a table reads a label of this name as unknown, where nothing else is asked for."""
+    return _key(name) in missing_keys(None, "")
+
+
+def _key(name: str) -> str:
+    return normal(name).casefold()
+
+
+@dataclass(frozen=True, eq=False)
+class _Spelled:
+    """Labels that are texts. different: each spelling once, as it first comes. codes: (n,) which of them a label is.
+
+    first: the first label that is spelled so. counts: how many are.
+    """
+
+    different: list[str]
+    codes: np.ndarray
+    first: list[int]
+    counts: np.ndarray
+
+    @classmethod
+    def of(cls, labels: np.ndarray, where: str, counts: np.ndarray | None) -> "_Spelled":
+        values = labels.tolist()
+        if any(isinstance(label, list | tuple | set | dict | np.ndarray) for label in values):
+            raise InputError(f"{where}: a node has several labels (multi-label); choose one class a node.")
+        codes: dict[str, int] = {}
+        texts = ["" if label is None or label != label else str(label) for label in values]
+        numbers = np.array([codes.setdefault(text, len(codes)) for text in texts], dtype=np.int64)
+        first = np.unique(numbers, return_index=True)[1]
+        weights = None if counts is None else counts.astype(np.float64)
+        found = np.bincount(numbers, weights=weights, minlength=len(codes)).astype(np.int64)
+        return cls(list(codes), numbers, first.tolist(), found)
+
+    def clean(
+        self, given: Sequence[str] | None, changed: int, missing: frozenset[str], where: str, place: Place
+    ) -> CleanLabels:
+        """Spellings that are one once cleaned are one class. given: the names of the classes, if they were."""
+        declared = set(given or ())
+        known = [
+            at
+            for at, text in enumerate(self.different)
+            if _key(text) and (_key(text) not in missing or normal(text) in declared)
+        ]
+        spelled = [self.different[at] for at in known]
+        cleaned = CLASS_NAME.clean_all(spelled, lambda at: place(self.first[known[at]]))
+        names = sorted(set(cleaned), key=natural_order) if given is None else list(given)
+        position = {name: number for number, name in enumerate(names)}
+        strange = [name for name in cleaned if name not in position]
+        if strange:
+            raise InputError(f"{where}: label {quoted(strange[0])} is not among the class names; add it there.")
+        table = np.full(len(self.different), UNKNOWN, dtype=np.int64)
+        table[known] = [position[name] for name in cleaned]
+        changed += sum(spelling != name for spelling, name in zip(spelled, cleaned, strict=True))
+        notes = (*self._unknown_note(table), *(alike_note(names) if given is None else ()))
+        return CleanLabels(table[self.codes], tuple(names), changed, notes)
+
+    def _unknown_note(self, table: np.ndarray) -> list[str]:
+        counted: dict[str, int] = {}
+        for text, number, count in zip(self.different, table.tolist(), self.counts.tolist(), strict=True):
+            if number == UNKNOWN and normal(text):
+                counted[normal(text)] = counted.get(normal(text), 0) + count
+        if not counted:
+            return []
+        listed = ", ".join(f"{count:,} {quoted(text)}" for text, count in counted.items())
+        return [
+            f"{sum(counted.values()):,} labels count as unknown ({listed}): missing=NAME+NAME says which names do; a "
+            "blank always does."
+        ]
+
+
+def bare_name(name: str) -> str:
+    """A name without case and accents."""
+    letters = unicodedata.normalize("NFKD", name.casefold())
+    return "".join(letter for letter in letters if not unicodedata.combining(letter))
+
+
+def alike_names(names: Sequence[str]) -> list[list[str]]:
+    """Groups of names that differ only by case or accents."""
+    groups: dict[str, list[str]] = {}
+    for name in names:
+        groups.setdefault(bare_name(name), []).append(name)
+    return [group for group in groups.values() if len(group) > 1]
+
+
+def alike_note(names: Sequence[str]) -> list[str]:
+    """Names of classes that differ only by case or accents; they stay different."""
+    alike = [" and ".join(quoted(name) for name in group) for group in alike_names(names)]
+    if not alike:
+        return []
+    more = [f"{len(alike) - LISTED} more"] if len(alike) > LISTED else []
+    return [
+        "Class names that differ only by case or accents are different classes: "
+        f"{', '.join([*alike[:LISTED], *more])}; write them alike if they are one."
+    ]
+
+
+def _label_array(labels: Any, where: str) -> np.ndarray:
+    """Numbers, or texts among which None and NaN may stand (numpy alone would make the text "nan" of a NaN)."""
+    named = isinstance(labels, list | tuple) and any(isinstance(label, str) for label in labels)
+    try:
+        array = np.asarray(labels, dtype=object if named else None)
+    except ValueError as error:
+        raise InputError(f"{where}: the nodes differ in their number of labels; choose one class a node.") from error
+    if array.dtype.kind == "S":
+        return text_array([text_of(each, where) for each in array.tolist()]) if array.ndim == 1 else array
+    if array.dtype.kind == "O" and array.ndim == 1:
+        known = [label for label in array.tolist() if label is not None]
+        if known and all(isinstance(label, Real) for label in known):
+            return np.array([UNKNOWN if label is None or label != label else label for label in array.tolist()])
+    return array
+
+
+def _whole_numbers(labels: np.ndarray, where: str) -> np.ndarray:
+    if labels.dtype.kind == "f":
+        labels = np.where(np.isnan(labels), UNKNOWN, labels)
+        if not (np.isfinite(labels).all() and (labels == np.round(labels)).all()):
+            raise InputError(f"{where}: the labels are not whole numbers; give class numbers or names.")
+    elif labels.dtype.kind not in "iub":
+        raise InputError(f"{where}: labels of type {labels.dtype} cannot be read; give class numbers or names.")
+    return labels.astype(np.int64)
+
+
+def natural_order(name: str) -> tuple[int, int, str]:
+    """Sorts whole numbers by value, before words."""
+    return (0, int(name), "") if name.isascii() and name.isdigit() else (1, 0, name)

@@ -1,0 +1,93 @@
+"""Labels, features and notes of a table of nodes, by one plan for both readers, in memory and in blocks."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from graphfcl.graph.column_names import SOURCE_NAMES, TARGET_NAMES, WEIGHT_NAMES, ReadColumns
+from graphfcl.graph.graph import UNKNOWN
+from graphfcl.graph.label_coder import LabelCoder
+from graphfcl.graph.labels import CleanLabels, bare_name
+from graphfcl.graph.node_columns import AskedColumns
+from graphfcl.graph.node_features import Blocks, NodeFeatures
+from graphfcl.graph.node_scan import scan_nodes
+from graphfcl.graph.table import Table
+from graphfcl.graph.table_columns import TableColumns
+
+
+@dataclass(frozen=True)
+class EdgeColumns:
+    """The columns of a table of edges that are read."""
+
+    source: str
+    target: str
+    weight: str | None
+
+    @classmethod
+    def choose(cls, edges: Table, columns: TableColumns) -> "EdgeColumns":
+        return cls(
+            edges.choose(columns.source, SOURCE_NAMES, "edge sources"),
+            edges.choose(columns.target, TARGET_NAMES, "edge targets"),
+            edges.find(columns.weight, WEIGHT_NAMES, "weights"),
+        )
+
+    @classmethod
+    def usual(cls) -> "EdgeColumns":
+        """What columns are called where no table of edges was read."""
+        return cls(SOURCE_NAMES[0], TARGET_NAMES[0], None)
+
+    def others(self, edges: Table) -> list[str]:
+        return [column for column in edges.columns if column not in (self.source, self.target, self.weight)]
+
+    def note(self, edges: Table) -> list[str]:
+        """What is said of columns that say nothing."""
+        other = self.others(edges)
+        return [f"{edges.path.name}: the columns {', '.join(other)} were not used."] if other else []
+
+
+@dataclass(frozen=True, eq=False)
+class NodeTable:
+    """What a table of nodes holds besides ids. notes: which columns were used, and warnings."""
+
+    labels: CleanLabels
+    features: NodeFeatures
+    notes: tuple[str, ...]
+
+    def read_columns(self, ends: EdgeColumns) -> ReadColumns:
+        """What later tables of the same form are read by."""
+        plan = self.features.columns
+        vectors = (*plan.vectors, *(path.stem for path in plan.files))
+        return ReadColumns(
+            plan.id, plan.label, ends.source, ends.target, ends.weight, plan.text, plan.dates, plan.categories, vectors
+        )
+
+
+def read_node_table(nodes: Table, asked: AskedColumns, columns: TableColumns, blocks: Blocks) -> NodeTable:
+    """Reads labels, then looks at all other columns once, and plans."""
+    labels = _labels(nodes, asked.label, blocks, columns)
+    others = [column for column in nodes.columns if column not in (asked.id, asked.label)]
+    facts = scan_nodes(blocks(others) if others else iter(()), nodes, asked, _bare_numbers(labels))
+    plan = asked.plan(nodes, facts.columns)
+    features = NodeFeatures.of(plan, facts, nodes, blocks, labels.numbers.size)
+    return NodeTable(labels, features, (plan.note(nodes), *facts.warnings(plan.of_table)))
+
+
+def _bare_numbers(labels: CleanLabels) -> np.ndarray:
+    """(n,) class numbers in which names that differ only by case or accents are one class.
+
+    What gives labels away gives them away whatever their spelling.
+    """
+    place_of: dict[str, int] = {}
+    places = [place_of.setdefault(bare_name(name), len(place_of)) for name in labels.names]
+    return np.array([*places, UNKNOWN], dtype=np.int64)[labels.numbers]
+
+
+def _labels(nodes: Table, column: str, blocks: Blocks, columns: TableColumns) -> CleanLabels:
+    coder = LabelCoder()
+    for block in blocks([column]):
+        found = block.different_labels(column)
+        if isinstance(found, tuple):
+            coder.add(*found)
+        else:
+            coder.add_numbers(found)
+    return coder.finish(str(nodes.path), nodes.place, columns.names("missing"))
