@@ -112,8 +112,8 @@ def test_info_of_a_model(start: GraphClassifier) -> None:
 def test_each_change_says_how_sure_the_model_is_and_what_it_calls_unknown(start: GraphClassifier) -> None:
     model = copy_of(start).learn({"eight": members("class-08")[:5]})
     measured = model.history[-1]["accuracy"]
-    assert measured["unknown"] == pytest.approx(model.predictions()["unknown"].mean(), abs=1e-4)
-    validation = model.labels()["node"][model.labels()["part"] == "validation"].tolist()
+    assert measured["unknown"] == pytest.approx(model.prediction_columns()["unknown"].mean(), abs=1e-4)
+    validation = model.label_columns()["node"][model.label_columns()["part"] == "validation"].tolist()
     assert measured["confidence"] == pytest.approx(model.predict_proba(validation).max(axis=1).mean(), abs=1e-4)
 
 
@@ -136,6 +136,6 @@ def test_a_folder_of_before_says_what_was_not_measured(tmp_path: Path) -> None:
     old = Path(shutil.copytree(Path(__file__).parent / "format_1", tmp_path / "old"))
     quick, full = ModelFolder(old).info(), ModelFolder(old).info(full=True)
     assert quick.signs[0].figure == "not measured, after the fit not measured"
-    share = np.mean(GraphClassifier.load(old).predictions()["unknown"])
+    share = np.mean(GraphClassifier.load(old).prediction_columns()["unknown"])
     assert full.signs[0].figure == f"{share:.1%}, after the fit not measured"
     assert not full.signs[0].over

@@ -110,7 +110,7 @@ def test_no_file_holds_an_erased_node(folder: Path) -> None:
         model = GraphClassifier.load(folder, version=version)
         assert not set(erased) & set(model.node_ids_.tolist())
         assert len(model.predict()) == len(model.node_ids_) == 497
-        assert not set(erased) & set(model.labels()["node"].tolist())
+        assert not set(erased) & set(model.label_columns()["node"].tolist())
         assert model.graph_.next_number == 500
     entries = ModelFolder(folder).history()
     assert entries[1]["supports"] == {"eight": EIGHT[1:5]}

@@ -54,7 +54,7 @@ def test_a_method_that_cannot_explain_itself_says_so(model: GraphClassifier) -> 
 
 def test_explain_and_predict_say_one_number() -> None:
     model = fitted("anchor").learn({"eight": members("class-08")[:5]})
-    found = model.predictions()
+    found = model.prediction_columns()
     for place in range(0, 500, 50):
         explained = model.explain(found["node"][place])["classes"]
         assert explained[0]["class"] == found["class"][place]

@@ -1,7 +1,9 @@
 """Models on graph folders that stay on the disk: the same answers as in memory, and changes without a pass."""
 
+import json
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,7 +13,10 @@ import pytest
 
 import graphfcl.methods.on_disk.column_phases as column_phases
 import graphfcl.methods.on_disk.row_phases as row_phases
+import graphfcl.production.answers_on_disk as answers_on_disk
 from graphfcl.errors import InputError
+from graphfcl.files import shared_lock
+from graphfcl.graph import visible_folder
 from graphfcl.graph.folder import GraphFolder, write_folder
 from graphfcl.graph.folder_graph import FolderGraph
 from graphfcl.graph.visible_folder import Means
@@ -19,6 +24,8 @@ from graphfcl.methods import Progress
 from graphfcl.production import GraphClassifier, ModelFolder
 from graphfcl.production.fit_checkpoints import FitCheckpoints
 from graphfcl.production.graph_place import FolderUse
+from graphfcl.production.only_in_memory import INSTEAD
+from graphfcl.tasks import Tasks, Workers, start_workers
 from tests.methods.on_disk.samples import random_graph
 
 HIDDEN = ["class 7", "class 8"]
@@ -74,14 +81,15 @@ def no_passes(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
 
 def assert_same(first: GraphClassifier, second: GraphClassifier) -> None:
     """Up to roundings of vectors to 16 bits that fall on the other side."""
-    one, other = first.predictions(coverage=0.8), second.predictions(coverage=0.8)
+    nodes = sorted(first.node_ids_.tolist())
+    one, other = first.prediction_columns(nodes, coverage=0.8), second.prediction_columns(nodes, coverage=0.8)
     np.testing.assert_array_equal(one["node"], other["node"])
     assert (one["class"] == other["class"]).mean() > 0.99
     np.testing.assert_allclose(one["probability"], other["probability"], atol=5e-3)
     np.testing.assert_allclose(one["unknown_score"], other["unknown_score"], atol=2e-2)
     assert (one["unknown"] == other["unknown"]).mean() > 0.98
     assert (one["set"] == other["set"]).mean() > 0.97
-    np.testing.assert_allclose(first.predict_proba(), second.predict_proba(), atol=5e-3)
+    np.testing.assert_allclose(first.predict_proba(nodes), second.predict_proba(nodes), atol=5e-3)
 
 
 @pytest.mark.parametrize(("method", "words"), [("sgc-ridge", True), ("anchor", False)])
@@ -104,6 +112,16 @@ def test_answers_are_those_of_the_same_model_in_memory(tmp_path: Path, method: s
         each.unlearn(supports(graph)[HIDDEN[0]][:2]).merge(*HIDDEN)
     assert_same(memory, disk)
     assert disk.history[-1]["exact"]
+
+
+def test_edges_alone_change_what_is_known_of_labelled_nodes(graph: FolderGraph) -> None:
+    memory, disk = fit(graph.loaded()), fit(graph)
+    learned = supports(graph)
+    others = graph.node_ids[np.flatnonzero(graph.labels == 0)[:10]].tolist()
+    source = [node for nodes in learned.values() for node in nodes for _ in others]
+    for each in (memory, disk):
+        each.learn(learned).add_edges(source, others * (len(source) // len(others)))
+    assert_same(memory, disk)
 
 
 def test_changes_make_no_pass_and_the_next_question_does(
@@ -133,8 +151,8 @@ def test_a_saved_model_answers_from_the_disk_alone(
     assert loaded.has_answers
     assert loaded.settle() is None
     asked = graph.node_ids[[5, 3, 300]].tolist()
-    every = model.predictions()
-    some = loaded.predictions(asked)
+    every = model.prediction_columns()
+    some = loaded.prediction_columns(asked)
     places = [every["node"].tolist().index(node) for node in asked]
     for name in ("class", "probability", "unknown_score"):
         np.testing.assert_array_equal(some[name], every[name][places])
@@ -151,11 +169,11 @@ def test_a_loss_is_said_by_the_pass_that_measures_it(model: GraphClassifier, gra
 
 def test_work_files_may_be_deleted(model: GraphClassifier, tmp_path: Path) -> None:
     model.save(tmp_path / "model")
-    before = model.predictions()
+    before = model.prediction_columns()
     shutil.rmtree(tmp_path / "work")
     loaded = GraphClassifier.load(tmp_path / "model")
     assert not loaded.has_answers
-    after = loaded.predictions()
+    after = loaded.prediction_columns()
     np.testing.assert_array_equal(before["class"], after["class"])
     np.testing.assert_allclose(before["probability"], after["probability"], atol=1e-6)
 
@@ -168,6 +186,24 @@ def test_a_damaged_table_is_computed_again(model: GraphClassifier, tmp_path: Pat
     loaded = GraphClassifier.load(tmp_path / "model")
     assert not loaded.has_answers
     np.testing.assert_array_equal(loaded.predict(), before)
+
+
+@pytest.mark.parametrize("named", ["outside", "another"])
+def test_answers_that_name_another_table_are_computed_again(model: GraphClassifier, tmp_path: Path, named: str) -> None:
+    wanted = model.predict_proba()
+    model.save(tmp_path / "model")
+    assert GraphClassifier.load(tmp_path / "model").has_answers
+    path = next((tmp_path / "work").glob("answers-*.json"))
+    said = json.loads(path.read_bytes())
+    if named == "outside":
+        shutil.copytree(tmp_path / "work" / said["tables"]["scores"]["folder"], tmp_path / "elsewhere")
+        said["tables"]["scores"]["folder"] = "../elsewhere"
+    else:
+        said["tables"]["scores"] = said["tables"]["readings"]
+    path.write_text(json.dumps(said))
+    loaded = GraphClassifier.load(tmp_path / "model")
+    assert not loaded.has_answers
+    np.testing.assert_array_equal(loaded.predict_proba(), wanted)
 
 
 def test_folders_that_move_are_found_or_asked_for(model: GraphClassifier, tmp_path: Path) -> None:
@@ -235,26 +271,135 @@ def test_new_nodes_and_edges_are_checked(model: GraphClassifier, graph: FolderGr
     assert len(model.history) == 1
 
 
-@pytest.mark.parametrize("verb", ["groups", "suggest", "refit"])
-def test_what_needs_memory_is_refused(model: GraphClassifier, verb: str) -> None:
-    with pytest.raises(InputError, match="stays on the disk"):
-        getattr(model, verb)()
-
-
-def test_more_is_refused(model: GraphClassifier, graph: FolderGraph, tmp_path: Path) -> None:
+def test_what_needs_memory_is_refused_with_what_to_do_instead(
+    model: GraphClassifier, graph: FolderGraph, tmp_path: Path
+) -> None:
     node = int(graph.node_ids[0])
     model.save(tmp_path / "model")
-    for call in (
-        lambda: model.explain(node),
-        lambda: model.spread([node]),
-        lambda: model.remove_nodes([node]),
-        lambda: ModelFolder(tmp_path / "model").erase([node]),
-        lambda: model.all_scores(),
-    ):
-        with pytest.raises(InputError, match="stays on the disk"):
+    calls: dict[str, Callable[[], Any]] = {
+        "explain": lambda: model.explain(node),
+        "suggest": lambda: model.suggest(),
+        "groups": lambda: model.groups(),
+        "spread": lambda: model.spread([node]),
+        "refit": lambda: model.refit(),
+        "shrink": lambda: model.remove_nodes([node]),
+        "erase": lambda: ModelFolder(tmp_path / "model").erase([node]),
+        "serve": lambda: model.refuse_on_disk("serve"),
+        "all_scores": lambda: model.all_scores(),
+    }
+    assert set(calls) == set(INSTEAD)
+    for what, call in calls.items():
+        with pytest.raises(InputError, match=f"^{what} needs the whole graph in memory") as refused:
             call()
+        assert INSTEAD[what] in str(refused.value)
     with pytest.raises(InputError, match="needs the whole graph in memory"):
         GraphClassifier("proto-gcn").fit(graph)
+
+
+def test_answers_about_all_nodes_come_in_the_order_of_the_source(
+    model: GraphClassifier, graph: FolderGraph, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wanted = [*graph.folder.graph().node_ids.tolist(), 5000]
+    assert wanted[:-1] != graph.node_ids.tolist()
+    model.add_nodes([5000], graph.folder.features(0, 1))
+    found = model.prediction_columns()
+    assert found["node"].tolist() == wanted == model.node_ids_.tolist()
+    monkeypatch.setattr(answers_on_disk, "BLOCK", 64)  # several passes, of several blocks
+    monkeypatch.setattr(answers_on_disk, "SHARE", (4 << 30) // (100 * (4 * 7 + 16)))
+    parts = list(model.predictions_in_blocks())
+    assert len(parts) == 7
+    for name, values in found.items():
+        np.testing.assert_array_equal(np.concatenate([part[name] for part in parts]), values)
+    some = model.prediction_columns(wanted[::-7])
+    for name, values in found.items():
+        np.testing.assert_array_equal(some[name], values[::-7])
+
+
+def test_answers_are_those_of_a_full_pass_at_every_age(
+    model: GraphClassifier, graph: FolderGraph, tmp_path: Path
+) -> None:
+    folder = ModelFolder(tmp_path / "model")
+    model.save(folder.path)
+    one, two = HIDDEN
+    ends = graph.node_ids[:6].tolist()
+    for change in (
+        lambda changed: changed.learn({one: supports(graph)[one]}),
+        lambda changed: changed.add_edges(ends[:3], ends[3:]),
+        lambda changed: changed.learn({two: supports(graph)[two]}),
+    ):
+        with folder.editing() as changed:
+            change(changed)
+        folder.load().settle()
+    folder.rollback(2)
+    with folder.editing() as changed:
+        changed.learn({two: supports(graph)[two]})
+    for version in (2, 3, 4, 5, 6):
+        used = GraphClassifier.load(folder.path, version=version, use=FolderUse(work=tmp_path / "work"))
+        fresh = GraphClassifier.load(folder.path, version=version, use=FolderUse(work=tmp_path / f"fresh {version}"))
+        assert fresh.predict_proba().tobytes() == used.predict_proba().tobytes()
+        assert fresh.unknown_scores().tobytes() == used.unknown_scores().tobytes()
+
+
+def test_states_of_the_graph_that_nobody_asks_about_go(
+    model: GraphClassifier, graph: FolderGraph, tmp_path: Path
+) -> None:
+    folder, work = ModelFolder(tmp_path / "model"), tmp_path / "work"
+    model.save(folder.path)
+    ends = graph.node_ids.tolist()
+    stopped = work / "graph-0123456789abcdef"
+    stopped.mkdir()  # nobody finished its answers
+    seen = []
+    for number in range(3):
+        with folder.editing() as changed:
+            changed.add_edges([ends[number]], [ends[number + 9]])
+        folder.load().settle()
+        seen.append(sorted(path.name for path in work.glob("graph-*") if path != stopped))
+    assert [len(names) for names in seen] == [2, 2, 2]
+    assert len({name for names in seen for name in names}) == 4
+    assert len(list(work.glob("grown-*"))) == 2
+    assert stopped.exists()
+    with shared_lock(work / seen[-1][0] / "in-use"), shared_lock(work / seen[-1][1] / "in-use"):  # somebody computes
+        for number in range(3, 5):
+            with folder.editing() as changed:
+                changed.add_edges([ends[number]], [ends[number + 9]])
+            folder.load().settle()
+        assert {name for name in seen[-1] if (work / name).exists()} == set(seen[-1])
+
+
+def test_half_written_files_go_unless_somebody_computes(model: GraphClassifier) -> None:
+    graph: Any = model.graph_
+    half = graph.work / "x-0" / ".part-0000.host.1.ab.tmp"
+    half.parent.mkdir()
+    half.write_bytes(b"half")
+    with shared_lock(graph.work / "in-use"), graph.in_use():
+        assert half.exists()
+    with graph.in_use():
+        assert not half.exists()
+
+
+def test_workers_are_started_once_for_a_pass(
+    model: GraphClassifier, graph: FolderGraph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    started: list[Tasks] = []
+
+    @contextmanager
+    def start(tasks: Tasks) -> Iterator[Workers]:
+        started.append(tasks)
+        with start_workers(Tasks()) as workers:  # tasks run here
+            yield Workers(tasks, workers.engine)
+
+    monkeypatch.setattr(visible_folder, "start_workers", start)
+    model.learn(supports(graph)).save(tmp_path / "model")
+    use = FolderUse(workers=2, engine=Tasks("submitit", submitit_options={"cluster": "local"}))
+    loaded = GraphClassifier.load(tmp_path / "model", use=use)
+    np.testing.assert_array_equal(loaded.predict_proba(), model.predict_proba())
+    assert [(tasks.backend, tasks.workers, tasks.folder) for tasks in started] == [
+        ("submitit", 2, tmp_path / "work" / "tasks")
+    ]
+    again: Means = vars(GraphClassifier.load(tmp_path / "model").graph_)["means"]
+    assert (again.workers, again.starts_workers) == (2, True)
+    assert isinstance(again.tasks, Tasks)
+    assert again.tasks.backend == "local"  # the engine is of a command, not of the model
 
 
 class Killed(Exception):
@@ -287,4 +432,20 @@ def test_a_fit_that_was_stopped_goes_on(graph: FolderGraph, tmp_path: Path) -> N
     assert "hops" not in again.seen
     assert "vectors" not in again.seen
     other = replace(graph, means=Means(tmp_path / "other work", 4 << 30))
-    np.testing.assert_array_equal(found.predictions()["probability"], fit(other).predictions()["probability"])
+    np.testing.assert_array_equal(
+        found.prediction_columns()["probability"], fit(other).prediction_columns()["probability"]
+    )
+
+
+def test_a_rehearsal_that_was_stopped_leaves_nothing_behind(graph: FolderGraph, tmp_path: Path) -> None:
+    def run(work: str, progress: Progress, *, resume: bool) -> set[str]:
+        checkpoints = FitCheckpoints(tmp_path / f"fitting {work}", resume=resume)
+        there = replace(graph, means=Means(tmp_path / work, 4 << 30))
+        GraphClassifier("anchor", SETTINGS["anchor"]).fit(there, progress=progress, checkpoints=checkpoints)
+        return {path.name for path in (tmp_path / work).rglob("*") if path.is_file()}
+
+    with pytest.raises(Killed):
+        run("one", KilledAt("rehearsal, scores"), resume=False)
+    half = next((tmp_path / "one").rglob("x-*")) / ".part-0000.host.1.ab.tmp"
+    half.write_bytes(b"half")
+    assert run("one", KilledAt("never"), resume=True) == run("two", KilledAt("never"), resume=False)

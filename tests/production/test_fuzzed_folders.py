@@ -85,7 +85,7 @@ def refused_or_works(folder: CraftedFolder) -> None:
         warnings.simplefilter("ignore")
         with contextlib.suppress(InputError):
             model = GraphClassifier.load(folder.path)
-            found = model.predictions()
+            found = model.prediction_columns()
             model.wait()
             assert len(found["class"]) == len(model.node_ids_)
             assert np.isfinite(found["probability"]).all()

@@ -47,8 +47,8 @@ def test_the_hidden_classes_are_found(ridge: GraphClassifier) -> None:
 
 def test_members_have_no_label_and_look_unknown(ridge: GraphClassifier) -> None:
     nodes = [node for group in ridge.groups() for node in group.nodes]
-    assert not set(nodes) & set(ridge.labels()["node"].tolist())
-    assert ridge.predictions(nodes)["unknown"].all()
+    assert not set(nodes) & set(ridge.label_columns()["node"].tolist())
+    assert ridge.prediction_columns(nodes)["unknown"].all()
 
 
 def test_typical_members_are_different_parts_of_the_group(ridge: GraphClassifier) -> None:
@@ -62,7 +62,7 @@ def test_typical_members_are_different_parts_of_the_group(ridge: GraphClassifier
 def test_a_group_says_what_it_links_to_and_why(ridge: GraphClassifier) -> None:
     graph, (group, *_) = small_graph(), ridge.groups()
     rows = [int(np.flatnonzero(graph.node_ids == node)[0]) for node in group.nodes]
-    labelled = set(ridge.labels()["node"].tolist())
+    labelled = set(ridge.label_columns()["node"].tolist())
     counted: Counter[str] = Counter()
     inside = total = 0
     for row in rows:
@@ -76,7 +76,7 @@ def test_a_group_says_what_it_links_to_and_why(ridge: GraphClassifier) -> None:
     for name, share in group.neighbours:
         assert share == pytest.approx(shares[name])
     assert f"its {group.size} nodes look like" in group.why
-    core = min(max(ridge.predictions()["unknown"].sum() // 20, 10), 25)
+    core = min(max(ridge.prediction_columns()["unknown"].sum() // 20, 10), 25)
     assert group.why.endswith(
         f"core of {core} is as tight as labelled nodes that are {100 * group.sure:.0f} % of one class"
     )
@@ -167,9 +167,11 @@ def test_of_many_unknown_nodes_some_are_drawn(ridge: GraphClassifier, monkeypatc
     groups = ridge.groups()
     nodes = [node for group in groups for node in group.nodes]
     assert 10 <= len(nodes) <= 40
-    labelled = ridge.labels()["node"]
+    labelled = ridge.label_columns()["node"]
     unknown = [
-        node for node, said in zip(*(ridge.predictions()[name] for name in ("node", "unknown")), strict=True) if said
+        node
+        for node, said in zip(*(ridge.prediction_columns()[name] for name in ("node", "unknown")), strict=True)
+        if said
     ]
     count = len(set(unknown) - set(labelled.tolist()))
     assert f"its {groups[0].size} nodes, of the 40 drawn out of {count}, look like" in groups[0].why

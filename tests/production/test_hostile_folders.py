@@ -38,7 +38,7 @@ def refused(folder: CraftedFolder, *words: str) -> None:
     tracemalloc.start()
     try:
         with pytest.raises(InputError) as caught:
-            GraphClassifier.load(folder.path).predictions()
+            GraphClassifier.load(folder.path).prediction_columns()
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from graphfcl.errors import InputError
 from graphfcl.production import GraphClassifier
+from graphfcl.production.change_texts import change_notes, change_text
 from graphfcl.production.supports import Statement, Support
 from tests.production.models import copy_of, fitted, members, same_answers, with_parts
 
@@ -22,7 +23,7 @@ def support(node: Any, name: str, by: str = "", when: str = "", place: str = "he
 
 
 def rows(model: GraphClassifier, *nodes: Any) -> list[tuple[Any, ...]]:
-    found = model.labels(list(nodes))
+    found = model.label_columns(list(nodes))
     return list(zip(*(values.tolist() for values in found.values()), strict=True))
 
 
@@ -41,14 +42,26 @@ def test_who_and_when_are_kept_with_a_label(model: GraphClassifier, tmp_path: Pa
     model.save(tmp_path / "m")
     kept = GraphClassifier.load(tmp_path / "m")
     assert sorted(rows(kept, *labels)) == sorted(labels.values())
-    assert list(kept.labels()) == ["node", "class", "part", "by", "when", "colour"]
-    assert len(kept.labels()["node"]) == kept.ledger_.nodes.size
+    assert list(kept.label_columns()) == ["node", "class", "part", "by", "when", "colour"]
+    assert len(kept.label_columns()["node"]) == kept.ledger_.nodes.size
     kept.unlearn([NINE[0]])
     assert rows(kept, NINE[0]) == []
     kept.learn({"nine": [NINE[0]]})
     assert [row[:5] for row in rows(kept, NINE[0])] == [(NINE[0], "nine", "support", "", "")]
     kept.remove_nodes([EIGHT[0]])
     assert kept.ledger_.statements.keys() == set(kept.graph_.numbers_of(EIGHT[1:3]).tolist())
+
+
+def test_a_new_class_that_differs_from_another_by_case_only_is_named(model: GraphClassifier) -> None:
+    model.learn({"eight": EIGHT[:2]})
+    assert change_notes(model.history[-1]) == []
+    model.learn({"\u00c9ight": EIGHT[2:4]})
+    note = (
+        "'eight' and '\u00c9ight' differ only by case or accents and are different classes: `merge` makes one of two."
+    )
+    assert change_notes(model.history[-1]) == [note]
+    model.learn({"eight": EIGHT[4:5]})
+    assert change_notes(model.history[-1]) == []
 
 
 def test_two_who_agree_give_one_label(model: GraphClassifier) -> None:
@@ -65,15 +78,19 @@ def test_two_who_agree_give_one_label(model: GraphClassifier) -> None:
     np.testing.assert_array_equal(model.predict_proba(), answers)
     assert (model.ledger_.nodes == model.graph_.numbers_of([EIGHT[0]])[0]).sum() == 1
     for who in ("carl", ""):
-        with pytest.raises(InputError, match=r"is labelled 'eight' already \(by ann and bob and carl\)"):
-            model.learn({"eight": EIGHT[:1]}, by=who)
+        model.learn({"eight": EIGHT[:1]}, by=who)
+        assert model.history[-1]["known"] == EIGHT[:1]
+        assert model.history[-1]["supports"] == {}
+        assert "known already" in change_text(model.history[-1])
+        assert [row[3] for row in rows(model, EIGHT[0])] == ["ann", "bob", "carl"]
+    np.testing.assert_array_equal(model.predict_proba(), answers)
     labelled = members("class-00")[0]
     model.learn({"class-00": [labelled], "eight": EIGHT[5:6]}, by="ann")  # a label of the fit, and a new one
     assert [row[2:4] for row in rows(model, labelled)] in ([("train", "ann")], [("validation", "ann")])
-    with pytest.raises(InputError, match="stands in here again"):
-        model.learn_listed([support(EIGHT[7], "eight", "ann"), support(EIGHT[7], "eight", "ann")])
-    with pytest.raises(InputError, match="stands in here again"):
-        model.learn_listed([support(EIGHT[7], "eight", "ann"), support(EIGHT[7], "eight")])
+    for place, pair in ((6, ("ann", "ann")), (7, ("ann", "")), (8, ("", "ann"))):
+        model.learn_listed([support(EIGHT[place], "eight", who) for who in pair])
+        assert [row[3] for row in rows(model, EIGHT[place])] == ["ann"]
+        assert model.history[-1]["supports"] == {"eight": [EIGHT[place]]}
 
 
 def test_a_conflict_names_both_people_and_both_classes(model: GraphClassifier) -> None:

@@ -31,7 +31,7 @@ def test_each_id_is_taken_by_itself(model: GraphClassifier) -> None:
         model.learn({"eight": [*good, "n0body"]})
     assert str(refused.value).count("is not in the graph") == 1
     assert "'n0body'" in str(refused.value)
-    assert model.predictions([EIGHT[0], f" {EIGHT[1]}", str(EIGHT[2])])["node"].tolist() == EIGHT[:3]
+    assert model.prediction_columns([EIGHT[0], f" {EIGHT[1]}", str(EIGHT[2])])["node"].tolist() == EIGHT[:3]
     with pytest.raises(InputError, match=r"node 'x' \(and 1 more\) is not in the graph"):
         model.predict([EIGHT[0], "x", EIGHT[1], "y"])
     with pytest.raises(InputError, match="node id 'x' is no whole number"):
@@ -50,8 +50,8 @@ def test_stored_ids_are_never_rewritten(model: GraphClassifier, tmp_path: Path) 
     old.save(tmp_path / "m")
     kept = GraphClassifier.load(tmp_path / "m")
     assert kept.node_ids_[:6].tolist() == STORED
-    assert kept.predictions(STORED)["node"].tolist() == STORED
-    assert kept.labels(["b"])["node"].tolist() == ["b "]
+    assert kept.prediction_columns(STORED)["node"].tolist() == STORED
+    assert kept.label_columns(["b"])["node"].tolist() == ["b "]
     assert kept.history[-1]["supports"] == {"eight": ["b ", "cafe\u0301"]}
     with pytest.raises(InputError, match=r"node 'a' may be ' a' or 'a\\t'"):
         kept.predict(["a"])

@@ -17,7 +17,7 @@ def disk(folder: Path, *parts: str) -> int:
 
 def test_an_answer_for_one_node_needs_a_few_files(folder: Path) -> None:
     whole = GraphClassifier.load(folder)
-    expected = whole.predictions()
+    expected = whole.prediction_columns()
     node = whole.node_ids_[7].item()
     manifest = json.loads((folder / "versions" / "000003.json").read_bytes())
     for path in (folder / "objects").iterdir():
@@ -26,7 +26,7 @@ def test_an_answer_for_one_node_needs_a_few_files(folder: Path) -> None:
     for number in (1, 2):
         (folder / "versions" / f"00000{number}.json").unlink()
     model = GraphClassifier.load(folder)
-    found = model.predictions([node])
+    found = model.prediction_columns([node])
     for name, values in found.items():  # the softmax of one row and of many may differ in its last digit
         wanted = expected[name][7]
         assert values[0] == (pytest.approx(wanted, rel=1e-12) if name in ("probability", "unknown_score") else wanted)
@@ -189,12 +189,12 @@ def test_after_any_change_the_second_reader_finds_its_answers(folder: Path, chan
         getattr(model, change[0])(*change[1:])
     first = GraphClassifier.load(folder)
     node = first.node_ids_[7].item()
-    expected = first.predictions([node])
+    expected = first.prediction_columns([node])
     first.wait()
     second = GraphClassifier.load(folder)
     assert second._state is not None
     assert second._state.asked.answers_of([node]) is not None
-    found = second.predictions([node])
+    found = second.prediction_columns([node])
     assert found["class"][0] == expected["class"][0]
     assert found["unknown_score"][0] == pytest.approx(expected["unknown_score"][0])
 
@@ -217,8 +217,8 @@ def test_an_answer_does_not_fail_because_it_cannot_be_kept(folder: Path) -> None
 
 def test_many_ids_are_found_at_once(folder: Path) -> None:
     whole = GraphClassifier.load(folder)
-    expected = whole.predictions()
+    expected = whole.prediction_columns()
     ids = [*whole.node_ids_.tolist()] * 3  # more than are read one by one
-    found = GraphClassifier.load(folder).predictions(ids)
+    found = GraphClassifier.load(folder).prediction_columns(ids)
     assert found["class"].tolist() == expected["class"].tolist() * 3
     np.testing.assert_allclose(found["unknown_score"], np.tile(expected["unknown_score"], 3))

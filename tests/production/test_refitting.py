@@ -52,7 +52,7 @@ def rows(graph: Graph, nodes: np.ndarray) -> dict[str, Any]:
 
 def test_a_refit_keeps_who_is_who_and_makes_classes_with_many_labels_base(aged: GraphClassifier) -> None:
     model = copy_of(aged)
-    before, labels = model.ledger_, model.labels()
+    before, labels = model.ledger_, model.label_columns()
     result = model.refit(anyway=True)
     after = model.ledger_
     assert result.taken
@@ -61,7 +61,7 @@ def test_a_refit_keeps_who_is_who_and_makes_classes_with_many_labels_base(aged: 
     assert model.history[-1]["grown"] == ["eight"]
     assert np.array_equal(model.graph_.numbers, aged.graph_.numbers)
     assert model.node_ids_.tolist() == aged.node_ids_.tolist()
-    assert said(model.labels()) == said(labels)
+    assert said(model.label_columns()) == said(labels)
     assert (model.predict(EIGHT) == "eight").mean() > 0.5
 
 
@@ -167,7 +167,7 @@ def test_what_the_model_was_told_wins_over_a_graph_that_is_brought(aged: GraphCl
         graph.adjacency[order][:, order], **rows(graph, order), class_names=graph.class_names, name="brought"
     )
     model.refit(shuffled, anyway=True)
-    found = model.labels()
+    found = model.label_columns()
     label = dict(zip(found["node"].tolist(), found["class"].tolist(), strict=True))
     assert set(model.classes_) == (set(graph.class_names) | {"one", "eight"}) - {"class-01", "class-02", "class-04"}
     assert all(label[node] == "eight" for node in EIGHT)

@@ -17,7 +17,7 @@ from sklearn.metrics import roc_auc_score
 
 import graphfcl
 from graphfcl.errors import InputError
-from graphfcl.production.strangeness import ENERGY, ENERGY_AROUND, MEASURES, Evidence, Measure, find_measure
+from graphfcl.production.strangeness import ENERGY, ENERGY_AROUND, MEASURES, Evidence, Measure, find_measure, weighing
 from graphfcl.production.strangeness.weighing import (
     Ruler,
     Stage,
@@ -47,6 +47,7 @@ NEW_LINE = "from graphfcl.production.strangeness.margin import MARGIN"
 FIT = """
 import json, sys
 import graphfcl
+from graphfcl.production.strangeness import weighing
 from graphfcl.datasets import load_dataset
 from graphfcl.production import GraphClassifier
 
@@ -189,3 +190,20 @@ def test_a_measure_is_added_by_one_file_and_one_line(tmp_path: Path) -> None:
     assert Path(place).is_relative_to(tmp_path)
     assert list(found) == [*(each.name for each in MEASURES), "margin", "all"]
     assert 0 <= found["margin"] <= 1
+
+
+def test_what_two_measures_start_from_is_computed_once() -> None:
+    passes = []
+
+    def own(evidence: Evidence) -> np.ndarray:
+        passes.append(evidence)
+        return np.arange(3.0)
+
+    adjacency = sparse.csr_array(np.array([[0, 1, 0], [1, 0, 0], [0, 0, 0]], dtype=np.float32))
+    evidence = Evidence(np.zeros((3, 2)), 1.0, np.zeros(2, dtype=bool), adjacency, np.zeros(3, dtype=bool))
+    listed = [Measure("own", own), Measure("own around", own, around=True), Measure("other", lambda _: np.ones(3))]
+    alone, around, other = weighing._columns(evidence, listed)
+    assert len(passes) == 1
+    np.testing.assert_allclose(alone, [0, 1, 2])
+    np.testing.assert_allclose(around, [0.5, 0.5, 2])
+    np.testing.assert_allclose(other, 1)

@@ -35,8 +35,8 @@ def test_suggestions_have_no_label_and_say_what_the_model_thinks(ridge: GraphCla
     found = ridge.suggest(12, strategy=strategy)
     nodes = [each.node for each in found]
     assert len(nodes) == len(set(nodes)) == 12
-    assert not set(nodes) & set(ridge.labels()["node"].tolist())
-    said = ridge.predictions(nodes)
+    assert not set(nodes) & set(ridge.label_columns()["node"].tolist())
+    said = ridge.prediction_columns(nodes)
     assert [each.classes[0][0] for each in found] == said["class"].tolist()
     assert [each.classes[0][1] for each in found] == pytest.approx(said["probability"].tolist())
     assert [each.unknown for each in found] == said["unknown"].tolist()
@@ -67,7 +67,7 @@ def test_reasons_in_plain_words(ridge: GraphClassifier) -> None:
 
 
 def test_a_strategy_of_your_own(ridge: GraphClassifier) -> None:
-    labelled = set(ridge.labels()["node"].tolist())
+    labelled = set(ridge.label_columns()["node"].tolist())
     free = [node for node in ridge.node_ids_.tolist() if node not in labelled]
     assert [each.node for each in ridge.suggest(5, strategy=FirstTwo)] == free[:2]
     assert [each.node for each in ridge.suggest(5, strategy="first-two")] == free[:2]
@@ -112,7 +112,7 @@ def test_what_is_costly_is_computed_once_for_a_version(monkeypatch: pytest.Monke
 
 
 def test_a_budget_beyond_all_nodes(ridge: GraphClassifier) -> None:
-    free = len(ridge.node_ids_) - len(ridge.labels()["node"])
+    free = len(ridge.node_ids_) - len(ridge.label_columns()["node"])
     assert len(ridge.suggest(10_000, strategy="random")) == free
     assert GraphClassifier("sgc-ridge").fit(small_graph()).suggest(5) == ()
 

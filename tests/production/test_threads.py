@@ -21,7 +21,7 @@ LONG = 30.0  # seconds after which a test gives up
 
 def answers(model: GraphClassifier) -> str:
     """All that the answers about every node say, in one call of the model."""
-    columns = model.predictions()
+    columns = model.prediction_columns()
     return json.dumps({name: values.tolist() for name, values in columns.items()})
 
 

@@ -91,7 +91,7 @@ def kill_under_load(servers: Servers, folder: Path, free: list[str], kills: int)
     done = {key: answer["version"] for teacher in teachers for key, answer in teacher.acknowledged.items()}
     assert set(done) == set(keys)
     assert len(set(done.values())) == len(done) > kills // 2
-    labels = GraphClassifier.load(folder).labels()
+    labels = GraphClassifier.load(folder).label_columns()
     stored = dict(zip(labels["node"].tolist(), labels["class"].tolist(), strict=True))
     for teacher in teachers:
         assert {node: stored[node] for node in teacher.labels} == teacher.labels

@@ -18,7 +18,7 @@ def test_infer(shared: Client, fitted_folder: Path) -> None:
     found = stranger.send("POST", "/v2/models/model/infer", body).json
     assert (found["model_name"], found["model_version"], found["id"]) == ("model", "1", "7")
     outputs = {each["name"]: each for each in found["outputs"]}
-    expected = GraphClassifier.load(fitted_folder).predictions(ids)
+    expected = GraphClassifier.load(fitted_folder).prediction_columns(ids)
     assert outputs["classes"] == {
         "name": "classes",
         "datatype": "BYTES",

@@ -38,10 +38,10 @@ def test_a_node_of_any_id(shared: Client, model: GraphClassifier, graph: Graph, 
     assert [each["name"] for each in card["classes"]] == [model.classes_[place] for place in order]
     np.testing.assert_allclose([each["probability"] for each in card["classes"]], probabilities[order])
     assert card["degree"] == graph.adjacency[[row]].nnz
-    labels = model.labels([node])["class"].tolist()
+    labels = model.label_columns([node])["class"].tolist()
     assert card["label"] == (labels[0] if labels else None)
     assert card["strangeness"] == pytest.approx(model.unknown_scores([node])[0])
-    assert card["unknown"] is bool(model.predictions([node])["unknown"][0])
+    assert card["unknown"] is bool(model.prediction_columns([node])["unknown"][0])
     around = shared.node(node, "/neighbours").json
     assert around["nodes"][0]["id"] == node
 
@@ -97,7 +97,7 @@ def test_search_puts_exact_ids_first(shared: Client) -> None:
 def test_predictions_in_columns(shared: Client, model: GraphClassifier) -> None:
     ids = [*HOSTILE, "n20", "n21"]
     answer = shared.send("POST", "/v1/predictions", {"ids": ids})
-    expected = model.predictions(ids)
+    expected = model.prediction_columns(ids)
     assert answer.json["ids"] == ids
     assert answer.json["classes"] == expected["class"].tolist()
     np.testing.assert_allclose(answer.json["probabilities"], expected["probability"])
@@ -113,7 +113,7 @@ def test_an_explanation_says_something(shared: Client, model: GraphClassifier) -
 
 def test_an_explanation_counts_the_nodes_next_to_it(shared: Client, model: GraphClassifier, graph: Graph) -> None:
     """Of none, of one, and of many; "1 nodes" is no English."""
-    table = model.labels()
+    table = model.label_columns()
     label = dict(zip(table["node"].tolist(), table["class"].tolist(), strict=True))
     seen = set()
     for row, node in enumerate(graph.node_ids.tolist()):

@@ -27,7 +27,7 @@ def test_teach_see_it_take_it_back(server: Client, folder: Path, free: list[str]
     assert server.node(free[0]).json["label"] == "new/class <b>"
     stored = GraphClassifier.load(folder)
     assert stored.version == 2
-    assert stored.labels(free[:3])["by"].tolist() == ["ann"] * 3
+    assert stored.label_columns(free[:3])["by"].tolist() == ["ann"] * 3
     card = next(each for each in server.get("/v1/classes").json["classes"] if each["name"] == "new/class <b>")
     assert (card["labels"], card["session"]) == (3, 2)
     answer = server.send("DELETE", "/v1/labels", {"ids": free[:1]})
@@ -40,6 +40,13 @@ def test_teach_see_it_take_it_back(server: Client, folder: Path, free: list[str]
     assert [each["version"] for each in listed] == [4, 3, 2, 1]
     assert [each["kind"] for each in listed] == ["rollback", "unlearn", "learn", "fit"]
     assert [each["version"] for each in server.get("/v1/versions?before=3&limit=1").json["versions"]] == [2]
+
+
+def test_labels_that_were_known_already_are_counted(server: Client, free: list[str]) -> None:
+    first = server.teach("twice", free[:2])
+    assert (first.json["learned"], first.json["known"]) == (2, 0)
+    again = server.teach("twice", free[:3])
+    assert (again.json["learned"], again.json["known"]) == (1, 2)
 
 
 def test_classes_are_renamed_merged_and_retired(server: Client, free: list[str]) -> None:
@@ -120,7 +127,7 @@ def test_what_no_version_can_hold(folder: Path, free: list[str], monkeypatch: py
 
 
 def test_bad_changes_change_nothing(server: Client, folder: Path, free: list[str]) -> None:
-    labelled = GraphClassifier.load(folder).labels()
+    labelled = GraphClassifier.load(folder).label_columns()
     node, name = labelled["node"][0], labelled["class"][0]
     other = next(each for each in GraphClassifier.load(folder).classes_ if each != name)
     cases = [
@@ -131,7 +138,6 @@ def test_bad_changes_change_nothing(server: Client, folder: Path, free: list[str
         (server.teach(" . ", free[:1]), 422, "address"),
         (server.send("PATCH", "/v1/classes/class-00", {"name": ".."}), 422, "address"),
         (server.send("POST", "/v1/nodes", {"ids": ["."], "features": [{"feature_0": 1.0}]}), 422, "address"),
-        (server.teach("x", [free[0], free[0]]), 422, "again"),
         (server.teach("x", free[:1], on_conflict="shrug"), 422, "shrug"),
         (server.send("DELETE", "/v1/labels", {"ids": free[:1]}), 422, "no label"),
         (server.send("DELETE", "/v1/classes/nothing"), 404, "nothing"),

@@ -6,14 +6,18 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from graphfcl.errors import InputError
+from graphfcl.graph.frames import table_like
 from graphfcl.methods import SILENT, Progress
 from graphfcl.production.answers import Predictions, class_probabilities, class_sets, predictions
 from graphfcl.production.label_table import Columns, label_table
 from graphfcl.production.live_model import LiveModel
+from graphfcl.progress import progress_of
 
 if TYPE_CHECKING:
     from graphfcl.asking import Strategy
     from graphfcl.production.grouping import Group
+    from graphfcl.production.model_card import ModelCard
     from graphfcl.production.model_info import ModelInfo
     from graphfcl.production.spreading import Spread
     from graphfcl.production.suggesting import Suggestion
@@ -46,7 +50,7 @@ class AnsweringModel(LiveModel):
         state = self._current()
         return state.on_disk is None or state.on_disk.is_at_hand()
 
-    def settle(self, *, progress: Progress = SILENT) -> "Settlement | None":
+    def settle(self, *, progress: bool | Progress = SILENT) -> "Settlement | None":
         """Of a model on a graph folder: compute what it says of all nodes, unless it lies on the disk already.
 
         A change of such a model returns before that; the first question would compute it. None if nothing was left to
@@ -57,24 +61,39 @@ class AnsweringModel(LiveModel):
             return None
         from graphfcl.production.monitoring import regression_warning
 
-        accuracy = state.on_disk.on_disk(progress).accuracy
+        with progress_of(progress) as watching:
+            accuracy = state.on_disk.on_disk(watching).accuracy
         return Settlement(accuracy, regression_warning(state.history, accuracy, self.max_loss) or "")
 
-    def predict(self, nodes: Sequence[Any] | None = None) -> np.ndarray:
+    # Nodes are a list or an array of ids, or a DataFrame that has them in its column ``node`` or that of the fit.
+
+    def predict(self, nodes: Any = None) -> np.ndarray:
         """(n,) the likeliest class of each node, or of all nodes in the order of ``node_ids_``."""
         names = np.array(self._current().parts.for_answers().ledger.classes, dtype=object)
         return names[np.concatenate([found.argmax(axis=1) for found in self._probabilities(nodes)])]
 
-    def predict_proba(self, nodes: Sequence[Any] | None = None) -> np.ndarray:
+    def predict_proba(self, nodes: Any = None) -> np.ndarray:
         """(n, classes) probabilities in the order of ``classes_``; each row sums to 1."""
         return np.concatenate(list(self._probabilities(nodes)))
 
-    def _probabilities(self, nodes: Sequence[Any] | None) -> Iterator[np.ndarray]:
-        state = self._current()
+    def _probabilities(self, nodes: Any) -> Iterator[np.ndarray]:
+        state, nodes = self._current(), self._ids(nodes)
         ledger = state.parts.for_answers().ledger
         return (class_probabilities(ledger, answers) for _, answers in state.in_blocks(nodes))
 
-    def prediction_sets(self, nodes: Sequence[Any] | None = None, *, coverage: float = 0.9) -> list[tuple[str, ...]]:
+    def score(self, nodes: Any, classes: Sequence[str] | None = None) -> float:
+        """The share of nodes whose likeliest class is the one that is given; nodes of unknown class do not count.
+
+        classes: the true class of each node; of a DataFrame that has them in its column ``class`` or that of the fit,
+        None. A class that the model does not have is never right.
+        """
+        from graphfcl.production.scoring import true_classes
+
+        ledger = self._current().parts.for_answers().ledger
+        nodes, true = true_classes(nodes, classes, self._columns(), ledger)
+        return float(np.mean(self.predict(nodes) == true))
+
+    def prediction_sets(self, nodes: Any = None, *, coverage: float = 0.9) -> list[tuple[str, ...]]:
         """For each node the classes that hold the true one with this probability, likeliest first.
 
         It holds over known nodes as they come (split conformal prediction on validation nodes); for classes that were
@@ -82,38 +101,56 @@ class AnsweringModel(LiveModel):
         """
         state = self._current()
         ledger, calibration = state.parts.for_answers().ledger, state.calibration()
-        found = (class_probabilities(ledger, answers) for _, answers in state.in_blocks(nodes))
+        found = (class_probabilities(ledger, answers) for _, answers in state.in_blocks(self._ids(nodes)))
         return [each for part in found for each in class_sets(calibration, ledger, part, coverage)]
 
-    def unknown_scores(self, nodes: Sequence[Any] | None = None) -> np.ndarray:
+    def unknown_scores(self, nodes: Any = None) -> np.ndarray:
         """(n,) the share of known nodes that look less strange; above ``calibration_.threshold`` a node is unknown."""
-        state = self._current()
+        state, nodes = self._current(), self._ids(nodes)
         calibration = state.calibration()
         return np.concatenate([calibration.unknown_scores(part.strangeness) for _, part in state.in_blocks(nodes)])
 
-    def predictions(self, nodes: Sequence[Any] | None = None, *, coverage: float | None = None) -> Predictions:
-        """Columns ``node, class, probability, unknown_score, unknown`` of some nodes, or of all.
+    def predictions(self, nodes: Any = None, *, coverage: float | None = None, top: int = 1) -> Any:
+        """A table with the columns ``node, class, probability, unknown_score, unknown`` of some nodes, or of all.
 
-        coverage: also ``set``, that of :meth:`prediction_sets`.
+        coverage: also ``set``, that of :meth:`prediction_sets`. top: so many of the likeliest classes, in columns
+        ``class_2, probability_2``, and so on. The table is a DataFrame of the library that ``nodes`` comes from, with
+        the same index in pandas, and otherwise a table of pyarrow.
         """
-        parts = list(self.predictions_in_blocks(nodes, coverage=coverage))
+        return table_like(nodes, self.prediction_columns(nodes, coverage=coverage, top=top))
+
+    def prediction_columns(self, nodes: Any = None, *, coverage: float | None = None, top: int = 1) -> Predictions:
+        """The same as an array for each column."""
+        parts = list(self.predictions_in_blocks(nodes, coverage=coverage, top=top))
         if len(parts) == 1:
             return parts[0]
         return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
     def predictions_in_blocks(
-        self, nodes: Sequence[Any] | None = None, *, coverage: float | None = None
+        self, nodes: Any = None, *, coverage: float | None = None, top: int = 1
     ) -> Iterator[Predictions]:
         """The same, one block of nodes after the other: those of a graph folder need not fit into memory."""
-        state = self._current()
+        if top < 1:
+            raise InputError(f"top is {top}: ask for at least 1 class.")
+        return self._predictions(nodes, coverage, top)
+
+    def _predictions(self, nodes: Any, coverage: float | None, top: int) -> Iterator[Predictions]:
+        state, nodes = self._current(), self._ids(nodes)
         ledger, calibration = state.parts.for_answers().ledger, state.calibration()
         for ids, answers in state.in_blocks(nodes):
-            yield predictions(calibration, ledger, ids, answers, coverage)
+            yield predictions(calibration, ledger, ids, answers, coverage, top)
 
-    def labels(self, nodes: Sequence[Any] | None = None) -> Columns:
-        """Columns ``node, class, part, by, when`` and those kept with labels, of some nodes, or of all with a label."""
+    def labels(self, nodes: Any = None) -> Any:
+        """A table with the columns ``node, class, part, by, when`` and those kept with labels.
+
+        Of some nodes, or of all with a label. It is of the library that ``nodes`` comes from, or of pyarrow.
+        """
+        return table_like(nodes, self.label_columns(nodes))
+
+    def label_columns(self, nodes: Any = None) -> Columns:
+        """The same as an array for each column."""
         state = self._current()
-        return label_table(state.parts.ledger, state.names(), nodes)
+        return label_table(state.parts.ledger, state.names(), self._ids(nodes))
 
     def explain(self, node: Any, *, top: int = 5) -> dict[str, Any]:
         """Why a node got its class: classes in competition, blocks, features and neighbours that decided.
@@ -123,7 +160,7 @@ class AnsweringModel(LiveModel):
         """
         from graphfcl.production.explanation import explain_node
 
-        state = self._in_memory()
+        state = self._in_memory("explain")
         number, answer = int(state.parts.graph.numbers_of([node])[0]), state.asked_about([node])[1]
         with state.asked.alone():
             return explain_node(state.parts, number, answer, top)
@@ -139,7 +176,7 @@ class AnsweringModel(LiveModel):
         """
         from graphfcl.production.suggesting import suggest_for_model
 
-        return suggest_for_model(self._in_memory(), budget, strategy, seed)
+        return suggest_for_model(self._in_memory("suggest"), budget, strategy, seed)
 
     def groups(self, count: int = 5, *, seed: int = 0) -> "tuple[Group, ...]":
         """A few tight groups among nodes that look like none of the classes, the tightest first; perhaps none.
@@ -148,13 +185,13 @@ class AnsweringModel(LiveModel):
         """
         from graphfcl.production.grouping import find_groups
 
-        return find_groups(self._in_memory(), count, seed)
+        return find_groups(self._in_memory("groups"), count, seed)
 
-    def spread(self, nodes: Sequence[Any]) -> "Spread":
+    def spread(self, nodes: Any) -> "Spread":
         """How spread some nodes are, and whether they are too alike to teach a class well."""
         from graphfcl.production.spreading import spread_of
 
-        return spread_of(self._in_memory(), nodes)
+        return spread_of(self._in_memory("spread"), self._ids(nodes))
 
     def info(self, *, full: bool = False) -> "ModelInfo":
         """What the model is, and whether a refit is due (``ageing.py``); next to nothing of a folder is read for it.
@@ -166,3 +203,10 @@ class AnsweringModel(LiveModel):
 
         folder = None if self._versions is None else self._versions.path
         return info_of(self._current(), self.configuration, folder, full=full)
+
+    def card(self) -> "ModelCard":
+        """A model card: classes with their labels, accuracy, data, settings, hash and version; no learner is asked."""
+        from graphfcl.production.model_card import card_of
+
+        folder = None if self._versions is None else self._versions.path
+        return card_of(self._current(), self.configuration, self.info(), folder)

@@ -53,22 +53,34 @@ def class_sets(
 
 
 def predictions(
-    calibration: Calibration, ledger: Ledger, ids: np.ndarray, answers: Answers, coverage: float | None = None
+    calibration: Calibration,
+    ledger: Ledger,
+    ids: np.ndarray,
+    answers: Answers,
+    coverage: float | None = None,
+    top: int = 1,
 ) -> Predictions:
     """Columns ``node, class, probability, unknown_score, unknown``, and ``set`` if a coverage is asked for.
 
-    ids: (n,) the user's ids of the nodes.
+    ids: (n,) the user's ids of the nodes. top: with more than 1 also ``class_2, probability_2``, and so on, as far as
+    there are classes.
     """
     probabilities = class_probabilities(ledger, answers)
+    names = np.array(ledger.classes, dtype=object)
     best = probabilities.argmax(axis=1)
     unknown = calibration.unknown_scores(answers.strangeness)
     found = {
         "node": ids,
-        "class": np.array(ledger.classes, dtype=object)[best],
+        "class": names[best],
         "probability": probabilities[np.arange(best.size), best],
         "unknown_score": unknown,
         "unknown": unknown > calibration.threshold,
     }
+    if top > 1:
+        order = np.argsort(-probabilities, axis=1, kind="stable")[:, 1:top]
+        for place, column in enumerate(order.T, 2):
+            found[f"class_{place}"] = names[column]
+            found[f"probability_{place}"] = probabilities[np.arange(column.size), column]
     if coverage is not None:
         sets = class_sets(calibration, ledger, probabilities, coverage)
         found["set"] = np.fromiter(sets, dtype=object, count=len(sets))

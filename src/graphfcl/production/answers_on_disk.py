@@ -5,6 +5,7 @@ file that names both, with the calibration and the accuracy that follow from the
 """
 
 import json
+import shutil
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -13,17 +14,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from graphfcl.files import canonical_json, make_folder, write_bytes
+from graphfcl.errors import InputError
+from graphfcl.files import canonical_json, make_folder, shared_lock, write_bytes
 from graphfcl.methods.on_disk.tables import Table
-from graphfcl.methods.on_disk.work_folder import WorkFolder, key_of
+from graphfcl.methods.on_disk.tile_files import BLOCK
+from graphfcl.methods.on_disk.work_folder import IN_USE, WorkFolder, key_of
 from graphfcl.production.answers import Answers
 from graphfcl.production.calibration import Calibration, Readings
 
 if TYPE_CHECKING:
     from graphfcl.production.folder_model_graph import FolderModelGraph
 
-BLOCKS_AT_A_TIME = 8  # of a table, where all answers are given
 KEPT = 2  # versions whose answers stay on the disk
+SHARE = 4  # answers that are gathered take this part of the memory
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,12 +46,19 @@ class AnswersOnDisk:
         readings = self.readings[rows]
         return Answers(self.scores[rows], readings[:, 0], readings[:, 1])
 
-    def in_blocks(self) -> Iterator[tuple[np.ndarray, Answers]]:
-        """Rows and what the model says of them, one part after the other."""
-        for part in self.scores.blocks:
-            rows = np.arange(*part)
-            readings = self.readings.block(part[0])
-            yield rows, Answers(self.scores.block(part[0]), readings[:, 0], readings[:, 1])
+    def in_blocks(self, graph: "FolderModelGraph") -> Iterator[tuple[np.ndarray, Answers]]:
+        """Rows in the order of the user and what the model says of them, one part after the other.
+
+        Rows were shuffled, so as many as fit into a quarter of the memory are gathered in one pass over the tables.
+        """
+        row_bytes = self.scores.columns * 4 + 2 * 8
+        size = BLOCK * max(1, graph.means.memory // SHARE // (BLOCK * row_bytes))
+        for start in range(0, self.scores.rows, size):
+            rows = graph.rows_in_order(start, min(start + size, self.scores.rows))
+            gathered = self.of(rows)
+            for low in range(0, rows.size, BLOCK):
+                part = np.arange(low, min(low + BLOCK, rows.size))
+                yield rows[part], gathered.of(part)
 
     def is_whole(self) -> bool:
         return not self.scores.missing() and not self.readings.missing()
@@ -97,13 +107,13 @@ def _said(table: Table, work: Path) -> dict[str, Any]:
     return {**values, "folder": table.folder.absolute().relative_to(work.absolute()).as_posix()}
 
 
-def _found(path: Path, work: Path, version: str | None, rows: int | None, columns: int | None) -> AnswersOnDisk | None:
+def _found(path: Path, work: Path, version: str, rows: int, columns: int) -> AnswersOnDisk | None:
     with suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
         said = json.loads(path.read_bytes())
-        if version is not None and said["version"] != version:
+        if said["version"] != version:
             return None
         scores, readings = (_table(said["tables"][name], work) for name in ("scores", "readings"))
-        if rows is not None and ((scores.rows, scores.columns) != (rows, columns) or readings.rows != rows):
+        if (scores.rows, scores.columns) != (rows, columns) or readings.rows != rows:
             return None
         found = AnswersOnDisk(scores, readings, Calibration.from_json(said["calibration"]), said["accuracy"])
         return found if found.is_whole() else None
@@ -118,14 +128,38 @@ def _table(said: dict[str, Any], work: Path) -> Table:
 
 
 def _forget_old(work: Path, kept: AnswersOnDisk) -> None:
-    """Delete the answers of all but the newest few versions: they can be computed again."""
-    with suppress(OSError):
+    """Delete the answers of all but the newest few versions, and states of the graph that had no others.
+
+    All of it can be computed again. A state in which somebody computes stays, and so does one that never had answers:
+    its computation was stopped, and goes on there.
+    """
+    with suppress(OSError, InputError):
         paths = sorted(work.glob("answers-*.json"), key=lambda path: path.stat().st_mtime_ns)
-        newest = [_found(path, work, None, None, None) for path in paths[-KEPT:]]
-        used = {table.folder for each in (*newest, kept) if each is not None for table in (each.scores, each.readings)}
+        used = {table.folder for table in (kept.scores, kept.readings)}
+        used |= {table.folder for path in paths[-KEPT:] for table in _tables(path, work)}
         for path in paths[:-KEPT]:
-            old = _found(path, work, None, None, None)
+            old = [table for table in _tables(path, work) if table.folder not in used]
             path.unlink(missing_ok=True)
-            for table in () if old is None else (old.scores, old.readings):
-                if table.folder not in used:
-                    table.remove()
+            for table in old:
+                table.remove()
+            for state in {table.folder.parent for table in old} - {folder.parent for folder in used}:
+                _remove_state(state, work)
+
+
+def _remove_state(state: Path, work: Path) -> None:
+    """Delete the folder of a state of the graph, and what it was grown by."""
+    name = state.name.removeprefix("graph-")
+    if state.parent != work or name == state.name:
+        return
+    with shared_lock(state / IN_USE) as lock, lock.alone() as free:
+        if free:
+            for path in (state, work / f"grown-{name}"):
+                shutil.rmtree(path, ignore_errors=True)
+
+
+def _tables(path: Path, work: Path) -> list[Table]:
+    """The tables that answers name, whole or not; none if the file cannot be read."""
+    with suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
+        said = json.loads(path.read_bytes())
+        return [_table(said["tables"][name], work) for name in ("scores", "readings")]
+    return []

@@ -30,8 +30,9 @@ def seed_of(value: Any) -> int:
     return seed
 
 
-def list_of_nodes(value: Any) -> Any:
-    """Something that holds ids."""
+def list_of_nodes(value: Any, what: str = "the nodes") -> Any:
+    """Something that holds ids. what: what they are, for the message."""
     if isinstance(value, str | bytes) or not isinstance(value, Iterable):
-        raise InputError(f"the nodes are {shown(value)}: give a list of ids.")
+        example = f", such as [{shown(value)}]" if isinstance(value, str | Integral) else ""
+        raise InputError(f"{what} are {shown(value)}: give a list of ids{example}.")
     return value

@@ -1,7 +1,8 @@
 """The learner of a model on a graph folder: its answers lie on the disk, and are computed when somebody asks."""
 
 import threading
-from contextlib import AbstractContextManager, suppress
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -72,7 +73,8 @@ class AskedOnDisk:
     def answers(self) -> Answers:
         """Those of all nodes at once, in memory."""
         found = self.on_disk()
-        return found.of(np.arange(found.scores.rows))
+        graph: Any = self._parts.graph
+        return found.of(graph.rows_in_order(0, found.scores.rows))
 
     def scores(self) -> np.ndarray:
         """(n, columns) the same of scores."""
@@ -96,11 +98,29 @@ def compute_answers(parts: ModelParts, progress: Progress = SILENT) -> AnswersOn
 
     Sums that are of nodes as they were before the graph grew are summed up again first, in a copy of the learner.
     """
+    graph: Any = parts.graph
+    with graph.in_use(), _at_work(parts) as at_work:
+        return _computed(at_work, progress)
+
+
+@contextmanager
+def _at_work(parts: ModelParts) -> Iterator[ModelParts]:
+    """The same parts, with workers that are started once for all phases; the learner of a model that goes on never
+    meets them."""
+    graph: Any = parts.graph
+    if not graph.means.starts_workers:
+        yield parts
+        return
+    with graph.means.at_work() as means:
+        moved = replace(graph, means=means)
+        yield replace(parts.read(), graph=moved, learner=parts.learner.copy(moved.visible))
+
+
+def _computed(parts: ModelParts, progress: Progress) -> AnswersOnDisk:
     from graphfcl.production.settling import settle
 
     graph: Any = parts.graph
-    learner = parts.learner
-    visible = graph.visible
+    learner, visible = parts.learner, graph.visible
     if graph.restate_due:
         learner = learner.copy(visible)
         learner.watch(visible, progress)

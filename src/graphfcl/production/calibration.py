@@ -287,3 +287,9 @@ def miss_quantiles(misses: np.ndarray) -> tuple[float, ...]:
     ordered = np.concatenate([[0.0], np.sort(misses), [1.0]])
     # Rounded up: a node that has exactly this miss is in its set.
     return short(np.minimum(1.0, ordered[np.minimum(places, misses.size + 1)] * (1 + 1e-6) + 1e-9))
+
+
+def unknown_share(calibration: Calibration, readings: Readings) -> float:
+    """The share of nodes that are called unknown."""
+    unknown = calibration.unknown_scores(readings.strangeness) > calibration.threshold
+    return float(unknown.mean()) if unknown.size else 0.0

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from graphfcl.printing import quoted
+
 
 def change_text(entry: dict[str, Any]) -> str:
     """A change in a few words; an entry that lacks some of them was not written by graphfcl."""
@@ -9,6 +11,24 @@ def change_text(entry: dict[str, Any]) -> str:
         return _told(entry)
     except (LookupError, TypeError, ValueError, AttributeError):
         return str(entry["what"])
+
+
+def change_notes(entry: dict[str, Any]) -> list[str]:
+    """Sentences on what a user might not expect of a change."""
+    known, words, unknown = (entry.get(key) for key in ("known", "words", "unknown_words"))
+    notes = []
+    if isinstance(known, list) and known:
+        notes.append(f"{_count(len(known), 'node')} had this label already ({_some(known)}): nothing changed for them.")
+    alike = entry.get("alike")
+    if isinstance(alike, list) and alike and isinstance(alike[0], list):
+        names = ", ".join(" and ".join(quoted(name) for name in group) for group in alike)
+        notes.append(f"{names} differ only by case or accents and are different classes: `merge` makes one of two.")
+    if entry["what"] == "grow" and isinstance(words, int) and isinstance(unknown, int) and unknown:
+        notes.append(
+            f"{unknown:,} of {words:,} words of the new nodes are outside the vocabulary of the fit and passed over: "
+            "`refit --graph` learns new words."
+        )
+    return notes
 
 
 def _told(entry: dict[str, Any]) -> str:
@@ -50,6 +70,8 @@ def _settled(entry: dict[str, Any]) -> list[str]:
     said = []
     if entry.get("agreed"):
         said.append(f"said again of {_some(entry['agreed'])}")
+    if entry.get("known"):
+        said.append(f"known already: {_some(entry['known'])}")
     for conflict in entry.get("conflicts", ())[:5]:
         both = [(conflict["label"], conflict["label_by"]), (conflict["said"], conflict["said_by"])]
         kept, gone = both if entry["settled"] == "keep" else reversed(both)

@@ -1,7 +1,6 @@
 """A classifier that lives on a growing graph: fitted once, taught classes for years."""
 
 import datetime
-import math
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -11,27 +10,23 @@ import numpy as np
 
 from graphfcl.defaults import MODEL_METHOD
 from graphfcl.errors import InputError
-from graphfcl.graph.ids import listed, normal
-from graphfcl.methods import SILENT, Learner, Progress, find_method
-from graphfcl.printing import quoted
+from graphfcl.graph.frames import is_frame
+from graphfcl.methods import SILENT, Learner, Progress
 from graphfcl.production.answering import AnsweringModel
 from graphfcl.production.answers import Answers
 from graphfcl.production.arguments import shown
-from graphfcl.production.calibration import Readings
 from graphfcl.production.graph_place import FolderUse
-from graphfcl.production.model_parts import Configuration, ModelParts
+from graphfcl.production.keeping import WrittenState, cache_contents, write_newest_cache
+from graphfcl.production.model_parts import ModelParts
 from graphfcl.production.model_state import ModelState
-from graphfcl.production.packing import name_of_method
+from graphfcl.production.parameters import checked, given_by, values_of, with_changes
 from graphfcl.production.stored_version import StoredVersion
 from graphfcl.production.supports import Statement, Support
-from graphfcl.production.version_cache import CacheContents, CacheKeys, cache_keys
 from graphfcl.production.versions import Versions
+from graphfcl.progress import progress_of
 
 if TYPE_CHECKING:  # whoever only asks need not wait for what a change needs
-    from graphfcl.graph import Graph
-    from graphfcl.graph.folder_graph import AnyGraph
     from graphfcl.production.fit_checkpoints import FitCheckpoints
-    from graphfcl.production.graph_changes import EdgeEnds, NewEdges, NewNodes
     from graphfcl.production.grouping import Group
     from graphfcl.production.refitting import Refit
 
@@ -64,40 +59,63 @@ class GraphClassifier(AnsweringModel):
         standardise: bool = True,
         device: str = "cpu",
     ) -> None:
-        if not isinstance(method, str):
-            method = name_of_method(method)
-        name = find_method(method).name
-        if not math.isfinite(max_loss):
-            raise InputError(f"max_loss is {max_loss:g}: give a share of accuracy, such as 0.05.")
-        configuration = Configuration(name, dict(settings or {}), way, shot, seed, max_loss, standardise)
-        super().__init__(configuration, device=device)
+        super().__init__(
+            checked(method, settings, way=way, shot=shot, seed=seed, max_loss=max_loss, standardise=standardise),
+            device=device,
+        )
 
     def __repr__(self) -> str:
         if self._state is None:
             return f"GraphClassifier({self.method!r}, not fitted)"
         return f"GraphClassifier({self.method!r}, {len(self.classes_)} classes, {self._current().node_count:,} nodes)"
 
+    # Parameters
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002  # no parameter has parameters
+        """The constructor's arguments by name."""
+        return values_of(self)
+
+    def set_params(self, **given: Any) -> "GraphClassifier":
+        """Change some of them, all or none; after a fit only ``way``, ``shot`` and ``max_loss``."""
+        with self._changing:
+            changed = type(self)(**with_changes(self, given, fitted=self._state is not None))
+            for name in given:
+                setattr(self, name, getattr(changed, name))
+        return self
+
+    def __sklearn_clone__(self) -> "GraphClassifier":
+        """The same classifier, not fitted: what ``sklearn.base.clone`` returns."""
+        return type(self)(**self.get_params())
+
+    def __sklearn_tags__(self) -> Any:
+        from sklearn.utils import ClassifierTags, Tags, TargetTags
+
+        return Tags("classifier", TargetTags(required=False), classifier_tags=ClassifierTags())
+
     # Training
 
     def fit(
         self,
-        graph: "AnyGraph",
+        graph: Any,
         *,
         hide_classes: Sequence[str] = (),
-        progress: Progress = SILENT,
+        progress: bool | Progress = SILENT,
         checkpoints: "FitCheckpoints | None" = None,
     ) -> "GraphClassifier":
         """Train on all labelled nodes of a graph; nodes without a label are there too, without one.
 
-        graph: in memory, or a :class:`FolderGraph` that stays on the disk (``docs/large-models.md``). hide_classes:
-        classes to treat as if their nodes had no label, to be learned later. checkpoints: where a fit that is stopped
-        leaves what it has, and finds it again.
+        graph: in memory, or a :class:`FolderGraph` that stays on the disk (``docs/large-models.md``); PyG data and
+        networkx graphs are made one as :func:`from_pyg` and :func:`from_networkx` do. hide_classes: classes to treat as
+        if their nodes had no label, to be learned later. progress: True shows what it is at. checkpoints: where a fit
+        that is stopped leaves what it has, and finds it again.
         """
+        from graphfcl.graph.given import as_graph
         from graphfcl.production.fit_checkpoints import FitCheckpoints
         from graphfcl.production.fitting import fit_model
 
-        chosen = self.configuration
-        with self._changing:
+        graph = as_graph(graph, "fit")
+        chosen = replace(self.configuration, columns=graph.columns)
+        with self._changing, progress_of(progress) as watching:
             if self._state is not None:
                 raise InputError("this classifier is fitted: make a new one to fit it to another graph.")
             found = fit_model(
@@ -105,13 +123,13 @@ class GraphClassifier(AnsweringModel):
                 chosen,
                 hide_classes=hide_classes,
                 device=self.device,
-                progress=progress,
+                progress=watching,
                 checkpoints=checkpoints or FitCheckpoints(),
             )
-            self._begin(found.parts, found.change, progress)
+            self._begin(found.parts, found.change, watching)
         return self
 
-    def refit(self, graph: "Graph | None" = None, *, anyway: bool = False, progress: Progress = SILENT) -> "Refit":
+    def refit(self, graph: Any = None, *, anyway: bool = False, progress: bool | Progress = SILENT) -> "Refit":
         """Train anew on the graph and the labels of today, with the same configuration; take it if it is better.
 
         Classes that have enough labels by now become classes of session 0; words are weighed and columns standardised
@@ -123,28 +141,26 @@ class GraphClassifier(AnsweringModel):
         Labels of the model win over those of the graph; what it has beyond them is used too, but for labels that were
         taken back and classes that were retired.
         """
-        from graphfcl.production.brought_graph import Decisions
-        from graphfcl.production.history import lineage, written_by_graphfcl
-        from graphfcl.production.refitting import Refit, refit_model
+        from graphfcl.graph.given import as_graph
+        from graphfcl.production.refitting import refit_draft
 
-        with self._change() as draft:
-            state = self._in_memory()
-            before = replace(state.parts.read(), learner=draft.learner, configuration=self.configuration)
-            with written_by_graphfcl():
-                decisions = Decisions.of(lineage(state.history.entries()))
-            found = refit_model(before, state.asked.scores(), graph, decisions, device=self.device, progress=progress)
-            result = Refit(found.comparison, anyway or found.comparison.better)
-            if result.taken:
-                draft.exchange(found.parts)
-                # What older classes lost is in the comparison: the accuracy of before is of other nodes.
-                draft.settle({**found.change, "why": result.why, "compared": found.comparison.as_json()}, max_loss=1.0)
-        return result
+        brought: Any = None if graph is None else as_graph(graph, "refit")
+        with self._change() as draft, progress_of(progress) as watching:
+            return refit_draft(
+                draft,
+                self._in_memory("refit"),
+                self.configuration,
+                brought,
+                anyway=anyway,
+                device=self.device,
+                progress=watching,
+            )
 
     # Learning
 
     def learn(
         self,
-        supports: Mapping[str, Sequence[Any]],
+        supports: Any,
         *,
         by: str = "",
         when: str | datetime.date = "",
@@ -152,12 +168,19 @@ class GraphClassifier(AnsweringModel):
     ) -> "GraphClassifier":
         """Learn classes from labelled nodes: ``{"class name": [node ids]}``; a known class gets more supports.
 
-        by, when: who says so and when, kept with the labels. on_conflict: see :meth:`learn_listed`.
+        supports: such a mapping, or a DataFrame with the columns ``node`` and ``class``, or those of the tables of the
+        fit; its columns ``by``, ``when`` and all others are kept with the labels. by, when: who says so and when, kept
+        with the labels. on_conflict: see :meth:`learn_listed`.
         """
         from graphfcl.production.lesson import supports_of
 
-        statement = Statement.of(by, when, {}, "the supports")
-        listed = supports_of(supports, statement, self._current().parts.ledger)
+        if is_frame(supports):
+            from graphfcl.production.user_tables import read_supports
+
+            listed = read_supports(supports, self._columns(), by=by, when=when, known=self.classes_)
+        else:
+            statement = Statement.of(by, when, {}, "the supports")
+            listed = supports_of(supports, statement, self._current().parts.ledger)
         return self.learn_listed(listed, on_conflict=on_conflict)
 
     def learn_listed(self, supports: Sequence[Support], *, on_conflict: str = "refuse") -> "GraphClassifier":
@@ -166,22 +189,12 @@ class GraphClassifier(AnsweringModel):
         on_conflict: of a node that has another label, ``refuse`` all supports, ``keep`` the label it has, or
         ``replace`` it. A label that somebody else says again stands once, with both names.
         """
-        from graphfcl.production.lesson import prepare
+        from graphfcl.production.class_changes import teach
 
         with self._change() as draft:
-            lesson = prepare(supports, draft.graph, draft.ledger, on_conflict)
-            change: dict[str, Any] = {"what": "learn", "new": [], **lesson.as_json()}
-            if not lesson.learned:
-                draft.ledger = draft.ledger.with_statements(lesson.statements)
-                draft.record(change)
-                return self
-            if lesson.replaced:
-                draft.ledger, change["retired"] = draft.ledger.without_nodes(lesson.taken_back).without_empty_classes()
-                draft.learner.drop_nodes(lesson.taken_back)
-                change["exact"] = draft.restate()
-            taught = lesson.teach(draft.learner, draft.ledger, draft.graph.visible, len(draft.history))
-            draft.ledger, change["new"] = taught
-            self._settle(draft, change)
+            change = teach(draft, supports, on_conflict)
+            if change is not None:
+                self._settle(draft, change)
         return self
 
     def name_group(self, group: "Group", name: str, *, by: str = "") -> "GraphClassifier":
@@ -197,50 +210,35 @@ class GraphClassifier(AnsweringModel):
 
     def unlearn(self, nodes: Sequence[Any]) -> "GraphClassifier":
         """Take back the labels of some nodes; a class that loses its last one is retired."""
+        from graphfcl.production.class_changes import take_back
+
+        nodes = self._ids(nodes)
         with self._change() as draft:
-            numbers = draft.graph.numbers_of(nodes)
-            unknown = ~np.isin(numbers, draft.ledger.nodes)
-            if unknown.any():
-                missing = listed(nodes)[int(np.flatnonzero(unknown)[0])]
-                raise InputError(f"node {quoted(missing)} has no label to take back; nothing was changed.")
-            draft.ledger, emptied = draft.ledger.without_nodes(numbers).without_empty_classes()
-            change = {"what": "unlearn", "nodes": draft.graph.with_own_ids(nodes).tolist(), "retired": emptied}
-            draft.learner.drop_nodes(numbers)
-            self._settle(draft, {**change, "exact": draft.restate()})
+            self._settle(draft, take_back(draft, nodes))
         return self
 
     def rename(self, old: str, new: str) -> "GraphClassifier":
         """Call a class otherwise; nothing else changes."""
+        from graphfcl.production.class_changes import rename_class
+
         with self._change() as draft:
-            before = draft.ledger
-            draft.ledger = before.renamed(old, new)
-            old, new = before.resolved(old), normal(new)
-            accuracy = draft.history.last_accuracy()
-            if accuracy:
-                classes = {new if name == old else name: value for name, value in accuracy["classes"].items()}
-                accuracy = {**accuracy, "classes": classes}
-            draft.record({"what": "rename", "from": old, "to": new}, accuracy)
+            rename_class(draft, old, new)
         return self
 
     def merge(self, source: str, into: str) -> "GraphClassifier":
         """All nodes of one class become another's."""
+        from graphfcl.production.class_changes import merge_classes
+
         with self._change() as draft:
-            before = draft.ledger
-            source, into = before.resolved(source), before.resolved(into)
-            draft.ledger = before.merged(source, into)
-            exact = draft.restate()
-            if not exact:
-                draft.ledger = before.united(source, into)
-                draft.restate()
-            self._settle(draft, {"what": "merge", "from": source, "into": into, "exact": exact})
+            self._settle(draft, merge_classes(draft, source, into))
         return self
 
     def retire(self, name: str) -> "GraphClassifier":
         """Never answer a class again, and let its nodes be without a label."""
+        from graphfcl.production.class_changes import retire_class
+
         with self._change() as draft:
-            name = draft.ledger.resolved(name)
-            draft.ledger = draft.ledger.retired(name)
-            self._settle(draft, {"what": "retire", "class": name, "exact": draft.restate()})
+            self._settle(draft, retire_class(draft, name))
         return self
 
     # The graph
@@ -257,12 +255,18 @@ class GraphClassifier(AnsweringModel):
         """New edges between nodes that are there, given by the ids of their ends."""
         return self.grow(edges=(source, target, weights))
 
-    def grow(self, *, nodes: "NewNodes | None" = None, edges: "NewEdges | None" = None) -> "GraphClassifier":
-        """Nodes (ids, features, texts) and edges (sources, targets, weights) in one change."""
-        from graphfcl.production.graph_changes import grown
+    def grow(self, *, nodes: Any = None, edges: Any = None) -> "GraphClassifier":
+        """Nodes (ids, features, texts) and edges (sources, targets, weights) in one change.
+
+        Either may be a DataFrame with the columns of the tables of the fit, or ``node`` and the feature columns;
+        ``source`` and ``target``.
+        """
+        from graphfcl.production.graph_changes import as_new_edges, as_new_nodes, grown
 
         with self._change() as draft:
-            return self._move(draft, grown(draft.graph, nodes, edges))
+            columns = self._columns()
+            more = as_new_nodes(nodes, draft.graph, columns), as_new_edges(edges, columns)
+            return self._move(draft, grown(draft.graph, *more))
 
     def remove_edges(self, source: Sequence[Any], target: Sequence[Any]) -> "GraphClassifier":
         """Edges leave, given by the ids of their ends."""
@@ -272,30 +276,21 @@ class GraphClassifier(AnsweringModel):
         """Nodes leave with their edges and labels; a class that loses its last label is retired."""
         return self.shrink(nodes=ids)
 
-    def shrink(self, *, nodes: Sequence[Any] | None = None, edges: "EdgeEnds | None" = None) -> "GraphClassifier":
-        """Edges and nodes leave in one change."""
-        from graphfcl.production.graph_changes import shrunk
+    def shrink(self, *, nodes: Any = None, edges: Any = None) -> "GraphClassifier":
+        """Edges (sources, targets) and nodes (ids) leave in one change; either may be a DataFrame."""
+        from graphfcl.production.graph_changes import as_new_edges, shrunk
 
         with self._change() as draft:
-            self._in_memory()
-            return self._move(draft, shrunk(draft.graph, nodes, edges))
+            self._in_memory("shrink")
+            ends = as_new_edges(edges, self._columns())
+            return self._move(draft, shrunk(draft.graph, self._ids(nodes), None if ends is None else ends[:2]))
 
     # Keeping
 
     @classmethod
     def from_parts(cls, parts: ModelParts, *, device: str = "cpu") -> "GraphClassifier":
         """A model of these parts, with an empty history."""
-        chosen = parts.configuration
-        model = cls(
-            chosen.method,
-            chosen.settings,
-            way=chosen.way,
-            shot=chosen.shot,
-            seed=chosen.seed,
-            max_loss=chosen.max_loss,
-            standardise=chosen.standardise,
-            device=device,
-        )
+        model = cls(**given_by(parts.configuration), device=device)
         model._hold(ModelState.of(parts))
         return model
 
@@ -324,28 +319,14 @@ class GraphClassifier(AnsweringModel):
         """
         self.wait()
         state = self._current()
-        parts = state.copy().parts.configured(self.configuration)
-        manifest = versions.write(parts, state.history, loaded=state.version, request=request)
-        number: int = manifest["version"]
-        self._saved(state, number, versions)
-        if state.on_disk is not None:
-            state.on_disk.keep_for(cache_keys(manifest, parts.configuration.method))
-        elif write_cache:
-            keys = cache_keys(manifest, parts.configuration.method)
-            contents = _contents(keys, parts, state.asked.answers())
-            self._cache_thread.start(versions.cache, contents, lambda: versions.shows(number))
-        return number
+        written = WrittenState.write(state, self.configuration, versions, request)
+        self._saved(state, written.number, versions)
+        written.keep_answers(self._cache_thread if write_cache else None)
+        return written.number
 
     def write_cache(self) -> None:
         """Write the cache of the version that the model is, if that is the newest one of its folder."""
-        versions, state = self._versions, self._current()
-        number = state.version
-        saved = number is not None and not state.history.unsaved() and state.on_disk is None
-        if versions is None or number is None or not saved or not versions.shows(number):
-            return
-        parts = state.copy().parts
-        keys = cache_keys(versions.manifest(number), parts.configuration.method)
-        versions.cache.write(_contents(keys, parts, state.asked.answers()), lambda: versions.shows(number))
+        write_newest_cache(self._current(), self._versions)
 
     def wait(self) -> None:
         """Until the cache of the folder is written."""
@@ -390,11 +371,5 @@ class GraphClassifier(AnsweringModel):
         versions = self._versions
         with suppress(InputError, OSError):  # the answer is there; only the next reader has less
             if versions is not None and versions.shows(stored.version):
-                contents = _contents(stored.keys, stored.parts, answers)
+                contents = cache_contents(stored.keys, stored.parts, answers)
                 self._cache_thread.start(versions.cache, contents, lambda: versions.shows(stored.version))
-
-
-def _contents(keys: CacheKeys, parts: ModelParts, answers: Answers) -> CacheContents:
-    table = parts.learner.embeddings(parts.graph.visible)
-    readings = Readings(answers.strangeness, answers.temperatures)
-    return CacheContents(keys, parts.graph.ids, table, answers.scores, readings)

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from graphfcl.errors import GraphfclWarning, InputError
+from graphfcl.graph.column_names import ReadColumns
 from graphfcl.methods import Learner, LearnerState, Method, find_method, flat_settings
 from graphfcl.production.calibration import Calibration
 from graphfcl.production.folder_codec import encode_folder_graph
@@ -136,6 +137,7 @@ def _answers(parts: ModelParts) -> dict[str, Any]:
         "seed": configuration.seed,
         "max_loss": configuration.max_loss,
         "standardise": configuration.standardise,
+        **({} if configuration.columns is None else {"columns": configuration.columns.as_json()}),
         "classes": list(ledger.names),
         "united": named_twice(ledger),
         "many": ledger.session_zero_columns,
@@ -158,6 +160,10 @@ def decode_configuration(values: dict[str, Any]) -> Configuration:
         raise
     except UNFIT as error:
         raise Damaged(f"its settings cannot be read ({first_line(error)})") from error
+    try:
+        columns = ReadColumns.from_json(values["columns"]) if "columns" in values else None
+    except ValueError as error:
+        raise Damaged("its columns of tables have no names") from error
     return Configuration(
         method=method.name,
         settings=settings,
@@ -166,6 +172,7 @@ def decode_configuration(values: dict[str, Any]) -> Configuration:
         seed=whole_number(values.get("seed"), "seed", 0, 2**63),
         max_loss=min(max_loss, 1.0),  # nothing can lose more; a folder of format 1 may say Infinity
         standardise=standardise,
+        columns=columns,
     )
 
 

@@ -17,7 +17,10 @@ from graphfcl.printing import quoted
 
 @dataclass(frozen=True, eq=False)
 class FeatureColumns:
-    """The feature columns of a graph. dense: whether they are all stored. text_weights: set if they are word counts."""
+    """The feature columns of a graph. dense: whether they are all stored.
+
+    text_weights: set if they are word counts; numbers may stand behind the words.
+    """
 
     width: int
     dense: bool
@@ -27,25 +30,34 @@ class FeatureColumns:
     def name(self, column: int) -> str:
         """What a feature that a learner sees is called."""
         if self.text_weights is not None:
-            column = int(self.text_weights.columns[column])
+            column = int(self.text_weights.raw_columns[column])
         return f"feature_{column}" if self.names is None else str(self.names[column])
 
-    def places(self) -> dict[str, int]:
-        """The column of each name."""
+    @property
+    def word_count(self) -> int:
+        """How many of the columns are words."""
+        if self.text_weights is None:
+            return 0
+        beside = self.text_weights.beside
+        return self.width if beside is None else beside.first
+
+    def places(self, first: int = 0) -> dict[str, int]:
+        """The column of each name, from some column on."""
         if self.names is None:
-            return {f"feature_{column}": column for column in range(self.width)}
-        return {str(name): column for column, name in enumerate(self.names.tolist())}
+            return {f"feature_{column}": column for column in range(first, self.width)}
+        return {str(name): column for column, name in enumerate(self.names[first:].tolist(), start=first)}
 
     def features_of(self, values: Any = None, *, texts: Sequence[str] | None = None) -> Features:
-        """(m, d) features of new nodes, from one of three sources.
+        """(m, d) features of new nodes.
 
         values: a matrix with these columns, or ``{"name": value}`` for each node (features not named are 0).
-        texts: the text of each node.
+        texts: the text of each node. A graph that has numbers beside words needs both: values are then the numbers.
         """
         if texts is not None:
             if self.text_weights is None or self.names is None:
                 raise InputError("the features of this graph do not come from text: give its feature columns instead.")
-            return count_known_words(texts, self.names)
+            counts = count_known_words(texts, self.names[: self.word_count])
+            return counts if self.text_weights.beside is None else self._with_numbers(counts, values)
         if values is None:
             raise InputError("the new nodes have no features: give a matrix, or texts if the graph was made from text.")
         if isinstance(values, list | tuple) and any(isinstance(each, Mapping) for each in values):
@@ -55,6 +67,22 @@ class FeatureColumns:
         if self.dense:
             return clean if isinstance(clean, np.ndarray) else clean.toarray()
         return sparse.csr_array(clean)
+
+    def _with_numbers(self, counts: sparse.csr_array, values: Any) -> sparse.csr_array:
+        """(m, d) word counts and the numbers beside them."""
+        first, needed = self.word_count, self.width - self.word_count
+        if values is None:
+            names = ", ".join(list(self.places(first))[:5])
+            raise InputError(f"the graph has {needed} numbers beside its words ({names}): give them as well.")
+        if isinstance(values, list | tuple) and any(isinstance(each, Mapping) for each in values):
+            values = self._named(values)[:, first:]
+        numbers = clean_features(values, counts.shape[0], "the new nodes")
+        if numbers.shape[1] != needed:
+            raise InputError(
+                f"the new nodes have {numbers.shape[1]} numbers beside their texts, the graph has {needed}: "
+                "give all of them."
+            )
+        return sparse.csr_array(sparse.hstack([counts, sparse.csr_array(numbers)], format="csr"))
 
     def _named(self, values: Sequence[Mapping[str, float]]) -> sparse.csr_array:
         known = self.places()
@@ -81,8 +109,9 @@ class FeatureColumns:
         """
         if self.text_weights is None:
             return {}
-        words = float(features.sum()) if texts is None else word_count(texts)
-        known = float(features[:, self.text_weights.columns].sum())
+        counts = features[:, : self.word_count]
+        words = float(counts.sum()) if texts is None else word_count(texts)
+        known = float(counts[:, self.text_weights.columns].sum())
         return {"words": round(words), "unknown_words": round(words - known)}
 
 

@@ -1,12 +1,14 @@
 """A fit that was stopped goes on where it was: the states of its two learners, kept beside the model that is to be."""
 
+import json
 import shutil
 import time
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from graphfcl.errors import InputError
-from graphfcl.files import make_folder
+from graphfcl.files import canonical_json, make_folder, write_bytes
 from graphfcl.methods import Learner, Progress
 
 SECONDS_BETWEEN = 10.0
@@ -62,6 +64,17 @@ class FitCheckpoints:
         if path is not None:
             make_folder(path.parent)
             save_checkpoint(path, learner.state(), self.identity)
+
+    def remember(self, name: str, found: list[str]) -> list[str]:
+        """What was found at this place of the fit when it was first reached; ``found`` if that is now."""
+        if self.folder is None:
+            return found
+        path = self.folder / f"{name}.json"
+        with suppress(OSError, ValueError):
+            if self.resume:
+                return [str(each) for each in json.loads(path.read_bytes())]
+        write_bytes(path, canonical_json(found))
+        return found
 
     def clear(self) -> None:
         """The fit is done."""

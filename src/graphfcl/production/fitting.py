@@ -2,13 +2,15 @@
 
 import shutil
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
+from graphfcl.devices import device_on_disk
 from graphfcl.errors import InputError
+from graphfcl.files import SharedLock
 from graphfcl.graph import Graph
 from graphfcl.graph.folder_graph import AnyGraph
 from graphfcl.methods import METHODS, Learner, Progress, find_method
@@ -76,7 +78,23 @@ def train_model(
     checkpoints: FitCheckpoints | None = None,
 ) -> Fitted:
     """A model of a graph and its labels, rehearsed, with the classes of few labels learned."""
-    learner, checkpoints = new_learner(configuration, device), checkpoints or FitCheckpoints()
+    checkpoints = checkpoints or FitCheckpoints()
+    device = device_on_disk(device) if isinstance(growing, FolderModelGraph) else device
+    with growing.in_use() if isinstance(growing, FolderModelGraph) else nullcontext() as lock:
+        leftovers = Leftovers(growing, checkpoints, lock)
+        return _trained(growing, labels, configuration, device, progress, checkpoints, leftovers)
+
+
+def _trained(
+    growing: GrowingGraph,
+    labels: Labels,
+    configuration: Configuration,
+    device: str,
+    progress: Progress,
+    checkpoints: FitCheckpoints,
+    leftovers: "Leftovers",
+) -> Fitted:
+    learner = new_learner(configuration, device)
     start = make_start(
         growing.visible,
         labels.nodes,
@@ -95,7 +113,7 @@ def train_model(
     learner.fit(start.base, checkpoints.watching("learner", progress), encoders)
     checkpoints.keep("learner", learner)
     another = new_learner(configuration, device)
-    with without_leftovers(growing):
+    with leftovers.removed():
         rehearsed, separations = rehearse(start.base, learner, another, encoders, progress, checkpoints)
     ledger = learn_few(start, learner)
     change = {
@@ -161,17 +179,33 @@ def learn_few(start: Start, learner: Learner) -> Ledger:
     return ledger.with_supports(*start.few, start.few_classes)
 
 
-@contextmanager
-def without_leftovers(graph: object) -> Iterator[None]:
-    """Delete what a rehearsal leaves in the work folder of a graph on the disk: nobody needs it again."""
-    work = graph.work if isinstance(graph, FolderModelGraph) else None
-    before = set(work.glob("*")) if work is not None else set()
-    yield
-    for path in () if work is None else set(work.glob("*")) - before:
-        if path.is_dir():
-            shutil.rmtree(path, ignore_errors=True)
-        else:
-            path.unlink(missing_ok=True)
+@dataclass(frozen=True)
+class Leftovers:
+    """What a rehearsal leaves in the work folder of a graph on the disk; nobody needs it again.
+
+    What was there before is kept with the states of the fit: one that goes on after a kill removes what the rehearsal
+    left before it. lock: of a graph on the disk; nothing is removed while another process computes there.
+    """
+
+    graph: object
+    checkpoints: FitCheckpoints
+    lock: SharedLock | None
+
+    @contextmanager
+    def removed(self) -> Iterator[None]:
+        """At the end of what is done inside."""
+        if self.lock is None or not isinstance(self.graph, FolderModelGraph):
+            yield
+            return
+        work = self.graph.work
+        before = set(self.checkpoints.remember("before the rehearsal", sorted(path.name for path in work.iterdir())))
+        yield
+        with self.lock.alone() as free:
+            for path in [path for path in work.iterdir() if free and path.name not in before]:
+                if path.is_dir():
+                    shutil.rmtree(path, ignore_errors=True)
+                else:
+                    path.unlink(missing_ok=True)
 
 
 class SharedEncoders(EncoderStore):

@@ -11,14 +11,16 @@ from graphfcl.production.classifier import GraphClassifier
 from graphfcl.production.fit_checkpoints import FitCheckpoints
 from graphfcl.production.graph_place import FolderUse
 from graphfcl.production.history import Entry
-from graphfcl.production.live_model import NEEDS_MEMORY
+from graphfcl.production.only_in_memory import only_in_memory
 from graphfcl.production.pruning import Pruned, prune
 from graphfcl.production.storage.manifests import ON_DISK
 from graphfcl.production.versions import FITTING, Busy, Versions
+from graphfcl.progress import progress_of
 
 if TYPE_CHECKING:
     from graphfcl.graph import Graph
     from graphfcl.production.erasing import Erased
+    from graphfcl.production.model_card import ModelCard
     from graphfcl.production.model_info import ModelInfo
     from graphfcl.production.refitting import Refit
 
@@ -59,6 +61,13 @@ class ModelFolder:
         """What the newest version is, and whether a refit is due. See :meth:`GraphClassifier.info`."""
         model = self.load()
         found = model.info(full=full)
+        model.wait()
+        return found
+
+    def card(self) -> "ModelCard":
+        """A model card of the newest version. See :meth:`GraphClassifier.card`."""
+        model = self.load()
+        found = model.card()
         model.wait()
         return found
 
@@ -116,6 +125,10 @@ class ModelFolder:
         """Where a fit of this model leaves what it has. resume: go on from what one that was stopped left there."""
         return FitCheckpoints(self.path / FITTING, resume=resume)
 
+    def was_just_fitted(self) -> bool:
+        """Whether a fit was stopped after it had written its model, before it removed what it had left on the way."""
+        return self.exists() and (self.path / FITTING).is_dir()
+
     def _refuse_model(self) -> None:
         if self.exists():
             raise InputError(
@@ -135,7 +148,7 @@ class ModelFolder:
         graph: "Graph | None" = None,
         *,
         anyway: bool = False,
-        progress: Progress = SILENT,
+        progress: bool | Progress = SILENT,
         device: str = "cpu",
         wait: float = 60.0,
     ) -> "Refit":
@@ -143,8 +156,8 @@ class ModelFolder:
 
         See :meth:`GraphClassifier.refit`. Nobody else writes meanwhile; everybody may read.
         """
-        with self.editing(wait, device=device, write_cache=False) as model:
-            return model.refit(graph, anyway=anyway, progress=progress)
+        with self.editing(wait, device=device, write_cache=False) as model, progress_of(progress) as watching:
+            return model.refit(graph, anyway=anyway, progress=watching)
 
     def prune(self, keep: int, *, wait: float = 60.0) -> Pruned:
         """Remove all versions but the newest so many, and the objects that none of these needs."""
@@ -162,5 +175,5 @@ class ModelFolder:
         with suppress(InputError):  # what is wrong with it is said below
             on_disk = self.exists() and self.manifest(self.current())["format"] == ON_DISK
         if on_disk:
-            raise InputError(NEEDS_MEMORY)
+            raise only_in_memory("erase")
         return erase(self._versions, nodes, wait=wait, device=device)

@@ -5,12 +5,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from graphfcl.production.graph_codec import OPTIONAL, checked_features, csr_of, ids_in_memory
+from graphfcl.production.graph_codec import check_features, csr_of, ids_in_memory
 from graphfcl.production.storage.block_arrays import BlockArrays
 from graphfcl.production.storage.damage import Damaged, need
 from graphfcl.production.storage.ids import read_ids, write_ids
 from graphfcl.production.storage.strict_json import whole_number
 from graphfcl.production.storage.trees import Tree, TreeName, read_tree, write_tree
+from graphfcl.production.view_codec import decode_views, encode_views
 
 if TYPE_CHECKING:
     from graphfcl.graph.folder import GraphFolder
@@ -41,14 +42,9 @@ def encode_folder_graph(graph: "FolderModelGraph", arrays: BlockArrays) -> dict[
         found["counts"] = arrays.write(np.diff(stored["indptr"]).astype(np.int32), block=BLOCK)
         found["columns"] = arrays.write(stored["indices"].astype(np.int32), block=BLOCK)
         found["data"] = arrays.write(stored["data"].astype(np.float32), block=BLOCK)
-    text, standard = graph.text_weights, graph.standardisation
-    if text is not None:
-        found["text.columns"] = arrays.write(text.columns)
-        found["text.weights"] = arrays.write(text.inverse_document_frequency)
-    if standard is not None:
-        found["means"], found["deviations"] = arrays.write(standard.mean), arrays.write(standard.deviation)
-    seen = {"width": graph.base.feature_count, **({} if text is None else {"min_nodes": text.min_nodes})}
-    trees = {"nodes": Tree(ids, values), "edges": Tree(edges), "features": Tree(found, seen)}
+    views = encode_views(graph.text_weights, graph.standardisation, arrays)
+    features = Tree(found | views.arrays, {"width": graph.base.feature_count, **views.values})
+    trees = {"nodes": Tree(ids, values), "edges": Tree(edges), "features": features}
     return {name: write_tree(arrays.objects, tree) for name, tree in trees.items()}
 
 
@@ -69,8 +65,6 @@ def decode_folder_graph(
     trees: Mapping[str, TreeName], arrays: BlockArrays, folder: "GraphFolder", means: "Means"
 ) -> "FolderModelGraph":
     """The graph, checked. folder: the one whose digest it names."""
-    from dataclasses import replace
-
     from graphfcl.graph.folder.growth import Growth
     from graphfcl.production.folder_model_graph import FolderModelGraph
 
@@ -87,13 +81,10 @@ def decode_folder_graph(
     else:
         counts, columns, data = (arrays.read(features.index(name)) for name in ("counts", "columns", "data"))
         rows = csr_of(counts, columns, data, (ids.size, width), "features")
-    optional = {key: arrays.read(features.arrays[key]) for key in OPTIONAL if key in features.arrays}
-    fields = checked_features(rows, (ids.size, width), None, optional)
-    text = fields["text_weights"]
-    if text is not None and "min_nodes" in features.values:
-        text = replace(text, min_nodes=whole_number(features.value("min_nodes"), "the nodes that a word needs", 0))
+    check_features(rows, (ids.size, width), None)
+    text, standardisation = decode_views(features, arrays, width, dense=isinstance(rows, np.ndarray))
     growth = Growth(ids, rows, *_edges(edges, arrays, folder.node_count + ids.size))
-    return FolderModelGraph(folder, growth, means, text, fields["standardisation"], due)
+    return FolderModelGraph(folder, growth, means, text, standardisation, due)
 
 
 def _edges(tree: Tree, arrays: BlockArrays, count: int) -> tuple[np.ndarray, ...]:

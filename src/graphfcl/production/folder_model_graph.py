@@ -1,5 +1,7 @@
 """The graph of a model that stays on the disk: a graph folder, and what was added to it."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -9,6 +11,7 @@ import numpy as np
 from scipy import sparse
 
 from graphfcl.errors import InputError
+from graphfcl.files import SharedLock, shared_lock
 from graphfcl.graph import Features, Standardisation, TextWeights
 from graphfcl.graph.build import adjacency_from_edges
 from graphfcl.graph.folder import GraphFolder
@@ -17,6 +20,7 @@ from graphfcl.graph.folder.growth import Growth
 from graphfcl.graph.folder_graph import FolderGraph
 from graphfcl.graph.ids import listed
 from graphfcl.graph.visible_folder import Means, VisibleFolder
+from graphfcl.methods.on_disk.work_folder import IN_USE
 from graphfcl.printing import quoted
 from graphfcl.production.feature_columns import FeatureColumns, fresh_ids
 
@@ -46,7 +50,7 @@ class FolderModelGraph:
     def of(cls, graph: FolderGraph) -> "FolderModelGraph":
         """All nodes and edges of a graph folder; its words are weighed by how often they occur in it."""
         everybody = np.ones(graph.node_count, dtype=bool)
-        weights = None if graph.text is None else graph.text_weights(everybody, graph.text.min_nodes)
+        weights = None if graph.text is None else graph.text_weights(everybody, graph.text)
         return cls(graph.folder, Growth.none(graph.folder), graph.means, weights)
 
     def standardised(self, nodes: np.ndarray) -> "FolderModelGraph":
@@ -82,6 +86,18 @@ class FolderModelGraph:
     def work(self) -> Path:
         """The folder of this state of the graph, in which everything may be deleted."""
         return self.means.work.absolute() / f"graph-{self.folder.digest[:SHORT]}"
+
+    @contextmanager
+    def in_use(self) -> Iterator[SharedLock]:
+        """Held by everybody who computes on this state of the graph, so that nobody deletes its files meanwhile.
+
+        What killed processes were writing goes first.
+        """
+        with shared_lock(self.work / IN_USE) as lock:
+            with lock.alone() as free:
+                for left in self.work.rglob(".*.tmp") if free else ():
+                    left.unlink(missing_ok=True)
+            yield lock
 
     @property
     def visible(self) -> VisibleFolder:
@@ -143,10 +159,17 @@ class FolderModelGraph:
         """(m,) the same ids as this graph has them stored; one that is not there is an error."""
         return self.folder.ids(self.numbers_of(ids))
 
+    def rows_in_order(self, start: int, stop: int) -> np.ndarray:
+        """(stop − start,) the rows of some places in the order of the user: that of the source, then added nodes."""
+        places, count = np.arange(start, stop), self.base.node_count
+        inside = places < count
+        places[inside] = self.base.shuffle.rows(places[inside])
+        return places
+
     @property
     def ids(self) -> np.ndarray:
-        """(n,) the user's ids of all nodes, in memory."""
-        return self.folder.ids(np.arange(self.node_count))
+        """(n,) the user's ids of all nodes in memory, in the order of :meth:`rows_in_order`."""
+        return self.folder.ids(self.rows_in_order(0, self.node_count))
 
     @property
     def names(self) -> "FolderModelGraph":

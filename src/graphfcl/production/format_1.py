@@ -14,10 +14,11 @@ import numpy as np
 from graphfcl.errors import InputError
 from graphfcl.methods import Learner, LearnerState
 from graphfcl.production.codec import checked_ledger, learner_of
-from graphfcl.production.graph_codec import adjacency_of, checked_features, checked_nodes, csr_of, ids_in_memory
+from graphfcl.production.graph_codec import adjacency_of, check_features, checked_nodes, csr_of, ids_in_memory
 from graphfcl.production.ledger import LabelRole, Ledger
 from graphfcl.production.model_parts import Configuration
 from graphfcl.production.storage.damage import Damaged, first_line, need
+from graphfcl.production.view_codec import checked_views
 
 if TYPE_CHECKING:
     from scipy import sparse
@@ -108,8 +109,11 @@ def _features(arrays: dict[str, np.ndarray], count: int) -> dict[str, Any]:
         rows = _csr({"indptr": ordered.indptr, "indices": ordered.indices}, ordered.data, (count, shape[1]), "features")
     there = {"text_columns": "text.columns", "text_weights": "text.weights", "means": "means"}
     there["deviations"] = "deviations"
-    optional = {new: arrays[old] for old, new in there.items() if old in arrays}
-    return checked_features(rows, (count, shape[1]), arrays.get("names"), optional)
+    stored = {new: arrays[old] for old, new in there.items() if old in arrays}
+    names = arrays.get("names")
+    check_features(rows, (count, shape[1]), names)
+    text, standardisation = checked_views(stored, shape[1], dense=isinstance(rows, np.ndarray))
+    return {"features": rows, "feature_names": names, "text_weights": text, "standardisation": standardisation}
 
 
 def _csr_in_order(arrays: dict[str, np.ndarray], width: int) -> "sparse.csr_array":

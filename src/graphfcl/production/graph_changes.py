@@ -6,6 +6,10 @@ from typing import Any
 
 import numpy as np
 
+from graphfcl.errors import InputError
+from graphfcl.graph.column_names import ReadColumns
+from graphfcl.graph.frames import is_frame
+from graphfcl.production.arguments import list_of_nodes, shown
 from graphfcl.production.growing_graph import GrowingGraph
 
 NewNodes = tuple[Sequence[Any], Any, Sequence[str] | None]  # ids, features, texts
@@ -26,6 +30,37 @@ class GraphChange:
     touched: list[np.ndarray]
     entry: dict[str, Any]
     removed: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+
+
+def as_new_nodes(given: Any, graph: GrowingGraph, columns: ReadColumns | None) -> NewNodes | None:
+    """New nodes as they were given, or of a DataFrame. columns: of the tables of the fit."""
+    if is_frame(given):
+        from graphfcl.production.new_nodes import read_nodes
+
+        return read_nodes(given, graph, columns)
+    if given is None:
+        return None
+    ids, features, texts = _parts(given, 3, "nodes", "a DataFrame, or ids, features and texts")
+    return list_of_nodes(ids, "the new nodes"), features, texts
+
+
+def as_new_edges(given: Any, columns: ReadColumns | None) -> NewEdges | None:
+    """New edges as they were given, or of a DataFrame."""
+    if is_frame(given):
+        from graphfcl.production.user_tables import read_edges
+
+        return read_edges(given, columns)
+    if given is None:
+        return None
+    source, target, weights = _parts(given, 3, "edges", "a DataFrame, or sources, targets and weights")
+    return list_of_nodes(source, "the sources of edges"), list_of_nodes(target, "the targets of edges"), weights
+
+
+def _parts(given: Any, count: int, what: str, wanted: str) -> list[Any]:
+    """The members of a tuple, of which the last ones may be missing."""
+    if not isinstance(given, tuple | list) or not 0 < len(given) <= count:
+        raise InputError(f"{what} is {shown(given)}: give {wanted}; nothing was changed.")
+    return [*given, *[None] * (count - len(given))]
 
 
 def grown(before: GrowingGraph, nodes: NewNodes | None, edges: NewEdges | None) -> GraphChange:

@@ -4,17 +4,17 @@ Blocks end at multiples of node numbers, and an edge stands with the later of it
 change: a node that comes changes the last blocks, one that leaves changes its own and those of its later neighbours.
 """
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from graphfcl.graph.ids import text_array
 from graphfcl.production.storage.block_arrays import BLOCK, BlockArrays
-from graphfcl.production.storage.damage import Damaged, need
+from graphfcl.production.storage.damage import need
 from graphfcl.production.storage.ids import read_ids, write_ids
 from graphfcl.production.storage.strict_json import whole_number
 from graphfcl.production.storage.trees import Tree
+from graphfcl.production.view_codec import decode_views, encode_views
 
 if TYPE_CHECKING:  # ids and labels are read without scipy
     from scipy import sparse
@@ -152,14 +152,8 @@ def encode_features(graph: "GrowingGraph", arrays: BlockArrays) -> Tree:
     if graph.feature_names is not None:
         names = write_ids(arrays, [str(name) for name in graph.feature_names], np.zeros(0, np.int64))
         found |= {f"names.{key}": index for key, index in names.items()}
-    if graph.text_weights is not None:
-        found["text.columns"] = arrays.write(graph.text_weights.columns)
-        found["text.weights"] = arrays.write(graph.text_weights.inverse_document_frequency)
-    if graph.standardisation is not None:
-        found["means"] = arrays.write(graph.standardisation.mean)
-        found["deviations"] = arrays.write(graph.standardisation.deviation)
-    text = {} if graph.text_weights is None else {"min_nodes": graph.text_weights.min_nodes}
-    return Tree(found, {"width": graph.features.shape[1], **text})
+    views = encode_views(graph.text_weights, graph.standardisation, arrays)
+    return Tree(found | views.arrays, {"width": graph.features.shape[1], **views.values})
 
 
 def decode_features(tree: Tree, arrays: BlockArrays, count: int) -> dict[str, Any]:
@@ -173,45 +167,17 @@ def decode_features(tree: Tree, arrays: BlockArrays, count: int) -> dict[str, An
         rows = csr_of(arrays.read(tree.index("counts")), columns, data, (count, width), "features")
     named = {key.removeprefix("names."): index for key, index in tree.arrays.items() if key.startswith("names.")}
     names = ids_in_memory(read_ids(arrays, named)) if named else None
-    optional = {key: arrays.read(tree.arrays[key]) for key in OPTIONAL if key in tree.arrays}
-    fields = checked_features(rows, (count, width), names, optional)
-    if fields["text_weights"] is not None and "min_nodes" in tree.values:
-        fewest = whole_number(tree.value("min_nodes"), "the nodes that a word needs", 0)
-        fields["text_weights"] = replace(fields["text_weights"], min_nodes=fewest)
-    return fields
+    check_features(rows, (count, width), names)
+    text, standardisation = decode_views(tree, arrays, width, dense=isinstance(rows, np.ndarray))
+    return {"features": rows, "feature_names": names, "text_weights": text, "standardisation": standardisation}
 
 
-OPTIONAL = ("text.columns", "text.weights", "means", "deviations")
-
-
-def checked_features(
-    rows: "Features", shape: tuple[int, int], names: np.ndarray | None, optional: dict[str, np.ndarray]
-) -> dict[str, Any]:
-    """The fields of a graph that speak of features, after all of them are checked against each other."""
-    from graphfcl.graph import Standardisation, TextWeights
-
+def check_features(rows: "Features", shape: tuple[int, int], names: np.ndarray | None) -> None:
+    """Features are those of the nodes, and have names or none."""
     need(rows.shape == shape, "its nodes and their features differ in number")
     if isinstance(rows, np.ndarray):
         need(rows.dtype.kind == "f" and bool(np.isfinite(rows).all()), "its features are not all finite numbers")
     need(names is None or names.shape == (shape[1],), "its features and their names differ in number")
-    text = standardisation = None
-    for key, values in optional.items():
-        need(values.ndim == 1 and values.dtype.kind in "iuf", f"its {key} are no row of numbers")
-        need(bool(np.isfinite(values).all()), f"its {key} are not all finite")
-    if "text.columns" in optional or "text.weights" in optional:
-        columns, weights = optional.get("text.columns"), optional.get("text.weights")
-        if columns is None or weights is None or columns.shape != weights.shape or columns.dtype.kind != "i":
-            raise Damaged("its words and their weights differ in number")
-        need(columns.size == 0 or (columns.min() >= 0 and columns.max() < shape[1]), "a word has no column")
-        need(not isinstance(rows, np.ndarray), "its words are no counts")
-        text = TextWeights(columns, weights)
-    if "means" in optional or "deviations" in optional:
-        means, deviations = optional.get("means"), optional.get("deviations")
-        if means is None or deviations is None or not means.shape == deviations.shape == (shape[1],):
-            raise Damaged("its features and their means differ in number")
-        need(isinstance(rows, np.ndarray) and bool((deviations >= 0).all()), "its deviations are none")
-        standardisation = Standardisation(means, deviations)
-    return {"features": rows, "feature_names": names, "text_weights": text, "standardisation": standardisation}
 
 
 def _cuts(graph: "GrowingGraph", width: int) -> np.ndarray:

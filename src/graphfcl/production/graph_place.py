@@ -7,7 +7,7 @@ seen last, relative to the model and as a full path, and where the work folder i
 import json
 import os
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -28,16 +28,19 @@ USUAL_MEMORY = 4 << 30  # bytes, if the file is lost
 class FolderUse:
     """What a user says anew about the graph folder of a model; None: as it was.
 
-    graph: where it is. work, memory, tasks: as in :class:`Means`.
+    graph: where it is. work, memory: as in :class:`Means`. workers: tasks at a time. engine: where they run, which is
+    not remembered.
     """
 
     graph: Path | None = None
     work: Path | None = None
     memory: int | None = None
-    tasks: "Tasks | None" = None
+    workers: int | None = None
+    engine: "Tasks | None" = None
 
     def says_something(self) -> bool:
-        return any(each is not None for each in (self.graph, self.work, self.memory, self.tasks))
+        """Whether it says what is remembered."""
+        return any(each is not None for each in (self.graph, self.work, self.memory, self.workers))
 
 
 def find_graph(model: Path, digest: str, use: FolderUse) -> "tuple[GraphFolder, Means]":
@@ -54,11 +57,19 @@ def find_graph(model: Path, digest: str, use: FolderUse) -> "tuple[GraphFolder, 
         )
     work = use.work or _resolved(model, said.get("work"), "work") or model / WORK
     memory = use.memory or _whole(said.get("memory"), USUAL_MEMORY)
-    means = Means(Path(work), memory, use.tasks or Tasks(workers=_whole(said.get("workers"), 1)))
+    workers = use.workers or _whole(said.get("workers"), 1)
+    means = Means(Path(work), memory, replace(use.engine or Tasks(), workers=workers, folder=Path(work) / "tasks"))
     if use.says_something():
         with suppress(OSError, InputError):  # whoever may only read says it again the next time
             write_place(model, folder, means)
     return folder, means
+
+
+def seen_at(model: Path) -> str | None:
+    """Where the graph folder of a model was seen last, as it was written down."""
+    given = _read(model).get("graph")
+    where = given.get("full") if isinstance(given, dict) else None
+    return where if isinstance(where, str) else None
 
 
 def write_place(model: Path, folder: "GraphFolder", means: "Means") -> None:

@@ -40,7 +40,8 @@ class GrowingGraph:
     def of(cls, graph: Graph) -> "GrowingGraph":
         """All nodes and edges of a graph; its words are weighed by how often they occur in it."""
         count = graph.node_count
-        weights = None if graph.text is None else TextWeights.fit(graph.features, graph.text.min_nodes)
+        text = graph.text
+        weights = None if text is None else TextWeights.fit(graph.features, text.min_nodes, text.beside)
         return cls(
             numbers=np.arange(count, dtype=np.int64),
             next_number=count,
@@ -61,7 +62,8 @@ class GrowingGraph:
     def fitted_again(self) -> "GrowingGraph":
         """With words weighed by how often they occur in the graph as it is; dense columns are not standardised yet."""
         known = self.text_weights
-        weights = None if known is None else TextWeights.fit(self.features, known.min_nodes)
+        groups = () if known is None or known.beside is None else known.beside.groups
+        weights = None if known is None else TextWeights.fit(self.features, known.min_nodes, groups)
         return replace(self, text_weights=weights, standardisation=None)
 
     @property

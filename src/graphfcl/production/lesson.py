@@ -1,7 +1,7 @@
 """Supports checked against what a model knows: what is new, what two people agree on, and what they disagree on."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,7 @@ from graphfcl.graph import VisibleGraph
 from graphfcl.graph.ids import CLASS_NAME, normal
 from graphfcl.methods import Learner
 from graphfcl.printing import quoted
+from graphfcl.production.arguments import list_of_nodes, shown
 from graphfcl.production.growing_graph import GrowingGraph
 from graphfcl.production.ledger import Ledger, Statements
 from graphfcl.production.supports import Statement, Support, people
@@ -63,13 +64,15 @@ class Lesson:
     """What is to be learned of some supports.
 
     learned: nodes that get a label, those of ``replaced`` among them. agreed: nodes whose label stands, and is said
-    again by somebody else. replaced: nodes whose label of now goes. conflicts: those that were settled.
+    again by somebody else. replaced: nodes whose label of now goes. conflicts: those that were settled. known: nodes
+    whose label stands, and of which nothing new is said.
     """
 
     learned: tuple[Said, ...]
     agreed: tuple[Said, ...]
     replaced: tuple[Said, ...]
     conflicts: tuple[Conflict, ...]
+    known: tuple[Said, ...] = ()
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -116,6 +119,8 @@ class Lesson:
             entry["statements"] = said
         if self.agreed:
             entry["agreed"] = [each.node for each in self.agreed]
+        if self.known:
+            entry["known"] = [each.node for each in self.known]
         if self.conflicts:
             entry["conflicts"] = [conflict.as_json() for conflict in self.conflicts]
             entry["settled"] = "replace" if self.replaced else "keep"
@@ -124,6 +129,13 @@ class Lesson:
 
 def supports_of(classes: Mapping[str, Sequence[Any]], statement: Statement, ledger: Ledger) -> list[Support]:
     """Supports of a mapping from class names to nodes, in which each class stands once."""
+    if not isinstance(classes, Mapping):
+        raise InputError(
+            f"the supports are {shown(classes)}: give classes with lists of their nodes, such as "
+            '{"shoes": ["p1", "p2"]}, or a DataFrame with the columns node and class; nothing was learned.'
+        )
+    for name, nodes in classes.items():
+        list_of_nodes(nodes, f"the nodes of class {quoted(name)}")
     empty = [name for name, nodes in classes.items() if len(nodes) == 0]
     if empty:
         raise InputError(f"class {quoted(empty[0])} has no node: give at least one; nothing was learned.")
@@ -151,26 +163,26 @@ def prepare(supports: Sequence[Support], graph: GrowingGraph, ledger: Ledger, on
         raise InputError("there is nothing to learn: give at least one node and its class.")
     said, wrong = _gathered(supports, graph, ledger)
     column_of = dict(zip(ledger.nodes.tolist(), ledger.columns.tolist(), strict=True))
-    learned, agreed, replaced, conflicts = [], [], [], []
+    learned, agreed, replaced, conflicts, again = [], [], [], [], []
     for each in said:
         label = ledger.names[column_of[each.number]] if each.number in column_of else None
         known = ledger.statements.get(each.number, ())
+        names = {one.by for one in known} | {""}
+        fresh = tuple(one for one in each.statements if one.by not in names)
         if label is None:
             learned.append(each)
         elif label != each.name:
             replaced.append(each)
             who = (people(known), people(each.statements))
             conflicts.append(Conflict(each.node, label, who[0], each.name, who[1], each.place))
-        elif all(one.by and one.by not in [other.by for other in known] for one in each.statements):
-            agreed.append(each)
+        elif fresh:
+            agreed.append(replace(each, statements=fresh))
         else:
-            wrong.append(
-                f"{each.place}: node {quoted(each.node)} is labelled {quoted(label)} already{_named(people(known))}"
-            )
+            again.append(each)
     _refuse(wrong, conflicts if on_conflict == "refuse" else [])
     if on_conflict == "keep":
         replaced = []
-    return Lesson((*learned, *replaced), tuple(agreed), tuple(replaced), tuple(conflicts))
+    return Lesson((*learned, *replaced), tuple(agreed), tuple(replaced), tuple(conflicts), tuple(again))
 
 
 def _gathered(supports: Sequence[Support], graph: GrowingGraph, ledger: Ledger) -> tuple[list[Said], list[str]]:
@@ -190,16 +202,23 @@ def _gathered(supports: Sequence[Support], graph: GrowingGraph, ledger: Ledger) 
         other = said.setdefault(number, one)
         if other is one:
             continue
-        names = {each.by for each in other.statements}
-        if other.name == name and "" not in names and support.statement.by and support.statement.by not in names:
-            said[number] = Said(number, node, name, other.place, (*other.statements, support.statement))
+        if other.name == name:
+            said[number] = _joined(other, support.statement)
             continue
-        again = "again"
-        if other.name != name:
-            again = f"and has the class {quoted(other.name)}{_named(people(other.statements))}, here it is "
-            again += f"{quoted(name)}{_named(people(one.statements))}"
-        wrong.append(f"{support.place}: node {quoted(node)} stands in {other.place} {again}")
+        wrong.append(
+            f"{support.place}: node {quoted(node)} stands in {other.place} and has the class {quoted(other.name)}"
+            f"{_named(people(other.statements))}, here it is {quoted(name)}{_named(people(one.statements))}"
+        )
     return list(said.values()), wrong
+
+
+def _joined(said: Said, statement: Statement) -> Said:
+    """The same label again: another person is added, a name takes the place of none, all else says nothing new."""
+    names = {each.by for each in said.statements}
+    if not statement.by or statement.by in names:
+        return said
+    named = tuple(each for each in said.statements if each.by)
+    return replace(said, statements=(*named, statement))
 
 
 def _fault(support: Support, row: int, ledger: Ledger) -> str:

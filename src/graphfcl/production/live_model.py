@@ -14,12 +14,16 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from graphfcl.errors import InputError
+from graphfcl.graph.column_names import ReadColumns
+from graphfcl.graph.frames import is_frame
 from graphfcl.methods import Learner, Progress, find_method
+from graphfcl.production.arguments import list_of_nodes
 from graphfcl.production.calibration import Calibration
 from graphfcl.production.history import History
 from graphfcl.production.ledger import Ledger
 from graphfcl.production.model_parts import Configuration, ModelParts, is_on_disk
 from graphfcl.production.model_state import ModelState
+from graphfcl.production.only_in_memory import only_in_memory
 from graphfcl.production.packing import name_of_method, pack, unpack
 from graphfcl.production.version_cache import CacheThread
 from graphfcl.production.versions import Versions
@@ -29,10 +33,6 @@ if TYPE_CHECKING:  # whoever only asks need not wait for what a change needs
     from graphfcl.production.graph_changes import GraphChange
     from graphfcl.production.growing_graph import GrowingGraph
 
-NEEDS_MEMORY = (
-    "this needs all nodes in memory, and the graph of this model stays on the disk: it can be asked for predictions "
-    "and labels, taught, grown and rolled back; nothing was changed."
-)
 NOT_FITTED = "this classifier is not fitted: call fit with a graph first."
 
 
@@ -92,7 +92,7 @@ class LiveModel:
     def configuration(self) -> Configuration:
         """What the user chose, as it is now."""
         chosen = (self.method, self.settings, self.way, self.shot, self.seed, self.max_loss, self.standardise)
-        return Configuration(*chosen)
+        return Configuration(*chosen, None if self._state is None else self._state.parts.configuration.columns)
 
     def parts(self) -> ModelParts:
         """Everything that the model consists of now."""
@@ -100,7 +100,7 @@ class LiveModel:
 
     def all_scores(self) -> np.ndarray:
         """(n, columns) the learner's scores of every node; computed once for a state of the model."""
-        return self._in_memory().asked.scores()
+        return self._in_memory("all_scores").asked.scores()
 
     @property
     def is_on_disk(self) -> bool:
@@ -109,7 +109,21 @@ class LiveModel:
 
     def numbers_of(self, nodes: Sequence[Any]) -> np.ndarray:
         """Node numbers of the user's ids."""
-        return self._current().parts.graph.numbers_of(nodes)
+        return self._current().parts.graph.numbers_of(self._ids(nodes))
+
+    def _columns(self) -> ReadColumns | None:
+        """The columns of the tables of the fit."""
+        return self._current().parts.configuration.columns
+
+    def _ids(self, nodes: Any) -> Any:
+        """The ids that somebody hands in: a list, an array, or a DataFrame that has them; None stays None."""
+        if nodes is None:
+            return None
+        if is_frame(nodes):
+            from graphfcl.production.user_tables import read_ids
+
+            return read_ids(nodes, self._columns())
+        return list_of_nodes(nodes)
 
     def _current(self) -> ModelState:
         """The state as it is now; an error if the model is not fitted yet."""
@@ -118,12 +132,16 @@ class LiveModel:
             raise InputError(NOT_FITTED)
         return state
 
-    def _in_memory(self) -> ModelState:
-        """The same; an error if its graph stays on the disk."""
+    def _in_memory(self, what: str) -> ModelState:
+        """The same; an error if its graph stays on the disk. what: the name of what needs it in memory."""
         state = self._current()
         if state.on_disk is not None:
-            raise InputError(NEEDS_MEMORY)
+            raise only_in_memory(what)
         return state
+
+    def refuse_on_disk(self, what: str) -> None:
+        """An error if its graph stays on the disk. what: one of ``only_in_memory.INSTEAD``."""
+        self._in_memory(what)
 
     def _learned(self) -> ModelState:
         """The same for attributes: one that is missing is an AttributeError."""
@@ -157,7 +175,7 @@ class LiveModel:
         from graphfcl.production.draft import Draft
 
         first = ModelState.of(parts)
-        draft = Draft(first, self.configuration, parts.learner)
+        draft = Draft(first, replace(self.configuration, columns=parts.configuration.columns), parts.learner)
         if is_on_disk(parts.graph):
             draft.settle_on_disk(change, progress)
         else:

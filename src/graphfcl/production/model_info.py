@@ -7,7 +7,7 @@ from typing import Any
 
 from graphfcl.production.ageing import FITS, Sign, last_measured, signs_of_age, verdict
 from graphfcl.production.answers import few_shot_classes
-from graphfcl.production.calibration import Readings
+from graphfcl.production.calibration import Readings, unknown_share
 from graphfcl.production.history import Entry, lineage, written_by_graphfcl
 from graphfcl.production.model_parts import Configuration
 from graphfcl.production.model_state import ModelState
@@ -97,8 +97,6 @@ def _unknown_share(state: ModelState, life: Sequence[Entry], *, full: bool) -> f
 
     full: compute it if need be.
     """
-    from graphfcl.production.settling import unknown_share
-
     if not full and last_measured(life).get("unknown") is not None:
         return float(last_measured(life)["unknown"])
     if full:

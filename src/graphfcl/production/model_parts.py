@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeGuard
 
 import numpy as np
 
+from graphfcl.graph.column_names import ReadColumns
 from graphfcl.methods import Learner
 from graphfcl.production.calibration import Calibration
 from graphfcl.production.ledger import Ledger
@@ -24,6 +25,7 @@ class Configuration:
     way, shot: how many classes with how many supports a session is expected to bring. seed: repeats everything.
     max_loss: a change that costs older classes more balanced accuracy than this leaves a warning.
     standardise: dense features get mean 0 and deviation 1 over the train nodes of the fit.
+    columns: those of the tables that the graph of the fit was read from; later tables are read by them.
     """
 
     method: str
@@ -33,6 +35,7 @@ class Configuration:
     seed: int
     max_loss: float
     standardise: bool = True
+    columns: ReadColumns | None = None
 
 
 def is_on_disk(graph: object) -> "TypeGuard[FolderModelGraph]":

@@ -153,13 +153,13 @@ class ModelState:
         if from_disk is None:
             yield self.asked_about(nodes)
             return
-        graph = self.parts.graph
+        graph: Any = self.parts.graph
         rows = None if nodes is None else graph.numbers_of(nodes)
         found = from_disk.on_disk(progress)
         if rows is not None:
             yield graph.ids_at(rows), found.of(rows)
             return
-        for part, answers in found.in_blocks():
+        for part, answers in found.in_blocks(graph):
             yield graph.ids_at(part), answers
 
     @property

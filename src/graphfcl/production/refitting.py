@@ -1,7 +1,7 @@
 """Training a model anew on the graph and the labels of today."""
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -12,8 +12,13 @@ from graphfcl.production.brought_graph import Decisions, bring, more_labels
 from graphfcl.production.comparison import Comparison, compare, labelled
 from graphfcl.production.fitting import Labels, train_model
 from graphfcl.production.growing_graph import GrowingGraph
+from graphfcl.production.history import lineage, written_by_graphfcl
 from graphfcl.production.ledger import LabelRole, Ledger
-from graphfcl.production.model_parts import ModelParts
+from graphfcl.production.model_parts import Configuration, ModelParts
+
+if TYPE_CHECKING:
+    from graphfcl.production.draft import Draft
+    from graphfcl.production.model_state import ModelState
 
 
 @dataclass(frozen=True)
@@ -81,6 +86,29 @@ def refit_model(
         "grown": sorted(_few(ledger) - _few(parts.ledger)),
     }
     return Refitted(parts, comparison, change)
+
+
+def refit_draft(
+    draft: "Draft",
+    state: "ModelState",
+    configuration: Configuration,
+    graph: Graph | None,
+    *,
+    anyway: bool,
+    device: str,
+    progress: Progress,
+) -> Refit:
+    """Train anew, and let the draft be the new model if it is better, or ``anyway``."""
+    before = replace(state.parts.read(), learner=draft.learner, configuration=configuration)
+    with written_by_graphfcl():
+        decisions = Decisions.of(lineage(state.history.entries()))
+    found = refit_model(before, state.asked.scores(), graph, decisions, device=device, progress=progress)
+    result = Refit(found.comparison, anyway or found.comparison.better)
+    if result.taken:
+        draft.exchange(found.parts)
+        # What older classes lost is in the comparison: the accuracy of before is of other nodes.
+        draft.settle({**found.change, "why": result.why, "compared": found.comparison.as_json()}, max_loss=1.0)
+    return result
 
 
 def _material(before: ModelParts, graph: Graph | None, decisions: Decisions) -> tuple[GrowingGraph, Labels]:

@@ -44,6 +44,7 @@ from graphfcl.production.strangeness.weighing import (
     weigh,
 )
 from graphfcl.production.temperature import HIGHEST, LOWEST, best_slopes, best_temperature
+from graphfcl.progress import REHEARSAL
 from graphfcl.stream import BaseSession, Session
 
 MOST_ASKED = 2000  # validation nodes of a class that are asked about on a graph folder
@@ -75,7 +76,7 @@ def rehearse(
     reduced, sessions = validation.rehearsal(base)
     try:
         checkpoints.restore("rehearsal", learner)
-        watching = checkpoints.watching("rehearsal", progress, "rehearsal, ")
+        watching = checkpoints.watching("rehearsal", progress, REHEARSAL)
         learner.fit(reduced if own is not None else with_validation_classes(reduced, learner.seed), watching, encoders)
     except DivergenceError as error:
         warnings.warn(

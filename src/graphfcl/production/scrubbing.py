@@ -6,8 +6,8 @@ from typing import Any
 from graphfcl.graph.ids import normal, text_of
 from graphfcl.production.history import Entry
 
-ID_LISTS = ("agreed", "nodes")  # keys of an entry that may hold a list of ids
-OPTIONAL = ("agreed", "statements", "conflicts")  # keys that are left out where they would be empty
+ID_LISTS = ("agreed", "known", "nodes")  # keys of an entry that may hold a list of ids
+OPTIONAL = ("agreed", "known", "statements", "conflicts")  # keys that are left out where they would be empty
 
 
 class Scrubber:

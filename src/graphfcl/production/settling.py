@@ -9,7 +9,7 @@ from graphfcl.errors import InputError
 from graphfcl.graph.visible_folder import VisibleFolder
 from graphfcl.methods.on_disk.labelled_rows import some_of_each_class
 from graphfcl.production.answers import Answers, class_probabilities
-from graphfcl.production.calibration import Answered, Calibration, Readings
+from graphfcl.production.calibration import Answered, Calibration, Readings, unknown_share
 from graphfcl.production.ledger import LabelRole, Ledger
 from graphfcl.production.model_parts import ModelParts
 from graphfcl.production.monitoring import accuracy_of, class_recalls, left_out_recalls, left_out_scores
@@ -71,12 +71,6 @@ def settle(parts: ModelParts, scores: Any) -> Settled:
         "unknown": round(unknown_share(calibration, readings), 4),
     }
     return Settled(calibration, said, readings)
-
-
-def unknown_share(calibration: Calibration, readings: Readings) -> float:
-    """The share of nodes that are called unknown."""
-    unknown = calibration.unknown_scores(readings.strangeness) > calibration.threshold
-    return float(unknown.mean()) if unknown.size else 0.0
 
 
 def _confidence(ledger: Ledger, answers: Answers) -> float | None:

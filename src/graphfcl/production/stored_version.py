@@ -10,6 +10,7 @@ import numpy as np
 
 import graphfcl.production.codec as codec
 import graphfcl.production.format_1 as format_1
+from graphfcl.devices import device_on_disk
 from graphfcl.errors import InputError
 from graphfcl.files import sha256_of
 from graphfcl.methods import Learner
@@ -52,7 +53,8 @@ class StoredVersion:
         use: FolderUse = FolderUse(),  # noqa: B008  # it is frozen
     ) -> None:
         self.manifest, self.version = manifest, int(manifest["version"])
-        self._folder, self._arrays, self._refuse, self._device = folder, arrays, refuse, device
+        self._folder, self._arrays, self._refuse = folder, arrays, refuse
+        self._device = device_on_disk(device) if self.on_disk else device
         self._counter, self._was_united, self._use = counter, was_united, use
         self._lock = threading.RLock()
         self._read: dict[str, Any] = {}
@@ -121,6 +123,10 @@ class StoredVersion:
             if self.on_disk:
                 return self._checked(lambda: counts_of(self.manifest["trees"], self._arrays))
             return self._checked(lambda: (self._rows("nodes", "numbers"), self._rows("edges", "others")))
+
+    def graph_digest(self) -> str:
+        """Of a version on a graph folder: the digest of that, which is not opened."""
+        return self._checked(lambda: digest_of(self.manifest["trees"], self._arrays))
 
     def _rows(self, tree: str, array: str) -> int:
         _, shape, _ = checked(self._tree(tree).index(array))

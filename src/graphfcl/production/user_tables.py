@@ -1,24 +1,27 @@
-"""Small tables that a user hands in: supports, nodes, edges. Every value is text; a message names the line."""
+"""Small tables that a user hands in, as files or DataFrames: supports, nodes, edges.
+
+Every value is text; a message names the line of a file, or the row of a frame.
+"""
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from graphfcl.errors import InputError
-from graphfcl.graph.column_names import ID_NAMES, SOURCE_NAMES, TARGET_NAMES, TEXT_NAMES, WEIGHT_NAMES
-from graphfcl.graph.ids import as_arrow, make_ids
+from graphfcl.graph.column_names import ID_NAMES, MISSING, SOURCE_NAMES, TARGET_NAMES, WEIGHT_NAMES, ReadColumns
+from graphfcl.graph.column_values import is_list
+from graphfcl.graph.csv_format import separator_of
+from graphfcl.graph.frames import arrow_table, is_frame
+from graphfcl.graph.ids import as_arrow, normal
+from graphfcl.graph.table import wrong_row
 from graphfcl.graph.utf8 import first_not_utf8, where_not_utf8
 from graphfcl.production.plain_csv import is_plain, plain_csv
 from graphfcl.production.supports import MOST_COLUMNS, Statement, Support
-
-if TYPE_CHECKING:
-    from graphfcl.graph import Features
-    from graphfcl.production.growing_graph import GrowingGraph
 
 CLASS_NAMES = ("class", "label")
 GUESS = "guess"  # a table of suggestions has it beside the class that somebody is to fill in
@@ -27,47 +30,39 @@ OWN_COLUMNS = ("by", "when", "part")  # of a table of labels; what a label is fo
 
 @dataclass(frozen=True)
 class TextTable:
-    """Columns of text. lines: of each row, its line in a CSV file or its number in a Parquet file."""
+    """Columns of text. lines: of each row, its line in a CSV file or its number from 1 elsewhere.
+
+    path: of a DataFrame, what messages call it. lists: columns of lists, as Arrow holds them; a table that has some has
+    all of its rows. of_rows: rows have numbers and no lines.
+    """
 
     path: Path
     columns: dict[str, list[str]]
     lines: list[int]
+    lists: dict[str, Any] = field(default_factory=dict)
+    of_rows: bool = False
 
     @classmethod
-    def read(cls, path: str | Path) -> "TextTable":
-        """A CSV or Parquet file."""
-        import pyarrow as pa
-        from pyarrow import csv, parquet
-
-        path = Path(path)
+    def read(cls, source: Any, called: str = "nodes") -> "TextTable":
+        """A CSV or Parquet file, or a DataFrame. called: what messages call a frame."""
+        if is_frame(source):
+            return cls._of(arrow_table(source, called), Path(called), of_rows=True)
+        path = Path(source)
         if not path.is_file():
             raise InputError(f"{path} does not exist: check the path.")
-        try:
-            if path.suffix == ".parquet":
-                table = parquet.read_table(path)
-            else:
-                with csv.open_csv(path) as reader:
-                    names = reader.schema.names
-                texts = csv.ConvertOptions(
-                    column_types={name: pa.string() for name in names}, strings_can_be_null=False
-                )
-                table = csv.read_csv(
-                    path, convert_options=texts, parse_options=csv.ParseOptions(ignore_empty_lines=False)
-                )
-        except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-            place = None if path.suffix == ".parquet" else where_not_utf8(path)
-            reason = str(error).splitlines()[0] if place is None else f"{place} is not UTF-8"
-            raise InputError(
-                f"{path} cannot be read as a table ({reason}): write it as CSV with a header, or as Parquet."
-            ) from error
+        return cls._of(_read_arrow(path), path, of_rows=path.suffix == ".parquet")
+
+    @classmethod
+    def _of(cls, table: Any, path: Path, *, of_rows: bool) -> "TextTable":
         if len(set(table.column_names)) != len(table.column_names):
             raise InputError(f"{path} has two columns of one name: give each a name of its own.")
-        columns = {name: _texts(table[name], name, path) for name in table.column_names}
+        lists = {name: table[name] for name in table.column_names if is_list(table[name].type)}
+        columns = {name: _texts(table[name], name, path) for name in table.column_names if name not in lists}
         # Empty rows are left out but counted: a message names the line of the file.
-        kept = [row for row in range(table.num_rows) if any(values[row] for values in columns.values())]
-        first = 1 if path.suffix == ".parquet" else 2
+        kept = [row for row in range(table.num_rows) if lists or any(values[row] for values in columns.values())]
+        first = 1 if of_rows else 2
         columns = {name: [values[row] for row in kept] for name, values in columns.items()}
-        return cls(path, columns, [row + first for row in kept])
+        return cls(path, columns, [row + first for row in kept], lists, of_rows)
 
     def find(self, names: Sequence[str]) -> str | None:
         """The first of these names that is a column."""
@@ -85,7 +80,7 @@ class TextTable:
 
     def place(self, row: int) -> str:
         """What a message calls a row."""
-        return f"{self.path.name}, {'row' if self.path.suffix == '.parquet' else 'line'} {self.lines[row]}"
+        return f"{self.path.name}, {'row' if self.of_rows else 'line'} {self.lines[row]}"
 
     def numbers(self, name: str) -> np.ndarray:
         """A column as numbers."""
@@ -96,6 +91,32 @@ class TextTable:
             except ValueError as error:
                 raise InputError(f"{self.place(row)}: {name} is {text!r}, which is no number: mend it.") from error
         return values
+
+
+def _read_arrow(path: Path) -> Any:
+    """The table as Arrow reads it, all columns of a CSV file as text."""
+    import pyarrow as pa
+    from pyarrow import csv, parquet
+
+    try:
+        if path.suffix == ".parquet":
+            return parquet.read_table(path)
+        cut = csv.ParseOptions(delimiter=separator_of(path), ignore_empty_lines=False)
+        with csv.open_csv(path, parse_options=cut) as reader:
+            names = reader.schema.names
+        texts = csv.ConvertOptions(column_types={name: pa.string() for name in names}, strings_can_be_null=False)
+        return csv.read_csv(path, convert_options=texts, parse_options=cut)
+    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+        wrong = None if path.suffix == ".parquet" else wrong_row(path, error, separator_of(path))
+        if wrong is not None:
+            raise wrong from error
+        place = None if path.suffix == ".parquet" else where_not_utf8(path)
+        if place is not None:
+            raise InputError(f"{path} cannot be read as a table ({place} is not UTF-8): write it as UTF-8.") from error
+        raise InputError(
+            f"{path} cannot be read as a table ({str(error).splitlines()[0]}): write it as CSV with a header, or as "
+            "Parquet."
+        ) from error
 
 
 def _texts(values: Any, name: str, path: Path) -> list[str]:
@@ -111,70 +132,73 @@ def _texts(values: Any, name: str, path: Path) -> list[str]:
         raise InputError(f"{path}: column {name!r} cannot be read as text: write it as UTF-8 text.") from error
 
 
-def read_supports(path: str | Path) -> list[Support]:
+def id_names(columns: ReadColumns | None) -> tuple[str, ...]:
+    """What a column of ids may be called. columns: of the tables of the fit, whose own name comes first."""
+    return _own_first(None if columns is None else columns.id, ("node", *ID_NAMES))
+
+
+def class_names(columns: ReadColumns | None) -> tuple[str, ...]:
+    """The same of a column of classes."""
+    return _own_first(None if columns is None else columns.label, CLASS_NAMES)
+
+
+def _own_first(own: str | None, usual: tuple[str, ...]) -> tuple[str, ...]:
+    return usual if own is None or own in usual else (own, *usual)
+
+
+def read_supports(
+    source: Any, columns: ReadColumns | None = None, *, by: str = "", when: Any = "", known: Sequence[str] = ()
+) -> list[Support]:
     """A table with the columns ``node`` and ``class``; ``by``, ``when`` and all others are kept with the label.
 
-    Of a table of suggestions, rows whose class nobody has filled in are left out.
+    Of a table of suggestions, rows whose class nobody has filled in are left out. In the label column of the fit the
+    usual names of an unknown class (``NA`` …) and a blank mean what they meant there: such rows are left out too.
+    source: a file or a DataFrame. columns: of the tables of the fit, which may be called so here too. by, when: of rows
+    that do not say it. known: classes of the model; such a name is always a class.
     """
-    table = TextTable.read(path)
-    nodes, classes = table.need(("node", *ID_NAMES), "the ids of nodes"), table.need(CLASS_NAMES, "their classes")
-    used = (table.find(("node", *ID_NAMES)), table.find(CLASS_NAMES), *OWN_COLUMNS)
+    table, ids = TextTable.read(source, "supports"), id_names(columns)
+    labels = class_names(columns)
+    nodes, classes = table.need(ids, "the ids of nodes"), table.need(labels, "their classes")
+    used = (table.find(ids), table.find(labels), *OWN_COLUMNS)
     kept = [name for name in table.columns if name not in used]
     if len(kept) > MOST_COLUMNS:
         raise InputError(f"{table.path} has {len(kept)} further columns, at most {MOST_COLUMNS} are kept: drop some.")
+    of_fit = columns is not None and table.find(labels) == columns.label
+    unknown = {""} if GUESS in table.columns else set()
+    unknown |= {"", *(name.casefold() for name in MISSING)} - {name.casefold() for name in known} if of_fit else set()
     nothing = [""] * len(nodes)
-    by, when = (table.columns.get(name, nothing) for name in ("by", "when"))
+    said_by, said_when = (table.columns.get(name, nothing) for name in ("by", "when"))
     supports = []
     for row, (node, name) in enumerate(zip(nodes, classes, strict=True)):
-        if GUESS in table.columns and not name.strip():
+        if normal(name).casefold() in unknown:
             continue
         place = table.place(row)
         values = {column: table.columns[column][row] for column in kept}
-        supports.append(Support(node, name, place, Statement.of(by[row], when[row], values, place)))
+        supports.append(
+            Support(node, name, place, Statement.of(said_by[row] or by, said_when[row] or when, values, place))
+        )
     return supports
 
 
-def read_ids(path: str | Path) -> list[str]:
+def read_ids(source: Any, columns: ReadColumns | None = None) -> list[str]:
     """A table with the column ``node``."""
-    return TextTable.read(path).need(("node", *ID_NAMES), "the ids of nodes")
+    return TextTable.read(source).need(id_names(columns), "the ids of nodes")
 
 
-def read_nodes(path: str | Path, graph: "GrowingGraph") -> tuple[list[str], "Features", list[str] | None]:
-    """New nodes: ``node``, and ``text`` or the graph's feature columns (of a sparse graph, absent ones are 0)."""
-    table = TextTable.read(path)
-    ids = make_ids(table.need(("node", *ID_NAMES), "the ids of nodes"), table.place)[0].tolist()
-    columns_of_graph = graph.columns
-    if columns_of_graph.text_weights is not None:
-        return ids, None, table.need(TEXT_NAMES, "the text its features come from")
-    id_name = table.find(("node", *ID_NAMES))
-    width, known = columns_of_graph.width, columns_of_graph.places()
-    given = [name for name in table.columns if name != id_name]
-    strange = [name for name in given if name not in known]
-    if strange:
-        raise InputError(f"{table.path}: the graph has no feature {strange[0]!r}: leave the column out.")
-    dense = columns_of_graph.dense
-    if dense and len(given) < width:
-        missing = next(name for name in known if name not in table.columns)
-        raise InputError(f"{table.path} lacks the feature column {missing!r}: give all {width} of them.")
-    matrix = np.zeros((len(ids), len(given)), dtype=np.float32)
-    for position, name in enumerate(given):
-        matrix[:, position] = table.numbers(name)
-    columns = np.array([known[name] for name in given], dtype=np.int64)
-    if dense:
-        return ids, matrix[:, np.argsort(columns)], None
-    from scipy import sparse
-
-    rows, positions = np.nonzero(matrix)
-    values: Any = (matrix[rows, positions], (rows, columns[positions]))
-    return ids, sparse.csr_array(sparse.coo_array(values, shape=(len(ids), width))), None
+def read_labels(source: Any, columns: ReadColumns | None = None) -> tuple[list[str], list[str]]:
+    """Ids and classes of a table that has both."""
+    table = TextTable.read(source)
+    return table.need(id_names(columns), "the ids of nodes"), table.need(class_names(columns), "their classes")
 
 
-def read_edges(path: str | Path) -> tuple[list[str], list[str], np.ndarray | None]:
+def read_edges(source: Any, columns: ReadColumns | None = None) -> tuple[list[str], list[str], np.ndarray | None]:
     """A table with the columns ``source`` and ``target``, and optionally ``weight``."""
-    table = TextTable.read(path)
-    source, target = (table.need(names, "an end of each edge") for names in (SOURCE_NAMES, TARGET_NAMES))
-    weight = table.find(WEIGHT_NAMES)
-    return source, target, None if weight is None else table.numbers(weight)
+    table = TextTable.read(source, "edges")
+    own = (None, None, None) if columns is None else (columns.source, columns.target, columns.weight)
+    first = table.need(_own_first(own[0], SOURCE_NAMES), "an end of each edge")
+    second = table.need(_own_first(own[1], TARGET_NAMES), "an end of each edge")
+    weight = table.find(_own_first(own[2], WEIGHT_NAMES))
+    return first, second, None if weight is None else table.numbers(weight)
 
 
 def refuse_unwritable(path: str | Path | None, what: str) -> None:
@@ -208,6 +232,18 @@ def write_table(path: str | Path, columns: Mapping[str, Any], what: str) -> None
         write_durably(path, lambda file: csv.write_csv(table, file))
     else:
         write_durably(path, lambda file: parquet.write_table(table, file))
+
+
+def csv_texts(columns: Mapping[str, Any]) -> str:
+    """A table as CSV, with a header, as :func:`write_table` writes it."""
+    if all(is_plain(values) for values in columns.values()):
+        return plain_csv(columns).decode()
+    import pyarrow as pa
+    from pyarrow import csv
+
+    sink = pa.BufferOutputStream()
+    csv.write_csv(_arrow_table("table.csv", columns), sink)
+    return sink.getvalue().to_pybytes().decode()
 
 
 def _arrow_table(path: str | Path, columns: Mapping[str, Any]) -> Any:

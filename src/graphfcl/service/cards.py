@@ -159,7 +159,7 @@ def class_cards(snapshot: Snapshot) -> list[dict[str, Any]]:
 
 def prediction_columns(snapshot: Snapshot, ids: Sequence[Any]) -> dict[str, Any]:
     """What the model says of some nodes, in columns."""
-    found = snapshot.model.predictions(ids)
+    found = snapshot.model.prediction_columns(ids)
     return {
         "ids": [str(each) for each in found["node"].tolist()],
         "classes": found["class"].tolist(),

@@ -108,6 +108,7 @@ def answer_to(entry: Entry) -> dict[str, Any]:
         found["classes"] = list(supports)
         found["new_classes"] = list(entry.get("new", ()))
         found["agreed"] = len(entry.get("agreed", ()))
+        found["known"] = len(entry.get("known", ()))
         found["conflicts"] = len(entry.get("conflicts", ()))
     if entry["what"] == "unlearn":
         found["taken_back"] = len(entry.get("nodes", ()))

@@ -42,6 +42,7 @@ class Snapshot:
         before: "Snapshot | None",
     ) -> "Snapshot":
         """A snapshot of a model that is this version. before: what it may share something with."""
+        model.refuse_on_disk("serve")
         model.all_scores()
         ids = model.graph_.ids
         known = before is not None and before.search.ids is ids

@@ -7,7 +7,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from graphfcl.errors import InputError
-from graphfcl.files import POLL, make_folder, take_lock
+from graphfcl.files import POLL, folders_can_be_opened, make_folder, take_lock
 
 
 class WriterLock:
@@ -15,6 +15,7 @@ class WriterLock:
 
     Whoever finds that the file was removed or replaced makes another one and locks that; but the second guard is still
     held by the first writer, and a folder with versions in it is not removed by a slip. Both go with the process.
+    On Windows the file alone is locked: there nobody can remove a file that is open.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -38,7 +39,7 @@ class WriterLock:
     def check(self) -> None:
         """Refuse to go on if what is locked is not what lies there any more."""
         places = (self.folder / "lock", self.folder / "versions")
-        if not any(_is_file_of(descriptor, path) for descriptor, path in zip(self._held, places, strict=True)):
+        if not any(_is_file_of(descriptor, path) for descriptor, path in zip(self._held, places, strict=False)):
             raise InputError(
                 f"{self.folder} was moved or replaced while it was being changed: check what lies there and try again; "
                 "nothing was changed."
@@ -52,7 +53,8 @@ class WriterLock:
         taken: list[int] = []
         try:
             taken.append(os.open(self.folder / "lock", os.O_RDWR | os.O_CREAT | os.O_APPEND, 0o666))
-            taken.append(os.open(self.folder / "versions", os.O_RDONLY))
+            if folders_can_be_opened():
+                taken.append(os.open(self.folder / "versions", os.O_RDONLY))
             # Between opening and locking, the file may have been removed and made again by another writer.
             if all(take_lock(each, self.folder) for each in taken) and _is_file_of(taken[0], self.folder / "lock"):
                 self._held, taken = taken, []

@@ -60,6 +60,7 @@ class Measure:
 
     name: what histories and model folders call it.
     of: from the evidence to (n,) values.
+    around: whether these values are then mixed with those of the neighbours (:meth:`Evidence.around`).
     limit: values count up to so many spreads of known nodes away from their middle.
     standard: whether values are measured in spreads of known nodes from their middle; a measure that is 0 or 1 is not.
     tempers: whether a node's temperature follows it too.
@@ -67,6 +68,7 @@ class Measure:
 
     name: str
     of: Callable[[Evidence], np.ndarray]
+    around: bool = False
     limit: float = 6.0
     standard: bool = True
     tempers: bool = False

@@ -20,9 +20,5 @@ def _own(evidence: Evidence) -> np.ndarray:
     return evidence.of_scores(energy)
 
 
-def _around(evidence: Evidence) -> np.ndarray:
-    return evidence.around(_own(evidence))
-
-
 ENERGY = Measure("energy", _own, tempers=True)
-ENERGY_AROUND = Measure("energy around", _around, tempers=True)
+ENERGY_AROUND = Measure("energy around", _own, around=True, tempers=True)

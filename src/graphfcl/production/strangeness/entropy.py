@@ -11,9 +11,5 @@ def _own(evidence: Evidence) -> np.ndarray:
     return evidence.of_scores(lambda scores: entr(softmax(scores / evidence.temperature, axis=1)).sum(axis=1))
 
 
-def _around(evidence: Evidence) -> np.ndarray:
-    return evidence.around(_own(evidence))
-
-
 ENTROPY = Measure("entropy", _own, tempers=True)
-ENTROPY_AROUND = Measure("entropy around", _around, tempers=True)
+ENTROPY_AROUND = Measure("entropy around", _own, around=True, tempers=True)

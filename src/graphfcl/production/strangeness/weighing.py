@@ -8,12 +8,12 @@ The weights are those of a logistic regression that tells the nodes of held-out 
 rehearsal, every class counting the same. Without a rehearsal it is the energy around alone.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from graphfcl.production.strangeness import ENERGY, ENERGY_AROUND, MEASURES, Evidence, find_measure
+from graphfcl.production.strangeness import ENERGY, ENERGY_AROUND, MEASURES, Evidence, Measure, find_measure
 from graphfcl.production.strangeness.energy import energy
 
 PENALTY = 0.3  # of the squared weights, where known and unknown nodes weigh 1 each per stage
@@ -26,12 +26,23 @@ def unrehearsed() -> dict[str, float]:
 
 def measured(evidence: Evidence, names: Sequence[str]) -> np.ndarray:
     """(n, names) the measures of all nodes; in 32 bits where scores are too many for memory."""
+    columns = _columns(evidence, [find_measure(name) for name in names])
     if isinstance(evidence.scores, np.ndarray):
-        return np.stack([find_measure(name).of(evidence) for name in names], axis=1)
+        return np.stack(list(columns), axis=1)
     found = np.empty((len(evidence.scores), len(names)), dtype=np.float32)
-    for place, name in enumerate(names):
-        found[:, place] = find_measure(name).of(evidence)
+    for place, values in enumerate(columns):
+        found[:, place] = values
     return found
+
+
+def _columns(evidence: Evidence, measures: Sequence[Measure]) -> Iterator[np.ndarray]:
+    """(n,) each measure of all nodes. What two neighbours in the list start from is computed once: on a graph folder
+    it takes a pass over all scores."""
+    start, values = None, np.zeros(0)
+    for measure in measures:
+        if measure.of is not start:
+            start, values = measure.of, measure.of(evidence)
+        yield evidence.around(values) if measure.around else values
 
 
 def measured_left_out(

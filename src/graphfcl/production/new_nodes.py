@@ -1,0 +1,158 @@
+"""Nodes that a user adds with a table: read by the columns of the tables of the fit."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from graphfcl.errors import InputError
+from graphfcl.graph.column_names import MISSING, TEXT_NAMES, ReadColumns
+from graphfcl.graph.column_values import Kind, as_days, declared_kind, list_lengths
+from graphfcl.graph.frames import is_frame
+from graphfcl.graph.ids import make_ids, normal
+from graphfcl.graph.node_features import open_vectors
+from graphfcl.production.user_tables import TextTable, id_names
+
+if TYPE_CHECKING:
+    from graphfcl.graph import Features
+    from graphfcl.production.growing_graph import GrowingGraph
+
+
+def read_nodes(
+    source: Any,
+    graph: "GrowingGraph",
+    columns: ReadColumns | None = None,
+    tell: Callable[[str], None] | None = None,
+) -> tuple[list[str], "Features", list[str] | None]:
+    """New nodes: ``node``, and texts or the graph's feature columns (of a sparse graph, absent ones are 0).
+
+    source: a file or a DataFrame. columns: of the tables of the fit. A table of the same form is read alike: ids,
+    texts, dates, categories and vectors by the same names; columns that the fit did not use are passed over. Vectors
+    may also be an ``.npy`` file of that name beside the table. tell: is told that labels are not learned.
+    """
+    table = TextTable.read(source)
+    names = id_names(columns)
+    if tell is not None and columns is not None:
+        _tell_labels(table, columns.label, tell)
+    ids = make_ids(table.need(names, "the ids of nodes"), table.place)[0].tolist()
+    features = graph.columns
+    texts = None if features.text_weights is None else _texts(table, columns)
+    if features.text_weights is not None and features.text_weights.beside is None:
+        return ids, None, texts
+    known = features.places(features.word_count)
+    given = _given(table, str(table.find(names)), known, columns)
+    vectors = () if columns is None else columns.vectors
+    beside = None if is_frame(source) else table.path.parent
+    for name in vectors:
+        if f"{name}_0" in known and f"{name}_0" not in given:
+            given |= _vector_file(table, name, beside, _width(name, known))
+    whole = texts is not None or features.dense
+    if whole and len(given) < len(known):
+        missing = next(name for name in known if name not in given)
+        raise InputError(f"{table.path} lacks the feature column {missing!r}: give all {len(known)} of them.")
+    matrix = np.zeros((len(ids), len(given)), dtype=np.float32)
+    for position, values in enumerate(given.values()):
+        matrix[:, position] = values
+    places = np.array([known[name] for name in given], dtype=np.int64)
+    if whole:
+        return ids, matrix[:, np.argsort(places)], texts
+    from scipy import sparse
+
+    rows, positions = np.nonzero(matrix)
+    entries: Any = (matrix[rows, positions], (rows, places[positions]))
+    return ids, sparse.csr_array(sparse.coo_array(entries, shape=(len(ids), features.width))), None
+
+
+def _tell_labels(table: TextTable, label: str | None, tell: Callable[[str], None]) -> None:
+    """A table of the same form may have labels; whoever grows a graph with it should know that they are not used."""
+    missing = {"", *(name.casefold() for name in MISSING)}
+    found = [text for text in table.columns.get(label or "", ()) if normal(text).casefold() not in missing]
+    if found:
+        tell(
+            f"note: {table.path} has labels of {len(found):,} nodes in the column {label!r}: grow does not learn them, "
+            "`graphfcl learn` does."
+        )
+
+
+def _texts(table: TextTable, columns: ReadColumns | None) -> list[str]:
+    """The text of each row; several columns are joined as they were at the fit."""
+    own = () if columns is None else columns.text
+    if len(own) > 1 and any(name in table.columns for name in own):
+        return [" ".join(row) for row in zip(*(table.need((name,), "a text") for name in own), strict=True)]
+    return table.need((*own, *(name for name in TEXT_NAMES if name not in own)), "the text its features come from")
+
+
+def _given(table: TextTable, id_name: str, known: dict[str, int], columns: ReadColumns | None) -> dict[str, np.ndarray]:
+    """(rows,) numbers of each feature that the table has."""
+    given: dict[str, np.ndarray] = {}
+    for name in table.columns:
+        if name == id_name:
+            continue
+        if columns is not None and name in columns.categories:
+            given |= _one_hot(table, name, known)
+        elif columns is not None and name in columns.dates and name in known:
+            given[name] = _days(table, name)
+        elif name in known:
+            given[name] = table.numbers(name)
+        elif columns is None:
+            raise InputError(f"{table.path}: the graph has no feature {name!r}: leave the column out.")
+    for name, values in table.lists.items():
+        if columns is not None and name in columns.vectors:
+            given |= _vectors(table, name, values, known)
+    return given
+
+
+def _one_hot(table: TextTable, name: str, known: dict[str, int]) -> dict[str, np.ndarray]:
+    values = np.array([normal(text) for text in table.columns[name]], dtype=object)
+    features = [feature for feature in known if feature.startswith(f"{name}=")]
+    return {feature: (values == feature[len(name) + 1 :]).astype(np.float32) for feature in features}
+
+
+def _days(table: TextTable, name: str) -> np.ndarray:
+    import pyarrow as pa
+
+    found = as_days(pa.chunked_array([table.columns[name]], pa.string()))
+    if found is None or found.null_count:
+        wrong = next(row for row, text in enumerate(table.columns[name]) if not _is_date(text))
+        raise InputError(f"{table.place(wrong)}: {name} is {table.columns[name][wrong]!r}, which is no date: mend it.")
+    return np.asarray(found.to_numpy()).astype(np.float32)
+
+
+def _is_date(text: str) -> bool:
+    import pyarrow as pa
+
+    found = as_days(pa.chunked_array([[text]], pa.string()))
+    return found is not None and not found.null_count
+
+
+def _vectors(table: TextTable, name: str, values: Any, known: dict[str, int]) -> dict[str, np.ndarray]:
+    import pyarrow as pa
+
+    width = _width(name, known)
+    lengths = list_lengths(values)
+    if declared_kind(values.type) is not Kind.LIST or (lengths != width).any():
+        row = int(np.flatnonzero(lengths != width)[0]) if (lengths != width).any() else 0
+        raise InputError(f"{table.place(row)}: {name} is no list of {width} numbers, as the graph has them: mend it.")
+    flat = pa.chunked_array([chunk.flatten() for chunk in values.chunks], values.type.value_type)
+    matrix = np.asarray(flat.cast(pa.float32(), safe=False).to_numpy()).reshape(-1, width)
+    return {f"{name}_{place}": matrix[:, place] for place in range(width)}
+
+
+def _vector_file(table: TextTable, name: str, beside: Path | None, width: int) -> dict[str, np.ndarray]:
+    """Vectors of an ``.npy`` file beside the table. beside: the folder of the table; a DataFrame is nowhere."""
+    if beside is None or not (beside / f"{name}.npy").is_file():
+        file = "" if beside is None else f"put {name}.npy beside it, or "
+        raise InputError(
+            f"{table.path} lacks the vectors {name!r}: {file}give a column {name!r} of lists of {width} numbers."
+        )
+    path = beside / f"{name}.npy"
+    matrix = open_vectors(path, len(table.lines), table.path)
+    if matrix.shape[1] != width:
+        raise InputError(f"{path} has {matrix.shape[1]} columns, the vectors of the graph have {width}: save as many.")
+    return {f"{name}_{place}": np.asarray(matrix[:, place], dtype=np.float32) for place in range(width)}
+
+
+def _width(name: str, known: dict[str, int]) -> int:
+    """How many numbers the vectors of a graph have."""
+    return sum(feature.removeprefix(f"{name}_").isdigit() for feature in known if feature.startswith(f"{name}_"))

@@ -1,0 +1,42 @@
+"""How many answers are right."""
+
+from typing import Any
+
+import numpy as np
+
+from graphfcl.errors import InputError
+from graphfcl.graph.column_names import ReadColumns
+from graphfcl.graph.frames import is_frame
+from graphfcl.graph.ids import listed, normal, text_of
+from graphfcl.graph.labels import means_unknown
+from graphfcl.production.arguments import list_of_nodes, shown
+from graphfcl.production.ledger import Ledger
+from graphfcl.production.user_tables import read_ids, read_labels
+
+
+def true_classes(nodes: Any, classes: Any, columns: ReadColumns | None, ledger: Ledger) -> tuple[list[Any], np.ndarray]:
+    """Ids of the nodes whose class is known, and (n,) their classes, called as the model calls them.
+
+    nodes: ids, or a DataFrame, which may hold the classes too.
+    """
+    ids, names = _given(nodes, classes, columns)
+    called = {name: ledger.found(name) for name in set(names)}
+    known = [place for place, name in enumerate(names) if called[name] is not None or not means_unknown(name)]
+    if not known:
+        raise InputError("there is no node with a class to score: give at least one.")
+    found = np.array([called[names[place]] or normal(names[place]) for place in known], dtype=object)
+    return [ids[place] for place in known], found
+
+
+def _given(nodes: Any, classes: Any, columns: ReadColumns | None) -> tuple[list[Any], list[str]]:
+    if classes is None:
+        if not is_frame(nodes):
+            raise InputError("score needs the true class of each node: give score(nodes, classes).")
+        return read_labels(nodes, columns)
+    if isinstance(classes, str):
+        raise InputError(f"the classes are {shown(classes)}: give a list, a class for each node.")
+    ids = read_ids(nodes, columns) if is_frame(nodes) else listed(list_of_nodes(nodes))
+    names = [text_of(name) for name in listed(classes)]
+    if len(ids) != len(names):
+        raise InputError(f"there are {len(ids)} nodes and {len(names)} classes: give a class for each node.")
+    return ids, names
