@@ -119,3 +119,18 @@ def test_scores_of_the_wrong_shape_or_nan_are_refused() -> None:
         evaluate(Broken(0.0, 5), stream)
     with pytest.raises(DivergenceError, match=r"after session 0 .*NaN"):
         evaluate(Broken(float("nan"), 2), stream)
+
+
+@pytest.mark.parametrize(
+    ("learner", "message"),
+    [
+        ("sgc-ridge", r"got a name: find_method\('sgc-ridge'\).make\(seed=0\) makes one"),
+        (NearestMean, r"got the class NearestMean: NearestMean\(seed=0\) makes one"),
+    ],
+)
+def test_names_and_classes_are_no_learners(learner: Any, message: str) -> None:
+    graph, protocol = load_dataset("synthetic:nodes=200,edges=800,classes=6,features=30")
+    with pytest.raises(InputError, match=message):
+        evaluate(learner, make_stream(graph, protocol, seed=0))
+    with pytest.raises(InputError, match=r"got a graph: make_stream\(graph, seed=0\) makes one of it"):
+        evaluate(NearestMean(), graph)  # type: ignore[arg-type]

@@ -11,6 +11,7 @@ from graphfcl.experiments import Cell, CellStore, Grid, run_cell, run_grid
 from graphfcl.experiments.grid_file import grid_from_toml
 from graphfcl.graph import build_graph, write_tables
 from tests.cli.command import graphfcl
+from tests.experiments.test_grid import WARM
 from tests.methods.test_checks import GRAPH
 
 RULES = {"base": 3, "pseudo_novel": 3, "way": 1, "shot": 3, "sessions": 1}
@@ -64,7 +65,7 @@ def test_cells_of_an_edited_graph_run_again(tmp_path: Path, dataset: Path) -> No
     edit(dataset)
     # A grid with one of the two cells is asked for: the other one must not stay beside it as it is.
     with pytest.warns(GraphfclWarning, match=r"mine has changed: the results of cells .* \(2\) were set aside"):
-        status = run_grid(Grid("one", "grid", (mine[0], *other)), tmp_path)
+        status = run_grid(Grid("one", "grid", (mine[0], *other)), tmp_path, start_method=WARM)
     assert (status.done, status.failed) == (2, 0)
     assert graph_of(store, mine[0]) != before
     assert not store.done(mine[1])
@@ -72,7 +73,7 @@ def test_cells_of_an_edited_graph_run_again(tmp_path: Path, dataset: Path) -> No
     assert {path.name for path in store.notes.glob("*.outdated")} == {f"{cell.key}.outdated" for cell in mine}
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        assert run_grid(grid, tmp_path).done == 3
+        assert run_grid(grid, tmp_path, start_method=WARM).done == 3
     assert graph_of(store, mine[1]) == graph_of(store, mine[0])
 
 

@@ -1,8 +1,8 @@
 """Pre-trained encoders: computed once, the same for all methods, never trusted when damaged."""
 
 import json
-import subprocess
-import sys
+import multiprocessing
+import time
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +16,12 @@ from graphfcl.methods import register_method, registry
 from graphfcl.methods.learner import Tensors
 from graphfcl.methods.proto import ProtoGcn
 from graphfcl.nn import Encoder
-from tests.experiments.test_runs import numbers
-from tests.methods.test_checks import QUICK, stream_of
+from tests.experiments.test_runs import numbers, small_stream
+from tests.golden.samples import SHORT
 
 
 def job(method: str, **changes: Any) -> Run:
-    return Run(stream_of(), method, {**QUICK[method], **changes})
+    return Run(small_stream(), method, {**SHORT[method], **changes})
 
 
 def files(folder: Path) -> list[Path]:
@@ -49,8 +49,8 @@ def test_every_method_uses_the_same_encoder_bit_for_bit(tmp_path: Path) -> None:
 def test_another_seed_stream_or_setting_is_another_encoder(tmp_path: Path) -> None:
     jobs = [
         job("proto-gcn"),
-        Run(stream_of(seed=1), "proto-gcn", QUICK["proto-gcn"]),
-        Run(stream_of(track="open"), "proto-gcn", QUICK["proto-gcn"]),
+        Run(small_stream(1), "proto-gcn", SHORT["proto-gcn"]),
+        Run(small_stream(track="open"), "proto-gcn", SHORT["proto-gcn"]),
         job("proto-gcn", hidden=16),
         job("proto-gcn", **{"pretraining.learning_rate": 0.004}),
     ]
@@ -81,35 +81,36 @@ def _tensors(content: bytes, folder: Path) -> Tensors:
     return load_checkpoint(folder / "copy")[0].tensors
 
 
-def test_two_processes_compute_an_encoder_once(tmp_path: Path) -> None:
-    code = f"""
-import time, torch
-from pathlib import Path
-from graphfcl.experiments.encoders import EncoderFolder
-from tests.methods.test_checks import stream_of
-stream = stream_of()
-Path({str(tmp_path)!r}, "ready").open("a").write("x")
-while len(Path({str(tmp_path)!r}, "ready").read_text()) < 3:
-    time.sleep(0.01)
+def _ask(folder: Path, ready: Any) -> None:
+    """Ask for an encoder when all others do."""
 
-def compute():
-    Path({str(tmp_path)!r}, "computed").open("a").write("x")
-    time.sleep(0.5)
-    return {{"value": torch.ones(3)}}
+    def compute() -> Tensors:
+        (folder / "computed").open("a").write("x")
+        time.sleep(0.5)
+        return {"value": torch.ones(3)}
 
-found = EncoderFolder({str(tmp_path / "store")!r}, stream).get({{"a": 1}}, compute)
-assert found["value"].tolist() == [1, 1, 1]
-"""
-    words = [sys.executable, "-c", code]
-    processes = [subprocess.Popen(words, cwd=Path(__file__).parents[2]) for _ in range(3)]
-    assert [process.wait(60) for process in processes] == [0, 0, 0]
+    stream = small_stream()
+    ready.wait()
+    found = EncoderFolder(folder / "store", stream).get({"a": 1}, compute)
+    assert found["value"].tolist() == [1, 1, 1]
+
+
+def test_processes_that_ask_at_once_compute_an_encoder_once(tmp_path: Path) -> None:
+    context = multiprocessing.get_context("fork")
+    ready = context.Barrier(3)
+    processes = [context.Process(target=_ask, args=(tmp_path, ready)) for _ in range(3)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join(60)
+    assert [process.exitcode for process in processes] == [0, 0, 0]
     assert (tmp_path / "computed").read_text() == "x"
 
 
 def test_a_folder_that_cannot_be_written_is_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("no folder")
     with pytest.raises(InputError, match="choose another folder with --encoders"):
-        EncoderFolder(tmp_path / "file", stream_of()).get({}, lambda: {"a": torch.ones(1)})
+        EncoderFolder(tmp_path / "file", small_stream()).get({}, lambda: {"a": torch.ones(1)})
 
 
 def test_results_say_what_is_kept_and_what_was_used() -> None:
@@ -136,7 +137,7 @@ def test_code_from_outside_shares_no_encoder_with_ours(tmp_path: Path, monkeypat
     monkeypatch.setattr(registry, "_registered", {})
     register_method(OtherStart)
     expected = numbers(run(job("proto-gcn")))
-    other = Run(stream_of(), "other-start", QUICK["proto-gcn"])
+    other = Run(small_stream(), "other-start", SHORT["proto-gcn"])
     assert not run(other, encoders=tmp_path)["pretraining"]["reused"]
     ours = run(job("proto-gcn"), encoders=tmp_path)
     assert not ours["pretraining"]["reused"]

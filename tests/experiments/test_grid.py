@@ -18,20 +18,26 @@ from graphfcl.experiments.grid_file import grid_from_toml
 from graphfcl.experiments.paper_grids import ABLATION, OTHER_FORMS, embed, sweep, table2, table3
 from graphfcl.methods import find_method
 from tests.methods.test_checks import GRAPH
+from tests.warm import run_warm
 
 RULES = {"base": 4, "pseudo_novel": 3, "way": 1, "shot": 5}
 ROOT = Path(__file__).parents[2]
 ENVIRONMENT = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")])}
 OTHER = GRAPH.replace("nodes=700", "nodes=600")
+# One fork server for all grids of a test process, so that not every worker imports torch; scripts below spawn theirs.
+WARM = "forkserver"
 
 
 def grid_of(seeds: int = 2, **settings: Any) -> Grid:
     """2 datasets × 2 methods × seeds."""
-    quick = {"pretraining.epochs": 3, **settings}
+    quick = {
+        "proto-gcn": {"pretraining.epochs": 3, **settings},
+        "finetune": {"pretraining.epochs": 3, "fine_tuning": [[2, 0.001]], **settings},
+    }
     cells = [
-        Cell(dataset, method, seed, rules=RULES, settings=quick)
+        Cell(dataset, method, seed, rules=RULES, settings=quick[method])
         for seed in range(seeds)
-        for method in ("proto-gcn", "finetune")
+        for method in quick
         for dataset in (GRAPH, OTHER)
     ]
     return Grid("tiny", "grid", tuple(cells), "graphfcl bench tiny.toml")
@@ -51,22 +57,28 @@ def table(folder: Path, grid: Grid) -> dict[str, Any]:
 @pytest.fixture(scope="module")
 def unbroken(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Grid]:
     folder, grid = tmp_path_factory.mktemp("grid"), grid_of()
-    status = run_grid(grid, folder, jobs=1)
+    status = run_grid(grid, folder, jobs=1, start_method=WARM)
     assert (status.done, status.failed) == (8, 0)
     return folder, grid
 
 
-SCRIPT = """
+SLOW = """
+import time
 from pathlib import Path
-from graphfcl.experiments import run_grid
+from graphfcl.experiments import run_grid, workers
 from tests.experiments.test_grid import grid_of
+plain = workers._settle
+def settle(*arguments):
+    plain(*arguments)
+    time.sleep(1)  # so that it can be killed in the middle
+workers._settle = settle  # a spawned worker imports the script as its main module, so the hook is there too
 if __name__ == "__main__":
     run_grid(grid_of(), Path({folder!r}), jobs=1)
 """
 
 
 def start(folder: Path, script: Path) -> subprocess.Popen[bytes]:
-    script.write_text(SCRIPT.format(folder=str(folder)))
+    script.write_text(SLOW.format(folder=str(folder)))
     return subprocess.Popen([sys.executable, str(script)], cwd=ROOT, env=ENVIRONMENT, start_new_session=True)
 
 
@@ -83,32 +95,41 @@ def test_killed_in_the_middle_and_continued_it_gives_the_same_table(
     process.wait()
     finished = {path.name: path.stat().st_mtime_ns for path in cells.glob("*.parquet")}
     assert 3 <= len(finished) < 8
-    status = run_grid(grid_of(), tmp_path / "grid", jobs=1)
+    status = run_grid(grid_of(), tmp_path / "grid", jobs=1, start_method=WARM)
     assert (status.done, status.failed) == (8, 0)
     assert table(tmp_path / "grid", grid_of()) == table(*unbroken)
     assert all((cells / name).stat().st_mtime_ns == when for name, when in finished.items()), "done is done"
 
 
-def test_two_processes_never_run_a_cell_twice(tmp_path: Path, unbroken: tuple[Path, Grid]) -> None:
-    watcher = tmp_path / "ran"
-    hook = f"""
-from graphfcl.experiments import working as module
-plain = module.run_cell
+TWO = """
+import sys
+from multiprocessing import get_context
+from pathlib import Path
+from graphfcl.experiments import run_grid, working
+from tests.experiments.test_grid import grid_of
+plain = working.run_cell
 def noted(cell, **options):
-    with open({str(watcher)!r}, "a") as file:
+    with open({watcher!r}, "a") as file:
         file.write(cell.key + "\\n")
     return plain(cell, **options)
-module.run_cell = noted
+working.run_cell = noted
+if __name__ == "__main__":
+    words = (grid_of(), Path({folder!r}))
+    options = {{"jobs": 1, "start_method": "fork", "threads": 1}}
+    processes = [get_context("fork").Process(target=run_grid, args=words, kwargs=options) for _ in range(2)]
+    for process in processes:
+        process.start()
+    for process in processes:
+        process.join()
+    sys.exit(max(abs(process.exitcode) for process in processes))
 """
-    # A spawned worker imports the script as its main module, so the hook is there too.
-    scripts = [tmp_path / "one.py", tmp_path / "two.py"]
-    text = SCRIPT.format(folder=str(tmp_path / "grid")).replace("from tests.exp", hook + "from tests.exp")
-    processes = []
-    for script in scripts:
-        script.write_text(text)
-        one_thread = {**ENVIRONMENT, "OMP_NUM_THREADS": "1"}
-        processes.append(subprocess.Popen([sys.executable, str(script)], cwd=ROOT, env=one_thread))
-    assert [process.wait(180) for process in processes] == [0, 0]
+
+
+def test_two_processes_never_run_a_cell_twice(tmp_path: Path, unbroken: tuple[Path, Grid]) -> None:
+    watcher, script = tmp_path / "ran", tmp_path / "two.py"
+    script.write_text(TWO.format(watcher=str(watcher), folder=str(tmp_path / "grid")))
+    done = run_warm(script, cwd=ROOT, env=ENVIRONMENT)
+    assert done.returncode == 0, done.stderr
     ran = watcher.read_text().split()
     assert sorted(ran) == sorted(cell.key for cell in unbroken[1].cells)
 
@@ -126,18 +147,10 @@ if __name__ == "__main__":
 
 
 def test_processes_may_be_forked(tmp_path: Path, unbroken: tuple[Path, Grid]) -> None:
-    """Spawned ones are in all other tests, a fork server in the next; ``tests/outside`` tries all three."""
+    """Spawned ones are in the test above, a fork server in the others; ``tests/outside`` tries all three."""
     script, folder = tmp_path / "go.py", tmp_path / "grid"
     script.write_text(STARTED.format(folder=str(folder), start_method="fork"))
-    done = subprocess.run(
-        [sys.executable, str(script)],
-        cwd=ROOT,
-        env=ENVIRONMENT,
-        timeout=180,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = run_warm(script, cwd=ROOT, env=ENVIRONMENT)
     assert done.returncode == 0, done.stderr
     grid = Grid("tiny", "grid", unbroken[1].cells[:2])
     expected = table(*unbroken)
@@ -197,7 +210,7 @@ def test_the_source_of_a_method_is_part_of_a_cell_only_where_there_is_one() -> N
 def test_a_cell_that_fails_does_not_stop_the_rest(tmp_path: Path) -> None:
     good, bad = grid_of(seeds=1).cells[0], Cell(GRAPH, "proto-gcn", 0, rules={**RULES, "base": 900})
     grid = Grid("mixed", "grid", (bad, good))
-    status = run_grid(grid, tmp_path, jobs=1)
+    status = run_grid(grid, tmp_path, jobs=1, start_method=WARM)
     assert (status.done, status.failed) == (1, 1)
     store = CellStore(tmp_path)
     assert "900" in (store.error(bad) or "")
@@ -222,7 +235,7 @@ def test_a_damaged_cell_is_set_aside_and_runs_again(tmp_path: Path, unbroken: tu
         content = bytearray(b"hello")
     store.path(cell).write_bytes(content)
     with pytest.warns(GraphfclWarning, match="set aside"):
-        assert run_grid(grid, tmp_path, jobs=1).done == 1
+        assert run_grid(grid, tmp_path, jobs=1, start_method=WARM).done == 1
     assert table(tmp_path, grid) == {cell.key: table(*unbroken)[cell.key]}
     assert store.note(cell, "damaged").exists()
 
@@ -263,7 +276,7 @@ def test_a_grid_that_grows_keeps_what_it_had(tmp_path: Path) -> None:
 def test_a_cell_whose_process_dies_again_and_again_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     deadly, good = grid_of(seeds=1).cells[:2]
     monkeypatch.setattr("graphfcl.experiments.workers._work", DiesOf(deadly.key))
-    status = run_grid(Grid("deadly", "grid", (deadly, good)), tmp_path, jobs=1)
+    status = run_grid(Grid("deadly", "grid", (deadly, good)), tmp_path, jobs=1, start_method=WARM)
     assert (status.done, status.failed) == (1, 1)
     assert "died 3 times" in (CellStore(tmp_path).error(deadly) or "")
 
@@ -271,7 +284,7 @@ def test_a_cell_whose_process_dies_again_and_again_is_given_up(tmp_path: Path, m
 def test_processes_that_cannot_work_end_in_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("graphfcl.experiments.workers._work", _die_at_once)
     with pytest.raises(InputError, match="check its rights"):
-        run_grid(grid_of(seeds=1), tmp_path, jobs=1)
+        run_grid(grid_of(seeds=1), tmp_path, jobs=1, start_method=WARM)
 
 
 def _die_at_once(*_: object) -> None:
@@ -346,7 +359,7 @@ def test_a_toml_file_describes_a_grid(tmp_path: Path) -> None:
         ('datasets = ["debian"]\n\nmethdos = ["cec"]\n', r"line 3: there is no key 'methdos': did you mean 'methods'"),
         ('datasets = ["debian"]\nmethods = ["cecc"]\n', "did you mean 'cec'"),
         ('datasets = "debian"\nmethods = ["cec"]\n', "line 1: datasets must be a list"),
-        ('datasets = ["debian"]\n', "needs `datasets` and either"),
+        ('datasets = ["debian"]\n', "needs `graphs` and either"),
         ("datasets = [", "is not TOML"),
         ('datasets = ["a"]\nmethods = ["cec"]\nseeds = "12"\n', "line 3: seeds must be a count"),
         ('datasets = ["a"]\nmethods = [3]\n', "list of names"),

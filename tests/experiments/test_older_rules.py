@@ -37,7 +37,7 @@ def _start(folder: str, number: int) -> None:
 
 def test_processes_that_start_together_lose_no_grid(tmp_path: Path) -> None:
     shutil.copytree(BEFORE, tmp_path / "grid")
-    context = get_context("spawn")
+    context = get_context("fork")
     processes = [context.Process(target=_start, args=(str(tmp_path / "grid"), number)) for number in range(4)]
     for process in processes:
         process.start()

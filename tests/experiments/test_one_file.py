@@ -3,14 +3,13 @@
 import json
 import os
 import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 import graphfcl
 from tests.methods.test_checks import GRAPH
+from tests.warm import run_warm
 
 MEASURE = '''"""The class that is recognised worst: min_c found_c / nodes_c."""
 
@@ -87,14 +86,7 @@ def add_line(path: Path, line: str) -> None:
 
 def call(copy: Path, *words: object) -> str:
     environment = {**os.environ, "PYTHONPATH": str(copy)}
-    done = subprocess.run(
-        [sys.executable, "-m", "graphfcl", *map(str, words)],
-        capture_output=True,
-        text=True,
-        check=False,
-        cwd=copy,
-        env=environment,
-    )
+    done = run_warm("-m", "graphfcl", *words, cwd=copy, env=environment)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

@@ -11,15 +11,19 @@ from graphfcl.errors import GraphfclWarning, InputError
 from graphfcl.experiments import CHECKPOINT_FILE, RESULT_FILE, STREAM_FILE, Run, load_checkpoint, run
 from graphfcl.experiments.peak_memory import forget_peaks, peak_gpu_memory_mb
 from graphfcl.methods import METHODS, Learner, Progress
-from graphfcl.stream import load_stream
+from graphfcl.stream import Stream, load_stream
 from tests.golden.samples import SHORT
-from tests.methods.test_checks import QUICK, stream_of
+from tests.methods.test_checks import EASY, stream_of
 
 COSTS = {"total_seconds", "peak_memory_mb", "peak_gpu_memory_mb", "versions", "pretraining"}
 
 
+def small_stream(seed: int = 0, **changes: Any) -> Stream:
+    return stream_of(seed, EASY, **changes)
+
+
 def job(seed: int = 0, **changes: Any) -> Run:
-    return Run(stream_of(seed=seed), "hag-meta", {**QUICK["hag-meta"], **changes})
+    return Run(small_stream(seed), "hag-meta", {**SHORT["hag-meta"], **changes})
 
 
 def numbers(result: dict[str, Any]) -> dict[str, Any]:
@@ -51,7 +55,7 @@ def test_the_result_holds_what_was_found(unbroken: tuple[dict[str, Any], Path]) 
         recalls = [row[k] / sum(row) for k, row in enumerate(matrix)]
         assert np.mean(recalls) == pytest.approx(sessions[number]["balanced_accuracy"])
     assert result["seed"] == 0
-    assert result["settings"]["episodes"] == 60
+    assert result["settings"]["episodes"] == 8
     assert {"torch", "numpy", "python", "graphfcl"} <= set(result["versions"])
     assert result["peak_memory_mb"] > 50
     assert result["peak_gpu_memory_mb"] is None, "it was on a CPU"
@@ -75,7 +79,7 @@ def test_memory_on_a_gpu_counts_from_the_start_of_a_run(monkeypatch: pytest.Monk
 
 
 def test_paper_results_are_marked() -> None:
-    result = run(Run(stream_of(name="paper"), "hag-meta", QUICK["hag-meta"]))
+    result = run(Run(small_stream(name="paper"), "hag-meta", SHORT["hag-meta"]))
     assert result["trained_on_query_labels"]
 
 
@@ -102,27 +106,27 @@ def _every_checkpoint(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("graphfcl.experiments.runs.SECONDS_BETWEEN_CHECKPOINTS", 0.0)
 
 
-@pytest.mark.long
 @pytest.mark.usefixtures("_every_checkpoint")
-def test_a_run_interrupted_at_any_checkpoint_ends_with_the_same_numbers(
+def test_a_run_interrupted_at_every_checkpoint_ends_with_the_same_numbers(
     tmp_path: Path, unbroken: tuple[dict[str, Any], Path]
 ) -> None:
     watcher = Interrupt(at=10**6)
     run(job(), progress=watcher)
     assert {"pre-training", "meta-training", "choosing", "refit", "ready"} <= set(watcher.stages)
-    for at in range(1, len(watcher.stages) + 1):
-        folder = tmp_path / str(at)
+    for number, stage in enumerate(watcher.stages):
+        progress = Interrupt(1)
         with pytest.raises(Interrupted):
-            run(job(), folder, progress=Interrupt(at))
-        assert not (folder / RESULT_FILE).exists()
-        assert numbers(run(job(), folder, resume=True)) == numbers(unbroken[0]), watcher.stages[at - 1]
+            run(job(), tmp_path, progress=progress, resume=number > 0)
+        assert progress.stages == [stage], "it goes on where it was"
+        assert not (tmp_path / RESULT_FILE).exists()
+    assert numbers(run(job(), tmp_path, resume=True)) == numbers(unbroken[0])
 
 
 @pytest.mark.usefixtures("_every_checkpoint")
 @pytest.mark.parametrize("method", [method.name for method in METHODS if method.name != "hag-meta"])
 def test_every_method_goes_on_after_an_interruption(tmp_path: Path, method: str) -> None:
-    """Interrupted in the middle of each of its stages, and at the start of each."""
-    one = Run(stream_of(), method, SHORT[method])
+    """One run that is interrupted at the start of each of its stages, and in the middle of each."""
+    one = Run(small_stream(), method, SHORT[method])
     watcher = Interrupt(at=10**6)
     expected = numbers(run(one, progress=watcher))
     stages = watcher.stages
@@ -134,11 +138,14 @@ def test_every_method_goes_on_after_an_interruption(tmp_path: Path, method: str)
         assert {"meta-training", "choosing", "refit"} <= set(stages)
     places = {stages.index(stage) + 1 for stage in stages}
     places |= {stages.index(stage) + 1 + stages.count(stage) // 2 for stage in stages if stages.count(stage) > 2}
+    before = 0
     for at in sorted(places):
-        folder = tmp_path / str(at)
+        progress = Interrupt(at - before)
         with pytest.raises(Interrupted):
-            run(one, folder, progress=Interrupt(at))
-        assert numbers(run(one, folder, resume=True)) == expected, stages[at - 1]
+            run(one, tmp_path, progress=progress, resume=before > 0)
+        assert progress.stages == stages[before:at], "it goes on where it was"
+        before = at
+    assert numbers(run(one, tmp_path, resume=True)) == expected
 
 
 @pytest.mark.usefixtures("_every_checkpoint")

@@ -14,7 +14,7 @@ import numpy as np
 
 from graphfcl.asking import OF_EACH_CLASS, Situation, Strategy, checked, find_strategy
 from graphfcl.asking.untrained import untrained_vectors
-from graphfcl.evaluation.evaluate import Evaluation, asked_from, scores_in_blocks, told_by
+from graphfcl.evaluation.evaluate import Evaluation, fit_base, scores_in_blocks
 from graphfcl.graph import VisibleGraph
 from graphfcl.measures import AskedRecord, balanced_accuracy, confusion_matrix
 from graphfcl.methods.learner import NO_STORE, SILENT, EncoderStore, Learner, Progress
@@ -89,7 +89,7 @@ def evaluate_asked(
     stream: Stream,
     chooser: Chooser | Callable[[], Chooser],
     *,
-    progress: Progress = SILENT,
+    progress: bool | Progress = SILENT,
     done: Evaluation | None = None,
     on_session: Callable[[Evaluation], object] | None = None,
     encoders: EncoderStore = NO_STORE,
@@ -98,8 +98,8 @@ def evaluate_asked(
 
     chooser: what names nodes, or what makes it, such as a class. What is made is made for each session anew, so that a
     strategy that keeps something in itself ends with the same numbers if its run is interrupted.
-    done, on_session, encoders: as for :func:`~graphfcl.evaluation.evaluate`. The walk of an interrupted run goes on
-    with the same numbers: what a strategy draws depends on seed and session alone.
+    progress, done, on_session, encoders: as for :func:`~graphfcl.evaluation.evaluate`. The walk of an interrupted run
+    goes on with the same numbers: what a strategy draws depends on seed and session alone.
     """
     stream = stream.fresh()
     evaluation = done or Evaluation((), (), stream.session_of_class)
@@ -107,7 +107,7 @@ def evaluate_asked(
     for number in range(len(evaluation.confusions), len(stream) + 1):
         answered, answers = evaluation.answered, Answers.of(stream, evaluation.answered)
         if number == 0:
-            seconds = _seconds(partial(learner.fit, stream.base, told_by(progress), asked_from(encoders)))
+            seconds = _seconds(partial(fit_base, learner, stream, progress, encoders))
         else:
             if opinion is None:  # of a walk that goes on
                 opinion = _Opinion.of(learner, stream, number - 1, answers)

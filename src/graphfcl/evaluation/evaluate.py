@@ -4,14 +4,18 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cached_property, partial
+from typing import Any
 
 import numpy as np
 
 from graphfcl.arrays import read_only
 from graphfcl.errors import DivergenceError, InputError
+from graphfcl.evaluation.tables import Columns, arrow_table, data_frame, session_columns, text_of
+from graphfcl.graph import Graph
 from graphfcl.graph.folder_graph import FolderGraph
 from graphfcl.measures import StreamMeasures, confusion_matrix, measure_stream
 from graphfcl.methods.learner import NO_STORE, SILENT, EncoderStore, Learner, Progress
+from graphfcl.progress import progress_of
 from graphfcl.stream import Queries, Stream
 from graphfcl.stream.split import draw_asked
 
@@ -19,7 +23,7 @@ BLOCKS = 4  # a learner is asked about all visible nodes in so many blocks,
 LARGEST_BLOCK = 65_536  # or more, where a block would have more nodes than this
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Evaluation:
     """What a stream says of a learner, after all of its sessions or after the first few.
 
@@ -38,12 +42,33 @@ class Evaluation:
     def measures(self) -> StreamMeasures:
         return measure_stream(self.confusions, self.session_of_class)
 
+    @cached_property
+    def _columns(self) -> Columns:
+        return session_columns(self.measures, self.seconds, self.answered)
+
+    def __repr__(self) -> str:
+        if not self.confusions:
+            return "Evaluation(no session yet)"
+        return f"Evaluation({len(self.confusions)} sessions, average accuracy {100 * self.measures.average:.2f} %)"
+
+    def __str__(self) -> str:
+        """A table with a row for each session, and the figures of the whole stream."""
+        return text_of(self._columns, self.measures) if self.confusions else repr(self)
+
+    def to_frame(self) -> Any:
+        """A DataFrame of pandas with a row for each session: measures are shares, seconds the time to learn."""
+        return data_frame(self._columns)
+
+    def to_arrow(self) -> Any:
+        """The same as a table of pyarrow, which needs no pandas."""
+        return arrow_table(self._columns)
+
 
 def evaluate(
     learner: Learner,
     stream: Stream,
     *,
-    progress: Progress = SILENT,
+    progress: bool | Progress = SILENT,
     done: Evaluation | None = None,
     on_session: Callable[[Evaluation], object] | None = None,
     encoders: EncoderStore = NO_STORE,
@@ -54,10 +79,12 @@ def evaluate(
 
     The walk has visible graphs of its own: whatever a learner does to them, no other learner sees it.
 
+    progress: what the learner tells while it works; True shows it.
     done: what an earlier, interrupted walk of the same learner has found; the walk goes on after it.
     on_session: called with the evaluation so far after each session.
     encoders: where pre-trained encoders are found and left.
     """
+    _refuse_others(learner, stream)
     if stream.protocol.track == "asked":
         raise InputError("a stream of the track 'asked' needs a strategy: use `evaluate_asked`.")
     stream = stream.fresh()
@@ -65,7 +92,7 @@ def evaluate(
     evaluation = done or Evaluation((), (), stream.session_of_class)
     for number in range(len(evaluation.confusions), len(stream) + 1):
         if number == 0:
-            learn = partial(learner.fit, stream.base, told_by(progress), asked_from(encoders))
+            learn = partial(fit_base, learner, stream, progress, encoders)
         else:
             session = stream.session(number, with_query_labels=labelled, with_pool_labels=learner.uses_pool_labels)
             learn = partial(learner.learn, session)
@@ -80,6 +107,20 @@ def evaluate(
         if on_session is not None:
             on_session(evaluation)
     return evaluation
+
+
+def _refuse_others(learner: Any, stream: Any) -> None:
+    """A name, a class and a graph are what one gives first; each gets the call that makes of it what is needed."""
+    if isinstance(learner, str):
+        raise InputError(f"evaluate needs a learner, and got a name: find_method({learner!r}).make(seed=0) makes one.")
+    if isinstance(learner, type):
+        raise InputError(
+            f"evaluate needs a learner, and got the class {learner.__name__}: {learner.__name__}(seed=0) makes one."
+        )
+    if isinstance(stream, Graph | FolderGraph):
+        raise InputError(
+            "evaluate needs a stream of sessions, and got a graph: make_stream(graph, seed=0) makes one of it."
+        )
 
 
 def ask(learner: Learner, stream: Stream, session: int) -> np.ndarray:
@@ -116,6 +157,12 @@ def _asked(numbers: np.ndarray, queries: Queries, stream: Stream, session: int) 
         return np.array_split(numbers, max(BLOCKS, -(-numbers.size // LARGEST_BLOCK)))
     shuffled = draw_asked(stream.graph, stream.seed, session, numbers)
     return np.array_split(shuffled, max(BLOCKS, -(-shuffled.size // LARGEST_BLOCK)))
+
+
+def fit_base(learner: Learner, stream: Stream, progress: bool | Progress, encoders: EncoderStore) -> None:
+    """Session 0."""
+    with progress_of(progress) as watching:
+        learner.fit(stream.base, told_by(watching), asked_from(encoders))
 
 
 def told_by(progress: Progress) -> Progress:

@@ -90,7 +90,7 @@ def _stream(dataset: str, seed: int, rules: str, data_dir: Path | None) -> Strea
 
 
 def run_cell(
-    cell: Cell, *, device: str, encoders: Path, data_dir: Path | None, progress: Progress | None = None
+    cell: Cell, *, device: str, encoders: Path, data_dir: Path | None, progress: bool | Progress | None = None
 ) -> dict[str, Any]:
     """The result of a cell, as :func:`graphfcl.experiments.run` gives it."""
     if find_method(cell.method, cell.source).source != cell.source:

@@ -8,8 +8,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import torch
-
 from graphfcl.errors import GraphfclWarning, InputError
 from graphfcl.files import file_lock
 from graphfcl.methods.learner import EncoderStore, LearnerState, Tensors
@@ -22,6 +20,8 @@ class EncoderFolder(EncoderStore):
     """A folder with one file per encoder. Whoever comes first computes it; others who ask meanwhile wait."""
 
     def __init__(self, folder: str | Path, stream: Stream, source: str = "") -> None:
+        import torch
+
         self.folder = Path(folder)
         self.stream_key = {
             "graph": stream.graph.sha256,

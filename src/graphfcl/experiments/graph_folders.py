@@ -15,7 +15,9 @@ SHARE = 0.75  # of the machine's memory that a run may use if nobody says otherw
 
 
 def usual_memory() -> int:
-    """Bytes that a run may use if nobody says otherwise."""
+    """Bytes that a run may use if nobody says otherwise; 4 GiB where the system does not say how many there are."""
+    if not hasattr(os, "sysconf"):  # Windows
+        return 4 << 30
     return int(SHARE * os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
 
 

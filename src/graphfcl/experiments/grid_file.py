@@ -19,8 +19,8 @@ from graphfcl.methods import as_tuples, find_method
 
 RULE_KEYS = ("sessions", "base", "pseudo_novel", "novel", "standardise")
 LISTED_RULES = {"protocols": "name", "tracks": "track", "ways": "way", "shots": "shot"}  # key of the file → rule
-LIST_KEYS = ("datasets", "methods", "strategies", *LISTED_RULES, "variants")
-GRID_KEYS = ("name", "datasets", "methods", "strategies", "seeds", *LISTED_RULES, "variants", *RULE_KEYS)
+LIST_KEYS = ("graphs", "datasets", "methods", "strategies", *LISTED_RULES, "variants")
+GRID_KEYS = ("name", "graphs", "datasets", "methods", "strategies", "seeds", *LISTED_RULES, "variants", *RULE_KEYS)
 VARIANT_KEYS = ("name", "method", "settings")
 SEEDS = 10
 
@@ -28,21 +28,21 @@ SEEDS = 10
 def grid_from_toml(path: Path) -> Grid:
     """Every combination of what a file lists.
 
-    ``datasets``; ``methods``, or ``[[variants]]`` with name, method and settings; ``seeds`` (how many, or a list); and
-    where the dataset's rules are to be changed ``protocols``, ``tracks``, ``ways``, ``shots`` (lists), ``sessions``,
-    the numbers of classes ``base``, ``pseudo_novel``, ``novel``, and ``standardise``. ``strategies`` are those
-    tried under the track ``asked`` (by default ``auto``).
+    ``graphs`` (or ``datasets``, its older name); ``methods``, or ``[[variants]]`` with name, method and settings;
+    ``seeds`` (how many, or a list); and where the graph's rules are to be changed ``protocols``, ``tracks``, ``ways``,
+    ``shots`` (lists), ``sessions``, the numbers of classes ``base``, ``pseudo_novel``, ``novel``, and ``standardise``.
+    ``strategies`` are those tried under the track ``asked`` (by default ``auto``).
     """
     file = _GridFile.read(path)
     seeds, name = file.seeds(), file.name()
     rows = file.rows()
     cells = [
-        Cell(dataset, method, seed, _row(row, method, strategy), rules, dict(settings), strategy=strategy)
+        Cell(graph, method, seed, _row(row, method, strategy), rules, dict(settings), strategy=strategy)
         for rules in file.rules()
         for seed in seeds
         for row, method, settings in rows
         for strategy in file.strategies(rules)
-        for dataset in file.values["datasets"]
+        for graph in file.graphs()
     ]
     return Grid(name, "grid", tuple(cells))
 
@@ -84,7 +84,7 @@ class _GridFile:
         )
 
     def name(self) -> str:
-        for key in ("datasets", "methods", "strategies"):
+        for key in ("graphs", "datasets", "methods", "strategies"):
             if not all(isinstance(name, str) for name in self.values.get(key, [])):
                 raise InputError(f"{self.path}, line {self.line_of(key)}: {key} must be a list of names.")
         name = str(self.values.get("name", self.path.stem))
@@ -93,6 +93,13 @@ class _GridFile:
                 f"{self.path}: the name {name!r} is no plain file name, or that of a table: choose another."
             )
         return name
+
+    def graphs(self) -> list[str]:
+        if "graphs" in self.values and "datasets" in self.values:
+            raise InputError(
+                f"{self.path}, line {self.line_of('datasets')}: `datasets` is an older name of `graphs`: keep `graphs`."
+            )
+        return self.values.get("graphs", self.values.get("datasets", []))
 
     def rows(self) -> list[tuple[str, str, dict[str, Any]]]:
         """Name, method and settings of each row."""
@@ -106,8 +113,8 @@ class _GridFile:
         named = [find_method(method).name for method in self.values.get("methods", [])]
         rows: list[tuple[str, str, dict[str, Any]]] = [(method, method, {}) for method in named]
         rows += [(v["name"], find_method(v["method"]).name, v.get("settings", {})) for v in variants]
-        if not self.values.get("datasets") or not rows:
-            raise InputError(f"{self.path} needs `datasets` and either `methods` or `[[variants]]`.")
+        if not self.graphs() or not rows:
+            raise InputError(f"{self.path} needs `graphs` and either `methods` or `[[variants]]`.")
         for _, method, settings in rows:
             find_method(method).settings_with({key: as_tuples(value) for key, value in settings.items()})
         return rows

@@ -1,9 +1,9 @@
 """The most memory a run has held, on the host and on a GPU."""
 
 import contextlib
-import resource
-import sys
 from pathlib import Path
+
+from graphfcl.own_memory import peak_bytes
 
 STATUS, CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 
@@ -20,12 +20,11 @@ def forget_peaks(device: str) -> None:
 
 
 def peak_memory_mb() -> float:
-    """The most memory this process has held since :func:`forget_peaks`."""
+    """The most memory this process has held since :func:`forget_peaks`; 0 where the system does not say it."""
     with contextlib.suppress(OSError, StopIteration, ValueError):
         line = next(line for line in STATUS.read_text().splitlines() if line.startswith("VmHWM:"))
         return int(line.split()[1]) / 1024
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak / 2**20 if sys.platform == "darwin" else peak / 2**10
+    return peak_bytes() / 2**20
 
 
 def peak_gpu_memory_mb(device: str) -> float | None:

@@ -20,9 +20,10 @@ from graphfcl.experiments.encoders import EncoderFolder
 from graphfcl.experiments.peak_memory import forget_peaks, peak_gpu_memory_mb, peak_memory_mb
 from graphfcl.files import read_bytes, write_bytes
 from graphfcl.measures import measure_asked
-from graphfcl.methods import Learner, Progress, find_method, settings_as_json
+from graphfcl.methods import SILENT, Learner, Progress, find_method, settings_as_json
 from graphfcl.methods.learner import NO_STORE
 from graphfcl.methods.shared.checkpoint import load_checkpoint, save_checkpoint
+from graphfcl.progress import progress_of
 from graphfcl.stream import RULES, Stream, save_stream, stream_hash
 from graphfcl.version import __version__
 
@@ -91,12 +92,13 @@ def run(
     folder: str | Path | None = None,
     *,
     resume: bool = False,
-    progress: Progress | None = None,
+    progress: bool | Progress | None = None,
     encoders: str | Path | None = None,
     after: Callable[[Learner], dict[str, Any]] | None = None,
 ) -> dict[str, Any]:
     """Run it; the result as plain values, also in ``folder/result.json`` beside the stream and the checkpoint.
 
+    progress: what is told meanwhile; True shows it as `graphfcl run` does.
     resume: go on from the folder's checkpoint; the numbers are those of an unbroken run.
     encoders: a folder of pre-trained encoders, which all methods share; without it the encoder is computed again.
     after: asked about the learner after its last session; what it answers joins the result.
@@ -105,7 +107,7 @@ def run(
     learner = method.make(job.changes, seed=job.seed, device=job.device)
     forget_peaks(job.device)
     identity = job.identity()
-    recorder = _Recorder(progress or Progress(), None if folder is None else Path(folder), identity)
+    recorder = _Recorder(None if folder is None else Path(folder), identity)
     if folder is not None:
         _refuse_another_run(Path(folder), identity)
         if (Path(folder) / CHECKPOINT_FILE).exists():
@@ -117,14 +119,15 @@ def run(
             warnings.warn(f"{folder} holds no checkpoint: the run starts from the beginning.", GraphfclWarning, 2)
         save_stream(job.stream, Path(folder) / STREAM_FILE)
     walk = partial(evaluate_asked, chooser=partial(find_chooser, job.strategy)) if job.strategy else evaluate
-    evaluation = walk(
-        learner,
-        job.stream,
-        progress=recorder,
-        done=recorder.evaluation,
-        on_session=lambda so_far: recorder.session(learner, so_far),
-        encoders=NO_STORE if encoders is None else EncoderFolder(encoders, job.stream, method.source),
-    )
+    with progress_of(progress) as recorder.outer:
+        evaluation = walk(
+            learner,
+            job.stream,
+            progress=recorder,
+            done=recorder.evaluation,
+            on_session=lambda so_far: recorder.session(learner, so_far),
+            encoders=NO_STORE if encoders is None else EncoderFolder(encoders, job.stream, method.source),
+        )
     result = {**identity, **result_values(evaluation, job, learner), "versions": versions(job.device)}
     result["total_seconds"] = recorder.elapsed()
     if after is not None:
@@ -137,8 +140,10 @@ def run(
 class _Recorder(Progress):
     """Passes progress on, and saves the learner with all that is known so far."""
 
-    def __init__(self, outer: Progress, folder: Path | None, identity: dict[str, Any]) -> None:
-        self.outer, self.folder, self.identity = outer, folder, identity
+    outer: Progress = SILENT
+
+    def __init__(self, folder: Path | None, identity: dict[str, Any]) -> None:
+        self.folder, self.identity = folder, identity
         self.evaluation: Evaluation | None = None
         self.begun = time.perf_counter()
         self.earlier = 0.0
@@ -286,5 +291,5 @@ def versions(device: str) -> dict[str, str]:
         "threads": str(torch.get_num_threads()),
     }
     if device.startswith("cuda"):
-        found["gpu"] = torch.cuda.get_device_name()
+        found["gpu"] = torch.cuda.get_device_name(device)
     return found

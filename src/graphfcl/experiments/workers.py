@@ -34,6 +34,7 @@ from graphfcl.tasks import Tasks
 
 LOOK_EVERY = 0.25  # seconds
 START_METHODS = ("spawn", "forkserver", "fork")
+PRELOADED = (__name__, "graphfcl.methods", "pyarrow.parquet", "scipy.sparse", "torch")  # by a fork server, once for all
 
 
 def run_grid(
@@ -59,7 +60,8 @@ def run_grid(
     graphs: the SHA-256 of datasets' graphs as they are now; a dataset that is not among them is loaded if cells of it
         are done.
     start_method: how processes are started: spawn, forkserver or fork. fork is quick, but only safe on a CPU and in a
-        program that has not computed with several threads yet.
+        program that has not computed with several threads yet. With forkserver all processes together import torch
+        once; they have the environment of the program when it started the first of them.
     threads: how many torch, BLAS and OpenMP may each start in a process, at most as many as the environment allows
         them; an equal share of the cores where it is None.
     tasks: an engine to run on instead of processes of this machine, with ``jobs`` workers of ``threads`` threads.
@@ -154,6 +156,8 @@ class _Crew:
 
     def __post_init__(self) -> None:
         self.context: Any = multiprocessing.get_context(self.start_method)
+        if self.start_method == "forkserver":
+            self.context.set_forkserver_preload(list(PRELOADED))
         self.events: Any = self.context.Queue()
 
     def start(self) -> None:
