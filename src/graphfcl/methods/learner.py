@@ -41,7 +41,10 @@ class Progress:
     """What a learner tells while it works. This one listens to nothing; a run shows it and saves checkpoints."""
 
     def step(self, stage: str, step: int, total: int, *, loss: float | None = None, score: float | None = None) -> None:
-        """``step`` of at most ``total`` of a stage is done; ``score`` is a validation accuracy."""
+        """``step`` of at most ``total`` of a stage is done; ``score`` is a validation accuracy.
+
+        A stage that ends before its total, because validation gets no better, says ``total=step`` in its last call.
+        """
 
     def checkpoint(self, learner: Learner) -> None:
         """The learner's state is complete now: saved and loaded, ``fit`` would go on from here."""

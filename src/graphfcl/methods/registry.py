@@ -13,7 +13,7 @@ import inspect
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from graphfcl.devices import best_device
+from graphfcl.devices import chosen_device
 from graphfcl.errors import InputError, did_you_mean, in_one_line
 from graphfcl.methods.learner import Learner
 from graphfcl.methods.settings import SettingRow, flat_settings, settings_as_json, settings_rows, with_changes
@@ -67,10 +67,9 @@ class Method:
     def make(self, changes: dict[str, Any] | None = None, *, seed: int = 0, device: str = "cpu") -> Learner:
         """The learner with changed settings; texts are turned into the types of their fields.
 
-        device: ``cpu``, ``cuda``, or ``auto`` for a GPU if there is one.
+        device: ``cpu``, ``cuda``, ``cuda:1`` for the second GPU, or ``auto`` for a GPU if there is one.
         """
-        device = best_device() if device == "auto" else device
-        return self.learner(self.settings_with(changes or {}), seed=seed, device=device)
+        return self.learner(self.settings_with(changes or {}), seed=seed, device=chosen_device(device))
 
     def settings_with(self, changes: dict[str, Any]) -> Any:
         """The settings that differ from the defaults in ``changes``."""

@@ -43,6 +43,7 @@ from graphfcl.methods.learner import NO_STORE, SILENT, EncoderStore, Labelled, L
 from graphfcl.methods.settings import require_range
 from graphfcl.methods.shared.choosing import choose_over_draws
 from graphfcl.methods.shared.embedding_cache import EmbeddingCache
+from graphfcl.methods.shared.optimisers import LBFGS
 from graphfcl.methods.shared.sampled_memory import SampledMemory, cover
 from graphfcl.methods.shared.supervised_training import class_balanced
 from graphfcl.methods.shared.trained_head import cross_entropies
@@ -253,7 +254,7 @@ class Tem(Learner):
         head.absent = torch.bincount(columns, minlength=class_count) == 0
         loss_of = class_balanced(cross_entropies)
         weights = [each.weight for each in (head.inner, head.outer) if each is not None]
-        optimiser = torch.optim.LBFGS(
+        optimiser = LBFGS(
             [each for each in head.parameters() if each.requires_grad],
             max_iter=self.settings.iterations,
             tolerance_grad=1e-6,

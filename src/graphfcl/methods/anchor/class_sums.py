@@ -5,7 +5,7 @@ from typing import Any
 
 import torch
 
-from graphfcl.methods.anchor.neighbours import Surroundings
+from graphfcl.methods.anchor.neighbours import Nobody, Surroundings
 
 LARGEST = 1e4  # entry of a root, so that 16 bits hold it
 CHUNK = 16_384  # rows that are turned from 16 into 32 bits at a time
@@ -112,11 +112,12 @@ class Anchors:
 
     @torch.no_grad()
     def transduced(
-        self, embeddings: torch.Tensor, around: Surroundings, settings: Any
+        self, embeddings: torch.Tensor, around: Surroundings | Nobody, settings: Any, *, each: float = 1.0
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """(n, C) posteriors of every visible node, and the (C, D) directions μ_c/ℓ_c they came from.
 
-        embeddings: (n, D) x of all visible nodes. A class without a label takes no part.
+        embeddings: (n, D) x of all visible nodes, or of some of which each counts for so many. A class without a label
+        takes no part.
         """
         directions = self.directions(settings)
         posterior = around.posterior(logits_of(embeddings, directions, self.counts, settings.temperature), None)
@@ -125,8 +126,8 @@ class Anchors:
             for start in range(0, len(embeddings), CHUNK):
                 part = slice(start, start + CHUNK)
                 found += (posterior[part].T @ embeddings[part].float()).double()
-            weights = self.counts + posterior.sum(dim=0).double() * (self.counts > 0)
-            means = (self.sums + found) / weights.clamp(min=1e-6)[:, None]
+            weights = self.counts + each * posterior.sum(dim=0).double() * (self.counts > 0)
+            means = (self.sums + each * found) / weights.clamp(min=1e-6)[:, None]
             directions = directions_of(means, weights, settings)
             posterior = around.posterior(
                 logits_of(embeddings, directions, self.counts, settings.temperature), posterior

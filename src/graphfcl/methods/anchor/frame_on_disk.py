@@ -83,11 +83,11 @@ def vectors_of(inputs: FolderInputs, blocks: Blocks, frame: Tensors) -> Table:
     """(n, D) x of all nodes, in 16 bits."""
     return inputs.rows.table(
         "x",
-        _points,
+        points_of_block,
         blocks.width,
         kind="<f2",
         tables=blocks.named,
-        given=_arrays(frame),
+        given=frame_arrays(frame),
         before=blocks.make,
         **blocks.values,
     )
@@ -100,7 +100,8 @@ def sums_of(inputs: FolderInputs, vectors: Table, labelled: Labelled, count: int
     return Anchors(torch.from_numpy(found["sums"]), torch.from_numpy(found["counts"]))
 
 
-def _arrays(frame: Tensors) -> Arrays:
+def frame_arrays(frame: Tensors) -> Arrays:
+    """What :func:`points_of_block` is given."""
     names = ("centre.0", "centre.1", "centre.2", "middle", "whitening")
     return {name: frame[name].numpy() for name in names if name in frame and frame[name].numel()}
 
@@ -109,7 +110,7 @@ def _rounded(block: RowBlock) -> list[torch.Tensor]:
     """The blocks of its rows, rounded as in a table of all nodes."""
     kind = torch.float16 if block.values["rounded_to"] == "<f2" else torch.float32
     names = [name for name in NAMES if name in block.tables]
-    return [block.rows(name)[:, : block.values["leading"]].to(kind) for name in names]
+    return [block.rows(name, block.values["leading"]).to(kind) for name in names]
 
 
 def _joined(block: RowBlock, parts: list[torch.Tensor]) -> torch.Tensor:
@@ -145,7 +146,8 @@ def _spread(block: RowBlock) -> Tensors:
     return {"within": within}
 
 
-def _points(block: RowBlock) -> torch.Tensor:
+def points_of_block(block: RowBlock) -> torch.Tensor:
+    """(rows, D) x from the blocks and a frame."""
     parts = _rounded(block)
     rows = block.stop - block.start
     return torch.cat(

@@ -73,8 +73,9 @@ def trained_head(
     asked = validation[0].float()
     while True:
         score = _balanced_accuracy(training.head, asked, validation[1])
-        progress.step("head", done, steps, score=score)
-        if stopping.check(score, done, training.head) or done >= steps:
+        stop = stopping.check(score, done, training.head) or done >= steps
+        progress.step("head", done, done if stop else steps, score=score)
+        if stop:
             return stopping.weights["weight"].to(start.device).half(), stopping.step
         training.run(min(STEPS_BETWEEN_CHECKS, steps - done))
         done = min(done + STEPS_BETWEEN_CHECKS, steps)

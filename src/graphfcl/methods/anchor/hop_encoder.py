@@ -104,7 +104,7 @@ class RowTraining(SupervisedTraining):
             accuracy = self._accuracy(validation[0], everyone, validation[1])
             stop = self.stopping.check(accuracy, self.epoch, self.network) or self.epoch >= total
             self.seconds += time.perf_counter() - start
-            progress.step(self.stage, self.epoch, total, loss=value, score=accuracy)
+            progress.step(self.stage, self.epoch, self.epoch if stop else total, loss=value, score=accuracy)
             progress.checkpoint(learner)
         self.network.load_state_dict(self.stopping.weights)
 

@@ -28,6 +28,9 @@ class NodesInMemory:
     encoder: Encoder
     settings: AnchorSettings
 
+    def require_room(self, base: BaseSession, rank: int, seed: int) -> None:
+        """The graph is in memory already."""
+
     def leading_vectors(self, rank: int, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
         """B in 8 bits, and the scales of its columns."""
         return leading_vectors(self.inputs, rank, seed)

@@ -154,16 +154,18 @@ class Anchor(EncoderLearner):
     def _build(self, encoder: Encoder, start: torch.Generator) -> AnchorNetwork:  # noqa: ARG002
         return AnchorNetwork(encoder)
 
-    def _pretrain(self, base: BaseSession, inputs: GraphInputs, progress: Progress, encoders: EncoderStore) -> None:
-        """The encoder is trained on all classes of session 0 at once."""
+    def _pretrain(self, base: BaseSession, inputs: Any, progress: Progress, encoders: EncoderStore) -> None:  # noqa: ARG002
+        """Nothing: the encoder is trained on all classes of session 0 at once. A limit too small is refused here."""
+        self._nodes(inputs).require_room(base, self._rank(inputs.feature_count), self.seed)
 
     def _train(self, base: BaseSession, inputs: Any, progress: Progress) -> None:
+        nodes, frame = self._nodes(inputs), self.known.frame
+        nodes.require_room(base, self._rank(inputs.feature_count), self.seed)
         if self.stage == Stage.PRE_TRAINED:
             self._enter(Stage.ENCODER, progress)
+        train, validation = (base.train, base.train_labels), (base.validation, base.validation_labels)
         if isinstance(inputs, FolderInputs):
             inputs.progress = progress
-        train, validation = (base.train, base.train_labels), (base.validation, base.validation_labels)
-        nodes, frame = self._nodes(inputs), self.known.frame
         if "basis" not in frame:
             steps, scales = nodes.leading_vectors(self._rank(inputs.feature_count), self.seed)
             frame |= {"basis": (steps * scales).to(self.device), "basis.scales": scales.to(self.device)}

@@ -63,6 +63,14 @@ class Surroundings:
         return adding_to_one(found)
 
 
+class Nobody:
+    """No neighbours: a node's own vector says it all."""
+
+    def posterior(self, logits: torch.Tensor, before: torch.Tensor | None) -> torch.Tensor:  # noqa: ARG002
+        """(n, C)."""
+        return torch.softmax(logits, dim=1)
+
+
 def adding_to_one(posterior: torch.Tensor) -> torch.Tensor:
     """Rows that add up to 1."""
     return posterior / posterior.sum(dim=1, keepdim=True).clamp(min=1e-12)

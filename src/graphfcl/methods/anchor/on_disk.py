@@ -1,8 +1,7 @@
 """What ANCHOR computes of a graph folder: the same formulas, in column phases and row phases.
 
 Blocks XB, Â…ÂXB and Z are tables; x is a table in 16 bits. Up to ``whole_up_to`` nodes everything is as in memory.
-Above, neighbours' posteriors are heard only if a setting says so (smoothing, links), the weight of the features around
-is chosen on rows of validation sessions alone, and the head sees some nodes of each class.
+Above, the neighbourhood is chosen on a sample (``choosing_by_sample.py``), and the head sees some nodes of each class.
 """
 
 from dataclasses import dataclass, replace
@@ -11,7 +10,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from graphfcl.methods.anchor.choosing_on_disk import choose_by_passes, choose_by_rows
+from graphfcl.graph.visible_folder import Need
+from graphfcl.methods.anchor.choosing_by_sample import choose_by_sample, need_of_choice, trial_columns
+from graphfcl.methods.anchor.choosing_on_disk import choose_by_passes
 from graphfcl.methods.anchor.class_sums import Anchors
 from graphfcl.methods.anchor.frame_on_disk import Blocks, frame_of, sums_of, vectors_of
 from graphfcl.methods.anchor.head import LabelledPoints
@@ -20,9 +21,12 @@ from graphfcl.methods.anchor.rounds_on_disk import score_table, transduced
 from graphfcl.methods.anchor.settings import AnchorSettings, Neighbourhood
 from graphfcl.methods.anchor.storage import AnchorKnowledge
 from graphfcl.methods.learner import Labelled, Progress
+from graphfcl.methods.on_disk.column_phases import need_of_slice
 from graphfcl.methods.on_disk.folder_inputs import FolderInputs
-from graphfcl.methods.on_disk.row_phases import RowBlock
+from graphfcl.methods.on_disk.labelled_rows import count_of_each_class
+from graphfcl.methods.on_disk.row_phases import RowBlock, need_of_rows
 from graphfcl.methods.on_disk.tables import Table
+from graphfcl.methods.shared.validation_sessions import STEP_DRAWS
 from graphfcl.nn import Encoder
 from graphfcl.stream import BaseSession
 
@@ -44,19 +48,56 @@ class NodesOnDisk:
     def _is_large(self) -> bool:
         return self.inputs.visible.node_count > self.settings.whole_up_to
 
+    def require_room(self, base: BaseSession, rank: int, seed: int) -> None:
+        """Refuse a limit of memory that is too small for a phase of session 0, or for scores of all classes.
+
+        rank: columns of the basis at most. The limit that is named is enough for all phases.
+        """
+        inputs, settings = self.inputs, self.settings
+        rows, rank = inputs.source.rows, min(rank, inputs.visible.node_count, inputs.feature_count)
+        classes = max(len(base.classes), len(inputs.visible.folder.class_names))
+        draws = STEP_DRAWS if self._is_large else 1
+        read_by_encoder = (1 + len(HOPS)) * rank if isinstance(self.encoder, HopEncoder) else 0
+        vector = 2 * rank + self.encoder.size
+        # Of features; of what the encoder reads; of vectors with posteriors; of posteriors with those of neighbours.
+        widest = max(inputs.feature_count, read_by_encoder, vector + classes, 2 * draws * classes + 2)
+        needs = [need_of_slice(rows, buffers=3), need_of_rows(rows, widest)]
+        labels = (base.train_labels, base.validation_labels)
+        if read_by_encoder:
+            taken = sum(count_of_each_class(part, settings.encoder_nodes) for part in labels)
+            needs.append(_need_of_encoder(taken, read_by_encoder))
+        if settings.head_share > 0:
+            most = (self.most_for_head, self.most_asked)
+            needs.append(_need_of_head(sum(map(count_of_each_class, labels, most)), vector))
+        if self._is_large:
+            needs.append(need_of_choice(base, inputs, rank, settings, seed))
+        inputs.means.require(rows, *needs)
+
     def leading_vectors(self, rank: int, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
         return self.inputs.leading_vectors(rank, seed)
 
     def hop_rows(self, nodes: np.ndarray) -> torch.Tensor:
         """(m, 3k) what an encoder of hops reads."""
         tables = self._hop_tables(compute=True)
-        self._require_room(nodes.size, sum(table.columns for table in tables), BYTES_OF_HOP, "the encoder's training")
+        self.inputs.means.require(
+            self.inputs.source.rows, _need_of_encoder(nodes.size, sum(table.columns for table in tables))
+        )
         rows, kind = self.inputs.visible.rows(nodes), np.dtype(self._kind)
         return hop_rows([torch.from_numpy(table.rows_at(rows).astype(kind)) for table in tables])
 
     def choose(self, base: BaseSession, seed: int, progress: Progress) -> Neighbourhood:
-        chosen = choose_by_rows if self._is_large else choose_by_passes
-        return chosen(base, self.inputs, self._untrained, self.settings, seed, progress)
+        if not self._is_large:
+            return choose_by_passes(base, self.inputs, self._untrained, self.settings, seed, progress)
+        leading = trial_columns(self.known.frame["basis"].shape[1], self.settings)
+
+        def plan(hops: int) -> Blocks:
+            planned = self._untrained(hops, compute=False)
+            return replace(planned, columns=leading, make=lambda: self._untrained(hops, leading=leading))
+
+        chosen = choose_by_sample(base, self.inputs, plan, self.settings, seed, progress)
+        for hops in {each.hops for each in self.settings.neighbourhoods()} - {chosen.hops, *HOPS}:
+            plan(hops).tables[1].remove()
+        return chosen
 
     def fix_frame(self, base: BaseSession) -> Table:
         """Centres, middle and whitening; answers x of all nodes."""
@@ -70,7 +111,7 @@ class NodesOnDisk:
 
     def points(self, embeddings: Table, labelled: Labelled) -> LabelledPoints:
         """x of some labelled nodes, and their columns."""
-        self._require_room(labelled[0].size, embeddings.columns, BYTES_OF_POINT, "the head's training")
+        self.inputs.means.require(self.inputs.source.rows, _need_of_head(labelled[0].size, embeddings.columns))
         rows = self.inputs.visible.rows(labelled[0])
         return torch.from_numpy(embeddings.rows_at(rows)), torch.from_numpy(labelled[1].copy())
 
@@ -100,11 +141,6 @@ class NodesOnDisk:
         codes, _ = self._codes()
         return [*self.inputs.tables_of_rows(), around, *hops, *([] if codes is None else [codes])]
 
-    def _require_room(self, rows: int, columns: int, each: int, what: str) -> None:
-        """Refuse a limit of memory with which so many rows cannot be held. each: bytes of a number."""
-        held = f"{what} on {rows:,} rows of {columns:,} columns"
-        self.inputs.means.require_here(rows * columns * each, self.inputs.source.rows, held)
-
     # Blocks
 
     @property
@@ -118,11 +154,11 @@ class NodesOnDisk:
         folder = self.inputs.visible.folder
         return "<f2" if folder.sparse_features and folder.feature_count else "<f4"
 
-    def _untrained(self, hops: int, *, compute: bool = True) -> Blocks:
-        """XB and Â…ÂXB."""
+    def _untrained(self, hops: int, *, compute: bool = True, leading: int | None = None) -> Blocks:
+        """XB and Â…ÂXB. leading: of the hops compute so many columns, the first ones, alone."""
         basis = self.known.frame["basis"]
         own = self.inputs.own(basis, compute=compute)
-        (around,) = self.inputs.hops(own, (hops,), kind=self._kind, compute=compute)
+        (around,) = self.inputs.hops(own, (hops,), kind=self._kind, compute=compute, leading=leading)
         weights = (self.settings.raw_weight, self.known.neighbourhood.hop_weight)
         return Blocks((own, around), weights, self._kind)
 
@@ -165,6 +201,16 @@ class NodesOnDisk:
             )
 
         return table(planned=True), lambda: table(planned=False)
+
+
+def _need_of_encoder(rows: int, columns: int) -> Need:
+    what = f"the encoder's training on {rows:,} rows of {columns:,} columns"
+    return Need(rows * columns * BYTES_OF_HOP, what, here=True)
+
+
+def _need_of_head(rows: int, columns: int) -> Need:
+    what = f"the head's training on {rows:,} rows of {columns:,} columns"
+    return Need(rows * columns * BYTES_OF_POINT, what, here=True)
 
 
 def _codes(block: RowBlock) -> torch.Tensor:

@@ -78,6 +78,20 @@ def posterior_rows(
     return anchors.probabilities(torch.from_numpy(vectors.rows_at(rows)), rounds.directions, temperature)
 
 
+def near_posteriors(inputs: FolderInputs, posterior: Table) -> Table:
+    """(n, C) d^(−1/2) A P with edge weights of mean 1."""
+    key = key_of(near=posterior.key, graph=inputs.source.graph_key)
+    found = inputs.work.table("near", key, posterior.rows, posterior.columns, by="slices")
+    inputs.columns("links", Operator(inputs.link_scales(), loop=False), posterior, ((1, found),))
+    return found
+
+
+def links_between(inputs: FolderInputs, posterior: Table, near: Table) -> torch.Tensor:
+    """(C, C) F = Pᵀ A P in 32 bits. near: of these posteriors."""
+    tables = {"posterior": posterior, "near": near, "roots": inputs.link_scales()}
+    return torch.from_numpy(inputs.rows.sums("links", _links, tables=tables)["links"]).float()
+
+
 @dataclass(frozen=True, eq=False)
 class _Listening:
     """One graph, its x, and how neighbours are heard."""
@@ -94,11 +108,8 @@ class _Listening:
             return self._smoothed(self._own(directions)) if self.how.smoothing > 0 else None
         found = self._own(directions) if before is None else before
         for _ in range(LINK_ITERATIONS):
-            near = self._near(found)
-            links = self.inputs.rows.sums(
-                "links", _links, tables={"posterior": found, "near": near, "roots": self._roots}
-            )["links"]
-            ratios = link_ratios(torch.from_numpy(links).float())
+            near = near_posteriors(self.inputs, found)
+            ratios = link_ratios(links_between(self.inputs, found, near))
             given = {**self._given(directions), "ratios": ratios.numpy()}
             heard = self._table("heard", _heard, {"x": self.vectors, "near": near}, given)
             near.remove()
@@ -147,18 +158,6 @@ class _Listening:
 
     def _given(self, directions: torch.Tensor) -> Arrays:
         return {"directions": directions.numpy(), "counts": self.anchors.counts.numpy()}
-
-    @property
-    def _roots(self) -> Table:
-        """(n, 2) factors of d^(−1/2) A with edge weights of mean 1; 0 for a hidden row."""
-        return self.inputs.link_scales()
-
-    def _near(self, posterior: Table) -> Table:
-        """(n, C) d^(−1/2) A P."""
-        key = key_of(near=posterior.key, graph=self.inputs.source.graph_key)
-        found = self.inputs.work.table("near", key, posterior.rows, posterior.columns, by="slices")
-        self.inputs.columns("links", Operator(self._roots, loop=False), posterior, ((1, found),))
-        return found
 
 
 def _points(block: RowBlock) -> torch.Tensor:

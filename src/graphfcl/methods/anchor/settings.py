@@ -26,6 +26,11 @@ class Neighbourhood(NamedTuple):
     smoothing_steps: int
     links: float
 
+    @property
+    def without_posteriors(self) -> "Neighbourhood":
+        """The same features around, without neighbours' posteriors."""
+        return self._replace(smoothing=0.0, links=0.0)
+
     def check(self) -> "Neighbourhood":
         """This one; values out of range are an error."""
         for name, steps in (("hops", self.hops), ("smoothing_steps", self.smoothing_steps)):
@@ -55,8 +60,8 @@ class AnchorSettings(EncoderSettings):
     """What the encoder reads: the graph, stored hops of the features around a node, or nothing (no encoder)."""
     encoder_nodes: int = 500
     """Nodes of a class that an encoder of hops is trained on at most, drawn by the seed."""
-    whole_up_to: int = 1_000_000
-    """Nodes of a graph folder up to which passes over all choose how neighbours are heard; above, settings do."""
+    whole_up_to: int = 200_000
+    """Nodes of a graph folder up to which all choose the neighbourhood and train the head; above, a sample of them."""
     rank: int = 1024
     """Columns of the basis B at most."""
     raw_weight: float = 1.0

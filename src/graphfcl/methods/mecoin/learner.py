@@ -169,7 +169,8 @@ class Mecoin(EncoderLearner):
                 for who, logits in both_logits(table, asked, places).items()
             }
             stop = stopping.check(found[step][chosen.answer], step, table)
-            progress.step("teaching", step + CHECK_EVERY, chosen.first_steps, loss=loss, score=stopping.score)
+            done = min(step + CHECK_EVERY, chosen.first_steps)
+            progress.step("teaching", done, done if stop else chosen.first_steps, loss=loss, score=stopping.score)
             if stop:
                 break
         table.load_state_dict(stopping.weights)

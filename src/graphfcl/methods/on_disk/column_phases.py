@@ -11,10 +11,10 @@ import numpy as np
 from scipy.sparse._sparsetools import csr_matvecs
 
 from graphfcl.cores import limited_threads
-from graphfcl.graph.visible_folder import Means
+from graphfcl.graph.visible_folder import Means, Need
 from graphfcl.methods.learner import SILENT, Progress
 from graphfcl.methods.on_disk.source import EDGES_AT_A_TIME, Source
-from graphfcl.methods.on_disk.tables import Table
+from graphfcl.methods.on_disk.tables import Table, slices_of
 from graphfcl.methods.on_disk.tile_files import SLICE
 from graphfcl.tasks import run_tasks
 
@@ -47,9 +47,15 @@ class ColumnTask:
     smoothing: tuple[float, int] | None = None
 
 
-def run_columns(phase: str, task: ColumnTask, means: Means, progress: Progress = SILENT) -> None:
-    """Compute all slices of the tables of ``task.found`` that are not there. ``task.slices`` is not read."""
-    missing = sorted({number for _, table in task.found for number in table.missing()})
+def run_columns(
+    phase: str, task: ColumnTask, means: Means, progress: Progress = SILENT, *, leading: int | None = None
+) -> None:
+    """Compute all slices of the tables of ``task.found`` that are not there. ``task.slices`` is not read.
+
+    leading: only slices in which so many columns lie, the first ones.
+    """
+    end = slices_of(task.given.columns if leading is None else min(leading, task.given.columns))
+    missing = sorted({number for _, table in task.found for number in table.missing(end)})
     if not missing:
         return
     count = slices_at_a_time(task.source.rows, 3 if task.smoothing else 2, means)
@@ -62,8 +68,14 @@ def run_columns(phase: str, task: ColumnTask, means: Means, progress: Progress =
 def slices_at_a_time(rows: int, buffers: int, means: Means) -> int:
     """How many slices a task may hold; a limit that is too small for one is refused."""
     around, one = STREAMED + 8 * rows, rows * SLICE * 4 * buffers
-    means.require_for_task(around + one, rows, f"a slice of {SLICE} columns of {rows:,} nodes")
+    means.require(rows, need_of_slice(rows, buffers))
     return min(MOST_SLICES, (means.bytes_of_task(rows) - around) // one)
+
+
+def need_of_slice(rows: int, buffers: int) -> Need:
+    """What a task of one slice holds. buffers: copies of the slice; smoothing has 3, hops have 2."""
+    held = STREAMED + 8 * rows + rows * SLICE * 4 * buffers
+    return Need(held, f"a slice of {SLICE} columns of {rows:,} nodes")
 
 
 def compute_columns(task: ColumnTask) -> None:

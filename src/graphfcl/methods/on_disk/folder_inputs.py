@@ -42,9 +42,17 @@ class FolderInputs:
         scales = None if self.visible.mask is None else self.scales
         return RowPhases(self.source, self.work, self.means, scales, self.progress)
 
-    def columns(self, phase: str, operator: Operator, given: Table, found: tuple[tuple[int, Table], ...]) -> None:
-        """Compute what is missing of tables of hops."""
-        run_columns(phase, ColumnTask(self.source, operator, given, found, ()), self.means, self.progress)
+    def columns(
+        self,
+        phase: str,
+        operator: Operator,
+        given: Table,
+        found: tuple[tuple[int, Table], ...],
+        leading: int | None = None,
+    ) -> None:
+        """Compute what is missing of tables of hops, of all columns or of the leading ones."""
+        task = ColumnTask(self.source, operator, given, found, ())
+        run_columns(phase, task, self.means, self.progress, leading=leading)
 
     def smoothed(self, given: Table, share: float, steps: int) -> Table:
         """(n, C) P after ``steps`` of P ← s Â P + (1 − s) P₀; rows are not made to add up to 1."""
@@ -160,14 +168,22 @@ class FolderInputs:
             phases.fill("own", found, _projected, given={"basis": array})
         return found
 
-    def hops(self, own: Table, hops: tuple[int, ...], *, kind: str = "<f4", compute: bool = True) -> list[Table]:
-        """(n, k) Â…ÂXB for each number of hops."""
+    def hops(
+        self,
+        own: Table,
+        hops: tuple[int, ...],
+        *,
+        kind: str = "<f4",
+        compute: bool = True,
+        leading: int | None = None,
+    ) -> list[Table]:
+        """(n, k) Â…ÂXB for each number of hops. leading: compute so many columns, the first ones, alone."""
         found = []
         for count in hops:
             key = key_of(hops=count, own=own.key, graph=self.source.graph_key, kind=kind)
             found.append(self.work.table(f"hops-{count}", key, own.rows, own.columns, kind=kind, by="slices"))
         if compute and any(table.missing() for table in found):
-            self.columns("hops", self.adjacency, own, tuple(zip(hops, found, strict=True)))
+            self.columns("hops", self.adjacency, own, tuple(zip(hops, found, strict=True)), leading)
         return found
 
     def column_means(self, table: Table, before: Callable[[], object] | None = None) -> torch.Tensor:

@@ -48,3 +48,8 @@ def some_of_each_class(labelled: Labelled, most: int, seed: int) -> Labelled:
     firsts = (counts.cumsum() - counts)[columns[order]]
     kept = np.sort(order[np.arange(columns.size) - firsts < most])
     return nodes[kept], columns[kept]
+
+
+def count_of_each_class(columns: np.ndarray, most: int | None) -> int:
+    """How many nodes of these columns are taken, if of each class at most so many are."""
+    return columns.size if most is None else int(np.minimum(np.bincount(columns), most).sum())

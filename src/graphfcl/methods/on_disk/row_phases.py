@@ -13,7 +13,7 @@ import torch
 
 from graphfcl.cores import limited_threads
 from graphfcl.graph import Features
-from graphfcl.graph.visible_folder import Means
+from graphfcl.graph.visible_folder import Means, Need
 from graphfcl.methods.learner import SILENT, Progress
 from graphfcl.methods.on_disk.source import Source
 from graphfcl.methods.on_disk.tables import Table, parts_of
@@ -41,9 +41,9 @@ class RowBlock:
     given: Tensors
     values: Mapping[str, Any]
 
-    def rows(self, name: str) -> torch.Tensor:
-        """(rows, columns) of a table."""
-        return torch.from_numpy(self.tables[name].block(self.start))
+    def rows(self, name: str, leading: int | None = None) -> torch.Tensor:
+        """(rows, columns) of a table, of all columns or of the leading ones."""
+        return torch.from_numpy(self.tables[name].block(self.start, leading))
 
     def features(self) -> Features:
         """(rows, d) of X."""
@@ -174,15 +174,16 @@ class RowPhases:
 
     def _run(self, phase: str, items: list[RowTask]) -> None:
         if items:
-            self._require_room(items[0])
+            columns = sum(table.columns for table in items[0].tables.values()) or self.source.feature_count
+            self.means.require(self.source.rows, need_of_rows(self.source.rows, columns))
         step = self.progress.step
         run_tasks(compute_rows, items, self.means.tasks, progress=lambda done, total: step(phase, done, total))
 
-    def _require_room(self, task: RowTask) -> None:
-        """A block of rows, and sums as large as the square of its columns, must fit."""
-        columns = sum(table.columns for table in task.tables.values()) or self.source.feature_count
-        rows, held = self.source.rows, BYTES_A_COLUMN * columns * (min(BLOCK, self.source.rows) + columns)
-        self.means.require_for_task(held, rows, f"a block of {BLOCK:,} rows of {columns:,} columns")
+
+def need_of_rows(rows: int, columns: int) -> Need:
+    """What a task holds: a block of rows, and sums as large as the square of its columns."""
+    held = BYTES_A_COLUMN * columns * (min(BLOCK, rows) + columns)
+    return Need(held, f"a block of {BLOCK:,} rows of {columns:,} columns")
 
 
 def compute_rows(task: RowTask) -> None:

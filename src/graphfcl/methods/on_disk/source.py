@@ -97,5 +97,8 @@ class Source:
 def _key_of_view(view: FeatureView | None) -> str:
     if view is None:
         return ""
-    values = {field.name: np.asarray(getattr(view, field.name)) for field in fields(view)}  # type: ignore[arg-type]
-    return type(view).__name__ + arrays_key(values)
+    values = {field.name: getattr(view, field.name) for field in fields(view)}  # type: ignore[arg-type]
+    beside = values.pop("beside", None)
+    if beside is not None:
+        values |= {"first": beside.first, "groups": beside.groups, **vars(beside.standardisation)}
+    return type(view).__name__ + arrays_key({name: np.asarray(value) for name, value in values.items()})

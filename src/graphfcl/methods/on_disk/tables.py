@@ -25,6 +25,11 @@ def rows_of_part(rows: int) -> int:
     return BLOCK * max(1, -(-rows // (BLOCK * PARTS)))
 
 
+def slices_of(columns: int) -> int:
+    """In how many slices so many columns lie."""
+    return -(-columns // SLICE)
+
+
 @dataclass(frozen=True)
 class Table:
     """rows × columns numbers of type ``kind`` in files under ``folder``.
@@ -75,15 +80,18 @@ class Table:
     def byte_count(self) -> int:
         return self.rows * self.columns * np.dtype(self.kind).itemsize
 
-    def missing(self) -> list[int]:
-        """Numbers of the files that are not there, cut short, or of something else."""
-        return [number for number, file in enumerate(self.files) if not file.is_whole()]
+    def missing(self, end: int | None = None) -> list[int]:
+        """Numbers of the files, of all or of those before ``end``, that are not there, cut short, or of something
+        else."""
+        return [number for number, file in enumerate(self.files[:end]) if not file.is_whole()]
 
-    def block(self, start: int) -> np.ndarray:
-        """(rows, columns) of the block that begins at a row."""
-        found = np.empty((min(start + BLOCK, self.rows) - start, self.columns), dtype=self.kind)
-        self.slices_of_block(start, range(self.slice_count), found)
-        return found
+    def block(self, start: int, leading: int | None = None) -> np.ndarray:
+        """(rows, columns) of the block that begins at a row. leading: read so many columns, the first ones, alone."""
+        columns = self.columns if leading is None else min(leading, self.columns)
+        slices = slices_of(columns)
+        found = np.empty((min(start + BLOCK, self.rows) - start, min(slices * SLICE, self.columns)), dtype=self.kind)
+        self.slices_of_block(start, range(slices), found)
+        return found[:, :columns]
 
     def slices_of_block(self, start: int, numbers: Sequence[int], out: np.ndarray) -> None:
         """Read some slices of the block that begins at a row, side by side, into (rows, their columns) ``out``."""
@@ -97,15 +105,20 @@ class Table:
             file.block(start // BLOCK, out[:, column : column + file.extent.width])
             column += file.extent.width
 
-    def rows_at(self, rows: np.ndarray, change: Callable[[np.ndarray], np.ndarray] | None = None) -> np.ndarray:
-        """(m, columns) of some rows in any order. change: made of every block's rows before they are kept."""
+    def rows_at(
+        self, rows: np.ndarray, change: Callable[[np.ndarray], np.ndarray] | None = None, leading: int | None = None
+    ) -> np.ndarray:
+        """(m, columns) of some rows in any order, of all columns or of the leading ones.
+
+        change: made of every block's rows before they are kept.
+        """
         order = np.argsort(rows, kind="stable")
         ends = np.searchsorted(rows[order], np.arange(0, self.rows + BLOCK, BLOCK))
         found: np.ndarray | None = None
         for number, (start, _) in enumerate(self.blocks):
             here = order[ends[number] : ends[number + 1]]
             if here.size:
-                values = self.block(start)[rows[here] - start]
+                values = self.block(start, leading)[rows[here] - start]
                 values = values if change is None else change(values)
                 found = np.empty((rows.size, values.shape[1]), dtype=values.dtype) if found is None else found
                 found[here] = values

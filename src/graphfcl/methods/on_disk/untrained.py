@@ -4,9 +4,10 @@ import numpy as np
 import torch
 
 from graphfcl.methods.learner import Labelled
+from graphfcl.methods.on_disk.column_phases import need_of_slice
 from graphfcl.methods.on_disk.folder_inputs import FolderInputs
 from graphfcl.methods.on_disk.labelled_rows import label_table, labelled_rows
-from graphfcl.methods.on_disk.row_phases import RowBlock, Tensors
+from graphfcl.methods.on_disk.row_phases import RowBlock, Tensors, need_of_rows
 from graphfcl.methods.on_disk.tables import Table
 from graphfcl.methods.shared.ridge import RidgeSums, ridge_scores
 from graphfcl.methods.shared.untrained_blocks import HOPS, UntrainedBlocks, centred_rows
@@ -14,7 +15,10 @@ from graphfcl.nn import GraphInputs
 
 
 def fix_blocks(blocks: UntrainedBlocks, inputs: FolderInputs, rank: int, seed: int) -> None:
-    """Basis and centres, from the graph of session 0."""
+    """Basis and centres, from the graph of session 0. A limit of memory that is too small for a phase is refused."""
+    rows, columns = inputs.source.rows, min(rank, inputs.visible.node_count, inputs.feature_count)
+    widest = max(inputs.feature_count, 2 * columns + 1)  # vectors with a label
+    inputs.means.require(rows, need_of_slice(rows, buffers=2), need_of_rows(rows, widest))
     blocks.take_basis(*inputs.leading_vectors(rank, seed), inputs.device)
     own = inputs.own(blocks.basis, compute=False)
     (around,) = inputs.hops(own, (HOPS,), compute=False)

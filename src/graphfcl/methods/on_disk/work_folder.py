@@ -17,6 +17,7 @@ from graphfcl.methods.on_disk.tables import Table
 from graphfcl.methods.on_disk.tile_files import write_with_room
 
 FORMAT = 2  # of what phases compute: another one computes everything again
+IN_USE = "in-use"  # the name of a lock that is held by whoever computes in a folder
 MAGIC = b"graphfcl arrays 1"
 SHORT = 16  # digits of a key in the name of a folder; the whole key is in each file
 

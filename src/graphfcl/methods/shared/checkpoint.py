@@ -3,13 +3,14 @@
 import hashlib
 import json
 from pathlib import Path
-from typing import Any
-
-import torch
+from typing import TYPE_CHECKING, Any
 
 from graphfcl.errors import InputError
 from graphfcl.files import read_bytes, safetensors_header, write_bytes
 from graphfcl.methods.learner import LearnerState
+
+if TYPE_CHECKING:
+    import torch
 
 FORMAT = "graphfcl checkpoint 2"
 
@@ -46,7 +47,7 @@ def load_checkpoint(path: str | Path) -> tuple[LearnerState, dict[str, Any]]:
     return LearnerState(tensors, values["learner"]), values["run"]
 
 
-def _checksum(tensors: dict[str, torch.Tensor], values: str) -> str:
+def _checksum(tensors: dict[str, "torch.Tensor"], values: str) -> str:
     digest = hashlib.sha256(values.encode())
     for name in sorted(tensors):
         digest.update(f"{name}:{tuple(tensors[name].shape)}:{tensors[name].dtype}".encode())

@@ -126,7 +126,7 @@ class MetaTraining(Part):
             score = validate()
             enough = self.episode >= self.least and self.stopping.check(score, self.episode, self.network)
             stop = enough or self.episode >= total
-            progress.step("meta-training", self.episode, total, loss=loss, score=score)
+            progress.step("meta-training", self.episode, self.episode if stop else total, loss=loss, score=score)
             progress.checkpoint(learner)
         self.network.load_state_dict(self.stopping.weights)
 

@@ -110,7 +110,7 @@ class SupervisedTraining(Part):
             accuracy = self._accuracy(needed, asked, asked_labels)
             stop = self.stopping.check(accuracy, self.epoch, self.network) or self.epoch >= total
             self.seconds += time.perf_counter() - start
-            progress.step(self.stage, self.epoch, total, loss=value, score=accuracy)
+            progress.step(self.stage, self.epoch, self.epoch if stop else total, loss=value, score=accuracy)
             if learner is not None:
                 progress.checkpoint(learner)
         self.network.load_state_dict(self.stopping.weights)

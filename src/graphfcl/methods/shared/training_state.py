@@ -10,15 +10,14 @@ import torch
 from torch import nn
 
 from graphfcl.errors import DivergenceError
+from graphfcl.methods.shared.optimisers import Adam
 
 
 def make_adam(parameters: Iterable[nn.Parameter], rate: float, weight_decay: float) -> torch.optim.Adam:
     """Adam with the paper's betas; fused, because launches are what a small step costs, and on a GPU to be recorded."""
     trained = list(parameters)
     recorded = any(parameter.is_cuda for parameter in trained)
-    return torch.optim.Adam(
-        trained, lr=rate, betas=(0.9, 0.999), weight_decay=weight_decay, fused=True, capturable=recorded
-    )
+    return Adam(trained, lr=rate, betas=(0.9, 0.999), weight_decay=weight_decay, fused=True, capturable=recorded)
 
 
 def adam_tensors(adam: torch.optim.Adam, prefix: str) -> dict[str, torch.Tensor]:
