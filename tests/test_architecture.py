@@ -14,15 +14,16 @@ from graphfcl.methods.settings import settings_rows
 ROOT = Path(graphfcl.__file__).parent
 FLOORS = [
     {"printing", "lazy_names"},
-    {"errors", "version", "arrays", "cores", "defaults", "devices"},
-    {"files", "source_code", "byte_sizes", "own_memory"},
+    {"errors", "version", "arrays", "cores", "defaults"},
+    {"files", "source_code", "byte_sizes", "own_memory", "devices"},
     {"tasks"},
     {"graph", "plug_ins"},
     {"stream", "measures"},
     {"datasets", "nn"},
     {"methods", "asking"},
+    {"progress"},
     {"testing", "production", "evaluation"},
-    {"experiments", "service"},
+    {"experiments", "service", "trackers"},
     {"report"},
     {"cli"},
 ]

@@ -13,6 +13,7 @@ import pytest
 
 from graphfcl.cli import main
 from graphfcl.datasets import DATA_VARIABLE
+from tests.warm import run_warm
 
 
 @dataclass(frozen=True)
@@ -25,7 +26,8 @@ class Result:
 
 
 def run_python(*arguments: object) -> Result:
-    environment = {key: value for key, value in os.environ.items() if key != DATA_VARIABLE}
+    """Python in a process that has imported nothing."""
+    environment = _environment()
     finished = subprocess.run(
         [sys.executable, *map(str, arguments)],
         capture_output=True,
@@ -38,7 +40,13 @@ def run_python(*arguments: object) -> Result:
 
 
 def graphfcl(*arguments: object) -> Result:
-    return run_python("-m", "graphfcl", *arguments)
+    """A command in a process of its own."""
+    done = run_warm("-m", "graphfcl", *arguments, env=_environment(), seconds=120)
+    return Result(done.returncode, done.stdout, done.stderr)
+
+
+def _environment() -> dict[str, str]:
+    return {key: value for key, value in os.environ.items() if key != DATA_VARIABLE}
 
 
 def graphfcl_inside(*arguments: object) -> Result:

@@ -68,6 +68,13 @@ def test_bad_input_is_one_sentence(words: list[str], message: str, tmp_path: Pat
     assert not (tmp_path / "out").exists(), "nothing was written"
 
 
+def test_a_method_that_the_file_does_not_name_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "quick.toml").write_text(TOML)
+    words = ("bench", tmp_path / "quick.toml", "--method", "graphfcl.methods.cec:Cec", "--out", tmp_path / "out")
+    assert_one_sentence(graphfcl_inside(*words), "quick.toml does not name 'cec': add it to `methods`")
+    assert not (tmp_path / "out").exists()
+
+
 def test_a_report_needs_a_grid(tmp_path: Path) -> None:
     assert_one_sentence(graphfcl_inside("report", tmp_path), "holds no grid")
 

@@ -80,7 +80,11 @@ def test_a_life(model: Path, tmp_path: Path) -> None:
     ("rows", "message"),
     [
         ("node,class\nnobody,eight\n", "s.csv, line 2: node 'nobody' is not in the graph"),
-        ("node,class\n{first},eight\n{first},eight\n", "line 3: node '{first}' stands in s.csv, line 2 again"),
+        (
+            "node,class\n{first},eight\n{first},nine\n",
+            "line 3: node '{first}' stands in s.csv, line 2 and has the class",
+        ),
+        ("node,class\n{first},eight,x\n", "line 2: the row has 3 columns in place of 2"),
         ("node,class\n{first},\n", "line 2: node '{first}' has an empty class"),
         ("node,kind\n{first},x\n", "has no column 'class'"),
         ("", "cannot be read as a table"),
@@ -102,7 +106,8 @@ def test_bad_input_of_the_other_verbs(model: Path, tmp_path: Path) -> None:
     edges = write(tmp_path / "e.csv", "source,target", [(9000, 1)])
     for words, message in (
         (("fit", "--graph", NAME, "--model", model), "holds a model already"),
-        (("learn", "--model", tmp_path / "none", nodes), "has no column 'class'"),
+        (("learn", "--model", tmp_path / "none", nodes), "holds no model"),
+        (("learn", "--model", model, nodes), "has no column 'class'"),
         (("grow", "--model", model), "nothing to add"),
         (("grow", "--model", model, "--nodes", nodes), "no feature 'colour'"),
         (("grow", "--model", model, "--edges", edges), "'9000', which is not in the graph"),

@@ -1,5 +1,7 @@
 """Models on graph folders through the real command line."""
 
+import errno
+import json
 import shutil
 from pathlib import Path
 
@@ -7,7 +9,9 @@ import numpy as np
 import pytest
 
 from graphfcl.graph.folder import GraphFolder, write_folder
+from graphfcl.production.only_in_memory import INSTEAD
 from tests.cli.command import graphfcl_inside
+from tests.cli.test_start_up import large_modules
 from tests.methods.on_disk.samples import random_graph
 
 
@@ -62,7 +66,9 @@ def test_a_life_on_a_graph_folder(made: Path, tmp_path: Path) -> None:
     )
     assert (root / "some.csv").read_text().splitlines()[1].startswith("9000,")
     run("predict", *model, "--out", root / "all.parquet", "--coverage", "0.9")
-    assert "rollback" not in run("history", *model)
+    history = run("history", *model)
+    assert "rollback" not in history
+    assert history.count("not measured") == 5  # learn and grow make no pass
     assert "equals version 1" in run("rollback", *model, 1)
     run("predict", *model, "--out", root / "again.csv")
     assert (root / "again.csv").read_bytes() == (root / "first.csv").read_bytes()
@@ -90,13 +96,93 @@ def test_what_a_folder_cannot_do_is_said(made: Path) -> None:
     for verb in (
         ["explain", 1],
         ["suggest"],
+        ["groups"],
         ["refit"],
         ["erase", made / "asked.csv"],
         ["shrink", "--edges", made / "edges.csv"],
+        ["serve", "--port", "0"],
     ):
-        assert "stays on the disk" in refused(*verb, *model)
+        said = refused(*verb, *model)
+        assert said.startswith(f"error: {verb[0]} needs the whole graph in memory")
+        assert len(said.splitlines()) == 1
+        assert INSTEAD[str(verb[0])] in said
+
+
+@pytest.mark.parametrize("method", ["sgc-ridge", "anchor"])
+def test_the_memory_that_is_asked_for_is_enough(made: Path, tmp_path: Path, method: str) -> None:
+    words = ["--method", method, "--work", tmp_path / "work", "--workers", "1"]
+    quick = [] if method == "sgc-ridge" else ["--set", "pretraining.epochs=1", "--set", "whole_up_to=100"]
+    commands = [
+        ["fit", "--graph", made / "graph", "--model", tmp_path / "model", *words, *quick],
+        ["run", "--graph", made / "graph", "--out", tmp_path / "run", *words, *quick, "--way", "3", "--sessions", "1"],
+    ]
+    commands[1] += ["--base", "3", "--pseudo-novel", "3"]
+    for command in commands:
+        said = refused(*command, "--memory", "100MB")
+        assert said.endswith("give that much.\n")
+        needed = said.split("needs ")[1].split(";")[0]
+        run(*command, "--memory", needed)  # nothing was left that stands in the way
+
+
+def test_a_fit_that_was_killed_after_its_model_was_written_is_done(made: Path, tmp_path: Path) -> None:
+    shutil.copytree(made, tmp_path / "late")
+    (tmp_path / "late" / "model" / "fitting").mkdir()
+    fit = ["fit", "--graph", made / "graph", "--model", tmp_path / "late" / "model", "--method", "sgc-ridge"]
+    assert "holds a model already" in refused(*fit)
+    assert "is version 1" in run(*fit, "--resume")
+    assert not (tmp_path / "late" / "model" / "fitting").exists()
+    assert "holds a model already" in refused(*fit, "--resume")
+
+
+def test_damaged_tables_and_a_full_disk_are_one_sentence(
+    made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = tmp_path / "damaged"
+    shutil.copytree(made, root)
+    asked = ("predict", "--model", root / "model", "--work", root / "work", "--out", root / "found.csv")
+    wanted = run(*asked) and (root / "found.csv").read_bytes()
+    (root / "found.csv").unlink()
+    table = next(path for path in (root / "work").rglob("scores-*/*"))
+    content = bytearray(table.read_bytes())
+    content[len(content) // 2] ^= 1
+    table.write_bytes(content)
+    said = refused(*asked)
+    assert "is damaged" in said
+    assert str(table) in said
+    assert not (root / "found.csv").exists()
+    table.unlink()
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("os.fsync", full)
+        assert "is full: make room" in refused(*asked)
+    run(*asked)
+    assert (root / "found.csv").read_bytes() == wanted
 
 
 def test_options_of_folders_are_for_folders(tmp_path: Path) -> None:
     name = "synthetic:nodes=60,edges=90,classes=3,features=10"
     assert "graph folders" in refused("fit", "--graph", name, "--model", tmp_path / "m", "--work", tmp_path / "w")
+
+
+def test_a_card_is_read_without_the_graph_folder(made: Path, tmp_path: Path) -> None:
+    root = tmp_path / "card"
+    shutil.copytree(made / "model", root / "model")
+    card = json.loads(run("info", root / "model", "--json"))
+    assert card["data"]["digest"] == GraphFolder.open(made / "graph").digest
+    assert card["data"]["graph_folder"] == str(made / "graph")
+    assert (card["nodes"], card["data"]["hidden"]) == (300, ["class 8"])
+    assert sum(each["labels"] + each["validation"] for each in card["class_table"]) == card["labelled"]
+    assert not large_modules(tmp_path, "info", root / "model") & {"torch", "scipy"}
+
+
+def test_the_line_of_a_pass_is_not_in_the_csv(made: Path, tmp_path: Path) -> None:
+    root = tmp_path / "life"
+    shutil.copytree(made, root)
+    run("learn", "--model", root / "model", root / "supports.csv")
+    done = graphfcl_inside("predict", "--model", root / "model", "--nodes", root / "supports.csv", "--out", "-")
+    assert done.out.startswith('"node","class","probability"')
+    assert len(done.out.splitlines()) == 6
+    assert "Nobody has asked version 2 yet" in done.err

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -10,6 +11,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
+from tests.cli.command import graphfcl_inside
 
 GRAPH = "synthetic:nodes=700,edges=2800,classes=10,features=300,signal=0.6,skew=0.5"
 QUICK = ["--set", "pretraining.epochs=8", "--set", "episodes=60", "--base", "4", "--pseudo-novel", "3", "--way", "1"]
@@ -63,7 +66,22 @@ def test_killed_and_resumed_it_ends_with_the_same_numbers(
     os.kill(process.pid, signal.SIGKILL)
     process.wait()
     assert not (tmp_path / "out" / "result.json").exists()
-    subprocess.run(command("--out", str(tmp_path / "out"), "--resume"), capture_output=True, check=True)
+    resumed = subprocess.run(
+        command("--out", str(tmp_path / "out"), "--resume"), capture_output=True, text=True, check=True
+    )
+    assert "finished before" not in resumed.stdout
+    assert numbers(tmp_path / "out") == numbers(finished[0])
+
+
+def test_a_finished_run_says_that_nothing_was_left_to_do(
+    tmp_path: Path, finished: tuple[Path, subprocess.CompletedProcess[str]]
+) -> None:
+    shutil.copytree(finished[0], tmp_path / "out")
+    again = graphfcl_inside(*command("--out", str(tmp_path / "out"), "--resume")[3:])
+    assert again.code == 0, again.err
+    assert "This run was finished before: nothing was computed" in again.out
+    assert "finished before" not in finished[1].stdout
+    assert f"look at {tmp_path / 'out' / 'accuracy.png'} first" in again.out
     assert numbers(tmp_path / "out") == numbers(finished[0])
 
 

@@ -1,20 +1,18 @@
 """``graphfcl run`` on a graph folder: on the disk, in memory, and what cannot be."""
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
 from tests.methods.on_disk.samples import folder_of, random_graph
+from tests.warm import Done, run_warm
 
 QUICK = ["--track", "open", "--base", "3", "--pseudo-novel", "3", "--way", "3", "--seed", "1"]
 
 
-def command(graph: Path, method: str, *words: str) -> subprocess.CompletedProcess[str]:
-    start = [sys.executable, "-m", "graphfcl", "run", "--dataset", str(graph), "--method", method, *QUICK]
-    return subprocess.run([*start, *words], capture_output=True, text=True, check=False)
+def command(graph: Path, method: str, *words: str) -> Done:
+    return run_warm("-m", "graphfcl", "run", "--dataset", graph, "--method", method, *QUICK, *words)
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +40,7 @@ def test_what_cannot_be_is_said_in_one_sentence(graph: Path, tmp_path: Path) -> 
         (["proto-gcn", "--memory", "lots"], "--memory is 'lots'; write it as 4GB"),
         (
             ["sgc-ridge", "--memory", "100MB", "--workers", "1"],
-            "is too small: a block of 16,384 rows of 40 columns needs",
+            "is too small: a slice of 8 columns of 600 nodes needs",
         ),
     )
     for (method, *words), said in cases:

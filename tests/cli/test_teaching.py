@@ -67,7 +67,7 @@ def test_suggestions_are_filled_in_and_learned(model: Path, tmp_path: Path) -> N
         writer.writerows(rows)
     learned = graphfcl_inside("learn", "--model", model, out)
     assert learned.code == 0, learned.err
-    kept = GraphClassifier.load(model).labels([int(row["node"]) for row in rows])
+    kept = GraphClassifier.load(model).label_columns([int(row["node"]) for row in rows])
     assert sorted(kept["node"].tolist()) == sorted(int(row["node"]) for row in rows[:8])
     assert dict(zip(kept["node"].tolist(), kept["class"].tolist(), strict=True)) == {
         int(row["node"]): row["class"] for row in rows[:8]
@@ -161,7 +161,7 @@ def test_groups_are_listed_and_one_is_named(model: Path, tmp_path: Path) -> None
     assert "9 classes" in named.out
     assert "is version 2 of" in named.out
     assert "learn gardening (new) from" in named.out
-    taught = GraphClassifier.load(model).labels(found[1]["nodes"])
+    taught = GraphClassifier.load(model).label_columns(found[1]["nodes"])
     assert set(taught["node"].tolist()) == set(found[1]["typical"])
     assert set(taught["class"].tolist()) == {"gardening"}
     assert set(taught["by"].tolist()) == {"ann"}

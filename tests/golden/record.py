@@ -26,8 +26,8 @@ VERBS: tuple[tuple[str, ...], ...] = (
 
 
 def help_of(verb: tuple[str, ...]) -> list[str]:
-    """The words of a help page; how wide a terminal is does not matter."""
-    return graphfcl_inside(*verb, "--help").out.replace("│", " ").replace("─", " ").split()
+    """The words of a help page; how wide a terminal is, so that lines end elsewhere, does not matter."""
+    return " ".join(graphfcl_inside(*verb, "--help").out.split()).replace("- ", "-").split()
 
 
 def record_numbers() -> None:

@@ -2,7 +2,6 @@
 
 import json
 import os
-import subprocess
 import sys
 from pathlib import Path
 from typing import Any
@@ -13,6 +12,7 @@ from graphfcl.errors import InputError
 from graphfcl.experiments import load_grids, run_grid
 from tests.cli.command import graphfcl_inside
 from tests.outside.samples import GRAPH, RULES, nearest_mean
+from tests.warm import Done, run_warm
 
 SCRIPT = """
 import sys
@@ -32,14 +32,11 @@ if __name__ == "__main__":
 """
 
 
-def run_script(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    return subprocess.run(
-        [sys.executable, *words], cwd=folder, capture_output=True, text=True, check=False, timeout=300, env=environment
-    )
+def run_script(folder: Path, *words: str) -> Done:
+    return run_warm(*words, cwd=folder, env={**os.environ, "OMP_NUM_THREADS": "1"})
 
 
-def graphfcl(folder: Path, *words: str) -> subprocess.CompletedProcess[str]:
+def graphfcl(folder: Path, *words: str) -> Done:
     return run_script(folder, "-m", "graphfcl", *words)
 
 
@@ -68,7 +65,7 @@ sessions = 2
 """
 
 
-def bench(folder: Path, *more: str) -> subprocess.CompletedProcess[str]:
+def bench(folder: Path, *more: str) -> Done:
     return graphfcl(folder, "bench", "mine.toml", "--out", "out", "--device", "cpu", *more)
 
 

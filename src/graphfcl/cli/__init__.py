@@ -8,8 +8,10 @@ import typer
 from graphfcl.cli.ageing import VERBS as AGEING_VERBS
 from graphfcl.cli.bench import bench, write_report
 from graphfcl.cli.data import data
+from graphfcl.cli.interrupts import how_to_go_on
 from graphfcl.cli.methods import check, list_methods
 from graphfcl.cli.model import VERBS
+from graphfcl.cli.pages import Interrupted, Verb, Verbs, epilog
 from graphfcl.cli.run import SWITCHES, run_method
 from graphfcl.cli.serve import serve
 from graphfcl.cli.stream import show_stream
@@ -18,22 +20,31 @@ from graphfcl.errors import GraphfclError, GraphfclWarning, InputError
 from graphfcl.printing import printable
 from graphfcl.version import __version__
 
+INTERRUPTED = 128 + 2  # the exit code of a process that SIGINT ended
+
 app = typer.Typer(
     name="graphfcl",
     help="Graph few-shot class-incremental learning.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
+    rich_markup_mode=None,  # plain pages, in which nothing is cut off
+    cls=Verbs,
 )
-app.add_typer(data, name="data")
-app.command(name="stream")(show_stream)
-app.command(name="run", context_settings=SWITCHES)(run_method)
-app.command(name="methods")(list_methods)
-app.command(name="check")(check)
-app.command(name="bench")(bench)
-app.command(name="report")(write_report)
+EXPERIMENTS, PRODUCTION = "Graphs and experiments", "A model in production"
+app.add_typer(data, name="data", rich_help_panel=EXPERIMENTS)
+for name, verb in {
+    "stream": show_stream,
+    "run": run_method,
+    "methods": list_methods,
+    "check": check,
+    "bench": bench,
+    "report": write_report,
+}.items():
+    more = {"context_settings": SWITCHES} if name == "run" else {}
+    app.command(name=name, cls=Verb, epilog=epilog(name), rich_help_panel=EXPERIMENTS, **more)(verb)  # type: ignore[arg-type]
 for verb in (*VERBS, *TEACHING_VERBS, *AGEING_VERBS, serve):
-    app.command(name=verb.__name__, rich_help_panel="A model in production")(verb)
+    name = verb.__name__
+    app.command(name=name, cls=Verb, epilog=epilog(name), rich_help_panel=PRODUCTION)(verb)
 
 
 @app.callback(invoke_without_command=True)
@@ -47,13 +58,16 @@ def _root(
 
 
 def main(arguments: list[str] | None = None) -> None:
-    """Run a command; bad input ends in one sentence on standard error and exit code 2."""
+    """Run a command; bad input ends in one sentence on standard error and exit code 2, Ctrl-C in 130."""
     words = list(sys.argv[1:] if arguments is None else arguments)
     debug = "--debug" in words
     warnings.showwarning = _show_warning  # type: ignore[assignment]
     warnings.simplefilter("always", GraphfclWarning)
     try:
         app([word for word in words if word != "--debug"], prog_name="graphfcl")
+    except (Interrupted, KeyboardInterrupt):
+        print(f"\n{printable(how_to_go_on(words))}", file=sys.stderr)
+        sys.exit(INTERRUPTED)
     except GraphfclError as error:
         if debug:
             raise

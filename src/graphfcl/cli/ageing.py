@@ -1,87 +1,121 @@
 """Verbs of a model that grows old: what it is and whether a refit is due, and the refit."""
 
+from dataclasses import replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from graphfcl.cli.answer import Answer, answers
+from graphfcl.cli.changes import Model, OwnMethod, Wait, bring
+from graphfcl.cli.completion import graphs, models
 from graphfcl.cli.history import print_entries
-from graphfcl.cli.model import Device, Model, OwnMethod, Wait, bring
-from graphfcl.cli.options import DataDir
-from graphfcl.cli.show import print_table, say, say_json
+from graphfcl.cli.options import DataDir, Device
+from graphfcl.cli.show import print_table, say
+from graphfcl.errors import InputError
 
 if TYPE_CHECKING:
     from graphfcl.production.comparison import Comparison
+    from graphfcl.production.model_card import ModelCard
 
 
+@answers
 def refit(
     model: Model,
     graph: Annotated[
         str | None,
-        typer.Option("--graph", help="The graph anew, same ids: a name or a path (default: the model's own)."),
+        typer.Option(
+            "--graph",
+            help="The graph anew, same ids: a name or a path (default: the model's own).",
+            autocompletion=graphs,
+        ),
     ] = None,
     anyway: Annotated[bool, typer.Option("--anyway", help="Also if the new model is no better.")] = False,
     method: OwnMethod = None,
     device: Device = "auto",
     wait: Wait = 60.0,
     data_dir: DataDir = None,
-) -> None:
+) -> Answer:
     """Train anew on the graph and labels of today; the next version if it is better on held-out nodes."""
     bring(method, model)
-    from graphfcl.cli.progress import RunDisplay
     from graphfcl.cli.run import usable_device
     from graphfcl.datasets import load_dataset
     from graphfcl.production import ModelFolder
+    from graphfcl.progress import ProgressBars
 
     folder = ModelFolder(model)
     before = folder.current()
     loaded = None if graph is None else load_dataset(graph, data_dir=data_dir)[0]
-    with RunDisplay() as display:
-        found = folder.refit(loaded, anyway=anyway, progress=display, device=usable_device(device), wait=wait)
-    _print_comparison(found.comparison)
-    say(f"{found.why[0].upper()}{found.why[1:]}.")
-    if not found.taken:
-        say(f"Nothing was changed: {model} stays at version {before}; --anyway takes the new model all the same.")
-        return
+    for note in () if loaded is None else loaded.notes:
+        say(f"note: {note}")
+    with ProgressBars() as bars:
+        found = folder.refit(loaded, anyway=anyway, progress=bars, device=usable_device(device), wait=wait)
     number = folder.current()
-    say(f"It is version {number} of {model}.")
-    print_entries([entry for entry in folder.history() if entry["version"] == number])
+
+    def show() -> None:
+        _print_comparison(found.comparison)
+        say(f"{found.why[0].upper()}{found.why[1:]}.")
+        if not found.taken:
+            say(f"Nothing was changed: {model} stays at version {before}; --anyway takes the new model all the same.")
+            return
+        say(f"It is version {number} of {model}.")
+        print_entries([entry for entry in folder.history() if entry["version"] == number])
+
+    return Answer({"model": str(model), "version": number, **found.as_json()}, show)
 
 
+@answers
 def info(
-    model: Model,
+    folder: Annotated[
+        Path | None,
+        typer.Argument(metavar="MODEL", help="Folder of the model.", show_default=False, autocompletion=models),
+    ] = None,
+    model: Annotated[
+        Path | None, typer.Option("--model", help="The same as MODEL.", show_default=False, autocompletion=models)
+    ] = None,
     full: Annotated[
         bool, typer.Option("--full", help="Count unknown nodes even if that takes a forward pass.")
     ] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="As a page of Markdown.")] = False,
     method: OwnMethod = None,
-) -> None:
-    """What the model is, what it takes on the disk, and whether a refit is due."""
-    bring(method, model)
+    as_json: bool = False,
+) -> Answer:
+    """A model card: classes, supports, accuracy, data, settings, hash, version, size, and whether a refit is due."""
+    if (folder is None) == (model is None):
+        mend = "as in `graphfcl info my_model`" if folder is None else "leave --model out"
+        raise InputError(f"name one model, {mend}.")
+    if markdown and as_json:
+        raise InputError("--markdown and --json are two forms of one card: keep one of them.")
+    place = folder or model
+    assert place is not None
+    bring(method, place)
     from graphfcl.production import ModelFolder
 
-    found = ModelFolder(model).info(full=full)
-    if as_json:
-        say_json(found.as_json())
-        return
-    rows = [
-        ("method", found.method),
-        ("classes", f"{found.classes:,}, {found.few_shot:,} of them few-shot"),
-        ("nodes, edges", f"{found.nodes:,}, {found.edges:,}; {found.labelled:,} labelled"),
-        ("version", f"{found.version}, {found.when.replace('+00:00', 'Z')}; {found.changes:,} changes"),
-        ("fitted", found.fitted.replace("+00:00", "Z")),
-        *((f"{kind} on disk", _size(size)) for kind, size in (found.bytes_on_disk or {}).items()),
-    ]
-    print_table(("model", str(model)), rows)
-    signs = [(sign.what, sign.figure, sign.limit, "over" if sign.over else "") for sign in found.signs]
-    print_table(("sign of age", "found", "limit", ""), signs)
-    say(f"{found.verdict[0].upper()}{found.verdict[1:]}.")
+    card = ModelFolder(place).card()
+    if full:
+        card = replace(card, info=ModelFolder(place).info(full=True))
+    name = place.resolve().name
+    return Answer(card.as_json(), lambda: say_lines(card.as_markdown(name)) if markdown else _print_card(card, place))
 
 
 VERBS = (info, refit)
 
 
-def _size(count: int) -> str:
-    return f"{count / 1e6:,.1f} MB" if count >= 1e6 else f"{count / 1e3:,.1f} kB"
+def say_lines(text: str) -> None:
+    """Several lines."""
+    for line in text.split("\n"):
+        say(line)
+
+
+def _print_card(card: "ModelCard", model: Path) -> None:
+    from graphfcl.production.model_card import CLASS_COLUMNS
+
+    print_table(("model", str(model)), card.rows())
+    print_table(CLASS_COLUMNS, card.class_rows(), numbers=CLASS_COLUMNS[1:4])
+    found = card.info
+    signs = [(sign.what, sign.figure, sign.limit, "over" if sign.over else "") for sign in found.signs]
+    print_table(("sign of age", "found", "limit", ""), signs)
+    say(f"{found.verdict[0].upper()}{found.verdict[1:]}.")
 
 
 def _print_comparison(comparison: "Comparison") -> None:

@@ -9,14 +9,18 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from graphfcl.cli.options import BackendOptions, DataDir, StandardiseOption, strategy_name, with_option_groups
-from graphfcl.cli.run import usable_device
+from graphfcl.cli.answer import Answer, answers
+from graphfcl.cli.completion import choices, listed_graphs, listed_methods
+from graphfcl.cli.grid_display import GridDisplay
+from graphfcl.cli.options import PROTOCOLS, TRACKS, BackendOptions, DataDir, Device, StandardiseOption, strategy_name
+from graphfcl.cli.run import refuse_file, usable_device
+from graphfcl.cli.show import print_table, say
 from graphfcl.cores import usable_cores
 from graphfcl.defaults import ASKED_METHODS
 from graphfcl.errors import InputError, did_you_mean
 
 if TYPE_CHECKING:
-    from graphfcl.experiments import Grid, GridStatus
+    from graphfcl.experiments import Grid
 
 UNUSED = {
     "table1": ("methods", "method", "seeds", "protocol", "track", "way", "shot", "sessions", "standardise"),
@@ -31,15 +35,32 @@ WITH_STRATEGIES = ("asked",)
 class GridOptions:
     """Which cells are to run; None where an option was not given."""
 
-    datasets: Annotated[
-        str | None, typer.Option("--datasets", help="Names or paths: a,b (default: debian; asked five).")
+    graph: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--graph",
+            metavar="NAMES",
+            help="Names or paths: a,b; may be repeated (default: debian; asked five).",
+            autocompletion=listed_graphs,
+        ),
     ] = None
+    datasets: Annotated[str | None, typer.Option("--datasets", help="An older form of --graph.", hidden=True)] = None
     methods: Annotated[
-        str | None, typer.Option("--methods", help="Names, or module:Class: a,b (default: all that fit).")
+        str | None,
+        typer.Option(
+            "--methods",
+            metavar="NAMES",
+            help="Names, or module:Class: a,b (default: all that fit).",
+            autocompletion=listed_methods,
+        ),
     ] = None
     method: Annotated[
         list[str] | None,
-        typer.Option("--method", help="Your own module:Class; joins the table, and a TOML file may name it."),
+        typer.Option(
+            "--method",
+            metavar="MODULE:CLASS",
+            help="Your own module:Class; joins the table, and a TOML file may name it.",
+        ),
     ] = None
     strategies: Annotated[
         str | None,
@@ -49,14 +70,38 @@ class GridOptions:
         None
     )
     protocol: Annotated[
-        str | None, typer.Option("--protocol", help="strict or paper (default: table2 both, else strict).")
+        str | None,
+        typer.Option(
+            "--protocol",
+            help="strict or paper (default: table2 both, else strict).",
+            autocompletion=choices(*PROTOCOLS),
+        ),
     ] = None
-    track: Annotated[str | None, typer.Option("--track", help="transductive, isolated, open or asked.")] = None
-    way: Annotated[str | None, typer.Option("--way", help="N; for sweep a list: 1,2,3,5.")] = None
-    shot: Annotated[str | None, typer.Option("--shot", help="K; for sweep a list: 1,3,5,10.")] = None
-    sessions: Annotated[int | None, typer.Option("--sessions", help="T; for embed the session to look at.")] = None
+    track: Annotated[
+        str | None,
+        typer.Option(
+            "--track",
+            help="transductive, isolated, open or asked (default: transductive).",
+            autocompletion=choices(*TRACKS),
+        ),
+    ] = None
+    way: Annotated[str | None, typer.Option("--way", help="N; for sweep a list: 1,2,3,5 (default: the graph's).")] = (
+        None
+    )
+    shot: Annotated[
+        str | None, typer.Option("--shot", help="K; for sweep a list: 1,3,5,10 (default: the graph's).")
+    ] = None
+    sessions: Annotated[
+        int | None, typer.Option("--sessions", help="T; for embed the session to look at (default: all).")
+    ] = None
 
     standardise: StandardiseOption = None
+
+    def graphs(self) -> list[str]:
+        """The graphs that were named."""
+        if self.graph and self.datasets is not None:
+            raise InputError("graphs are named twice, by --graph and by --datasets: keep --graph.")
+        return [name for text in self.graph or [self.datasets or ""] for name in _listed(text)]
 
     def given(self) -> list[str]:
         return [field.name for field in fields(self) if getattr(self, field.name) not in (None, [])]
@@ -72,7 +117,7 @@ class GridOptions:
 class WorkOptions:
     """Where and with how many processes cells run."""
 
-    device: Annotated[str, typer.Option("--device", help="auto, cpu or cuda.")] = "auto"
+    device: Device = "auto"
     jobs: Annotated[int | None, typer.Option("--jobs", min=1, help="Cells at a time (default: 1; 8 on a GPU).")] = None
     threads: Annotated[
         int | None,
@@ -87,31 +132,37 @@ class WorkOptions:
     data_dir: DataDir = None
 
 
-@with_option_groups
+@answers
 def bench(
-    what: Annotated[str, typer.Argument(help="table1, table2, table3, sweep, embed, asked, or a TOML file.")],
+    what: Annotated[
+        str,
+        typer.Argument(
+            help="table1, table2, table3, sweep, embed, asked, or a TOML file.",
+            autocompletion=choices("table1", "table2", "table3", "sweep", "embed", "asked"),
+        ),
+    ],
     options: GridOptions,
     work: WorkOptions,
     engine: BackendOptions,
-) -> None:
+) -> Answer:
     """Run the paper's evaluation, or a grid of your own; go on where an earlier call stopped."""
     from graphfcl.datasets import data_folder
     from graphfcl.experiments import run_grid
 
     _refuse_unused(what, options.given())
+    refuse_file(work.out, "--out")
     if what == "table1":
-        _table1(_listed(options.datasets), work.data_dir, work.out)
-        return
+        return _table1(options.graphs(), work.data_dir, work.out)
     tasks = engine.tasks(work.jobs or 1, folder=work.out / "state" / "submitit")
     grid = replace(_grid(what, options), command=shlex.join(["graphfcl", *sys.argv[1:]]))
     folder = data_folder(work.data_dir)
     graphs = _check(grid, folder)
     here = tasks.backend == "local"
     on = usable_device(work.device) if here or work.device == "auto" else work.device
-    count = work.jobs or (min(8, usable_cores()) if on == "cuda" and here else 1)
+    count = work.jobs or (min(8, usable_cores()) if on.startswith("cuda") and here else 1)
     place = on if here else f"{on} of {tasks.backend}"
     print(f"{grid.name}: {len(grid.cells)} cells, {count} at a time on {place}, in {work.out}")
-    with _Display(len(grid.cells)) as display:
+    with GridDisplay(len(grid.cells)) as display:
         status = run_grid(
             grid,
             work.out,
@@ -122,20 +173,32 @@ def bench(
             retry_failed=work.retry_failed,
             graphs=graphs,
             threads=work.threads,
-            tasks=replace(tasks, gpus=work.gpus_per_job if on == "cuda" else 0),
+            tasks=replace(tasks, gpus=work.gpus_per_job if on.startswith("cuda") else 0),
         )
-    print(f"{status.done} cells done, {status.failed} failed.")
-    write_report(work.out)
+    say(f"{status.done} cells done, {status.failed} failed.")
+    counts = {"grid": grid.name, "cells": len(grid.cells), "done": status.done, "failed": status.failed}
+    written = _report(work.out)
+    return replace(written, values={**counts, "folder": str(work.out), **written.values})
 
 
+@answers
 def write_report(
     folder: Annotated[Path, typer.Argument(help="A folder that `bench --out` has written.")],
-) -> None:
+) -> Answer:
     """Write report.html (one page, no network), tables.md and tables.tex into the folder."""
+    return _report(folder)
+
+
+def _report(folder: Path) -> Answer:
     from graphfcl.report import write_page
 
-    for path in write_page(folder):
-        print(f"wrote {path}")
+    files = [str(path) for path in write_page(folder)]
+
+    def show() -> None:
+        for path in files:
+            say(f"wrote {path}")
+
+    return Answer({"files": files}, show)
 
 
 def _refuse_unused(what: str, given: list[str]) -> None:
@@ -174,8 +237,12 @@ def _grid(what: str, options: GridOptions) -> "Grid":
 
     own = [method_from(name).name for name in options.method or []]
     if what.endswith(".toml"):
-        return grid_file.grid_from_toml(Path(what))
-    datasets = _listed(options.datasets) or ["debian"]
+        grid = grid_file.grid_from_toml(Path(what))
+        unnamed = [name for name in own if name not in {cell.method for cell in grid.cells}]
+        if unnamed:
+            raise InputError(f"{what} does not name {unnamed[0]!r}: add it to `methods`, or leave --method out.")
+        return grid
+    datasets = options.graphs() or ["debian"]
     methods = [method_from(name).name for name in _listed(options.methods)]
     seeds = options.seeds or 10
     ways, shots = _numbers(options.way, "--way"), _numbers(options.shot, "--shot")
@@ -199,7 +266,7 @@ def _grid(what: str, options: GridOptions) -> "Grid":
     if what == "asked":
         strategies = [strategy_name(name, f"--strategies {name}") for name in _listed(options.strategies)]
         named = _joined(methods or (ASKED_METHODS if own else ()), own)
-        return asked_grid.asked(_listed(options.datasets), named, strategies, options.seeds, rules)
+        return asked_grid.asked(options.graphs(), named, strategies, options.seeds, rules)
     kinds = paper_grids.KINDS
     hint = did_you_mean(what, kinds, f"there are {', '.join(kinds)}, or a file that ends in .toml.")
     raise InputError(f"there is no benchmark {what!r}: {hint}")
@@ -224,57 +291,16 @@ def _check(grid: "Grid", data_dir: Path | None) -> dict[str, str]:
     return graphs
 
 
-def _table1(names: list[str], data_dir: Path | None, out: Path) -> None:
+def _table1(names: list[str], data_dir: Path | None, out: Path) -> Answer:
     """The datasets at hand with their counts and splits."""
-    from graphfcl.cli.show import print_table
     from graphfcl.report.datasets import DATASET_COLUMNS, dataset_rows, write_dataset_table
 
     rows = dataset_rows(names, data_dir)
-    print_table(DATASET_COLUMNS, rows, numbers=DATASET_COLUMNS[1:])
-    print(f"wrote {write_dataset_table(rows, out)}")
+    path = write_dataset_table(rows, out)
 
+    def show() -> None:
+        print_table(DATASET_COLUMNS, rows, numbers=DATASET_COLUMNS[1:])
+        say(f"wrote {path}")
 
-class _Display:
-    """One live line: done, running, failed, time left. Where nobody watches, a line for every tenth of the grid."""
-
-    def __init__(self, total: int) -> None:
-        from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
-        from rich.progress import Progress as Bars
-
-        self.terminal, self.total, self.said = sys.stderr.isatty(), total, 0
-        self.bars = Bars(
-            BarColumn(bar_width=24),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[figures]}", markup=False),
-            TimeElapsedColumn(),
-            console=Console(stderr=True),
-            disable=not self.terminal,
-            refresh_per_second=2,
-        )
-        self.task = self.bars.add_task("grid", total=total, figures="starting")
-
-    def __enter__(self) -> "_Display":
-        self.bars.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.bars.stop()
-
-    def show(self, status: "GridStatus") -> None:
-        left = "" if status.seconds_left is None else f", about {_duration(status.seconds_left)} left"
-        running = ", ".join(f"{c.dataset} {c.row} seed {c.seed}" for c in list(status.running.values())[:3])
-        more = len(status.running) - 3
-        running += f" and {more} more" if more > 0 else ""
-        figures = f"failed {status.failed}, running {len(status.running)}{f' ({running})' if running else ''}{left}"
-        self.bars.update(self.task, completed=status.done + status.failed, figures=figures)
-        settled = status.done + status.failed
-        if not self.terminal and settled * 10 // self.total > self.said:
-            self.said = settled * 10 // self.total
-            print(f"{status.done} of {status.total} done, {figures}", file=sys.stderr, flush=True)
-
-
-def _duration(seconds: float) -> str:
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s" if minutes else f"{rest} s"
+    listed = [dict(zip(DATASET_COLUMNS, row, strict=True)) for row in rows]
+    return Answer({"graphs": listed, "files": [str(path)]}, show)

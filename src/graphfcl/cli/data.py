@@ -5,22 +5,25 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from graphfcl.cli.options import DataDir
-from graphfcl.cli.show import say, say_json
+from graphfcl.cli.answer import Answer, answers
+from graphfcl.cli.completion import graphs
+from graphfcl.cli.options import DataDir, Graph, OlderGraph, needed_graph
+from graphfcl.cli.pages import Verb, Verbs, epilog
+from graphfcl.cli.show import print_table, say
 
 if TYPE_CHECKING:
     from graphfcl.datasets import Dataset
-    from graphfcl.graph import Graph
+    from graphfcl.graph import Graph as LoadedGraph
     from graphfcl.graph.folder import GraphFolder
     from graphfcl.stream import Protocol
 
-data = typer.Typer(help="The graphs at hand.", no_args_is_help=True)
+data = typer.Typer(help="The graphs at hand.", no_args_is_help=True, cls=Verbs, rich_markup_mode=None)
 
 
-@data.command("list")
-def list_datasets(data_dir: DataDir = None) -> None:
-    """All known datasets, and whether their files are there."""
-    from graphfcl.cli.show import print_table
+@data.command("list", cls=Verb, epilog=epilog("data list"))
+@answers
+def list_datasets(data_dir: DataDir = None) -> Answer:
+    """All known graphs, and whether their files are there."""
     from graphfcl.datasets import DATA_VARIABLE, DATASETS, data_folder
 
     folder = data_folder(data_dir)
@@ -31,46 +34,52 @@ def list_datasets(data_dir: DataDir = None) -> None:
         return "missing" if dataset.missing_files(folder) else "found"
 
     rows = [(d.name, state(d), _defaults(d.protocol), d.title) for d in DATASETS]
-    print_table(("name", "files", "default stream", "what"), rows)
-    say(f"Data folder: {folder or f'none (--data-dir or ${DATA_VARIABLE})'}.")
-    say("Any path to an .npz graph, to a folder with nodes and edges tables or to a graph folder is a name too.")
+
+    def show() -> None:
+        print_table(("name", "files", "default stream", "what"), rows)
+        say(f"Data folder: {folder or f'none (--data-dir or ${DATA_VARIABLE})'}.")
+        say("Any path to an .npz graph, to a folder with nodes and edges tables or to a graph folder is a name too.")
+
+    keys = ("name", "files", "default_stream", "title")
+    listed = [dict(zip(keys, row, strict=True)) for row in rows]
+    return Answer({"data_folder": None if folder is None else str(folder), "graphs": listed}, show)
 
 
-@data.command("show")
+@data.command("show", cls=Verb, epilog=epilog("data show"))
+@answers
 def show_dataset(
-    name: Annotated[
-        str, typer.Argument(help="A name from `data list`, an .npz file, a folder of tables, or a graph folder.")
-    ],
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
-    data_dir: DataDir = None,
-) -> None:
+    name: OlderGraph = None, graph: Graph = None, data_dir: DataDir = None, as_json: bool = False
+) -> Answer:
     """Counts, class sizes and origin of a graph."""
     from graphfcl.datasets import data_folder, find_dataset
     from graphfcl.graph.folder import GraphFolder, is_graph_folder
 
-    dataset, options = find_dataset(name)
-    if is_graph_folder(name):
-        facts = describe_folder(GraphFolder.open(name))
-        say_json(facts, ascii_only=False) if as_json else _print_facts(facts)
-        return
+    found = needed_graph(graph, name)
+    dataset, options = find_dataset(found)
+    if is_graph_folder(found):
+        facts = describe_folder(GraphFolder.open(found))
+        return Answer(facts, lambda: _print_facts(facts))
     folder = data_folder(data_dir) if dataset.files else None
     if dataset.missing_files(folder) and not as_json:
         say(f"{dataset.name}: {dataset.title}")
         say()
-    graph = dataset.load(folder, options)
-    facts = describe(dataset, graph)
-    if as_json:
-        say_json(facts, ascii_only=False)
-        return
-    _print_facts(facts)
+    facts = describe(dataset, dataset.load(folder, options))
+    return Answer(facts, lambda: _print_facts(facts))
 
 
-@data.command("import")
+@data.command("import", cls=Verb, epilog=epilog("data import"))
+@answers
 def import_dataset(
-    source: Annotated[
-        str,
-        typer.Argument(help="A name from `data list`, an .npz file, a folder of tables, or a raw OGB node set."),
-    ],
+    source: OlderGraph = None,
+    graph: Annotated[
+        str | None,
+        typer.Option(
+            "--graph",
+            help="A name from `data list`, an .npz file, a folder of tables, or a raw OGB node set.",
+            autocompletion=graphs,
+        ),
+    ] = None,
+    *,
     out: Annotated[Path, typer.Option("--out", help="The graph folder to make.", show_default=False)],
     memory: Annotated[str, typer.Option("--memory", help="What the import may use, e.g. 800MB or 4GB.")] = "2GB",
     seed: Annotated[int, typer.Option("--seed", min=0, help="Shuffles the nodes.")] = 0,
@@ -79,7 +88,7 @@ def import_dataset(
         typer.Option("--name", help="What the graph is called (default: as the source).", show_default=False),
     ] = None,
     data_dir: DataDir = None,
-) -> None:
+) -> Answer:
     """Make a graph folder: a graph on the disk, for graphs that do not fit memory.
 
     The folder is whole or not there: an import that was killed starts over.
@@ -87,11 +96,26 @@ def import_dataset(
     from graphfcl.byte_sizes import in_units
     from graphfcl.datasets.importing import import_graph
 
-    folder = import_graph(source, out, memory=memory, seed=seed, name=name, data_dir=data_dir, tell=say)
-    say(f"{folder.edge_count:,} edges are written.")
-    for note in folder.manifest.notes:
-        say(f"note: {note}")
-    say(f"{out} holds {folder.name}: {in_units(folder.byte_count)}, digest {folder.digest}.")
+    found = needed_graph(graph, source)
+    folder = import_graph(found, out, memory=memory, seed=seed, name=name, data_dir=data_dir, tell=say)
+
+    def show() -> None:
+        say(f"{folder.edge_count:,} edges are written.")
+        for note in folder.manifest.notes:
+            say(f"note: {note}")
+        say(f"{out} holds {folder.name}: {in_units(folder.byte_count)}, digest {folder.digest}.")
+
+    values = {
+        "folder": str(out),
+        "name": folder.name,
+        "nodes": folder.node_count,
+        "edges": folder.edge_count,
+        "classes": len(folder.class_names),
+        "bytes": folder.byte_count,
+        "digest": folder.digest,
+        "notes": list(folder.manifest.notes),
+    }
+    return Answer(values, show)
 
 
 def describe_folder(folder: "GraphFolder") -> dict[str, Any]:
@@ -109,6 +133,7 @@ def describe_folder(folder: "GraphFolder") -> dict[str, Any]:
         "feature_storage": "sparse" if folder.sparse_features else "dense",
         "feature_nonzeros": folder.stored_values,
         "text": folder.text is not None,
+        "numbers_beside_words": 0 if folder.text is None else sum(folder.text.beside),
         "classes": len(folder.class_names),
         "unlabelled_nodes": int((folder.labels < 0).sum()),
         "isolated_nodes": int((folder.degrees() == 0).sum()),
@@ -125,7 +150,7 @@ def describe_folder(folder: "GraphFolder") -> dict[str, Any]:
     }
 
 
-def describe(dataset: "Dataset", graph: "Graph") -> dict[str, Any]:
+def describe(dataset: "Dataset", graph: "LoadedGraph") -> dict[str, Any]:
     """What `data show` tells, as plain values."""
     import numpy as np
     from scipy import sparse
@@ -144,6 +169,7 @@ def describe(dataset: "Dataset", graph: "Graph") -> dict[str, Any]:
         "feature_storage": "sparse" if is_sparse else "dense",
         "feature_nonzeros": int(stored),
         "text": graph.text is not None,
+        "numbers_beside_words": 0 if graph.text is None else sum(graph.text.beside),
         "classes": len(graph.class_names),
         "unlabelled_nodes": int((graph.labels < 0).sum()),
         "isolated_nodes": int((np.diff(graph.adjacency.indptr) == 0).sum()),
@@ -161,14 +187,16 @@ def describe(dataset: "Dataset", graph: "Graph") -> dict[str, Any]:
 
 
 def _print_facts(facts: dict[str, Any]) -> None:
-    from graphfcl.cli.show import print_table
     from graphfcl.stream import Protocol
 
     share = facts["same_class_edges"]
     stored = "values stored" if "digest" in facts else "not zero"
     kind = f"{facts['feature_storage']}, {facts['feature_nonzeros']:,} {stored}"
     if facts["text"]:
-        kind = f"word counts, {facts['feature_nonzeros']:,} not zero; TF-IDF is fitted on the nodes of session 0"
+        numbers = facts["numbers_beside_words"]
+        beside = f"{numbers:,} number{'' if numbers == 1 else 's'}"
+        words = f"{facts['features'] - numbers:,} word counts and {beside}" if numbers else "word counts"
+        kind = f"{words}, {facts['feature_nonzeros']:,} not zero; TF-IDF is fitted on the nodes of session 0"
     default = facts["default_stream"]
     say(f"{facts['name']}: {facts['title']}")
     say()

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 def print_entries(entries: Sequence[dict[str, Any]]) -> None:
     from graphfcl.cli.show import print_table, say
-    from graphfcl.production.change_texts import change_text
+    from graphfcl.production.change_texts import change_notes, change_text
 
     rows = []
     for entry in entries:
@@ -30,6 +30,8 @@ def print_entries(entries: Sequence[dict[str, Any]]) -> None:
     columns = ("version", "when", "what", "validation, %", "learned, leave-one-out, %")
     print_table(columns, rows, numbers=["version", "validation, %", "learned, leave-one-out, %"])
     for entry in entries:
+        for note in change_notes(entry):
+            say(f"note, version {entry['version']}: {note}")
         if "warning" in entry:
             say(f"warning, version {entry['version']}: {entry['warning']}.")
 
@@ -49,6 +51,4 @@ def print_hint(folder: "ModelFolder", entries: Sequence[dict[str, Any]]) -> None
 
 
 def _percent(accuracy: dict[str, Any], key: str) -> str:
-    if not accuracy:
-        return ""
     return "not measured" if accuracy.get(key) is None else f"{100 * accuracy[key]:.1f}"

@@ -4,32 +4,56 @@ from typing import Annotated
 
 import typer
 
+from graphfcl.cli.answer import Answer, answers
+from graphfcl.cli.completion import methods
 from graphfcl.cli.options import settings_from_options
+from graphfcl.cli.show import print_table, say
 
 
+@answers
 def list_methods(
     name: Annotated[
         str | None,
-        typer.Argument(help="Show the settings of this method; your own as module:Class.", show_default=False),
+        typer.Argument(
+            help="Show the settings of this method; your own as module:Class.",
+            show_default=False,
+            autocompletion=methods,
+        ),
     ] = None,
-) -> None:
+) -> Answer:
     """All methods, plug-ins included, or the settings of one with their defaults."""
-    from graphfcl.cli.show import print_table
-    from graphfcl.methods import GROUPS, method_from, plug_in_rows
+    from graphfcl.methods import method_from
 
     if name is None:
-        rows = {group: [_row(each) for each in names] for group, names in GROUPS.items()}
-        for group, found in {**rows, "plug-ins": plug_in_rows()}.items():
-            if found:
-                print(f"\n{group}:")
-                print_table(("method", "what", "reference"), found)
-        return
+        return _all_methods()
     method = method_from(name, name)
     settings = method.settings_rows()
-    if settings:
-        print_table(("setting (--set key=value)", "default", "kind", "what it is"), settings)
-    else:
-        print(f"{method.name} has no settings.")
+
+    def show() -> None:
+        if settings:
+            print_table(("setting (--set key=value)", "default", "kind", "what it is"), settings)
+        else:
+            say(f"{method.name} has no settings.")
+
+    listed = [row._asdict() for row in settings]
+    return Answer({"method": method.name, "settings": listed}, show)
+
+
+def _all_methods() -> Answer:
+    from graphfcl.methods import GROUPS, plug_in_rows
+
+    rows = {group: [_row(each) for each in names] for group, names in GROUPS.items()} | {"plug-ins": plug_in_rows()}
+
+    def show() -> None:
+        for group, found in rows.items():
+            if found:
+                say()
+                say(f"{group}:")
+                print_table(("method", "what", "reference"), found)
+
+    keys = ("name", "title", "reference")
+    listed = [{"group": group, **dict(zip(keys, row, strict=True))} for group, found in rows.items() for row in found]
+    return Answer({"methods": listed}, show)
 
 
 def _row(name: str) -> tuple[str, str, str]:
@@ -39,13 +63,21 @@ def _row(name: str) -> tuple[str, str, str]:
     return method.name, method.title, method.reference
 
 
+@answers
 def check(
-    learner: Annotated[str, typer.Argument(help="Your learner as module:Class, or a name from `graphfcl methods`.")],
+    learner: Annotated[
+        str,
+        typer.Argument(help="Your learner as module:Class, or a name from `graphfcl methods`.", autocompletion=methods),
+    ],
     settings: Annotated[
         list[str] | None,
-        typer.Option("--set", help="A setting, so that it learns quickly: key=value; may be repeated."),
+        typer.Option(
+            "--set",
+            metavar="KEY=VALUE",
+            help="A setting, so that it learns quickly: key=value; may be repeated.",
+        ),
     ] = None,
-) -> None:
+) -> Answer:
     """Hold a learner to the contract: a line for each rule, and why it is broken."""
     from graphfcl.methods import method_from
     from graphfcl.methods.testing import RULES, broken_rules, says
@@ -53,13 +85,13 @@ def check(
     method = method_from(learner, learner)
     changes = settings_from_options(settings or [])
     method.settings_with(changes)
-    broken = 0
+    rules = []
     for rule, why in broken_rules(method.learner, changes):
         print(f"{'ok    ' if why is None else 'BROKEN'}  {says(rule)}", flush=True)
         if why is not None:
             print(f"        {why}", flush=True)
-            broken += 1
-    if broken:
-        print(f"{method.name} breaks {broken} of {len(RULES)} rules.")
-        raise typer.Exit(1)
-    print(f"{method.name} keeps all {len(RULES)} rules.")
+        rules.append({"rule": says(rule), "broken": why})
+    broken = sum(each["broken"] is not None for each in rules)
+    found = f"breaks {broken} of {len(RULES)} rules" if broken else f"keeps all {len(RULES)} rules"
+    values = {"learner": method.name, "rules": rules, "keeps_all": not broken}
+    return Answer(values, lambda: print(f"{method.name} {found}."), code=1 if broken else 0)

@@ -1,5 +1,6 @@
 """Options and lines of verbs that meet a model whose graph is a graph folder."""
 
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -7,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from graphfcl.byte_sizes import bytes_from
-from graphfcl.cli.options import BackendOptions
+from graphfcl.cli.options import BackendOption, BackendOptions, RayAddress, SubmititOption
 from graphfcl.cli.run import FolderOptions
 from graphfcl.cli.show import say
 
@@ -19,7 +20,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class OnDiskOptions:
-    """Where the graph folder of a model is, and what may be used to compute on it; remembered with the model."""
+    """Where the graph folder of a model is, and what may be used to compute on it; all but the engine is remembered
+    with the model."""
 
     graph: Annotated[
         Path | None, typer.Option("--graph", help="Where the model's graph folder is, if it has moved.")
@@ -34,28 +36,28 @@ class OnDiskOptions:
         int | None, typer.Option("--workers", min=1, help="Tasks at a time on a graph folder (default: as before).")
     ] = None
 
+    backend: BackendOption = "local"
+    ray_address: RayAddress = None
+    submitit_option: SubmititOption = None
+
     def use(self) -> "FolderUse":
         """What they say."""
         from graphfcl.production.graph_place import FolderUse
 
         memory = None if self.memory is None else bytes_from(self.memory, "--memory")
-        tasks = None
-        if self.workers is not None:
-            from graphfcl.tasks import Tasks
-
-            tasks = Tasks(workers=self.workers)
-        return FolderUse(self.graph, self.work, memory, tasks)
+        engine = BackendOptions(self.backend, self.ray_address, self.submitit_option).tasks(1)
+        return FolderUse(self.graph, self.work, memory, self.workers, engine)
 
 
 def settle_first(classifier: "GraphClassifier") -> None:
     """Compute what a version on a graph folder says of all nodes, if nobody has asked it yet; say what that found."""
     if not classifier.is_on_disk or classifier.has_answers:
         return
-    from graphfcl.cli.progress import RunDisplay
+    from graphfcl.progress import ProgressBars
 
     say(f"Nobody has asked version {classifier.version} yet: its scores are computed in passes over the graph folder.")
-    with RunDisplay() as display:
-        found = classifier.settle(progress=display)
+    with ProgressBars() as bars:
+        found = classifier.settle(progress=bars)
     if found is None:
         return
     shown = {"validation": "on validation nodes", "leave_one_out": "on supports of learned classes, each left out"}
@@ -66,14 +68,23 @@ def settle_first(classifier: "GraphClassifier") -> None:
 
 
 def graph_to_fit(
-    name: str, data_dir: Path | None, method: str, large: FolderOptions, engine: BackendOptions, model: Path
+    name: str,
+    data_dir: Path | None,
+    method: str,
+    large: FolderOptions,
+    engine: BackendOptions,
+    model: Path,
+    stack: ExitStack,
 ) -> "AnyGraph":
-    """The graph of a name or a path; a graph folder that is to stay on the disk works in the folder of the model."""
+    """The graph of a name or a path; a graph folder that is to stay on the disk works in the folder of the model.
+
+    stack: workers are started once, and end with it.
+    """
     from graphfcl.datasets import load_dataset
     from graphfcl.graph.folder import is_graph_folder
     from graphfcl.production.graph_place import WORK
 
     if is_graph_folder(name):
-        return large.graph(Path(name), method, engine, work=model / WORK)
+        return large.graph(Path(name), method, engine, stack=stack, work=model / WORK)
     large.refuse()
     return load_dataset(name, data_dir=data_dir)[0]

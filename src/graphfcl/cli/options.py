@@ -9,29 +9,62 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
+from graphfcl.cli.completion import choices, graphs
 from graphfcl.errors import InputError
 from graphfcl.tasks import Tasks, find_backend
 from graphfcl.tasks.submitit_backend import options_from
 
+DEVICES = "auto, cpu or cuda; cuda:1 is the second of several GPUs."
+Device = Annotated[
+    str, typer.Option("--device", help=DEVICES, autocompletion=choices("auto", "cpu", "cuda", "cuda:0", "cuda:1"))
+]
+GRAPH_HELP = "A name from `data list`, an .npz file, a folder of tables, or a graph folder"
+Graph = Annotated[str | None, typer.Option("--graph", help=f"{GRAPH_HELP}.", autocompletion=graphs)]
+OlderGraph = Annotated[str | None, typer.Argument(help="An older form of --graph.", hidden=True)]
 DataDir = Annotated[
     Path | None,
     typer.Option("--data-dir", help="Folder of data files (default: $GRAPHFCL_DATA).", show_default=False),
 ]
 Seed = Annotated[int, typer.Option("--seed", min=0, help="Draws classes and nodes.")]
-Way = Annotated[int | None, typer.Option("--way", help="N: new classes per session.", show_default=False)]
-Shot = Annotated[int | None, typer.Option("--shot", help="K: supports per class.", show_default=False)]
+Way = Annotated[
+    int | None, typer.Option("--way", help="N: new classes per session (default: the graph's).", show_default=False)
+]
+Shot = Annotated[
+    int | None, typer.Option("--shot", help="K: supports per class (default: the graph's).", show_default=False)
+]
 Sessions = Annotated[
     int | None,
     typer.Option("--sessions", help="T: novel sessions (default: all the classes allow).", show_default=False),
 ]
-ProtocolOption = Annotated[str | None, typer.Option("--protocol", help="strict or paper.", show_default=False)]
+PROTOCOLS, TRACKS = ("strict", "paper"), ("transductive", "isolated", "open", "asked")
+ProtocolOption = Annotated[
+    str | None,
+    typer.Option(
+        "--protocol",
+        help="strict or paper (default: strict).",
+        show_default=False,
+        autocompletion=choices(*PROTOCOLS),
+    ),
+]
 TrackOption = Annotated[
-    str | None, typer.Option("--track", help="transductive, isolated, open or asked.", show_default=False)
+    str | None,
+    typer.Option(
+        "--track",
+        help="transductive, isolated, open or asked (default: transductive).",
+        show_default=False,
+        autocompletion=choices(*TRACKS),
+    ),
 ]
 ClassOrderOption = Annotated[
-    str | None, typer.Option("--class-order", help="size (largest are base) or random.", show_default=False)
+    str | None,
+    typer.Option(
+        "--class-order",
+        help="size (largest are base) or random (default: size).",
+        show_default=False,
+        autocompletion=choices("size", "random"),
+    ),
 ]
-CLASSES_HELP = "how many, or names: a,b ('a,' for one)."
+CLASSES_HELP = "how many, or names: a,b ('a,' for one) (default: the graph's)."
 Base = Annotated[str | None, typer.Option("--base", help=f"Base classes: {CLASSES_HELP}", show_default=False)]
 PseudoNovel = Annotated[
     str | None,
@@ -80,21 +113,26 @@ class StreamOptions:
         return any(getattr(self, field.name) is not None for field in fields(self))
 
 
+BackendOption = Annotated[
+    str, typer.Option("--backend", help="local, ray or submitit: where workers run (docs/engines.md).")
+]
+RayAddress = Annotated[
+    str | None,
+    typer.Option("--ray-address", help="Of a Ray that runs: auto or HOST:PORT (default: start one here)."),
+]
+SubmititOption = Annotated[
+    list[str] | None,
+    typer.Option("--submitit-option", help="KEY=VALUE, as slurm_partition=long, timeout_min=60 or cluster=local."),
+]
+
+
 @dataclass(frozen=True)
 class BackendOptions:
     """On which engine tasks run."""
 
-    backend: Annotated[
-        str, typer.Option("--backend", help="local, ray or submitit: where workers run (docs/engines.md).")
-    ] = "local"
-    ray_address: Annotated[
-        str | None,
-        typer.Option("--ray-address", help="Of a Ray that runs: auto or HOST:PORT (default: start one here)."),
-    ] = None
-    submitit_option: Annotated[
-        list[str] | None,
-        typer.Option("--submitit-option", help="KEY=VALUE, as slurm_partition=long, timeout_min=60 or cluster=local."),
-    ] = None
+    backend: BackendOption = "local"
+    ray_address: RayAddress = None
+    submitit_option: SubmititOption = None
 
     def tasks(self, workers: int, *, threads: int | None = None, gpus: float = 0, folder: Path | None = None) -> Tasks:
         """The engine that was chosen. folder: where submitit keeps tasks and logs; every node must see it."""
@@ -110,9 +148,25 @@ class BackendOptions:
         )
 
 
-def with_option_groups(verb: Callable[..., None]) -> Callable[..., None]:
+def one_graph(graph: str | None, older: str | None, called: str = "its name alone") -> str | None:
+    """The graph that a user named, by ``--graph`` or in an older form. called: that form, for the message."""
+    if graph is not None and older is not None:
+        raise InputError(f"the graph is named twice, by --graph and by {called}: keep --graph.")
+    return older if graph is None else graph
+
+
+def needed_graph(graph: str | None, older: str | None) -> str:
+    """The same where there is nothing to do without one."""
+    found = one_graph(graph, older)
+    if found is None:
+        raise InputError("name the graph with --graph: `graphfcl data list` has the names.")
+    return found
+
+
+def with_option_groups(verb: Callable[..., Any]) -> Callable[..., Any]:
     """Let a verb take frozen dataclasses of options: typer sees their fields in place of the dataclass."""
     hints = get_type_hints(verb, include_extras=True)
+    hints.pop("return", None)
     groups = {name: kind for name, kind in hints.items() if isinstance(kind, type) and is_dataclass(kind)}
     flat = []
     for name, parameter in inspect.signature(verb).parameters.items():
@@ -123,10 +177,10 @@ def with_option_groups(verb: Callable[..., None]) -> Callable[..., None]:
             flat.append((name, hints[name], parameter.default))
 
     @wraps(verb)
-    def call(**given: Any) -> None:
+    def call(**given: Any) -> Any:
         for name, group in groups.items():
             given[name] = group(**{field.name: given.pop(field.name) for field in fields(group)})
-        verb(**given)
+        return verb(**given)
 
     keyword, none = inspect.Parameter.KEYWORD_ONLY, inspect.Parameter.empty
     parameters = [

@@ -1,5 +1,6 @@
 """``graphfcl run``."""
 
+import os
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -8,26 +9,49 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from graphfcl.byte_sizes import bytes_from
+from graphfcl.cli.answer import Answer, answers
+from graphfcl.cli.completion import choices, graphs, methods
 from graphfcl.cli.options import (
+    GRAPH_HELP,
     BackendOptions,
     DataDir,
+    Device,
     Seed,
     StreamOptions,
+    one_graph,
     settings_from_options,
     strategy_name,
-    with_option_groups,
 )
 from graphfcl.cli.show import say
 from graphfcl.cli.switches import switched_off
 from graphfcl.cores import usable_cores
-from graphfcl.defaults import RUN_METHOD, STRATEGY
-from graphfcl.devices import best_device
+from graphfcl.defaults import MODEL_METHOD, RUN_METHOD, STRATEGY
+from graphfcl.devices import best_device, checked_device, device_on_disk
 from graphfcl.errors import InputError
 
 if TYPE_CHECKING:
     from graphfcl.graph.folder_graph import AnyGraph
     from graphfcl.stream import Protocol, Stream
 
+MethodOption = Annotated[
+    str,
+    typer.Option(
+        "--method",
+        help="A name from `graphfcl methods`, or your own module:Class. The default is the method of the paper "
+        "whose evaluation this verb repeats, for other methods to be compared with; "
+        f"`fit` takes {MODEL_METHOD}, which is the better one to work with.",
+        autocompletion=methods,
+    ),
+]
+StrategyOption = Annotated[
+    str | None,
+    typer.Option(
+        "--strategy",
+        help="Under --track asked: what names nodes to label (default: auto); your own as module:Class.",
+        show_default=False,
+        autocompletion=choices("auto", "typical", "uncertain", "unknown", "random"),
+    ),
+]
 SWITCHES = {"ignore_unknown_options": True, "allow_extra_args": True}  # --no-NAME is for the method to know
 
 
@@ -35,7 +59,7 @@ SWITCHES = {"ignore_unknown_options": True, "allow_extra_args": True}  # --no-NA
 class RunOptions:
     """Where a run works and what it goes on from."""
 
-    device: Annotated[str, typer.Option("--device", help="auto, cpu or cuda.")] = "auto"
+    device: Device = "auto"
     out: Annotated[Path | None, typer.Option("--out", help="Folder of the run (default: one under runs/).")] = None
     encoders: Annotated[
         Path | None,
@@ -95,61 +119,91 @@ class FolderOptions:
                 raise InputError(f"--{name} is for graph folders: make one with `data import`, or leave it out.")
 
 
-@with_option_groups
+@dataclass(frozen=True)
+class GraphOption:
+    """The graph of a run, by its name of today or by an older one."""
+
+    graph: Annotated[
+        str | None, typer.Option("--graph", help=f"{GRAPH_HELP} (default: debian).", autocompletion=graphs)
+    ] = None
+    dataset: Annotated[str | None, typer.Option("--dataset", help="An older form of --graph.", hidden=True)] = None
+
+    @property
+    def name(self) -> str:
+        return one_graph(self.graph, self.dataset, "--dataset") or "debian"
+
+
+@answers
 def run_method(
     context: typer.Context,
     *,
-    dataset: Annotated[str, typer.Option("--dataset", help="A name from `data list`, or a path.")] = "debian",
-    method: Annotated[
-        str, typer.Option("--method", help="A name from `graphfcl methods`, or your own module:Class.")
-    ] = RUN_METHOD,
-    strategy: Annotated[
-        str | None,
-        typer.Option(
-            "--strategy",
-            help="Under --track asked: what names nodes to label (default: auto); your own as module:Class.",
-            show_default=False,
-        ),
-    ] = None,
+    graph: GraphOption,
+    method: MethodOption = RUN_METHOD,
+    strategy: StrategyOption = None,
     seed: Seed = 0,
     rules: StreamOptions,
     settings: Annotated[
-        list[str] | None, typer.Option("--set", help="A setting of the method: key=value; may be repeated.")
+        list[str] | None,
+        typer.Option("--set", metavar="KEY=VALUE", help="A setting of the method: key=value; may be repeated."),
     ] = None,
     stream_file: Annotated[Path | None, typer.Option("--stream", help="Run on a saved stream.")] = None,
     options: RunOptions,
     large: FolderOptions,
     engine: BackendOptions,
-) -> None:
+) -> Answer:
     """Train a method on session 0, walk it through all sessions, and measure it.
 
     --no-NAME switches the setting NAME of the method off, as --no-refit.
     """
-    from graphfcl.cli.progress import RunDisplay, print_result
+    from graphfcl.cli.results import print_result
     from graphfcl.experiments import Run, run
     from graphfcl.graph import Graph
     from graphfcl.methods import method_from
+    from graphfcl.progress import ProgressBars
     from graphfcl.report import accuracy_figure, matrix_figure
 
+    refuse_file(options.out, "--out")
     found = method_from(method)
     declared = [name for parameter in context.command.params for name in parameter.opts]
     chosen = settings_from_options(settings or [])
     chosen |= switched_off(context.args, declared, found.name, found.settings_with({}))
     with ExitStack() as stack:
-        graph = _graph(dataset, options.data_dir, found.name, large, engine, stack)
-        stream = _stream(graph, seed, rules, stream_file)
+        given = _graph(graph.name, options.data_dir, found.name, large, engine, stack)
+        for note in given[0].notes:
+            say(f"note: {note}")
+        stream = _stream(given, seed, rules, stream_file)
         on = usable_device(options.device) if isinstance(stream.graph, Graph) else on_disk_device(options.device)
         job = Run(stream, found.name, chosen, on, _strategy(strategy, stream))
         folder = options.out or Path("runs") / job.short_name()
         encoders = options.encoders or folder.parent / "encoders"
         with_strategy = f" with {job.strategy}" if job.strategy else ""
         say(f"{found.name}{with_strategy} on {stream!r}, device {on}")
-        with RunDisplay() as display:
-            result = run(job, folder, resume=options.resume, progress=display, encoders=encoders)
-    print_result(result)
+        with ProgressBars() as bars:
+            result = run(job, folder, resume=options.resume, progress=bars, encoders=encoders)
     accuracy_figure(result, folder / "accuracy.png")
     matrix_figure(result, folder / "matrix.png")
-    say(f"Result, stream, checkpoint and two figures are in {folder}.")
+
+    def show() -> None:
+        if options.resume and not bars.stage:
+            say(f"This run was finished before: nothing was computed, {folder} holds the result below.")
+        print_result(result)
+        say(f"Result, stream, checkpoint and two figures are in {folder}; look at {folder / 'accuracy.png'} first.")
+
+    return Answer({"folder": str(folder), **result}, show)
+
+
+def refuse_file(path: Path | None, option: str, *, is_folder: bool = True) -> None:
+    """Refuse a folder that is a file, or a place inside one, before anything is computed.
+
+    is_folder: whether a folder is to be written there, or a file.
+    """
+    if path is None:
+        return
+    above = path.absolute() if is_folder else path.absolute().parent
+    there = next(each for each in (above, *above.parents) if each.exists())
+    if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
+        what = "is a file" if not there.is_dir() else "is not yours to write to"
+        raise InputError(f"{option} {path} cannot be written ({there} {what}): choose another; nothing was computed.")
 
 
 def _strategy(text: str | None, stream: "Stream") -> str:
@@ -193,21 +247,15 @@ def _stream(given: "tuple[AnyGraph, Protocol | None]", seed: int, rules: StreamO
 
 
 def usable_device(wanted: str) -> str:
-    """cpu or cuda."""
+    """cpu, cuda or cuda:1."""
     return best_device() if asked_device(wanted) == "auto" else wanted
 
 
 def on_disk_device(wanted: str) -> str:
     """The one that works on a graph that stays on the disk."""
-    if asked_device(wanted) == "cuda":
-        raise InputError("--device cuda: a graph that stays on the disk is computed on the CPU: leave it out.")
-    return "cpu"
+    return device_on_disk(asked_device(wanted))
 
 
 def asked_device(wanted: str) -> str:
-    """auto, cpu or cuda; what auto is, is settled when a learner is made, for torch knows it alone."""
-    if wanted not in ("auto", "cpu", "cuda"):
-        raise InputError(f"--device is {wanted!r}; it must be auto, cpu or cuda.")
-    if wanted == "cuda" and best_device() != "cuda":
-        raise InputError("--device cuda: this machine has no usable GPU; take cpu.")
-    return wanted
+    """auto, cpu, cuda or cuda:1; what auto is, is settled when a learner is made, for torch knows it alone."""
+    return checked_device(wanted, "--device")

@@ -6,7 +6,8 @@ from typing import Annotated
 
 import typer
 
-from graphfcl.cli.model import Device, Model, OwnMethod, bring
+from graphfcl.cli.changes import Model, OwnMethod, bring
+from graphfcl.cli.options import Device
 from graphfcl.errors import InputError
 
 

@@ -1,10 +1,10 @@
 """Printing. Ids and names are the user's: nothing in them that a terminal would obey is printed as it is."""
 
-import json
+import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from graphfcl.printing import printable, printable_json
+from graphfcl.printing import printable
 
 
 def say(text: str = "") -> None:
@@ -12,9 +12,9 @@ def say(text: str = "") -> None:
     print(printable(text))
 
 
-def say_json(values: Any, *, ascii_only: bool = True) -> None:
-    """Values as JSON in several lines."""
-    print(printable_json(json.dumps(values, indent=1, ensure_ascii=ascii_only)))
+def tell(text: str) -> None:
+    """One line on standard error: what is no part of the answer."""
+    print(printable(text), file=sys.stderr, flush=True)
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, numbers: Sequence[str] = ()) -> None:

@@ -1,11 +1,13 @@
 """``graphfcl stream``."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from graphfcl.cli.options import DataDir, Seed, StreamOptions, with_option_groups
+from graphfcl.cli.answer import Answer, answers
+from graphfcl.cli.options import DataDir, Graph, OlderGraph, Seed, StreamOptions, needed_graph, one_graph
+from graphfcl.cli.run import refuse_file
 from graphfcl.cli.show import say
 from graphfcl.errors import InputError
 
@@ -13,21 +15,20 @@ if TYPE_CHECKING:
     from graphfcl.stream import Stream
 
 
-@with_option_groups
+@answers
 def show_stream(
-    name: Annotated[
-        str | None, typer.Argument(help="A name from `data list`, an .npz file, or a folder of tables.")
-    ] = None,
+    name: OlderGraph = None,
     *,
+    graph: Graph = None,
     seed: Seed = 0,
     rules: StreamOptions,
     out: Annotated[Path | None, typer.Option("--out", help="Save the stream as this JSON file.")] = None,
     saved: Annotated[Path | None, typer.Option("--from", help="Show a saved stream instead of making one.")] = None,
     verify: Annotated[
-        bool, typer.Option("--verify", help="Check that streams are those of the benchmark; without NAME all fifty.")
+        bool, typer.Option("--verify", help="Check that streams are those of the benchmark; without --graph all fifty.")
     ] = False,
     data_dir: DataDir = None,
-) -> None:
+) -> Answer:
     """Cut a graph into sessions, print the schedule, and save it."""
     from graphfcl.datasets import load_dataset
     from graphfcl.stream import load_stream, make_stream, save_stream
@@ -35,29 +36,33 @@ def show_stream(
     if verify and (out or seed or rules.given()):
         raise InputError("--verify checks the benchmark's own seeds and rules: leave the other options out.")
     if verify and saved is None:
-        _verify([name] if name else None, data_dir)
-        return
-    if name is None:
-        raise InputError("name the graph: `graphfcl data list` has the names.")
+        named = one_graph(graph, name)
+        return _verify([named] if named else None, data_dir)
+    found = needed_graph(graph, name)
     changes = rules.changes()
+    refuse_file(out, "--out", is_folder=False)
     if saved is not None and (seed or rules.given()):
         raise InputError("a stream read with --from has its own seed and rules: leave the other options out.")
-    graph, default = load_dataset(name, data_dir=data_dir)
-    stream = load_stream(saved, graph) if saved else make_stream(graph, default, seed=seed, **changes)
+    loaded, default = load_dataset(found, data_dir=data_dir)
+    stream = load_stream(saved, loaded) if saved else make_stream(loaded, default, seed=seed, **changes)
     if verify:
-        _verify_saved(stream, name)
-        return
-    _print_schedule(stream)
+        return _verify_saved(stream, found)
     if out is not None:
         save_stream(stream, out)
-        say(f"Saved to {out}.")
+
+    def show() -> None:
+        _print_schedule(stream)
+        if out is not None:
+            say(f"Saved to {out}.")
+
+    return Answer({**_described(stream), "out": None if out is None else str(out)}, show)
 
 
-def _verify(names: list[str] | None, data_dir: Path | None) -> None:
+def _verify(names: list[str] | None, data_dir: Path | None) -> Answer:
     """Draw the streams of the benchmark again; one that differs is an error."""
     from graphfcl.experiments.benchmark import GRAPHS, SEEDS, benchmark_hashes, verify_graph
 
-    different, checked = [], 0
+    different, checked, answer = [], 0, {}
     for graph in names or GRAPHS:
         found = list(verify_graph(graph, data_dir))
         missing = all(one.same is None for one in found)
@@ -67,21 +72,26 @@ def _verify(names: list[str] | None, data_dir: Path | None) -> None:
         different += wrong
         checked += 0 if missing else len(found)
         said = "files not here, not checked" if missing else f"{SEEDS - len(wrong)} of {SEEDS} streams are the same"
+        answer[graph] = None if missing else SEEDS - len(wrong)
         say(f"{graph}: {said}")
     if different:
         listed = ", ".join(f"{one.graph} seed {one.seed}" for one in different)
         raise InputError(f"these streams are not those of the benchmark: {listed}; check the data and the version.")
-    say(f"{checked} streams are those of the benchmark, rules {benchmark_hashes()['rules']}.")
+    rules = benchmark_hashes()["rules"]
+    values = {"rules": rules, "graphs": answer}
+    return Answer(values, lambda: say(f"{checked} streams are those of the benchmark, rules {rules}."))
 
 
-def _verify_saved(stream: "Stream", name: str) -> None:
+def _verify_saved(stream: "Stream", name: str) -> Answer:
     from graphfcl.experiments.benchmark import benchmark_hashes, verify_stream
 
     if not verify_stream(stream, name).same:
         raise InputError(
             f"this is not the benchmark's stream of {name} with seed {stream.seed}: it was drawn otherwise."
         )
-    say(f"This is the benchmark's stream of {name} with seed {stream.seed}, rules {benchmark_hashes()['rules']}.")
+    rules = benchmark_hashes()["rules"]
+    line = f"This is the benchmark's stream of {name} with seed {stream.seed}, rules {rules}."
+    return Answer({"rules": rules, "graphs": {name: 1}}, lambda: say(line))
 
 
 def _labels(stream: "Stream", number: int) -> int:
@@ -90,38 +100,60 @@ def _labels(stream: "Stream", number: int) -> int:
     return stream.budget(number) if asked else int(stream.session(number).supports.size)
 
 
-def _print_schedule(stream: "Stream") -> None:
+def _described(stream: "Stream") -> dict[str, Any]:
+    """The schedule as plain values."""
     import numpy as np
 
+    base, rules = stream.base, stream.protocol
+    sessions = []
+    for number in range(len(stream) + 1):
+        visible = stream.evaluation_graph(number)
+        arriving = [stream.classes[column] for column in np.flatnonzero(stream.session_of_class == number)]
+        sessions.append(
+            {
+                "session": number,
+                "new_classes": arriving,
+                "labels": int(base.train.size + base.validation.size) if number == 0 else _labels(stream, number),
+                "queries": int(stream.queries(number).nodes.size),
+                "classes": stream.classes_seen(number),
+                "visible_nodes": visible.node_count,
+                "visible_edges": visible.edge_count,
+            }
+        )
+    return {
+        "graph": stream.graph.name,
+        "seed": stream.seed,
+        "protocol": rules.as_json(),
+        "protocol_hash": rules.hash,
+        "base": list(base.base_classes),
+        "pseudo_novel": list(base.pseudo_novel_classes),
+        "held_out": [base.classes[column] for column in base.validation_columns],
+        "sessions": sessions,
+    }
+
+
+def _print_schedule(stream: "Stream") -> None:
     from graphfcl.cli.show import print_table
 
-    rules, split = stream.protocol, stream.split
+    rules, described = stream.protocol, _described(stream)
     protocol = f"protocol {rules.name} ({rules.hash}), rules {rules.rules}"
     say(f"{stream.graph.name}, seed {stream.seed}, {protocol}, track {rules.track}")
     say(f"{len(stream)} sessions of {rules.way}-way {rules.shot}-shot, {len(stream.classes)} classes in the end")
     say()
-    base = stream.base
-    held_out = [base.classes[column] for column in base.validation_columns]
-    say(f"base ({split.base_count}): {', '.join(base.base_classes)}")
-    say(f"pseudo-novel ({split.pseudo_novel_count}): {', '.join(base.pseudo_novel_classes) or 'none'}")
-    say(f"  of these held out for validation: {', '.join(held_out) or 'none'}")
-    rows = []
-    for number in range(len(stream) + 1):
-        visible = stream.evaluation_graph(number)
-        labelled = base.train.size + base.validation.size if number == 0 else _labels(stream, number)
-        arriving = "base and pseudo-novel"
-        if number > 0:
-            arriving = ", ".join(stream.classes[c] for c in np.flatnonzero(stream.session_of_class == number))
-        rows.append(
-            (
-                number,
-                arriving,
-                f"{labelled:,}",
-                f"{stream.queries(number).nodes.size:,}",
-                stream.classes_seen(number),
-                f"{visible.node_count:,}",
-                f"{visible.edge_count:,}",
-            )
+    say(f"base ({stream.split.base_count}): {', '.join(described['base'])}")
+    say(f"pseudo-novel ({stream.split.pseudo_novel_count}): {', '.join(described['pseudo_novel']) or 'none'}")
+    say(f"  of these held out for validation: {', '.join(described['held_out']) or 'none'}")
+    rows = [
+        (
+            session["session"],
+            ", ".join(session["new_classes"]) if session["session"] else "base and pseudo-novel",
+            f"{session['labels']:,}",
+            f"{session['queries']:,}",
+            session["classes"],
+            f"{session['visible_nodes']:,}",
+            f"{session['visible_edges']:,}",
         )
+        for session in described["sessions"]
+    ]
     columns = ("session", "new classes", "labels", "queries", "classes", "visible nodes", "visible edges")
     print_table(columns, rows, numbers=[column for column in columns if column != "new classes"])

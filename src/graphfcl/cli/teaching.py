@@ -6,9 +6,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from graphfcl.cli.model import Device, Model, OwnMethod, Wait, bring, changing
-from graphfcl.cli.options import DataDir
-from graphfcl.cli.show import print_table, say, say_json
+from graphfcl.cli.answer import Answer, answers
+from graphfcl.cli.changes import Model, OwnMethod, Wait, bring, changed, changing
+from graphfcl.cli.completion import choices, graphs, models
+from graphfcl.cli.options import DataDir, Device
+from graphfcl.cli.show import print_table, say
 from graphfcl.errors import InputError
 
 if TYPE_CHECKING:
@@ -25,25 +27,35 @@ NOTHING_TO_ASK = "No node was named: every node has a label, or the strategy fou
 SHOWN = 20  # suggestions that are printed
 
 
+@answers
 def suggest(
-    model: Annotated[Path | None, typer.Option("--model", help="Folder of the model.", show_default=False)] = None,
+    model: Annotated[
+        Path | None,
+        typer.Option("--model", help="Folder of the model.", show_default=False, autocompletion=models),
+    ] = None,
     graph: Annotated[
         str | None,
-        typer.Option("--graph", help="Without a model: a graph, by a name from `data list` or a path."),
+        typer.Option(
+            "--graph", help="Without a model: a graph, by a name from `data list` or a path.", autocompletion=graphs
+        ),
     ] = None,
     budget: Annotated[int, typer.Option("--budget", min=1, help="How many nodes to name.")] = 20,
     strategy: Annotated[
-        str, typer.Option("--strategy", help="auto, typical, uncertain, unknown, random, or your own module:Class.")
+        str,
+        typer.Option(
+            "--strategy",
+            help="auto, typical, uncertain, unknown, random, or your own module:Class.",
+            autocompletion=choices("auto", "typical", "uncertain", "unknown", "random"),
+        ),
     ] = "auto",
     out: Annotated[
         Path | None, typer.Option("--out", help="Write them here, with a column class to fill in: .csv or .parquet.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
     seed: DrawingSeed = 0,
     method: OwnMethod = None,
     device: Device = "auto",
     data_dir: DataDir = None,
-) -> None:
+) -> Answer:
     """Which nodes to label next, each with why; fill in their classes and give the table to `graphfcl learn`."""
     from graphfcl.asking import strategy_from
     from graphfcl.production.user_tables import refuse_unwritable
@@ -69,14 +81,16 @@ def suggest(
         from graphfcl.production.user_tables import write_table
 
         write_table(out, suggestion_table(found), "suggestions")
-    if as_json:
-        say_json([each.as_json() for each in found])
-        return
-    _print_suggestions(found)
-    if out is not None:
-        say(f"Wrote {len(found):,} nodes to {out}: fill in the column class, and give it to `graphfcl learn`.")
+
+    def show() -> None:
+        _print_suggestions(found)
+        if out is not None:
+            say(f"Wrote {len(found):,} nodes to {out}: fill in the column class, and give it to `graphfcl learn`.")
+
+    return Answer([each.as_json() for each in found], show)
 
 
+@answers
 def groups(
     model: Model,
     count: Annotated[int, typer.Option("--count", min=1, help="How many groups at most.")] = 5,
@@ -90,20 +104,19 @@ def groups(
     ] = None,
     by: Annotated[str, typer.Option("--by", help="Who names it; kept with the labels.")] = "",
     out: Annotated[Path | None, typer.Option("--out", help="Write their members here: .csv or .parquet.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="As JSON.")] = False,
     seed: DrawingSeed = 0,
     method: OwnMethod = None,
     device: Device = "auto",
     wait: Wait = 60.0,
-) -> None:
+) -> Answer:
     """A few tight groups of nodes that look like none of the classes; naming one teaches it."""
     from graphfcl.cli.run import asked_device
     from graphfcl.production import GraphClassifier
     from graphfcl.production.user_tables import refuse_unwritable
 
     if name:
-        if as_json or out is not None:
-            raise InputError("--name teaches groups and lists none: leave out --json and --out.")
+        if out is not None:
+            raise InputError("--name teaches groups and lists none: leave out --out.")
         if version is None:
             raise InputError(
                 "--name needs --version: a number means a group of one version, and `graphfcl groups` says of which."
@@ -114,7 +127,7 @@ def groups(
             found = classifier.groups(max(count, *named), seed=seed)
             for number, class_name in named.items():
                 classifier.name_group(_numbered(found, number), class_name, by=by)
-        return
+        return changed(classifier, model)
     if version is not None:
         raise InputError("--version belongs to --name: groups are listed for the newest version.")
     if by:
@@ -125,12 +138,13 @@ def groups(
     found = classifier.groups(count, seed=seed)
     if out is not None:
         _write_members(out, found, classifier.version)
-    if as_json:
-        say_json([{"version": classifier.version, **group.as_json()} for group in found])
-        return
-    _print_groups(found, f"--version {classifier.version}" + (f" --seed {seed}" if seed else ""))
-    if out is not None:
-        say(f"Wrote the members of {len(found)} groups to {out}.")
+
+    def show() -> None:
+        _print_groups(found, f"--version {classifier.version}" + (f" --seed {seed}" if seed else ""))
+        if out is not None:
+            say(f"Wrote the members of {len(found)} groups to {out}.")
+
+    return Answer([{"version": classifier.version, **group.as_json()} for group in found], show)
 
 
 VERBS = (suggest, groups)

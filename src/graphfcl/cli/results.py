@@ -1,77 +1,10 @@
-"""What a run shows while it works and when it is done."""
+"""What a run shows when it is done."""
 
-import sys
-import time
 from itertools import groupby
 from typing import Any
 
 from graphfcl.cli.show import print_table
 from graphfcl.measures import ASKED_MEASURES, SESSION_MEASURES, STREAM_MEASURES
-from graphfcl.methods import Progress
-
-BRIEF = 1.0  # seconds
-
-
-class RunDisplay(Progress):
-    """One live line on a terminal: stage, step, loss, validation accuracy, time left. Elsewhere a line per stage."""
-
-    def __init__(self) -> None:
-        from rich.console import Console
-        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
-        from rich.progress import Progress as Bars
-
-        self.terminal = sys.stderr.isatty()
-        self.bars = Bars(
-            TextColumn("{task.description:<22}"),
-            BarColumn(bar_width=24),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[figures]}"),
-            TimeElapsedColumn(),
-            TextColumn("left at most"),
-            TimeRemainingColumn(),
-            console=Console(stderr=True),
-            disable=not self.terminal,
-            refresh_per_second=2,  # drawing takes time from a machine with two cores
-        )
-        self.stage = ""
-        self.task: Any = None
-        self.begun = time.perf_counter()
-        self.last, self.told = "", False
-
-    def __enter__(self) -> "RunDisplay":
-        self.bars.start()
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self._end_stage()
-        self.bars.stop()
-
-    def step(self, stage: str, step: int, total: int, *, loss: float | None = None, score: float | None = None) -> None:
-        if stage != self.stage:
-            self._end_stage()
-            self.stage, self.begun = stage, time.perf_counter()
-            self.task = self.bars.add_task(stage, total=total, figures="")
-        figures = " ".join(
-            part
-            for part in (
-                f"loss {loss:.3f}" if loss is not None else "",
-                f"{'accuracy' if stage == 'sessions' else 'validation'} {100 * score:.1f} %"
-                if score is not None
-                else "",
-            )
-            if part
-        )
-        self.last = ", ".join(part for part in (f"{step} of at most {total}", figures) if part)
-        self.told = bool(figures)
-        self.bars.update(self.task, completed=step, figures=figures)
-
-    def _end_stage(self) -> None:
-        seconds = time.perf_counter() - self.begun
-        # The phases of a graph folder are many; those without figures that take no time are not worth a line.
-        if self.stage and not self.terminal and (self.told or seconds >= BRIEF):
-            print(f"{self.stage}: {self.last}, {seconds:.1f} s", file=sys.stderr, flush=True)
-        if self.task is not None:
-            self.bars.stop_task(self.task)
 
 
 def print_result(result: dict[str, Any]) -> None:

@@ -1,0 +1,290 @@
+"""Verbs that change a model in production: learn, grow, shrink, undo; and what several verbs of a model share."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from graphfcl.cli.answer import Answer, answers
+from graphfcl.cli.completion import choices, methods, models
+from graphfcl.cli.erased import print_erased, remains
+from graphfcl.cli.history import print_entries
+from graphfcl.cli.on_disk import OnDiskOptions
+from graphfcl.cli.options import Device
+from graphfcl.cli.show import say, tell
+from graphfcl.errors import InputError
+
+if TYPE_CHECKING:
+    from graphfcl.production import GraphClassifier
+
+Model = Annotated[Path, typer.Option("--model", help="Folder of the model.", autocompletion=models)]
+Wait = Annotated[float, typer.Option("--wait", min=0, help="Seconds to wait while another process writes.")]
+OwnMethod = Annotated[
+    str | None,
+    typer.Option(
+        "--method",
+        help="The model's method, if it is one of your own: module:Class.",
+        show_default=False,
+        autocompletion=methods,
+    ),
+]
+
+
+@answers
+def learn(
+    supports: Annotated[
+        Path, typer.Argument(help="A table with the columns node,class; by, when and others are kept.")
+    ],
+    model: Model,
+    on_conflict: Annotated[
+        str,
+        typer.Option(
+            "--on-conflict",
+            help="A node has another label: refuse all, keep that label, or replace it.",
+            autocompletion=choices("refuse", "keep", "replace"),
+        ),
+    ] = "refuse",
+    method: OwnMethod = None,
+    device: Device = "auto",
+    wait: Wait = 60.0,
+    *,
+    on_disk: OnDiskOptions,
+) -> Answer:
+    """Learn new classes, or more supports of known ones."""
+    from graphfcl.production.user_tables import read_supports
+
+    with changing(model, wait, device, method, on_disk) as classifier:
+        listed = read_supports(supports, classifier.configuration.columns, known=classifier.classes_)
+        classifier.learn_listed(listed, on_conflict=on_conflict)
+    return changed(classifier, model)
+
+
+@answers
+def grow(
+    model: Model,
+    nodes: Annotated[Path | None, typer.Option("--nodes", help="New nodes: node, and text or feature columns.")] = None,
+    edges: Annotated[Path | None, typer.Option("--edges", help="New edges: source,target, perhaps weight.")] = None,
+    method: OwnMethod = None,
+    device: Device = "auto",
+    wait: Wait = 60.0,
+    *,
+    on_disk: OnDiskOptions,
+) -> Answer:
+    """Add nodes and edges to the graph the model lives on."""
+    from graphfcl.production.new_nodes import read_nodes
+    from graphfcl.production.user_tables import read_edges
+
+    if nodes is None and edges is None:
+        raise InputError("there is nothing to add: give --nodes, --edges or both.")
+    with changing(model, wait, device, method, on_disk) as classifier:
+        columns = classifier.configuration.columns
+        classifier.grow(
+            nodes=None if nodes is None else read_nodes(nodes, classifier.graph_, columns, tell),
+            edges=None if edges is None else read_edges(edges, columns),
+        )
+    return changed(classifier, model)
+
+
+@answers
+def shrink(
+    model: Model,
+    nodes: Annotated[
+        Path | None, typer.Option("--nodes", help="Nodes to remove: a table with the column node.")
+    ] = None,
+    edges: Annotated[Path | None, typer.Option("--edges", help="Edges to remove: source,target.")] = None,
+    method: OwnMethod = None,
+    device: Device = "auto",
+    wait: Wait = 60.0,
+) -> Answer:
+    """Remove nodes and edges; what was learned from the nodes goes with them, as far as the method can."""
+    from graphfcl.production.user_tables import read_edges, read_ids
+
+    if nodes is None and edges is None:
+        raise InputError("there is nothing to remove: give --nodes, --edges or both.")
+    with changing(model, wait, device, method) as classifier:
+        columns = classifier.configuration.columns
+        classifier.shrink(
+            nodes=None if nodes is None else read_ids(nodes, columns),
+            edges=None if edges is None else read_edges(edges, columns)[:2],
+        )
+    return changed(classifier, model)
+
+
+@answers
+def rollback(
+    version: Annotated[int, typer.Argument(help="The version to go back to.")],
+    model: Model,
+    method: OwnMethod = None,
+    wait: Wait = 60.0,
+    *,
+    on_disk: OnDiskOptions,
+) -> Answer:
+    """Write a new version equal to an old one."""
+    from graphfcl.production import ModelFolder
+
+    bring(method, model)
+    folder = ModelFolder(model, on_disk.use())
+    number = folder.rollback(version, wait=wait)
+    values = {
+        "model": str(model),
+        "version": number,
+        "classes": list(folder.load(number).classes_),
+        "changes": _of_version(folder.history(), number),
+    }
+    return Answer(values, lambda: say(f"Version {number} of {model} equals version {version}."))
+
+
+@answers
+def prune(
+    model: Model,
+    keep: Annotated[int, typer.Option("--keep", min=1, help="How many of the newest versions stay.")],
+    wait: Wait = 60.0,
+) -> Answer:
+    """Remove old versions and the files that no kept version needs."""
+    from graphfcl.production import ModelFolder
+
+    done = ModelFolder(model).prune(keep, wait=wait)
+    values = {
+        "model": str(model),
+        "removed": list(done.versions),
+        "kept": list(done.kept),
+        "bytes_freed": done.freed,
+    }
+    line = (
+        f"Removed {len(done.versions):,} versions of {model} and {done.freed / 1e6:,.1f} MB; "
+        f"versions {done.kept[0]} to {done.kept[-1]} are kept."
+    )
+    return Answer(values, lambda: say(line))
+
+
+@answers
+def erase(
+    nodes: Annotated[Path, typer.Argument(help="A table with the column node.")],
+    model: Model,
+    method: OwnMethod = None,
+    device: Device = "auto",
+    wait: Wait = 60.0,
+) -> Answer:
+    """Remove nodes and all that is kept of them from every version, for good."""
+    from dataclasses import asdict
+
+    from graphfcl.cli.run import usable_device
+    from graphfcl.production import ModelFolder
+    from graphfcl.production.user_tables import read_ids
+
+    bring(method, model)
+    folder = ModelFolder(model)
+    columns = None
+    with suppress(InputError):  # whatever is wrong with the folder, erasing says so
+        columns = folder.load().configuration.columns
+    listed = read_ids(nodes, columns)
+    done = folder.erase(listed, wait=wait, device=usable_device(device))
+    return Answer({"model": str(model), **asdict(done), "remains": remains(done)}, lambda: print_erased(done, model))
+
+
+@answers
+def unlearn(
+    nodes: Annotated[Path, typer.Argument(help="A table with the column node.")],
+    model: Model,
+    method: OwnMethod = None,
+    device: Device = "auto",
+    wait: Wait = 60.0,
+    *,
+    on_disk: OnDiskOptions,
+) -> Answer:
+    """Take back the labels of some nodes."""
+    from graphfcl.production.user_tables import read_ids
+
+    with changing(model, wait, device, method, on_disk) as classifier:
+        classifier.unlearn(read_ids(nodes, classifier.configuration.columns))
+    return changed(classifier, model)
+
+
+@answers
+def rename(old: str, new: str, model: Model, method: OwnMethod = None, wait: Wait = 60.0) -> Answer:
+    """Call a class otherwise."""
+    with changing(model, wait, "cpu", method) as classifier:
+        classifier.rename(old, new)
+    return changed(classifier, model)
+
+
+@answers
+def merge(
+    source: Annotated[str, typer.Argument()],
+    into: Annotated[str, typer.Argument()],
+    model: Model,
+    method: OwnMethod = None,
+    device: Device = "auto",
+    wait: Wait = 60.0,
+    *,
+    on_disk: OnDiskOptions,
+) -> Answer:
+    """Make all nodes of one class another's."""
+    with changing(model, wait, device, method, on_disk) as classifier:
+        classifier.merge(source, into)
+    return changed(classifier, model)
+
+
+@answers
+def retire(
+    name: Annotated[str, typer.Argument()],
+    model: Model,
+    method: OwnMethod = None,
+    device: Device = "auto",
+    wait: Wait = 60.0,
+    *,
+    on_disk: OnDiskOptions,
+) -> Answer:
+    """Never answer a class again."""
+    with changing(model, wait, device, method, on_disk) as classifier:
+        classifier.retire(name)
+    return changed(classifier, model)
+
+
+@contextmanager
+def changing(
+    model: Path, wait: float, device: str, method: str | None, on_disk: OnDiskOptions | None = None
+) -> Iterator["GraphClassifier"]:
+    """The newest version, changed into the next one; it is safe on the disk when this ends."""
+    bring(method, model)
+    from graphfcl.cli.run import asked_device
+    from graphfcl.production import ModelFolder
+
+    folder = ModelFolder(model, (on_disk or OnDiskOptions()).use())
+    with folder.editing(wait, device=asked_device(device), write_cache=False) as classifier:
+        yield classifier
+
+
+def changed(classifier: "GraphClassifier", model: Path) -> Answer:
+    """What a model became."""
+    entries = _of_version(classifier.history, classifier.version)
+
+    def show() -> None:
+        say(f"{classifier!r} is version {classifier.version} of {model}.")
+        print_entries(entries)
+
+    values = {
+        "model": str(model),
+        "version": classifier.version,
+        "classes": list(classifier.classes_),
+        "changes": entries,
+    }
+    return Answer(values, show)
+
+
+def _of_version(entries: Any, version: int | None) -> list[dict[str, Any]]:
+    return [entry for entry in entries if entry["version"] == version]
+
+
+def bring(method: str | None, model: Path) -> None:
+    """Import the method that the user named, so that the model may name it too; it must be the model's."""
+    if method is not None:
+        from graphfcl.methods import method_from
+        from graphfcl.production import ModelFolder
+
+        given, folder = method_from(method).name, ModelFolder(model)
+        has = folder.manifest(folder.current())["values"]["method"] if folder.exists() else given
+        if has != given:
+            raise InputError(f"{model} is a model of {has!r}, not of {given!r}: leave --method out, or name its own.")

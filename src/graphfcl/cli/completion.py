@@ -1,0 +1,88 @@
+"""What a shell offers when a user presses Tab. None of it waits for torch: it must answer at once.
+
+Where nothing is offered, the shell offers files.
+"""
+
+from collections.abc import Callable, Iterator
+from itertools import islice
+from pathlib import Path
+
+# The names of `graphfcl data list`, which would have to import scipy; a test holds that they are the same.
+GRAPHS = (
+    "debian",
+    "wordnet",
+    "amazon-clothing",
+    "amazon-clothing-20",
+    "dblp",
+    "reddit",
+    "reddit-dgl",
+    "cora-topics",
+    "coauthor-cs",
+    "amazon-computers",
+    "cora-ml",
+    "synthetic",
+    "synthetic-reddit",
+)
+LOOKED_AT = 500  # folders at most
+DEPTH = 3  # of folders below the one that was written
+
+
+def choices(*words: str) -> Callable[[str], list[str]]:
+    """Completion of an option that takes one of a few words."""
+
+    def complete(incomplete: str) -> list[str]:
+        return [word for word in words if word.startswith(incomplete)]
+
+    return complete
+
+
+def methods(incomplete: str) -> list[str]:
+    """Names of methods, installed plug-ins included, which are not imported."""
+    from graphfcl.methods.registry import ENTRY_POINTS, LEARNERS
+    from graphfcl.plug_ins import installed_plug_ins
+
+    names = [*LEARNERS, *(point.name for point in installed_plug_ins(ENTRY_POINTS))]
+    return [name for name in names if name.startswith(incomplete)]
+
+
+def listed_methods(incomplete: str) -> list[str]:
+    """The last of several names with commas between them."""
+    return _last_of_list(incomplete, methods)
+
+
+def graphs(incomplete: str) -> list[str]:
+    """Names of graphs; a path is left to the shell."""
+    return [name for name in GRAPHS if name.startswith(incomplete)]
+
+
+def listed_graphs(incomplete: str) -> list[str]:
+    """The last of several names with commas between them."""
+    return _last_of_list(incomplete, graphs)
+
+
+def models(incomplete: str) -> list[str]:
+    """Model folders, at most a few levels below what was written."""
+    written = Path(incomplete)
+    folder = written if incomplete.endswith("/") else written.parent
+    found = [path for path in islice(_folders(folder, DEPTH), LOOKED_AT) if (path / "versions").is_dir()]
+    names = sorted(str(path) for path in found if (path / "current").is_file())
+    before = "./" if incomplete.startswith("./") else ""  # which a path does not keep
+    return [f"{before}{name}" for name in names if f"{before}{name}".startswith(incomplete)]
+
+
+def _folders(folder: Path, depth: int) -> Iterator[Path]:
+    """Those below a folder, the nearest first as far as one level goes."""
+    try:
+        inside = sorted(path for path in folder.iterdir() if path.is_dir() and not path.name.startswith("."))
+    except OSError:
+        return
+    yield from inside
+    if depth > 1:
+        for path in inside:
+            if not (path / "versions").is_dir():  # there is no model in a model
+                yield from _folders(path, depth - 1)
+
+
+def _last_of_list(incomplete: str, complete: Callable[[str], list[str]]) -> list[str]:
+    before, comma, last = incomplete.rpartition(",")
+    return [f"{before}{comma}{name}" for name in complete(last)]

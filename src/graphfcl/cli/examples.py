@@ -1,0 +1,109 @@
+"""Of each verb: examples, and what ``--json`` prints. Help pages and tests read them."""
+
+from collections.abc import Mapping
+
+CHANGED = "model, version, classes and changes: what `history --json` lists of the new version."
+
+EXAMPLES: Mapping[str, tuple[str, ...]] = {
+    "data list": ("data list", "data list --json"),
+    "data show": ("data show --graph debian", "data show --graph my_tables:label=topic,drop=price"),
+    "data import": (
+        "data import --graph my_tables --out my_graph",
+        "data import --graph my_tables --out my_graph --memory 800MB",
+    ),
+    "stream": (
+        "stream --graph debian --way 2 --shot 5",
+        "stream --graph debian --seed 3 --out stream.json",
+        "stream --verify",
+    ),
+    "run": (
+        "run --graph debian",
+        "run --graph debian --method anchor --seed 1 --out runs/one",
+        "run --graph debian --method anchor --seed 1 --out runs/one --resume",
+        "run --graph my_tables --set episodes=200 --no-refit",
+    ),
+    "methods": ("methods", "methods anchor"),
+    "check": ("check anchor", "check my_module:MyLearner --set epochs=5"),
+    "bench": (
+        "bench table2 --graph debian --seeds 3",
+        "bench table2 --graph debian,wordnet --methods anchor,hag-meta --jobs 2",
+        "bench my_grid.toml --out runs/mine",
+    ),
+    "report": ("report runs/bench",),
+    "fit": (
+        "fit --graph debian --model my_model",
+        "fit --graph my_tables --model my_model --hide-classes shoes,hats",
+        "fit --graph my_tables --model my_model --resume",
+    ),
+    "learn": (
+        "learn supports.csv --model my_model",
+        "learn supports.csv --model my_model --on-conflict replace --json",
+    ),
+    "labels": ("labels --model my_model --out labels.csv", "labels --model my_model --out - | head"),
+    "grow": (
+        "grow --model my_model --nodes new_nodes.csv --edges new_edges.csv",
+        "grow --model my_model --edges new_edges.csv",
+    ),
+    "shrink": ("shrink --model my_model --nodes gone.csv",),
+    "predict": (
+        "predict --model my_model --out answers.csv",
+        "predict --model my_model --nodes asked.csv --top 3 --out -",
+        "predict --model my_model --nodes asked.csv --coverage 0.9 --json",
+    ),
+    "explain": ("explain node-17 --model my_model", "explain node-17 --model my_model --top 3 --json"),
+    "history": ("history --model my_model", "history --model my_model --json"),
+    "rollback": ("rollback 3 --model my_model",),
+    "prune": ("prune --model my_model --keep 5",),
+    "erase": ("erase people.csv --model my_model",),
+    "unlearn": ("unlearn wrong.csv --model my_model",),
+    "rename": ("rename shoes footwear --model my_model",),
+    "merge": ("merge boots shoes --model my_model",),
+    "retire": ("retire hats --model my_model",),
+    "suggest": (
+        "suggest --model my_model --budget 10 --out to_label.csv",
+        "suggest --graph my_tables --budget 50 --out to_label.csv",
+    ),
+    "groups": ("groups --model my_model", "groups --model my_model --name 2=gardening --version 4"),
+    "info": ("info my_model", "info my_model --markdown > MODEL_CARD.md", "info my_model --json"),
+    "refit": ("refit --model my_model", "refit --model my_model --graph my_tables --anyway"),
+    "serve": ("serve --model my_model", "serve --model my_model --port 9000 --token-file token"),
+}
+
+JSON_KEYS: Mapping[str, str] = {
+    "data list": "data_folder and graphs, a list of name, files, default_stream, title.",
+    "data show": (
+        "name, title, nodes, edges, features, classes, class_sizes, notes, sha256 (of a graph folder: digest) and more."
+    ),
+    "data import": "folder, name, nodes, edges, classes, bytes, digest, notes.",
+    "stream": (
+        "graph, seed, protocol, protocol_hash, base, pseudo_novel, held_out, sessions and out; with --verify: rules, "
+        "and graphs with how many of their streams are the same."
+    ),
+    "run": "folder, and all that stands in its result.json.",
+    "methods": "methods, a list of group, name, title, reference; of one method: method and settings.",
+    "check": "learner, rules (rule and broken, which is null where it is kept) and keeps_all.",
+    "bench": "grid, cells, done, failed, folder, files; of table1: graphs and files.",
+    "report": "files.",
+    "fit": CHANGED,
+    "learn": CHANGED,
+    "labels": "version, nodes, rows and out; without --out: labels, a list of rows.",
+    "grow": CHANGED,
+    "shrink": CHANGED,
+    "predict": "version, classes, nodes, unknown and out; without --out: predictions, a list of rows.",
+    "explain": "classes, blocks, features, around, neighbours.",
+    "history": "a list of changes, oldest first: version, when, what, what the change says, accuracy.",
+    "rollback": CHANGED,
+    "prune": "model, removed, kept, bytes_freed.",
+    "erase": "model, version, nodes, labels, versions, remembering, seen, trained, remains.",
+    "unlearn": CHANGED,
+    "rename": CHANGED,
+    "merge": CHANGED,
+    "retire": CHANGED,
+    "suggest": "a list of nodes, each with why.",
+    "groups": "a list of groups; with --name: what `learn --json` prints.",
+    "info": (
+        "version, sha256, graphfcl, method, settings, data, accuracy, class_table, bytes_on_disk, signs, refit_due, "
+        "and more."
+    ),
+    "refit": "model, version, taken, why, before, after, nodes, classes.",
+}

@@ -1,0 +1,194 @@
+"""``--json``: one document on standard output and nothing else, with the keys that the help page names."""
+
+import csv
+import io
+import json
+import re
+import shutil
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from graphfcl.cli.examples import JSON_KEYS
+from tests.cli.command import assert_one_sentence, graphfcl, graphfcl_inside
+from tests.production.models import fitted, members
+
+SMALL = "synthetic:nodes=300,edges=1200,classes=9,features=60"
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("answers") / "m"
+    model = fitted()
+    model.save(folder)
+    model.wait()
+    return folder
+
+
+@pytest.fixture
+def model(made: Path, tmp_path: Path) -> Path:
+    return Path(shutil.copytree(made, tmp_path / "m"))
+
+
+def table(path: Path, *lines: str) -> Path:
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def answer(*words: object, code: int = 0) -> Any:
+    """The document that a command prints; whatever else it says is on standard error."""
+    found = graphfcl_inside(*words, "--json")
+    assert found.code == code, found.err
+    return json.loads(found.out)
+
+
+def assert_named(verb: str, values: dict[str, Any]) -> None:
+    """The help page names the keys."""
+    named = set(re.findall(r"\w+", JSON_KEYS[verb]))
+    assert set(values) <= named or "more" in named, set(values) - named
+    assert len(set(values) & named) >= min(3, len(values))
+
+
+def test_verbs_that_change_a_model(model: Path, tmp_path: Path) -> None:
+    eight, nine = members("class-08"), members("class-09")
+    supports = table(tmp_path / "s.csv", "node,class", *(f"{node},eight" for node in eight[:4]))
+    ids = table(tmp_path / "i.csv", "node", str(eight[0]))
+    edge = table(tmp_path / "e.csv", "source,target", f"{eight[0]},{nine[0]}")
+    verbs: list[tuple[str, list[object], str]] = [
+        ("learn", [supports], "learn"),
+        ("rename", ["eight", "acht"], "rename"),
+        ("unlearn", [ids], "unlearn"),
+        ("grow", ["--edges", edge], "grow"),
+        ("shrink", ["--edges", edge], "shrink"),
+        ("merge", ["class-06", "class-07"], "merge"),
+        ("retire", ["class-05"], "retire"),
+        ("rollback", [2], "rollback"),
+    ]
+    for number, (verb, words, what) in enumerate(verbs, 2):
+        found = answer(verb, *words, "--model", model)
+        assert set(found) == {"model", "version", "classes", "changes"}
+        assert_named(verb, found)
+        assert found["version"] == number
+        assert [change["what"] for change in found["changes"]] == [what]
+        assert found["model"] == str(model)
+    assert "eight" in found["classes"], "version 9 equals version 2"
+    assert answer("history", "--model", model)[-1]["what"] == "rollback"
+    erased = answer("erase", ids, "--model", model)
+    assert_named("erase", {key: value for key, value in erased.items() if key != "method"})
+    assert (erased["nodes"], erased["version"]) == (1, 10)
+    pruned = answer("prune", "--keep", 2, "--model", model)
+    assert (pruned["kept"], len(pruned["removed"])) == ([9, 10], 8)
+
+
+def test_verbs_that_answer_of_a_model(model: Path, tmp_path: Path) -> None:
+    asked = table(tmp_path / "asked.csv", "node", "5", "7")
+    found = answer("predict", "--model", model, "--nodes", asked, "--top", 3)
+    assert_named("predict", found)
+    assert [row["node"] for row in found["predictions"]] == [5, 7]
+    for row in found["predictions"]:
+        shares = [row["probability"], row["probability_2"], row["probability_3"]]
+        assert sorted(shares, reverse=True) == shares
+        assert len({row["class"], row["class_2"], row["class_3"]} & set(found["classes"])) == 3
+    written = answer("predict", "--model", model, "--out", tmp_path / "all.csv")
+    assert (written["nodes"], written["out"]) == (500, str(tmp_path / "all.csv"))
+    rows = answer("labels", "--model", model)
+    assert_named("labels", rows)
+    assert len(rows["labels"]) == rows["rows"]
+    assert set(rows["labels"][0]) == {"node", "class", "part", "by", "when"}
+    assert_named("info", answer("info", model))
+    assert answer("suggest", "--model", model, "--budget", 2)[0]["node"] in range(500)
+
+
+def test_verbs_of_graphs_and_methods(tmp_path: Path) -> None:
+    listed = answer("data", "list")
+    assert_named("data list", listed)
+    assert listed["graphs"][0] == {**listed["graphs"][0], "name": "debian", "files": "shipped"}
+    assert answer("data", "show", "--graph", SMALL)["nodes"] == 300
+    imported = answer("data", "import", "--graph", SMALL, "--out", tmp_path / "folder")
+    assert_named("data import", imported)
+    assert imported["digest"] == answer("data", "show", "--graph", tmp_path / "folder")["digest"]
+    stream = answer("stream", "--graph", SMALL, "--way", 1, "--sessions", 2)
+    assert_named("stream", stream)
+    assert [session["session"] for session in stream["sessions"]] == [0, 1, 2]
+    assert [len(session["new_classes"]) for session in stream["sessions"]][1:] == [1, 1]
+    methods = answer("methods")["methods"]
+    assert {"group", "name", "title", "reference"} == set(methods[0])
+    assert answer("methods", "anchor")["settings"][0].keys() == {"name", "default", "kind", "explanation"}
+
+
+def test_a_run_and_a_report(tmp_path: Path) -> None:
+    words = ["--graph", SMALL, "--method", "sgc-ridge", "--way", 1, "--sessions", 1, "--device", "cpu"]
+    found = answer("run", *words, "--out", tmp_path / "run")
+    stored = json.loads((tmp_path / "run" / "result.json").read_text())
+    assert found == {"folder": str(tmp_path / "run"), **stored}
+    grid = answer("bench", "table1", "--graph", SMALL, "--out", tmp_path / "bench")
+    assert [Path(path).exists() for path in grid["files"]] == [True]
+    assert_named("bench", grid)
+
+
+def test_json_is_all_that_a_process_prints(model: Path) -> None:
+    found = graphfcl("info", model, "--json")
+    assert found.code == 0, found.err
+    assert json.loads(found.out)["method"] == "proto-gcn"
+    assert found.out.isascii()
+
+
+def test_csv_goes_to_standard_output(model: Path, tmp_path: Path) -> None:
+    shown = graphfcl("predict", "--model", model, "--coverage", 0.9, "--top", 2, "--out", "-")
+    assert shown.code == 0, shown.err
+    graphfcl_inside("predict", "--model", model, "--coverage", 0.9, "--top", 2, "--out", tmp_path / "a.csv")
+    assert shown.out == (tmp_path / "a.csv").read_text()
+    rows = list(csv.DictReader(io.StringIO(shown.out)))
+    assert len(rows) == 500
+    assert json.loads(rows[0]["set"])
+    assert "500 nodes, 8 classes, version 1;" in shown.err
+    labels = graphfcl_inside("labels", "--model", model, "--out", "-")
+    graphfcl_inside("labels", "--model", model, "--out", tmp_path / "l.csv")
+    assert labels.out == (tmp_path / "l.csv").read_text()
+
+
+def test_all_classes_are_the_most_that_top_can_name(model: Path, tmp_path: Path) -> None:
+    asked = table(tmp_path / "asked.csv", "node", "5")
+    row = answer("predict", "--model", model, "--nodes", asked, "--top", 99)["predictions"][0]
+    shares = [value for key, value in row.items() if key.startswith("probability")]
+    assert len(shares) == 8
+    assert sum(shares) == pytest.approx(1)
+
+
+@pytest.mark.parametrize(
+    ("words", "why"),
+    [
+        (["predict", "--out", "answers.txt"], "answers.txt: predictions are written as .parquet or .csv"),
+        (["predict"], "say where predictions go: --out FILE, --out - for CSV on standard output, or --json."),
+        (["predict", "--out", "-", "--json"], "--out - and --json both write to standard output"),
+        (["labels", "--out", "labels"], "labels: labels are written as .parquet or .csv"),
+        (["labels"], "say where labels go"),
+        (["predict", "--out", "a.csv", "--device", "cuda:x"], "--device is 'cuda:x'; it must be auto, cpu or cuda"),
+    ],
+)
+def test_a_wrong_place_is_refused_before_the_model_is_loaded(words: list[str], why: str) -> None:
+    """The model is not even there."""
+    assert_one_sentence(graphfcl_inside(words[0], "--model", "nowhere", *words[1:]), why)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["run", "--graph", "no-such-graph", "--out"],
+        ["bench", "table1", "--graph", "no-such-graph", "--out"],
+        ["stream", "--graph", SMALL, "--out"],
+    ],
+)
+def test_a_folder_that_is_a_file_is_refused_at_once(words: list[str], tmp_path: Path) -> None:
+    file = table(tmp_path / "file", "text")
+    place = file / "stream.json" if words[0] == "stream" else file
+    assert_one_sentence(graphfcl_inside(*words, place), "--out", "is a file", "nothing was computed")
+
+
+def test_info_names_one_model_in_one_form(model: Path) -> None:
+    assert_one_sentence(graphfcl_inside("info"), "name one model, as in `graphfcl info my_model`")
+    assert_one_sentence(graphfcl_inside("info", model, "--model", model), "name one model, leave --model out")
+    assert_one_sentence(graphfcl_inside("info", model, "--json", "--markdown"), "two forms of one card")
+    assert_one_sentence(graphfcl_inside("info", "nowhere"), "the model nowhere does not exist")
+    assert graphfcl_inside("info", model).out == graphfcl_inside("info", "--model", model).out

@@ -1,0 +1,77 @@
+"""Ctrl-C: what is said, and that it is true."""
+
+import os
+import shlex
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from graphfcl.cli.interrupts import how_to_go_on
+
+GRAPH = "synthetic:nodes=600,edges=2400,classes=10,features=200,signal=0.3"
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (
+            ["run", "--graph", "my graph"],
+            "stopped: go on where it was with `graphfcl run --graph 'my graph' --resume`.",
+        ),
+        (["fit", "--resume"], "stopped: go on where it was with `graphfcl fit --resume`."),
+        (["bench", "table2"], "stopped: go on where it was with `graphfcl bench table2`."),
+        (["--debug", "predict", "--out", "-"], "stopped: to start again: `graphfcl --debug predict --out -`."),
+        (
+            ["learn", "s.csv"],
+            "stopped: the change is whole or not made, as `graphfcl history` says; to make it: `graphfcl learn s.csv`.",
+        ),
+    ],
+)
+def test_the_command_that_goes_on(words: list[str], expected: str) -> None:
+    assert how_to_go_on(words) == expected
+
+
+def stopped_fit(model: Path) -> tuple[list[str], list[str]]:
+    """Press Ctrl-C in a fit; what was typed, and the command that it says goes on."""
+    words = ["fit", "--graph", GRAPH, "--model", str(model), "--method", "proto-gcn", "--device", "cpu"]
+    words += ["--set", "pretraining.epochs=100000", "--set", "pretraining.patience=100000"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "graphfcl", *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
+    deadline = time.monotonic() + 100
+    while not (model / "lock").exists():  # the folder is claimed: the fit has begun
+        assert time.monotonic() < deadline
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.05)
+    time.sleep(0.5)
+    os.kill(process.pid, signal.SIGINT)
+    out, err = process.communicate(timeout=100)
+    # Python lets the signal end a process that was stopped while it imported; a shell calls both 130.
+    assert process.returncode in (130, -signal.SIGINT), err
+    assert out == ""
+    assert "Traceback" not in err
+    last = err.rstrip().splitlines()[-1]
+    assert last.startswith("stopped: go on where it was with `graphfcl fit ")
+    return words, shlex.split(last.partition("`")[2].partition("`")[0])[1:]
+
+
+def test_a_fit_that_was_stopped_names_the_command_that_goes_on(tmp_path: Path) -> None:
+    words, again = stopped_fit(tmp_path / "m")
+    assert again == [*words, "--resume"]
+
+
+@pytest.mark.long
+def test_that_command_goes_on(tmp_path: Path) -> None:
+    _, again = stopped_fit(tmp_path / "m")
+    again[again.index("pretraining.epochs=100000")] = "pretraining.epochs=2"  # nobody waits for the other fit
+    done = subprocess.run([sys.executable, "-m", "graphfcl", *again], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "is version 1 of" in done.stdout

@@ -1,0 +1,63 @@
+"""Models on graph folders whose phases run on a real Ray of two workers: the same bytes as in one process."""
+
+import shutil
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from graphfcl.files import sha256_of
+from graphfcl.graph.folder import GraphFolder, write_folder
+from graphfcl.tasks.ray_backend import RayEngine
+from tests.cli.command import graphfcl_inside
+from tests.methods.on_disk.samples import random_graph
+from tests.tasks.conftest import on_ray
+
+__all__ = ["on_ray"]  # a fixture
+QUICK = ["--set", "pretraining.epochs=1", "--set", "whole_up_to=100", "--set", "head_steps=5"]
+
+
+def content(root: Path) -> dict[str, str]:
+    """Digests of what a model and its work folder hold, without where they are and how they were computed."""
+    folders = (root / "model" / "objects", root / "work")
+    found = [path for folder in folders for path in folder.rglob("*") if path.is_file()]
+    return {str(path.relative_to(root)): sha256_of(path.read_bytes()) for path in [*found, root / "all.csv"]}
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("on_ray")
+@pytest.mark.parametrize(("method", "quick"), [("sgc-ridge", []), ("anchor", QUICK)])
+def test_two_workers_of_ray_change_no_byte(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str, quick: list[str]
+) -> None:
+    submit, orders = RayEngine.submit, [0]
+
+    def counted(self: RayEngine, order: Any) -> Any:
+        orders[0] += 1
+        return submit(self, order)
+
+    monkeypatch.setattr(RayEngine, "submit", counted)
+    found = {}
+    for backend in ("local", "ray"):
+        root = tmp_path / backend
+        write_folder(random_graph(300), root / "graph")
+        folder = GraphFolder.open(root / "graph")
+        hidden = folder.ids(np.flatnonzero(folder.labels == 8)[:5]).tolist()
+        (root / "supports.csv").write_text("node,class\n" + "".join(f"{node},new\n" for node in hidden))
+        model = ("--model", root / "model", "--backend", backend, "--workers", "1" if backend == "local" else "2")
+        fit = ("fit", *model, "--graph", root / "graph", "--work", root / "work", "--memory", "2GB", *quick)
+        before = orders[0]
+        for words in (
+            (*fit, "--method", method, "--hide-classes", "class 8"),
+            ("learn", *model, root / "supports.csv"),
+            ("predict", *model, "--out", root / "all.csv"),
+        ):
+            done = graphfcl_inside(*words)
+            assert done.code == 0, done.err
+            if words[0] != "learn":  # which makes no pass
+                assert (orders[0] > before) == (backend == "ray"), words[0]
+            before = orders[0]
+        found[backend] = content(root)
+        shutil.rmtree(root / "graph")
+    assert found["ray"] == found["local"]

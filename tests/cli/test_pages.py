@@ -1,0 +1,107 @@
+"""Every help page: nothing of it is cut off, its examples are commands, and older names are hidden."""
+
+import shlex
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from typer.main import get_command
+
+from graphfcl.cli import app
+from graphfcl.cli.examples import EXAMPLES, JSON_KEYS
+from graphfcl.defaults import MODEL_METHOD, RUN_METHOD
+from tests.cli.command import graphfcl_inside
+from tests.golden.record import VERBS
+
+NO_ANSWER = ("serve",)
+
+
+def commands(group: Any = None, before: tuple[str, ...] = ()) -> Iterator[tuple[str, Any]]:
+    """The name and the command of every verb."""
+    group = group or get_command(app)
+    for name, command in group.commands.items():
+        if hasattr(command, "commands"):
+            yield from commands(command, (*before, name))
+        else:
+            yield " ".join((*before, name)), command
+
+
+ALL = dict(commands())
+
+
+def page(verb: str, monkeypatch: pytest.MonkeyPatch, width: int = 80) -> str:
+    monkeypatch.setenv("COLUMNS", str(width))
+    monkeypatch.setenv("TERMINAL_WIDTH", str(width))
+    return graphfcl_inside(*verb.split(), "--help").out
+
+
+def joined(text: str) -> str:
+    """The words of a text; where its lines are broken, also behind a hyphen, does not matter."""
+    return " ".join(text.split()).replace("- ", "-")
+
+
+@pytest.mark.parametrize("verb", ALL)
+def test_no_default_no_name_and_no_word_is_missing(verb: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = page(verb, monkeypatch)
+    flat = joined(shown)
+    for parameter in ALL[verb].params:
+        if getattr(parameter, "hidden", False):
+            continue
+        names = [name for name in (*parameter.opts, *parameter.secondary_opts) if name.startswith("-")]
+        assert all(name in flat.split() or f"{name}," in flat for name in names), names
+        text = getattr(parameter, "help", None) or ""
+        assert joined(text) in flat, f"the page of {verb} lacks: {text}"
+        default = parameter.default
+        if default not in (None, False, True, "") and not callable(default) and parameter.show_default:
+            assert f"[default: {default}" in flat.split(f"{names[0]} ", 1)[1], f"{verb} {names}: {default}"
+    assert "…" not in shown
+    assert all(len(line) <= 80 for line in shown.split("Examples:")[0].splitlines())
+
+
+def test_the_pages_are_all_verbs() -> None:
+    recorded = {" ".join(verb) for verb in VERBS} - {"", "data"}
+    assert recorded | {"serve"} == set(ALL)
+    assert set(EXAMPLES) == set(ALL)
+    assert set(JSON_KEYS) == set(ALL) - set(NO_ANSWER)
+    answering = {verb for verb, command in ALL.items() if any("--json" in each.opts for each in command.params)}
+    assert answering == set(JSON_KEYS)
+
+
+@pytest.mark.parametrize("verb", ALL)
+def test_examples_are_commands_of_the_verb(verb: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = page(verb, monkeypatch)
+    for example in EXAMPLES[verb]:
+        assert f"\n    graphfcl {example}\n" in shown
+        words = shlex.split(example.partition(" | ")[0].partition(" > ")[0])
+        assert words[: len(verb.split())] == verb.split()
+        command = ALL[verb]
+        # What no verb declares would be an error here; `run` takes --no-NAME, which its method knows.
+        with command.make_context(verb, words[len(verb.split()) :]) as context:
+            hidden = {each.name for each in command.params if getattr(each, "hidden", False)}
+            assert all(context.params[name] is None for name in hidden), f"{example} uses an older name"
+            assert all(word.startswith("--no-") for word in context.args)
+
+
+def test_both_defaults_say_why(monkeypatch: pytest.MonkeyPatch) -> None:
+    for verb, own, other in (("run", RUN_METHOD, MODEL_METHOD), ("fit", MODEL_METHOD, RUN_METHOD)):
+        flat = joined(page(verb, monkeypatch))
+        assert f"[default: {own}]" in flat
+        assert f"takes {other}, " in flat
+        assert "The default is" in flat
+
+
+def test_older_names_are_on_no_page(monkeypatch: pytest.MonkeyPatch) -> None:
+    for verb in ("run", "bench", "stream", "data show", "data import"):
+        words = page(verb, monkeypatch).split("Examples:")[0].replace("]", " ").replace("[", " ").split()
+        assert not {"--dataset", "--datasets", "NAME", "{name}", "name", "source", "{source}"} & set(words[:8]), words
+        assert not {"--dataset", "--datasets"} & set(words)
+        assert "--graph" in words
+
+
+def test_the_page_of_all_verbs_has_whole_summaries(monkeypatch: pytest.MonkeyPatch) -> None:
+    flat = joined(page("", monkeypatch))
+    for verb, command in ALL.items():
+        if " " not in verb:
+            assert f" {verb} {joined(command.help.split(chr(10) * 2)[0])}" in flat
+    assert "A model in production:" in flat
+    assert "--install-completion" in flat
