@@ -3,14 +3,22 @@ VENV := .venv
 BIN := $(VENV)/bin
 WORKERS ?= 2
 
-.PHONY: setup engines demo serve-demo test test-all lint bench
+DEMO := runs/demo
+
+.PHONY: setup engines demo serve-demo docs test test-all lint bench
 
 setup: $(VENV)/.installed
 
 engines: $(VENV)/.engines
 
-$(VENV)/.installed: pyproject.toml constraints.txt
+# What the package itself needs: no extra.
+$(VENV)/.package: pyproject.toml constraints.txt
+	@echo "Installing graphfcl and what it needs into $(VENV); this takes some minutes."
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable .
+	touch $@
+
+$(VENV)/.installed: $(VENV)/.package
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[dev]"
 	touch $@
 
@@ -18,19 +26,34 @@ $(VENV)/.engines: $(VENV)/.installed
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[ray,submitit]"
 	touch $@
 
-demo: setup
-	$(BIN)/graphfcl run --out runs/demo $(if $(wildcard runs/demo/checkpoint.safetensors),--resume)
+demo: $(VENV)/.package
+	$(BIN)/graphfcl run --out $(DEMO) $(if $(wildcard $(DEMO)/checkpoint.safetensors),--resume)
+	@echo
+	@echo "The picture of this run: $(CURDIR)/$(DEMO)/accuracy.png"
+	@echo "What to try next:"
+	@echo "  $(BIN)/graphfcl methods                                        # what there is besides HAG-Meta"
+	@echo "  $(BIN)/graphfcl run --method anchor --out runs/anchor          # another method on the same sessions"
+	@echo "  $(BIN)/graphfcl fit --graph debian --model models/debian       # a classifier to use and to teach"
+	@echo "  $(BIN)/graphfcl predict --model models/debian --out runs/predictions.csv"
+	@echo "  make serve-demo                                              # the same in the browser"
 
 serve-demo: setup
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[serve]"
 	$(BIN)/python -m scripts.demo_model runs/serve-demo
 	$(BIN)/graphfcl serve --model runs/serve-demo
 
-test: engines
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses $(WORKERS) -m "not long"
+docs: $(VENV)/.docs
+	$(BIN)/python -m scripts.site
 
-test-all: engines
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses $(WORKERS)
+$(VENV)/.docs: $(VENV)/.installed
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[docs]"
+	touch $@
+
+test: engines
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal -m "not long"
+
+test-all: engines $(VENV)/.docs
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal
 
 lint: setup
 	$(BIN)/ruff check .

@@ -1,0 +1,1 @@
+"""What users install: metadata, the wheel, the source distribution, the demo."""
