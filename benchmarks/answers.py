@@ -68,7 +68,9 @@ def quality(model: GraphClassifier, stream: Stream, session: int) -> Row:
     queries = stream.queries(len(stream))
     arrived = stream.session_of_class[queries.labels]
     truth = names[queries.labels]
-    found = model.predictions(stream.graph.node_ids[stream.node_of_number[queries.nodes]].tolist(), coverage=COVERAGE)
+    found = model.prediction_columns(
+        stream.graph.node_ids[stream.node_of_number[queries.nodes]].tolist(), coverage=COVERAGE
+    )
     right = found["class"] == truth
     base, novel, unknown = arrived == 0, (arrived > 0) & (arrived <= session), arrived > session
     says_base = np.isin(found["class"], names[stream.session_of_class == 0])

@@ -48,7 +48,7 @@ def recall_when_named(model: GraphClassifier, groups: tuple[Group, ...], rows: l
     new = {name: each for name, each in first.items() if each[1]["unknown"]}
     for name, (group, _) in new.items():
         model.name_group(group, name)
-    labelled = set(model.labels()["node"].tolist())
+    labelled = set(model.label_columns()["node"].tolist())
     for name, (_, row) in new.items():
         here = graph.node_ids[graph.labels == graph.class_number(name)].tolist()
         others = [node for node in here if node not in labelled]

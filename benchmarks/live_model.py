@@ -60,13 +60,13 @@ def copies(model: GraphClassifier) -> None:
 def reading_beside_a_change(model: GraphClassifier, supports: dict[str, list[Any]]) -> None:
     """How long an answer about 1,000 nodes takes alone, and while the model learns."""
     asked = model.node_ids_[:1000].tolist()
-    alone = best_seconds(lambda: model.predictions(asked))
+    alone = best_seconds(lambda: model.prediction_columns(asked))
     writer = threading.Thread(target=lambda: model.learn(supports))
     times = []
     start = time.perf_counter()
     writer.start()
     while writer.is_alive():
-        times.append(seconds_of(lambda: model.predictions(asked)))
+        times.append(seconds_of(lambda: model.prediction_columns(asked)))
         time.sleep(0.01)
     learned = time.perf_counter() - start
     report("asking about 1,000 nodes, alone", 1000 * alone, "ms", "-", True)

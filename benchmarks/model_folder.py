@@ -32,7 +32,7 @@ def size_of(folder: Path, *parts: str) -> int:
 
 def ask(folder: Path, node: object) -> GraphClassifier:
     model = GraphClassifier.load(folder)
-    model.predictions([node])
+    model.prediction_columns([node])
     return model
 
 

@@ -42,7 +42,7 @@ def speed(model: GraphClassifier, stream: Stream) -> None:
         return plain(*arguments)
 
     learner._table = counted
-    asked = best_seconds(lambda: model.predictions(model.node_ids_[:1000].tolist()), 3)
+    asked = best_seconds(lambda: model.prediction_columns(model.node_ids_[:1000].tolist()), 3)
     del learner._table
     report("forward passes of asking about nodes that are there", len(calls), "", "0", not calls)
     report("asking about 1,000 nodes", 1000 * asked, "ms", "-", True)

@@ -1,0 +1,1 @@
+"""The site of the docs: ``python -m scripts.site`` builds it."""

@@ -1,0 +1,90 @@
+"""Pages of the reference that are made from the package itself: its command line and its public names."""
+
+import io
+import os
+from contextlib import redirect_stdout, suppress
+from unittest.mock import patch
+
+import graphfcl
+from graphfcl.cli import app, main
+
+WIDTH = "92"
+GROUPS = {
+    "production": ("A model", "A classifier that lives for years, and what it answers."),
+    "datasets": ("Graphs by name", "Loading a graph by its name or path, and importing one to the disk."),
+    "graph": ("Graphs", "What a graph is, and how one is made of tables, matrices, PyG and networkx."),
+    "stream": ("Streams", "A graph cut into sessions, and the rules by which it is cut."),
+    "evaluation": ("Evaluation", "Walking a learner through a stream."),
+    "measures": ("Measures", "From confusion matrices to figures."),
+    "methods": ("Methods", "The contract of a learner, and how methods are found."),
+    "asking": ("Strategies", "Which nodes to label next."),
+    "experiments": ("Grids", "Many runs at once: all methods, graphs and seeds of a table."),
+    "tasks": ("Tasks and workers", "Where work is done: here, in further processes, on a cluster."),
+    "trackers": ("Trackers", "Figures of a training for TensorBoard and MLflow."),
+    "errors": ("Errors", "What is raised when something is wrong."),
+}
+FURTHER = "further"  # one page for all rooms without a page of their own
+OTHERS = ("Further names", "Everything else that is public.")
+OPTIONS = """    options:
+      heading_level: 2
+      show_root_heading: true
+      show_root_full_path: false
+"""
+
+
+def command_line_page() -> str:
+    """The help pages of all commands, as they are printed."""
+    import typer
+
+    parts = ["# Help pages\n\nThe help pages of all commands, as `graphfcl COMMAND --help` prints them.\n"]
+    root = typer.main.get_command(app)
+    for words in [[], *_commands(root, [])]:
+        title = " ".join(["graphfcl", *words])
+        parts.append(f"## {title}\n\n```text\n{help_page(words)}\n```\n")
+    return "\n".join(parts)
+
+
+def _commands(command: object, words: list[str]) -> list[list[str]]:
+    """The words of all commands below one, in its order; hidden ones are left out."""
+    found = []
+    for name, below in getattr(command, "commands", {}).items():
+        if not below.hidden:
+            found += [[*words, name], *_commands(below, [*words, name])]
+    return found
+
+
+def help_page(words: list[str]) -> str:
+    out = io.StringIO()
+    with (
+        patch.dict(os.environ, {"COLUMNS": WIDTH, "TERMINAL_WIDTH": WIDTH, "TERM": "dumb", "NO_COLOR": "1"}),
+        redirect_stdout(out),
+        suppress(SystemExit),
+    ):
+        main([*words, "--help"])
+    return "\n".join(line.rstrip() for line in out.getvalue().strip().splitlines())
+
+
+def public_names() -> dict[str, list[str]]:
+    """The public names by the room that defines them; those of rooms without a page stand together."""
+    places = vars(graphfcl)["_PLACES"]
+    found: dict[str, list[str]] = {group: [] for group in GROUPS}
+    for name in graphfcl.__all__:
+        room = places.get(name, "").partition(".")[0]
+        found.setdefault(room if room in GROUPS else FURTHER, []).append(name)
+    return found
+
+
+def python_pages() -> dict[str, str]:
+    """A page for each room, with every public name and its docstring, and one that lists them."""
+    pages, listed = {}, ["# Python\n\nEvery public name; all of them are imported from `graphfcl`.\n"]
+    for group, names in public_names().items():
+        if not names:
+            continue
+        title, what = GROUPS.get(group, OTHERS)
+        page = f"{group}.md"
+        listed.append(
+            f"## [{title}]({page})\n\n{what}\n\n" + ", ".join(f"[`{name}`][graphfcl.{name}]" for name in names) + "\n"
+        )
+        shown = "\n".join(f"::: graphfcl.{name}\n{OPTIONS}" for name in names)
+        pages[f"reference/python/{page}"] = f"# {title}\n\n{what}\n\n{shown}"
+    return {"reference/python/index.md": "\n".join(listed), **pages}

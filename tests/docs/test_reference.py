@@ -1,0 +1,64 @@
+"""The reference says everything: fields of result.json, public names, commands."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+import graphfcl
+from scripts.site.reference import command_line_page, public_names, python_pages
+from scripts.site.staging import site_text
+from tests.cli.command import graphfcl_inside
+from tests.docs.blocks import ROOT
+from tests.golden.record import VERBS
+
+
+def test_every_field_of_a_result_is_described(tmp_path: Path) -> None:
+    graph = "synthetic:nodes=200,edges=800,classes=6,features=30"
+    done = graphfcl_inside("run", "--dataset", graph, "--method", "sgc-ridge", "--out", tmp_path / "run")
+    assert done.code == 0, done.err
+    result = json.loads((tmp_path / "run" / "result.json").read_text())
+    page = (ROOT / "docs" / "result-json.md").read_text()
+    for name in (*result, *result["sessions"][0], *result["stored"]):
+        assert name in page, name
+        assert f"`{name}`" in page or name in result["stored"], name
+
+
+def test_every_public_name_has_its_place() -> None:
+    named = [name for names in public_names().values() for name in names]
+    assert sorted(named) == sorted(graphfcl.__all__)
+    text = "".join(python_pages().values())
+    for name in graphfcl.__all__:
+        assert f"::: graphfcl.{name}\n" in text
+    listed = (ROOT / "mkdocs.yml").read_text()
+    assert all(f": {page}\n" in listed or f"- {page}\n" in listed for page in python_pages())
+
+
+def test_every_command_has_its_help_page() -> None:
+    page = command_line_page()
+    for words in VERBS:
+        assert f"## {' '.join(['graphfcl', *words])}\n" in page
+    assert "--on-conflict" in page
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("[the code](../src/graphfcl/cli/__init__.py) is", "the code is"),
+        ("see [results](../results/README.md)", "see [results](results/overview.md)"),
+        ("[a](data.md#labels), `[b](c.md)`", "[a](data.md#labels), `[b](c.md)`"),
+        ("[`tables.md`](../results/bench/tables.md) and `x`", "[`tables.md`](results/tables.md) and `x`"),
+        ("<!-- test: real -->\n```bash\n[x](../y.md)\n```", "```bash\n[x](../y.md)\n```"),
+        ("[out](https://arxiv.org/abs/1)", "[out](https://arxiv.org/abs/1)"),
+        ("| 77.3 ± 0.3 | a ± b |", "| 77.3\u00a0±\u00a00.3 | a ± b |"),
+        ("![picture](images/a.png)", "![picture](images/a.png)"),
+    ],
+)
+def test_links_of_the_repository_become_links_of_the_site(text: str, expected: str) -> None:
+    places = {
+        "docs/one.md": "one.md",
+        "docs/data.md": "data.md",
+        "results/README.md": "results/overview.md",
+        "results/bench/tables.md": "results/tables.md",
+    }
+    assert site_text(text, "docs/one.md", places) == expected

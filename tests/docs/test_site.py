@@ -1,0 +1,79 @@
+"""The site is built without a warning, loads nothing from elsewhere, and works in a browser."""
+
+import re
+import threading
+from collections.abc import Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import graphfcl
+from tests.browser import chromium
+
+pytestmark = pytest.mark.long
+LOADED = re.compile(r"<(?:script|link|img|iframe|source|video|audio)\b[^>]*?\b(?:src|href)=[\"']?([^\"'\s>]+)")
+
+
+class Quiet(SimpleHTTPRequestHandler):
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    pytest.importorskip("mkdocs", reason="the extra docs is not installed")
+    from scripts.site.__main__ import build
+
+    folder = tmp_path_factory.mktemp("site")
+    build(folder / "site", folder / "pages")
+    return folder / "site"
+
+
+@pytest.fixture(scope="module")
+def address(site: Path) -> Iterator[str]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(site)))
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+
+
+def test_nothing_is_loaded_from_elsewhere(site: Path) -> None:
+    pages = sorted(site.rglob("*.html"))
+    assert len(pages) > 30
+    for page in pages:
+        outside = [target for target in LOADED.findall(page.read_text()) if re.match(r"(https?:)?//", target)]
+        assert outside == [], page
+    for style in site.rglob("*.css"):
+        assert not re.search(r"(?:url\(|@import)\s*[\"']?(?:https?:)?//", style.read_text()), style
+
+
+def test_every_public_name_has_an_anchor(site: Path) -> None:
+    text = "".join(page.read_text() for page in (site / "reference" / "python").glob("*.html"))
+    for name in graphfcl.__all__:
+        assert f'id="graphfcl.{name}"' in text, name
+
+
+def in_window(browser: Any, width: int) -> None:
+    size = {"width": width, "height": 850, "deviceScaleFactor": 1, "mobile": width < 500}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", size)
+
+
+def test_pages_fit_a_phone_and_search_finds_words(address: str) -> None:
+    from selenium.webdriver.common.by import By
+    from selenium.webdriver.support.ui import WebDriverWait
+
+    with chromium() as browser:
+        for width in (1300, 390):
+            in_window(browser, width)
+            for page in ("index", "tutorial", "methods", "reference/command-line", "reference/python/production"):
+                browser.get(f"{address}/{page}.html")
+                wide = browser.execute_script("return document.documentElement.scrollWidth - window.innerWidth")
+                assert wide <= 0, (page, width)
+        in_window(browser, 1300)
+        browser.get(f"{address}/index.html?q=rollback")
+        WebDriverWait(browser, 30).until(lambda _: browser.find_elements(By.CSS_SELECTOR, ".md-search-result__item a"))
+        severe = [entry["message"] for entry in browser.get_log("browser") if entry["level"] == "SEVERE"]
+        assert [message for message in severe if "favicon" not in message] == []
