@@ -1,6 +1,7 @@
 """What a change of the code's shape must not change: numbers, states, public names, help; and files of before load."""
 
 import json
+import platform
 import shutil
 from dataclasses import replace
 from pathlib import Path
@@ -19,12 +20,15 @@ from tests.golden.samples import SHORT_BEFORE, TRACKS, golden_stream, outline, w
 
 BEFORE = FOLDER / "before"
 NAMES = [method.name for method in METHODS]
-# Of a score's size; machines differ in the last digits, and short training does not spread them far.
-CLOSE = 1e-5
+# Of a score's size, on the kind of machine that recorded it and on others. These sum in another order, and training
+# spreads the last digits: by up to 3e-4 of the largest score on an x86 with AVX-512, where an aarch64 recorded.
+CLOSE, CLOSE_ELSEWHERE = 1e-5, 1e-3
 
 
 def assert_close(found: np.ndarray, expected: np.ndarray) -> None:
-    np.testing.assert_allclose(found, expected, rtol=CLOSE, atol=CLOSE * max(1.0, float(np.abs(expected).max())))
+    recorded_on = json.loads((FOLDER / "machine.json").read_text())
+    close = CLOSE if platform.machine() == recorded_on else CLOSE_ELSEWHERE
+    np.testing.assert_allclose(found, expected, rtol=close, atol=close * max(1.0, float(np.abs(expected).max())))
 
 
 @pytest.fixture(scope="module")

@@ -4,6 +4,7 @@ A change of the code's shape must not need ``numbers``; a commit that needs it s
 """
 
 import json
+import platform
 import sys
 from pathlib import Path
 
@@ -39,6 +40,7 @@ def record_numbers() -> None:
             outlines[f"{method.name} {track}"] = outline(state)
     np.savez_compressed(FOLDER / "scores.npz", allow_pickle=False, **scores)
     (FOLDER / "states.json").write_text(json.dumps(outlines, indent=1) + "\n")
+    (FOLDER / "machine.json").write_text(json.dumps(platform.machine()) + "\n")
 
 
 def record_texts() -> None:
