@@ -5,11 +5,19 @@ WORKERS ?= 2
 
 DEMO := runs/demo
 
-.PHONY: setup engines demo serve-demo docs test test-all lint bench
+.PHONY: setup engines everything demo serve-demo docs test test-ci test-all lint bench
 
 setup: $(VENV)/.installed
 
 engines: $(VENV)/.engines
+
+# All that tests and docs need, in one go: quicker than one extra after the other.
+everything: pyproject.toml constraints.txt
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[dev,docs,ray,submitit]"
+	touch $(VENV)/.package
+	touch $(VENV)/.installed
+	touch $(VENV)/.engines $(VENV)/.docs
 
 # What the package itself needs: no extra.
 $(VENV)/.package: pyproject.toml constraints.txt
@@ -49,11 +57,16 @@ $(VENV)/.docs: $(VENV)/.installed
 	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[docs]"
 	touch $@
 
+PYTEST := OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal
+
 test: engines
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal -m "not long"
+	$(PYTEST) -m "not long"
+
+test-ci: engines $(VENV)/.docs
+	$(PYTEST) -m "not soak"
 
 test-all: engines $(VENV)/.docs
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest --numprocesses $(WORKERS) --dist worksteal
+	$(PYTEST)
 
 lint: setup
 	$(BIN)/ruff check .

@@ -3,6 +3,7 @@
 import ast
 import re
 from collections.abc import Iterator
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 from textwrap import dedent
@@ -20,10 +21,12 @@ FENCED = re.compile(r"^ *```(\w*)[^\n]*\n(.*?)^ *```$", re.DOTALL | re.MULTILINE
 INLINE = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
 
 
+@cache
 def public_names() -> set[str]:
     return {name for module in PUBLIC for name in import_module(module).__all__}
 
 
+@cache
 def defined() -> set[str]:
     """Functions and classes at the top of the package's modules, but for verbs of the command line."""
     found = set()
@@ -34,6 +37,7 @@ def defined() -> set[str]:
     return {name for name in found if not name.startswith("_")}
 
 
+@cache
 def members() -> set[str]:
     """Methods of public classes, which are called without their class."""
     kinds = [getattr(graphfcl, name) for name in graphfcl.__all__ if isinstance(getattr(graphfcl, name), type)]

@@ -9,6 +9,7 @@ import pytest
 
 
 @pytest.mark.long
+@pytest.mark.soak
 def test_two_hundred_kills(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "tests.production.kill_driver", str(tmp_path / "model"), "200"],

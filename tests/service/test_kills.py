@@ -102,5 +102,6 @@ def test_three_kills(servers: Servers, folder: Path, free: list[str]) -> None:
 
 
 @pytest.mark.long
+@pytest.mark.soak
 def test_fifty_kills(servers: Servers, folder: Path, free: list[str]) -> None:
     kill_under_load(servers, folder, free, 50)

@@ -265,6 +265,7 @@ def test_settings_come_as_text() -> None:
 
 
 @pytest.mark.long
+@pytest.mark.soak
 def test_pseudo_incremental_learning_lifts_the_prototype_network_at_every_session_of_debian() -> None:
     graph, protocol = load_dataset("debian")
     stream = make_stream(graph, protocol, seed=0)

@@ -244,6 +244,7 @@ def test_half_of_the_columns_are_looked_at(rank: int, trial_rank: int, columns: 
 
 
 @pytest.mark.long
+@pytest.mark.soak
 def test_workers_and_memory_change_no_byte(tmp_path: Path, scores: list[np.ndarray]) -> None:
     folder = folder_of(hard_graph(), tmp_path / "graph")
     memory = Means(tmp_path, 0).needed_for(STREAMED + NODES * (8 * 4 * 3 + 8), NODES)

@@ -92,6 +92,7 @@ def softmax_regression(points: np.ndarray, labels: np.ndarray, number: int, pena
 
 
 @pytest.mark.long
+@pytest.mark.soak
 def test_influence_is_how_far_the_head_moves_when_a_node_is_left_out() -> None:
     """Retrained without each node in turn, the head moves as the influence function says."""
     points, labels = points_of(3, [30, 30, 30], width=2)
