@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphfcl.errors import DivergenceError, InputError
-from graphfcl.printing import CONTROL, printable, printable_json, quoted
+from graphfcl.printing import CONTROL, counted, printable, printable_json, quoted
 
 TEXTS = st.text(st.characters()) | st.text("a\x00\x1b\x7f\x9b\n\u061c\u200e\u202e\u2069\u2028\ufeff\ud800é👩\u200d💻")
 
@@ -36,3 +36,8 @@ def test_letters_stay_as_they_are() -> None:
 
 def test_a_long_text_is_cut_short() -> None:
     assert quoted("x" * 500_000) == f"'{'x' * 60}'… (500,000 characters)"
+
+
+def test_one_is_singular() -> None:
+    said = [counted(number, word) for number, word in ((0, "node"), (1, "node"), (1, "class"), (2000, "class"))]
+    assert said == ["0 nodes", "1 node", "1 class", "2,000 classes"]

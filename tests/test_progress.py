@@ -79,13 +79,18 @@ def test_progress_may_be_true_false_or_an_object(capsys: pytest.CaptureFixture[s
 
 def test_evaluate_and_run_take_true(capsys: pytest.CaptureFixture[str]) -> None:
     from graphfcl import evaluate, find_method
+    from graphfcl.evaluation import evaluate_asked, find_chooser
     from graphfcl.experiments import Run, run
 
     stream = make_stream(small_graph(), None, seed=0, way=1, sessions=1)
     settings = quick("proto-gcn")
-    evaluate(find_method("proto-gcn").make(settings), stream, progress=True)
-    assert "pre-training: " in capsys.readouterr().err
-    run(Run(stream, "proto-gcn", settings), progress=True)
-    shown = capsys.readouterr().err
-    assert "pre-training: " in shown
-    assert "sessions: 1 of at most 1" in shown
+    asked = make_stream(small_graph(), None, seed=0, way=1, sessions=1, track="asked")
+    for walk in (
+        lambda: evaluate(find_method("proto-gcn").make(settings), stream, progress=True),
+        lambda: evaluate_asked(find_method("proto-gcn").make(settings), asked, find_chooser("random"), progress=True),
+        lambda: run(Run(stream, "proto-gcn", settings), progress=True),
+    ):
+        walk()
+        shown = capsys.readouterr().err
+        assert "pre-training: " in shown
+        assert shown.count("sessions: 1 of at most 1, accuracy ") == 1

@@ -24,5 +24,11 @@ def quoted(value: object) -> str:
     return repr(text) if len(text) <= SHOWN else f"{text[:SHOWN]!r}… ({len(text):,} characters)"
 
 
+def counted(number: int, one: str) -> str:
+    """So many of something, as in `1 node` and `2,000 classes`. one: the English word for a single one."""
+    many = f"{one}es" if one.endswith("s") else f"{one}s"
+    return f"{number:,} {one if number == 1 else many}"
+
+
 def _escape(character: str) -> str:
     return character.encode("unicode_escape").decode("ascii")

@@ -187,8 +187,10 @@ def test_a_folder_that_is_a_file_is_refused_at_once(words: list[str], tmp_path: 
 
 
 def test_info_names_one_model_in_one_form(model: Path) -> None:
-    assert_one_sentence(graphfcl_inside("info"), "name one model, as in `graphfcl info my_model`")
-    assert_one_sentence(graphfcl_inside("info", model, "--model", model), "name one model, leave --model out")
+    for verb in ("info", "history"):
+        assert_one_sentence(graphfcl_inside(verb), f"name one model, as in `graphfcl {verb} my_model`")
+        assert_one_sentence(graphfcl_inside(verb, model, "--model", model), "name one model, leave --model out")
+        assert graphfcl_inside(verb, model, "--json").out == graphfcl_inside(verb, "--model", model, "--json").out
     assert_one_sentence(graphfcl_inside("info", model, "--json", "--markdown"), "two forms of one card")
     assert_one_sentence(graphfcl_inside("info", "nowhere"), "the model nowhere does not exist")
     assert graphfcl_inside("info", model).out == graphfcl_inside("info", "--model", model).out

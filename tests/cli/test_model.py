@@ -64,7 +64,7 @@ def test_a_life(model: Path, tmp_path: Path) -> None:
         done = graphfcl_inside(words[0], "--model", model, *words[1:])
         assert done.code == 0, done.err
     history = graphfcl_inside("history", "--model", model)
-    for said in ("fit on synthetic", "learn eight (new)", "grow: 1 nodes, 1 edges", "rollback to version 1"):
+    for said in ("fit on synthetic", "learn eight (new)", "grow: 1 node, 1 edge", "rollback to version 1"):
         assert said in history.out
     entries = json.loads(graphfcl_inside("history", "--model", model, "--json").out)
     assert [entry["version"] for entry in entries] == list(range(1, 10))

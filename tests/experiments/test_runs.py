@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from graphfcl.errors import GraphfclWarning, InputError
-from graphfcl.experiments import CHECKPOINT_FILE, RESULT_FILE, STREAM_FILE, Run, load_checkpoint, run
+from graphfcl.experiments import CHECKPOINT_FILE, RESULT_FILE, STREAM_FILE, Run, load_checkpoint, run, runs
 from graphfcl.experiments.peak_memory import forget_peaks, peak_gpu_memory_mb
 from graphfcl.methods import METHODS, Learner, Progress
 from graphfcl.stream import Stream, load_stream
@@ -172,6 +172,18 @@ class _AtSession(Progress):
 def test_resuming_a_finished_run_gives_its_result_again(unbroken: tuple[dict[str, Any], Path]) -> None:
     result, folder = unbroken
     assert numbers(run(job(), folder, resume=True)) == numbers(result)
+
+
+def test_the_peak_of_an_interrupted_run_is_that_of_all_its_parts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(runs, "peak_memory_mb", lambda: 5000.0)
+    with pytest.raises(Interrupted):
+        run(job(), tmp_path, progress=_AtSession(1))
+    monkeypatch.setattr(runs, "peak_memory_mb", lambda: 400.0)
+    assert run(job(), tmp_path, resume=True)["peak_memory_mb"] == 5000.0
+    monkeypatch.setattr(runs, "peak_memory_mb", lambda: 6000.0)
+    assert run(job(), tmp_path, resume=True)["peak_memory_mb"] == 6000.0
 
 
 def test_resume_without_a_checkpoint_says_so_and_starts_anew(

@@ -1,6 +1,7 @@
 """A model fitted on tables reads later tables by the same columns: words, numbers, categories, dates and vectors."""
 
 import json
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import csv, parquet
 
-from graphfcl.errors import InputError
+from graphfcl.errors import GraphfclWarning, InputError
 from graphfcl.graph import TableColumns, read_tables
 from graphfcl.production import GraphClassifier
 from graphfcl.production.new_nodes import read_nodes
@@ -69,7 +70,7 @@ NEW: dict[str, list[Any]] = {
     "title": ["boot heel zeppelin", "gold ring"],
     "maker": ["", "acme"],
     "price": [1.5, 40],
-    "colour": ["blue", "green"],
+    "colour": ["blue", "red"],
     "added": ["2026-01-02", "2026-02-01"],
     "emb": [[1.0, 2.0], [3.0, 4.0]],
     "comment": ["a", "b"],
@@ -79,18 +80,20 @@ NEW: dict[str, list[Any]] = {
 
 def test_a_table_of_the_same_form_grows_in(folder: Path, tmp_path: Path) -> None:
     model = GraphClassifier.load(folder / "m")
-    parquet.write_table(pa.table(NEW), tmp_path / "new.parquet")
+    new = {**NEW, "colour": ["blue", "green"]}
+    parquet.write_table(pa.table(new), tmp_path / "new.parquet")
     csv.write_csv(pa.table({"one": ["n1"], "other": ["p3"]}), tmp_path / "edges.csv")
     grown = graphfcl_inside(
         "grow", "--model", folder / "m", "--nodes", tmp_path / "new.parquet", "--edges", tmp_path / "edges.csv"
     )
     assert grown.code == 0, grown.err
     assert "note, version 2: 1 of 6 words of the new nodes are outside the vocabulary" in grown.out
+    assert "has 1 node whose colour is none of the 2 of the fit, such as 'green'" in grown.err
     # The same nodes, had they been in the tables from the start: the raw features are equal, and so is the view.
     whole = tmp_path / "whole"
     whole.mkdir()
     before = shop(whole)
-    joined = {name: [*values, *NEW[name]] for name, values in before.items()}
+    joined = {name: [*values, *new[name]] for name, values in before.items()}
     parquet.write_table(pa.table(joined), whole / "nodes.parquet")
     options = dict(pair.split("=") for pair in COLUMNS.split(","))
     expected = read_tables(whole, TableColumns(**options))  # type: ignore[arg-type]
@@ -186,14 +189,34 @@ def test_vectors_may_lie_in_a_file_beside_the_table(folder: Path, tmp_path: Path
         model.grow(nodes=pa.table(flat))
 
 
-def test_labels_of_new_nodes_are_not_passed_over_in_silence(folder: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("change", "notes"),
+    [
+        (
+            {"category": ["kind 1", "nan "]},
+            ["has labels of 1 node in the column 'category': grow does not learn"],
+        ),
+        ({"category": ["", "Unknown"]}, []),
+        ({"colour": ["green", "mauve"]}, ["has 2 nodes whose colour is none of the 2 of the fit, such as 'green'"]),
+        ({"colour": ["red", ""]}, []),
+    ],
+)
+def test_what_is_passed_over_of_new_nodes_is_said(
+    folder: Path, tmp_path: Path, change: dict[str, Any], notes: list[str]
+) -> None:
     model = GraphClassifier.load(folder / "m", version=1)
-    for labels, expected in ((["kind 1", "nan "], 1), (["", "Unknown"], 0)):
-        parquet.write_table(pa.table({**NEW, "category": labels}), tmp_path / "new.parquet")
-        told: list[str] = []
-        read_nodes(tmp_path / "new.parquet", model.graph_, model.configuration.columns, told.append)
-        assert len(told) == expected
-        assert all("has labels of 1 nodes in the column 'category': grow does not learn them" in line for line in told)
+    new = pa.table({**NEW, **change})
+    parquet.write_table(new, tmp_path / "new.parquet")
+    told: list[str] = []
+    read_nodes(tmp_path / "new.parquet", model.graph_, model.configuration.columns, told.append)
+    assert len(told) == len(notes)
+    assert all(note in said for note, said in zip(notes, told, strict=True))
+    # In Python the same are warnings.
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", GraphfclWarning)
+        model.grow(nodes=new)
+    warned = [each for each in caught if issubclass(each.category, GraphfclWarning)]
+    assert [str(each.message).split()[0] for each in warned] == ["nodes"] * len(notes)
 
 
 def test_numbers_beside_words_are_asked_for_in_python(folder: Path) -> None:
@@ -231,6 +254,7 @@ def test_a_model_on_a_graph_folder_reads_the_same_columns(folder: Path, tmp_path
     grown = graphfcl_inside("grow", "--model", model, "--nodes", tmp_path / "new.parquet")
     assert grown.code == 0, grown.err
     assert "note, version 2: 1 of 6 words of the new nodes are outside the vocabulary" in grown.out
+    assert "has 1 node whose colour is none of the 2 of the fit, such as 'green'" in grown.err
     on_disk, in_memory = GraphClassifier.load(model).graph_, GraphClassifier.load(folder / "m", version=1).graph_
     ours, theirs = on_disk.text_weights, in_memory.text_weights
     assert ours is not None

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from graphfcl.cli.answer import Answer, answers
-from graphfcl.cli.changes import Model, OwnMethod, Wait, bring
-from graphfcl.cli.completion import graphs, models
+from graphfcl.cli.changes import Model, ModelArgument, ModelOption, OwnMethod, Wait, bring, one_model
+from graphfcl.cli.completion import graphs
 from graphfcl.cli.history import print_entries
 from graphfcl.cli.options import DataDir, Device
 from graphfcl.cli.show import print_table, say
@@ -66,13 +66,8 @@ def refit(
 
 @answers
 def info(
-    folder: Annotated[
-        Path | None,
-        typer.Argument(metavar="MODEL", help="Folder of the model.", show_default=False, autocompletion=models),
-    ] = None,
-    model: Annotated[
-        Path | None, typer.Option("--model", help="The same as MODEL.", show_default=False, autocompletion=models)
-    ] = None,
+    folder: ModelArgument = None,
+    model: ModelOption = None,
     full: Annotated[
         bool, typer.Option("--full", help="Count unknown nodes even if that takes a forward pass.")
     ] = False,
@@ -81,13 +76,9 @@ def info(
     as_json: bool = False,
 ) -> Answer:
     """A model card: classes, supports, accuracy, data, settings, hash, version, size, and whether a refit is due."""
-    if (folder is None) == (model is None):
-        mend = "as in `graphfcl info my_model`" if folder is None else "leave --model out"
-        raise InputError(f"name one model, {mend}.")
+    place = one_model(folder, model, "info")
     if markdown and as_json:
         raise InputError("--markdown and --json are two forms of one card: keep one of them.")
-    place = folder or model
-    assert place is not None
     bring(method, place)
     from graphfcl.production import ModelFolder
 

@@ -20,6 +20,13 @@ if TYPE_CHECKING:
     from graphfcl.production import GraphClassifier
 
 Model = Annotated[Path, typer.Option("--model", help="Folder of the model.", autocompletion=models)]
+ModelArgument = Annotated[
+    Path | None,
+    typer.Argument(metavar="MODEL", help="Folder of the model.", show_default=False, autocompletion=models),
+]
+ModelOption = Annotated[
+    Path | None, typer.Option("--model", help="The same as MODEL.", show_default=False, autocompletion=models)
+]
 Wait = Annotated[float, typer.Option("--wait", min=0, help="Seconds to wait while another process writes.")]
 OwnMethod = Annotated[
     str | None,
@@ -30,6 +37,19 @@ OwnMethod = Annotated[
         autocompletion=methods,
     ),
 ]
+
+
+def _note(text: str) -> None:
+    tell(f"note: {text}")
+
+
+def one_model(folder: Path | None, model: Path | None, verb: str) -> Path:
+    """The model of a verb that takes it with or without --model."""
+    named = [path for path in (folder, model) if path is not None]
+    if len(named) != 1:
+        mend = "leave --model out" if named else f"as in `graphfcl {verb} my_model`"
+        raise InputError(f"name one model, {mend}.")
+    return named[0]
 
 
 @answers
@@ -80,10 +100,8 @@ def grow(
         raise InputError("there is nothing to add: give --nodes, --edges or both.")
     with changing(model, wait, device, method, on_disk) as classifier:
         columns = classifier.configuration.columns
-        classifier.grow(
-            nodes=None if nodes is None else read_nodes(nodes, classifier.graph_, columns, tell),
-            edges=None if edges is None else read_edges(edges, columns),
-        )
+        new = None if nodes is None else read_nodes(nodes, classifier.graph_, columns, _note)
+        classifier.grow(nodes=new, edges=None if edges is None else read_edges(edges, columns))
     return changed(classifier, model)
 
 

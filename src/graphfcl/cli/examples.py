@@ -51,7 +51,7 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
         "predict --model my_model --nodes asked.csv --coverage 0.9 --json",
     ),
     "explain": ("explain node-17 --model my_model", "explain node-17 --model my_model --top 3 --json"),
-    "history": ("history --model my_model", "history --model my_model --json"),
+    "history": ("history my_model", "history my_model --json"),
     "rollback": ("rollback 3 --model my_model",),
     "prune": ("prune --model my_model --keep 5",),
     "erase": ("erase people.csv --model my_model",),

@@ -12,6 +12,8 @@ import typer
 from graphfcl.cli.answer import Answer, Rows, answers
 from graphfcl.cli.changes import (
     Model,
+    ModelArgument,
+    ModelOption,
     OwnMethod,
     bring,
     changed,
@@ -19,6 +21,7 @@ from graphfcl.cli.changes import (
     grow,
     learn,
     merge,
+    one_model,
     prune,
     rename,
     retire,
@@ -34,6 +37,7 @@ from graphfcl.cli.run import FolderOptions
 from graphfcl.cli.show import print_table, say, tell
 from graphfcl.defaults import MODEL_METHOD, RUN_METHOD
 from graphfcl.errors import InputError
+from graphfcl.printing import counted
 
 HERE = Path("-")  # standard output
 Out = Annotated[
@@ -190,8 +194,8 @@ def predict(
     else:
         counts = write_blocks(out, blocks, "predictions", "unknown")
     line = (
-        f"{counts[0]:,} nodes, {len(known['classes'])} classes, version {classifier.version}; "
-        f"{counts[1]:,} look like none of them."
+        f"{counted(counts[0], 'node')}, {counted(len(known['classes']), 'class')}, version {classifier.version}; "
+        f"{counts[1]:,} {'looks' if counts[1] == 1 else 'look'} like none of them."
     )
     values = {**known, "nodes": counts[0], "unknown": counts[1], "out": str(out)}
     return Answer(values, lambda: _say_written(line, out))
@@ -213,16 +217,16 @@ def explain(
 
 
 @answers
-def history(model: Model) -> Answer:
+def history(folder: ModelArgument = None, model: ModelOption = None) -> Answer:
     """What each version added, when, from which supports, and its accuracy on validation nodes."""
     from graphfcl.production import ModelFolder
 
-    folder = ModelFolder(model)
-    entries = folder.history()
+    found = ModelFolder(one_model(folder, model, "history"))
+    entries = found.history()
 
     def show() -> None:
         print_entries(entries)
-        print_hint(folder, entries)
+        print_hint(found, entries)
 
     return Answer(entries, show)
 

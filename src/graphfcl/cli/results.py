@@ -32,8 +32,9 @@ def print_result(result: dict[str, Any]) -> None:
     print_table(columns, rows, numbers=columns)
     for line in _stream_lines(result):
         print(line)
-    chosen = ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in result["chosen"].items())
-    print(f"Settled on: {chosen or 'nothing'}.")
+    if result["chosen"]:
+        chosen = ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in result["chosen"].items())
+        print(f"Settled on: {chosen}.")
     pretraining = result["pretraining"]
     reused = (
         f" besides {pretraining['seconds']:.1f} s for the encoder, which was there" if pretraining["reused"] else ""

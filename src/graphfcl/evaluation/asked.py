@@ -14,10 +14,11 @@ import numpy as np
 
 from graphfcl.asking import OF_EACH_CLASS, Situation, Strategy, checked, find_strategy
 from graphfcl.asking.untrained import untrained_vectors
-from graphfcl.evaluation.evaluate import Evaluation, fit_base, scores_in_blocks
+from graphfcl.evaluation.evaluate import Evaluation, fit_base, scores_in_blocks, tell_session
 from graphfcl.graph import VisibleGraph
 from graphfcl.measures import AskedRecord, balanced_accuracy, confusion_matrix
 from graphfcl.methods.learner import NO_STORE, SILENT, EncoderStore, Learner, Progress
+from graphfcl.progress import progress_of
 from graphfcl.stream import Session, Stream
 from graphfcl.stream.split import strategy_generator
 
@@ -104,27 +105,29 @@ def evaluate_asked(
     stream = stream.fresh()
     evaluation = done or Evaluation((), (), stream.session_of_class)
     opinion: _Opinion | None = None
-    for number in range(len(evaluation.confusions), len(stream) + 1):
-        answered, answers = evaluation.answered, Answers.of(stream, evaluation.answered)
-        if number == 0:
-            seconds = _seconds(partial(fit_base, learner, stream, progress, encoders))
-        else:
-            if opinion is None:  # of a walk that goes on
-                opinion = _Opinion.of(learner, stream, number - 1, answers)
-            named_by = chooser() if callable(chooser) else chooser
-            nodes = _named(named_by, learner, stream, number, answers, opinion)
-            before, answers, answered = answers, answers.plus(stream, nodes), (*answered, nodes)
-            session = _session(stream, number, before, answers)
-            seconds = _seconds(partial(learner.learn, session)) if nodes.size else 0.0
-        opinion = _Opinion.of(learner, stream, number, answers)
-        evaluation = Evaluation(
-            (*evaluation.confusions, opinion.confusion(stream, number, answers)),
-            (*evaluation.seconds, seconds),
-            stream.session_of_class,
-            answered,
-        )
-        if on_session is not None:
-            on_session(evaluation)
+    with progress_of(progress) as watching:
+        for number in range(len(evaluation.confusions), len(stream) + 1):
+            answered, answers = evaluation.answered, Answers.of(stream, evaluation.answered)
+            if number == 0:
+                seconds = _seconds(partial(fit_base, learner, stream, watching, encoders))
+            else:
+                if opinion is None:  # of a walk that goes on
+                    opinion = _Opinion.of(learner, stream, number - 1, answers)
+                named_by = chooser() if callable(chooser) else chooser
+                nodes = _named(named_by, learner, stream, number, answers, opinion)
+                before, answers, answered = answers, answers.plus(stream, nodes), (*answered, nodes)
+                session = _session(stream, number, before, answers)
+                seconds = _seconds(partial(learner.learn, session)) if nodes.size else 0.0
+            opinion = _Opinion.of(learner, stream, number, answers)
+            evaluation = Evaluation(
+                (*evaluation.confusions, opinion.confusion(stream, number, answers)),
+                (*evaluation.seconds, seconds),
+                stream.session_of_class,
+                answered,
+            )
+            if on_session is not None:
+                on_session(evaluation)
+            tell_session(watching, evaluation, len(stream))
     return evaluation
 
 

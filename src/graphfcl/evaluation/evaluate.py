@@ -13,7 +13,7 @@ from graphfcl.errors import DivergenceError, InputError
 from graphfcl.evaluation.tables import Columns, arrow_table, data_frame, session_columns, text_of
 from graphfcl.graph import Graph
 from graphfcl.graph.folder_graph import FolderGraph
-from graphfcl.measures import StreamMeasures, confusion_matrix, measure_stream
+from graphfcl.measures import StreamMeasures, balanced_accuracy, confusion_matrix, measure_stream
 from graphfcl.methods.learner import NO_STORE, SILENT, EncoderStore, Learner, Progress
 from graphfcl.progress import progress_of
 from graphfcl.stream import Queries, Stream
@@ -90,22 +90,24 @@ def evaluate(
     stream = stream.fresh()
     labelled = stream.protocol.name == "paper" and learner.trains_on_query_labels
     evaluation = done or Evaluation((), (), stream.session_of_class)
-    for number in range(len(evaluation.confusions), len(stream) + 1):
-        if number == 0:
-            learn = partial(fit_base, learner, stream, progress, encoders)
-        else:
-            session = stream.session(number, with_query_labels=labelled, with_pool_labels=learner.uses_pool_labels)
-            learn = partial(learner.learn, session)
-        start = time.perf_counter()
-        learn()
-        seconds = time.perf_counter() - start
-        evaluation = Evaluation(
-            (*evaluation.confusions, ask(learner, stream, number)),
-            (*evaluation.seconds, seconds),
-            stream.session_of_class,
-        )
-        if on_session is not None:
-            on_session(evaluation)
+    with progress_of(progress) as watching:
+        for number in range(len(evaluation.confusions), len(stream) + 1):
+            if number == 0:
+                learn = partial(fit_base, learner, stream, watching, encoders)
+            else:
+                session = stream.session(number, with_query_labels=labelled, with_pool_labels=learner.uses_pool_labels)
+                learn = partial(learner.learn, session)
+            start = time.perf_counter()
+            learn()
+            seconds = time.perf_counter() - start
+            evaluation = Evaluation(
+                (*evaluation.confusions, ask(learner, stream, number)),
+                (*evaluation.seconds, seconds),
+                stream.session_of_class,
+            )
+            if on_session is not None:
+                on_session(evaluation)
+            tell_session(watching, evaluation, len(stream))
     return evaluation
 
 
@@ -159,10 +161,15 @@ def _asked(numbers: np.ndarray, queries: Queries, stream: Stream, session: int) 
     return np.array_split(shuffled, max(BLOCKS, -(-shuffled.size // LARGEST_BLOCK)))
 
 
-def fit_base(learner: Learner, stream: Stream, progress: bool | Progress, encoders: EncoderStore) -> None:
+def fit_base(learner: Learner, stream: Stream, progress: Progress, encoders: EncoderStore) -> None:
     """Session 0."""
-    with progress_of(progress) as watching:
-        learner.fit(stream.base, told_by(watching), asked_from(encoders))
+    learner.fit(stream.base, told_by(progress), asked_from(encoders))
+
+
+def tell_session(progress: Progress, evaluation: Evaluation, sessions: int) -> None:
+    """Say that a session is done, and how well. sessions: of the stream, without session 0."""
+    confusion = evaluation.confusions[-1]
+    progress.step("sessions", len(evaluation.confusions) - 1, sessions, score=balanced_accuracy(confusion))
 
 
 def told_by(progress: Progress) -> Progress:

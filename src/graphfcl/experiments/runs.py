@@ -129,7 +129,7 @@ def run(
             encoders=NO_STORE if encoders is None else EncoderFolder(encoders, job.stream, method.source),
         )
     result = {**identity, **result_values(evaluation, job, learner), "versions": versions(job.device)}
-    result["total_seconds"] = recorder.elapsed()
+    result |= {"total_seconds": recorder.elapsed(), "peak_memory_mb": recorder.peak()}
     if after is not None:
         result |= after(learner)
     if folder is not None:
@@ -147,10 +147,15 @@ class _Recorder(Progress):
         self.evaluation: Evaluation | None = None
         self.begun = time.perf_counter()
         self.earlier = 0.0
+        self.earlier_peak = 0.0  # MB, of the parts of an interrupted run
         self.saved = -SECONDS_BETWEEN_CHECKPOINTS
 
     def elapsed(self) -> float:
         return self.earlier + time.perf_counter() - self.begun
+
+    def peak(self) -> float:
+        """The most memory on the host, in MB, over all parts of an interrupted run."""
+        return max(self.earlier_peak, peak_memory_mb())
 
     def step(self, stage: str, step: int, total: int, *, loss: float | None = None, score: float | None = None) -> None:
         self.outer.step(stage, step, total, loss=loss, score=score)
@@ -166,9 +171,6 @@ class _Recorder(Progress):
             so_far = replace(so_far, seconds=(self.earlier + so_far.seconds[0],))
         self.evaluation = so_far
         self._save(learner)
-        last = so_far.measures.sessions[-1]
-        count = int(so_far.session_of_class.max())
-        self.outer.step("sessions", last.session, count, score=last.balanced_accuracy)
 
     def _save(self, learner: Learner) -> None:
         if self.folder is None:
@@ -177,6 +179,7 @@ class _Recorder(Progress):
         values = {
             "identity": self.identity,
             "elapsed": self.elapsed(),
+            "peak_memory_mb": self.peak(),
             "confusions": [] if done is None else [matrix.tolist() for matrix in done.confusions],
             "seconds": [] if done is None else list(done.seconds),
             "answered": [] if done is None else [nodes.tolist() for nodes in done.answered],
@@ -193,6 +196,7 @@ class _Recorder(Progress):
             raise InputError(f"{path} belongs to another run: {self._mend(values['identity'])} another --out.")
         learner.load_state(state)
         self.earlier = values["elapsed"]
+        self.earlier_peak = values.get("peak_memory_mb", 0.0)  # older checkpoints do not say it
         if values["confusions"]:
             matrices = tuple(np.array(matrix, dtype=np.int64) for matrix in values["confusions"])
             answered = tuple(np.array(nodes, dtype=np.int64) for nodes in values.get("answered", []))
@@ -256,7 +260,6 @@ def result_values(evaluation: Evaluation, job: Run, learner: Learner) -> dict[st
         "chosen": learner.chosen(),
         "stored": learner.stored(),
         "stored_bytes": sum(learner.stored().values()),
-        "peak_memory_mb": peak_memory_mb(),
         "peak_gpu_memory_mb": peak_gpu_memory_mb(job.device),
         "device": job.device,
     }

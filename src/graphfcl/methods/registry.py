@@ -143,7 +143,8 @@ def find_method(name: str, source: str = "") -> Method:
             f"--method {origin} to the command, or call register_method in Python."
         )
     names = [*known, *(point.name for point in _plug_ins())]
-    raise InputError(f"there is no method {name!r}: {did_you_mean(name, names)}")
+    mend = did_you_mean(name, names, f"there are {', '.join(names)}; --method module:Class brings one of your own.")
+    raise InputError(f"there is no method {name!r}: {mend}")
 
 
 def register_method(learner: Kind) -> Kind:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from graphfcl.printing import quoted
+from graphfcl.printing import counted, quoted
 
 
 def change_text(entry: dict[str, Any]) -> str:
@@ -18,7 +18,9 @@ def change_notes(entry: dict[str, Any]) -> list[str]:
     known, words, unknown = (entry.get(key) for key in ("known", "words", "unknown_words"))
     notes = []
     if isinstance(known, list) and known:
-        notes.append(f"{_count(len(known), 'node')} had this label already ({_some(known)}): nothing changed for them.")
+        notes.append(
+            f"{counted(len(known), 'node')} had this label already ({_some(known)}): nothing changed for them."
+        )
     alike = entry.get("alike")
     if isinstance(alike, list) and alike and isinstance(alike[0], list):
         names = ", ".join(" and ".join(quoted(name) for name in group) for group in alike)
@@ -34,12 +36,11 @@ def change_notes(entry: dict[str, Any]) -> list[str]:
 def _told(entry: dict[str, Any]) -> str:
     what = entry["what"]
     if what == "fit":
-        return f"fit on {entry['graph']}: {len(entry['classes'])} classes, {entry['labelled']:,} labelled nodes"
+        return f"fit on {entry['graph']}: {_trained_on(entry)}"
     if what == "refit":
         compared = entry["compared"]
         both = [f"{100 * compared[key]:.1f}" for key in ("before", "after")] if compared["nodes"] else ["?", "?"]
-        trained = f"refit: {len(entry['classes'])} classes, {entry['labelled']:,} labelled nodes"
-        return f"{trained}; {both[0]} to {both[1]} % on {compared['nodes']:,} held-out nodes"
+        return f"refit: {_trained_on(entry)}; {both[0]} to {both[1]} % on {counted(compared['nodes'], 'held-out node')}"
     if what == "learn":
         parts = [
             f"{name}{' (new)' if name in entry['new'] else ''} from {_some(nodes)}"
@@ -48,7 +49,7 @@ def _told(entry: dict[str, Any]) -> str:
         return f"learn {'; '.join([*parts, *_settled(entry)])}"
     if what in ("grow", "shrink"):
         reach = f"; {entry['within_reach']:.1%} within reach" if "within_reach" in entry else ""
-        return f"{what}: {entry['nodes']:,} nodes, {entry['edges']:,} edges{reach}"
+        return f"{what}: {counted(entry['nodes'], 'node')}, {counted(entry['edges'], 'edge')}{reach}"
     if what == "unlearn":
         return f"unlearn {_some(entry['nodes'])}"
     if what == "rename":
@@ -58,11 +59,15 @@ def _told(entry: dict[str, Any]) -> str:
     if what == "retire":
         return f"retire {entry['class']}"
     if what == "erase":
-        counted = (_count(entry["nodes"], "node"), _count(entry["labels"], "label"))
-        return f"erase {' and '.join(counted)} from {_count(entry['versions'], 'version')}"
+        removed = (counted(entry["nodes"], "node"), counted(entry["labels"], "label"))
+        return f"erase {' and '.join(removed)} from {counted(entry['versions'], 'version')}"
     if what == "rollback":
         return f"rollback to version {entry['to']}"
     return f"{what}: {entry.get('error', '')}"
+
+
+def _trained_on(entry: dict[str, Any]) -> str:
+    return f"{counted(len(entry['classes']), 'class')}, {counted(entry['labelled'], 'labelled node')}"
 
 
 def _settled(entry: dict[str, Any]) -> list[str]:
@@ -83,10 +88,6 @@ def _settled(entry: dict[str, Any]) -> list[str]:
 
 def _by(name: str, who: str) -> str:
     return f"{name} (by {who})" if who else name
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 def _some(nodes: list[Any]) -> str:

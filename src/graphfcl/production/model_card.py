@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from graphfcl.errors import InputError
+from graphfcl.printing import counted
 from graphfcl.production.ageing import FITS
 from graphfcl.production.answers import few_shot_classes
 from graphfcl.production.graph_place import seen_at
@@ -92,7 +93,7 @@ class ModelCard:
             ("balanced accuracy", "; ".join(measured) or "not measured"),
             ("fitted on", _data_text(data)),
             ("fitted", _when(info.fitted)),
-            ("version", f"{info.version or 'not saved'}, {_when(info.when)}; {_count(info.changes, 'change')}"),
+            ("version", f"{info.version or 'not saved'}, {_when(info.when)}; {counted(info.changes, 'change')}"),
             ("SHA-256", self.sha256 or "not saved"),
             ("written by", f"graphfcl {self.written_by or 'of an older version'}"),
         ]
@@ -206,10 +207,6 @@ def _data_text(data: Mapping[str, Any]) -> str:
     if "digest" in data:
         parts.append(f"graph folder {data['graph_folder'] or 'whose place is not known'}, digest {data['digest']}")
     return "; ".join(parts)
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number:,} {what}{'' if number == 1 else 's'}"
 
 
 def _when(text: str) -> str:

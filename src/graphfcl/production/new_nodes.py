@@ -1,17 +1,19 @@
 """Nodes that a user adds with a table: read by the columns of the tables of the fit."""
 
+import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from graphfcl.errors import InputError
+from graphfcl.errors import GraphfclWarning, InputError
 from graphfcl.graph.column_names import MISSING, TEXT_NAMES, ReadColumns
 from graphfcl.graph.column_values import Kind, as_days, declared_kind, list_lengths
 from graphfcl.graph.frames import is_frame
 from graphfcl.graph.ids import make_ids, normal
 from graphfcl.graph.node_features import open_vectors
+from graphfcl.printing import counted, quoted
 from graphfcl.production.user_tables import TextTable, id_names
 
 if TYPE_CHECKING:
@@ -19,21 +21,27 @@ if TYPE_CHECKING:
     from graphfcl.production.growing_graph import GrowingGraph
 
 
+def warn(note: str) -> None:
+    """Tell a caller in Python."""
+    warnings.warn(note, GraphfclWarning, stacklevel=4)
+
+
 def read_nodes(
     source: Any,
     graph: "GrowingGraph",
     columns: ReadColumns | None = None,
-    tell: Callable[[str], None] | None = None,
+    tell: Callable[[str], None] = warn,
 ) -> tuple[list[str], "Features", list[str] | None]:
     """New nodes: ``node``, and texts or the graph's feature columns (of a sparse graph, absent ones are 0).
 
     source: a file or a DataFrame. columns: of the tables of the fit. A table of the same form is read alike: ids,
     texts, dates, categories and vectors by the same names; columns that the fit did not use are passed over. Vectors
-    may also be an ``.npy`` file of that name beside the table. tell: is told that labels are not learned.
+    may also be an ``.npy`` file of that name beside the table. tell: is told of labels, which are not learned, and of
+    categories that the fit did not have; by default both are warnings.
     """
     table = TextTable.read(source)
     names = id_names(columns)
-    if tell is not None and columns is not None:
+    if columns is not None:
         _tell_labels(table, columns.label, tell)
     ids = make_ids(table.need(names, "the ids of nodes"), table.place)[0].tolist()
     features = graph.columns
@@ -41,7 +49,7 @@ def read_nodes(
     if features.text_weights is not None and features.text_weights.beside is None:
         return ids, None, texts
     known = features.places(features.word_count)
-    given = _given(table, str(table.find(names)), known, columns)
+    given = _given(table, str(table.find(names)), known, columns, tell)
     vectors = () if columns is None else columns.vectors
     beside = None if is_frame(source) else table.path.parent
     for name in vectors:
@@ -70,8 +78,8 @@ def _tell_labels(table: TextTable, label: str | None, tell: Callable[[str], None
     found = [text for text in table.columns.get(label or "", ()) if normal(text).casefold() not in missing]
     if found:
         tell(
-            f"note: {table.path} has labels of {len(found):,} nodes in the column {label!r}: grow does not learn them, "
-            "`graphfcl learn` does."
+            f"{table.path} has labels of {counted(len(found), 'node')} in the column {label!r}: grow does not learn "
+            "them, learn does."
         )
 
 
@@ -83,14 +91,16 @@ def _texts(table: TextTable, columns: ReadColumns | None) -> list[str]:
     return table.need((*own, *(name for name in TEXT_NAMES if name not in own)), "the text its features come from")
 
 
-def _given(table: TextTable, id_name: str, known: dict[str, int], columns: ReadColumns | None) -> dict[str, np.ndarray]:
+def _given(
+    table: TextTable, id_name: str, known: dict[str, int], columns: ReadColumns | None, tell: Callable[[str], None]
+) -> dict[str, np.ndarray]:
     """(rows,) numbers of each feature that the table has."""
     given: dict[str, np.ndarray] = {}
     for name in table.columns:
         if name == id_name:
             continue
         if columns is not None and name in columns.categories:
-            given |= _one_hot(table, name, known)
+            given |= _one_hot(table, name, known, tell)
         elif columns is not None and name in columns.dates and name in known:
             given[name] = _days(table, name)
         elif name in known:
@@ -103,10 +113,17 @@ def _given(table: TextTable, id_name: str, known: dict[str, int], columns: ReadC
     return given
 
 
-def _one_hot(table: TextTable, name: str, known: dict[str, int]) -> dict[str, np.ndarray]:
+def _one_hot(table: TextTable, name: str, known: dict[str, int], tell: Callable[[str], None]) -> dict[str, np.ndarray]:
     values = np.array([normal(text) for text in table.columns[name]], dtype=object)
     features = [feature for feature in known if feature.startswith(f"{name}=")]
-    return {feature: (values == feature[len(name) + 1 :]).astype(np.float32) for feature in features}
+    given = {feature: (values == feature[len(name) + 1 :]).astype(np.float32) for feature in features}
+    strange = values[(values != "") & (sum(given.values(), np.zeros(values.size)) == 0)]
+    if strange.size:
+        tell(
+            f"{table.path} has {counted(strange.size, 'node')} whose {name} is none of the {len(features)} of the fit, "
+            f"such as {quoted(strange[0])}: the column says nothing about them."
+        )
+    return given
 
 
 def _days(table: TextTable, name: str) -> np.ndarray:
