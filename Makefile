@@ -14,7 +14,8 @@ engines: $(VENV)/.engines
 # All that tests and docs need, in one go: quicker than one extra after the other.
 everything: pyproject.toml constraints.txt
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --constraint constraints.txt --editable ".[dev,docs,ray,submitit]"
+	$(BIN)/python -m pip install --quiet --constraint constraints.txt mlflow-skinny \
+		--editable ".[dev,docs,ray,submitit,tensorboard]"
 	touch $(VENV)/.package
 	touch $(VENV)/.installed
 	touch $(VENV)/.engines $(VENV)/.docs

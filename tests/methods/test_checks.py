@@ -242,7 +242,7 @@ def kinds_of_streams() -> Iterator[Any]:
             yield pytest.param(name, changes, id=f"{kind}-{name}", marks=marks)
 
 
-@pytest.mark.parametrize(("name", "changes"), kinds_of_streams())
+@pytest.mark.parametrize(("name", "changes"), [*kinds_of_streams()])
 def test_every_kind_of_stream_ends_above_chance(name: str, changes: dict[str, Any]) -> None:
     learner = make(name) if name in ("icarl", "mecoin") else make_short(name)  # whose heads take more steps
     measures = evaluate(learner, stream_of(seed=1, graph_name=EASY, **changes)).measures

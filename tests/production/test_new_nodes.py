@@ -250,7 +250,7 @@ def test_a_model_on_a_graph_folder_reads_the_same_columns(folder: Path, tmp_path
     )  # fmt: skip
     assert fitted.code == 0, fitted.err
     assert "Not used: comment (not among features=)" in fitted.out
-    parquet.write_table(pa.table(NEW), tmp_path / "new.parquet")
+    parquet.write_table(pa.table({**NEW, "colour": ["blue", "green"]}), tmp_path / "new.parquet")
     grown = graphfcl_inside("grow", "--model", model, "--nodes", tmp_path / "new.parquet")
     assert grown.code == 0, grown.err
     assert "note, version 2: 1 of 6 words of the new nodes are outside the vocabulary" in grown.out

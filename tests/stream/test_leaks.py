@@ -203,7 +203,8 @@ def test_neither_progress_nor_encoders_know_the_stream(tmp_path: Path) -> None:
             heard.append(learner)
 
     found = evaluate(learner, stream, progress=Telling(), encoders=EncoderFolder(tmp_path, stream))
-    assert heard == [("training", 1, 2), learner]
+    walked = [("sessions", number, len(stream)) for number in range(len(stream) + 1)]  # which the walk itself tells
+    assert heard == [("training", 1, 2), learner, *walked]
     assert learner.seen
     assert all(callable(thing) and not hasattr(thing, "__self__") for thing in learner.seen)
     assert all(learner.asked_read_only)
