@@ -52,9 +52,10 @@ class ProgressBars(Progress):
         self._reminder = threading.Thread(target=self._remind, name="progress", daemon=True)
 
     def __enter__(self) -> "ProgressBars":
-        self.bars.start()
         self.started = self.printed = time.perf_counter()
-        if not self.terminal:
+        if self.terminal:
+            self.bars.start()
+        else:
             self._reminder.start()
         return self
 
@@ -62,7 +63,8 @@ class ProgressBars(Progress):
         self._ended.set()
         with self._lock:
             self._end_stage()
-        self.bars.stop()
+        if self.terminal:
+            self.bars.stop()
 
     def step(self, stage: str, step: int, total: int, *, loss: float | None = None, score: float | None = None) -> None:
         with self._lock:

@@ -90,7 +90,7 @@ def test_one_library_s_limit_in_the_environment_is_its_own(told: Any, monkeypatc
     monkeypatch.setenv("OPENBLAS_NUM_THREADS", "1")
     found = told(threads=2)
     assert found["torch"] == 2
-    assert {count for prefix, _, count in found["pools"] if prefix == "libscipy_openblas"} == {1}, found["pools"]
+    assert {count for prefix, _, count in found["pools"] if "openblas" in prefix} == {1}, found["pools"]
 
 
 def test_processes_share_the_usable_cores(told: Any, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -106,7 +106,8 @@ def subject_of(name: str, *, whole: bool) -> Subject:
     """whole: with all draws of held-out classes, which most rules have nothing to do with."""
     learner = find_method(name).learner
     draws = any(field.name == "validation_draws" for field in fields(learner.settings_type))
-    return Subject(learner, {**SHORT[name], **({"validation_draws": 1} if draws and not whole else {})})
+    settings = QUICK[name] if name == "tem" else SHORT[name]  # its short training magnifies rounding
+    return Subject(learner, {**settings, **({"validation_draws": 1} if draws and not whole else {})})
 
 
 class _Asking(Progress):

@@ -188,7 +188,7 @@ def test_dense_products_are_gathered_in_chunks_and_differentiable_twice(monkeypa
 
 
 def test_sparse_products_are_differentiable_twice() -> None:
-    matrix = sparse.random_array((6, 4), density=0.4, rng=np.random.default_rng(0), format="csr")
+    matrix = sparse.random_array((6, 4), density=0.4, random_state=np.random.default_rng(0), format="csr")
     product = SparseMatrix(matrix, CPU)
     dense = torch.randn(4, 3, requires_grad=True, generator=torch.Generator().manual_seed(0))
     assert torch.autograd.gradcheck(lambda value: product @ value, (dense,), atol=1e-5, rtol=1e-4)

@@ -11,8 +11,8 @@ from graphfcl.nn import GraphInputs
 
 def graph(*, dense: bool) -> VisibleGraph:
     random = np.random.default_rng(0)
-    edges = sparse.random_array((40, 40), density=0.1, rng=random, dtype=np.float32)
-    features = sparse.random_array((40, 12), density=0.3, rng=random, dtype=np.float32, format="csr")
+    edges = sparse.random_array((40, 40), density=0.1, random_state=random, dtype=np.float32)
+    features = sparse.random_array((40, 12), density=0.3, random_state=random, dtype=np.float32, format="csr")
     return VisibleGraph(np.arange(40), sparse.csr_array(edges + edges.T), features.toarray() if dense else features)
 
 

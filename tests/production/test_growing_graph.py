@@ -19,7 +19,7 @@ def test_text_nodes_grow_in_by_their_words() -> None:
     labels = np.repeat(np.arange(3), 60)
     counts = sp.csr_array((random.random((180, 6)) < 0.15).astype(np.float32))
     counts = sp.csr_array(counts + sp.csr_array(np.eye(6, dtype=np.float32)[labels * 2]))
-    adjacency = sp.random_array((180, 180), density=0.005, rng=random)
+    adjacency = sp.random_array((180, 180), density=0.005, random_state=random)
     graph = build_graph(adjacency, counts, labels, feature_names=words, text=TextSettings(1))
     model = GraphClassifier("proto-gcn", quick("proto-gcn"), shot=3).fit(graph)
     model.add_nodes(

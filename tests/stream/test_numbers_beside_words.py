@@ -25,7 +25,7 @@ def mixed_graph() -> Graph:
     numbers[:, 1] = 7  # a constant
     features = sparse.csr_array(np.hstack([counts, numbers]))
     names = [f"w{place}" for place in range(30)] + [f"n{place}" for place in range(5)]
-    adjacency = sparse.random_array((240, 240), density=0.02, rng=random)
+    adjacency = sparse.random_array((240, 240), density=0.02, random_state=random)
     labels = [f"c{node % 12}" for node in range(240)]
     return build_graph(adjacency > 0, features, labels, feature_names=names, text=TextSettings(3, BESIDE), name="mixed")
 

@@ -87,6 +87,8 @@ class GraphClassifier(AnsweringModel):
         """The same classifier, not fitted: what ``sklearn.base.clone`` returns."""
         return type(self)(**self.get_params())
 
+    _estimator_type = "classifier"  # what scikit-learn before 1.6 asks for in place of tags
+
     def __sklearn_tags__(self) -> Any:
         from sklearn.utils import ClassifierTags, Tags, TargetTags
 

@@ -79,7 +79,7 @@ def test_the_whitening_is_that_of_a_loop() -> None:
 
 def surroundings(share: float, steps: int, links: float = 0.0, edges: float = 0.1) -> Surroundings:
     """Of 60 nodes with weighted edges; some may have none."""
-    drawn = sparse.random_array((60, 60), density=edges, rng=np.random.default_rng(0), dtype=np.float32)
+    drawn = sparse.random_array((60, 60), density=edges, random_state=np.random.default_rng(0), dtype=np.float32)
     adjacency = sparse.csr_array(sparse.triu(drawn, 1) + sparse.triu(drawn, 1).T)
     visible = VisibleGraph(np.arange(60), adjacency, np.zeros((60, 1), np.float32))
     return Surroundings(GraphInputs(visible, torch.device("cpu")), Neighbourhood(1.0, 2, share, steps, links))
@@ -252,10 +252,10 @@ def test_no_node_is_stored(learner: Anchor) -> None:
 
 def test_the_state_stays_small_on_wide_features() -> None:
     random = np.random.default_rng(0)
-    features = sparse.random_array((400, 30_000), density=0.001, rng=random, dtype=np.float32, format="csr")
+    features = sparse.random_array((400, 30_000), density=0.001, random_state=random, dtype=np.float32, format="csr")
     labels = np.arange(400) % 8
     hot = sparse.csr_array((np.ones(400, np.float32), (np.arange(400), labels * 3)), shape=(400, 30_000))
-    adjacency = sparse.random_array((400, 400), density=0.01, rng=random)
+    adjacency = sparse.random_array((400, 400), density=0.01, random_state=random)
     graph = build_graph(adjacency, features + 3 * hot, labels)
     stream = make_stream(graph, Protocol(base=3, pseudo_novel=2, way=1), seed=0)
     wide = find_method("anchor").make({"pretraining.epochs": 2}, seed=0)

@@ -13,8 +13,8 @@ from graphfcl.nn import GraphInputs
 
 def inputs_of(*, dense: bool) -> GraphInputs:
     random = np.random.default_rng(0)
-    drawn = sparse.random_array((50, 50), density=0.1, rng=random, dtype=np.float32)
-    features = sparse.random_array((50, 30), density=0.3, rng=random, dtype=np.float32, format="csr")
+    drawn = sparse.random_array((50, 50), density=0.1, random_state=random, dtype=np.float32)
+    features = sparse.random_array((50, 30), density=0.3, random_state=random, dtype=np.float32, format="csr")
     whole = 1000 * features.toarray() - 200 if dense else features
     visible = VisibleGraph(np.arange(50), sparse.csr_array(drawn + drawn.T), prepare(whole, 0, unit=not dense))
     return GraphInputs(visible, torch.device("cpu"))

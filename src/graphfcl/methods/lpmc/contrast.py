@@ -85,7 +85,10 @@ def graph_parts(visible: VisibleGraph, count: int, random: np.random.Generator) 
     size = visible.node_count
     count = max(1, min(count, size // SMALLEST_PART))
     seeds = random.permutation(size)[:count]
-    adjacency = csr_matrix(visible.adjacency)
+    edges = visible.adjacency
+    # Copies of 32 bits: scipy before 1.13 takes no others here, and none that are read-only.
+    places = (edges.indices.astype(np.int32), edges.indptr.astype(np.int32))
+    adjacency = csr_matrix((edges.data.copy(), *places), shape=edges.shape)
     _, _, nearest = csgraph.dijkstra(
         adjacency, directed=False, indices=seeds, unweighted=True, min_only=True, return_predecessors=True
     )

@@ -106,7 +106,7 @@ def test_no_pickle_is_loaded_and_damage_is_named(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="pickled object"):
         imported(tmp_path / "trap.npz", tmp_path / "out")
     assert not (tmp_path / "sprung").exists()
-    big = sparse.random_array((200, 200), density=0.2, format="csr", rng=np.random.default_rng(0))
+    big = sparse.random_array((200, 200), density=0.2, format="csr", random_state=np.random.default_rng(0))
     np.savez(
         tmp_path / "whole.npz",
         adj_indices=big.indices,
