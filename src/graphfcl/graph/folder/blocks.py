@@ -151,8 +151,8 @@ class BlockReader:
             self._verify(number, self._bytes(start, min(start + block, self.entry.byte_count)))
 
     def _bytes(self, low: int, high: int) -> np.ndarray:
-        content = np.empty(high - low, dtype=np.uint8)
-        room: Any = memoryview(content)  # type: ignore[arg-type]
+        content: Any = np.empty(high - low, dtype=np.uint8)
+        room: Any = memoryview(content)
         done = 0
         while done < len(room):
             try:

@@ -9,6 +9,7 @@ A file that does not fit is distributed again over smaller ranges. No edge is co
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -239,7 +240,8 @@ def merge_keys(keys: np.ndarray, weights: np.ndarray | None) -> tuple[np.ndarray
 
 
 def _write(file: object, values: np.ndarray) -> None:
-    content = memoryview(np.ascontiguousarray(values).view(np.uint8))  # type: ignore[arg-type]
+    plain: Any = np.ascontiguousarray(values).view(np.uint8)
+    content = memoryview(plain)
     done = 0
     while done < len(content):
         done += file.write(content[done:])  # type: ignore[attr-defined]

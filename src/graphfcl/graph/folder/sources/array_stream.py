@@ -4,12 +4,14 @@ import zipfile
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
+from typing import IO
 
 import numpy as np
 
 from graphfcl.errors import InputError
 
 DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, OSError, NotImplementedError, RuntimeError, ValueError)
+PASSED_AT_ONCE = 1 << 20  # bytes
 
 
 def array_names(path: str | Path) -> set[str]:
@@ -57,7 +59,7 @@ class ArrayStream:
         size = self.dtype.itemsize
         try:
             with zipfile.ZipFile(self.path) as archive, archive.open(f"{self.name}.npy") as file:
-                file.seek(self._start + start * size)
+                _pass_over(file, self._start + start * size)
                 while left > 0:
                     wanted = min(items, left)
                     content = file.read(wanted * size)
@@ -83,3 +85,12 @@ class ArrayStream:
 
     def _damaged(self) -> InputError:
         return InputError(f"{self.path} is truncated or damaged at {self.name!r}: copy or download it again.")
+
+
+def _pass_over(file: IO[bytes], count: int) -> None:
+    """Read so many bytes and forget them. From Python 3.13 on, `seek` gives up the checksum of the array."""
+    while count > 0:
+        passed = len(file.read(min(count, PASSED_AT_ONCE)))
+        if not passed:
+            raise EOFError
+        count -= passed
