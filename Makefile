@@ -1,7 +1,8 @@
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
-WORKERS ?= 2
+# Many tests wait for other processes: on two cores a third worker finds work.
+WORKERS ?= 3
 
 DEMO := runs/demo
 

@@ -4,6 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 MISSING = """
 import sys
 sys.modules["fcntl"] = None
@@ -60,10 +62,12 @@ def run(code: str, folder: Path) -> str:
     return done.stdout
 
 
+@pytest.mark.long
 def test_every_module_is_imported_and_a_model_is_saved_with_the_locks_of_windows(tmp_path: Path) -> None:
     run(MISSING + WINDOWS_LOCKS + EVERYTHING + FIT + SAVED, tmp_path)
 
 
+@pytest.mark.long
 def test_without_any_locks_a_model_works_in_memory_and_saving_says_why_not(tmp_path: Path) -> None:
     out = run(MISSING + FIT + NO_LOCKS, tmp_path)
     assert "model cannot be locked, because this Python has no file locks" in out

@@ -31,6 +31,7 @@ def all_but_cache(model: Path) -> dict[str, bytes]:
     return {name: content for name, content in everything(model).items() if not name.startswith("cache")}
 
 
+@pytest.mark.long
 def test_info_says_what_the_model_is_and_what_asks_for_a_refit(model: Path) -> None:
     before = everything(model)
     shown = graphfcl("info", "--model", model)

@@ -116,6 +116,7 @@ main(sys.argv[2:])
 MANY_EDGES = "synthetic:nodes=400,edges=5000,classes=9,features=2,kind=dense"
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("limit", [1_000, 20_000])
 def test_a_full_disk_leaves_nothing_behind(tmp_path: Path, tables: Path, limit: int) -> None:
     """No file may grow beyond the limit, which the system says as it says that a disk is full.

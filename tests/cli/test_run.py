@@ -15,7 +15,8 @@ import pytest
 from tests.cli.command import graphfcl_inside
 
 GRAPH = "synthetic:nodes=700,edges=2800,classes=10,features=300,signal=0.6,skew=0.5"
-QUICK = ["--set", "pretraining.epochs=8", "--set", "episodes=60", "--base", "4", "--pseudo-novel", "3", "--way", "1"]
+SHORT = ["--set", "pretraining.epochs=8", "--set", "episodes=60", "--set", "validation_draws=1"]
+QUICK = [*SHORT, "--base", "4", "--pseudo-novel", "3", "--way", "1"]
 
 
 def command(*words: str) -> list[str]:
@@ -151,10 +152,11 @@ def test_what_is_off_follows_from_the_type_of_a_setting() -> None:
     assert switched_off(words, [], "hag-meta", settings) == expected
 
 
+@pytest.mark.long
 def test_a_saved_stream_can_be_run(tmp_path: Path, finished: tuple[Path, subprocess.CompletedProcess[str]]) -> None:
     from graphfcl.cli import main
 
-    words = ["run", "--dataset", GRAPH, "--device", "cpu", *QUICK[:4], "--stream", str(finished[0] / "stream.json")]
+    words = ["run", "--dataset", GRAPH, "--device", "cpu", *SHORT, "--stream", str(finished[0] / "stream.json")]
     main_without_exit(main, [*words, "--out", str(tmp_path)])
     assert numbers(tmp_path) == numbers(finished[0])
 

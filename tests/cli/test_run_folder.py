@@ -33,6 +33,7 @@ def test_on_the_disk_and_in_memory_it_finds_the_same(graph: Path, tmp_path: Path
     assert any((tmp_path / "work").iterdir())
 
 
+@pytest.mark.long
 def test_what_cannot_be_is_said_in_one_sentence(graph: Path, tmp_path: Path) -> None:
     cases = (
         (["proto-gcn", "--memory", "100MB"], "proto-gcn needs the whole of"),

@@ -75,6 +75,7 @@ def test_answers_out_of_the_cache_need_no_learner(model: Path, tmp_path: Path) -
     assert float(first["probability"]) == pytest.approx(float(second["probability"]))
 
 
+@pytest.mark.long
 def test_without_the_cache_the_learner_is_asked(model: Path, tmp_path: Path) -> None:
     for path in (model / "cache").iterdir():
         path.unlink()
@@ -82,6 +83,7 @@ def test_without_the_cache_the_learner_is_asked(model: Path, tmp_path: Path) -> 
     assert {"torch", "scipy"} <= found
 
 
+@pytest.mark.long
 def test_a_learner_is_loaded_without_an_optimiser(model: Path, tmp_path: Path) -> None:
     listed = tmp_path / "modules.json"
     (tmp_path / "supports.csv").write_text("node,class,by\n" + "".join(f"{node},class-08,me\n" for node in free(model)))

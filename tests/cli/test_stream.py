@@ -145,6 +145,7 @@ def test_what_is_left_out_is_told_in_a_note(results: dict[str, Result]) -> None:
 # The benchmark's streams
 
 
+@pytest.mark.long
 def test_the_benchmark_s_streams_are_verified(tmp_path: Path) -> None:
     save_stream(make_stream(*load_dataset("wordnet"), seed=4), tmp_path / "same.json")
     save_stream(make_stream(*load_dataset("wordnet"), seed=4, way=1), tmp_path / "other.json")

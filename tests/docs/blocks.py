@@ -8,9 +8,8 @@ A mark is a comment of HTML above a block, which no reader sees:
 ``<!-- test: output -->``            what the page shows is what comes out, word by word; figures may differ
 ``<!-- test: real -->``              the graphs themselves, not small ones of the same form
 
-Two marks are of the whole page, wherever they stand:
+One mark is of the whole page, wherever it stands:
 
-``<!-- test: long -->``              takes more than ten seconds
 ``<!-- test: add: WORDS => OPTIONS -->``  options for commands that begin with these words, to take less time
 """
 
@@ -26,7 +25,7 @@ FENCE = re.compile(
 MARK = re.compile(r"<!-- test: (\w+)(?:: (.*?))? -->", re.DOTALL)
 MARKS_ABOVE = re.compile(r"(?:<!-- test: [^\n]*? -->\s*)+\Z")
 OF_A_BLOCK = {"skip", "file", "replace", "output", "real"}
-OF_A_PAGE = {"long", "add"}
+OF_A_PAGE = {"add"}
 WITH_A_VALUE = {"skip", "file", "replace", "add"}
 COMMANDS = ("graphfcl ", "make ", "pip ", "python ", "#!/bin/bash", "curl ", "mkdir ")
 
@@ -63,10 +62,6 @@ class Page:
     path: Path
     blocks: tuple[Block, ...]
     marks: tuple[tuple[str, str], ...]
-
-    @property
-    def long(self) -> bool:
-        return ("long", "") in self.marks
 
     def added(self, words: list[str]) -> list[str]:
         """The options that a command gets besides its own."""

@@ -50,14 +50,8 @@ def try_page(page: Page, folder: Path) -> str:
             os.killpg(process.pid or 0, signal.SIGKILL)
 
 
-def _parameters() -> list[object]:
-    return [
-        pytest.param(path, id=path.name, marks=[pytest.mark.long] if read_page(path).long else [])
-        for path in page_paths()
-    ]
-
-
-@pytest.mark.parametrize("path", _parameters())
+@pytest.mark.long
+@pytest.mark.parametrize("path", page_paths(), ids=lambda path: path.name)
 def test_all_of_a_page_runs(path: Path, tmp_path: Path) -> None:
     wrong = try_page(read_page(path), tmp_path)
     assert not wrong, wrong

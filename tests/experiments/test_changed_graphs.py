@@ -102,6 +102,7 @@ def test_what_another_process_has_run_again_stays(tmp_path: Path, dataset: Path)
     assert not store.set_outdated_aside(cell, "another"), "there is nothing left"
 
 
+@pytest.mark.long
 def test_bench_says_so(tmp_path: Path, dataset: Path) -> None:
     path = tmp_path / "one.toml"
     path.write_text(

@@ -82,6 +82,7 @@ def start(folder: Path, script: Path) -> subprocess.Popen[bytes]:
     return subprocess.Popen([sys.executable, str(script)], cwd=ROOT, env=ENVIRONMENT, start_new_session=True)
 
 
+@pytest.mark.long
 def test_killed_in_the_middle_and_continued_it_gives_the_same_table(
     tmp_path: Path, unbroken: tuple[Path, Grid]
 ) -> None:
@@ -157,6 +158,7 @@ def test_processes_may_be_forked(tmp_path: Path, unbroken: tuple[Path, Grid]) ->
     assert table(folder, grid) == {cell.key: expected[cell.key] for cell in grid.cells}
 
 
+@pytest.mark.long
 def test_processes_end_when_whoever_started_them_is_gone(tmp_path: Path) -> None:
     """Also with a fork server, which is their parent as the system sees it."""
     script = tmp_path / "go.py"
@@ -273,6 +275,7 @@ def test_a_grid_that_grows_keeps_what_it_had(tmp_path: Path) -> None:
         Grid("table2", "grid", first.cells).save(tmp_path)
 
 
+@pytest.mark.long
 def test_a_cell_whose_process_dies_again_and_again_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     deadly, good = grid_of(seeds=1).cells[:2]
     monkeypatch.setattr("graphfcl.experiments.workers._work", DiesOf(deadly.key))

@@ -104,6 +104,7 @@ def test_a_measure_of_one_file_stands_in_the_result_and_in_what_is_printed(copy:
     assert f"{100 * result['sessions'][-1]['worst_recall']:.2f}" in last.split()
 
 
+@pytest.mark.long
 def test_a_measure_of_one_file_stands_in_a_grid_and_its_report(copy: Path, tmp_path: Path) -> None:
     import pyarrow.parquet as pq
 

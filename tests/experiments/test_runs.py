@@ -13,6 +13,7 @@ from graphfcl.experiments.peak_memory import forget_peaks, peak_gpu_memory_mb
 from graphfcl.methods import METHODS, Learner, Progress
 from graphfcl.stream import Stream, load_stream
 from tests.golden.samples import SHORT
+from tests.marks import some_first
 from tests.methods.test_checks import EASY, stream_of
 
 COSTS = {"total_seconds", "peak_memory_mb", "peak_gpu_memory_mb", "versions", "pretraining"}
@@ -123,7 +124,7 @@ def test_a_run_interrupted_at_every_checkpoint_ends_with_the_same_numbers(
 
 
 @pytest.mark.usefixtures("_every_checkpoint")
-@pytest.mark.parametrize("method", [method.name for method in METHODS if method.name != "hag-meta"])
+@pytest.mark.parametrize("method", some_first(method.name for method in METHODS if method.name != "hag-meta"))
 def test_every_method_goes_on_after_an_interruption(tmp_path: Path, method: str) -> None:
     """One run that is interrupted at the start of each of its stages, and in the middle of each."""
     one = Run(small_stream(), method, SHORT[method])

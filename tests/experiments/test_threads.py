@@ -69,7 +69,7 @@ def told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 @needs_two_cores
 @pytest.mark.usefixtures("_own_fork_server")
-@pytest.mark.parametrize("start_method", ["spawn", "forkserver"])
+@pytest.mark.parametrize("start_method", [pytest.param("spawn", marks=pytest.mark.long), "forkserver"])
 def test_no_library_starts_more_threads_than_the_limit(told: Any, start_method: str) -> None:
     found = told(threads=1, start_method=start_method)
     assert found["torch"] == found["between"] == 1
@@ -77,6 +77,7 @@ def test_no_library_starts_more_threads_than_the_limit(told: Any, start_method: 
     assert {count for _, _, count in found["pools"]} == {1}, found["pools"]
 
 
+@pytest.mark.long
 @needs_two_cores
 def test_what_the_environment_allows_is_not_raised(told: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
@@ -85,6 +86,7 @@ def test_what_the_environment_allows_is_not_raised(told: Any, monkeypatch: pytes
     assert {count for _, _, count in found["pools"]} == {1}, found["pools"]
 
 
+@pytest.mark.long
 @needs_two_cores
 def test_one_library_s_limit_in_the_environment_is_its_own(told: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENBLAS_NUM_THREADS", "1")
@@ -93,6 +95,7 @@ def test_one_library_s_limit_in_the_environment_is_its_own(told: Any, monkeypatc
     assert {count for prefix, _, count in found["pools"] if "openblas" in prefix} == {1}, found["pools"]
 
 
+@pytest.mark.long
 def test_processes_share_the_usable_cores(told: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(workers, "usable_cores", lambda: 7)
     assert told(jobs=3)["share"] == 2

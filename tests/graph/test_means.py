@@ -53,6 +53,7 @@ def test_the_limit_that_is_named_is_enough_for_a_process_that_is_a_little_larger
     Means(tmp_path, named, tasks).require(1000, *needs)
 
 
+@pytest.mark.long
 def test_workers_are_started_once(tmp_path: Path) -> None:
     with Means(tmp_path, 1 << 30, Tasks(workers=2, threads=1)).at_work() as means:
         assert means.workers == 2

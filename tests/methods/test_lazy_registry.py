@@ -56,6 +56,7 @@ def test_a_class_that_takes_the_name_of_a_method_is_not_ours() -> None:
     assert not is_own(Anchor)
 
 
+@pytest.mark.long
 def test_a_method_is_added_by_one_file_and_one_line(tmp_path: Path) -> None:
     package = tmp_path / "graphfcl"
     shutil.copytree(Path(graphfcl.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__", "files"))

@@ -42,7 +42,12 @@ def graphfcl(folder: Path, *words: str) -> Done:
 
 @pytest.mark.parametrize(
     ("where", "start_method"),
-    [("module", "spawn"), ("module", "forkserver"), ("module", "fork"), ("script", "spawn")],
+    [
+        pytest.param("module", "spawn", marks=pytest.mark.long),
+        ("module", "forkserver"),
+        ("module", "fork"),
+        pytest.param("script", "spawn", marks=pytest.mark.long),
+    ],
 )
 def test_it_works_in_worker_processes_under_every_start_method(tmp_path: Path, where: str, start_method: str) -> None:
     path = nearest_mean(tmp_path)
@@ -120,6 +125,7 @@ def test_a_run_of_edited_code_is_another_run(tmp_path: Path) -> None:
     assert "another run" in refused.stderr
 
 
+@pytest.mark.long
 def test_code_that_is_edited_while_a_grid_runs_fails_its_cells(tmp_path: Path) -> None:
     path = nearest_mean(tmp_path)
     script = SCRIPT.format(
@@ -159,6 +165,7 @@ def test_a_stored_grid_may_name_a_method_but_never_import_it(
 PLUG_IN = "[graphfcl.methods]\nnearest-mean = nearest_mean:NearestMean\nhalf = no_such_module:Learner\n"
 
 
+@pytest.mark.long
 def test_an_installed_plug_in_is_listed_and_runs_in_workers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     site = tmp_path / "site"
     (site / "nearest_plug_in-1.0.dist-info").mkdir(parents=True)

@@ -8,12 +8,13 @@ import pytest
 from graphfcl.errors import InputError
 from graphfcl.methods import METHODS
 from graphfcl.production import GraphClassifier
+from tests.marks import some_first
 from tests.production.models import HIDDEN, copy_of, fitted, members, same_answers, small_graph
 
 NAMES = [method.name for method in METHODS]
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", some_first(NAMES))
 def test_any_method_can_be_behind_it(name: str) -> None:
     model = fitted(name)
     assert model.classes_ == tuple(c for c in small_graph().class_names if c not in HIDDEN)

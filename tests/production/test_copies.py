@@ -121,6 +121,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.long
 def test_a_method_of_the_users_own_travels_with_its_model(tmp_path: Path) -> None:
     """One of a module, and one of the script itself."""
     nearest_mean(tmp_path)

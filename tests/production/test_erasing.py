@@ -341,6 +341,7 @@ def test_killed_before_the_decision_nothing_has_changed(two: Path, clean: set[st
         _check_done(folder, clean)
 
 
+@pytest.mark.long
 def test_killed_after_the_decision_the_next_writer_finishes(two: Path, clean: set[str], tmp_path: Path) -> None:
     before, call, moments = told(two), 0, 0
     assert _killed(_erase, two, 0)

@@ -30,6 +30,7 @@ def _learn_in_another_process(folder: str, name: str, nodes: list[Any], ready: A
         model.learn({name: nodes})
 
 
+@pytest.mark.long
 def test_two_processes_that_learn_at_once_both_succeed(folder: Path) -> None:
     context = multiprocessing.get_context("spawn")
     ready = context.Event()

@@ -240,6 +240,7 @@ def test_tables_that_are_not_utf8_are_named_with_the_line(folder: Path, tmp_path
     assert "learn.csv cannot be read as a table (line 3 is not UTF-8): write it as UTF-8." in done.err
 
 
+@pytest.mark.long
 def test_a_model_on_a_graph_folder_reads_the_same_columns(folder: Path, tmp_path: Path) -> None:
     big, model = tmp_path / "big", tmp_path / "m"
     done = graphfcl_inside("data", "import", f"{folder}:{COLUMNS}", "--out", big)

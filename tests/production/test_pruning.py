@@ -89,6 +89,7 @@ def _killed_at(folder: str, call: int) -> None:
     os._exit(0)
 
 
+@pytest.mark.long
 def test_killed_anywhere_nothing_that_is_kept_is_lost(five: Path, tmp_path: Path) -> None:
     clean = Path(shutil.copytree(five, tmp_path / "clean"))
     ModelFolder(clean).prune(2)

@@ -168,6 +168,7 @@ def test_every_class_counts_the_same() -> None:
         assert weights[labels == label].sum() == pytest.approx(1 / 3)
 
 
+@pytest.mark.long
 def test_a_measure_is_added_by_one_file_and_one_line(tmp_path: Path) -> None:
     package = tmp_path / "graphfcl"
     shutil.copytree(Path(graphfcl.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))

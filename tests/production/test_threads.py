@@ -55,7 +55,7 @@ def changes(model: GraphClassifier, turns: int) -> Iterator[GraphClassifier]:
         yield model.remove_nodes([fresh])
 
 
-@pytest.mark.parametrize(("method", "turns"), [("anchor", 2), ("finetune", 1)])
+@pytest.mark.parametrize(("method", "turns"), [pytest.param("anchor", 2, marks=pytest.mark.long), ("finetune", 1)])
 def test_eight_readers_beside_a_writer_see_whole_states_only(method: str, turns: int) -> None:
     """Fine-tuning writes into weights, growth into embeddings."""
     steps = {"fine_tuning_steps": 2, "fine_tuning_rate": 0.05} if method == "finetune" else {}

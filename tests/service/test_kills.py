@@ -97,6 +97,7 @@ def kill_under_load(servers: Servers, folder: Path, free: list[str], kills: int)
         assert {node: stored[node] for node in teacher.labels} == teacher.labels
 
 
+@pytest.mark.long
 def test_three_kills(servers: Servers, folder: Path, free: list[str]) -> None:
     kill_under_load(servers, folder, free, 3)
 

@@ -20,6 +20,7 @@ def on_this_machine(folder: Path, **options: Any) -> Tasks:
     return Tasks("submitit", 2, submitit_options={**ON_THIS_MACHINE, **options}, folder=folder)
 
 
+@pytest.mark.long
 def test_two_jobs_at_a_time_leave_nothing_behind(tmp_path: Path) -> None:
     needs("submitit")
     assert run_tasks(square, [3, 4], on_this_machine(tmp_path / "jobs")) == [9, 16]

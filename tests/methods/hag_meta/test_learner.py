@@ -199,16 +199,21 @@ def test_isolated_prototypes_stay_as_they_were() -> None:
 @pytest.mark.parametrize(
     "changes",
     [
-        {"gpil": False},
-        {"nla": False},
-        {"tla": None},
         {"gpil": False, "nla": False, "tla": None},
         {"tla": "invariant"},
-        {"task_weighting": "hard"},
         {"loss": "binary"},
-        {"encoder": "gat"},
-        {"last_relu": False},
-        {"refit": False},
+        *(
+            pytest.param(changes, marks=pytest.mark.long)
+            for changes in (
+                {"gpil": False},
+                {"nla": False},
+                {"tla": None},
+                {"task_weighting": "hard"},
+                {"encoder": "gat"},
+                {"last_relu": False},
+                {"refit": False},
+            )
+        ),
     ],
     ids=lambda changes: "-".join(f"{key}={value}" for key, value in changes.items()),
 )

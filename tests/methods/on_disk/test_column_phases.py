@@ -63,6 +63,7 @@ def test_hops_equal_a_plain_loop(tmp_path: Path, weighted: bool, masked: bool) -
         np.testing.assert_allclose(whole(table), values, atol=2e-6)
 
 
+@pytest.mark.long
 def test_workers_and_memory_change_no_byte(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = folder_of(random_graph(2000, weighted=True), tmp_path / "graph")
     mask = np.random.default_rng(1).random(2000) < 0.9

@@ -75,6 +75,7 @@ def odd_tables(draw: st.DrawFn) -> tuple[str, str]:
     return "id,label,f,g\n" + nodes, ("source,target,weight\n" if weighted else "source,target\n") + "".join(lines)
 
 
+@pytest.mark.long
 @given(tables=odd_tables())
 @settings(max_examples=150)
 def test_odd_tables_are_imported_as_they_are_read(
