@@ -20,6 +20,7 @@ from graphfcl.methods.testing.subject import Checkpoints, through_a_file
 from graphfcl.stream import Protocol, Stream, make_stream
 from tests.golden.record import FOLDER
 from tests.golden.samples import SHORT, SHORT_BEFORE, golden_stream
+from tests.marks import some_first
 from tests.methods.test_sgc_ridge import weights_by_loop
 
 QUICK: dict[str, Any] = SHORT["joint"]
@@ -56,7 +57,7 @@ def accuracy_on_validation(learner: Joint, stream: Stream) -> float:
 
 
 @pytest.mark.parametrize("rule", RULES, ids=lambda rule: rule.__name__)
-@pytest.mark.parametrize("trunk", TRUNKS[1:])
+@pytest.mark.parametrize("trunk", some_first(TRUNKS[1:], ["ridge"]))
 def test_every_trunk_keeps_the_contract(trunk: str, rule: Rule) -> None:
     rule(Subject(Joint, {**QUICK, "trunks": (trunk,)}))
 

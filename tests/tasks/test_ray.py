@@ -22,6 +22,7 @@ def test_two_workers_change_no_byte_also_if_one_is_killed(on_ray: Workers, tmp_p
     assert products(tmp_path / "killed", on_ray, killer=3) == expected
 
 
+@pytest.mark.long
 def test_workers_are_other_processes_with_their_share_of_the_cores(on_ray: Workers) -> None:
     assert os.getpid() not in {process for process, _ in run_tasks(where, range(8), on_ray)}
     assert on_ray.engine.threads is not None
@@ -38,6 +39,7 @@ def test_errors_of_tasks_arrive(on_ray: Workers) -> None:
     assert run_tasks(square, range(3), on_ray) == [0, 1, 4]
 
 
+@pytest.mark.long
 def test_workers_with_another_package_refuse(on_ray: Workers, monkeypatch: pytest.MonkeyPatch) -> None:
     own = own_package()
     monkeypatch.setattr(running, "own_package", lambda: Package("9.9.9", own.digest))
