@@ -93,8 +93,8 @@ def source_of(found: type) -> str:
     return f"{reference_of(found)}@{_hashes[found][:16]}"
 
 
-def class_at(package: str, place: str) -> Any:
-    """The class that ``module:Class`` names inside a package of graphfcl; it is imported if nobody asked before."""
+def object_at(package: str, place: str) -> Any:
+    """What ``module:Name`` names inside a package of graphfcl; it is imported if nobody asked before."""
     module, _, name = place.partition(":")
     return getattr(importlib.import_module(f"{package}.{module}"), name)
 

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from graphfcl.cli.completion import GRAPHS, models
-from graphfcl.datasets import DATASETS
+from graphfcl.cli.completion import models
 from tests.cli.command import run_python
 from tests.cli.test_start_up import DRIVER, LARGE
 
@@ -36,10 +35,6 @@ def offered(line: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> list[
 )
 def test_names_are_offered(line: str, expected: list[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert offered(line, monkeypatch, tmp_path) == expected
-
-
-def test_the_names_of_graphs_are_those_of_data_list() -> None:
-    assert tuple(dataset.name for dataset in DATASETS) == GRAPHS
 
 
 def test_model_folders_are_offered(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -68,6 +68,53 @@ def test_a_fit_that_was_stopped_names_the_command_that_goes_on(tmp_path: Path) -
     assert again == [*words, "--resume"]
 
 
+GRID = f"""
+name = "slow"
+graphs = ["{GRAPH}"]
+seeds = 2
+base = 4
+pseudo_novel = 3
+[[variants]]
+name = "slow"
+method = "proto-gcn"
+settings = {{"pretraining.epochs" = 100000, "pretraining.patience" = 100000}}
+"""
+
+
+@pytest.mark.long
+def test_a_grid_that_was_stopped_leaves_no_process_and_no_traceback(tmp_path: Path) -> None:
+    """A terminal sends Ctrl-C to the command and to its workers."""
+    (tmp_path / "slow.toml").write_text(GRID)
+    words = ["bench", str(tmp_path / "slow.toml"), "--device", "cpu", "--jobs", "2", "--out", str(tmp_path / "out")]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "graphfcl", *words],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    )
+    deadline = time.monotonic() + 100
+    while len([*tmp_path.glob("out/state/*.lock")]) < 2:  # both cells are claimed
+        assert time.monotonic() < deadline
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.05)
+    time.sleep(2)
+    os.killpg(process.pid, signal.SIGINT)
+    _, err = process.communicate(timeout=100)
+    assert process.returncode == 130, err
+    assert "Traceback" not in err
+    assert err.rstrip().splitlines()[-1] == f"stopped: go on where it was with `{shlex.join(['graphfcl', *words])}`."
+    while time.monotonic() < deadline:
+        try:
+            os.killpg(process.pid, 0)
+        except ProcessLookupError:
+            break
+        time.sleep(0.1)
+    else:
+        pytest.fail("a worker is still there")
+
+
 @pytest.mark.long
 def test_that_command_goes_on(tmp_path: Path) -> None:
     _, again = stopped_fit(tmp_path / "m")

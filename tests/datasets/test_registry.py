@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from graphfcl.datasets import DATA_VARIABLE, DATASETS, data_folder, find_dataset, load_dataset
+from graphfcl.datasets.registry import PLACES
 from graphfcl.errors import InputError
 from graphfcl.graph import build_graph, write_npz
 
@@ -25,6 +26,7 @@ def write_folder(folder: Path) -> Path:
 
 def test_names_are_unique_and_described() -> None:
     names = [dataset.name for dataset in DATASETS]
+    assert names == [*PLACES]
     assert len(set(names)) == len(names)
     assert all(dataset.title and dataset.source for dataset in DATASETS)
 

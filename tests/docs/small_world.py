@@ -13,8 +13,7 @@ from typing import Any
 
 import numpy as np
 
-import graphfcl.datasets as datasets
-from graphfcl.datasets import DATASETS, Dataset, find_dataset, load_dataset
+from graphfcl.datasets import DATASETS, Dataset, find_dataset, finding, load_dataset
 from graphfcl.graph import Graph, build_graph
 from graphfcl.methods import Learner
 from graphfcl.methods.registry import Method
@@ -88,15 +87,15 @@ def small_datasets() -> tuple[Dataset, ...]:
 @contextmanager
 def small_world() -> Iterator[None]:
     """Names of datasets mean small graphs, and methods train for few steps unless they are told otherwise."""
-    whole, make = datasets.DATASETS, Method.make
+    whole, make = finding.DATASETS, Method.make
 
     def make_quick(
         self: Method, changes: dict[str, Any] | None = None, *, seed: int = 0, device: str = "cpu"
     ) -> Learner:
         return make(self, {**QUICK.get(self.name, {}), **(changes or {})}, seed=seed, device=device)
 
-    datasets.DATASETS, Method.make = small_datasets(), make_quick  # type: ignore[method-assign]
+    finding.DATASETS, Method.make = small_datasets(), make_quick  # type: ignore[method-assign]
     try:
         yield
     finally:
-        datasets.DATASETS, Method.make = whole, make  # type: ignore[method-assign]
+        finding.DATASETS, Method.make = whole, make  # type: ignore[method-assign]

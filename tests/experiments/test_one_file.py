@@ -73,15 +73,15 @@ def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (package / "measures" / "worst.py").write_text(MEASURE)
     add_line(package / "measures" / "__init__.py", "from graphfcl.measures.worst import WORST, CONFUSED")
     (package / "datasets" / "mine.py").write_text(DATASET)
-    add_line(package / "datasets" / "__init__.py", "from graphfcl.datasets.mine import MINE")
+    add_line(package / "datasets" / "registry.py", '    "mine": "mine:MINE",', before="}\n")
     return root
 
 
-def add_line(path: Path, line: str) -> None:
+def add_line(path: Path, line: str, before: str = "# isort: on\n") -> None:
     """Where the others are."""
-    before, end, after = path.read_text().partition("# isort: on\n")
+    first, end, after = path.read_text().partition(before)
     assert end
-    path.write_text(f"{before}{line}\n{end}{after}")
+    path.write_text(f"{first}{line}\n{end}{after}")
 
 
 def call(copy: Path, *words: object) -> str:

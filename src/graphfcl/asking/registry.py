@@ -14,11 +14,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from graphfcl.asking.contract import Strategy
 from graphfcl.errors import InputError, did_you_mean
 from graphfcl.plug_ins import (
-    class_at,
     described,
     import_class,
     installed_plug_ins,
     loaded_plug_in,
+    object_at,
     refuse_taken_name,
     refuse_unfit_class,
     source_of,
@@ -59,7 +59,7 @@ class NamedStrategy:
         """The class; that of a strategy of this package is imported when it is first asked for."""
         if not isinstance(self.kept, str):
             return self.kept
-        return class_at(PACKAGE, self.kept)
+        return object_at(PACKAGE, self.kept)
 
     @property
     def title(self) -> str:

@@ -7,22 +7,6 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from pathlib import Path
 
-# The names of `graphfcl data list`, which would have to import scipy; a test holds that they are the same.
-GRAPHS = (
-    "debian",
-    "wordnet",
-    "amazon-clothing",
-    "amazon-clothing-20",
-    "dblp",
-    "reddit",
-    "reddit-dgl",
-    "cora-topics",
-    "coauthor-cs",
-    "amazon-computers",
-    "cora-ml",
-    "synthetic",
-    "synthetic-reddit",
-)
 LOOKED_AT = 500  # folders at most
 DEPTH = 3  # of folders below the one that was written
 
@@ -52,7 +36,9 @@ def listed_methods(incomplete: str) -> list[str]:
 
 def graphs(incomplete: str) -> list[str]:
     """Names of graphs; a path is left to the shell."""
-    return [name for name in GRAPHS if name.startswith(incomplete)]
+    from graphfcl.datasets.registry import PLACES
+
+    return [name for name in PLACES if name.startswith(incomplete)]
 
 
 def listed_graphs(incomplete: str) -> list[str]:

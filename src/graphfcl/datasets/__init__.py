@@ -1,86 +1,23 @@
-"""Names to graphs. A dataset is added by one file that makes a ``Dataset``, and one line here that imports it."""
-# ruff: noqa: F401 (importing a dataset here is what lists it)
+"""Names to graphs. A dataset is added by one file that makes a ``Dataset``, and one line in ``registry.py``."""
 
-from pathlib import Path
+from typing import TYPE_CHECKING
 
-from graphfcl.datasets.dataset import DATA_VARIABLE, Dataset, data_folder, settings_from
-from graphfcl.errors import InputError, did_you_mean
-from graphfcl.graph import Graph, TableColumns, read_npz, read_tables
-from graphfcl.graph.folder import GraphFolder, is_graph_folder
-from graphfcl.graph.tables import is_table_folder
-from graphfcl.stream import Protocol
+from graphfcl.lazy_names import lazy_names
 
-# The datasets: their order here is that of `graphfcl data list`.
-# isort: off
-from graphfcl.datasets.embedded import DEBIAN, WORDNET
-from graphfcl.datasets.gpn import AMAZON_CLOTHING, AMAZON_CLOTHING_20, DBLP
-from graphfcl.datasets.reddit import REDDIT, REDDIT_DGL
-from graphfcl.datasets.research import CORA_TOPICS, COAUTHOR_CS, AMAZON_COMPUTERS, CORA_ML
-from graphfcl.datasets.synthetic import SYNTHETIC, SYNTHETIC_REDDIT
-# isort: on
+if TYPE_CHECKING:
+    from graphfcl.datasets.dataset import DATA_VARIABLE, Dataset, data_folder
+    from graphfcl.datasets.finding import DATASETS, find_dataset, load_dataset, split_options
 
-DATASETS = tuple(found for found in tuple(globals().values()) if isinstance(found, Dataset))
-
-
-def find_dataset(name: str) -> tuple[Dataset, dict[str, str]]:
-    """The dataset of a name or a path, and its options: ``synthetic:nodes=2000,classes=8``."""
-    stem, options = split_options(name)
-    known = {dataset.name: dataset for dataset in DATASETS}
-    if stem in known:
-        dataset = known[stem]
-    elif stem.endswith(".npz") or is_table_folder(stem) or Path(stem).is_dir():
-        dataset = _of_path(Path(stem))
-    elif Path(stem).is_file():
-        raise InputError(
-            f"{stem} is a file, but no .npz file: give the folder that holds the tables nodes and edges, "
-            f"{str(Path(stem).parent)!r}."
-        )
-    else:
-        raise InputError(f"there is no dataset or file {stem!r}: {did_you_mean(stem, list(known))}")
-    unknown = [key for key in options if key not in dataset.options]
-    if unknown:
-        hint = did_you_mean(unknown[0], dataset.options) if dataset.options else "it has none."
-        raise InputError(f"{dataset.name} has no option {unknown[0]!r}: {hint}")
-    return dataset, options
-
-
-def load_dataset(name: str, *, data_dir: str | Path | None = None) -> tuple[Graph, Protocol | None]:
-    """The graph of a name, of an ``.npz`` file, of a folder of tables or of a graph folder, and its default rules.
-
-    All of it is in memory; :class:`graphfcl.graph.folder.GraphFolder` reads a graph folder in parts.
-    The rules are None where the dataset has none: :func:`graphfcl.stream.make_stream` then suggests some.
-    """
-    dataset, options = find_dataset(name)
-    folder = data_folder(data_dir) if dataset.files else None
-    return dataset.load(folder, options), dataset.protocol
-
-
-def split_options(name: str) -> tuple[str, dict[str, str]]:
-    """A name or a path, and the options behind its colon."""
-    stem, colon, listed = name.rpartition(":")
-    if not colon or "=" not in listed:
-        return name, {}
-    pairs = [pair.partition("=") for pair in listed.split(",")]
-    wrong = [pair for pair in pairs if not (pair[0] and pair[2])]
-    if wrong:
-        raise InputError(f"{name!r}: options are written as NAME:key=value,key=value.")
-    return stem, {key.strip(): value.strip() for key, _, value in pairs}
-
-
-def _of_path(path: Path) -> Dataset:
-    """A dataset of the user's own."""
-    if path.suffix == ".npz":
-        return Dataset(path.stem, "a graph file", lambda _, __: read_npz(path), str(path))
-    if is_graph_folder(path):
-        return Dataset(path.resolve().name, "a graph folder", lambda _, __: GraphFolder.open(path).graph(), str(path))
-    return Dataset(
-        path.resolve().name,
-        "a folder of tables",
-        lambda _, options: read_tables(path, settings_from(TableColumns, options, str(path))),
-        str(path),
-        options=tuple(TableColumns.__dataclass_fields__),
-    )
-
+# Where each name lives: datasets are named without scipy.
+_PLACES = {
+    "DATA_VARIABLE": "dataset",
+    "Dataset": "dataset",
+    "data_folder": "dataset",
+    "DATASETS": "finding",
+    "find_dataset": "finding",
+    "load_dataset": "finding",
+    "split_options": "finding",
+}
 
 __all__ = [
     "DATASETS",
@@ -91,3 +28,5 @@ __all__ = [
     "load_dataset",
     "split_options",
 ]
+
+__getattr__ = lazy_names(__name__, _PLACES)

@@ -18,11 +18,11 @@ from graphfcl.errors import InputError, did_you_mean, in_one_line
 from graphfcl.methods.learner import Learner
 from graphfcl.methods.settings import SettingRow, flat_settings, settings_as_json, settings_rows, with_changes
 from graphfcl.plug_ins import (
-    class_at,
     described,
     import_class,
     installed_plug_ins,
     loaded_plug_in,
+    object_at,
     refuse_taken_name,
     refuse_unfit_class,
     source_of,
@@ -54,7 +54,7 @@ class Method:
         """The class; that of a method of this package is imported now, if nobody asked for it before."""
         if not isinstance(self.kept, str):
             return self.kept
-        return class_at(PACKAGE, self.kept)
+        return object_at(PACKAGE, self.kept)
 
     @property
     def title(self) -> str:

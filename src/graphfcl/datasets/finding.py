@@ -1,0 +1,74 @@
+"""From a name or a path to its dataset and graph."""
+
+from pathlib import Path
+
+from graphfcl.datasets.dataset import Dataset, data_folder, settings_from
+from graphfcl.datasets.registry import PLACES
+from graphfcl.errors import InputError, did_you_mean
+from graphfcl.graph import Graph, TableColumns, read_npz, read_tables
+from graphfcl.graph.folder import GraphFolder, is_graph_folder
+from graphfcl.graph.tables import is_table_folder
+from graphfcl.plug_ins import object_at
+from graphfcl.stream import Protocol
+
+DATASETS: tuple[Dataset, ...] = tuple(object_at("graphfcl.datasets", place) for place in PLACES.values())
+
+
+def find_dataset(name: str) -> tuple[Dataset, dict[str, str]]:
+    """The dataset of a name or a path, and its options: ``synthetic:nodes=2000,classes=8``."""
+    stem, options = split_options(name)
+    known = {dataset.name: dataset for dataset in DATASETS}
+    if stem in known:
+        dataset = known[stem]
+    elif stem.endswith(".npz") or is_table_folder(stem) or Path(stem).is_dir():
+        dataset = _of_path(Path(stem))
+    elif Path(stem).is_file():
+        raise InputError(
+            f"{stem} is a file, but no .npz file: give the folder that holds the tables nodes and edges, "
+            f"{str(Path(stem).parent)!r}."
+        )
+    else:
+        raise InputError(f"there is no dataset or file {stem!r}: {did_you_mean(stem, list(known))}")
+    unknown = [key for key in options if key not in dataset.options]
+    if unknown:
+        hint = did_you_mean(unknown[0], dataset.options) if dataset.options else "it has none."
+        raise InputError(f"{dataset.name} has no option {unknown[0]!r}: {hint}")
+    return dataset, options
+
+
+def load_dataset(name: str, *, data_dir: str | Path | None = None) -> tuple[Graph, Protocol | None]:
+    """The graph of a name, of an ``.npz`` file, of a folder of tables or of a graph folder, and its default rules.
+
+    All of it is in memory; :class:`graphfcl.graph.folder.GraphFolder` reads a graph folder in parts.
+    The rules are None where the dataset has none: :func:`graphfcl.stream.make_stream` then suggests some.
+    """
+    dataset, options = find_dataset(name)
+    folder = data_folder(data_dir) if dataset.files else None
+    return dataset.load(folder, options), dataset.protocol
+
+
+def split_options(name: str) -> tuple[str, dict[str, str]]:
+    """A name or a path, and the options behind its colon."""
+    stem, colon, listed = name.rpartition(":")
+    if not colon or "=" not in listed:
+        return name, {}
+    pairs = [pair.partition("=") for pair in listed.split(",")]
+    wrong = [pair for pair in pairs if not (pair[0] and pair[2])]
+    if wrong:
+        raise InputError(f"{name!r}: options are written as NAME:key=value,key=value.")
+    return stem, {key.strip(): value.strip() for key, _, value in pairs}
+
+
+def _of_path(path: Path) -> Dataset:
+    """A dataset of the user's own."""
+    if path.suffix == ".npz":
+        return Dataset(path.stem, "a graph file", lambda _, __: read_npz(path), str(path))
+    if is_graph_folder(path):
+        return Dataset(path.resolve().name, "a graph folder", lambda _, __: GraphFolder.open(path).graph(), str(path))
+    return Dataset(
+        path.resolve().name,
+        "a folder of tables",
+        lambda _, options: read_tables(path, settings_from(TableColumns, options, str(path))),
+        str(path),
+        options=tuple(TableColumns.__dataclass_fields__),
+    )
