@@ -80,11 +80,11 @@ class UntrainedBlocks(Part):
         return {f"blocks.{name}": tensor.cpu().clone() for name, tensor in kept.items()}
 
     def load(self, values: dict[str, Any], tensors: Tensors, device: torch.device) -> None:  # noqa: ARG002
-        self.__init__()  # type: ignore[misc]
-        if "blocks.basis" in tensors:
-            self.scales = tensors["blocks.scales"].to(device)
-            self.basis = tensors["blocks.basis"].to(device) * self.scales
-            self.centres = (tensors["blocks.own"].to(device), tensors["blocks.around"].to(device))
+        if "blocks.basis" not in tensors:
+            self.become(type(self)(), device)
+            return
+        self.take_basis(tensors["blocks.basis"], tensors["blocks.scales"], device)
+        self.centres = (tensors["blocks.own"].to(device), tensors["blocks.around"].to(device))
 
     def become(self, other: Self, device: torch.device) -> None:  # noqa: ARG002
         self.basis, self.scales, self.centres = other.basis, other.scales, other.centres
