@@ -115,8 +115,10 @@ class SgcRidge(Learner):
         validation = ValidationSessions.draw(all_held_out(base), self.seed)
         if isinstance(inputs, FolderInputs):
             inputs.progress = progress
-            fix_blocks(self.blocks, inputs, self.settings.rank, self.seed)
             validation = validation.asking(some_of_each_class(validation.asked, MOST_ASKED, self.seed))
+            asked = validation.asked[0].size
+            kept = sum(size for size in (asked, base.train.size) if size <= FEW)
+            fix_blocks(self.blocks, inputs, self.settings.rank, self.seed, chosen_on=(asked, kept))
         else:
             self.blocks.fix(inputs, self.settings.rank, self.seed)
         self.cache.keep_embeddings(base.visible_graph, self._embeddings(inputs))

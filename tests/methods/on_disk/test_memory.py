@@ -27,6 +27,8 @@ SAMPLED: dict[str, Any] = {**ANCHOR, "whole_up_to": 100}
         ("sgc-ridge", {"rank": 16}, None, "a slice of 8 columns"),
         ("sgc-ridge", {"rank": 16}, ROWS, "rows of 33 columns"),
         ("sgc-ridge", {"rank": 4}, ROWS, "rows of 20 columns"),
+        ("sgc-ridge", {"rank": 16}, "on_disk.untrained.BYTES_OF_ASKED", "choosing the penalty on"),
+        ("sgc-ridge", {"rank": 16}, "on_disk.untrained.BYTES_OF_KEPT", "choosing the penalty on"),
         ("anchor", SAMPLED, None, "a slice of 8 columns"),
         ("anchor", PLAIN, ROWS, "rows of 49 columns"),
         ("anchor", {**PLAIN, "size": 2}, ROWS, "rows of 48 columns"),

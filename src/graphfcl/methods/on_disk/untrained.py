@@ -3,6 +3,7 @@
 import numpy as np
 import torch
 
+from graphfcl.graph.visible_folder import Need
 from graphfcl.methods.learner import Labelled
 from graphfcl.methods.on_disk.column_phases import need_of_slice
 from graphfcl.methods.on_disk.folder_inputs import FolderInputs
@@ -13,12 +14,22 @@ from graphfcl.methods.shared.ridge import RidgeSums, ridge_scores
 from graphfcl.methods.shared.untrained_blocks import HOPS, UntrainedBlocks, centred_rows
 from graphfcl.nn import GraphInputs
 
+BYTES_OF_ASKED = 2  # of a number of f(v)
+BYTES_OF_KEPT = 6  # of one that is kept, joined with others and gathered
+BYTES_OF_SQUARE = 40  # of a number of the sums: two of them, a scaled one, its factor and what solves it
 
-def fix_blocks(blocks: UntrainedBlocks, inputs: FolderInputs, rank: int, seed: int) -> None:
-    """Basis and centres, from the graph of session 0. A limit of memory that is too small for a phase is refused."""
+
+def fix_blocks(
+    blocks: UntrainedBlocks, inputs: FolderInputs, rank: int, seed: int, *, chosen_on: tuple[int, int]
+) -> None:
+    """Basis and centres, from the graph of session 0. A limit of memory that is too small for a phase is refused.
+
+    chosen_on: where validation sessions choose, how many vectors are asked about, and how many are kept.
+    """
     rows, columns = inputs.source.rows, min(rank, inputs.visible.node_count, inputs.feature_count)
     widest = max(inputs.feature_count, 2 * columns + 1)  # vectors with a label
-    inputs.means.require(rows, need_of_slice(rows, buffers=2), need_of_rows(rows, widest))
+    needs = (need_of_slice(rows, buffers=2), need_of_rows(rows, widest), _need_of_choice(*chosen_on, 2 * columns))
+    inputs.means.require(rows, *needs)
     blocks.take_basis(*inputs.leading_vectors(rank, seed), inputs.device)
     own = inputs.own(blocks.basis, compute=False)
     (around,) = inputs.hops(own, (HOPS,), compute=False)
@@ -26,6 +37,11 @@ def fix_blocks(blocks: UntrainedBlocks, inputs: FolderInputs, rank: int, seed: i
         inputs.column_means(own, before=lambda: inputs.own(blocks.basis)),
         inputs.column_means(around, before=lambda: inputs.hops(inputs.own(blocks.basis), (HOPS,))),
     )
+
+
+def _need_of_choice(asked: int, kept: int, columns: int) -> Need:
+    held = columns * (asked * BYTES_OF_ASKED + kept * BYTES_OF_KEPT + columns * BYTES_OF_SQUARE)
+    return Need(held, f"choosing the penalty on {asked:,} rows of {columns:,} columns", here=True)
 
 
 def vectors_of(blocks: UntrainedBlocks, inputs: FolderInputs) -> Table:
