@@ -184,6 +184,8 @@ class _Recorder(Progress):
             "seconds": [] if done is None else list(done.seconds),
             "answered": [] if done is None else [nodes.tolist() for nodes in done.answered],
         }
+        if learner.last_tables is not None:
+            values["tables"] = learner.last_tables.names
         save_checkpoint(self.folder / CHECKPOINT_FILE, learner.state(), values)
         self.saved = time.perf_counter()
 
@@ -195,6 +197,8 @@ class _Recorder(Progress):
             _refuse_other_rules(path, values["identity"])
             raise InputError(f"{path} belongs to another run: {self._mend(values['identity'])} another --out.")
         learner.load_state(state)
+        if learner.last_tables is not None:
+            learner.last_tables.recall(values.get("tables", ()))
         self.earlier = values["elapsed"]
         self.earlier_peak = values.get("peak_memory_mb", 0.0)  # older checkpoints do not say it
         if values["confusions"]:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:  # a command that asks no learner need not wait for torch
     import torch
 
     from graphfcl.graph import VisibleGraph
+    from graphfcl.methods.on_disk.last_tables import LastTables
     from graphfcl.stream import BaseSession, Session
 
 Tensors = dict[str, "torch.Tensor"]
@@ -127,6 +128,8 @@ class Learner(ABC):
 
     works_on_disk: ClassVar[bool] = False
     """Whether it takes a visible graph that stays on the disk (``VisibleFolder``)."""
+    last_tables: LastTables | None = None
+    """Of one that does: the tables on the disk that its latest scores rest on."""
 
     classes_: tuple[str, ...] = ()
     """Names of the classes seen, in the order of their columns; :meth:`fit` and :meth:`learn` keep it."""

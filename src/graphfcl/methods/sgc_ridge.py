@@ -102,7 +102,7 @@ class SgcRidge(Learner):
         self.penalty, self.hop_weight = self.settings.candidates()[0]
         self.cache = EmbeddingCache(self._make_inputs)
         self._weights: torch.Tensor | None = None
-        self._last_tables = LastTables()
+        self.last_tables: LastTables = LastTables()
 
     # Session 0
 
@@ -257,7 +257,7 @@ class SgcRidge(Learner):
         if isinstance(inputs, FolderInputs):
             vectors = self._embeddings(inputs)
             found = scores_of(inputs, vectors, self._weights, self.sums.counts)
-            self._last_tables.replace_by(*inputs.tables_of_rows(), vectors, found)
+            self.last_tables.replace_by(*inputs.tables_of_rows(), vectors, found)
             return found
         return ridge_scores(self._embeddings(inputs), self._weights, self.sums.counts)
 

@@ -102,7 +102,7 @@ class Anchor(EncoderLearner):
         super().__init__(settings, seed=seed, device=device)
         first = Neighbourhood(*(*self.settings.candidates[0], 0.0)[:5])
         self.known = AnchorKnowledge(first, self._first_layer)
-        self._last_tables = LastTables()
+        self.last_tables: LastTables = LastTables()
         self._first_shape: tuple[int, int] | None = None  # of the encoder's first weights, while a network is made
 
     def parts(self) -> tuple[Part, ...]:
@@ -288,7 +288,7 @@ class Anchor(EncoderLearner):
         nodes = self._nodes(inputs)
         found = nodes.scores(embeddings, lambda: self._rounds(inputs, embeddings))
         if isinstance(inputs, FolderInputs):
-            self._last_tables.replace_by(*nodes.tables(), embeddings, found)
+            self.last_tables.replace_by(*nodes.tables(), embeddings, found)
         return found
 
     def _rounds(self, inputs: GraphInputs, embeddings: torch.Tensor) -> Rounds:

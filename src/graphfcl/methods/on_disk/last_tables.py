@@ -1,21 +1,30 @@
 """The tables that a learner's latest scores rest on."""
 
-from graphfcl.methods.on_disk.tables import Table
+import re
+from collections.abc import Iterable
+
+from graphfcl.methods.on_disk.tables import Table, remove_table
+
+NAME = re.compile(r"[a-z0-9-]+-[0-9a-f]{16}")  # of a table's folder, and of nothing outside the work folder
 
 
 class LastTables:
     """Removes the tables of scores when those of the next ones are complete, so that a run keeps one session on disk.
 
-    Only what this learner was asked for is removed. A copy of the learner begins with none.
+    Only what this learner was asked for is removed. A copy of the learner begins with none; a run that goes on after
+    it was stopped says which there were (:meth:`recall`).
     """
 
     def __init__(self) -> None:
-        self._tables: tuple[Table, ...] = ()
+        self.names: tuple[str, ...] = ()
+
+    def recall(self, names: Iterable[str]) -> None:
+        """What ``names`` was in the process that a run goes on from; what is no name of a table is passed over."""
+        self.names = tuple(name for name in names if NAME.fullmatch(name))
 
     def replace_by(self, *tables: Table) -> None:
-        """Remove the last ones that are not among these, which are complete."""
-        kept = {table.folder for table in tables}
-        for table in self._tables:
-            if table.folder not in kept:
-                table.remove()
-        self._tables = tables
+        """Remove the last ones that are not among these, which are complete. All lie in one work folder."""
+        kept, work = tuple(table.folder.name for table in tables), tables[0].folder.parent
+        for name in set(self.names) - set(kept):
+            remove_table(work / name)
+        self.names = kept

@@ -132,4 +132,9 @@ class Table:
 
     def remove(self) -> None:
         """Delete its files: nothing needs them any more."""
-        shutil.rmtree(self.folder, ignore_errors=True)
+        remove_table(self.folder)
+
+
+def remove_table(folder: Path) -> None:
+    """Delete the files of a table; one that is not there is no error."""
+    shutil.rmtree(folder, ignore_errors=True)
