@@ -40,6 +40,22 @@ def test_a_grid_from_a_file_ends_in_a_report_and_goes_on(tmp_path: Path) -> None
     assert graphfcl("report", str(tmp_path / "out")).code == 0
 
 
+def test_failures_are_told_and_end_with_exit_code_1(tmp_path: Path) -> None:
+    (tmp_path / "quick.toml").write_text(TOML.replace('epochs" = 3', 'learning_rate" = 1e30'))
+    words = ("bench", str(tmp_path / "quick.toml"), "--out", str(tmp_path / "out"), "--device", "cpu")
+    done = graphfcl(*words)
+    assert done.code == 1
+    assert "0 cells done, 2 failed." in done.out
+    assert done.out.count("failed: ") == 2
+    assert "diverged at step" in done.out
+    assert "run failed cells again with --retry-failed" in done.out
+    again = graphfcl(*words, "--json")
+    assert again.code == 1
+    failures = json.loads(again.out)["failures"]
+    assert [failure["cell"].split()[-3:] for failure in failures] == [["proto", "seed", "0"], ["proto", "seed", "1"]]
+    assert all("diverged" in failure["error"] for failure in failures)
+
+
 def test_table_1_is_printed_and_kept(tmp_path: Path) -> None:
     done = graphfcl_inside("bench", "table1", "--datasets", "debian", "--out", tmp_path)
     assert done.code == 0

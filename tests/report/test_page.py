@@ -218,6 +218,21 @@ def test_labels_of_the_sweep_do_not_overlap(browser: Any, folder: Path, width: i
     assert not any(overlap(one, other) for one, other in combinations(labels, 2))
 
 
+def test_classes_of_an_embedding_have_numbers_and_a_list(browser: Any, tmp_path: Path) -> None:
+    template = stored_result(tmp_path / "template")
+    flat = {"x": [0.0, 1.0, 1.1, 5.0], "y": [0.0, 1.0, 0.9, 3.0], "labels": [0, 2, 2, 1]}
+    seen = result(template, "here", 0.5) | {"embedding": flat}
+    store(tmp_path, "embed", "embed", [(Cell(GRAPH, "cec", 0, rules=RULES, embed=True), seen)])
+    write_page(tmp_path)
+    show(browser, tmp_path, 390, address="#tab=embeddings")
+    numbers = [each.text for each in browser.find_elements("css selector", "svg .classNumber")]
+    listed = browser.find_elements("css selector", ".classLegend li")
+    assert sorted(numbers) == ["1", "2", "3"]
+    assert [each.get_attribute("value") for each in listed] == ["1", "2", "3"]
+    assert all(each.text for each in listed)
+    assert not browser.execute_script("return document.documentElement.scrollWidth > innerWidth")
+
+
 def test_tabs_work_with_the_keyboard_and_the_focus_is_seen(browser: Any, folder: Path) -> None:
     from selenium.webdriver import ActionChains, Keys
 

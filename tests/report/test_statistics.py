@@ -62,7 +62,7 @@ def test_rows_without_a_common_seed_are_shown_without_comparison() -> None:
 
 
 def test_the_reference_plays_by_the_rules() -> None:
-    assert fake({"cec": [0.5, 0.6], "gpn": [0.4, 0.5], "joint": [0.9, 0.9]}).reference.name == "gpn"
+    assert fake({"cec": [0.5, 0.6], "gpn": [0.4, 0.5], "joint": [0.9, 0.9]}).reference.name == "cec"
 
 
 def test_a_lead_that_only_student_s_test_is_sure_of_is_not_bold() -> None:

@@ -29,6 +29,7 @@ UNUSED = {
     "asked": ("protocol", "track"),
 }
 WITH_STRATEGIES = ("asked",)
+FAILURES_TOLD = 3
 
 
 @dataclass(frozen=True)
@@ -176,9 +177,29 @@ def bench(
             tasks=replace(tasks, gpus=work.gpus_per_job if on.startswith("cuda") else 0),
         )
     say(f"{status.done} cells done, {status.failed} failed.")
+    failures = _failures(grid, work.out) if status.failed else []
     counts = {"grid": grid.name, "cells": len(grid.cells), "done": status.done, "failed": status.failed}
     written = _report(work.out)
-    return replace(written, values={**counts, "folder": str(work.out), **written.values})
+    values = {**counts, "failures": failures, "folder": str(work.out), **written.values}
+    return replace(written, values=values, code=1 if status.failed else 0)
+
+
+def _failures(grid: "Grid", out: Path) -> list[dict[str, str]]:
+    """The cells that failed and why; the first of them are told."""
+    from graphfcl.experiments import CellStore
+
+    store = CellStore(out)
+    errors = ((cell, store.error(cell)) for cell in grid.cells)
+    found = [
+        {"cell": f"{cell.dataset} {cell.row} seed {cell.seed}", "error": error}
+        for cell, error in errors
+        if error is not None
+    ]
+    for failure in found[:FAILURES_TOLD]:
+        say(f"failed: {failure['cell']}: {failure['error']}")
+    further = f"All {len(found)} are in the report. " if len(found) > FAILURES_TOLD else ""
+    say(f"{further}Mend the cause, then run failed cells again with --retry-failed.")
+    return found
 
 
 @answers

@@ -103,7 +103,7 @@ class Block:
 
     rows: in the order of the grid's cells.
     reference: the row others are compared with: that of ``REFERENCE_METHOD`` or, under the track ``asked``, the first
-        of ``STRATEGY``, where it is there; else the last one that is no reference itself.
+        of ``STRATEGY``, where it is there; else the best one on average that is no reference itself.
     failures: (row, seed, error) of cells that failed. missing: cells that have not run.
     dataset_path: the dataset as its cells name it, which for a user's own graph is a path.
     """
@@ -132,7 +132,7 @@ class Block:
     def reference(self) -> Row:
         fair = [row for row in self.rows if not {POOL, FORM, ORACLE} & set(row.marks)] or list(self.rows)
         named = [row for row in fair if row.name == REFERENCE_METHOD or row.strategy == STRATEGY]
-        return (named or fair[-1:])[0]
+        return named[0] if named else max(fair, key=lambda row: float(np.mean([*row.values("average").values()])))
 
     def comparable(self, row: Row) -> bool:
         """Whether a row may be tested against the reference: it has the same marks."""

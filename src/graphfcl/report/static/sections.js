@@ -89,20 +89,36 @@ function drawSweeps(place) {
   }));
   place.append(section("N-way × K-shot: average balanced accuracy, %", pictures(...maps)));
 }
+const hueOf = label => (label * 137.5) % 360;
 function embeddingPicture(group, method) {
   const size = pictureWidth(), svg = element("svg", {viewBox: `0 0 ${size} ${size}`, width: size, height: size, role: "img", "aria-label": `${group.title}: ${method.name}`});
   const reach = values => [Math.min(...values), Math.max(...values)];
   const [x0, x1] = reach(method.x), [y0, y1] = reach(method.y);
   method.x.forEach((value, place) => {
-    const label = method.labels[place], hue = (label * 137.5) % 360, novel = group.novel[label];
-    const dot = element("circle", {cx: 8 + (size - 16) * (value - x0) / (x1 - x0 || 1), cy: 8 + (size - 16) * (y1 - method.y[place]) / (y1 - y0 || 1), r: novel ? 4.2 : 2.6, fill: `hsl(${hue} 65% 52%)`, opacity: novel ? 0.95 : 0.6, stroke: novel ? "var(--ink)" : "none", "stroke-width": 0.8});
+    const label = method.labels[place], novel = group.novel[label];
+    const dot = element("circle", {cx: 8 + (size - 16) * (value - x0) / (x1 - x0 || 1), cy: 8 + (size - 16) * (y1 - method.y[place]) / (y1 - y0 || 1), r: novel ? 4.2 : 2.6, fill: `hsl(${hueOf(label)} 65% 52%)`, opacity: novel ? 0.95 : 0.6, stroke: novel ? "var(--ink)" : "none", "stroke-width": 0.8});
     svg.append(hint(dot, group.classes[label] + (novel ? " (novel)" : "")));
   });
+  for (const label of new Set(method.labels)) svg.append(classNumber(method, label, size, [x0, x1], [y0, y1]));
   return figure(method.name, svg, method.name);
 }
+/* The number of a class at the middle of its nodes, as the list below the pictures has it: colours alone do not do. */
+function classNumber(method, label, size, [x0, x1], [y0, y1]) {
+  const middle = values => {
+    const own = values.filter((_, place) => method.labels[place] === label).sort((a, b) => a - b);
+    return own[Math.floor(own.length / 2)];
+  };
+  const at = {x: 8 + (size - 16) * (middle(method.x) - x0) / (x1 - x0 || 1), y: 12 + (size - 16) * (y1 - middle(method.y)) / (y1 - y0 || 1)};
+  return element("text", {...at, class: "classNumber", "text-anchor": "middle", "aria-hidden": "true"}, String(label + 1));
+}
+function classLegend(group) {
+  const seen = [...new Set(group.methods.flatMap(method => method.labels))].sort((a, b) => a - b);
+  const entry = label => element("li", {value: label + 1}, element("span", {class: "classColour", style: `background: hsl(${hueOf(label)} 65% 52%)`, "aria-hidden": "true"}), `${group.classes[label]}${group.novel[label] ? " (novel)" : ""}`);
+  return element("ol", {class: "classLegend", "aria-label": "classes by their number in the pictures"}, ...seen.map(entry));
+}
 function drawEmbeddings(place) {
-  const about = "t-SNE of the same test nodes; a class has the same colour in each picture, novel classes have an outline.";
-  for (const group of data.embeddings) place.append(section(`Embedding: ${group.title}`, quiet(about), pictures(...group.methods.map(method => embeddingPicture(group, method)))));
+  const about = "t-SNE of the same test nodes; a class has the same colour and number in each picture, novel classes have an outline.";
+  for (const group of data.embeddings) place.append(section(`Embedding: ${group.title}`, quiet(about), pictures(...group.methods.map(method => embeddingPicture(group, method))), classLegend(group)));
 }
 function drawDatasets(place) {
   const rows = data.datasets.rows.map(row => ({cells: row.map(value => typeof value === "number" ? {text: value.toLocaleString("en"), value} : value)}));
