@@ -2,6 +2,7 @@
 
 import os
 import re
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -24,6 +25,30 @@ def test_needed_is_enough_and_less_is_not(tmp_path: Path, workers: int) -> None:
     Means(tmp_path, needed, tasks).require(1000, Need(10**9, "a block"))
     with pytest.raises(InputError, match=r"is too small: a block .*need"):
         Means(tmp_path, needed - 10, tasks).require(1000, Need(10**9, "a block"))
+
+
+@pytest.mark.parametrize(
+    ("elsewhere", "shared"),
+    [
+        (Tasks("ray", 4), True),
+        (Tasks("submitit", 4, submitit_options={"cluster": "local"}), True),
+        (Tasks("ray", 4, ray_address="10.0.0.1:6379"), False),
+        (Tasks("submitit", 4, submitit_options={"cluster": "slurm"}), False),
+    ],
+)
+def test_workers_of_this_machine_share_its_memory_whoever_starts_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, elsewhere: Tasks, shared: bool
+) -> None:
+    monkeypatch.setattr(visible_folder, "process_bytes", lambda: 300 << 20)
+    of_task = Means(tmp_path, 4 << 30, elsewhere).bytes_of_task(1000)
+    local = Means(tmp_path, 4 << 30, Tasks(workers=4)).bytes_of_task(1000)
+    assert of_task == (local if shared else (4 << 30) - (300 << 20))
+    alone = Means(tmp_path, 0, replace(elsewhere, workers=1))
+    held = alone.needed_for(10**8, 1000)
+    assert held >= 10**8 + (300 << 20) * (2 if shared else 1), "a worker elsewhere is never this process"
+    replace(alone, memory=held).require(1000, Need(10**8, "a block"))
+    with pytest.raises(InputError, match="a block"):
+        replace(alone, memory=held - 10).require(1000, Need(10**8, "a block"))
 
 
 def test_rows_held_beside_waiting_workers_are_counted(tmp_path: Path) -> None:

@@ -62,7 +62,7 @@ class Means:
     @property
     def starts_workers(self) -> bool:
         """Whether every phase starts workers of its own: they are not running, and tasks do not run in this process."""
-        return isinstance(self.tasks, Tasks) and (self.workers > 1 or self.tasks.backend != "local")
+        return isinstance(self.tasks, Tasks) and self._has_processes
 
     @contextmanager
     def at_work(self) -> "Iterator[Means]":
@@ -75,24 +75,24 @@ class Means:
 
     def bytes_of_task(self, nodes: int) -> int:
         """What one task may take, on a graph of so many nodes; below 0 if processes alone take more than there is."""
-        if self._plan.backend != "local":
+        if not self._plan.on_this_machine:
             return self.memory - process_bytes()
         left = self.memory - self._around(nodes)
-        return left if self.workers == 1 else left // self.workers - process_bytes()
+        return left // self.workers - process_bytes() if self._has_processes else left
 
     def needed_for(self, task: int, nodes: int) -> int:
         """The memory with which one task may take so many bytes."""
-        if self._plan.backend != "local":
+        if not self._plan.on_this_machine:
             return task + process_bytes()
-        return self._around(nodes) + (task if self.workers == 1 else self.workers * (task + process_bytes()))
+        return self._around(nodes) + (self.workers * (task + process_bytes()) if self._has_processes else task)
 
     def require(self, nodes: int, *needs: Need) -> None:
         """Refuse a limit with which one of these cannot be held; the limit that is named is enough for all of them."""
         needed, largest = max(((self._needed(each, nodes), each) for each in needs), key=lambda pair: pair[0])
         if needed > self.memory:
-            several = self._plan.backend == "local" and self.workers > 1
+            several = self._plan.on_this_machine and self.workers > 1
             held = f"{largest.what} in each of {self.workers} workers" * (self.workers > 1 and not largest.here)
-            enough = needed + SLACK * (1 + self.workers * several)
+            enough = needed + SLACK * (1 + self.workers * (self._plan.on_this_machine and self._has_processes))
             raise InputError(
                 f"--memory {in_units(self.memory)} is too small: {held or largest.what} needs {in_units(enough)}; give "
                 f"that much{', or fewer workers' * several}."
@@ -101,8 +101,13 @@ class Means:
     def _needed(self, need: Need, nodes: int) -> int:
         if not need.here:
             return self.needed_for(need.held, nodes)
-        waiting = self.workers * process_bytes() if self._plan.backend == "local" and self.workers > 1 else 0
+        waiting = self.workers * process_bytes() if self._has_processes and self._plan.on_this_machine else 0
         return self._around(nodes) + waiting + need.held
+
+    @property
+    def _has_processes(self) -> bool:
+        """Whether workers are other processes: one local worker is this process itself."""
+        return self.workers > 1 or self._plan.backend != "local"
 
     def _around(self, nodes: int) -> int:
         """What the process that hands out the tasks holds anyway."""

@@ -1,5 +1,6 @@
 """What an engine is: something that runs independent tasks elsewhere and tells what became of them."""
 
+import shutil
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,6 +31,13 @@ class Tasks:
     ray_address: str | None = None
     submitit_options: Mapping[str, Any] = field(default_factory=dict)
     folder: Path | None = None
+
+    @property
+    def on_this_machine(self) -> bool:
+        """Whether the workers are processes of this machine, which share its memory with each other."""
+        if self.backend == "submitit":
+            return self.submitit_options.get("cluster", "slurm" if shutil.which("srun") else "local") == "local"
+        return self.backend == "local" or (self.backend == "ray" and self.ray_address is None)
 
     def __post_init__(self) -> None:
         if self.workers < 1:
