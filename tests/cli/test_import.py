@@ -13,6 +13,7 @@ from graphfcl.files import file_lock
 from graphfcl.graph import read_tables, write_tables
 from graphfcl.graph.folder import GraphFolder
 from tests.cli.command import assert_one_sentence, graphfcl, graphfcl_inside, run_python
+from tests.methods.on_disk.samples import folder_of, random_graph
 
 NAME = "synthetic:nodes=400,edges=1600,classes=9,features=20,kind=dense"
 
@@ -63,6 +64,30 @@ def test_verbs_take_a_folder_like_any_other_graph(tmp_path: Path, tables: Path) 
     first, second = (graphfcl_inside("stream", path, "--seed", 3) for path in (tables, tmp_path / "mine"))
     assert first.code == 0
     assert first.out == second.out
+
+
+@pytest.mark.parametrize("words", [[], ["--work", "work", "--workers", "1"]], ids=["in memory", "on the disk"])
+def test_a_stream_of_a_folder_is_the_one_that_is_run(
+    tmp_path: Path, words: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    folder_of(random_graph(300), tmp_path / "big")
+    words = [str(tmp_path / word) if word == "work" else word for word in words]
+    rules = ["--base", "3", "--pseudo-novel", "3", "--way", "3", "--seed", "4"]
+    saved = graphfcl_inside("stream", "--graph", tmp_path / "big", *rules, "--out", tmp_path / "s.json")
+    assert saved.code == 0, saved.err
+    with monkeypatch.context() as patch:
+        patch.setattr("graphfcl.experiments.graph_folders.usual_memory", lambda: 0)
+        on_disk = graphfcl_inside("stream", "--graph", tmp_path / "big", *rules)
+    assert on_disk.out == saved.out.replace(f"Saved to {tmp_path / 's.json'}.\n", "")
+    assert not (tmp_path / "work").exists()
+    asked = ["--graph", tmp_path / "big", "--method", "sgc-ridge", *words]
+    done = graphfcl_inside("run", *asked, "--stream", tmp_path / "s.json", "--out", tmp_path / "one")
+    assert done.code == 0, done.err
+    again = graphfcl_inside("run", *asked, *rules, "--out", tmp_path / "two")
+    assert again.code == 0, again.err
+    streams = [json.loads((tmp_path / name).read_text()) for name in ("s.json", "one/stream.json", "two/stream.json")]
+    assert streams[0] == streams[1] == streams[2]
 
 
 def test_bad_input_ends_in_one_sentence(tmp_path: Path, tables: Path) -> None:

@@ -9,10 +9,12 @@ from graphfcl.cli.answer import Answer, answers
 from graphfcl.cli.options import DataDir, Graph, OlderGraph, Seed, StreamOptions, needed_graph, one_graph
 from graphfcl.cli.run import refuse_file
 from graphfcl.cli.show import say
+from graphfcl.defaults import MODEL_METHOD
 from graphfcl.errors import InputError
 
 if TYPE_CHECKING:
-    from graphfcl.stream import Stream
+    from graphfcl.graph.folder_graph import AnyGraph
+    from graphfcl.stream import Protocol, Stream
 
 
 @answers
@@ -30,7 +32,6 @@ def show_stream(
     data_dir: DataDir = None,
 ) -> Answer:
     """Cut a graph into sessions, print the schedule, and save it."""
-    from graphfcl.datasets import load_dataset
     from graphfcl.stream import load_stream, make_stream, save_stream
 
     if verify and (out or seed or rules.given()):
@@ -43,7 +44,7 @@ def show_stream(
     refuse_file(out, "--out", is_folder=False)
     if saved is not None and (seed or rules.given()):
         raise InputError("a stream read with --from has its own seed and rules: leave the other options out.")
-    loaded, default = load_dataset(found, data_dir=data_dir)
+    loaded, default = _graph_of(found, data_dir)
     stream = load_stream(saved, loaded) if saved else make_stream(loaded, default, seed=seed, **changes)
     if verify:
         return _verify_saved(stream, found)
@@ -56,6 +57,20 @@ def show_stream(
             say(f"Saved to {out}.")
 
     return Answer({**_described(stream), "out": None if out is None else str(out)}, show)
+
+
+def _graph_of(name: str, data_dir: Path | None) -> "tuple[AnyGraph, Protocol | None]":
+    """The graph of a name and its default rules; a graph folder is as `run` takes it."""
+    from graphfcl.datasets import load_dataset
+    from graphfcl.graph.folder import is_graph_folder
+
+    if not is_graph_folder(name):
+        return load_dataset(name, data_dir=data_dir)
+    from graphfcl.experiments.graph_folders import graph_of_folder, usual_memory
+    from graphfcl.graph.visible_folder import Means
+
+    # Nothing is computed, so nothing is written into the work folder.
+    return graph_of_folder(name, MODEL_METHOD, Means(Path("work"), usual_memory())), None
 
 
 def _verify(names: list[str] | None, data_dir: Path | None) -> Answer:

@@ -147,11 +147,14 @@ class FolderGraph:
         return 2 * folder.byte_count + edges + folder.node_count * width * BYTES_A_COLUMN
 
     def loaded(self) -> Graph:
-        """The graph in memory; a stream of it has the same nodes in the same parts as one of the folder."""
+        """The graph in memory; a stream of it has the same nodes in the same parts as one of the folder.
+
+        So it has the folder's fingerprint, and a stream that was saved for one serves for the other.
+        """
         folder, count = self.folder, self.node_count
         part = folder.neighbours(0, count)
         weights = np.ones(part.indices.size, dtype=np.float32) if part.weights is None else part.weights
-        return Graph(
+        found = Graph(
             adjacency=sparse.csr_array((weights, part.indices, part.indptr), shape=(count, count)),
             features=folder.features(0, count),
             labels=self.labels.astype(np.int64),
@@ -165,6 +168,8 @@ class FolderGraph:
             shuffled=True,
             columns=self.columns,
         )
+        vars(found)["sha256"] = self.sha256  # in place of a cached one: a graph that is made of this one has its own
+        return found
 
 
 AnyGraph: TypeAlias = Graph | FolderGraph

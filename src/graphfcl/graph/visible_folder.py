@@ -144,6 +144,18 @@ class VisibleFolder:
     def node_count(self) -> int:
         return self.row_count if self.mask is None else int(np.count_nonzero(self.mask))
 
+    @cached_property
+    def edge_count(self) -> int:
+        """Undirected edges between visible nodes, counted in one pass over the folder."""
+        if self.mask is None:
+            return self.folder.edge_count
+        ends = 0
+        for start, stop in self.folder.neighbour_ranges():
+            part = self.folder.neighbours(start, stop)
+            visible = np.repeat(self.mask[start:stop], np.diff(part.indptr)) & self.mask[part.indices]
+            ends += int(np.count_nonzero(visible))
+        return ends // 2
+
     @property
     def nodes(self) -> np.ndarray:
         """(n,) int64 numbers of the visible nodes, ascending."""
