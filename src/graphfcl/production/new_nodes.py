@@ -14,7 +14,8 @@ from graphfcl.graph.frames import is_frame
 from graphfcl.graph.ids import make_ids, normal
 from graphfcl.graph.node_features import open_vectors
 from graphfcl.printing import counted, quoted
-from graphfcl.production.user_tables import TextTable, id_names
+from graphfcl.production.text_table import TextTable
+from graphfcl.production.user_tables import id_names
 
 if TYPE_CHECKING:
     from graphfcl.graph import Features
