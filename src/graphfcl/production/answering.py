@@ -143,12 +143,17 @@ class AnsweringModel(LiveModel):
     def labels(self, nodes: Any = None) -> Any:
         """A table with the columns ``node, class, part, by, when`` and those kept with labels.
 
-        Of some nodes, or of all with a label. It is of the library that ``nodes`` comes from, or of pyarrow.
+        Of some nodes in their order, or of all with a label; a row for each statement. The table is of the library that
+        ``nodes`` comes from, in pandas with the index of the nodes, or of pyarrow.
         """
-        return table_like(nodes, self.label_columns(nodes))
+        return table_like(nodes, *self._labels(nodes))
 
     def label_columns(self, nodes: Any = None) -> Columns:
         """The same as an array for each column."""
+        return self._labels(nodes)[0]
+
+    def _labels(self, nodes: Any) -> tuple[Columns, np.ndarray | None]:
+        """The columns, and which of the nodes each row is about."""
         state = self._current()
         return label_table(state.parts.ledger, state.names(), self._ids(nodes))
 
