@@ -26,14 +26,17 @@ class IdIndex:
     def rows(self, wanted: Any) -> np.ndarray:
         """(m,) the row of each id, each taken by itself; -1 where there is none.
 
-        A number and its text are one id. A text is found as it is stored, or else by its cleaned form, if only one
-        stored id has that form.
+        A number and its text are one id; so are a whole number and the float that it equals. A text is found as it is
+        stored, or else by its cleaned form, if only one stored id has that form.
         """
         if self.ids.dtype == object:
-            texts = [text_of(each) for each in listed(wanted)]
+            given = listed(wanted)
+            texts = [text_of(each) for each in given]
             found = self.exact(texts)
             for place in np.flatnonzero(found < 0).tolist():
-                found[place] = self._row_by_form(texts[place])
+                # The texts of a table may be those of floats.
+                spelled = self._row_of_text.get(str(given[place]), -1) if isinstance(given[place], float) else -1
+                found[place] = spelled if spelled >= 0 else self._row_by_form(texts[place])
             return found
         if _are_numbers(wanted):
             return self._rows_of_numbers(wanted)

@@ -81,11 +81,11 @@ class AnsweringModel(LiveModel):
         ledger = state.parts.for_answers().ledger
         return (class_probabilities(ledger, answers) for _, answers in state.in_blocks(nodes))
 
-    def score(self, nodes: Any, classes: Sequence[str] | None = None) -> float:
+    def score(self, nodes: Any, classes: Any = None) -> float:
         """The share of nodes whose likeliest class is the one that is given; nodes of unknown class do not count.
 
-        classes: the true class of each node; of a DataFrame that has them in its column ``class`` or that of the fit,
-        None. A class that the model does not have is never right.
+        classes: a list of the true class of each node; of a DataFrame that has them in its column ``class`` or that of
+        the fit, None. A class that the model does not have is never right; a warning if none is the model's.
         """
         from graphfcl.production.scoring import true_classes
 

@@ -171,15 +171,16 @@ class GraphClassifier(AnsweringModel):
         """Learn classes from labelled nodes: ``{"class name": [node ids]}``; a known class gets more supports.
 
         supports: such a mapping, or a DataFrame with the columns ``node`` and ``class``, or those of the tables of the
-        fit; its columns ``by``, ``when`` and all others are kept with the labels. by, when: who says so and when, kept
-        with the labels. on_conflict: see :meth:`learn_listed`.
+        fit; its columns ``by``, ``when`` and those that the fit did not have are kept with the labels. by, when: who
+        says so and when, kept with the labels. on_conflict: see :meth:`learn_listed`.
         """
         from graphfcl.production.lesson import supports_of
 
         if is_frame(supports):
             from graphfcl.production.user_tables import read_supports
 
-            listed = read_supports(supports, self._columns(), by=by, when=when, known=self.classes_)
+            columns, graph = self._columns(), self._current().parts.graph
+            listed = read_supports(supports, columns, graph=graph, by=by, when=when, known=self.classes_)
         else:
             statement = Statement.of(by, when, {}, "the supports")
             listed = supports_of(supports, statement, self._current().parts.ledger)

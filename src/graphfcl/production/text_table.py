@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from graphfcl.errors import InputError
-from graphfcl.graph.column_values import is_list
+from graphfcl.graph.column_values import as_floats, is_list
 from graphfcl.graph.csv_format import separator_of
 from graphfcl.graph.frames import arrow_table, is_frame
 from graphfcl.graph.table import wrong_row
@@ -22,8 +22,8 @@ from graphfcl.graph.utf8 import first_not_utf8, where_not_utf8
 class TextTable:
     """Columns of text. lines: of each row, its line in a CSV file or its number from 1 elsewhere.
 
-    path: of a DataFrame, what messages call it. lists: columns of lists, as Arrow holds them; a table that has some has
-    all of its rows. of_rows: rows have numbers and no lines.
+    path: of a DataFrame, what messages call it. lists: columns of lists, as Arrow holds them. of_rows: rows have
+    numbers and no lines.
     """
 
     path: Path
@@ -48,8 +48,8 @@ class TextTable:
             raise InputError(f"{path} has two columns of one name: give each a name of its own.")
         lists = {name: table[name] for name in table.column_names if is_list(table[name].type)}
         columns = {name: _texts(table[name], name, path) for name in table.column_names if name not in lists}
-        # Empty rows are left out but counted: a message names the line of the file.
-        kept = [row for row in range(table.num_rows) if lists or any(values[row] for values in columns.values())]
+        # Blank lines of a text file are left out but counted: a message names the line. A frame has no such rows.
+        kept = [row for row in range(table.num_rows) if of_rows or any(values[row] for values in columns.values())]
         first = 1 if of_rows else 2
         columns = {name: [values[row] for row in kept] for name, values in columns.items()}
         return cls(path, columns, [row + first for row in kept], lists, of_rows)
@@ -68,19 +68,50 @@ class TextTable:
             )
         return self.columns[name]
 
+    def need_ids(self, names: Sequence[str], what: str = "the ids of nodes") -> list[str]:
+        """The same of ids; an error if one is missing."""
+        ids = self.need(names, what)
+        missing = next((row for row, text in enumerate(ids) if not text.strip()), None)
+        if missing is not None:
+            raise self.missing_id(missing)
+        return ids
+
+    def missing_id(self, row: int) -> InputError:
+        """A row has no id."""
+        return InputError(f"{self.place(row)}: the node id is missing: give it one, or drop the row.")
+
+    def line(self, row: int) -> str:
+        """What a message calls a row within the table."""
+        return f"{'row' if self.of_rows else 'line'} {self.lines[row]}"
+
     def place(self, row: int) -> str:
         """What a message calls a row."""
-        return f"{self.path.name}, {'row' if self.of_rows else 'line'} {self.lines[row]}"
+        return f"{self.path.name}, {self.line(row)}"
 
     def numbers(self, name: str) -> np.ndarray:
-        """A column as numbers."""
-        values = np.empty(len(self.columns[name]), dtype=np.float32)
-        for row, text in enumerate(self.columns[name]):
-            try:
-                values[row] = float(text)
-            except ValueError as error:
-                raise InputError(f"{self.place(row)}: {name} is {text!r}, which is no number: mend it.") from error
-        return values
+        """A column as numbers, read as a fit reads it: truth values are 1 and 0."""
+        texts = self.columns[name]
+        found = _floats(texts)
+        if found is None:
+            row = next((row for row, text in enumerate(texts) if _floats([text]) is None), None)
+            # Each is a number or a truth value by itself: it is the truth values that do not fit.
+            row = next(row for row, text in enumerate(texts) if _is_flag(text)) if row is None else row
+            raise InputError(f"{self.place(row)}: {name} is {texts[row]!r}, which is no number: mend it.")
+        if found.null_count:
+            row = next(row for row, text in enumerate(texts) if not text.strip())
+            raise InputError(f"{self.place(row)}: {name} is empty: fill it in.")
+        return np.asarray(found.to_numpy()).astype(np.float32)
+
+
+def _floats(texts: list[str]) -> Any | None:
+    """Texts as Arrow's numbers; None if one is none."""
+    import pyarrow as pa
+
+    return as_floats(pa.chunked_array([texts], pa.string()))
+
+
+def _is_flag(text: str) -> bool:
+    return text.strip().casefold() in ("true", "false")
 
 
 def _read_arrow(path: Path) -> Any:

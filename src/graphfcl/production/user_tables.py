@@ -1,23 +1,41 @@
 """Small tables that a user hands in or gets, as files or DataFrames: supports, nodes, edges, answers."""
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from graphfcl.errors import InputError
-from graphfcl.graph.column_names import ID_NAMES, MISSING, SOURCE_NAMES, TARGET_NAMES, WEIGHT_NAMES, ReadColumns
-from graphfcl.graph.ids import as_arrow, normal
+from graphfcl.errors import GraphfclWarning, InputError
+from graphfcl.graph.column_names import (
+    ID_NAMES,
+    SOURCE_NAMES,
+    TARGET_NAMES,
+    WEIGHT_NAMES,
+    ReadColumns,
+    label_key,
+    unknown_keys,
+)
+from graphfcl.graph.ids import as_arrow
+from graphfcl.printing import counted
 from graphfcl.production.plain_csv import is_plain, plain_csv
-from graphfcl.production.supports import MOST_COLUMNS, Statement, Support
+from graphfcl.production.supports import KEPT, MOST_COLUMNS, Statement, Support, as_one_line
 from graphfcl.production.text_table import TextTable
+
+if TYPE_CHECKING:
+    from graphfcl.production.growing_graph import GrowingGraph
 
 CLASS_NAMES = ("class", "label")
 GUESS = "guess"  # a table of suggestions has it beside the class that somebody is to fill in
 OWN_COLUMNS = ("by", "when", "part")  # of a table of labels; what a label is for is the model's business
+
+
+def warn(note: str) -> None:
+    """Tell a caller in Python."""
+    warnings.warn(note, GraphfclWarning, stacklevel=4)
 
 
 def id_names(columns: ReadColumns | None) -> tuple[str, ...]:
@@ -35,56 +53,91 @@ def _own_first(own: str | None, usual: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def read_supports(
-    source: Any, columns: ReadColumns | None = None, *, by: str = "", when: Any = "", known: Sequence[str] = ()
+    source: Any,
+    columns: ReadColumns | None = None,
+    *,
+    graph: "GrowingGraph | None" = None,
+    by: str = "",
+    when: Any = "",
+    known: Sequence[str] = (),
+    tell: Callable[[str], None] = warn,
 ) -> list[Support]:
-    """A table with the columns ``node`` and ``class``; ``by``, ``when`` and all others are kept with the label.
+    """A table with the columns ``node`` and ``class``; ``by``, ``when`` and others are kept with the label.
 
-    Of a table of suggestions, rows whose class nobody has filled in are left out. In the label column of the fit the
-    usual names of an unknown class (``NA`` …) and a blank mean what they meant there: such rows are left out too.
-    source: a file or a DataFrame. columns: of the tables of the fit, which may be called so here too. by, when: of rows
-    that do not say it. known: classes of the model; such a name is always a class.
+    Of a table of suggestions, rows whose class nobody has filled in are left out. In the label column of the fit a
+    blank and the names that meant an unknown class there do so here: such rows are left out too. Columns that the
+    table of the fit had say nothing of a label and are not kept.
+    source: a file or a DataFrame. columns, graph: the columns of the tables of the fit, which may be called so here
+    too, and the graph, which knows those of numbers. by, when: of rows that do not say it. known: classes of the
+    model; such a name is always a class. tell: is told of long values, which are cut; by default by a warning.
     """
     table, ids = TextTable.read(source, "supports"), id_names(columns)
     labels = class_names(columns)
     nodes, classes = table.need(ids, "the ids of nodes"), table.need(labels, "their classes")
-    used = (table.find(ids), table.find(labels), *OWN_COLUMNS)
-    kept = [name for name in table.columns if name not in used]
-    if len(kept) > MOST_COLUMNS:
-        raise InputError(f"{table.path} has {len(kept)} further columns, at most {MOST_COLUMNS} are kept: drop some.")
-    of_fit = columns is not None and table.find(labels) == columns.label
+    used = {str(table.find(ids)), str(table.find(labels)), *OWN_COLUMNS, *_columns_of_fit(columns, graph)}
+    kept = _kept(table, [name for name in table.columns if name not in used], tell)
     unknown = {""} if GUESS in table.columns else set()
-    unknown |= {"", *(name.casefold() for name in MISSING)} - {name.casefold() for name in known} if of_fit else set()
+    if columns is not None and table.find(labels) == columns.label:
+        unknown |= unknown_keys(columns.missing) - {name.casefold() for name in known}
     nothing = [""] * len(nodes)
     said_by, said_when = (table.columns.get(name, nothing) for name in ("by", "when"))
     supports = []
     for row, (node, name) in enumerate(zip(nodes, classes, strict=True)):
-        if normal(name).casefold() in unknown:
+        if label_key(name) in unknown:
             continue
+        if not node.strip():
+            raise table.missing_id(row)
         place = table.place(row)
-        values = {column: table.columns[column][row] for column in kept}
+        values = {column: texts[row] for column, texts in kept.items()}
         supports.append(
             Support(node, name, place, Statement.of(said_by[row] or by, said_when[row] or when, values, place))
         )
     return supports
 
 
+def _columns_of_fit(columns: ReadColumns | None, graph: "GrowingGraph | None") -> set[str]:
+    """What the columns of the nodes of the fit were called, besides ids and labels."""
+    if columns is None:
+        return set()
+    numbers = set() if graph is None else set(graph.columns.places(graph.columns.word_count))
+    return {*columns.of_nodes, *numbers}
+
+
+def _kept(table: TextTable, names: Sequence[str], tell: Callable[[str], None]) -> dict[str, list[str]]:
+    """Some columns as they are kept with labels: no value is too long."""
+    if len(names) > MOST_COLUMNS:
+        raise InputError(f"{table.path} has {len(names)} further columns, at most {MOST_COLUMNS} are kept: drop some.")
+    kept = {name: [as_one_line(text) for text in table.columns[name]] for name in names}
+    long = [(row, name) for name, texts in kept.items() for row, text in enumerate(texts) if len(text) > KEPT.longest]
+    for row, name in long:
+        kept[name][row] = kept[name][row][: KEPT.longest]
+    if long:
+        row, name = min(long)
+        are, were = ("is", "it was") if len(long) == 1 else ("are", "they were")
+        tell(
+            f"{table.path}: {counted(len(long), 'value')} of further columns {are} longer than {KEPT.longest:,} "
+            f"characters, such as {name!r} in {table.line(row)}: {were} cut."
+        )
+    return kept
+
+
 def read_ids(source: Any, columns: ReadColumns | None = None) -> list[str]:
     """A table with the column ``node``."""
-    return TextTable.read(source).need(id_names(columns), "the ids of nodes")
+    return TextTable.read(source).need_ids(id_names(columns))
 
 
 def read_labels(source: Any, columns: ReadColumns | None = None) -> tuple[list[str], list[str]]:
     """Ids and classes of a table that has both."""
     table = TextTable.read(source)
-    return table.need(id_names(columns), "the ids of nodes"), table.need(class_names(columns), "their classes")
+    return table.need_ids(id_names(columns)), table.need(class_names(columns), "their classes")
 
 
 def read_edges(source: Any, columns: ReadColumns | None = None) -> tuple[list[str], list[str], np.ndarray | None]:
     """A table with the columns ``source`` and ``target``, and optionally ``weight``."""
     table = TextTable.read(source, "edges")
     own = (None, None, None) if columns is None else (columns.source, columns.target, columns.weight)
-    first = table.need(_own_first(own[0], SOURCE_NAMES), "an end of each edge")
-    second = table.need(_own_first(own[1], TARGET_NAMES), "an end of each edge")
+    first = table.need_ids(_own_first(own[0], SOURCE_NAMES), "an end of each edge")
+    second = table.need_ids(_own_first(own[1], TARGET_NAMES), "an end of each edge")
     weight = table.find(_own_first(own[2], WEIGHT_NAMES))
     return first, second, None if weight is None else table.numbers(weight)
 
