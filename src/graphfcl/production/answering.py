@@ -1,6 +1,6 @@
 """What a model is asked: classes, probabilities, sets, labels, reasons."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +10,7 @@ from graphfcl.errors import InputError
 from graphfcl.graph.frames import table_like
 from graphfcl.methods import SILENT, Progress
 from graphfcl.production.answers import Predictions, class_probabilities, class_sets, predictions
+from graphfcl.production.arguments import whole_number
 from graphfcl.production.label_table import Columns, label_table
 from graphfcl.production.live_model import LiveModel
 from graphfcl.progress import progress_of
@@ -130,7 +131,7 @@ class AnsweringModel(LiveModel):
         self, nodes: Any = None, *, coverage: float | None = None, top: int = 1
     ) -> Iterator[Predictions]:
         """The same, one block of nodes after the other: those of a graph folder need not fit into memory."""
-        if top < 1:
+        if whole_number(top, "top", 3) < 1:
             raise InputError(f"top is {top}: ask for at least 1 class.")
         return self._predictions(nodes, coverage, top)
 

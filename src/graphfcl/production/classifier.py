@@ -14,7 +14,7 @@ from graphfcl.graph.frames import is_frame
 from graphfcl.methods import SILENT, Learner, Progress
 from graphfcl.production.answering import AnsweringModel
 from graphfcl.production.answers import Answers
-from graphfcl.production.arguments import shown
+from graphfcl.production.arguments import list_of_names, shown
 from graphfcl.production.graph_place import FolderUse
 from graphfcl.production.keeping import WrittenState, cache_contents, write_newest_cache
 from graphfcl.production.model_parts import ModelParts
@@ -115,7 +115,7 @@ class GraphClassifier(AnsweringModel):
         from graphfcl.production.fit_checkpoints import FitCheckpoints
         from graphfcl.production.fitting import fit_model
 
-        graph = as_graph(graph, "fit")
+        graph, hidden = as_graph(graph, "fit"), list_of_names(hide_classes, "the classes to hide")
         chosen = replace(self.configuration, columns=graph.columns)
         with self._changing, progress_of(progress) as watching:
             if self._state is not None:
@@ -123,7 +123,7 @@ class GraphClassifier(AnsweringModel):
             found = fit_model(
                 graph,
                 chosen,
-                hide_classes=hide_classes,
+                hide_classes=hidden,
                 device=self.device,
                 progress=watching,
                 checkpoints=checkpoints or FitCheckpoints(),
