@@ -30,18 +30,20 @@ class IdIndex:
         stored, or else by its cleaned form, if only one stored id has that form.
         """
         if self.ids.dtype == object:
-            given = listed(wanted)
-            texts = [text_of(each) for each in given]
+            texts = [self._text_of(each) for each in listed(wanted)]
             found = self.exact(texts)
             for place in np.flatnonzero(found < 0).tolist():
-                # The texts of a table may be those of floats.
-                spelled = self._row_of_text.get(str(given[place]), -1) if isinstance(given[place], float) else -1
-                found[place] = spelled if spelled >= 0 else self._row_by_form(texts[place])
+                found[place] = self._row_by_form(texts[place])
             return found
         if _are_numbers(wanted):
             return self._rows_of_numbers(wanted)
         numbers = [each if is_whole(each) else whole_number(normal(text_of(each))) for each in listed(wanted)]
         return self._rows_of_numbers(numbers)
+
+    def _text_of(self, value: Any) -> str:
+        """An id as text; a float as it is stored, since the texts of a table may be those of floats."""
+        spelled = str(value) if isinstance(value, float) else None
+        return spelled if spelled in self._row_of_text else text_of(value)
 
     def _rows_of_numbers(self, wanted: Any) -> np.ndarray:
         """(m,) the row of each number; what is none has no row."""
