@@ -256,6 +256,8 @@ def test_what_cannot_be_erased_leaves_everything_as_it_was(folder: Path) -> None
         ModelFolder(folder).erase([GONE, "nobody"])
     with pytest.raises(InputError, match="nothing to erase"):
         ModelFolder(folder).erase([])
+    with pytest.raises(InputError, match=r"the nodes are 'p1': give a list of ids, such as \['p1'\]"):
+        ModelFolder(folder).erase("p1")
     assert everything(folder) == before
     with pytest.raises(InputError, match=r"version 6: .*only class left.*nothing was erased"):
         ModelFolder(folder).erase(GraphClassifier.load(folder).node_ids_.tolist())

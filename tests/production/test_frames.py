@@ -87,6 +87,27 @@ def test_a_frame_of_pandas_keeps_its_index() -> None:
     assert series["class"].tolist() == model.predict(asked).tolist()
 
 
+def test_labels_stand_beside_the_nodes_that_were_asked_for() -> None:
+    pandas = pytest.importorskip("pandas", reason="pandas is not installed, and nothing here needs it")
+    model, (nodes, _) = made("pandas"), tables()
+    truth = pandas.Series(nodes["category"], nodes["sku"])
+    known = pandas.DataFrame({"sku": truth.dropna().index[::-1]})
+    known.index = known.index + 100
+    joined = known.join(model.labels(known))
+    assert joined["node"].tolist() == known["sku"].tolist()
+    assert joined["class"].tolist() == truth[known["sku"]].tolist()
+    assert model.labels(known).index.tolist() == known.index.tolist()
+    # Nodes without a label have no row, a node with two statements has two; each has the index of its node.
+    free = truth.index[truth.isna()][0]
+    model.learn({"new": [free]}, by="ann").learn({"new": [free]}, by="bob")
+    asked = pandas.DataFrame({"sku": [truth.index[truth.isna()][1], free, known["sku"].iloc[0]]}, index=list("abc"))
+    found = model.labels(asked)
+    assert (found.index.tolist(), found["by"].tolist()) == (["b", "b", "c"], ["ann", "bob", ""])
+    assert found["node"].tolist() == asked.loc[found.index, "sku"].tolist()
+    assert model.labels(asked["sku"]).equals(found)
+    assert model.labels(asked.iloc[:1]).empty
+
+
 def test_frames_that_cannot_be_used_are_refused_and_change_nothing() -> None:
     model, (nodes, _) = made("pyarrow"), tables()
     for act, sentence in (

@@ -10,8 +10,9 @@ from sklearn.base import clone, is_classifier
 from torch_geometric.data import Data
 
 from graphfcl import GraphClassifier, InputError, Progress
+from graphfcl.errors import GraphfclWarning
 from graphfcl.graph import to_networkx, to_pyg
-from tests.production.models import HIDDEN, quick, small_graph
+from tests.production.models import HIDDEN, members, quick, small_graph
 
 RIDGE = "sgc-ridge"
 
@@ -91,7 +92,8 @@ def test_a_score_is_the_share_of_right_answers(ridge: GraphClassifier) -> None:
     right = sum(found == true for found, true in zip(ridge.predict(nodes), truth, strict=True))
     assert ridge.score(nodes, truth) == pytest.approx(right / len(nodes))
     assert ridge.score(nodes, [f" {name} " for name in truth]) == pytest.approx(right / len(nodes))
-    assert ridge.score(nodes[:2], ["nowhere", "nothing"]) == 0
+    with pytest.warns(GraphfclWarning, match="none of the classes"):
+        assert ridge.score(nodes[:2], ["nowhere", "nothing"]) == 0
 
 
 @pytest.mark.parametrize(
@@ -108,6 +110,23 @@ def test_a_score_is_the_share_of_right_answers(ridge: GraphClassifier) -> None:
         (lambda model: model.add_nodes("p9", [[1.0]]), "the new nodes are 'p9': give a list of ids"),
         (lambda model: model.add_edges("a", ["b"]), "the sources of edges are 'a': give a list of ids"),
         (lambda model: model.grow(nodes="p9"), "nodes is 'p9': give a DataFrame, or ids, features and texts"),
+        (lambda model: model.predict(np.array([[1], [2]])), r"the nodes are an array of shape \(2, 1\): give a list"),
+        (lambda model: model.predict(np.array(1)), r"the nodes are an array of shape \(\): give a list of ids"),
+        (lambda model: model.learn({"c": np.array([[1]])}), r"the nodes of class 'c' are an array of shape \(1, 1\)"),
+        (lambda model: model.predictions([1], top="3"), "top is '3': give a whole number, such as 3"),
+        (lambda model: model.grow(), "there is nothing to add: give nodes, edges or both"),
+        (lambda model: model.add_nodes([], []), "there is nothing to add: give nodes, edges or both"),
+        (lambda model: model.add_edges([], []), "there is nothing to add: give nodes, edges or both"),
+        (lambda model: model.shrink(), "there is nothing to remove: give nodes, edges or both"),
+        (lambda model: model.remove_nodes([]), "there is nothing to remove: give nodes, edges or both"),
+        (lambda model: model.add_nodes([901], texts="a b"), "the texts are 'a b': give a list, a text for each new"),
+        (lambda model: model.add_nodes([901], texts=[None]), "the text of new node 1 is None: give a text"),
+        (
+            lambda model: model.add_edges([1], [2, 3]),
+            "there are 1 sources and 2 targets of edges: give as many of each",
+        ),
+        (lambda model: model.add_edges([1], [2], [1, 2]), "there are 1 edges and 2 weights: give a weight for each"),
+        (lambda model: model.remove_edges([1], [2, 3]), "there are 1 sources and 2 targets of edges"),
         (lambda model: model.score([1, 2]), "score needs the true class of each node"),
         (lambda model: model.score([1, 2], ["a"]), "there are 2 nodes and 1 classes: give a class for each node"),
         (lambda model: model.score([1, 2], "ab"), "the classes are 'ab': give a list"),
@@ -119,6 +138,23 @@ def test_a_mistake_gets_a_sentence_and_changes_nothing(ridge: GraphClassifier, a
     with pytest.raises(InputError, match=sentence):
         act(ridge)
     assert len(ridge.history) == changes
+
+
+def test_nodes_may_come_one_after_the_other(ridge: GraphClassifier) -> None:
+    ids = ridge.node_ids_[:4].tolist()
+    assert ridge.predict(each for each in ids).tolist() == ridge.predict(ids).tolist()
+    assert ridge.predictions(map(str, ids)).to_pydict() == ridge.predictions(ids).to_pydict()
+    assert ridge.predict(dict.fromkeys(ids)).tolist() == ridge.predict(ids).tolist()
+    model, free = ridge.snapshot(), members(HIDDEN[0])[:2]
+    model.learn({"c": (each for each in free)})
+    assert model.label_columns(iter(free))["class"].tolist() == ["c", "c"]
+
+
+def test_classes_to_hide_are_a_list() -> None:
+    with pytest.raises(InputError, match=r"the classes to hide are 'class-08': give a list, such as \['class-08'\]"):
+        GraphClassifier(RIDGE).fit(small_graph(), hide_classes="class-08")
+    model = GraphClassifier(RIDGE, max_loss=1.0).fit(small_graph(), hide_classes=iter(HIDDEN))  # type: ignore[arg-type]
+    assert model.history[0]["hidden"] == list(HIDDEN)
 
 
 def test_graphs_of_other_libraries_can_be_fitted(ridge: GraphClassifier) -> None:

@@ -76,7 +76,8 @@ def learn(
     from graphfcl.production.user_tables import read_supports
 
     with changing(model, wait, device, method, on_disk) as classifier:
-        listed = read_supports(supports, classifier.configuration.columns, known=classifier.classes_)
+        columns, graph = classifier.configuration.columns, classifier.graph_
+        listed = read_supports(supports, columns, graph=graph, known=classifier.classes_, tell=_note)
         classifier.learn_listed(listed, on_conflict=on_conflict)
     return changed(classifier, model)
 

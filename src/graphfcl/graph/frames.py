@@ -84,10 +84,11 @@ def _plain_type(kind: Any) -> Any:
     return views.get(kind, kind)
 
 
-def table_like(given: Any, columns: Mapping[str, Any]) -> Any:
+def table_like(given: Any, columns: Mapping[str, Any], rows: Any = None) -> Any:
     """Columns as a table of the library that ``given`` comes from; of pyarrow if that has no tables.
 
-    given: a frame, a series, or anything else. Rows of pandas keep the index of what was given.
+    given: a frame, a series, or anything else. Rows of pandas keep the index of what was given. rows: (m,) which row
+    of that each row is about; None: one each, in order.
     """
     import pyarrow as pa
 
@@ -95,8 +96,8 @@ def table_like(given: Any, columns: Mapping[str, Any]) -> Any:
     library = library_of(given)
     if library == "pandas":
         frame = table.to_pandas()
-        if len(getattr(given, "index", ())) == len(frame):
-            frame.index = given.index
+        if hasattr(given, "index"):
+            frame.index = given.index if rows is None else given.index.take(rows)
         return frame
     if library == "polars":
         return sys.modules["polars"].from_arrow(table)  # whoever has a frame has imported it

@@ -26,11 +26,11 @@ class IdIndex:
     def rows(self, wanted: Any) -> np.ndarray:
         """(m,) the row of each id, each taken by itself; -1 where there is none.
 
-        A number and its text are one id. A text is found as it is stored, or else by its cleaned form, if only one
-        stored id has that form.
+        A number and its text are one id; so are a whole number and the float that it equals. A text is found as it is
+        stored, or else by its cleaned form, if only one stored id has that form.
         """
         if self.ids.dtype == object:
-            texts = [text_of(each) for each in listed(wanted)]
+            texts = [self._text_of(each) for each in listed(wanted)]
             found = self.exact(texts)
             for place in np.flatnonzero(found < 0).tolist():
                 found[place] = self._row_by_form(texts[place])
@@ -39,6 +39,11 @@ class IdIndex:
             return self._rows_of_numbers(wanted)
         numbers = [each if is_whole(each) else whole_number(normal(text_of(each))) for each in listed(wanted)]
         return self._rows_of_numbers(numbers)
+
+    def _text_of(self, value: Any) -> str:
+        """An id as text; a float as it is stored, since the texts of a table may be those of floats."""
+        spelled = str(value) if isinstance(value, float) else None
+        return spelled if spelled in self._row_of_text else text_of(value)
 
     def _rows_of_numbers(self, wanted: Any) -> np.ndarray:
         """(m,) the row of each number; what is none has no row."""

@@ -74,15 +74,22 @@ CLASS_NAME = TextRule("class name", 200)
 
 
 def text_of(value: Any, where: str = "") -> str:
-    """An id or name as text; bytes are read as UTF-8."""
+    """An id or name as text; bytes are read as UTF-8. A whole float is the whole number: pandas makes such floats."""
     if isinstance(value, str):
         return str(value)
+    if isinstance(value, float | np.floating) and float(value).is_integer():
+        return str(int(value))
     if isinstance(value, bytes):
         try:
             return value.decode("utf-8")
         except UnicodeDecodeError as error:
             raise InputError(f"{where or 'an id'}: {value[:60]!r} is not UTF-8: write it again.") from error
     return str(value)
+
+
+def is_nothing(value: Any) -> bool:
+    """Whether a value stands where nothing is known: None, NaN, or the NA of pandas."""
+    return value is None or type(value).__name__ == "NAType" or (isinstance(value, float) and math.isnan(value))
 
 
 def listed(values: Any) -> list[Any]:
@@ -106,7 +113,7 @@ def make_ids(values: Any, place: Place, *, read_numbers: bool = False) -> tuple[
         else:
             _refuse_twice(given, given, place)
             return numbers, 0
-    missing = next((r for r, v in enumerate(given) if v is None or (isinstance(v, float) and math.isnan(v))), None)
+    missing = next((row for row, value in enumerate(given) if is_nothing(value)), None)
     if missing is not None:
         raise InputError(f"{place(missing)}: the node id is missing: give it one.")
     texts = [text_of(value, place(row)) if type(value) is not str else value for row, value in enumerate(given)]

@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from graphfcl.errors import InputError
-from graphfcl.graph.column_names import MISSING
+from graphfcl.graph.column_names import label_key, unknown_keys
 from graphfcl.graph.graph import UNKNOWN
 from graphfcl.graph.ids import CLASS_NAME, Place, class_names_of, normal, text_array, text_of
 from graphfcl.printing import quoted
@@ -81,16 +81,12 @@ def missing_keys(missing: Iterable[str] | None, where: str) -> frozenset[str]:
     """The names that mean unknown, in the form in which they are compared; a blank always does."""
     if isinstance(missing, str):
         raise InputError(f"{where}: the missing names are the text {quoted(missing)}: give a list of names.")
-    return frozenset(_key(str(name)) for name in (MISSING if missing is None else missing)) | {""}
+    return unknown_keys(missing)
 
 
 def means_unknown(name: str) -> bool:
     """Whether a table reads a label of this name as unknown, where nothing else is asked for."""
-    return _key(name) in missing_keys(None, "")
-
-
-def _key(name: str) -> str:
-    return normal(name).casefold()
+    return label_key(name) in unknown_keys(None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -126,7 +122,7 @@ class _Spelled:
         known = [
             at
             for at, text in enumerate(self.different)
-            if _key(text) and (_key(text) not in missing or normal(text) in declared)
+            if label_key(text) and (label_key(text) not in missing or normal(text) in declared)
         ]
         spelled = [self.different[at] for at in known]
         cleaned = CLASS_NAME.clean_all(spelled, lambda at: place(self.first[known[at]]))

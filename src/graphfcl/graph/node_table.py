@@ -47,18 +47,32 @@ class EdgeColumns:
 
 @dataclass(frozen=True, eq=False)
 class NodeTable:
-    """What a table of nodes holds besides ids. notes: which columns were used, and warnings."""
+    """What a table of nodes holds besides ids. notes: which columns were used, and warnings.
+
+    missing: labels that mean unknown; None: the usual ones.
+    """
 
     labels: CleanLabels
     features: NodeFeatures
     notes: tuple[str, ...]
+    missing: tuple[str, ...] | None = None
 
     def read_columns(self, ends: EdgeColumns) -> ReadColumns:
         """What later tables of the same form are read by."""
         plan = self.features.columns
         vectors = (*plan.vectors, *(path.stem for path in plan.files))
         return ReadColumns(
-            plan.id, plan.label, ends.source, ends.target, ends.weight, plan.text, plan.dates, plan.categories, vectors
+            plan.id,
+            plan.label,
+            ends.source,
+            ends.target,
+            ends.weight,
+            text=plan.text,
+            dates=plan.dates,
+            categories=plan.categories,
+            vectors=vectors,
+            missing=self.missing,
+            unused=tuple(name for name, _ in plan.left_out),
         )
 
 
@@ -69,7 +83,8 @@ def read_node_table(nodes: Table, asked: AskedColumns, columns: TableColumns, bl
     facts = scan_nodes(blocks(others) if others else iter(()), nodes, asked, _bare_numbers(labels))
     plan = asked.plan(nodes, facts.columns)
     features = NodeFeatures.of(plan, facts, nodes, blocks, labels.numbers.size)
-    return NodeTable(labels, features, (plan.note(nodes), *facts.warnings(plan.of_table)))
+    notes = (plan.note(nodes), *facts.warnings(plan.of_table))
+    return NodeTable(labels, features, notes, columns.names("missing"))
 
 
 def _bare_numbers(labels: CleanLabels) -> np.ndarray:

@@ -1,6 +1,6 @@
 """What a model is asked: classes, probabilities, sets, labels, reasons."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -10,6 +10,7 @@ from graphfcl.errors import InputError
 from graphfcl.graph.frames import table_like
 from graphfcl.methods import SILENT, Progress
 from graphfcl.production.answers import Predictions, class_probabilities, class_sets, predictions
+from graphfcl.production.arguments import whole_number
 from graphfcl.production.label_table import Columns, label_table
 from graphfcl.production.live_model import LiveModel
 from graphfcl.progress import progress_of
@@ -81,11 +82,11 @@ class AnsweringModel(LiveModel):
         ledger = state.parts.for_answers().ledger
         return (class_probabilities(ledger, answers) for _, answers in state.in_blocks(nodes))
 
-    def score(self, nodes: Any, classes: Sequence[str] | None = None) -> float:
+    def score(self, nodes: Any, classes: Any = None) -> float:
         """The share of nodes whose likeliest class is the one that is given; nodes of unknown class do not count.
 
-        classes: the true class of each node; of a DataFrame that has them in its column ``class`` or that of the fit,
-        None. A class that the model does not have is never right.
+        classes: a list of the true class of each node; of a DataFrame that has them in its column ``class`` or that of
+        the fit, None. A class that the model does not have is never right; a warning if none is the model's.
         """
         from graphfcl.production.scoring import true_classes
 
@@ -130,7 +131,7 @@ class AnsweringModel(LiveModel):
         self, nodes: Any = None, *, coverage: float | None = None, top: int = 1
     ) -> Iterator[Predictions]:
         """The same, one block of nodes after the other: those of a graph folder need not fit into memory."""
-        if top < 1:
+        if whole_number(top, "top", 3) < 1:
             raise InputError(f"top is {top}: ask for at least 1 class.")
         return self._predictions(nodes, coverage, top)
 
@@ -143,12 +144,17 @@ class AnsweringModel(LiveModel):
     def labels(self, nodes: Any = None) -> Any:
         """A table with the columns ``node, class, part, by, when`` and those kept with labels.
 
-        Of some nodes, or of all with a label. It is of the library that ``nodes`` comes from, or of pyarrow.
+        Of some nodes in their order, or of all with a label; a row for each statement. The table is of the library that
+        ``nodes`` comes from, in pandas with the index of the nodes, or of pyarrow.
         """
-        return table_like(nodes, self.label_columns(nodes))
+        return table_like(nodes, *self._labels(nodes))
 
     def label_columns(self, nodes: Any = None) -> Columns:
         """The same as an array for each column."""
+        return self._labels(nodes)[0]
+
+    def _labels(self, nodes: Any) -> tuple[Columns, np.ndarray | None]:
+        """The columns, and which of the nodes each row is about."""
         state = self._current()
         return label_table(state.parts.ledger, state.names(), self._ids(nodes))
 

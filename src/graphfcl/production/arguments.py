@@ -1,6 +1,6 @@
 """Checks of what somebody hands to a model in Python: what is no number or no list is refused in one sentence."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sized
 from numbers import Integral
 from typing import Any
 
@@ -30,9 +30,20 @@ def seed_of(value: Any) -> int:
     return seed
 
 
+def list_of_names(value: Any, what: str) -> tuple[str, ...]:
+    """Names of classes. what: what they are, for the message."""
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        example = f", such as [{shown(value)}]" if isinstance(value, str) else " of names"
+        raise InputError(f"{what} are {shown(value)}: give a list{example}.")
+    return tuple(value)
+
+
 def list_of_nodes(value: Any, what: str = "the nodes") -> Any:
-    """Something that holds ids. what: what they are, for the message."""
+    """Something that holds ids, and can be gone through again and again. what: what they are, for the message."""
     if isinstance(value, str | bytes) or not isinstance(value, Iterable):
         example = f", such as [{shown(value)}]" if isinstance(value, str | Integral) else ""
         raise InputError(f"{what} are {shown(value)}: give a list of ids{example}.")
-    return value
+    shape = tuple(getattr(value, "shape", (1,)))
+    if len(shape) != 1:
+        raise InputError(f"{what} are an array of shape {shape}: give a list of ids, such as its ravel().")
+    return value if isinstance(value, Sized) else list(value)

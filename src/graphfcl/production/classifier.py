@@ -14,7 +14,7 @@ from graphfcl.graph.frames import is_frame
 from graphfcl.methods import SILENT, Learner, Progress
 from graphfcl.production.answering import AnsweringModel
 from graphfcl.production.answers import Answers
-from graphfcl.production.arguments import shown
+from graphfcl.production.arguments import list_of_names, shown
 from graphfcl.production.graph_place import FolderUse
 from graphfcl.production.keeping import WrittenState, cache_contents, write_newest_cache
 from graphfcl.production.model_parts import ModelParts
@@ -115,7 +115,7 @@ class GraphClassifier(AnsweringModel):
         from graphfcl.production.fit_checkpoints import FitCheckpoints
         from graphfcl.production.fitting import fit_model
 
-        graph = as_graph(graph, "fit")
+        graph, hidden = as_graph(graph, "fit"), list_of_names(hide_classes, "the classes to hide")
         chosen = replace(self.configuration, columns=graph.columns)
         with self._changing, progress_of(progress) as watching:
             if self._state is not None:
@@ -123,7 +123,7 @@ class GraphClassifier(AnsweringModel):
             found = fit_model(
                 graph,
                 chosen,
-                hide_classes=hide_classes,
+                hide_classes=hidden,
                 device=self.device,
                 progress=watching,
                 checkpoints=checkpoints or FitCheckpoints(),
@@ -171,15 +171,16 @@ class GraphClassifier(AnsweringModel):
         """Learn classes from labelled nodes: ``{"class name": [node ids]}``; a known class gets more supports.
 
         supports: such a mapping, or a DataFrame with the columns ``node`` and ``class``, or those of the tables of the
-        fit; its columns ``by``, ``when`` and all others are kept with the labels. by, when: who says so and when, kept
-        with the labels. on_conflict: see :meth:`learn_listed`.
+        fit; its columns ``by``, ``when`` and those that the fit did not have are kept with the labels. by, when: who
+        says so and when, kept with the labels. on_conflict: see :meth:`learn_listed`.
         """
         from graphfcl.production.lesson import supports_of
 
         if is_frame(supports):
             from graphfcl.production.user_tables import read_supports
 
-            listed = read_supports(supports, self._columns(), by=by, when=when, known=self.classes_)
+            columns, graph = self._columns(), self._current().parts.graph
+            listed = read_supports(supports, columns, graph=graph, by=by, when=when, known=self.classes_)
         else:
             statement = Statement.of(by, when, {}, "the supports")
             listed = supports_of(supports, statement, self._current().parts.ledger)

@@ -16,6 +16,7 @@ from graphfcl.files import canonical_json
 from graphfcl.graph.id_index import IdIndex
 from graphfcl.graph.ids import listed, normal, text_of
 from graphfcl.printing import quoted
+from graphfcl.production.arguments import list_of_nodes
 from graphfcl.production.classifier import GraphClassifier
 from graphfcl.production.codec import encode
 from graphfcl.production.erasure_plan import ErasurePlan
@@ -58,7 +59,9 @@ class Erased:
 
 def erase(versions: Versions, nodes: Sequence[Any], *, wait: float = 60.0, device: str = "cpu") -> Erased:
     """Erase nodes, given by their ids, from all versions of a folder."""
-    ids = list({normal(text_of(each)): each for each in listed(nodes)}.values())
+    # A float goes by the one text that the history is searched for.
+    given = [text_of(each) if isinstance(each, float) else each for each in listed(list_of_nodes(nodes))]
+    ids = list({normal(text_of(each)): each for each in given}.values())
     if not ids:
         raise InputError("there is nothing to erase: give at least one node.")
     if not versions.exists() and not versions.manifests.numbers():

@@ -1,6 +1,6 @@
 """Growing and shrinking a graph in one step, with the nodes that the step touched."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -41,7 +41,19 @@ def as_new_nodes(given: Any, graph: GrowingGraph, columns: ReadColumns | None) -
     if given is None:
         return None
     ids, features, texts = _parts(given, 3, "nodes", "a DataFrame, or ids, features and texts")
-    return list_of_nodes(ids, "the new nodes"), features, texts
+    return list_of_nodes(ids, "the new nodes"), features, None if texts is None else _texts(texts)
+
+
+def _texts(texts: Any) -> list[str]:
+    if isinstance(texts, str) or not isinstance(texts, Iterable):
+        raise InputError(f"the texts are {shown(texts)}: give a list, a text for each new node; nothing was changed.")
+    found = list(texts)
+    strange = next((place for place, text in enumerate(found) if not isinstance(text, str)), None)
+    if strange is not None:
+        raise InputError(
+            f"the text of new node {strange + 1} is {shown(found[strange])}: give a text; nothing was changed."
+        )
+    return found
 
 
 def as_new_edges(given: Any, columns: ReadColumns | None) -> NewEdges | None:
@@ -53,7 +65,18 @@ def as_new_edges(given: Any, columns: ReadColumns | None) -> NewEdges | None:
     if given is None:
         return None
     source, target, weights = _parts(given, 3, "edges", "a DataFrame, or sources, targets and weights")
-    return list_of_nodes(source, "the sources of edges"), list_of_nodes(target, "the targets of edges"), weights
+    sources, targets = list_of_nodes(source, "the sources of edges"), list_of_nodes(target, "the targets of edges")
+    if len(sources) != len(targets):
+        raise InputError(
+            f"there are {len(sources)} sources and {len(targets)} targets of edges: give as many of each; nothing was "
+            "changed."
+        )
+    if weights is not None and np.shape(weights) != (len(sources),):
+        raise InputError(
+            f"there are {len(sources)} edges and {np.size(weights)} weights: give a weight for each; nothing was "
+            "changed."
+        )
+    return sources, targets, weights
 
 
 def _parts(given: Any, count: int, what: str, wanted: str) -> list[Any]:
@@ -65,6 +88,8 @@ def _parts(given: Any, count: int, what: str, wanted: str) -> list[Any]:
 
 def grown(before: GrowingGraph, nodes: NewNodes | None, edges: NewEdges | None) -> GraphChange:
     """Add nodes, then edges, which may lead to the new nodes."""
+    if not (nodes is not None and len(nodes[0])) and not (edges is not None and len(edges[0])):
+        raise InputError("there is nothing to add: give nodes, edges or both.")
     graph, touched = before, []
     words: dict[str, int] = {}
     if nodes is not None:
@@ -82,6 +107,8 @@ def grown(before: GrowingGraph, nodes: NewNodes | None, edges: NewEdges | None) 
 
 def shrunk(before: GrowingGraph, nodes: Sequence[Any] | None, edges: EdgeEnds | None) -> GraphChange:
     """Remove edges, then nodes with the edges that they still have."""
+    if not (nodes is not None and len(nodes)) and not (edges is not None and len(edges[0])):
+        raise InputError("there is nothing to remove: give nodes, edges or both.")
     graph, touched, removed = before, [], np.zeros(0, dtype=np.int64)
     if edges is not None:
         graph, ends = graph.without_edges(*edges)

@@ -8,7 +8,7 @@ import numpy as np
 
 from graphfcl.errors import InputError
 from graphfcl.graph import VisibleGraph
-from graphfcl.graph.ids import CLASS_NAME, normal
+from graphfcl.graph.ids import CLASS_NAME, normal, text_of
 from graphfcl.methods import Learner
 from graphfcl.printing import quoted
 from graphfcl.production.arguments import list_of_nodes, shown
@@ -134,19 +134,18 @@ def supports_of(classes: Mapping[str, Sequence[Any]], statement: Statement, ledg
             f"the supports are {shown(classes)}: give classes with lists of their nodes, such as "
             '{"shoes": ["p1", "p2"]}, or a DataFrame with the columns node and class; nothing was learned.'
         )
-    for name, nodes in classes.items():
-        list_of_nodes(nodes, f"the nodes of class {quoted(name)}")
-    empty = [name for name, nodes in classes.items() if len(nodes) == 0]
+    lists = {name: list_of_nodes(nodes, f"the nodes of class {quoted(name)}") for name, nodes in classes.items()}
+    empty = [name for name, nodes in lists.items() if len(nodes) == 0]
     if empty:
         raise InputError(f"class {quoted(empty[0])} has no node: give at least one; nothing was learned.")
     spelled: dict[str, str] = {}
-    for name in map(str, classes):
+    for name in map(text_of, lists):
         other = spelled.setdefault(ledger.found(name) or normal(name), name)
         if other != name:
             raise InputError(f"{quoted(other)} and {quoted(name)} are one class once cleaned: join their nodes.")
     return [
-        Support(node, str(name), f"class {quoted(name)}", statement)
-        for name, nodes in classes.items()
+        Support(node, text_of(name), f"class {quoted(name)}", statement)
+        for name, nodes in lists.items()
         for node in nodes
     ]
 

@@ -1,29 +1,24 @@
 """Nodes that a user adds with a table: read by the columns of the tables of the fit."""
 
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from graphfcl.errors import GraphfclWarning, InputError
-from graphfcl.graph.column_names import MISSING, TEXT_NAMES, ReadColumns
+from graphfcl.errors import InputError
+from graphfcl.graph.column_names import TEXT_NAMES, ReadColumns, label_key, unknown_keys
 from graphfcl.graph.column_values import Kind, as_days, declared_kind, list_lengths
 from graphfcl.graph.frames import is_frame
 from graphfcl.graph.ids import make_ids, normal
 from graphfcl.graph.node_features import open_vectors
 from graphfcl.printing import counted, quoted
-from graphfcl.production.user_tables import TextTable, id_names
+from graphfcl.production.text_table import TextTable
+from graphfcl.production.user_tables import id_names, warn
 
 if TYPE_CHECKING:
     from graphfcl.graph import Features
     from graphfcl.production.growing_graph import GrowingGraph
-
-
-def warn(note: str) -> None:
-    """Tell a caller in Python."""
-    warnings.warn(note, GraphfclWarning, stacklevel=4)
 
 
 def read_nodes(
@@ -42,7 +37,7 @@ def read_nodes(
     table = TextTable.read(source)
     names = id_names(columns)
     if columns is not None:
-        _tell_labels(table, columns.label, tell)
+        _tell_labels(table, columns, tell)
     ids = make_ids(table.need(names, "the ids of nodes"), table.place)[0].tolist()
     features = graph.columns
     texts = None if features.text_weights is None else _texts(table, columns)
@@ -72,14 +67,14 @@ def read_nodes(
     return ids, sparse.csr_array(sparse.coo_array(entries, shape=(len(ids), features.width))), None
 
 
-def _tell_labels(table: TextTable, label: str | None, tell: Callable[[str], None]) -> None:
+def _tell_labels(table: TextTable, columns: ReadColumns, tell: Callable[[str], None]) -> None:
     """A table of the same form may have labels; whoever grows a graph with it should know that they are not used."""
-    missing = {"", *(name.casefold() for name in MISSING)}
-    found = [text for text in table.columns.get(label or "", ()) if normal(text).casefold() not in missing]
+    unknown = unknown_keys(columns.missing)
+    found = [text for text in table.columns.get(columns.label, ()) if label_key(text) not in unknown]
     if found:
         tell(
-            f"{table.path} has labels of {counted(len(found), 'node')} in the column {label!r}: grow does not learn "
-            "them, learn does."
+            f"{table.path} has labels of {counted(len(found), 'node')} in the column {columns.label!r}: grow does not "
+            "learn them, learn does."
         )
 
 

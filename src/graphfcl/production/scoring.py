@@ -1,14 +1,16 @@
 """How many answers are right."""
 
+import warnings
 from typing import Any
 
 import numpy as np
 
-from graphfcl.errors import InputError
+from graphfcl.errors import GraphfclWarning, InputError
 from graphfcl.graph.column_names import ReadColumns
 from graphfcl.graph.frames import is_frame
-from graphfcl.graph.ids import listed, normal, text_of
+from graphfcl.graph.ids import is_nothing, listed, normal, text_of
 from graphfcl.graph.labels import means_unknown
+from graphfcl.printing import quoted
 from graphfcl.production.arguments import list_of_nodes, shown
 from graphfcl.production.ledger import Ledger
 from graphfcl.production.user_tables import read_ids, read_labels
@@ -17,13 +19,23 @@ from graphfcl.production.user_tables import read_ids, read_labels
 def true_classes(nodes: Any, classes: Any, columns: ReadColumns | None, ledger: Ledger) -> tuple[list[Any], np.ndarray]:
     """Ids of the nodes whose class is known, and (n,) their classes, called as the model calls them.
 
-    nodes: ids, or a DataFrame, which may hold the classes too.
+    nodes: ids, or a DataFrame, which may hold the classes too. columns: of the tables of the fit, which say what means
+    unknown. A warning if no class is one of the model's.
     """
     ids, names = _given(nodes, classes, columns)
     called = {name: ledger.found(name) for name in set(names)}
-    known = [place for place, name in enumerate(names) if called[name] is not None or not means_unknown(name)]
+    unknown = means_unknown if columns is None else columns.means_unknown
+    passed = {name for name, own in called.items() if own is None and unknown(name)}
+    known = [place for place, name in enumerate(names) if name not in passed]
     if not known:
         raise InputError("there is no node with a class to score: give at least one.")
+    if not any(called.values()):
+        warnings.warn(
+            f"none of the classes that were given, such as {quoted(names[known[0]])}, is one of the model's: the score "
+            "is 0; check how they are written.",
+            GraphfclWarning,
+            stacklevel=3,
+        )
     found = np.array([called[names[place]] or normal(names[place]) for place in known], dtype=object)
     return [ids[place] for place in known], found
 
@@ -36,7 +48,7 @@ def _given(nodes: Any, classes: Any, columns: ReadColumns | None) -> tuple[list[
     if isinstance(classes, str):
         raise InputError(f"the classes are {shown(classes)}: give a list, a class for each node.")
     ids = read_ids(nodes, columns) if is_frame(nodes) else listed(list_of_nodes(nodes))
-    names = [text_of(name) for name in listed(classes)]
+    names = ["" if is_nothing(name) else text_of(name) for name in listed(classes)]
     if len(ids) != len(names):
         raise InputError(f"there are {len(ids)} nodes and {len(names)} classes: give a class for each node.")
     return ids, names

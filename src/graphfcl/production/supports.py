@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from graphfcl.errors import InputError
-from graphfcl.graph.ids import TextRule
+from graphfcl.graph.ids import TextRule, normal
 
 BY = TextRule("name in 'by'", 200)
 WHEN = TextRule("time in 'when'", 100)
@@ -32,8 +32,7 @@ class Statement:
             when = when.isoformat()
         if len(kept) > MOST_COLUMNS:
             raise InputError(f"{place}: {len(kept)} columns to keep, at most {MOST_COLUMNS} are: leave some out.")
-        # A comment may have several lines; kept is one.
-        columns = [(COLUMN.clean(str(name), place), LINE_BREAKS.sub(" ", str(value))) for name, value in kept.items()]
+        columns = [(COLUMN.clean(str(name), place), as_one_line(str(value))) for name, value in kept.items()]
         return cls(
             by=_clean(BY, by, place),
             when=_clean(WHEN, when, place),
@@ -64,6 +63,11 @@ class Support:
     class_name: str
     place: str
     statement: Statement = Statement()
+
+
+def as_one_line(text: str) -> str:
+    """A text as it is kept: a comment may have several lines."""
+    return normal(LINE_BREAKS.sub(" ", text))
 
 
 def people(statements: tuple[Statement, ...]) -> str:

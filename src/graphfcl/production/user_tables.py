@@ -1,135 +1,41 @@
-"""Small tables that a user hands in, as files or DataFrames: supports, nodes, edges.
-
-Every value is text; a message names the line of a file, or the row of a frame.
-"""
+"""Small tables that a user hands in or gets, as files or DataFrames: supports, nodes, edges, answers."""
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from graphfcl.errors import InputError
-from graphfcl.graph.column_names import ID_NAMES, MISSING, SOURCE_NAMES, TARGET_NAMES, WEIGHT_NAMES, ReadColumns
-from graphfcl.graph.column_values import is_list
-from graphfcl.graph.csv_format import separator_of
-from graphfcl.graph.frames import arrow_table, is_frame
-from graphfcl.graph.ids import as_arrow, normal
-from graphfcl.graph.table import wrong_row
-from graphfcl.graph.utf8 import first_not_utf8, where_not_utf8
+from graphfcl.errors import GraphfclWarning, InputError
+from graphfcl.graph.column_names import (
+    ID_NAMES,
+    SOURCE_NAMES,
+    TARGET_NAMES,
+    WEIGHT_NAMES,
+    ReadColumns,
+    label_key,
+    unknown_keys,
+)
+from graphfcl.graph.ids import as_arrow
+from graphfcl.printing import counted
 from graphfcl.production.plain_csv import is_plain, plain_csv
-from graphfcl.production.supports import MOST_COLUMNS, Statement, Support
+from graphfcl.production.supports import KEPT, MOST_COLUMNS, Statement, Support, as_one_line
+from graphfcl.production.text_table import TextTable
+
+if TYPE_CHECKING:
+    from graphfcl.production.growing_graph import GrowingGraph
 
 CLASS_NAMES = ("class", "label")
 GUESS = "guess"  # a table of suggestions has it beside the class that somebody is to fill in
 OWN_COLUMNS = ("by", "when", "part")  # of a table of labels; what a label is for is the model's business
 
 
-@dataclass(frozen=True)
-class TextTable:
-    """Columns of text. lines: of each row, its line in a CSV file or its number from 1 elsewhere.
-
-    path: of a DataFrame, what messages call it. lists: columns of lists, as Arrow holds them; a table that has some has
-    all of its rows. of_rows: rows have numbers and no lines.
-    """
-
-    path: Path
-    columns: dict[str, list[str]]
-    lines: list[int]
-    lists: dict[str, Any] = field(default_factory=dict)
-    of_rows: bool = False
-
-    @classmethod
-    def read(cls, source: Any, called: str = "nodes") -> "TextTable":
-        """A CSV or Parquet file, or a DataFrame. called: what messages call a frame."""
-        if is_frame(source):
-            return cls._of(arrow_table(source, called), Path(called), of_rows=True)
-        path = Path(source)
-        if not path.is_file():
-            raise InputError(f"{path} does not exist: check the path.")
-        return cls._of(_read_arrow(path), path, of_rows=path.suffix == ".parquet")
-
-    @classmethod
-    def _of(cls, table: Any, path: Path, *, of_rows: bool) -> "TextTable":
-        if len(set(table.column_names)) != len(table.column_names):
-            raise InputError(f"{path} has two columns of one name: give each a name of its own.")
-        lists = {name: table[name] for name in table.column_names if is_list(table[name].type)}
-        columns = {name: _texts(table[name], name, path) for name in table.column_names if name not in lists}
-        # Empty rows are left out but counted: a message names the line of the file.
-        kept = [row for row in range(table.num_rows) if lists or any(values[row] for values in columns.values())]
-        first = 1 if of_rows else 2
-        columns = {name: [values[row] for row in kept] for name, values in columns.items()}
-        return cls(path, columns, [row + first for row in kept], lists, of_rows)
-
-    def find(self, names: Sequence[str]) -> str | None:
-        """The first of these names that is a column."""
-        return next((name for name in names if name in self.columns), None)
-
-    def need(self, names: Sequence[str], what: str) -> list[str]:
-        """The column with one of these names; an error if there is none. what: what it holds, for the message."""
-        name = self.find(names)
-        if name is None:
-            raise InputError(
-                f"{self.path} has no column {names[0]!r} ({what}); it has {', '.join(self.columns) or 'none'}: "
-                "rename one."
-            )
-        return self.columns[name]
-
-    def place(self, row: int) -> str:
-        """What a message calls a row."""
-        return f"{self.path.name}, {'row' if self.of_rows else 'line'} {self.lines[row]}"
-
-    def numbers(self, name: str) -> np.ndarray:
-        """A column as numbers."""
-        values = np.empty(len(self.columns[name]), dtype=np.float32)
-        for row, text in enumerate(self.columns[name]):
-            try:
-                values[row] = float(text)
-            except ValueError as error:
-                raise InputError(f"{self.place(row)}: {name} is {text!r}, which is no number: mend it.") from error
-        return values
-
-
-def _read_arrow(path: Path) -> Any:
-    """The table as Arrow reads it, all columns of a CSV file as text."""
-    import pyarrow as pa
-    from pyarrow import csv, parquet
-
-    try:
-        if path.suffix == ".parquet":
-            return parquet.read_table(path)
-        cut = csv.ParseOptions(delimiter=separator_of(path), ignore_empty_lines=False)
-        with csv.open_csv(path, parse_options=cut) as reader:
-            names = reader.schema.names
-        texts = csv.ConvertOptions(column_types={name: pa.string() for name in names}, strings_can_be_null=False)
-        return csv.read_csv(path, convert_options=texts, parse_options=cut)
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        wrong = None if path.suffix == ".parquet" else wrong_row(path, error, separator_of(path))
-        if wrong is not None:
-            raise wrong from error
-        place = None if path.suffix == ".parquet" else where_not_utf8(path)
-        if place is not None:
-            raise InputError(f"{path} cannot be read as a table ({place} is not UTF-8): write it as UTF-8.") from error
-        raise InputError(
-            f"{path} cannot be read as a table ({str(error).splitlines()[0]}): write it as CSV with a header, or as "
-            "Parquet."
-        ) from error
-
-
-def _texts(values: Any, name: str, path: Path) -> list[str]:
-    """A column as texts; "" where there is nothing."""
-    import pyarrow as pa
-
-    try:
-        return values.cast(pa.string()).fill_null("").to_pylist()
-    except UnicodeDecodeError as error:
-        row = first_not_utf8(values) + 1
-        raise InputError(f"{path.name}, row {row}: column {name!r} is not UTF-8: write it again.") from error
-    except pa.ArrowException as error:
-        raise InputError(f"{path}: column {name!r} cannot be read as text: write it as UTF-8 text.") from error
+def warn(note: str) -> None:
+    """Tell a caller in Python."""
+    warnings.warn(note, GraphfclWarning, stacklevel=4)
 
 
 def id_names(columns: ReadColumns | None) -> tuple[str, ...]:
@@ -147,56 +53,91 @@ def _own_first(own: str | None, usual: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def read_supports(
-    source: Any, columns: ReadColumns | None = None, *, by: str = "", when: Any = "", known: Sequence[str] = ()
+    source: Any,
+    columns: ReadColumns | None = None,
+    *,
+    graph: "GrowingGraph | None" = None,
+    by: str = "",
+    when: Any = "",
+    known: Sequence[str] = (),
+    tell: Callable[[str], None] = warn,
 ) -> list[Support]:
-    """A table with the columns ``node`` and ``class``; ``by``, ``when`` and all others are kept with the label.
+    """A table with the columns ``node`` and ``class``; ``by``, ``when`` and others are kept with the label.
 
-    Of a table of suggestions, rows whose class nobody has filled in are left out. In the label column of the fit the
-    usual names of an unknown class (``NA`` …) and a blank mean what they meant there: such rows are left out too.
-    source: a file or a DataFrame. columns: of the tables of the fit, which may be called so here too. by, when: of rows
-    that do not say it. known: classes of the model; such a name is always a class.
+    Of a table of suggestions, rows whose class nobody has filled in are left out. In the label column of the fit a
+    blank and the names that meant an unknown class there do so here: such rows are left out too. Columns that the
+    table of the fit had say nothing of a label and are not kept.
+    source: a file or a DataFrame. columns, graph: the columns of the tables of the fit, which may be called so here
+    too, and the graph, which knows those of numbers. by, when: of rows that do not say it. known: classes of the
+    model; such a name is always a class. tell: is told of long values, which are cut; by default by a warning.
     """
     table, ids = TextTable.read(source, "supports"), id_names(columns)
     labels = class_names(columns)
     nodes, classes = table.need(ids, "the ids of nodes"), table.need(labels, "their classes")
-    used = (table.find(ids), table.find(labels), *OWN_COLUMNS)
-    kept = [name for name in table.columns if name not in used]
-    if len(kept) > MOST_COLUMNS:
-        raise InputError(f"{table.path} has {len(kept)} further columns, at most {MOST_COLUMNS} are kept: drop some.")
-    of_fit = columns is not None and table.find(labels) == columns.label
+    used = {str(table.find(ids)), str(table.find(labels)), *OWN_COLUMNS, *_columns_of_fit(columns, graph)}
+    kept = _kept(table, [name for name in table.columns if name not in used], tell)
     unknown = {""} if GUESS in table.columns else set()
-    unknown |= {"", *(name.casefold() for name in MISSING)} - {name.casefold() for name in known} if of_fit else set()
+    if columns is not None and table.find(labels) == columns.label:
+        unknown |= unknown_keys(columns.missing) - {name.casefold() for name in known}
     nothing = [""] * len(nodes)
     said_by, said_when = (table.columns.get(name, nothing) for name in ("by", "when"))
     supports = []
     for row, (node, name) in enumerate(zip(nodes, classes, strict=True)):
-        if normal(name).casefold() in unknown:
+        if label_key(name) in unknown:
             continue
+        if not node.strip():
+            raise table.missing_id(row)
         place = table.place(row)
-        values = {column: table.columns[column][row] for column in kept}
+        values = {column: texts[row] for column, texts in kept.items()}
         supports.append(
             Support(node, name, place, Statement.of(said_by[row] or by, said_when[row] or when, values, place))
         )
     return supports
 
 
+def _columns_of_fit(columns: ReadColumns | None, graph: "GrowingGraph | None") -> set[str]:
+    """What the columns of the nodes of the fit were called, besides ids and labels."""
+    if columns is None:
+        return set()
+    numbers = set() if graph is None else set(graph.columns.places(graph.columns.word_count))
+    return {*columns.of_nodes, *numbers}
+
+
+def _kept(table: TextTable, names: Sequence[str], tell: Callable[[str], None]) -> dict[str, list[str]]:
+    """Some columns as they are kept with labels: no value is too long."""
+    if len(names) > MOST_COLUMNS:
+        raise InputError(f"{table.path} has {len(names)} further columns, at most {MOST_COLUMNS} are kept: drop some.")
+    kept = {name: [as_one_line(text) for text in table.columns[name]] for name in names}
+    long = [(row, name) for name, texts in kept.items() for row, text in enumerate(texts) if len(text) > KEPT.longest]
+    for row, name in long:
+        kept[name][row] = kept[name][row][: KEPT.longest]
+    if long:
+        row, name = min(long)
+        are, were = ("is", "it was") if len(long) == 1 else ("are", "they were")
+        tell(
+            f"{table.path}: {counted(len(long), 'value')} of further columns {are} longer than {KEPT.longest:,} "
+            f"characters, such as {name!r} in {table.line(row)}: {were} cut."
+        )
+    return kept
+
+
 def read_ids(source: Any, columns: ReadColumns | None = None) -> list[str]:
     """A table with the column ``node``."""
-    return TextTable.read(source).need(id_names(columns), "the ids of nodes")
+    return TextTable.read(source).need_ids(id_names(columns))
 
 
 def read_labels(source: Any, columns: ReadColumns | None = None) -> tuple[list[str], list[str]]:
     """Ids and classes of a table that has both."""
     table = TextTable.read(source)
-    return table.need(id_names(columns), "the ids of nodes"), table.need(class_names(columns), "their classes")
+    return table.need_ids(id_names(columns)), table.need(class_names(columns), "their classes")
 
 
 def read_edges(source: Any, columns: ReadColumns | None = None) -> tuple[list[str], list[str], np.ndarray | None]:
     """A table with the columns ``source`` and ``target``, and optionally ``weight``."""
     table = TextTable.read(source, "edges")
     own = (None, None, None) if columns is None else (columns.source, columns.target, columns.weight)
-    first = table.need(_own_first(own[0], SOURCE_NAMES), "an end of each edge")
-    second = table.need(_own_first(own[1], TARGET_NAMES), "an end of each edge")
+    first = table.need_ids(_own_first(own[0], SOURCE_NAMES), "an end of each edge")
+    second = table.need_ids(_own_first(own[1], TARGET_NAMES), "an end of each edge")
     weight = table.find(_own_first(own[2], WEIGHT_NAMES))
     return first, second, None if weight is None else table.numbers(weight)
 

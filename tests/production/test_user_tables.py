@@ -1,0 +1,225 @@
+"""Later tables are read as those of the fit were: what is missing, what is unknown, what says nothing of a label."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyarrow import csv, parquet
+
+from graphfcl import GraphClassifier, InputError, from_frames
+from graphfcl.errors import GraphfclWarning
+from graphfcl.graph import from_scipy
+from graphfcl.graph.column_names import ReadColumns
+from tests.cli.command import graphfcl_inside
+from tests.frames import LIBRARIES, columns_of, frame_of
+from tests.production.test_frames import made, tables
+
+
+def shop() -> tuple[dict[str, Any], dict[str, Any]]:
+    """The sample graph with a title, a flag, and columns that the fit does not use; ``tbd`` means unknown."""
+    nodes, edges = tables()
+    count = len(nodes["sku"])
+    found = {
+        "sku": nodes["sku"],
+        "category": [name or "tbd" for name in nodes["category"]],
+        "title": [f"word{row % 7} " * 300 for row in range(count)],
+        "active": ["true" if row % 3 else "false" for row in range(count)],
+        **{name: nodes[name] for name in ("x0", "x1", "x2", "x3")},
+        **{f"unused{place}": [f"a{row}" for row in range(count)] for place in range(25)},
+    }
+    return found, edges
+
+
+OPTIONS = "id=sku,label=category,text=title,features=active+x0+x1+x2+x3,missing=tbd"
+
+
+@pytest.fixture(scope="module")
+def fitted(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Tables in ``shop``, and a model of them in ``m``."""
+    folder = tmp_path_factory.mktemp("fitted")
+    (folder / "shop").mkdir()
+    for name, columns in zip(("nodes", "edges"), shop(), strict=True):
+        csv.write_csv(pa.table(columns), folder / "shop" / f"{name}.csv")
+    done = graphfcl_inside(
+        "fit", "--graph", f"{folder / 'shop'}:{OPTIONS}", "--model", folder / "m", "--method", "sgc-ridge",
+        "--hide-classes", "class-07",
+    )  # fmt: skip
+    assert done.code == 0, done.err
+    return folder
+
+
+# A missing id
+
+
+@pytest.mark.parametrize("library", LIBRARIES)
+def test_a_missing_id_is_named_and_no_row_is_dropped(library: str) -> None:
+    model = made(library)
+    asked = frame_of(library, {"sku": [None, "p1", "p2"]})
+    for ask in (model.predict, model.predictions, model.labels, model.unknown_scores):
+        with pytest.raises(InputError, match="nodes, row 1: the node id is missing"):
+            ask(asked)
+    with pytest.raises(InputError, match="supports, row 2: the node id is missing"):
+        model.learn(frame_of(library, {"sku": ["p1", None], "category": ["class-00", "class-01"]}))
+    with pytest.raises(InputError, match="edges, row 2: the node id is missing"):
+        model.grow(edges=frame_of(library, {"source": ["p1", None], "target": ["p2", None]}))
+    assert len(model.history) == 1
+
+
+def test_a_missing_id_in_a_file_is_named_with_its_line(fitted: Path, tmp_path: Path) -> None:
+    def ask(text: str) -> Any:
+        (tmp_path / "asked.csv").write_text(text)
+        return graphfcl_inside(
+            "predict", "--model", fitted / "m", "--nodes", tmp_path / "asked.csv", "--out", tmp_path / "p.csv"
+        )
+
+    done = ask("sku,x0\np1,1\n,2\n")
+    assert done.code == 2
+    assert "asked.csv, line 3: the node id is missing: give it one, or drop the row." in done.err
+    # A blank line is none of the rows.
+    assert ask("sku,x0\np1,1\n\np2,2\n").code == 0
+    assert len((tmp_path / "p.csv").read_text().splitlines()) == 3
+
+
+# What means unknown
+
+
+def test_names_that_meant_unknown_at_the_fit_do_so_later(fitted: Path) -> None:
+    model, nodes = GraphClassifier.load(fitted / "m"), shop()[0]
+    columns = model.configuration.columns
+    assert columns is not None
+    assert columns.missing == ("tbd",)
+    known = [row for row, name in enumerate(nodes["category"]) if name not in ("tbd", "class-07")]
+    some = [*known[:10], nodes["category"].index("tbd")]
+    table = pa.table({"sku": [nodes["sku"][row] for row in some], "category": [nodes["category"][row] for row in some]})
+    assert model.score(table) == model.score(table.slice(0, 10))
+    assert model.score(table["sku"].to_pylist(), table["category"].to_pylist()) == model.score(table)
+    before = model.classes_
+    model.learn(table)
+    assert model.classes_ == before
+    with pytest.raises(InputError, match="no node with a class to score"):
+        model.score(table.slice(10))
+    # The usual names were put out of use by it.
+    with pytest.warns(GraphfclWarning, match="'NA'"):
+        assert model.score(["p1"], ["NA"]) == 0
+
+
+def test_grow_tells_of_labels_only_where_the_class_is_known(fitted: Path, recwarn: pytest.WarningsRecorder) -> None:
+    model, nodes = GraphClassifier.load(fitted / "m"), shop()[0]
+    new = {**{name: values[:2] for name, values in nodes.items()}, "sku": ["n1", "n2"], "category": ["TBD", ""]}
+    model.grow(nodes=pa.table(new))
+    assert not [each for each in recwarn if issubclass(each.category, GraphfclWarning)]
+
+
+def test_columns_of_older_models_have_the_usual_names() -> None:
+    columns = ReadColumns("sku", "category", "source", "target", missing=("tbd",), unused=("stock",))
+    assert ReadColumns.from_json(columns.as_json()) == columns
+    older = {name: value for name, value in columns.as_json().items() if name not in ("missing", "unused")}
+    found = ReadColumns.from_json(older)
+    assert (found.missing, found.unused) == (None, ())
+    assert found.means_unknown("NA ")
+    assert not found.means_unknown("tbd")
+    wrongs: tuple[dict[str, Any], ...] = ({"missing": "tbd"}, {"unused": [1]}, {"other": []})
+    for wrong in wrongs:
+        with pytest.raises(ValueError, match="column"):
+            ReadColumns.from_json({**older, **wrong})
+
+
+# True and false
+
+
+@pytest.mark.parametrize("values", [["true", "False"], [True, False], ["1", "0"], [1.0, 0.0]])
+def test_truth_values_of_new_nodes_are_read_as_at_the_fit(fitted: Path, tmp_path: Path, values: list[Any]) -> None:
+    model, nodes = GraphClassifier.load(fitted / "m"), shop()[0]
+    new = {**{name: column[:2] for name, column in nodes.items()}, "sku": ["n1", "n2"], "category": [None, None]}
+    parquet.write_table(pa.table({**new, "active": values}), tmp_path / "new.parquet")
+    model.grow(nodes=parquet.read_table(tmp_path / "new.parquet"))
+    names = model.graph_.feature_names
+    assert names is not None
+    assert model.graph_.features.toarray()[-2:, names.tolist().index("active")].tolist() == [1.0, 0.0]
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        (["1", "1_000"], "row 2: x0 is '1_000', which is no number"),
+        (["true", "perhaps"], "row 2: x0 is 'perhaps', which is no number"),
+        (["2.5", "true"], "row 2: x0 is 'true', which is no number"),
+        (["1", None], "row 2: x0 is empty: fill it in"),
+    ],
+)
+def test_what_the_fit_reads_as_no_number_grow_refuses(fitted: Path, values: list[Any], message: str) -> None:
+    model, nodes = GraphClassifier.load(fitted / "m"), shop()[0]
+    new = {**{name: column[:2] for name, column in nodes.items()}, "sku": ["n1", "n2"], "category": [None, None]}
+    with pytest.raises(InputError, match=message):
+        model.grow(nodes=pa.table({**new, "x0": values}))
+
+
+# What is kept with a label
+
+
+def test_the_table_of_the_fit_teaches_labels_and_nothing_else(fitted: Path, tmp_path: Path) -> None:
+    model, nodes = GraphClassifier.load(fitted / "m"), shop()[0]
+    rows = [row for row, name in enumerate(nodes["category"]) if name == "class-07"]
+    taught = {name: [values[row] for row in rows] for name, values in nodes.items()}
+    taught["ticket"] = [f"T-{row}" for row in rows]
+    parquet.write_table(pa.table(taught), tmp_path / "taught.parquet")
+    model.learn(parquet.read_table(tmp_path / "taught.parquet"))
+    assert model.classes_[-1] == "class-07"
+    kept = columns_of(model.labels(taught["sku"]))
+    assert list(kept) == ["node", "class", "part", "by", "when", "ticket"]
+    assert kept["ticket"] == taught["ticket"]
+    # A model that does not know which columns the fit passed over cannot pass over them.
+    older = pa.table({"node": ["p1"], "class": ["x"], **{f"other{place}": ["a"] for place in range(25)}})
+    with pytest.raises(InputError, match="25 further columns, at most 20 are kept"):
+        model.learn(older)
+
+
+def test_a_long_value_is_cut_with_a_note(fitted: Path, tmp_path: Path) -> None:
+    model, nodes = GraphClassifier.load(fitted / "m"), shop()[0]
+    free = [node for node, name in zip(nodes["sku"], nodes["category"], strict=True) if name == "tbd"][:3]
+    table = pa.table({"sku": free, "category": ["new"] * 3, "why": ["short", "long " * 400, "\n" + "x" * 1001]})
+    note = "2 values of further columns are longer than 1,000 characters, such as 'why' in row 2: they were cut"
+    with pytest.warns(GraphfclWarning, match=note):
+        model.learn(table)
+    kept = columns_of(model.labels(free))["why"]
+    assert kept == ["short", ("long " * 400)[:1000].strip(), "x" * 1000]
+    csv.write_csv(table.set_column(2, "why", [["short", "long " * 400, "x"]]), tmp_path / "taught.csv")
+    done = graphfcl_inside("learn", "--model", fitted / "m", tmp_path / "taught.csv")
+    assert done.code == 0, done.err
+    assert "note: " in done.err
+    assert "1 value of further columns is longer than 1,000 characters, such as 'why' in line 3: it was cut" in done.err
+
+
+# Class numbers
+
+
+def test_whole_floats_are_the_class_numbers_that_they_mean() -> None:
+    nodes, edges = tables()
+    numbers = [float(name[-1]) if name else float("nan") for name in nodes["category"]]
+    with_numbers = pa.table({**nodes, "category": pa.array(numbers, from_pandas=True)})
+    graph = from_frames(with_numbers, pa.table(edges), id="sku", label="category")
+    model = GraphClassifier("sgc-ridge", max_loss=1.0).fit(graph)
+    assert model.classes_[:2] == ("0", "1")
+    ids = nodes["sku"]
+    assert model.score(ids, np.array(numbers)) == model.score(ids, numbers) > 0
+    free = [node for node, number in zip(ids, numbers, strict=True) if number != number]
+    model.learn({1.0: free[:2]})
+    assert "1.0" not in model.classes_
+    with pytest.warns(GraphfclWarning, match="none of the classes that were given, such as 'nowhere', is one of the"):
+        assert model.score(ids[:2], ["nowhere", "nothing"]) == 0
+
+
+def test_whole_floats_are_the_ids_that_they_mean() -> None:
+    adjacency = np.ones((4, 4)) - np.eye(4)
+    from scipy import sparse
+
+    from graphfcl.production.growing_graph import GrowingGraph
+
+    for ids, asked in (([3, 5, 7, 9], [5.0, np.float32(9)]), (["3", "5", "x", "9"], [5.0, 9.0])):
+        graph = from_scipy(sparse.csr_array(adjacency), np.eye(4), [0, 0, 1, 1], node_ids=ids)
+        assert GrowingGraph.of(graph).rows_of_ids(asked).tolist() == [1, 3]
+    # Ids that are texts of floats are found by the floats too.
+    graph = from_scipy(sparse.csr_array(adjacency), np.eye(4), [0, 0, 1, 1], node_ids=["3.0", "5.0", "x", "y"])
+    assert GrowingGraph.of(graph).rows_of_ids([5.0, 6.0]).tolist() == [1, -1]
