@@ -4,8 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from graphfcl.errors import InputError
 from graphfcl.experiments import Run, load_checkpoint, run, runs, save_checkpoint
+from graphfcl.files import file_lock, temporary_beside
 from graphfcl.graph.folder import GraphFolder
+from graphfcl.methods import Progress
 from graphfcl.methods.on_disk.last_tables import LastTables
 from tests.methods.on_disk.samples import folder_of, random_graph
 from tests.methods.on_disk.walks import stream_of
@@ -64,3 +67,45 @@ def test_a_checkpoint_cannot_name_other_folders(tmp_path: Path, monkeypatch: pyt
     last = LastTables()
     last.recall(named)
     assert last.names == ()
+
+
+def test_a_damaged_tile_is_removed_and_computed_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder_of(random_graph(300), tmp_path / "graph")
+    whole = run(job_of(tmp_path / "calm", tmp_path / "graph"), tmp_path / "one")
+    job = job_of(tmp_path / "stopped", tmp_path / "graph")
+    stop_after_session_0(job, tmp_path / "two", monkeypatch)
+    (damaged,) = (tmp_path / "stopped").glob("vectors-*/part-0000")
+    content = bytearray(damaged.read_bytes())
+    content[len(content) // 2] ^= 1
+    damaged.write_bytes(content)
+    with pytest.raises(InputError, match=r"part-0000 is damaged and was removed: start again \(--resume\)"):
+        run(job_of(tmp_path / "stopped", tmp_path / "graph"), tmp_path / "two", resume=True)
+    assert not damaged.exists()
+    resumed = run(job_of(tmp_path / "stopped", tmp_path / "graph"), tmp_path / "two", resume=True)
+    assert resumed["confusion_matrices"] == whole["confusion_matrices"]
+
+
+class Watching(Progress):
+    """Sees whether somebody else could compute in a work folder."""
+
+    def __init__(self, work: Path) -> None:
+        self.work = work
+        self.free: list[bool] = []
+
+    def step(self, *_: object, **__: object) -> None:
+        with file_lock(self.work / "computing", wait=0) as free:
+            self.free.append(free)
+
+
+def test_a_run_is_alone_in_its_work_folder(tmp_path: Path) -> None:
+    folder_of(random_graph(300), tmp_path / "graph")
+    half = temporary_beside(tmp_path / "work" / "x-0123456789abcdef" / "part-0000")
+    half.parent.mkdir(parents=True)
+    half.write_bytes(b"half")
+    watching = Watching(tmp_path / "work")
+    run(job_of(tmp_path / "work", tmp_path / "graph"), tmp_path / "one", progress=watching)
+    assert watching.free
+    assert not any(watching.free)
+    assert not half.exists()
+    watching.step()
+    assert watching.free[-1]

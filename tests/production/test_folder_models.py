@@ -2,7 +2,9 @@
 
 import json
 import shutil
+import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -14,13 +16,15 @@ import pytest
 import graphfcl.methods.on_disk.column_phases as column_phases
 import graphfcl.methods.on_disk.row_phases as row_phases
 import graphfcl.production.answers_on_disk as answers_on_disk
+import graphfcl.production.asked_on_disk as asked_on_disk
 from graphfcl.errors import InputError
-from graphfcl.files import shared_lock
+from graphfcl.files import file_lock, shared_lock
 from graphfcl.graph import visible_folder
 from graphfcl.graph.folder import GraphFolder, write_folder
 from graphfcl.graph.folder_graph import FolderGraph
 from graphfcl.graph.visible_folder import Means
 from graphfcl.methods import Progress
+from graphfcl.methods.sgc_ridge import SgcRidge
 from graphfcl.production import GraphClassifier, ModelFolder
 from graphfcl.production.fit_checkpoints import FitCheckpoints
 from graphfcl.production.graph_place import FolderUse
@@ -375,6 +379,51 @@ def test_half_written_files_go_unless_somebody_computes(model: GraphClassifier) 
         assert half.exists()
     with graph.in_use():
         assert not half.exists()
+
+
+def test_two_who_ask_at_once_compute_once(
+    model: GraphClassifier, graph: FolderGraph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model.learn(supports(graph)).save(tmp_path / "model")
+    passes, computed = [], asked_on_disk._computed
+
+    def counted(*given: Any) -> Any:
+        passes.append(given)
+        time.sleep(0.2)  # the other asks meanwhile
+        return computed(*given)
+
+    monkeypatch.setattr(asked_on_disk, "_computed", counted)
+    models = [GraphClassifier.load(tmp_path / "model") for _ in range(2)]
+    with ThreadPoolExecutor(2) as threads:
+        first, second = threads.map(lambda each: each.predict_proba(), models)
+    np.testing.assert_array_equal(first, second)
+    assert len(passes) == 1
+
+
+def test_whoever_fits_or_changes_sums_is_alone_in_the_work_folder(
+    graph: FolderGraph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    free: list[bool] = []
+
+    class Watching(Progress):
+        def step(self, *_: Any, **__: Any) -> None:
+            with file_lock(tmp_path / "work" / "computing", wait=0) as found:
+                free.append(found)
+
+    model = GraphClassifier("sgc-ridge").fit(graph, hide_classes=HIDDEN, progress=Watching())
+    assert free
+    assert not any(free)
+    model.learn(supports(graph))
+    free.clear()
+    restate = SgcRidge.restate
+
+    def watched(*given: Any) -> bool:
+        Watching().step()
+        return restate(*given)
+
+    monkeypatch.setattr(SgcRidge, "restate", watched)
+    model.merge(*HIDDEN)
+    assert free == [False]
 
 
 def test_workers_are_started_once_for_a_pass(

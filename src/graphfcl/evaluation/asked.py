@@ -18,6 +18,7 @@ from graphfcl.evaluation.evaluate import Evaluation, fit_base, scores_in_blocks,
 from graphfcl.graph import VisibleGraph
 from graphfcl.measures import AskedRecord, balanced_accuracy, confusion_matrix
 from graphfcl.methods.learner import NO_STORE, SILENT, EncoderStore, Learner, Progress
+from graphfcl.methods.on_disk.work_folder import alone_on
 from graphfcl.progress import progress_of
 from graphfcl.stream import Session, Stream
 from graphfcl.stream.split import strategy_generator
@@ -105,7 +106,7 @@ def evaluate_asked(
     stream = stream.fresh()
     evaluation = done or Evaluation((), (), stream.session_of_class)
     opinion: _Opinion | None = None
-    with progress_of(progress) as watching:
+    with alone_on(stream.graph), progress_of(progress) as watching:
         for number in range(len(evaluation.confusions), len(stream) + 1):
             answered, answers = evaluation.answered, Answers.of(stream, evaluation.answered)
             if number == 0:

@@ -15,6 +15,7 @@ from graphfcl.graph import Graph
 from graphfcl.graph.folder_graph import FolderGraph
 from graphfcl.measures import StreamMeasures, balanced_accuracy, confusion_matrix, measure_stream
 from graphfcl.methods.learner import NO_STORE, SILENT, EncoderStore, Learner, Progress
+from graphfcl.methods.on_disk.work_folder import alone_on
 from graphfcl.progress import progress_of
 from graphfcl.stream import Queries, Stream
 from graphfcl.stream.split import draw_asked
@@ -90,7 +91,7 @@ def evaluate(
     stream = stream.fresh()
     labelled = stream.protocol.name == "paper" and learner.trains_on_query_labels
     evaluation = done or Evaluation((), (), stream.session_of_class)
-    with progress_of(progress) as watching:
+    with alone_on(stream.graph), progress_of(progress) as watching:
         for number in range(len(evaluation.confusions), len(stream) + 1):
             if number == 0:
                 learn = partial(fit_base, learner, stream, watching, encoders)

@@ -49,12 +49,14 @@ class AskedOnDisk:
     def on_disk(self, progress: Progress = SILENT) -> AnswersOnDisk:
         """What the model says of every node; computed once, in passes over the graph folder."""
         with self._lock:
-            if self.found is None and self.stored is not None:
-                self.found = self.stored.answers_on_disk()
-            if self.found is None:
-                self.found = compute_answers(self._parts, progress)
-                if self.stored is not None:
-                    self.keep_for(self.stored.keys)
+            if not self.is_at_hand():
+                graph: Any = self._parts.graph
+                with graph.in_use():
+                    if not self.is_at_hand():  # nor did another process compute them while this one waited
+                        self.found = compute_answers(self._parts, progress)
+                        if self.stored is not None:
+                            self.keep_for(self.stored.keys)
+            assert self.found is not None
             return self.found
 
     def keep_for(self, keys: CacheKeys) -> None:

@@ -112,12 +112,13 @@ class GraphClassifier(AnsweringModel):
         that is stopped leaves what it has, and finds it again.
         """
         from graphfcl.graph.given import as_graph
+        from graphfcl.methods.on_disk.work_folder import alone_on
         from graphfcl.production.fit_checkpoints import FitCheckpoints
         from graphfcl.production.fitting import fit_model
 
         graph, hidden = as_graph(graph, "fit"), list_of_names(hide_classes, "the classes to hide")
         chosen = replace(self.configuration, columns=graph.columns)
-        with self._changing, progress_of(progress) as watching:
+        with self._changing, alone_on(graph), progress_of(progress) as watching:
             if self._state is not None:
                 raise InputError("this classifier is fitted: make a new one to fit it to another graph.")
             found = fit_model(

@@ -1,5 +1,6 @@
 """A change of a model in the making. Nobody else sees it, so that one that fails leaves nothing behind."""
 
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -70,11 +71,13 @@ class Draft:
 
     def restate(self) -> bool:
         """Let the learner know what the ledger says, and nothing else; whether nothing else is left in it."""
-        restated = self.learner.restate(self.graph.visible, *self.ledger.knowledge())
+        learner = self.learner  # it is copied while nobody asks it, who may wait to compute
+        with self.graph.in_use() if is_on_disk(self.graph) else nullcontext():
+            restated = learner.restate(self.graph.visible, *self.ledger.knowledge())
         if is_on_disk(self.graph):
             moved: Any = replace(self.graph, restate_due=False)
             self.graph = moved
-        return restated and self.learner.forgets_exactly
+        return restated and learner.forgets_exactly
 
     def settle(self, change: dict[str, Any], max_loss: float) -> None:
         """The end of a change: scores, calibration, accuracy, an entry in the history.

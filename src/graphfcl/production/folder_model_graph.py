@@ -20,7 +20,7 @@ from graphfcl.graph.folder.growth import Growth
 from graphfcl.graph.folder_graph import FolderGraph
 from graphfcl.graph.ids import listed
 from graphfcl.graph.visible_folder import Means, VisibleFolder
-from graphfcl.methods.on_disk.work_folder import IN_USE
+from graphfcl.methods.on_disk.work_folder import IN_USE, alone_in
 from graphfcl.printing import quoted
 from graphfcl.production.feature_columns import FeatureColumns, fresh_ids
 
@@ -89,11 +89,11 @@ class FolderModelGraph:
 
     @contextmanager
     def in_use(self) -> Iterator[SharedLock]:
-        """Held by everybody who computes on this state of the graph, so that nobody deletes its files meanwhile.
+        """Held by whoever computes on this state of the graph: nobody else does, and nobody deletes its files.
 
         What killed processes were writing goes first.
         """
-        with shared_lock(self.work / IN_USE) as lock:
+        with alone_in(self.means.work), shared_lock(self.work / IN_USE) as lock:
             with lock.alone() as free:
                 for left in self.work.rglob(".*.tmp") if free else ():
                     left.unlink(missing_ok=True)

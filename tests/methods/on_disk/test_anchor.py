@@ -11,7 +11,7 @@ from graphfcl.graph.visible_folder import Means
 from graphfcl.methods import find_method
 from graphfcl.methods.on_disk.column_phases import STREAMED
 from tests.marks import some_first
-from tests.methods.on_disk.samples import ROOMY, folder_of, random_graph
+from tests.methods.on_disk.samples import ROOMY, folder_of, random_graph, separate_rings
 from tests.methods.on_disk.walks import loaded_stream, stream_of, walked
 
 QUICK: dict[str, Any] = {
@@ -44,6 +44,15 @@ def test_scores_are_those_of_memory(tmp_path: Path, track: str, words: bool, how
         assert apart.mean() < 3e-5
         assert np.median(apart.max(axis=1)) < 1e-5
         assert apart.max() < 2e-2
+
+
+def test_classes_that_nothing_confuses_are_no_error(tmp_path: Path) -> None:
+    folder = folder_of(separate_rings(), tmp_path / "graph")
+    changes = {**QUICK, **PLAIN, "smoothing": 0.7, "encoder_input": "none"}
+    on_disk, in_memory = (find_method("anchor").make(changes, seed=1) for _ in range(2))
+    found = walked(on_disk, stream_of(folder, tmp_path / "work"))
+    for one, other in zip(found, walked(in_memory, loaded_stream(folder, tmp_path)), strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-3)
 
 
 @pytest.mark.long

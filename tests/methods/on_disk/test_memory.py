@@ -56,6 +56,39 @@ def test_the_limit_that_is_named_is_enough(
         find_method(method).make(changes, seed=1).fit(stream_of(folder, tmp_path, memory=int(0.9 * named)).base)
 
 
+@pytest.mark.parametrize(
+    ("method", "changes", "bytes_of", "told"),
+    [
+        ("sgc-ridge", {"rank": 16}, None, "a slice of 8 columns"),
+        ("sgc-ridge", {"rank": 16}, ROWS, "rows of 33 columns"),
+        ("anchor", PLAIN, None, "a slice of 8 columns"),
+        ("anchor", PLAIN, ROWS, "rows of 48 columns"),
+        ("anchor", {**PLAIN, "rank": 2, "encoder_input": "none"}, ROWS, "rows of 20 columns"),
+        ("anchor", {**PLAIN, "rank": 12, "encoder_input": "none"}, ROWS, "rows of 30 columns"),
+    ],
+)
+def test_the_limit_that_is_named_is_enough_for_scores_of_a_stored_learner(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str, changes: Any, bytes_of: str | None, told: str
+) -> None:
+    graph = random_graph(300)
+    folder = folder_of(replace(graph, features=np.ascontiguousarray(graph.features[:, :20])), tmp_path / "graph")
+    learner = find_method(method).make(changes, seed=1)
+    learner.fit(stream_of(folder, tmp_path / "fit").base)
+    if bytes_of is not None:
+        monkeypatch.setattr(f"graphfcl.methods.{bytes_of}", 200_000)
+
+    def scores(memory: int) -> int:
+        visible = stream_of(folder, tmp_path / "work", memory=memory).base.visible_graph
+        asked = find_method(method).make(changes, seed=1)
+        asked.load_state(learner.state())
+        return len(asked.scores(visible, np.arange(300)))
+
+    with pytest.raises(InputError, match=f"--memory 1MB is too small: .*{told}") as refused:
+        scores(1 << 20)
+    named = bytes_from(re.findall(r"needs ([\d.]+[MGT]B); give that much\.", str(refused.value))[0], "--memory")
+    assert scores(named) == 300
+
+
 class Stopped(Exception):
     pass
 

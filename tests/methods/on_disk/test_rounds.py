@@ -16,7 +16,7 @@ from graphfcl.methods.on_disk.folder_inputs import FolderInputs
 from graphfcl.methods.on_disk.tables import Table
 from graphfcl.methods.shared.untrained_features import leading_vectors, prepare
 from graphfcl.nn import GraphInputs
-from tests.methods.on_disk.samples import folder_of, in_memory, random_graph, visible_folder
+from tests.methods.on_disk.samples import folder_of, in_memory, random_graph, separate_rings, visible_folder
 
 CPU = torch.device("cpu")
 HOW = {
@@ -94,6 +94,19 @@ def test_rounds_are_those_of_memory(tmp_path: Path, how: str, masked: bool) -> N
     np.testing.assert_allclose(rounds.directions, directions, atol=1e-5)
     found = posterior_rows(vectors, rounds, anchors, here.visible.nodes, settings.temperature)
     np.testing.assert_allclose(found, posterior, atol=1e-5)
+
+
+@pytest.mark.parametrize("features", [True, False])
+@pytest.mark.parametrize("how", ["smoothing", "links"])
+def test_rounds_that_change_nothing_keep_their_table(tmp_path: Path, how: str, features: bool) -> None:
+    folder = folder_of(separate_rings(features=features), tmp_path / "graph")
+    there = FolderInputs(visible_folder(folder, tmp_path / "work"), 0, unit=True)
+    vectors = there.rows.table("x", _unit_features, there.feature_count, kind="<f2")
+    nodes = np.arange(100)
+    anchors = sums_of(there, vectors, (nodes, nodes % 3), 3)
+    rounds = transduced(there, vectors, anchors, HOW[how], AnchorSettings())
+    found = posterior_rows(vectors, rounds, anchors, np.arange(270), 1.0)
+    np.testing.assert_allclose(found.sum(dim=1), np.ones(270), atol=1e-5)
 
 
 def _unit_features(block) -> torch.Tensor:  # type: ignore[no-untyped-def]

@@ -72,8 +72,7 @@ def heard(inputs: FolderInputs, first: Table, draws: Draws, how: Neighbourhood) 
 
 def _remove(*tables: Table, keep: Table) -> None:
     for table in tables:
-        if table is not keep:
-            table.remove()
+        table.remove(unless=keep)
 
 
 def _table(

@@ -107,7 +107,14 @@ class NodesOnDisk:
         return vectors_of(self.inputs, blocks, self.known.frame)
 
     def embeddings(self) -> Table:
-        return vectors_of(self.inputs, self._blocks(), self.known.frame)
+        """x of all nodes. A limit of memory that is too small for them or for scores is refused at first."""
+        blocks = self._blocks()
+
+        def make() -> None:
+            self._require(*self._needs_of_vectors(), *self._needs_of_rounds(blocks.width))
+            blocks.make()
+
+        return vectors_of(self.inputs, replace(blocks, make=make), self.known.frame)
 
     def points(self, embeddings: Table, labelled: Labelled) -> LabelledPoints:
         """x of some labelled nodes, and their columns."""
@@ -128,6 +135,7 @@ class NodesOnDisk:
         return HEAD_NODES if self._is_large else None
 
     def scores(self, embeddings: Table, rounds: Any) -> Table:  # noqa: ARG002
+        self._require(*self._needs_of_rounds(embeddings.columns))
         found = transduced(self.inputs, embeddings, self.known.anchors, self.known.neighbourhood, self.settings)
         scores = score_table(self.inputs, embeddings, self.known, found, self.settings)
         if found.posterior is not None:
@@ -140,6 +148,26 @@ class NodesOnDisk:
         hops = self._hop_tables(compute=False)[1:]
         codes, _ = self._codes()
         return [*self.inputs.tables_of_rows(), around, *hops, *([] if codes is None else [codes])]
+
+    # Memory
+
+    def _require(self, *needs: Need) -> None:
+        self.inputs.means.require(self.inputs.source.rows, *needs)
+
+    def _needs_of_vectors(self) -> list[Need]:
+        """Of a pass from features to x, with an encoder and a frame that are known."""
+        rows, blocks = self.inputs.source.rows, self._blocks()
+        read_by_encoder = sum(table.columns for table in self._hop_tables(compute=False))
+        trained = isinstance(self.encoder, HopEncoder)
+        widest = max(self.inputs.feature_count, blocks.width, read_by_encoder * trained)
+        return [need_of_slice(rows, buffers=2), need_of_rows(rows, widest)]
+
+    def _needs_of_rounds(self, width: int) -> list[Need]:
+        """Of a pass from x to scores. width: of x."""
+        rows, classes, how = self.inputs.source.rows, len(self.known.anchors.counts), self.known.neighbourhood
+        widest = max(width + max(1, classes), 2 * classes + 2)  # with posteriors; posteriors with those of neighbours
+        slices = [need_of_slice(rows, buffers=3 if how.smoothing > 0 else 2)] * (how.smoothing > 0 or how.links > 0)
+        return [need_of_rows(rows, widest), *slices]
 
     # Blocks
 

@@ -41,8 +41,8 @@ def transduced(
         means = (anchors.sums + found["sums"]) / weights.clamp(min=1e-6)[:, None]
         directions = directions_of(means, weights, settings)
         before, posterior = posterior, listening.posterior(directions, posterior)
-        if before is not None:
-            before.remove()
+        if before is not None:  # it is the same table if the round changed nothing
+            before.remove(unless=posterior)
     return RoundsOnDisk(directions, posterior)
 
 
@@ -114,7 +114,7 @@ class _Listening:
             heard = self._table("heard", _heard, {"x": self.vectors, "near": near}, given)
             near.remove()
             if found is not before:
-                found.remove()
+                found.remove(unless=heard)
             found = self._normalised(self._smoothed(heard)) if self.how.smoothing > 0 else heard
         return found
 
@@ -136,13 +136,13 @@ class _Listening:
 
     def _smoothed(self, first: Table) -> Table:
         found = self.inputs.smoothed(first, self.how.smoothing, self.how.smoothing_steps)
-        first.remove()
+        first.remove(unless=found)
         return found
 
     def _normalised(self, given: Table) -> Table:
         """With rows that add up to 1: the next hop reads them as they are."""
         found = self._table("normalised", _normalised, {"posterior": given}, {})
-        given.remove()
+        given.remove(unless=found)
         return found
 
     def _table(self, phase: str, function: object, tables: dict[str, Table], given: Arrays) -> Table:

@@ -130,9 +130,10 @@ class Table:
     def __getitem__(self, rows: np.ndarray) -> np.ndarray:
         return self.rows_at(np.asarray(rows))
 
-    def remove(self) -> None:
-        """Delete its files: nothing needs them any more."""
-        remove_table(self.folder)
+    def remove(self, *, unless: "Table | None" = None) -> None:
+        """Delete its files: nothing needs them any more. unless: a table that stays; it may be this one."""
+        if unless is None or unless.folder != self.folder:
+            remove_table(self.folder)
 
 
 def remove_table(folder: Path) -> None:

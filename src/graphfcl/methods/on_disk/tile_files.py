@@ -127,12 +127,9 @@ class TileFile:
     def is_whole(self) -> bool:
         """Whether it is there, of this key and extent, and of full size; what tiles hold is checked when read."""
         try:
-            if self.path.stat().st_size != self.byte_count:
-                return False
-            self._checksums()
+            return self.path.stat().st_size == self.byte_count and self._read_checksums() is not None
         except (OSError, InputError):
             return False
-        return True
 
     def block(self, block: int, out: np.ndarray) -> None:
         """Read all columns of a block into (rows, width) ``out``."""
@@ -155,7 +152,13 @@ class TileFile:
                 column += stop - start
 
     def _checksums(self) -> np.ndarray:
-        """(tiles,) CRC-32; the header must be that of this file."""
+        found = self._read_checksums()
+        if found is None:
+            raise self._damaged()
+        return found
+
+    def _read_checksums(self) -> np.ndarray | None:
+        """(tiles,) CRC-32; None if the header is not that of this file, or they are not those that were written."""
         known: np.ndarray | None = self.__dict__.get("_known_checksums")
         if known is not None:
             return known
@@ -164,7 +167,7 @@ class TileFile:
             header = os.pread(file.fileno(), len(self._header), 0)
             found, last = os.pread(file.fileno(), size, place), os.pread(file.fileno(), 4, place + size)
         if header != self._header or last != _checksum(header, found):
-            raise self._damaged()
+            return None
         self.__dict__["_known_checksums"] = checksums = np.frombuffer(found, dtype="<u4")
         return checksums
 
@@ -177,9 +180,15 @@ class TileFile:
             ) from error
 
     def _damaged(self) -> InputError:
-        return InputError(
-            f"{self.path} is damaged (its checksum does not fit): delete it and start again, and it is computed again."
-        )
+        """It goes: one that is of full size would be read again by whoever starts again."""
+        try:
+            self.path.unlink(missing_ok=True)
+        except OSError as error:
+            return InputError(
+                f"{self.path} is damaged and cannot be removed ({error.strerror}): delete it and start again "
+                "(--resume), and it is computed again."
+            )
+        return InputError(f"{self.path} is damaged and was removed: start again (--resume), and it is computed again.")
 
 
 def write_with_room(path: Path, fill: Callable[[BinaryIO], None]) -> None:

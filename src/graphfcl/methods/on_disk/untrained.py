@@ -26,10 +26,9 @@ def fix_blocks(
 
     chosen_on: where validation sessions choose, how many vectors are asked about, and how many are kept.
     """
-    rows, columns = inputs.source.rows, min(rank, inputs.visible.node_count, inputs.feature_count)
-    widest = max(inputs.feature_count, 2 * columns + 1)  # vectors with a label
-    needs = (need_of_slice(rows, buffers=2), need_of_rows(rows, widest), _need_of_choice(*chosen_on, 2 * columns))
-    inputs.means.require(rows, *needs)
+    columns = min(rank, inputs.visible.node_count, inputs.feature_count)
+    needs = (*_needs_of_pass(inputs, columns), _need_of_choice(*chosen_on, 2 * columns))
+    inputs.means.require(inputs.source.rows, *needs)
     blocks.take_basis(*inputs.leading_vectors(rank, seed), inputs.device)
     own = inputs.own(blocks.basis, compute=False)
     (around,) = inputs.hops(own, (HOPS,), compute=False)
@@ -37,6 +36,12 @@ def fix_blocks(
         inputs.column_means(own, before=lambda: inputs.own(blocks.basis)),
         inputs.column_means(around, before=lambda: inputs.hops(inputs.own(blocks.basis), (HOPS,))),
     )
+
+
+def _needs_of_pass(inputs: FolderInputs, columns: int) -> tuple[Need, Need]:
+    """What is held from features to sums and scores of all nodes. columns: of the basis."""
+    rows, widest = inputs.source.rows, max(inputs.feature_count, 2 * columns + 1)  # vectors with a label
+    return need_of_slice(rows, buffers=2), need_of_rows(rows, widest)
 
 
 def _need_of_choice(asked: int, kept: int, columns: int) -> Need:
@@ -48,6 +53,12 @@ def vectors_of(blocks: UntrainedBlocks, inputs: FolderInputs) -> Table:
     """(n, 2k) in 16 bits, of all nodes."""
     own = inputs.own(blocks.basis, compute=False)
     (around,) = inputs.hops(own, (HOPS,), compute=False)
+
+    def make() -> None:
+        """A limit of memory that is too small for what follows is refused here, before anything is computed."""
+        inputs.means.require(inputs.source.rows, *_needs_of_pass(inputs, own.columns))
+        inputs.hops(inputs.own(blocks.basis), (HOPS,))
+
     found = inputs.rows.table(
         "vectors",
         _vectors,
@@ -55,7 +66,7 @@ def vectors_of(blocks: UntrainedBlocks, inputs: FolderInputs) -> Table:
         kind="<f2",
         tables={"own": own, "around": around},
         given={"own": blocks.centres[0].numpy(), "around": blocks.centres[1].numpy()},
-        before=lambda: inputs.hops(inputs.own(blocks.basis), (HOPS,)),
+        before=make,
     )
     around.remove()
     return found

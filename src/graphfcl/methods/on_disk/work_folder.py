@@ -4,20 +4,27 @@ A file that is there under its key is never computed again: a run that was kille
 settings, another graph or another visible part of it are other keys.
 """
 
+import re
+import threading
+import warnings
 import zlib
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, BinaryIO, Literal
 
 import numpy as np
 
-from graphfcl.files import canonical_json, safetensors_header, sha256_of
+from graphfcl.errors import GraphfclWarning, InputError
+from graphfcl.files import canonical_json, make_folder, safetensors_header, sha256_of, take_lock
 from graphfcl.methods.on_disk.tables import Table
 from graphfcl.methods.on_disk.tile_files import write_with_room
 
 FORMAT = 2  # of what phases compute: another one computes everything again
-IN_USE = "in-use"  # the name of a lock that is held by whoever computes in a folder
+IN_USE = "in-use"  # the name of a lock that is held by whoever needs a folder to stay
+COMPUTING = "computing"  # the name of the lock of the one who computes in a work folder
+HALF_WRITTEN = re.compile(r"\.(.+\.arrays|(part|slice)-\d+)\.[\w-]+\.\d+\.[0-9a-f]{16}\.tmp")  # see temporary_beside
 MAGIC = b"graphfcl arrays 1"
 SHORT = 16  # digits of a key in the name of a folder; the whole key is in each file
 
@@ -35,9 +42,60 @@ def arrays_key(arrays: Mapping[str, np.ndarray]) -> str:
     return sha256_of(canonical_json(listed))
 
 
+_own: dict[Path, Any] = {}  # of each lock that a thread of this process has wanted
+_held: set[Path] = set()  # those that this process holds
+_looking = threading.Lock()
+
+
+@contextmanager
+def alone_in(work: Path) -> Iterator[None]:
+    """Compute in a work folder while nobody else does; whoever comes second waits, and then finds what the first made.
+
+    What killed processes were writing goes first. Who is alone in it already may ask again; the lock goes with the
+    process.
+    """
+    path = work.resolve() / COMPUTING
+    with _looking:
+        own = _own.setdefault(path, threading.RLock())
+    with own:  # other threads of this process wait here
+        if path in _held:
+            yield
+            return
+        with _opened(path) as lock:
+            if not take_lock(lock.fileno(), path):
+                warnings.warn(f"another process computes in {work}: waiting until it has finished.", GraphfclWarning, 3)
+                take_lock(lock.fileno(), path, blocking=True)
+            for left in (*path.parent.glob(".*.tmp"), *path.parent.glob("*/.*.tmp")):
+                if HALF_WRITTEN.fullmatch(left.name):
+                    left.unlink(missing_ok=True)
+            _held.add(path)
+            try:
+                yield
+            finally:
+                _held.discard(path)
+
+
+def alone_on(graph: object) -> AbstractContextManager[None]:
+    """:func:`alone_in` the work folder of a graph that stays on the disk; nothing for one in memory."""
+    from graphfcl.graph.folder_graph import FolderGraph  # stored answers are read without scipy
+
+    return alone_in(graph.means.work) if isinstance(graph, FolderGraph) else nullcontext()
+
+
+def _opened(path: Path) -> BinaryIO:
+    try:
+        make_folder(path.parent)
+        return open(path, "ab")
+    except OSError as error:
+        raise InputError(
+            f"{path.parent} cannot be the work folder ({error.strerror or error}): choose one that you may write to "
+            "(--work)."
+        ) from error
+
+
 @dataclass(frozen=True)
 class WorkFolder:
-    """A folder for tables and small arrays of one or more graphs. Several processes may use it."""
+    """A folder for tables and small arrays of one or more graphs. One process computes in it at a time."""
 
     path: Path
 
@@ -80,8 +138,6 @@ class StoredArrays:
     def read(self) -> Arrays:
         found = read_arrays(self.path, self.key)
         if found is None:
-            from graphfcl.errors import InputError
-
             raise InputError(f"{self.path} is missing or damaged: start again, and it is computed again.")
         return found
 
