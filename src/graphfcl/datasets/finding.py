@@ -17,7 +17,9 @@ DATASETS: tuple[Dataset, ...] = tuple(object_at("graphfcl.datasets", place) for 
 def find_dataset(name: str | Path) -> tuple[Dataset, dict[str, str]]:
     """The dataset of a name or a path, and its options: ``synthetic:nodes=2000,classes=8``."""
     if not isinstance(name, str | Path):
-        raise InputError(f"a dataset is called by a name or a path, and not by {type(name).__name__}: give one of them.")
+        raise InputError(
+            f"a dataset is called by a name or a path, and not by {type(name).__name__}: give one of them."
+        )
     stem, options = split_options(str(name))
     known = {dataset.name: dataset for dataset in DATASETS}
     if stem in known:

@@ -47,7 +47,10 @@ class TableColumns:
         return replace(self, **options)
 
     def names(self, option: str, columns: Sequence[str] = ()) -> tuple[str, ...] | None:
-        """The names that an option lists; None if it was not given. columns: names in which a plus or a comma may stand."""
+        """The names that an option lists; None if it was not given.
+
+        columns: names in which a plus or a comma may stand.
+        """
         given = getattr(self, option)
         if given is None:
             return None

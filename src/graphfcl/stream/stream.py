@@ -217,7 +217,8 @@ class Stream:
 def make_stream(graph: AnyGraph, protocol: Protocol | None = None, *, seed: int = 0, **changes: Any) -> Stream:
     """Cut a graph into sessions.
 
-    graph: may be PyG data or a networkx graph too. protocol: the rules; without them a suggestion for the graph (about 30/25/45 % of the classes, ten sessions).
+    graph: may be PyG data or a networkx graph too.
+    protocol: the rules; without them a suggestion for the graph (about 30/25/45 % of the classes, ten sessions).
     changes: rules to change, for instance ``way=1, track="open"``.
     """
     graph = as_graph(graph, "make_stream")
