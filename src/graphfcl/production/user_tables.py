@@ -4,6 +4,7 @@ Every value is text; a message names the line of a file, or the row of a frame.
 """
 
 import os
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
@@ -18,12 +19,13 @@ from graphfcl.graph.column_values import is_list
 from graphfcl.graph.csv_format import separator_of
 from graphfcl.graph.frames import arrow_table, is_frame
 from graphfcl.graph.ids import as_arrow, normal
-from graphfcl.graph.table import wrong_row
+from graphfcl.graph.table import stripped_names, wrong_row
 from graphfcl.graph.utf8 import first_not_utf8, where_not_utf8
 from graphfcl.production.plain_csv import is_plain, plain_csv
 from graphfcl.production.supports import MOST_COLUMNS, Statement, Support
 
 CLASS_NAMES = ("class", "label")
+LINE_BREAK = re.compile("\r\n|\r|\n")
 GUESS = "guess"  # a table of suggestions has it beside the class that somebody is to fill in
 OWN_COLUMNS = ("by", "when", "part")  # of a table of labels; what a label is for is the model's business
 
@@ -54,6 +56,7 @@ class TextTable:
 
     @classmethod
     def _of(cls, table: Any, path: Path, *, of_rows: bool) -> "TextTable":
+        table = stripped_names(table)
         if len(set(table.column_names)) != len(table.column_names):
             raise InputError(f"{path} has two columns of one name: give each a name of its own.")
         lists = {name: table[name] for name in table.column_names if is_list(table[name].type)}
@@ -61,8 +64,9 @@ class TextTable:
         # Empty rows are left out but counted: a message names the line of the file.
         kept = [row for row in range(table.num_rows) if lists or any(values[row] for values in columns.values())]
         first = 1 if of_rows else 2
+        before = [0] * table.num_rows if of_rows else _breaks_before(columns, table.num_rows)
         columns = {name: [values[row] for row in kept] for name, values in columns.items()}
-        return cls(path, columns, [row + first for row in kept], lists, of_rows)
+        return cls(path, columns, [row + first + before[row] for row in kept], lists, of_rows)
 
     def find(self, names: Sequence[str]) -> str | None:
         """The first of these names that is a column."""
@@ -91,6 +95,25 @@ class TextTable:
             except ValueError as error:
                 raise InputError(f"{self.place(row)}: {name} is {text!r}, which is no number: mend it.") from error
         return values
+
+
+class PlacedIds(list[str]):
+    """Ids of nodes that know where they stand in a table."""
+
+    def __init__(self, ids: Sequence[str], table: TextTable) -> None:
+        super().__init__(ids)
+        self.place = table.place
+
+
+def _breaks_before(columns: Mapping[str, list[str]], rows: int) -> list[int]:
+    """Of each row, the line breaks within values of the rows above it."""
+    breaks = np.zeros(rows + 1, dtype=np.int64)
+    for name, values in columns.items():
+        breaks[0] += len(LINE_BREAK.findall(name))
+        for row, text in enumerate(values):
+            if "\n" in text or "\r" in text:
+                breaks[row + 1] += len(LINE_BREAK.findall(text))
+    return breaks.cumsum()[:-1].tolist()
 
 
 def _read_arrow(path: Path) -> Any:
@@ -180,9 +203,10 @@ def read_supports(
     return supports
 
 
-def read_ids(source: Any, columns: ReadColumns | None = None) -> list[str]:
+def read_ids(source: Any, columns: ReadColumns | None = None) -> PlacedIds:
     """A table with the column ``node``."""
-    return TextTable.read(source).need(id_names(columns), "the ids of nodes")
+    table = TextTable.read(source)
+    return PlacedIds(table.need(id_names(columns), "the ids of nodes"), table)
 
 
 def read_labels(source: Any, columns: ReadColumns | None = None) -> tuple[list[str], list[str]]:
@@ -191,14 +215,15 @@ def read_labels(source: Any, columns: ReadColumns | None = None) -> tuple[list[s
     return table.need(id_names(columns), "the ids of nodes"), table.need(class_names(columns), "their classes")
 
 
-def read_edges(source: Any, columns: ReadColumns | None = None) -> tuple[list[str], list[str], np.ndarray | None]:
+def read_edges(source: Any, columns: ReadColumns | None = None) -> tuple[PlacedIds, PlacedIds, np.ndarray | None]:
     """A table with the columns ``source`` and ``target``, and optionally ``weight``."""
     table = TextTable.read(source, "edges")
     own = (None, None, None) if columns is None else (columns.source, columns.target, columns.weight)
     first = table.need(_own_first(own[0], SOURCE_NAMES), "an end of each edge")
     second = table.need(_own_first(own[1], TARGET_NAMES), "an end of each edge")
     weight = table.find(_own_first(own[2], WEIGHT_NAMES))
-    return first, second, None if weight is None else table.numbers(weight)
+    ends = PlacedIds(first, table), PlacedIds(second, table)
+    return *ends, None if weight is None else table.numbers(weight)
 
 
 def refuse_unwritable(path: str | Path | None, what: str) -> None:
