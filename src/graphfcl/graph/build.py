@@ -103,6 +103,8 @@ def adjacency_from_edges(
         raise InputError(
             f"{where}: an edge weight is not a number; weights must be finite and not negative."
         ) from error
+    if values.shape != source.shape:
+        raise InputError(f"{where}: {values.size:,} edge weights for {source.size:,} edges; give one an edge.")
     if weights is not None and not (np.isfinite(values).all() and (values >= 0).all()):
         first = int(np.flatnonzero(~np.isfinite(values) | (values < 0))[0])
         raise InputError(f"{where}: edge {first} has weight {values[first]}; weights must be finite and not negative.")

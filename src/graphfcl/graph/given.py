@@ -8,11 +8,12 @@ import numpy as np
 from scipy import sparse
 
 from graphfcl.errors import InputError
-from graphfcl.graph.convert import from_networkx, from_pyg
+from graphfcl.graph.convert import from_pyg
 from graphfcl.graph.folder.reader import GraphFolder
 from graphfcl.graph.folder_graph import AnyGraph, FolderGraph
 from graphfcl.graph.frames import is_frame, library_of
 from graphfcl.graph.graph import Graph
+from graphfcl.graph.networks import from_networkx
 
 
 def as_graph(given: Any, who: str) -> AnyGraph:
