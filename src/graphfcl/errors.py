@@ -31,6 +31,10 @@ class GraphfclWarning(UserWarning):
     """Something was left out or changed that the user should know of."""
 
 
+class GraphNote(GraphfclWarning):
+    """A note of a graph that was made just now; the command line prints such notes itself."""
+
+
 def did_you_mean(word: str, known: Sequence[str], otherwise: str | None = None, *, cutoff: float = 0.6) -> str:
     """A hint for a word that is not known: the nearest one, or what to say instead (by default, all there are).
 

@@ -7,6 +7,7 @@ from graphfcl.datasets.registry import PLACES
 from graphfcl.errors import InputError, did_you_mean
 from graphfcl.graph import Graph, TableColumns, read_npz, read_tables
 from graphfcl.graph.folder import GraphFolder, is_graph_folder
+from graphfcl.graph.notes import warn_of_serious
 from graphfcl.graph.tables import is_table_folder
 from graphfcl.plug_ins import object_at
 from graphfcl.stream import Protocol
@@ -70,12 +71,18 @@ def split_options(name: str) -> tuple[str, dict[str, str]]:
     return stem, {key: value for key, _, value in pairs}
 
 
+def _of_folder(path: Path) -> Graph:
+    graph = GraphFolder.open(path).graph()
+    warn_of_serious(graph.notes)
+    return graph
+
+
 def _of_path(path: Path) -> Dataset:
     """A dataset of the user's own."""
     if path.suffix == ".npz":
         return Dataset(path.stem, "a graph file", lambda _, __: read_npz(path), str(path))
     if is_graph_folder(path):
-        return Dataset(path.resolve().name, "a graph folder", lambda _, __: GraphFolder.open(path).graph(), str(path))
+        return Dataset(path.resolve().name, "a graph folder", lambda _, __: _of_folder(path), str(path))
     return Dataset(
         path.resolve().name,
         "a folder of tables",

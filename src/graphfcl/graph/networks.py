@@ -34,7 +34,7 @@ def from_networkx(
     ids = list(network.nodes)
     attributes = [values for _, values in network.nodes(data=True)]
     of_nodes = dict.fromkeys(key for values in attributes for key in values)
-    numbers = [] if features is None else list(features) if isinstance(features, list | tuple) else [features]
+    numbers: list[Any] = [features] if isinstance(features, str) else list(features or ())
     for given, what in ((label, "label"), *((each, "features") for each in numbers), (text, "text")):
         if given is not None and ids and given not in of_nodes:
             raise _no_attribute("node", given, what, of_nodes)
