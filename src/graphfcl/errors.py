@@ -31,11 +31,19 @@ class GraphfclWarning(UserWarning):
     """Something was left out or changed that the user should know of."""
 
 
-def did_you_mean(word: str, known: Sequence[str], otherwise: str | None = None, *, cutoff: float = 0.5) -> str:
-    """A hint for a word that is not known: the nearest one, or what to say instead (by default, all there are)."""
-    near = difflib.get_close_matches(word, known, n=1, cutoff=cutoff)
+class GraphNote(GraphfclWarning):
+    """A note of a graph that was made just now; the command line prints such notes itself."""
+
+
+def did_you_mean(word: str, known: Sequence[str], otherwise: str | None = None, *, cutoff: float = 0.6) -> str:
+    """A hint for a word that is not known: the nearest one, or what to say instead (by default, all there are).
+
+    cutoff: how alike two words are, case aside: twice the letters that they share in order, over all that they have.
+    """
+    by_letters = {each.casefold(): each for each in reversed(known)}
+    near = difflib.get_close_matches(word.casefold(), by_letters, n=1, cutoff=cutoff)
     if near:
-        return f"did you mean {quoted(near[0])}?"
+        return f"did you mean {quoted(by_letters[near[0]])}?"
     return f"there are {', '.join(known)}." if otherwise is None else otherwise
 
 

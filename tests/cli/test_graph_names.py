@@ -69,16 +69,22 @@ def test_grids_read_both_names(tmp_path: Path) -> None:
         grid_from_toml(both)
 
 
-def test_a_run_says_the_notes_of_its_graph(tmp_path: Path) -> None:
+def test_commands_say_the_notes_of_their_graph_once(tmp_path: Path) -> None:
     nodes = "\n".join(f"{n},{'abc'[n % 3]},{n * 0.1:.1f},{n % 3}" for n in range(60))
     (tmp_path / "nodes.csv").write_text(f"id,label,x,code\n{nodes}\n")
     edges = "\n".join(f"{n},{(n + 3) % 60}" for n in range(60))
     (tmp_path / "edges.csv").write_text(f"source,target\n{edges}\n")
     notes = json.loads(graphfcl_inside("data", "show", "--graph", tmp_path, "--json").out)["notes"]
     assert notes
-    words = ["--method", "sgc-ridge", "--way", 1, "--base", 1, "--pseudo-novel", 1, "--device", "cpu"]
-    found = graphfcl_inside("run", "--graph", tmp_path, *words, "--out", tmp_path / "run")
-    assert all(f"note: {note}" in found.out for note in notes), found
+    assert any(note.startswith("Warning") for note in notes)
+    rules = ["--way", 1, "--base", 1, "--pseudo-novel", 1]
+    for words in (
+        ["run", *rules, "--method", "sgc-ridge", "--device", "cpu", "--out", tmp_path / "run"],
+        ["stream", *rules],
+        ["suggest", "--budget", 2],
+    ):
+        found = graphfcl_inside(words[0], "--graph", tmp_path, *words[1:])
+        assert [(found.out + found.err).count(f"note: {note}") for note in notes] == [1] * len(notes), found
 
 
 def test_words_and_numbers_are_both_named(tmp_path: Path) -> None:

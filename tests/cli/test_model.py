@@ -104,14 +104,21 @@ def test_bad_supports(model: Path, tmp_path: Path, rows: str, message: str) -> N
 def test_bad_input_of_the_other_verbs(model: Path, tmp_path: Path) -> None:
     nodes = write(tmp_path / "n.csv", "node,colour", [(9000, 1)])
     edges = write(tmp_path / "e.csv", "source,target", [(9000, 1)])
+    listed = tmp_path / "l.csv"
+    listed.write_text('node,why\n\n1,"two\nlines"\nnope,\n')
     for words, message in (
         (("fit", "--graph", NAME, "--model", model), "holds a model already"),
         (("learn", "--model", tmp_path / "none", nodes), "holds no model"),
         (("learn", "--model", model, nodes), "has no column 'class'"),
         (("grow", "--model", model), "nothing to add"),
         (("grow", "--model", model, "--nodes", nodes), "no feature 'colour'"),
-        (("grow", "--model", model, "--edges", edges), "'9000', which is not in the graph"),
+        (
+            ("grow", "--model", model, "--edges", edges),
+            "e.csv, line 2: an edge leads to node '9000', which is not in the graph",
+        ),
         (("shrink", "--model", model, "--nodes", nodes), "'9000' is not in the graph"),
+        (("predict", "--model", model, "--json", "--nodes", listed), "l.csv, line 5: node 'nope' is not in the graph"),
+        (("unlearn", "--model", model, listed), "l.csv, line 5: node 'nope' is not in the graph"),
         (("predict", "--model", model, "--out", tmp_path / "p.txt"), ".parquet or .csv"),
         (("predict", "--model", tmp_path / "none", "--out", tmp_path / "p.csv"), "does not exist"),
         (("history", "--model", tmp_path / "none"), "does not exist"),

@@ -1,6 +1,7 @@
 """Names to graphs."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -46,12 +47,14 @@ def test_every_name_is_found(name: str) -> None:
         ("qqq", "there is no dataset or file 'qqq': there are debian, wordnet"),
         ("debian:nodes=3", "debian has no option 'nodes': it has none"),
         ("synthetic:clases=3", "synthetic has no option 'clases': did you mean 'classes'"),
-        ("synthetic:=3", "options are written as NAME:key=value,key=value"),
+        ("synthetic:=3", r"options are written as NAME:key=value,key=value, and several values of one as key=a\+b"),
+        ("synthetic:8,nodes=3", "options are written as NAME:key=value"),
+        (3, "called by a name or a path, and not by int"),
         ("friends.npz", r"friends\.npz does not exist"),
         ("missing/folder", "there is no dataset or file 'missing/folder'"),
     ],
 )
-def test_unknown_names_are_refused_with_a_hint(name: str, words: str) -> None:
+def test_unknown_names_are_refused_with_a_hint(name: Any, words: str) -> None:
     with pytest.raises(InputError, match=words):
         load_dataset(name)
 
@@ -116,6 +119,21 @@ def test_a_folder_of_tables_is_a_name_and_its_columns_are_options(tmp_path: Path
     assert graph.edge_count == 1
     assert graph.text is not None
     assert graph.text.min_nodes == 1
+
+
+@pytest.mark.parametrize("mark", ["+", ",", ", "])
+def test_an_option_takes_several_names(tmp_path: Path, mark: str) -> None:
+    (tmp_path / "nodes.csv").write_text("id,topic,price,stock,more\nx,a,1,2,3\ny,tbd,1,2,3\nz,NA,1,2,3\n")
+    (tmp_path / "edges.csv").write_text("source,target\nx,y\n")
+    graph, _ = load_dataset(f"{tmp_path}:features=price{mark}stock,missing=NA{mark}tbd,label=topic")
+    assert graph.feature_names is not None
+    assert graph.feature_names.tolist() == ["price", "stock"]
+    assert graph.class_names == ("a",)
+
+
+def test_a_path_is_a_name(tmp_path: Path) -> None:
+    write_folder(tmp_path)
+    assert load_dataset(tmp_path)[0].sha256 == load_dataset(str(tmp_path))[0].sha256
 
 
 def test_options_of_a_folder_are_checked(tmp_path: Path) -> None:

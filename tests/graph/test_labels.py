@@ -31,6 +31,11 @@ def test_labels_as_they_come() -> None:
     assert "'Jackets' and 'jackets'" in alike
 
 
+@pytest.mark.parametrize("label", ["#N/A", "<NA>", "n.a.", "N.A.", "-"])
+def test_what_spreadsheets_write_for_nothing_is_unknown(label: str) -> None:
+    assert named_labels(graph_of([label, "x"])) == [None, "x"]
+
+
 def test_what_is_missing_can_be_said() -> None:
     graph = graph_of(["NA", "tbd", "TBD ", "x", " "], missing=["tbd"])
     assert named_labels(graph) == ["NA", None, None, "x", None]

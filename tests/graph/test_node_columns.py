@@ -55,6 +55,8 @@ def test_numbers_are_used_and_the_note_says_what_is_not(tmp_path: Path) -> None:
     [
         ({"features": "price"}, ["price"]),
         ({"features": ["price", "added"]}, ["price", "added"]),
+        ({"features": "price,added"}, ["price", "added"]),
+        ({"features": "price, added+category_id"}, ["price", "added", "category_id"]),
         ({"drop": "category_id"}, ["price"]),
         ({"drop": "category_id+price", "categories": "colour"}, ["colour=blue", "colour=red"]),
         (
@@ -67,6 +69,17 @@ def test_numbers_are_used_and_the_note_says_what_is_not(tmp_path: Path) -> None:
 )
 def test_columns_that_are_asked_for(tmp_path: Path, options: dict[str, Any], features: list[str]) -> None:
     assert names(read(shop(tmp_path), **options)) == features
+
+
+def test_a_column_whose_name_has_a_separator_is_taken_whole(tmp_path: Path) -> None:
+    shop(tmp_path, 'asin,category,"size, cm",a+b,size\np1,x,1,2,3\np2,y,1,2,3\np3,x,1,2,3\np4,y,1,2,3\n')
+    assert names(read(tmp_path, features="size, cm")) == ["size, cm"]
+    assert names(read(tmp_path, features="a+b,size")) == ["a+b", "size"]
+
+
+def test_missing_labels_are_listed_with_commas_too(tmp_path: Path) -> None:
+    shop(tmp_path, "asin,category,price\np1,tbd,1\np2,NA,2\np3,x,3\np4,y,4\n")
+    assert read(tmp_path, missing="tbd,NA").class_names == ("x", "y")
 
 
 def test_values_of_categories_and_dates(tmp_path: Path) -> None:

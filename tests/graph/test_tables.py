@@ -15,6 +15,7 @@ from scipy import sparse
 
 from graphfcl.errors import InputError
 from graphfcl.graph import Graph, TableColumns, TextSettings, build_graph, read_tables, write_tables
+from graphfcl.graph.folder.sources.tables import tables_source
 from graphfcl.graph.labels import means_unknown
 from tests.graph.samples import assert_same_content, coo, named_labels, small_graphs
 
@@ -216,7 +217,10 @@ def test_the_line_of_a_wrong_row_is_said_by_any_number_of_threads(tmp_path: Path
         ("id,topic\n1,a\n", r"nodes\.csv has no column for the labels: call it 'label' or 'class'"),
         ("id,label,size\n1,a,1\n2,b,\n3,c,3\n", r"nodes\.csv, line 3: column 'size' is empty"),
         ("id,label,size\n1,a,1\n2,b,nan\n3,c,3\n", r"nodes\.csv, line 3: column 'size' is NaN or infinite"),
-        ("id,label,size,size\n1,a,1,1\n", r"nodes\.csv has two columns 'size'"),
+        ("id,label,size\n1,a,1\n\n2,b,\n3,c,3\n", r"nodes\.csv, line 4: column 'size' is empty"),
+        ('id,label,text\n1,a,"x\ny"\n1,b,z\n', r"nodes\.csv, line 4: node id '1' stands twice, first in line 2"),
+        ("id,label,size,size\n1,a,1,1\n", r"nodes\.csv has two columns 'size': give"),
+        ("id,label,size, size\n1,a,1,1\n", r"nodes\.csv has two columns 'size' \(spaces around it do not count\)"),
         ("id,label\n1\n2,b\n", r"nodes\.csv, line 2: the row has 1 columns in place of 2"),
         ("id,label\n1,café\n".encode("latin-1"), r"nodes\.csv cannot be read as a table"),
         ({"id": [1, 2, 3], "label": [["a"], ["a", "b"], ["b"]]}, r"nodes\.parquet: column 'label'.*multi-label"),
@@ -230,8 +234,23 @@ def test_nodes_that_cannot_be_used_are_refused(tmp_path: Path, nodes: str | dict
 
 
 def test_a_column_that_is_named_must_exist(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"nodes\.csv has no column 'topic' for the labels; it has id, label, size"):
+    with pytest.raises(InputError, match=r"nodes\.csv has no column 'topic' for the labels: it has id, label, size"):
         read_tables(tables(tmp_path), TableColumns(label="topic"))
+    with pytest.raises(InputError, match=r"nodes\.csv has no column 'lable' for the labels: did you mean 'label'\?"):
+        read_tables(tmp_path, TableColumns(label="lable"))
+    with pytest.raises(InputError, match=r"nodes\.csv has no column 'ID' for the node ids: did you mean 'id'\?"):
+        read_tables(tmp_path, TableColumns(id="ID"))
+
+
+@pytest.mark.parametrize("as_parquet", [False, True])
+def test_spaces_around_names_of_columns_do_not_count(tmp_path: Path, as_parquet: bool) -> None:
+    nodes = {"id ": [1, 2, 3], " label": ["a", "b", None], " size": [0.5, 2.0, 4.0]}
+    tables(tmp_path, nodes if as_parquet else NODES.replace(",label,", " , label, "), EDGES.replace(",t", ", t"))
+    graph = read_tables(tmp_path, features="size")
+    assert graph.feature_names is not None
+    assert graph.feature_names.tolist() == ["size"]
+    assert named_labels(graph) == ["a", "b", None]
+    assert tables_source(tmp_path).class_names == ("a", "b")
 
 
 def test_missing_and_damaged_tables_are_named(tmp_path: Path) -> None:

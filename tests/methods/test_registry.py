@@ -119,6 +119,11 @@ BAD |= {
         "give every setting of bare:X a default",
     ),
     "made:X": (f"{START}class X(Constant):\n    def __init__(self):\n        pass\n", r"must take (settings, \*"),
+    "fits:X": (
+        f"{START}class X(Constant):\n    def fit(self, base):\n        pass\n",
+        "fit of fits:X must take (self, base, progress, encoders), as that of Learner does",
+    ),
+    "asked:X": (f"{START}class X(Constant):\n    def scores(self, a, b, c): ...\n", "take (self, visible, nodes)"),
 }
 
 

@@ -379,3 +379,18 @@ def test_a_session_that_does_not_exist() -> None:
     stream = make_stream(random_graph(15, [20] * 5))
     with pytest.raises(InputError, match="session 99"):
         stream.session(99)
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (
+            (random_graph(15, [20] * 5), None),
+            "got tuple: load_dataset returns the graph and a protocol, give the first",
+        ),
+        ("debian", r"got str: load_dataset\(name\) reads one by its name"),
+    ],
+)
+def test_what_is_no_graph_is_refused_with_a_hint(given: Any, words: str) -> None:
+    with pytest.raises(InputError, match=f"make_stream needs a graph, and {words}"):
+        make_stream(given)

@@ -16,7 +16,7 @@ from graphfcl.cli.run import SWITCHES, run_method
 from graphfcl.cli.serve import serve
 from graphfcl.cli.stream import show_stream
 from graphfcl.cli.teaching import VERBS as TEACHING_VERBS
-from graphfcl.errors import GraphfclError, GraphfclWarning, InputError
+from graphfcl.errors import GraphfclError, GraphfclWarning, GraphNote, InputError
 from graphfcl.printing import printable
 from graphfcl.version import __version__
 
@@ -63,6 +63,7 @@ def main(arguments: list[str] | None = None) -> None:
     debug = "--debug" in words
     warnings.showwarning = _show_warning  # type: ignore[assignment]
     warnings.simplefilter("always", GraphfclWarning)
+    warnings.simplefilter("ignore", GraphNote)  # verbs print the notes of their graph
     try:
         app([word for word in words if word != "--debug"], prog_name="graphfcl")
     except (Interrupted, KeyboardInterrupt):

@@ -11,7 +11,7 @@ from graphfcl.cli.changes import Model, ModelArgument, ModelOption, OwnMethod, W
 from graphfcl.cli.completion import graphs
 from graphfcl.cli.history import print_entries
 from graphfcl.cli.options import DataDir, Device
-from graphfcl.cli.show import print_table, say
+from graphfcl.cli.show import print_table, say, say_notes
 from graphfcl.errors import InputError
 
 if TYPE_CHECKING:
@@ -46,8 +46,8 @@ def refit(
     folder = ModelFolder(model)
     before = folder.current()
     loaded = None if graph is None else load_dataset(graph, data_dir=data_dir)[0]
-    for note in () if loaded is None else loaded.notes:
-        say(f"note: {note}")
+    if loaded is not None:
+        say_notes(loaded)
     with ProgressBars() as bars:
         found = folder.refit(loaded, anyway=anyway, progress=bars, device=usable_device(device), wait=wait)
     number = folder.current()

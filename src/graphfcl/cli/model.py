@@ -34,7 +34,7 @@ from graphfcl.cli.history import print_entries, print_hint
 from graphfcl.cli.on_disk import OnDiskOptions, graph_to_fit, settle_first
 from graphfcl.cli.options import GRAPH_HELP, BackendOptions, DataDir, Device, Seed, settings_from_options
 from graphfcl.cli.run import FolderOptions
-from graphfcl.cli.show import print_table, say, tell
+from graphfcl.cli.show import print_table, say, say_notes, tell
 from graphfcl.defaults import MODEL_METHOD, RUN_METHOD
 from graphfcl.errors import InputError
 from graphfcl.printing import counted
@@ -110,8 +110,7 @@ def fit(
     with ExitStack() as stack:
         keep = stack.enter_context(folder.creating(wait, write_cache=False))
         loaded = graph_to_fit(graph, data_dir, found.name, large, engine, model, stack)
-        for note in loaded.notes:
-            say(f"note: {note}")
+        say_notes(loaded)
         given = settings_from_options(settings or [])
         classifier = GraphClassifier(found.name, given, **asdict(options), device=asked_device(device))
         checkpoints = folder.fit_checkpoints(resume=resume)

@@ -22,7 +22,7 @@ from graphfcl.cli.options import (
     settings_from_options,
     strategy_name,
 )
-from graphfcl.cli.show import say
+from graphfcl.cli.show import say, say_notes
 from graphfcl.cli.switches import switched_off
 from graphfcl.cores import usable_cores
 from graphfcl.defaults import MODEL_METHOD, RUN_METHOD, STRATEGY
@@ -169,8 +169,7 @@ def run_method(
     chosen |= switched_off(context.args, declared, found.name, found.settings_with({}))
     with ExitStack() as stack:
         given = _graph(graph.name, options.data_dir, found.name, large, engine, stack)
-        for note in given[0].notes:
-            say(f"note: {note}")
+        say_notes(given[0])
         stream = _stream(given, seed, rules, stream_file)
         on = usable_device(options.device) if isinstance(stream.graph, Graph) else on_disk_device(options.device)
         job = Run(stream, found.name, chosen, on, _strategy(strategy, stream))

@@ -2,14 +2,23 @@
 
 import sys
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from graphfcl.printing import printable
+
+if TYPE_CHECKING:
+    from graphfcl.graph.folder_graph import AnyGraph
 
 
 def say(text: str = "") -> None:
     """One line."""
     print(printable(text))
+
+
+def say_notes(graph: "AnyGraph") -> None:
+    """The notes of a graph that a command was given."""
+    for note in graph.notes:
+        say(f"note: {note}")
 
 
 def tell(text: str) -> None:

@@ -8,7 +8,7 @@ import typer
 from graphfcl.cli.answer import Answer, answers
 from graphfcl.cli.options import DataDir, Graph, OlderGraph, Seed, StreamOptions, needed_graph, one_graph
 from graphfcl.cli.run import refuse_file
-from graphfcl.cli.show import say
+from graphfcl.cli.show import say, say_notes
 from graphfcl.defaults import MODEL_METHOD
 from graphfcl.errors import InputError
 
@@ -45,6 +45,7 @@ def show_stream(
     if saved is not None and (seed or rules.given()):
         raise InputError("a stream read with --from has its own seed and rules: leave the other options out.")
     loaded, default = _graph_of(found, data_dir)
+    say_notes(loaded)
     stream = load_stream(saved, loaded) if saved else make_stream(loaded, default, seed=seed, **changes)
     if verify:
         return _verify_saved(stream, found)

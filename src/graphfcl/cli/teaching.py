@@ -10,7 +10,7 @@ from graphfcl.cli.answer import Answer, answers
 from graphfcl.cli.changes import Model, OwnMethod, Wait, bring, changed, changing
 from graphfcl.cli.completion import choices, graphs, models
 from graphfcl.cli.options import DataDir, Device
-from graphfcl.cli.show import print_table, say
+from graphfcl.cli.show import print_table, say, say_notes
 from graphfcl.errors import InputError
 
 if TYPE_CHECKING:
@@ -65,11 +65,8 @@ def suggest(
     name = strategy_from(strategy).name
     found: Sequence[Suggestion]
     if model is None:
-        from graphfcl.datasets import load_dataset
-        from graphfcl.production.suggesting import suggest_for_graph
-
         assert graph is not None
-        found = suggest_for_graph(load_dataset(graph, data_dir=data_dir)[0], budget, strategy=name, seed=seed)
+        found = _suggested(graph, data_dir, budget, name, seed)
     else:
         from graphfcl.cli.run import asked_device
         from graphfcl.production import GraphClassifier
@@ -88,6 +85,16 @@ def suggest(
             say(f"Wrote {len(found):,} nodes to {out}: fill in the column class, and give it to `graphfcl learn`.")
 
     return Answer([each.as_json() for each in found], show)
+
+
+def _suggested(graph: str, data_dir: Path | None, budget: int, strategy: str, seed: int) -> "Sequence[Suggestion]":
+    """Without a model."""
+    from graphfcl.datasets import load_dataset
+    from graphfcl.production.suggesting import suggest_for_graph
+
+    loaded, _ = load_dataset(graph, data_dir=data_dir)
+    say_notes(loaded)
+    return suggest_for_graph(loaded, budget, strategy=strategy, seed=seed)
 
 
 @answers

@@ -7,6 +7,7 @@ from graphfcl.datasets.registry import PLACES
 from graphfcl.errors import InputError, did_you_mean
 from graphfcl.graph import Graph, TableColumns, read_npz, read_tables
 from graphfcl.graph.folder import GraphFolder, is_graph_folder
+from graphfcl.graph.notes import warn_of_serious
 from graphfcl.graph.tables import is_table_folder
 from graphfcl.plug_ins import object_at
 from graphfcl.stream import Protocol
@@ -14,9 +15,13 @@ from graphfcl.stream import Protocol
 DATASETS: tuple[Dataset, ...] = tuple(object_at("graphfcl.datasets", place) for place in PLACES.values())
 
 
-def find_dataset(name: str) -> tuple[Dataset, dict[str, str]]:
+def find_dataset(name: str | Path) -> tuple[Dataset, dict[str, str]]:
     """The dataset of a name or a path, and its options: ``synthetic:nodes=2000,classes=8``."""
-    stem, options = split_options(name)
+    if not isinstance(name, str | Path):
+        raise InputError(
+            f"a dataset is called by a name or a path, and not by {type(name).__name__}: give one of them."
+        )
+    stem, options = split_options(str(name))
     known = {dataset.name: dataset for dataset in DATASETS}
     if stem in known:
         dataset = known[stem]
@@ -36,7 +41,7 @@ def find_dataset(name: str) -> tuple[Dataset, dict[str, str]]:
     return dataset, options
 
 
-def load_dataset(name: str, *, data_dir: str | Path | None = None) -> tuple[Graph, Protocol | None]:
+def load_dataset(name: str | Path, *, data_dir: str | Path | None = None) -> tuple[Graph, Protocol | None]:
     """The graph of a name, of an ``.npz`` file, of a folder of tables or of a graph folder, and its default rules.
 
     All of it is in memory; :class:`graphfcl.graph.folder.GraphFolder` reads a graph folder in parts.
@@ -48,15 +53,28 @@ def load_dataset(name: str, *, data_dir: str | Path | None = None) -> tuple[Grap
 
 
 def split_options(name: str) -> tuple[str, dict[str, str]]:
-    """A name or a path, and the options behind its colon."""
+    """A name or a path, and the options behind its colon. A part without ``=`` belongs to the value before it."""
     stem, colon, listed = name.rpartition(":")
     if not colon or "=" not in listed:
         return name, {}
-    pairs = [pair.partition("=") for pair in listed.split(",")]
-    wrong = [pair for pair in pairs if not (pair[0] and pair[2])]
-    if wrong:
-        raise InputError(f"{name!r}: options are written as NAME:key=value,key=value.")
-    return stem, {key.strip(): value.strip() for key, _, value in pairs}
+    parts: list[str] = []
+    for part in listed.split(","):
+        if "=" in part or not parts:
+            parts.append(part)
+        else:
+            parts[-1] += f",{part}"
+    pairs = [tuple(each.strip() for each in part.partition("=")) for part in parts]
+    if not all(key and value.strip(",") for key, _, value in pairs):
+        raise InputError(
+            f"{name!r}: options are written as NAME:key=value,key=value, and several values of one as key=a+b."
+        )
+    return stem, {key: value for key, _, value in pairs}
+
+
+def _of_folder(path: Path) -> Graph:
+    graph = GraphFolder.open(path).graph()
+    warn_of_serious(graph.notes)
+    return graph
 
 
 def _of_path(path: Path) -> Dataset:
@@ -64,7 +82,7 @@ def _of_path(path: Path) -> Dataset:
     if path.suffix == ".npz":
         return Dataset(path.stem, "a graph file", lambda _, __: read_npz(path), str(path))
     if is_graph_folder(path):
-        return Dataset(path.resolve().name, "a graph folder", lambda _, __: GraphFolder.open(path).graph(), str(path))
+        return Dataset(path.resolve().name, "a graph folder", lambda _, __: _of_folder(path), str(path))
     return Dataset(
         path.resolve().name,
         "a folder of tables",

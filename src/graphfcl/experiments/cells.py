@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import warnings
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from functools import lru_cache
@@ -12,7 +13,7 @@ import numpy as np
 
 from graphfcl.asking import find_strategy
 from graphfcl.datasets import load_dataset
-from graphfcl.errors import InputError
+from graphfcl.errors import GraphNote, InputError
 from graphfcl.evaluation import needs_oracle
 from graphfcl.experiments.runs import Run, run
 from graphfcl.methods import Learner, Progress, as_tuples, find_method
@@ -79,7 +80,9 @@ def cell_stream(cell: Cell, data_dir: Path | None) -> Stream:
 
 @lru_cache(maxsize=3)
 def _graph(dataset: str, data_dir: Path | None) -> Any:
-    return load_dataset(dataset, data_dir=data_dir)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", GraphNote)  # each worker would say it again
+        return load_dataset(dataset, data_dir=data_dir)
 
 
 @lru_cache(maxsize=3)

@@ -6,8 +6,9 @@ from graphfcl.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from graphfcl.graph.build import build_graph
-    from graphfcl.graph.convert import from_networkx, from_pyg, from_scipy, to_networkx, to_pyg, to_scipy
+    from graphfcl.graph.convert import from_pyg, from_scipy, to_pyg, to_scipy
     from graphfcl.graph.graph import UNKNOWN, Features, Graph, TextSettings
+    from graphfcl.graph.networks import from_networkx, to_networkx
     from graphfcl.graph.npz import read_npz, write_npz
     from graphfcl.graph.table_columns import TableColumns
     from graphfcl.graph.tables import from_frames, read_tables, write_tables
@@ -18,10 +19,10 @@ if TYPE_CHECKING:
 # Where each name lives: ids are read without the sparse matrices of scipy.
 _PLACES = {
     "build_graph": "build",
-    "from_networkx": "convert",
+    "from_networkx": "networks",
     "from_pyg": "convert",
     "from_scipy": "convert",
-    "to_networkx": "convert",
+    "to_networkx": "networks",
     "to_pyg": "convert",
     "to_scipy": "convert",
     "UNKNOWN": "graph",

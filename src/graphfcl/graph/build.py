@@ -11,6 +11,7 @@ from graphfcl.errors import InputError
 from graphfcl.graph.graph import Features, Graph, TextSettings
 from graphfcl.graph.ids import Place, listed, make_ids, text_array, text_of
 from graphfcl.graph.labels import clean_labels
+from graphfcl.graph.notes import NO_FEATURES, warn_of_serious
 
 
 def build_graph(
@@ -50,6 +51,8 @@ def build_graph(
     known = clean_labels(labels, class_names, count, where, place, missing=missing)
     ids, ids_changed = clean_ids(node_ids, count, where, place, False)
     cleaned += known.changed + ids_changed
+    notes = (*notes, *edge_notes, *known.notes, *no_features_note(checked.shape), *cleaned_note(cleaned))
+    warn_of_serious(notes)
     return Graph(
         adjacency=adjacency,
         features=checked,
@@ -59,7 +62,7 @@ def build_graph(
         feature_names=clean_feature_names(feature_names, checked.shape[1], where),
         text=text,
         name=name,
-        notes=(*notes, *edge_notes, *known.notes, *no_features_note(checked.shape), *cleaned_note(cleaned)),
+        notes=notes,
         cleaned=cleaned,
     )
 
@@ -71,7 +74,7 @@ def cleaned_note(cleaned: int) -> list[str]:
 
 def no_features_note(shape: tuple[int, ...]) -> list[str]:
     """What is said of a graph with so many nodes and features."""
-    return [] if shape[0] == 0 or shape[1] else ["The graph has no features: only its edges tell its nodes apart."]
+    return [] if shape[0] == 0 or shape[1] else [NO_FEATURES]
 
 
 def clean_adjacency(adjacency: Any, where: str) -> tuple[sparse.csr_array, list[str]]:
@@ -103,6 +106,8 @@ def adjacency_from_edges(
         raise InputError(
             f"{where}: an edge weight is not a number; weights must be finite and not negative."
         ) from error
+    if values.shape != source.shape:
+        raise InputError(f"{where}: {values.size:,} edge weights for {source.size:,} edges; give one an edge.")
     if weights is not None and not (np.isfinite(values).all() and (values >= 0).all()):
         first = int(np.flatnonzero(~np.isfinite(values) | (values < 0))[0])
         raise InputError(f"{where}: edge {first} has weight {values[first]}; weights must be finite and not negative.")

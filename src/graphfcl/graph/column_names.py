@@ -12,7 +12,8 @@ TEXT_NAMES = ("text",)
 SOURCE_NAMES = ("source", "src", "from")
 TARGET_NAMES = ("target", "dst", "to")
 WEIGHT_NAMES = ("weight",)
-MISSING = ("NA", "N/A", "nan", "None", "null", "unknown", "-1", "?")  # labels; a blank is unknown besides
+# Labels; a blank is unknown besides. Spreadsheets write #N/A, pandas <NA>.
+MISSING = ("NA", "N/A", "n.a.", "#N/A", "<NA>", "nan", "None", "null", "unknown", "-1", "-", "?")
 SEVERAL = ("text", "dates", "categories", "vectors")
 
 

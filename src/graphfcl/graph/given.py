@@ -8,11 +8,13 @@ import numpy as np
 from scipy import sparse
 
 from graphfcl.errors import InputError
-from graphfcl.graph.convert import from_networkx, from_pyg
+from graphfcl.graph.convert import from_pyg
 from graphfcl.graph.folder.reader import GraphFolder
 from graphfcl.graph.folder_graph import AnyGraph, FolderGraph
 from graphfcl.graph.frames import is_frame, library_of
 from graphfcl.graph.graph import Graph
+from graphfcl.graph.networks import from_networkx
+from graphfcl.graph.notes import warn_of_others
 
 
 def as_graph(given: Any, who: str) -> AnyGraph:
@@ -25,14 +27,20 @@ def as_graph(given: Any, who: str) -> AnyGraph:
     # Whoever hands in such an object has imported its library.
     pyg, networkx = sys.modules.get("torch_geometric.data"), sys.modules.get("networkx")
     if pyg is not None and isinstance(given, pyg.Data | pyg.HeteroData):
-        return from_pyg(given)
+        return _made(from_pyg(given))
     if networkx is not None and isinstance(given, networkx.Graph):
-        return from_networkx(given)
+        return _made(from_networkx(given))
     library, kind = library_of(given), type(given).__name__
     said = kind if library == "builtins" else f"{kind} of {library}"
     is_dataset = pyg is not None and isinstance(given, pyg.Dataset)
     hint = "give one graph of it, such as dataset[0]" if is_dataset else _hint(given)
     raise InputError(f"{who} needs a graph, and got {said}: {hint}.")
+
+
+def _made(graph: Graph) -> Graph:
+    """A graph that nobody sees, nor its notes."""
+    warn_of_others(graph.notes)
+    return graph
 
 
 def _hint(given: Any) -> str:

@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from graphfcl.errors import InputError
+from graphfcl.errors import InputError, did_you_mean
 from graphfcl.graph.csv_format import TEXT_SUFFIXES, separator_of
+from graphfcl.graph.csv_lines import line_of_row
 from graphfcl.graph.ids import text_array
 from graphfcl.graph.utf8 import first_not_utf8, where_not_utf8
 from graphfcl.printing import quoted
@@ -63,15 +64,27 @@ class Table:
         table = object.__new__(cls)
         table._failures = (pa.ArrowException, OSError, UnicodeDecodeError)
         table.path, table.is_csv, table.separator = Path(called), False, ""
-        table.schema, table._table = rows.schema, rows
+        table.schema = rows.schema
         table._name_columns()
+        table._table = stripped_names(rows)
         return table
 
     def _name_columns(self) -> None:
+        """Spaces at the ends of a name, as behind the commas of a header, do not belong to it."""
+        import pyarrow as pa
+
+        written = self.schema.names
+        self.schema = pa.schema([field.with_name(field.name.strip()) for field in self.schema])
         self.columns: list[str] = self.schema.names
         twice = [column for column, count in Counter(self.columns).items() if count > 1]
         if twice:
-            raise InputError(f"{self.path} has two columns {twice[0]!r}: give each column a name of its own.")
+            spaces = "" if written.count(twice[0]) > 1 else " (spaces around it do not count)"
+            raise InputError(f"{self.path} has two columns {twice[0]!r}{spaces}: give each column a name of its own.")
+        self._written = dict(zip(self.columns, written, strict=True))
+
+    def written(self, columns: Sequence[str]) -> list[str]:
+        """What the file calls some columns."""
+        return [self._written[column] for column in columns]
 
     @property
     def parse_options(self) -> Any:
@@ -85,9 +98,10 @@ class Table:
         import pyarrow as pa
         from pyarrow import csv
 
+        written = self.written(columns)
         return csv.ConvertOptions(
-            include_columns=columns,
-            column_types={column: pa.string() for column in columns},
+            include_columns=written,
+            column_types={column: pa.string() for column in written},
             null_values=[""],  # "NA" and "null" are words
             strings_can_be_null=True,
             quoted_strings_can_be_null=True,
@@ -101,10 +115,11 @@ class Table:
 
         try:
             if not self.is_csv:
-                self._table = parquet.read_table(self.path)
+                self._table = stripped_names(parquet.read_table(self.path))
                 return
-            self._table = csv.read_csv(
-                self.path, parse_options=self.parse_options, convert_options=self.convert_options(self.columns)
+            options = self.convert_options(self.columns)
+            self._table = stripped_names(
+                csv.read_csv(self.path, parse_options=self.parse_options, convert_options=options)
             )
         except self._failures as error:
             raise self.unreadable(error) from error
@@ -117,7 +132,7 @@ class Table:
     def part(self, rows: Any, first: int) -> "Table":
         """The same table with only some of its rows: an Arrow table of them, and how many stand before."""
         part = copy(self)
-        part._table, part.first = rows, first
+        part._table, part.first = stripped_names(rows), first
         return part
 
     @property
@@ -139,7 +154,8 @@ class Table:
     def find(self, wanted: str | None, usual: tuple[str, ...], what: str) -> str | None:
         """The wanted column, or the first usual one, or None."""
         if wanted is not None and wanted not in self.columns:
-            raise InputError(f"{self.path} has no column {wanted!r} for the {what}; it has {', '.join(self.columns)}.")
+            hint = did_you_mean(wanted, self.columns, f"it has {', '.join(self.columns)}.")
+            raise InputError(f"{self.path} has no column {wanted!r} for the {what}: {hint}")
         return wanted or next((column for column in usual if column in self.columns), None)
 
     def choose(self, wanted: str | None, usual: tuple[str, ...], what: str) -> str:
@@ -154,7 +170,8 @@ class Table:
 
     def line(self, row: int) -> str:
         """What a message calls a row: its line in a CSV file, the header counted; elsewhere its number from 1."""
-        return f"line {self.first + row + 2}" if self.is_csv else f"row {self.first + row + 1}"
+        row += self.first
+        return f"line {line_of_row(self.path, self.separator, row)}" if self.is_csv else f"row {row + 1}"
 
     def place(self, row: int) -> str:
         """The file, and what a message calls a row of it."""
@@ -237,9 +254,14 @@ class Table:
         return self._table[name]
 
 
+def stripped_names(rows: Any) -> Any:
+    """An Arrow table whose columns have names without spaces at their ends."""
+    return rows.rename_columns([name.strip() for name in rows.column_names])
+
+
 def _same_letters(columns: Sequence[str], usual: Sequence[str]) -> str:
     """The column that differs from a usual name by case only, as an example; else the word NAME."""
-    return next((column for column in columns if column.strip().casefold() in usual), "NAME")
+    return next((column for column in columns if column.casefold() in usual), "NAME")
 
 
 def wrong_row(path: Path, error: Exception, separator: str = ",") -> InputError | None:

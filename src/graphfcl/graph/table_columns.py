@@ -1,17 +1,18 @@
 """What a user says of the columns of tables."""
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from graphfcl.errors import InputError, did_you_mean
 
-Names = str | Iterable[str] | None  # "a+b", or a list of names
+Names = str | Iterable[str] | None  # "a+b" or "a,b", or a list of names
 
 
 @dataclass(frozen=True)
 class TableColumns:
-    """Which columns of the tables are what. Several names are written ``a+b``, in Python also as a list.
+    """Which columns of the tables are what. Several names are written ``a+b`` or ``a,b``, in Python also as a list.
 
     id, label, source, target, weight: None means the first of the usual names that is there.
     text: columns whose words become features; None: the column ``text`` if there is one.
@@ -46,9 +47,24 @@ class TableColumns:
         return replace(self, **options)
 
     def names(self, option: str, columns: Sequence[str] = ()) -> tuple[str, ...] | None:
-        """The names that an option lists; None if it was not given. columns: names in which a plus may stand."""
+        """The names that an option lists; None if it was not given.
+
+        columns: names in which a plus or a comma may stand.
+        """
         given = getattr(self, option)
         if given is None:
             return None
-        listed = given if not isinstance(given, str) else [given] if given in columns else given.split("+")
+        listed = _separate(given, columns) if isinstance(given, str) else given
         return tuple(dict.fromkeys(name for name in (str(each).strip() for each in listed) if name))
+
+
+def _separate(text: str, columns: Sequence[str]) -> list[str]:
+    """The names in a text, cut at each plus and comma; of these parts the longest run that names a column is one."""
+    parts = re.split("([+,])", text)  # names at even places, what stands between them at odd ones
+    found, start = [], 0
+    while start < len(parts):
+        ends = range(len(parts), start + 1, -2)
+        end = next((end for end in ends if "".join(parts[start:end]).strip() in columns), start + 1)
+        found.append("".join(parts[start:end]))
+        start = end + 1
+    return found

@@ -34,6 +34,11 @@ if TYPE_CHECKING:
     from importlib.metadata import EntryPoint
 
 ENTRY_POINTS = "graphfcl.methods"
+CALLS = {
+    "fit": ("base", "progress", "encoders"),
+    "learn": ("session",),
+    "scores": ("visible", "nodes"),
+}  # what is handed in
 PACKAGE = "graphfcl.methods"
 
 
@@ -227,6 +232,13 @@ def refuse_no_learner(found: Any, where: str) -> None:
         inspect.signature(found).bind(defaults, seed=0, device="cpu")
     except (TypeError, ValueError) as error:
         raise InputError(f"{where}: {name} must take (settings, *, seed, device), as Learner does.") from error
+    for method, taken in CALLS.items():
+        try:
+            inspect.signature(getattr(found, method)).bind(None, *taken)
+        except (TypeError, ValueError) as error:
+            raise InputError(
+                f"{where}: {method} of {name} must take (self, {', '.join(taken)}), as that of Learner does."
+            ) from error
 
 
 def _plug_ins() -> list[EntryPoint]:

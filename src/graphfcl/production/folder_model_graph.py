@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from graphfcl.errors import InputError
 from graphfcl.files import SharedLock, shared_lock
 from graphfcl.graph import Features, Standardisation, TextWeights
 from graphfcl.graph.build import adjacency_from_edges
@@ -18,11 +17,10 @@ from graphfcl.graph.folder import GraphFolder
 from graphfcl.graph.folder.grown import AnyFolder, GrownFolder
 from graphfcl.graph.folder.growth import Growth
 from graphfcl.graph.folder_graph import FolderGraph
-from graphfcl.graph.ids import listed
 from graphfcl.graph.visible_folder import Means, VisibleFolder
 from graphfcl.methods.on_disk.work_folder import IN_USE, alone_in
-from graphfcl.printing import quoted
 from graphfcl.production.feature_columns import FeatureColumns, fresh_ids
+from graphfcl.production.node_names import not_there
 
 SHORT = 16  # digits of a digest in the name of a folder
 ROWS_AT_A_TIME = 1 << 16
@@ -179,9 +177,7 @@ class FolderModelGraph:
     def _known_rows(self, ids: Any, sentence: str) -> np.ndarray:
         rows = self.rows_of_ids(ids)
         if (rows < 0).any():
-            given, missing = listed(ids), np.flatnonzero(rows < 0).tolist()
-            more = f" (and {len(missing) - 1} more)" if len(missing) > 1 else ""
-            raise InputError(sentence.format(f"{quoted(given[missing[0]])}{more}"))
+            raise not_there(ids, rows, sentence)
         return rows
 
     # Changes: each returns the new graph and the numbers of the nodes that are new or whose edges changed

@@ -27,9 +27,7 @@ class NodeNames:
         """(m,) rows; ids that are not there are an error. sentence: what it says, with a place for the ids."""
         rows = self.rows_of_ids(ids)
         if (rows < 0).any():
-            given, missing = listed(ids), np.flatnonzero(rows < 0).tolist()
-            more = f" (and {len(missing) - 1} more)" if len(missing) > 1 else ""
-            raise InputError(sentence.format(f"{quoted(given[missing[0]])}{more}"))
+            raise not_there(ids, rows, sentence)
         return rows
 
     def numbers_of(self, ids: Any) -> np.ndarray:
@@ -47,3 +45,11 @@ class NodeNames:
     @cached_property
     def _index(self) -> IdIndex:
         return IdIndex(self.ids)
+
+
+def not_there(ids: Any, rows: np.ndarray, sentence: str) -> InputError:
+    """Some ids have no row (-1). Ids of a table have a ``place``, which the message begins with."""
+    given, missing = listed(ids), np.flatnonzero(rows < 0).tolist()
+    more = f" (and {len(missing) - 1} more)" if len(missing) > 1 else ""
+    where = f"{ids.place(missing[0])}: " if hasattr(ids, "place") else ""
+    return InputError(where + sentence.format(f"{quoted(given[missing[0]])}{more}"))

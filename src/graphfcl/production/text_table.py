@@ -3,7 +3,8 @@
 A message names the line of a file, or the row of a frame.
 """
 
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,8 +15,18 @@ from graphfcl.errors import InputError
 from graphfcl.graph.column_values import as_floats, is_list
 from graphfcl.graph.csv_format import separator_of
 from graphfcl.graph.frames import arrow_table, is_frame
-from graphfcl.graph.table import wrong_row
+from graphfcl.graph.table import stripped_names, wrong_row
 from graphfcl.graph.utf8 import first_not_utf8, where_not_utf8
+
+LINE_BREAK = re.compile("\r\n|\r|\n")
+
+
+class PlacedIds(list[str]):
+    """Ids of nodes that know where they stand in a table."""
+
+    def __init__(self, ids: Sequence[str], place: Callable[[int], str]) -> None:
+        super().__init__(ids)
+        self.place = place
 
 
 @dataclass(frozen=True)
@@ -44,6 +55,7 @@ class TextTable:
 
     @classmethod
     def _of(cls, table: Any, path: Path, *, of_rows: bool) -> "TextTable":
+        table = stripped_names(table)
         if len(set(table.column_names)) != len(table.column_names):
             raise InputError(f"{path} has two columns of one name: give each a name of its own.")
         lists = {name: table[name] for name in table.column_names if is_list(table[name].type)}
@@ -51,8 +63,9 @@ class TextTable:
         # Blank lines of a text file are left out but counted: a message names the line. A frame has no such rows.
         kept = [row for row in range(table.num_rows) if of_rows or any(values[row] for values in columns.values())]
         first = 1 if of_rows else 2
+        before = [0] * table.num_rows if of_rows else _breaks_before(columns, table.num_rows)
         columns = {name: [values[row] for row in kept] for name, values in columns.items()}
-        return cls(path, columns, [row + first for row in kept], lists, of_rows)
+        return cls(path, columns, [row + first + before[row] for row in kept], lists, of_rows)
 
     def find(self, names: Sequence[str]) -> str | None:
         """The first of these names that is a column."""
@@ -68,13 +81,13 @@ class TextTable:
             )
         return self.columns[name]
 
-    def need_ids(self, names: Sequence[str], what: str = "the ids of nodes") -> list[str]:
+    def need_ids(self, names: Sequence[str], what: str = "the ids of nodes") -> PlacedIds:
         """The same of ids; an error if one is missing."""
         ids = self.need(names, what)
         missing = next((row for row, text in enumerate(ids) if not text.strip()), None)
         if missing is not None:
             raise self.missing_id(missing)
-        return ids
+        return PlacedIds(ids, self.place)
 
     def missing_id(self, row: int) -> InputError:
         """A row has no id."""
@@ -101,6 +114,17 @@ class TextTable:
             row = next(row for row, text in enumerate(texts) if not text.strip())
             raise InputError(f"{self.place(row)}: {name} is empty: fill it in.")
         return np.asarray(found.to_numpy()).astype(np.float32)
+
+
+def _breaks_before(columns: Mapping[str, list[str]], rows: int) -> list[int]:
+    """Of each row, the line breaks within values of the rows above it."""
+    breaks = np.zeros(rows + 1, dtype=np.int64)
+    for name, values in columns.items():
+        breaks[0] += len(LINE_BREAK.findall(name))
+        for row, text in enumerate(values):
+            if "\n" in text or "\r" in text:
+                breaks[row + 1] += len(LINE_BREAK.findall(text))
+    return breaks.cumsum()[:-1].tolist()
 
 
 def _floats(texts: list[str]) -> Any | None:

@@ -23,7 +23,7 @@ from graphfcl.graph.ids import as_arrow
 from graphfcl.printing import counted
 from graphfcl.production.plain_csv import is_plain, plain_csv
 from graphfcl.production.supports import KEPT, MOST_COLUMNS, Statement, Support, as_one_line
-from graphfcl.production.text_table import TextTable
+from graphfcl.production.text_table import PlacedIds, TextTable
 
 if TYPE_CHECKING:
     from graphfcl.production.growing_graph import GrowingGraph
@@ -121,7 +121,7 @@ def _kept(table: TextTable, names: Sequence[str], tell: Callable[[str], None]) -
     return kept
 
 
-def read_ids(source: Any, columns: ReadColumns | None = None) -> list[str]:
+def read_ids(source: Any, columns: ReadColumns | None = None) -> PlacedIds:
     """A table with the column ``node``."""
     return TextTable.read(source).need_ids(id_names(columns))
 
@@ -132,7 +132,7 @@ def read_labels(source: Any, columns: ReadColumns | None = None) -> tuple[list[s
     return table.need_ids(id_names(columns)), table.need(class_names(columns), "their classes")
 
 
-def read_edges(source: Any, columns: ReadColumns | None = None) -> tuple[list[str], list[str], np.ndarray | None]:
+def read_edges(source: Any, columns: ReadColumns | None = None) -> tuple[PlacedIds, PlacedIds, np.ndarray | None]:
     """A table with the columns ``source`` and ``target``, and optionally ``weight``."""
     table = TextTable.read(source, "edges")
     own = (None, None, None) if columns is None else (columns.source, columns.target, columns.weight)

@@ -10,6 +10,7 @@ import numpy as np
 from graphfcl.errors import GraphfclWarning, InputError
 from graphfcl.graph import FeatureView, KnownColumns, Standardisation, TextWeights, VisibleGraph, cut_visible
 from graphfcl.graph.folder_graph import AnyGraph, FolderGraph
+from graphfcl.graph.given import as_graph
 from graphfcl.stream.classes import adapt_protocol
 from graphfcl.stream.protocol import Protocol
 from graphfcl.stream.sessions import BaseSession, PaperSession, PooledSession, Session
@@ -216,9 +217,11 @@ class Stream:
 def make_stream(graph: AnyGraph, protocol: Protocol | None = None, *, seed: int = 0, **changes: Any) -> Stream:
     """Cut a graph into sessions.
 
+    graph: may be PyG data or a networkx graph too.
     protocol: the rules; without them a suggestion for the graph (about 30/25/45 % of the classes, ten sessions).
     changes: rules to change, for instance ``way=1, track="open"``.
     """
+    graph = as_graph(graph, "make_stream")
     rules = adapt_protocol(graph, protocol, changes)
     if isinstance(graph, FolderGraph) and rules.track not in ("open", "transductive"):
         raise InputError(

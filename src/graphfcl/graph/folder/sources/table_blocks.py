@@ -31,7 +31,7 @@ def _parquet(table: Table, columns: list[str]) -> Iterator[Any]:
 
     rows = max(1, min(1 << 18, NUMBERS // max(1, len(columns))))
     with parquet.ParquetFile(table.path, pre_buffer=False, buffer_size=1 << 20) as file:
-        yield from file.iter_batches(batch_size=rows, columns=columns, use_threads=False)
+        yield from file.iter_batches(batch_size=rows, columns=table.written(columns), use_threads=False)
 
 
 def _csv(table: Table, columns: list[str]) -> Iterator[Any]:
