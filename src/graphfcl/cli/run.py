@@ -28,6 +28,7 @@ from graphfcl.cores import usable_cores
 from graphfcl.defaults import MODEL_METHOD, RUN_METHOD, STRATEGY
 from graphfcl.devices import best_device, checked_device, device_on_disk
 from graphfcl.errors import InputError
+from graphfcl.files import need_folder
 
 if TYPE_CHECKING:
     from graphfcl.graph.folder_graph import AnyGraph
@@ -108,6 +109,7 @@ class FolderOptions:
         work = self.work or work or path.resolve().with_name(f"{path.resolve().name}.work")
         tasks = engine.tasks(self.workers or usable_cores(), folder=work / "tasks")
         found = graph_of_folder(path, method, Means(work, memory, tasks), stay=self.work is not None)
+        self.refuse_unusable_work()
         if stack is not None and isinstance(found, FolderGraph):
             return replace(found, means=stack.enter_context(found.means.at_work()))
         return found
@@ -117,6 +119,12 @@ class FolderOptions:
         for name in ("memory", "work", "workers"):
             if getattr(self, name) is not None:
                 raise InputError(f"--{name} is for graph folders: make one with `data import`, or leave it out.")
+
+    def refuse_unusable_work(self) -> None:
+        """Refuse a work folder that cannot be made, before anything else is written."""
+        refuse_file(self.work, "--work")
+        if self.work is not None:
+            need_folder(self.work, "--work")
 
 
 @dataclass(frozen=True)
