@@ -111,12 +111,12 @@ def fit(
     large.refuse_unusable_work()
     with ExitStack() as stack:
         keep = stack.enter_context(folder.creating(wait, write_cache=False))
-        loaded = graph_to_fit(graph, data_dir, found.name, large, engine, model, stack)
+        checkpoints = folder.fit_checkpoints(resume=resume)
+        loaded = graph_to_fit(graph, data_dir, found.name, large, engine, model, checkpoints, stack)
         for note in loaded.notes:
             say(f"note: {note}")
         given = settings_from_options(settings or [])
         classifier = GraphClassifier(found.name, given, **asdict(options), device=asked_device(device))
-        checkpoints = folder.fit_checkpoints(resume=resume)
         with ProgressBars() as bars:
             classifier.fit(loaded, hide_classes=hidden, progress=bars, checkpoints=checkpoints)
         keep(classifier)
