@@ -13,7 +13,7 @@ from graphfcl.methods.settings import settings_rows
 
 ROOT = Path(graphfcl.__file__).parent
 FLOORS = [
-    {"printing", "lazy_names"},
+    {"printing", "lazy_names", "control_groups"},
     {"errors", "version", "arrays", "cores", "defaults"},
     {"files", "source_code", "byte_sizes", "own_memory", "devices"},
     {"tasks"},

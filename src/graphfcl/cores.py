@@ -4,10 +4,9 @@ import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from importlib import import_module
-from pathlib import Path
 
-CONTROL_GROUPS = Path("/sys/fs/cgroup")
-OWN_GROUPS = Path("/proc/self/cgroup")
+from graphfcl.control_groups import group_folders
+
 WITH_THREADS = ("numpy", "scipy.linalg")  # each brings a BLAS of its own
 VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")  # without the others the first holds for all
 
@@ -70,7 +69,7 @@ def _slurm_cores() -> Iterator[int]:
 
 def _quotas() -> Iterator[int]:
     """Whole cores that the quotas of this process's control groups allow, in both forms that Linux has."""
-    for folder in _group_folders():
+    for folder in group_folders("cpu"):
         with suppress(OSError, ValueError):  # no such group, or no quota: "max"
             quota, period = (int(word) for word in (folder / "cpu.max").read_text().split())
             yield quota // period
@@ -79,15 +78,3 @@ def _quotas() -> Iterator[int]:
             period = int((folder / "cpu.cfs_period_us").read_text())
             if quota > 0:  # -1: no quota
                 yield quota // period
-
-
-def _group_folders() -> Iterator[Path]:
-    """The control groups of this process and those around them; inside a container its own is the root."""
-    yield from (CONTROL_GROUPS, CONTROL_GROUPS / "cpu")
-    with suppress(OSError):
-        for line in OWN_GROUPS.read_text().splitlines():
-            _, controllers, group = line.split(":", 2)
-            if not controllers or "cpu" in controllers.split(","):
-                root = CONTROL_GROUPS / "cpu" if controllers else CONTROL_GROUPS
-                inner = root / group.strip("/")
-                yield from (folder for folder in (inner, *inner.parents) if folder.is_relative_to(root))

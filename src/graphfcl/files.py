@@ -72,6 +72,18 @@ def make_folder(folder: Path) -> None:
         flush_folder(each.parent)
 
 
+def need_folder(folder: Path, what: str) -> None:
+    """:func:`make_folder` of a folder that a user named. what: the option or the words that name it in the message."""
+    try:
+        make_folder(folder)
+        if not folder.is_dir():
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
+    except OSError as error:
+        raise InputError(
+            f"{what} {folder} cannot be made ({error.strerror or error}): name a folder that you may write to."
+        ) from error
+
+
 def write_bytes(path: str | Path, content: bytes) -> None:
     """:func:`write_durably` with the content at hand."""
     write_durably(path, lambda file: file.write(content))
@@ -146,9 +158,16 @@ class SharedLock:
 
 @contextmanager
 def shared_lock(path: Path) -> Iterator[SharedLock]:
-    """Hold the lock of a file together with others. It goes with the process."""
-    make_folder(path.parent)
-    with open(path, "ab") as lock:
+    """Hold the lock of a file in a work folder together with others. It goes with the process."""
+    try:
+        make_folder(path.parent)
+        opened = open(path, "ab")  # noqa: SIM115  # it is closed below
+    except OSError as error:
+        raise InputError(
+            f"the work folder {path.parent} cannot be written ({error.strerror or error}): name one that you may write "
+            "to with --work."
+        ) from error
+    with opened as lock:
         take_lock(lock.fileno(), path, blocking=True, shared=True)
         yield SharedLock(lock.fileno(), path)
 

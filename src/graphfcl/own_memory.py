@@ -2,8 +2,12 @@
 
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
+
+from graphfcl.control_groups import group_folders
 
 STATUS = Path("/proc/self/statm")
 UNKNOWN = 250 << 20  # what such a process holds elsewhere, where the system does not say it
@@ -25,6 +29,26 @@ def peak_bytes() -> int:
         return 0
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else peak << 10
+
+
+def usable_bytes() -> int | None:
+    """The memory that this process may use: the machine's, within the limits of its control groups.
+
+    None where the system does not say how much there is (Windows).
+    """
+    if not hasattr(os, "sysconf"):
+        return None
+    return min([os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"), *_limits()])
+
+
+def _limits() -> Iterator[int]:
+    """What the control groups of this process allow, in both forms that Linux has."""
+    for folder in group_folders("memory"):
+        for name in ("memory.max", "memory.limit_in_bytes"):
+            with suppress(OSError, ValueError):  # no such group, or no limit: "max"
+                limit = int((folder / name).read_text())
+                if limit > 0:
+                    yield limit
 
 
 @cache

@@ -39,6 +39,9 @@ OwnMethod = Annotated[
 ]
 
 
+GraphPlace = Annotated[Path | None, typer.Option("--graph", help="Where the model's graph folder is, if it has moved.")]
+
+
 def _note(text: str) -> None:
     tell(f"note: {text}")
 
@@ -222,9 +225,11 @@ def unlearn(
 
 
 @answers
-def rename(old: str, new: str, model: Model, method: OwnMethod = None, wait: Wait = 60.0) -> Answer:
+def rename(
+    old: str, new: str, model: Model, method: OwnMethod = None, wait: Wait = 60.0, graph: GraphPlace = None
+) -> Answer:
     """Call a class otherwise."""
-    with changing(model, wait, "cpu", method) as classifier:
+    with changing(model, wait, "cpu", method, OnDiskOptions(graph=graph)) as classifier:
         classifier.rename(old, new)
     return changed(classifier, model)
 

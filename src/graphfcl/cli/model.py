@@ -11,6 +11,7 @@ import typer
 
 from graphfcl.cli.answer import Answer, Rows, answers
 from graphfcl.cli.changes import (
+    GraphPlace,
     Model,
     ModelArgument,
     ModelOption,
@@ -107,13 +108,14 @@ def fit(
         folder.fit_checkpoints(resume=True).clear()
         say("The fit was done when it was stopped.")
         return changed(folder.load(), model)
+    large.refuse_unusable_work()
     with ExitStack() as stack:
         keep = stack.enter_context(folder.creating(wait, write_cache=False))
-        loaded = graph_to_fit(graph, data_dir, found.name, large, engine, model, stack)
+        checkpoints = folder.fit_checkpoints(resume=resume)
+        loaded = graph_to_fit(graph, data_dir, found.name, large, engine, model, checkpoints, stack)
         say_notes(loaded)
         given = settings_from_options(settings or [])
         classifier = GraphClassifier(found.name, given, **asdict(options), device=asked_device(device))
-        checkpoints = folder.fit_checkpoints(resume=resume)
         with ProgressBars() as bars:
             classifier.fit(loaded, hide_classes=hidden, progress=bars, checkpoints=checkpoints)
         keep(classifier)
@@ -130,6 +132,7 @@ def labels(
     ] = None,
     version: Annotated[int | None, typer.Option("--version", help="Of an older version (default: the newest).")] = None,
     method: OwnMethod = None,
+    graph: GraphPlace = None,
     as_json: bool = False,
 ) -> Answer:
     """Which node is labelled with which class, by whom and when: node, class, part, by, when, and columns kept."""
@@ -138,7 +141,7 @@ def labels(
 
     _refuse_nowhere(out, "labels", as_json=as_json)
     bring(method, model)
-    classifier = GraphClassifier.load(model, version=version)
+    classifier = GraphClassifier.load(model, version=version, use=OnDiskOptions(graph=graph).use())
     found = classifier.label_columns(None if nodes is None else read_ids(nodes, classifier.configuration.columns))
     counts = {"version": classifier.version, "nodes": len(set(found["node"].tolist())), "rows": len(found["node"])}
     if out is None:

@@ -1,7 +1,7 @@
 """Options and lines of verbs that meet a model whose graph is a graph folder."""
 
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -11,11 +11,16 @@ from graphfcl.byte_sizes import bytes_from
 from graphfcl.cli.options import BackendOption, BackendOptions, RayAddress, SubmititOption
 from graphfcl.cli.run import FolderOptions
 from graphfcl.cli.show import say
+from graphfcl.errors import InputError
 
 if TYPE_CHECKING:
     from graphfcl.graph.folder_graph import AnyGraph
     from graphfcl.production import GraphClassifier
+    from graphfcl.production.fit_checkpoints import FitCheckpoints
     from graphfcl.production.graph_place import FolderUse
+
+
+IN_MEMORY = ""  # in place of the work folder of a fit
 
 
 @dataclass(frozen=True)
@@ -74,17 +79,35 @@ def graph_to_fit(
     large: FolderOptions,
     engine: BackendOptions,
     model: Path,
+    checkpoints: "FitCheckpoints",
     stack: ExitStack,
 ) -> "AnyGraph":
     """The graph of a name or a path; a graph folder that is to stay on the disk works in the folder of the model.
 
-    stack: workers are started once, and end with it.
+    checkpoints: of the fit; one that goes on keeps the graph where it was. stack: workers are started once, and end
+    with it.
     """
     from graphfcl.datasets import load_dataset
     from graphfcl.graph.folder import is_graph_folder
+    from graphfcl.graph.folder_graph import FolderGraph
     from graphfcl.production.graph_place import WORK
 
     if is_graph_folder(name):
-        return large.graph(Path(name), method, engine, stack=stack, work=model / WORK)
-    large.refuse()
+        found = _as_before(large, checkpoints).graph(Path(name), method, engine, stack=stack, work=model / WORK)
+        checkpoints.work = str(found.means.work.absolute()) if isinstance(found, FolderGraph) else IN_MEMORY
+        return found
+    large.refuse(engine)
     return load_dataset(name, data_dir=data_dir)[0]
+
+
+def _as_before(large: FolderOptions, checkpoints: "FitCheckpoints") -> FolderOptions:
+    """The options, with the work folder of a fit that was stopped if this one goes on with it."""
+    before = checkpoints.work_before()
+    if before is None or (before == IN_MEMORY and large.work is None):
+        return large
+    if before == IN_MEMORY:
+        raise InputError(
+            f"the fit that was stopped has its graph in memory: leave --work out, or delete {checkpoints.folder} to "
+            "begin anew."
+        )
+    return large if large.work is not None else replace(large, work=Path(before))

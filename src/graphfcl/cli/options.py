@@ -147,6 +147,18 @@ class BackendOptions:
             folder=folder,
         )
 
+    def refuse(self, mend: str) -> None:
+        """They are for graph folders that stay on the disk. mend: what to do otherwise."""
+        find_backend(self.backend)
+        given = {
+            "--backend": self.backend != "local",
+            "--ray-address": self.ray_address is not None,
+            "--submitit-option": bool(self.submitit_option),
+        }
+        for name, is_given in given.items():
+            if is_given:
+                raise InputError(f"{name} is for graph folders that stay on the disk: {mend}.")
+
 
 def one_graph(graph: str | None, older: str | None, called: str = "its name alone") -> str | None:
     """The graph that a user named, by ``--graph`` or in an older form. called: that form, for the message."""

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from graphfcl.byte_sizes import bytes_from
+from graphfcl.byte_sizes import bytes_from, in_units
 from graphfcl.cli.answer import Answer, answers
 from graphfcl.cli.completion import choices, graphs, methods
 from graphfcl.cli.options import (
@@ -22,12 +22,13 @@ from graphfcl.cli.options import (
     settings_from_options,
     strategy_name,
 )
-from graphfcl.cli.show import say, say_notes
+from graphfcl.cli.show import say, say_notes, tell
 from graphfcl.cli.switches import switched_off
 from graphfcl.cores import usable_cores
 from graphfcl.defaults import MODEL_METHOD, RUN_METHOD, STRATEGY
 from graphfcl.devices import best_device, checked_device, device_on_disk
 from graphfcl.errors import InputError
+from graphfcl.files import need_folder
 
 if TYPE_CHECKING:
     from graphfcl.graph.folder_graph import AnyGraph
@@ -103,20 +104,35 @@ class FolderOptions:
         from graphfcl.experiments.graph_folders import graph_of_folder, usual_memory
         from graphfcl.graph.folder_graph import FolderGraph
         from graphfcl.graph.visible_folder import Means
+        from graphfcl.methods import find_method
 
         memory = usual_memory() if self.memory is None else bytes_from(self.memory, "--memory")
         work = self.work or work or path.resolve().with_name(f"{path.resolve().name}.work")
         tasks = engine.tasks(self.workers or usable_cores(), folder=work / "tasks")
         found = graph_of_folder(path, method, Means(work, memory, tasks), stay=self.work is not None)
-        if stack is not None and isinstance(found, FolderGraph):
+        self.refuse_unusable_work()
+        if not isinstance(found, FolderGraph):
+            engine.refuse("this one fits into memory; give --work, or leave it out")
+            able = "; give --work to keep it on the disk" * find_method(method).learner.works_on_disk
+            tell(f"note: {path} fits into memory and is loaded{able}.")
+            return found
+        tell(f"note: {path} stays on the disk: --work {work}, --memory {in_units(memory)}.")
+        if stack is not None:
             return replace(found, means=stack.enter_context(found.means.at_work()))
         return found
 
-    def refuse(self) -> None:
-        """They are for graph folders alone."""
+    def refuse(self, engine: BackendOptions) -> None:
+        """They are for graph folders alone, and so is an engine."""
+        engine.refuse("make one with `data import`, or leave it out")
         for name in ("memory", "work", "workers"):
             if getattr(self, name) is not None:
                 raise InputError(f"--{name} is for graph folders: make one with `data import`, or leave it out.")
+
+    def refuse_unusable_work(self) -> None:
+        """Refuse a work folder that cannot be made, before anything else is written."""
+        refuse_file(self.work, "--work")
+        if self.work is not None:
+            need_folder(self.work, "--work")
 
 
 @dataclass(frozen=True)
@@ -229,7 +245,7 @@ def _graph(
 
     if is_graph_folder(dataset):
         return large.graph(Path(dataset), method, engine, stack=stack), None
-    large.refuse()
+    large.refuse(engine)
     return load_dataset(dataset, data_dir=data_dir)
 
 

@@ -1,6 +1,5 @@
 """A graph folder for a run: in memory if it fits there, and on the disk for methods that work on it there."""
 
-import os
 from pathlib import Path
 
 from graphfcl.byte_sizes import in_units
@@ -9,16 +8,15 @@ from graphfcl.graph.folder import GraphFolder
 from graphfcl.graph.folder_graph import AnyGraph, FolderGraph
 from graphfcl.graph.visible_folder import Means
 from graphfcl.methods import METHODS, find_method
-from graphfcl.own_memory import process_bytes
+from graphfcl.own_memory import process_bytes, usable_bytes
 
-SHARE = 0.75  # of the machine's memory that a run may use if nobody says otherwise
+SHARE = 0.75  # of the usable memory that a run may take if nobody says otherwise
 
 
 def usual_memory() -> int:
     """Bytes that a run may use if nobody says otherwise; 4 GiB where the system does not say how many there are."""
-    if not hasattr(os, "sysconf"):  # Windows
-        return 4 << 30
-    return int(SHARE * os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    usable = usable_bytes()
+    return 4 << 30 if usable is None else int(SHARE * usable)
 
 
 def graph_of_folder(path: str | Path, method: str, means: Means, *, stay: bool = False) -> AnyGraph:

@@ -63,7 +63,7 @@ class AnsweringModel(LiveModel):
         from graphfcl.production.monitoring import regression_warning
 
         with progress_of(progress) as watching:
-            accuracy = state.on_disk.on_disk(watching).accuracy
+            accuracy = state.found_on_disk(watching).accuracy
         return Settlement(accuracy, regression_warning(state.history, accuracy, self.max_loss) or "")
 
     # Nodes are a list or an array of ids, or a DataFrame that has them in its column ``node`` or that of the fit.

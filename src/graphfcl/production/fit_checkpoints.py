@@ -12,29 +12,43 @@ from graphfcl.files import canonical_json, make_folder, write_bytes
 from graphfcl.methods import Learner, Progress
 
 SECONDS_BETWEEN = 10.0
+WORK = "work.json"
 
 
 class FitCheckpoints:
     """States of learners that are being fitted, by name; one without a folder keeps nothing.
 
-    identity: what a fit is the same by: graph, method, settings. resume: go on from what is there.
+    identity: what a fit is the same by: graph, method, settings. resume: go on from what is there. work: the work
+    folder of a graph on the disk, or what stands for one in memory; None: nobody need know.
     """
 
     def __init__(self, folder: Path | None = None, *, resume: bool = False) -> None:
         self.folder = folder
         self.resume = resume
         self.identity: dict[str, Any] = {}
+        self.work: str | None = None
 
     def begin(self, identity: dict[str, Any]) -> None:
-        """Refuse to write over the states of a fit that was stopped."""
+        """Refuse to write over the states of a fit that was stopped; where a new one works is kept."""
         self.identity = identity
-        if self.folder is None or self.resume or not self.folder.exists():
+        if self.folder is None:
             return
-        if any(self.folder.glob("*.safetensors")):
+        if not self.resume and any(self.folder.glob("*.safetensors")):
             raise InputError(
                 f"{self.folder.parent} holds a fit that was stopped: go on with --resume, or delete {self.folder} to "
                 "begin anew."
             )
+        if self.work is not None:
+            write_bytes(self.folder / WORK, canonical_json(self.work))
+
+    def work_before(self) -> str | None:
+        """The ``work`` of the fit that this one goes on with; None if it is not known."""
+        if self.folder is None or not self.resume:
+            return None
+        with suppress(OSError, ValueError):
+            found = json.loads((self.folder / WORK).read_bytes())
+            return found if isinstance(found, str) else None
+        return None
 
     def restore(self, name: str, learner: Learner) -> None:
         """Let a new learner be what one of this name was when it was last kept."""

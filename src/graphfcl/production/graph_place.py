@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from graphfcl.errors import InputError
-from graphfcl.files import canonical_json, make_folder, write_bytes
+from graphfcl.files import canonical_json, make_folder, need_folder, write_bytes
 
 if TYPE_CHECKING:  # whoever asks a model in memory does not wait for scipy
     from graphfcl.graph.folder import GraphFolder
@@ -44,25 +44,31 @@ class FolderUse:
 
 
 def find_graph(model: Path, digest: str, use: FolderUse) -> "tuple[GraphFolder, Means]":
-    """The graph folder of a model, and the means to compute on it. digest: that of the graph folder."""
+    """The graph folder of a model, and the means to compute on it. digest: that of the graph folder.
+
+    A place that was named and holds the right graph folder is remembered at once; the means are remembered by
+    :func:`remember_means`, when they were seen to be enough.
+    """
     from graphfcl.graph.visible_folder import Means
     from graphfcl.tasks import Tasks
 
     said = _read(model)
-    folder = _open(model, said, use)
-    if folder.digest != digest:
-        raise InputError(
-            f"{folder.path} is not the graph folder that {model} was fitted on (its digest differs): say where that "
-            "one is with --graph DIR."
-        )
-    work = use.work or _resolved(model, said.get("work"), "work") or model / WORK
+    folder = _open(model, said, use, digest)
+    if use.graph is not None:
+        _write(model, {**said, "graph": _both(model, folder.path)})
+    if use.work is not None:
+        need_folder(use.work, "--work")
+    work = use.work or _work_folder(model, said.get("work"))
     memory = use.memory or _whole(said.get("memory"), USUAL_MEMORY)
     workers = use.workers or _whole(said.get("workers"), 1)
     means = Means(Path(work), memory, replace(use.engine or Tasks(), workers=workers, folder=Path(work) / "tasks"))
-    if use.says_something():
-        with suppress(OSError, InputError):  # whoever may only read says it again the next time
-            write_place(model, folder, means)
     return folder, means
+
+
+def remember_means(model: Path, folder: "GraphFolder", means: "Means", use: FolderUse) -> None:
+    """What a user said of the means is as it was for the next command. To be called when an answer was found."""
+    if use.says_something():
+        _write(model, _content(model, folder, means))
 
 
 def seen_at(model: Path) -> str | None:
@@ -74,39 +80,66 @@ def seen_at(model: Path) -> str | None:
 
 def write_place(model: Path, folder: "GraphFolder", means: "Means") -> None:
     """Say where the graph folder of a model is."""
-    content = {
-        "graph": _both(model, folder.path),
-        "work": _both(model, means.work),
-        "memory": means.memory,
-        "workers": means.workers,
-    }
+    content = _content(model, folder, means)
     if _read(model) != content:
         make_folder(model)
         write_bytes(model / PLACE, canonical_json(content))
 
 
-def _open(model: Path, said: dict[str, Any], use: FolderUse) -> "GraphFolder":
+def _content(model: Path, folder: "GraphFolder", means: "Means") -> dict[str, Any]:
+    return {
+        "graph": _both(model, folder.path),
+        "work": _both(model, means.work),
+        "memory": means.memory,
+        "workers": means.workers,
+    }
+
+
+def _write(model: Path, content: dict[str, Any]) -> None:
+    if _read(model) != content:
+        with suppress(OSError, InputError):  # whoever may only read says it again the next time
+            write_bytes(model / PLACE, canonical_json(content))
+
+
+def _open(model: Path, said: dict[str, Any], use: FolderUse, digest: str) -> "GraphFolder":
+    """The graph folder of a digest: where the user says, or else at the first of the places where it was."""
     from graphfcl.graph.folder import GraphFolder
 
+    # Every verb that needs the graph folder may meet this, and not every one takes the option.
+    mend = f"say where that is with --graph DIR; `graphfcl labels --model {model} --graph DIR` says it for every verb"
     if use.graph is not None:
-        return GraphFolder.open(use.graph)
-    path = _resolved(model, said.get("graph"), "manifest.json")
-    if path is None:
-        given = said.get("graph")
-        where = given.get("full") if isinstance(given, dict) else None
-        seen = f"; it was {where}" if isinstance(where, str) else ""
-        raise InputError(f"the graph folder of {model} is not where it was{seen}: say where it is with --graph DIR.")
-    return GraphFolder.open(path)
+        places = [use.graph]
+    else:
+        places = [path for path in _places(model, said.get("graph")) if (path / "manifest.json").is_file()]
+    if not places:
+        where = seen_at(model)
+        seen = f"; it was {where}" if where else ""
+        raise InputError(f"the graph folder of {model} is not where it was{seen}: {mend}.")
+    wrong = []
+    for path in places:
+        try:
+            found = GraphFolder.open(path)
+        except InputError as error:
+            wrong.append(error)
+            continue
+        if found.digest == digest:
+            return found
+    if len(wrong) == len(places):
+        raise wrong[0]
+    raise InputError(f"{places[0]} is not the graph folder that {model} was fitted on (its digest differs): {mend}.")
 
 
-def _resolved(model: Path, given: Any, holding: str) -> Path | None:
-    """A path that was written: beside the model if the two moved together, or else where it was."""
+def _places(model: Path, given: Any) -> tuple[Path, ...]:
+    """The places that were written: beside the model if the two moved together, and where it was."""
     if not isinstance(given, dict) or not all(isinstance(given.get(key), str) for key in ("beside", "full")):
-        return None
-    places = (Path(os.path.normpath(model.absolute() / given["beside"])), Path(given["full"]))
-    if holding == "work":
-        return next((path for path in places if path.is_dir()), places[0])
-    return next((path for path in places if (path / holding).is_file()), None)
+        return ()
+    return Path(os.path.normpath(model.absolute() / given["beside"])), Path(given["full"])
+
+
+def _work_folder(model: Path, given: Any) -> Path:
+    """The one that was written, or the usual one."""
+    places = _places(model, given) or (model / WORK,)
+    return next((path for path in places if path.is_dir()), places[0])
 
 
 def _both(model: Path, path: Path) -> dict[str, str]:

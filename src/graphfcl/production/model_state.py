@@ -19,6 +19,7 @@ from graphfcl.production.node_names import NodeNames
 from graphfcl.production.stored_version import StoredVersion
 
 if TYPE_CHECKING:
+    from graphfcl.production.answers_on_disk import AnswersOnDisk
     from graphfcl.production.asked_on_disk import AskedOnDisk
 
 Keep = Callable[[StoredVersion, Answers], None]
@@ -149,13 +150,12 @@ class ModelState:
         self, nodes: Sequence[Any] | None, progress: Progress = SILENT
     ) -> Iterator[tuple[np.ndarray, Answers]]:
         """Some nodes by their ids, or all, one block after the other: ids, and what the model says of them."""
-        from_disk = self.on_disk
-        if from_disk is None:
+        if self.on_disk is None:
             yield self.asked_about(nodes)
             return
         graph: Any = self.parts.graph
         rows = None if nodes is None else graph.numbers_of(nodes)
-        found = from_disk.on_disk(progress)
+        found = self.found_on_disk(progress)
         if rows is not None:
             yield graph.ids_at(rows), found.of(rows)
             return
@@ -169,7 +169,16 @@ class ModelState:
 
     def calibration(self, progress: Progress = SILENT) -> Calibration:
         """How scores become answers. On a graph folder that follows from the scores, and may take a pass over it."""
-        return self.parts.calibration if self.on_disk is None else self.on_disk.on_disk(progress).calibration
+        return self.parts.calibration if self.on_disk is None else self.found_on_disk(progress).calibration
+
+    def found_on_disk(self, progress: Progress = SILENT) -> "AnswersOnDisk":
+        """What the model says of every node of its graph folder; with what it was found is then remembered."""
+        from_disk = self.on_disk
+        assert from_disk is not None
+        found = from_disk.on_disk(progress)
+        if from_disk.stored is not None:
+            from_disk.stored.remember_means()
+        return found
 
     def asked_about(self, nodes: Sequence[Any] | None) -> tuple[np.ndarray, Answers]:
         """Some nodes by their ids, or all: (n,) ids as the graph has them, and what the model says of them."""

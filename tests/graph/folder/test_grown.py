@@ -111,3 +111,22 @@ def test_arrays_of_another_growth_are_refused(base: object, tmp_path: Path) -> N
     (tmp_path / "other" / "grown.npz").replace(tmp_path / "one" / "grown.npz")
     with pytest.raises(InputError, match="was changed"):
         open_folder(tmp_path / "one")
+
+
+@pytest.mark.parametrize("damage", ["cut", "gone", "other bytes", "grown.json is a list"])
+def test_a_damaged_file_is_one_sentence_and_is_written_again(base: object, tmp_path: Path, damage: str) -> None:
+    grown, wanted = grown_by(base, [(0, 61, 1.5)], tmp_path / "grown")
+    grown.write()
+    path = tmp_path / "grown" / "grown.npz"
+    if damage == "cut":
+        path.write_bytes(path.read_bytes()[:100])
+    elif damage == "gone":
+        path.unlink()
+    elif damage == "other bytes":
+        path.write_bytes(path.read_bytes()[::-1])
+    else:
+        (tmp_path / "grown" / "grown.json").write_text("[]")
+    with pytest.raises(InputError, match=str(tmp_path / "grown")):
+        open_folder(tmp_path / "grown")
+    grown.write()
+    np.testing.assert_array_equal(dense(open_folder(tmp_path / "grown")), wanted)

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from graphfcl.datasets import load_dataset
 from graphfcl.errors import InputError
 from graphfcl.graph import Graph, build_graph
-from graphfcl.graph.folder import GraphFolder, write_folder
+from graphfcl.graph.folder import GraphFolder, is_graph_folder, write_folder
 from tests.graph.samples import plain, small_graphs
 
 
@@ -164,9 +165,8 @@ def test_a_changed_manifest_is_refused(tmp_path: Path) -> None:
     path.write_text("{")
     with pytest.raises(InputError, match=r"manifest\.json is damaged"):
         GraphFolder.open(tmp_path / "g")
-    path.unlink()
     with pytest.raises(InputError, match="is not a graph folder"):
-        GraphFolder.open(tmp_path / "g")
+        GraphFolder.open(tmp_path)
 
 
 def test_nothing_is_written_over(tmp_path: Path) -> None:
@@ -176,3 +176,18 @@ def test_nothing_is_written_over(tmp_path: Path) -> None:
         write_folder(sample(ids="range"), tmp_path / "g")
     assert (tmp_path / "g" / "manifest.json").read_bytes() == before
     assert [path.name for path in tmp_path.iterdir()] == ["g"]
+
+
+@pytest.mark.parametrize("damage", ["empty", "gone", "of another program"])
+def test_a_folder_whose_manifest_was_lost_is_a_damaged_graph_folder(tmp_path: Path, damage: str) -> None:
+    write_folder(sample(), tmp_path / "g")
+    path = tmp_path / "g" / "manifest.json"
+    path.unlink()
+    if damage != "gone":
+        path.write_text("" if damage == "empty" else "{}")
+    assert is_graph_folder(tmp_path / "g")
+    for read in (GraphFolder.open, lambda folder: load_dataset(str(folder))):
+        with pytest.raises(InputError, match=r"(damaged|not the manifest).*(graph folder|import the graph again)"):
+            read(tmp_path / "g")
+    (tmp_path / "g" / "labels").unlink()
+    assert not is_graph_folder(tmp_path / "g")

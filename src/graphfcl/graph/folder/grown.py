@@ -5,10 +5,12 @@ be written again at any time by whoever knows what was added.
 """
 
 import json
+import zlib
 from functools import cached_property
 from io import BytesIO
 from pathlib import Path
 from typing import Any, TypeAlias
+from zipfile import BadZipFile
 
 import numpy as np
 from scipy import sparse
@@ -146,7 +148,8 @@ class GrownFolder:
     def write(self) -> None:
         """Let tasks open it by its path; nothing is written if they can."""
         said = self._said()
-        if _read(self.path / GROWN) == said:
+        known = _read(self.path / GROWN) or {}
+        if known == {**said, ARRAYS: _checksum(self.path / ARRAYS)}:
             return
         ids = self.growth.ids
         arrays = self.growth.arrays()
@@ -158,7 +161,7 @@ class GrownFolder:
         content = BytesIO()
         np.savez(content, **arrays)  # type: ignore[arg-type]
         write_bytes(self.path / ARRAYS, content.getvalue())
-        write_bytes(self.path / GROWN, canonical_json(said))
+        write_bytes(self.path / GROWN, canonical_json({**said, ARRAYS: sha256_of(content.getvalue())}))
 
     def _said(self) -> dict[str, str]:
         return {"graph": str(self.base.path.resolve()), "base": self.base.digest, "digest": self.digest}
@@ -174,12 +177,15 @@ def open_folder(path: str | Path) -> AnyFolder:
     if said is None:
         return GraphFolder.open(path)
     base = GraphFolder.open(said["graph"])
-    with np.load(path / ARRAYS, allow_pickle=False) as stored:
-        arrays = {name: stored[name] for name in stored.files}
-    ids = arrays.pop("ids", None)
-    if ids is None:
-        ids = text_array(unpack_texts(arrays.pop("id_text"), arrays.pop("id_starts")))
-    found = GrownFolder(path, base, Growth.of_arrays(ids, arrays, base.feature_count))
+    try:
+        with np.load(path / ARRAYS, allow_pickle=False) as stored:
+            arrays = {name: stored[name] for name in stored.files}
+        ids = arrays.pop("ids", None)
+        if ids is None:
+            ids = text_array(unpack_texts(arrays.pop("id_text"), arrays.pop("id_starts")))
+        found = GrownFolder(path, base, Growth.of_arrays(ids, arrays, base.feature_count))
+    except (OSError, ValueError, KeyError, EOFError, BadZipFile, zlib.error) as error:
+        raise InputError(f"{path / ARRAYS} is missing or damaged: delete {path}, and start again.") from error
     if found.digest != said["digest"]:
         raise InputError(f"{path} was changed: delete it, and start again.")
     return found
@@ -187,6 +193,14 @@ def open_folder(path: str | Path) -> AnyFolder:
 
 def _read(path: Path) -> dict[str, str] | None:
     try:
-        return json.loads(path.read_bytes())
+        said = json.loads(path.read_bytes())
     except (OSError, ValueError):
+        return None
+    return said if isinstance(said, dict) else None
+
+
+def _checksum(path: Path) -> str | None:
+    try:
+        return sha256_of(path.read_bytes())
+    except OSError:
         return None

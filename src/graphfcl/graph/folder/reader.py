@@ -38,6 +38,7 @@ from graphfcl.graph.folder.text_keys import unpack_texts
 from graphfcl.graph.graph import UNKNOWN, Features, Graph, TextSettings
 from graphfcl.graph.ids import text_array
 
+ALWAYS = (INDPTR, INDICES, LABELS)  # files of every graph folder, by which one with a damaged manifest is known
 STEP = 1 << 22  # neighbours at a time where all are walked through
 
 
@@ -68,6 +69,10 @@ class GraphFolder:
     def open(cls, path: str | Path) -> "GraphFolder":
         """Read the manifest and look at the size of every file; no content is read."""
         if not (Path(path) / MANIFEST).is_file():
+            if is_graph_folder(path):
+                raise InputError(
+                    f"{path} is a damaged graph folder (it has no {MANIFEST}): copy it again or import the graph again."
+                )
             raise InputError(f"{path} is not a graph folder (it has no {MANIFEST}): make one with `data import`.")
         return cls(Path(path), read_manifest(Path(path)))
 
@@ -277,9 +282,11 @@ class GraphFolder:
 
 
 def is_graph_folder(path: str | Path) -> bool:
-    """Whether ``path`` is a folder whose manifest says so; whether it is whole is another matter."""
+    """Whether ``path`` is a folder whose manifest or files say so; whether it is whole is another matter."""
     try:
         with open(Path(path) / MANIFEST, "rb") as file:
-            return FORMAT.encode() in file.read(256)
+            if FORMAT.encode() in file.read(256):
+                return True
     except OSError:
-        return False
+        pass
+    return all((Path(path) / name).is_file() for name in ALWAYS)
