@@ -156,18 +156,22 @@ class SharedLock:
             take_lock(self._descriptor, self._path, blocking=True, shared=True)
 
 
-@contextmanager
-def shared_lock(path: Path) -> Iterator[SharedLock]:
-    """Hold the lock of a file in a work folder together with others. It goes with the process."""
+def open_lock(path: Path) -> BinaryIO:
+    """The file of a lock in a work folder, which is made if need be."""
     try:
         make_folder(path.parent)
-        opened = open(path, "ab")  # noqa: SIM115  # it is closed below
+        return open(path, "ab")
     except OSError as error:
         raise InputError(
             f"the work folder {path.parent} cannot be written ({error.strerror or error}): name one that you may write "
             "to with --work."
         ) from error
-    with opened as lock:
+
+
+@contextmanager
+def shared_lock(path: Path) -> Iterator[SharedLock]:
+    """Hold the lock of a file in a work folder together with others. It goes with the process."""
+    with open_lock(path) as lock:
         take_lock(lock.fileno(), path, blocking=True, shared=True)
         yield SharedLock(lock.fileno(), path)
 

@@ -12,12 +12,12 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, Literal
+from typing import Any, Literal
 
 import numpy as np
 
 from graphfcl.errors import GraphfclWarning, InputError
-from graphfcl.files import canonical_json, make_folder, safetensors_header, sha256_of, take_lock
+from graphfcl.files import canonical_json, open_lock, safetensors_header, sha256_of, take_lock
 from graphfcl.methods.on_disk.tables import Table
 from graphfcl.methods.on_disk.tile_files import write_with_room
 
@@ -61,7 +61,7 @@ def alone_in(work: Path) -> Iterator[None]:
         if path in _held:
             yield
             return
-        with _opened(path) as lock:
+        with open_lock(path) as lock:
             if not take_lock(lock.fileno(), path):
                 warnings.warn(f"another process computes in {work}: waiting until it has finished.", GraphfclWarning, 3)
                 take_lock(lock.fileno(), path, blocking=True)
@@ -80,17 +80,6 @@ def alone_on(graph: object) -> AbstractContextManager[None]:
     from graphfcl.graph.folder_graph import FolderGraph  # stored answers are read without scipy
 
     return alone_in(graph.means.work) if isinstance(graph, FolderGraph) else nullcontext()
-
-
-def _opened(path: Path) -> BinaryIO:
-    try:
-        make_folder(path.parent)
-        return open(path, "ab")
-    except OSError as error:
-        raise InputError(
-            f"{path.parent} cannot be the work folder ({error.strerror or error}): choose one that you may write to "
-            "(--work)."
-        ) from error
 
 
 @dataclass(frozen=True)
