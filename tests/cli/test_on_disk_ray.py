@@ -46,7 +46,8 @@ def test_two_workers_of_ray_change_no_byte(
         hidden = folder.ids(np.flatnonzero(folder.labels == 8)[:5]).tolist()
         (root / "supports.csv").write_text("node,class\n" + "".join(f"{node},new\n" for node in hidden))
         model = ("--model", root / "model", "--backend", backend, "--workers", "1" if backend == "local" else "2")
-        fit = ("fit", *model, "--graph", root / "graph", "--work", root / "work", "--memory", "2GB", *quick)
+        # Each worker is taken to be as large as this process, which has all of the tests in it.
+        fit = ("fit", *model, "--graph", root / "graph", "--work", root / "work", "--memory", "8GB", *quick)
         before = orders[0]
         for words in (
             (*fit, "--method", method, "--hide-classes", "class 8"),
