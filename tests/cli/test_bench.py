@@ -40,6 +40,7 @@ def test_a_grid_from_a_file_ends_in_a_report_and_goes_on(tmp_path: Path) -> None
     assert graphfcl("report", str(tmp_path / "out")).code == 0
 
 
+@pytest.mark.long
 def test_failures_are_told_and_end_with_exit_code_1(tmp_path: Path) -> None:
     (tmp_path / "quick.toml").write_text(TOML.replace('epochs" = 3', 'learning_rate" = 1e30'))
     words = ("bench", str(tmp_path / "quick.toml"), "--out", str(tmp_path / "out"), "--device", "cpu")

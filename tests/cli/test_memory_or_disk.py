@@ -43,6 +43,7 @@ def test_an_engine_is_refused_where_no_tasks_run(graph: Path, tmp_path: Path, ve
     assert not (tmp_path / "run").exists()
 
 
+@pytest.mark.long
 def test_which_of_both_was_taken_is_said(graph: Path, tmp_path: Path) -> None:
     done = graphfcl_inside("run", *RUN, "--graph", graph, "--out", tmp_path / "one")
     assert f"note: {graph} fits into memory and is loaded; give --work to keep it on the disk.\n" in done.err
@@ -68,6 +69,7 @@ def resumed(graph: Path, model: Path, *words: object) -> Result:
     return graphfcl_inside("fit", *FIT, "--graph", graph, "--model", model, "--resume", "--workers", "1", *words)
 
 
+@pytest.mark.long
 def test_a_fit_goes_on_where_it_was(graph: Path, tmp_path: Path) -> None:
     fit = ("fit", *FIT, "--graph", graph, "--workers", "1")
     stopped(*fit, "--model", tmp_path / "disk", "--work", tmp_path / "work")

@@ -108,6 +108,7 @@ def test_what_a_folder_cannot_do_is_said(made: Path) -> None:
         assert INSTEAD[str(verb[0])] in said
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("method", ["sgc-ridge", "anchor"])
 def test_the_memory_that_is_asked_for_is_enough(made: Path, tmp_path: Path, method: str) -> None:
     words = ["--method", method, "--work", tmp_path / "work", "--workers", "1"]

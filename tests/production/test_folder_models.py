@@ -96,6 +96,7 @@ def assert_same(first: GraphClassifier, second: GraphClassifier) -> None:
     np.testing.assert_allclose(first.predict_proba(nodes), second.predict_proba(nodes), atol=5e-3)
 
 
+@pytest.mark.long
 @pytest.mark.parametrize(("method", "words"), [("sgc-ridge", True), ("anchor", False)])
 def test_answers_are_those_of_the_same_model_in_memory(tmp_path: Path, method: str, words: bool) -> None:
     graph = folder_graph(tmp_path / "graph", tmp_path / "work", words=words)

@@ -75,6 +75,7 @@ def test_the_frame_is_that_of_memory(tmp_path: Path, masked: bool) -> None:
     assert torch.equal(found, points_of_table(table, expected, weights))
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize("how", sorted(HOW))
 def test_rounds_are_those_of_memory(tmp_path: Path, how: str, masked: bool) -> None:
