@@ -76,3 +76,10 @@ def assert_one_sentence(result: Result, *words: str) -> None:
     assert lines[0].startswith("error: ")
     for word in words:
         assert word in lines[0]
+
+
+def succeeded(*arguments: object) -> str:
+    """What a command prints that must end well, inside this process."""
+    done = graphfcl_inside(*arguments)
+    assert done.code == 0, done.err
+    return str(done.out)

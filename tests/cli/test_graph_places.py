@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from graphfcl.graph.folder import write_folder
-from tests.cli.command import graphfcl_inside
+from tests.cli.command import graphfcl_inside, succeeded
 from tests.methods.on_disk.samples import random_graph
 
 RIDGE = ("--method", "sgc-ridge", "--workers", "1")
@@ -18,7 +18,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with a graph folder and a model of it that nobody has asked."""
     root = tmp_path_factory.mktemp("places")
     write_folder(random_graph(300), root / "graph")
-    run("fit", "--graph", root / "graph", "--model", root / "model", *RIDGE, "--work", root / "model" / "work")
+    succeeded("fit", "--graph", root / "graph", "--model", root / "model", *RIDGE, "--work", root / "model" / "work")
     shutil.rmtree(root / "model" / "work")
     return root
 
@@ -27,12 +27,6 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def root(made: Path, tmp_path: Path) -> Path:
     shutil.copytree(made, tmp_path / "copy")
     return tmp_path / "copy"
-
-
-def run(*arguments: object) -> str:
-    done = graphfcl_inside(*arguments)
-    assert done.code == 0, done.err
-    return str(done.out)
 
 
 def refused(*arguments: object) -> str:
@@ -50,17 +44,17 @@ def test_what_was_refused_is_not_remembered(root: Path) -> None:
     for place in (root / "file", root / "file" / "inside"):
         assert f"--work {place} cannot be made" in refused(*asked, "--work", place)
     assert (root / "model" / "graph.json").read_bytes() == before
-    assert "300 nodes" in run(*asked)
+    assert "300 nodes" in succeeded(*asked)
 
 
 def test_what_was_enough_is_remembered(root: Path) -> None:
-    run("predict", "--model", root / "model", "--out", root / "a.csv", "--memory", "3GB", "--work", root / "new")
+    succeeded("predict", "--model", root / "model", "--out", root / "a.csv", "--memory", "3GB", "--work", root / "new")
     said = json.loads((root / "model" / "graph.json").read_text())
     assert (said["memory"], said["work"]["full"]) == (3 << 30, str(root / "new"))
 
 
 def test_a_work_folder_that_went_is_one_sentence(root: Path) -> None:
-    run("predict", "--model", root / "model", "--out", root / "a.csv", "--work", root / "new")
+    succeeded("predict", "--model", root / "model", "--out", root / "a.csv", "--work", root / "new")
     shutil.rmtree(root / "new")
     (root / "new").touch()
     said = refused("predict", "--model", root / "model", "--out", root / "b.csv")
@@ -88,10 +82,10 @@ def test_every_verb_that_needs_the_graph_folder_is_told_where_it_is(root: Path) 
         missing = refused(*verb, "--model", root / "model")
         assert "--graph DIR" in missing
         assert f"graphfcl labels --model {root / 'model'} --graph DIR" in missing
-    run("labels", "--out", root / "labels.csv", "--model", root / "model", "--graph", root / "away")
-    run("rename", "class 1", "first", "--model", root / "model")
+    succeeded("labels", "--out", root / "labels.csv", "--model", root / "model", "--graph", root / "away")
+    succeeded("rename", "class 1", "first", "--model", root / "model")
     (root / "away").rename(root / "again")
-    run("rename", "class 2", "second", "--model", root / "model", "--graph", root / "again")
+    succeeded("rename", "class 2", "second", "--model", root / "model", "--graph", root / "again")
 
 
 def test_of_two_places_the_one_with_the_right_graph_is_taken(root: Path) -> None:
@@ -101,6 +95,6 @@ def test_of_two_places_the_one_with_the_right_graph_is_taken(root: Path) -> None
     (root / "moved" / "model" / "graph.json").write_text(json.dumps(said))
     write_folder(random_graph(300, seed=5), root / "moved" / "graph")
     asked = ("predict", "--model", root / "moved" / "model", "--out", root / "found.csv")
-    assert "300 nodes" in run(*asked)
+    assert "300 nodes" in succeeded(*asked)
     shutil.rmtree(root / "graph")
     assert "digest differs" in refused(*asked)

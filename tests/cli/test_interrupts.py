@@ -35,17 +35,23 @@ def test_the_command_that_goes_on(words: list[str], expected: str) -> None:
     assert how_to_go_on(words) == expected
 
 
-def stopped_fit(model: Path) -> tuple[list[str], list[str]]:
-    """Press Ctrl-C in a fit; what was typed, and the command that it says goes on."""
-    words = ["fit", "--graph", GRAPH, "--model", str(model), "--method", "proto-gcn", "--device", "cpu"]
-    words += ["--set", "pretraining.epochs=100000", "--set", "pretraining.patience=100000"]
-    process = subprocess.Popen(
+def started(words: list[str]) -> "subprocess.Popen[str]":
+    """A command in a process group of its own, which takes Ctrl-C as one in a terminal does."""
+    return subprocess.Popen(
         [sys.executable, "-m", "graphfcl", *words],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        start_new_session=True,
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     )
+
+
+def stopped_fit(model: Path) -> tuple[list[str], list[str]]:
+    """Press Ctrl-C in a fit; what was typed, and the command that it says goes on."""
+    words = ["fit", "--graph", GRAPH, "--model", str(model), "--method", "proto-gcn", "--device", "cpu"]
+    words += ["--set", "pretraining.epochs=100000", "--set", "pretraining.patience=100000"]
+    process = started(words)
     deadline = time.monotonic() + 100
     while not (model / "lock").exists():  # the folder is claimed: the fit has begun
         assert time.monotonic() < deadline
@@ -86,14 +92,7 @@ def test_a_grid_that_was_stopped_leaves_no_process_and_no_traceback(tmp_path: Pa
     """A terminal sends Ctrl-C to the command and to its workers."""
     (tmp_path / "slow.toml").write_text(GRID)
     words = ["bench", str(tmp_path / "slow.toml"), "--device", "cpu", "--jobs", "2", "--out", str(tmp_path / "out")]
-    process = subprocess.Popen(
-        [sys.executable, "-m", "graphfcl", *words],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
-    )
+    process = started(words)
     deadline = time.monotonic() + 100
     while len([*tmp_path.glob("out/state/*.lock")]) < 2:  # both cells are claimed
         assert time.monotonic() < deadline

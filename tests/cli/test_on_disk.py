@@ -10,7 +10,7 @@ import pytest
 
 from graphfcl.graph.folder import GraphFolder, write_folder
 from graphfcl.production.only_in_memory import INSTEAD
-from tests.cli.command import graphfcl_inside
+from tests.cli.command import graphfcl_inside, succeeded
 from tests.cli.test_start_up import large_modules
 from tests.methods.on_disk.samples import random_graph
 
@@ -37,12 +37,6 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
-def run(*arguments: object) -> str:
-    done = graphfcl_inside(*arguments)
-    assert done.code == 0, done.err
-    return str(done.out)
-
-
 def refused(*arguments: object) -> str:
     done = graphfcl_inside(*arguments)
     assert done.code == 2
@@ -53,26 +47,26 @@ def test_a_life_on_a_graph_folder(made: Path, tmp_path: Path) -> None:
     root = tmp_path / "life"
     shutil.copytree(made, root)
     model = ("--model", root / "model")
-    first = run("predict", *model, "--out", root / "first.csv")
+    first = succeeded("predict", *model, "--out", root / "first.csv")
     assert "computed" not in first  # the fit left its scores
     assert "300 nodes, 8 classes, version 1" in first
-    assert "is version 2" in run("learn", *model, root / "supports.csv")
-    said = run("predict", *model, "--out", root / "second.csv")
+    assert "is version 2" in succeeded("learn", *model, root / "supports.csv")
+    said = succeeded("predict", *model, "--out", root / "second.csv")
     assert "Nobody has asked version 2 yet" in said
     assert "Balanced accuracy" in said
-    assert "is version 3" in run("grow", *model, "--nodes", root / "nodes.csv", "--edges", root / "edges.csv")
-    assert "2 nodes, 9 classes, version 3" in run(
+    assert "is version 3" in succeeded("grow", *model, "--nodes", root / "nodes.csv", "--edges", root / "edges.csv")
+    assert "2 nodes, 9 classes, version 3" in succeeded(
         "predict", *model, "--nodes", root / "asked.csv", "--out", root / "some.csv"
     )
     assert (root / "some.csv").read_text().splitlines()[1].startswith("9000,")
-    run("predict", *model, "--out", root / "all.parquet", "--coverage", "0.9")
-    history = run("history", *model)
+    succeeded("predict", *model, "--out", root / "all.parquet", "--coverage", "0.9")
+    history = succeeded("history", *model)
     assert "rollback" not in history
     assert history.count("not measured") == 5  # learn and grow make no pass
-    assert "equals version 1" in run("rollback", *model, 1)
-    run("predict", *model, "--out", root / "again.csv")
+    assert "equals version 1" in succeeded("rollback", *model, 1)
+    succeeded("predict", *model, "--out", root / "again.csv")
     assert (root / "again.csv").read_bytes() == (root / "first.csv").read_bytes()
-    assert "labelled nodes" in run("labels", *model, "--out", root / "labels.csv")
+    assert "labelled nodes" in succeeded("labels", *model, "--out", root / "labels.csv")
 
 
 def test_a_moved_or_changed_folder_is_one_sentence(made: Path, tmp_path: Path) -> None:
@@ -85,8 +79,8 @@ def test_a_moved_or_changed_folder_is_one_sentence(made: Path, tmp_path: Path) -
         assert "--graph DIR" in refused(*asked)
         write_folder(random_graph(300, seed=5), root / "other")
         assert "digest differs" in refused(*asked, "--graph", root / "other")
-        assert "300 nodes" in run(*asked, "--graph", root / "away")
-        assert "300 nodes" in run(*asked)
+        assert "300 nodes" in succeeded(*asked, "--graph", root / "away")
+        assert "300 nodes" in succeeded(*asked)
     finally:
         shutil.move(tmp_path / "hidden", made / "graph")
 
@@ -122,7 +116,7 @@ def test_the_memory_that_is_asked_for_is_enough(made: Path, tmp_path: Path, meth
         said = refused(*command, "--memory", "100MB")
         assert said.endswith("give that much.\n")
         needed = said.split("needs ")[1].split(";")[0]
-        run(*command, "--memory", needed)  # nothing was left that stands in the way
+        succeeded(*command, "--memory", needed)  # nothing was left that stands in the way
 
 
 def test_a_fit_that_was_killed_after_its_model_was_written_is_done(made: Path, tmp_path: Path) -> None:
@@ -130,7 +124,7 @@ def test_a_fit_that_was_killed_after_its_model_was_written_is_done(made: Path, t
     (tmp_path / "late" / "model" / "fitting").mkdir()
     fit = ["fit", "--graph", made / "graph", "--model", tmp_path / "late" / "model", "--method", "sgc-ridge"]
     assert "holds a model already" in refused(*fit)
-    assert "is version 1" in run(*fit, "--resume")
+    assert "is version 1" in succeeded(*fit, "--resume")
     assert not (tmp_path / "late" / "model" / "fitting").exists()
     assert "holds a model already" in refused(*fit, "--resume")
 
@@ -141,7 +135,7 @@ def test_damaged_tables_and_a_full_disk_are_one_sentence(
     root = tmp_path / "damaged"
     shutil.copytree(made, root)
     asked = ("predict", "--model", root / "model", "--work", root / "work", "--out", root / "found.csv")
-    wanted = run(*asked) and (root / "found.csv").read_bytes()
+    wanted = succeeded(*asked) and (root / "found.csv").read_bytes()
     (root / "found.csv").unlink()
     table = next(path for path in (root / "work").rglob("scores-*/*"))
     content = bytearray(table.read_bytes())
@@ -159,7 +153,7 @@ def test_damaged_tables_and_a_full_disk_are_one_sentence(
     with monkeypatch.context() as patch:
         patch.setattr("os.fsync", full)
         assert "is full: make room" in refused(*asked)
-    run(*asked)
+    succeeded(*asked)
     assert (root / "found.csv").read_bytes() == wanted
 
 
@@ -171,7 +165,7 @@ def test_options_of_folders_are_for_folders(tmp_path: Path) -> None:
 def test_a_card_is_read_without_the_graph_folder(made: Path, tmp_path: Path) -> None:
     root = tmp_path / "card"
     shutil.copytree(made / "model", root / "model")
-    card = json.loads(run("info", root / "model", "--json"))
+    card = json.loads(succeeded("info", root / "model", "--json"))
     assert card["data"]["digest"] == GraphFolder.open(made / "graph").digest
     assert card["data"]["graph_folder"] == str(made / "graph")
     assert (card["nodes"], card["data"]["hidden"]) == (300, ["class 8"])
@@ -182,7 +176,7 @@ def test_a_card_is_read_without_the_graph_folder(made: Path, tmp_path: Path) -> 
 def test_the_line_of_a_pass_is_not_in_the_csv(made: Path, tmp_path: Path) -> None:
     root = tmp_path / "life"
     shutil.copytree(made, root)
-    run("learn", "--model", root / "model", root / "supports.csv")
+    succeeded("learn", "--model", root / "model", root / "supports.csv")
     done = graphfcl_inside("predict", "--model", root / "model", "--nodes", root / "supports.csv", "--out", "-")
     assert done.out.startswith('"node","class","probability"')
     assert len(done.out.splitlines()) == 6
