@@ -21,6 +21,8 @@ from graphfcl.measures import (
     paired_difference,
     summarise_seeds,
 )
+from graphfcl.report.version_2 import load_version_2
+from graphfcl.stream import PROTOCOL_VERSION
 
 SIGNIFICANT = 0.05
 MOST_COLOURS = 12  # rows of a picture that all have colours
@@ -31,9 +33,10 @@ POOL, QUERIES, FORM = "uses pool labels", "trained on query labels", "another fo
 ORACLE = "needs an oracle"
 
 
-def rules_of_result(result: dict[str, Any]) -> int:
-    """The number of the evaluation rules a result was found under; those without one are of the first."""
-    return int(result.get("rules", 1))
+def version_text(result: dict[str, Any]) -> str:
+    """The protocol version of a result, as titles name it."""
+    version = result["protocol_version"]
+    return f"protocol version {version}" + ("" if version == PROTOCOL_VERSION else ", being recomputed")
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,7 +102,7 @@ class Row:
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """Rows on the same dataset under the same protocol and the same number of the evaluation rules.
+    """Rows on the same dataset under the same protocol.
 
     rows: in the order of the grid's cells.
     reference: the row others are compared with: that of ``REFERENCE_METHOD`` or, under the track ``asked``, the first
@@ -117,16 +120,16 @@ class Block:
     dataset_path: str = ""
 
     @property
-    def rules(self) -> int:
-        """The number of the evaluation rules, which all its results share."""
-        return rules_of_result(next(iter(self.rows[0].results.values())))
+    def version_text(self) -> str:
+        """The protocol version, which all its results share."""
+        return version_text(next(iter(self.rows[0].results.values())))
 
     @property
     def title(self) -> str:
         protocol = self.protocol
         kind = f"{protocol['way']}-way {protocol['shot']}-shot, {protocol['name']}, {protocol['track']}"
         raw = ", not standardised" if self.protocol.get("standardise") is False else ""
-        return f"{self.dataset}, {kind}{raw}, rules {self.rules}"
+        return f"{self.dataset}, {kind}{raw}, {self.version_text}"
 
     @cached_property
     def reference(self) -> Row:
@@ -235,13 +238,13 @@ class Findings:
     failures: tuple[tuple[Grid, Cell, str], ...]
 
     def ranks(self, like: Block) -> dict[str, float]:
-        """Average rank of each row over the (dataset, seed) pairs that have it, in all blocks under the same rules.
+        """Average rank of each row over the (dataset, seed) pairs that have it, in all blocks under the same protocol.
 
         Rows with a mark take no part.
         """
         keys: tuple[str, ...] = ("name", "track", "standardise", "class_order")
         keys += () if like.grid.kind in ("table2", "table3") else ("way", "shot")
-        alike = [block for block in self.blocks if block.grid is like.grid and block.rules == like.rules]
+        alike = [block for block in self.blocks if block.grid is like.grid]
         blocks = [b for b in alike if all(b.protocol.get(key) == like.protocol.get(key) for key in keys)]
         names = [row.name for row in like.rows if not row.marks]
         names = [name for name in names if all(any(row.name == name for row in block.rows) for block in blocks)]
@@ -267,7 +270,9 @@ def _other_forms(grid: Grid) -> set[str]:
 
 def collect(folder: str | Path) -> Findings:
     """Read all grids of a folder, the paper's tables first."""
-    grids, store = sorted(load_grids(folder), key=lambda grid: FIRST.get(grid.kind, len(FIRST))), CellStore(folder)
+    store = CellStore(folder)
+    listed, read = load_version_2(folder) or (load_grids(folder), store.read)
+    grids = sorted(listed, key=lambda grid: FIRST.get(grid.kind, len(FIRST)))
     blocks: list[Block] = []
     embeddings, failures = [], []
     for grid in grids:
@@ -275,9 +280,8 @@ def collect(folder: str | Path) -> Findings:
         found: dict[str, tuple[Cell, dict[str, Any], dict[str, dict[int, dict[str, Any]]]]] = {}
         unfinished: dict[str, list[tuple[Cell, str | None]]] = {}
         for cell in grid.cells:
-            result = store.read(cell)
-            rules = cell.rules_number if result is None else rules_of_result(result)
-            place = f"{cell.dataset} {sorted(cell.rules.items())} {rules}"
+            result = read(cell)
+            place = f"{cell.dataset} {sorted(cell.rules.items())}"
             if result is None:
                 error = store.error(cell)
                 unfinished.setdefault(place, []).append((cell, error))
