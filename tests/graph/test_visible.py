@@ -60,22 +60,6 @@ def test_degrees_and_normalisation_count_visible_neighbours_only(cut: tuple[Grap
     assert visible.degrees.dtype == visible.normalised.dtype == np.float32
 
 
-@given(cuts(), st.data())
-def test_parts_drop_the_edges_between_them(cut: tuple[Graph, np.ndarray], data: st.DataObject) -> None:
-    graph, nodes = cut
-    size = graph.node_count
-    parts = np.array(data.draw(st.lists(st.integers(0, 2), min_size=size, max_size=size)), dtype=np.int64)
-    visible = cut_visible(graph, nodes, parts=parts[nodes])
-    expected = submatrix(graph, nodes)
-    for row, first in enumerate(nodes):
-        for column, second in enumerate(nodes):
-            if parts[first] != parts[second]:
-                expected[row, column] = 0
-    np.testing.assert_array_equal(visible.adjacency.toarray(), expected)
-    assert visible.edge_count == np.count_nonzero(expected) // 2
-    np.testing.assert_allclose(visible.normalised.toarray(), normalise(expected), rtol=1e-5)
-
-
 def test_isolated_nodes_have_finite_values() -> None:
     graph = build_graph(coo([(0, 1, 0.5)], 4), np.ones((4, 1)), [0, 0, 0, 0])
     visible = cut_visible(graph, np.array([0, 2, 3]))

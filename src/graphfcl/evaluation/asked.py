@@ -7,7 +7,7 @@ for. A class joins the learner's columns when its first node is answered; measur
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -104,7 +104,7 @@ def evaluate_asked(
     goes on with the same numbers: what a strategy draws depends on seed and session alone.
     """
     stream = stream.fresh()
-    evaluation = done or Evaluation((), (), stream.session_of_class)
+    evaluation = done or Evaluation.start(learner, stream)
     opinion: _Opinion | None = None
     with alone_on(stream.graph), progress_of(progress) as watching:
         for number in range(len(evaluation.confusions), len(stream) + 1):
@@ -120,11 +120,11 @@ def evaluate_asked(
                 session = _session(stream, number, before, answers)
                 seconds = _seconds(partial(learner.learn, session)) if nodes.size else 0.0
             opinion = _Opinion.of(learner, stream, number, answers)
-            evaluation = Evaluation(
-                (*evaluation.confusions, opinion.confusion(stream, number, answers)),
-                (*evaluation.seconds, seconds),
-                stream.session_of_class,
-                answered,
+            evaluation = replace(
+                evaluation,
+                confusions=(*evaluation.confusions, opinion.confusion(stream, number, answers)),
+                seconds=(*evaluation.seconds, seconds),
+                answered=answered,
             )
             if on_session is not None:
                 on_session(evaluation)

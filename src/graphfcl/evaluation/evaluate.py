@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from typing import Any
 
@@ -14,7 +14,7 @@ from graphfcl.evaluation.tables import Columns, arrow_table, data_frame, session
 from graphfcl.graph import Graph
 from graphfcl.graph.folder_graph import FolderGraph
 from graphfcl.measures import StreamMeasures, balanced_accuracy, confusion_matrix, measure_stream
-from graphfcl.methods.learner import NO_STORE, SILENT, EncoderStore, Learner, Progress
+from graphfcl.methods.learner import NO_STORE, SILENT, DeclaredFlags, EncoderStore, Learner, Progress
 from graphfcl.methods.on_disk.work_folder import alone_on
 from graphfcl.progress import progress_of
 from graphfcl.stream import Queries, Stream
@@ -32,12 +32,19 @@ class Evaluation:
         classes of the stream.
     seconds: time to learn each session.
     answered: under the track ``asked``, for each session 1..t the node numbers that were labelled, as they were named.
+    flags: what the learner declared when the run started; its sessions are those of these flags.
     """
 
     confusions: tuple[np.ndarray, ...]
     seconds: tuple[float, ...]
     session_of_class: np.ndarray
     answered: tuple[np.ndarray, ...] = ()
+    flags: DeclaredFlags = DeclaredFlags()  # noqa: RUF009  # it is frozen
+
+    @classmethod
+    def start(cls, learner: Learner, stream: Stream) -> "Evaluation":
+        """The evaluation before session 0: reads the flags of the learner."""
+        return cls((), (), stream.session_of_class, flags=DeclaredFlags.of(learner))
 
     @cached_property
     def measures(self) -> StreamMeasures:
@@ -81,7 +88,7 @@ def evaluate(
     The walk has visible graphs of its own: whatever a learner does to them, no other learner sees it.
 
     progress: what the learner tells while it works; True shows it.
-    done: what an earlier, interrupted walk of the same learner has found; the walk goes on after it.
+    done: what an earlier, interrupted run of the same learner has found; its flags hold, and the next session follows.
     on_session: called with the evaluation so far after each session.
     encoders: where pre-trained encoders are found and left.
     """
@@ -89,22 +96,24 @@ def evaluate(
     if stream.protocol.track == "asked":
         raise InputError("a stream of the track 'asked' needs a strategy: use `evaluate_asked`.")
     stream = stream.fresh()
-    labelled = stream.protocol.name == "paper" and learner.trains_on_query_labels
-    evaluation = done or Evaluation((), (), stream.session_of_class)
+    evaluation = done or Evaluation.start(learner, stream)
+    flags = evaluation.flags
+    labelled = stream.protocol.name == "paper" and flags.trains_on_query_labels
     with alone_on(stream.graph), progress_of(progress) as watching:
         for number in range(len(evaluation.confusions), len(stream) + 1):
             if number == 0:
                 learn = partial(fit_base, learner, stream, watching, encoders)
             else:
-                session = stream.session(number, with_query_labels=labelled, with_pool_labels=learner.uses_pool_labels)
+                session = stream.session(number, with_query_labels=labelled, with_pool_labels=flags.uses_pool_labels)
                 learn = partial(learner.learn, session)
             start = time.perf_counter()
             learn()
             seconds = time.perf_counter() - start
-            evaluation = Evaluation(
-                (*evaluation.confusions, ask(learner, stream, number)),
-                (*evaluation.seconds, seconds),
-                stream.session_of_class,
+            confusion = ask(learner, stream, number)
+            evaluation = replace(
+                evaluation,
+                confusions=(*evaluation.confusions, confusion),
+                seconds=(*evaluation.seconds, seconds),
             )
             if on_session is not None:
                 on_session(evaluation)

@@ -6,7 +6,7 @@ import platform
 import time
 import warnings
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from graphfcl.experiments.peak_memory import forget_peaks, peak_gpu_memory_mb, p
 from graphfcl.files import read_bytes, write_bytes
 from graphfcl.measures import measure_asked
 from graphfcl.methods import SILENT, Learner, Progress, find_method, settings_as_json
-from graphfcl.methods.learner import NO_STORE
+from graphfcl.methods.learner import NO_STORE, DeclaredFlags
 from graphfcl.methods.shared.checkpoint import load_checkpoint, save_checkpoint
 from graphfcl.progress import progress_of
 from graphfcl.stream import Stream, refuse_other_version, save_stream, stream_hash
@@ -107,7 +107,7 @@ def run(
     learner = method.make(job.changes, seed=job.seed, device=job.device)
     forget_peaks(job.device)
     identity = job.identity()
-    recorder = _Recorder(None if folder is None else Path(folder), identity)
+    recorder = _Recorder(None if folder is None else Path(folder), identity, Evaluation.start(learner, job.stream))
     if folder is not None:
         _refuse_another_run(Path(folder), identity)
         if (Path(folder) / CHECKPOINT_FILE).exists():
@@ -142,9 +142,8 @@ class _Recorder(Progress):
 
     outer: Progress = SILENT
 
-    def __init__(self, folder: Path | None, identity: dict[str, Any]) -> None:
-        self.folder, self.identity = folder, identity
-        self.evaluation: Evaluation | None = None
+    def __init__(self, folder: Path | None, identity: dict[str, Any], evaluation: Evaluation) -> None:
+        self.folder, self.identity, self.evaluation = folder, identity, evaluation
         self.begun = time.perf_counter()
         self.earlier = 0.0
         self.earlier_peak = 0.0  # MB, of the parts of an interrupted run
@@ -166,7 +165,7 @@ class _Recorder(Progress):
         self.outer.checkpoint(learner)
 
     def session(self, learner: Learner, so_far: Evaluation) -> None:
-        if self.evaluation is None and self.earlier:
+        if not self.evaluation.confusions and self.earlier:
             # The fit was interrupted: its time is that of all its parts.
             so_far = replace(so_far, seconds=(self.earlier + so_far.seconds[0],))
         self.evaluation = so_far
@@ -180,9 +179,10 @@ class _Recorder(Progress):
             "identity": self.identity,
             "elapsed": self.elapsed(),
             "peak_memory_mb": self.peak(),
-            "confusions": [] if done is None else [matrix.tolist() for matrix in done.confusions],
-            "seconds": [] if done is None else list(done.seconds),
-            "answered": [] if done is None else [nodes.tolist() for nodes in done.answered],
+            "flags": asdict(done.flags),
+            "confusions": [matrix.tolist() for matrix in done.confusions],
+            "seconds": list(done.seconds),
+            "answered": [nodes.tolist() for nodes in done.answered],
         }
         if learner.last_tables is not None:
             values["tables"] = learner.last_tables.names
@@ -201,10 +201,10 @@ class _Recorder(Progress):
             learner.last_tables.recall(values.get("tables", ()))
         self.earlier = values["elapsed"]
         self.earlier_peak = values.get("peak_memory_mb", 0.0)  # older checkpoints do not say it
-        if values["confusions"]:
-            matrices = tuple(np.array(matrix, dtype=np.int64) for matrix in values["confusions"])
-            answered = tuple(np.array(nodes, dtype=np.int64) for nodes in values.get("answered", []))
-            self.evaluation = Evaluation(matrices, tuple(values["seconds"]), stream.session_of_class, answered)
+        matrices = tuple(np.array(matrix, dtype=np.int64) for matrix in values["confusions"])
+        answered = tuple(np.array(nodes, dtype=np.int64) for nodes in values["answered"])
+        flags = DeclaredFlags(**values["flags"])
+        self.evaluation = Evaluation(matrices, tuple(values["seconds"]), stream.session_of_class, answered, flags)
 
     def _mend(self, there: dict[str, Any]) -> str:
         """What to do about a checkpoint of a run that is not this one."""
@@ -231,7 +231,7 @@ def _refuse_another_run(folder: Path, identity: dict[str, Any]) -> None:
 
 def result_values(evaluation: Evaluation, job: Run, learner: Learner) -> dict[str, Any]:
     """Measures, matrices and costs as plain values."""
-    measures = evaluation.measures
+    measures, flags = evaluation.measures, evaluation.flags
     sessions = [
         {"session": session.session, "classes": session.classes, **session.values, "seconds": seconds}
         for session, seconds in zip(measures.sessions, evaluation.seconds, strict=True)
@@ -248,12 +248,13 @@ def result_values(evaluation: Evaluation, job: Run, learner: Learner) -> dict[st
         "n_test": job.stream.n_test,
         "classes": list(job.stream.classes),
         "session_of_class": job.stream.session_of_class.tolist(),
-        "uses_pool_labels": learner.uses_pool_labels and not job.strategy,  # there is no pool when labels are asked for
+        "flags": asdict(flags),
+        "uses_pool_labels": flags.uses_pool_labels and not job.strategy,  # there is no pool when labels are asked for
         "pretraining": {
             "seconds": learner.pretraining_seconds_,
             "reused": learner.pretraining_reused_,
         },
-        "trained_on_query_labels": job.stream.protocol.name == "paper" and learner.trains_on_query_labels,
+        "trained_on_query_labels": job.stream.protocol.name == "paper" and flags.trains_on_query_labels,
         "chosen": learner.chosen(),
         "stored": learner.stored(),
         "stored_bytes": sum(learner.stored().values()),

@@ -84,23 +84,17 @@ class VisibleGraph:
 
 
 def cut_visible(
-    graph: Graph,
-    nodes: np.ndarray,
-    *,
-    numbers: np.ndarray | None = None,
-    view: FeatureView | None = None,
-    parts: np.ndarray | None = None,
+    graph: Graph, nodes: np.ndarray, *, numbers: np.ndarray | None = None, view: FeatureView | None = None
 ) -> VisibleGraph:
-    """The subgraph of some nodes.
+    """The subgraph of some nodes, with all edges among them.
 
     nodes: (m,) nodes of the graph, each once; they become the rows of the visible graph in this order.
     numbers: (m,) ascending, by what numbers they are known there; without it by those of the graph, and ``nodes`` is
         ascending.
     view: what a learner sees of the raw features.
-    parts: (m,) optional, of the nodes; an edge stays only if both its ends are of the same part (the track
-        ``isolated``).
     """
-    adjacency = _cut_adjacency(graph.adjacency, nodes, parts)
+    adjacency = graph.adjacency[nodes][:, nodes]
+    adjacency.sort_indices()
     features = graph.features[nodes]
     if view is not None:
         features = view.apply(features)
@@ -120,14 +114,3 @@ def join_without_edges(visible: VisibleGraph, nodes: np.ndarray, features: Featu
     adjacency = visible.adjacency.copy()
     adjacency.resize((every.size, every.size))
     return VisibleGraph(nodes=every[order], adjacency=adjacency[order][:, order], features=rows)
-
-
-def _cut_adjacency(adjacency: sparse.csr_array, nodes: np.ndarray, parts: np.ndarray | None) -> sparse.csr_array:
-    cut = adjacency[nodes][:, nodes]
-    cut.sort_indices()
-    if parts is None:
-        return cut
-    kept = np.repeat(parts, np.diff(cut.indptr)) == parts[cut.indices]
-    ends = np.zeros(kept.size + 1, dtype=cut.indptr.dtype)
-    np.cumsum(kept, out=ends[1:])
-    return sparse.csr_array((cut.data[kept], cut.indices[kept], ends[cut.indptr]), shape=cut.shape)

@@ -11,7 +11,7 @@ import json
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -125,6 +125,8 @@ class Learner(ABC):
     """Whether it takes the query labels that sessions of the protocol ``paper`` carry."""
     uses_pool_labels: ClassVar[bool] = False
     """Whether it wants sessions with the labels of the pool: an upper reference."""
+    control: ClassVar[bool] = False
+    """Whether it measures what a protocol gives away: reports show it and leave it out of ranks and tests."""
 
     works_on_disk: ClassVar[bool] = False
     """Whether it takes a visible graph that stays on the disk (``VisibleFolder``)."""
@@ -317,3 +319,22 @@ class Learner(ABC):
 
     def drop_nodes(self, nodes: np.ndarray) -> None:  # noqa: B027
         """These nodes leave the graph for good: keep none of them."""
+
+
+@dataclass(frozen=True)
+class DeclaredFlags:
+    """The flags that a learner declares, read once when a run starts.
+
+    A run acts on these values and records them, so that what a result says of its learner is what the learner received,
+    also if a flag is a property whose value changes.
+    """
+
+    uses_pool_labels: bool = False
+    trains_on_query_labels: bool = False
+    works_on_disk: bool = False
+    control: bool = False
+
+    @classmethod
+    def of(cls, learner: Learner) -> DeclaredFlags:
+        """Read every flag of a learner, each one time."""
+        return cls(**{flag.name: bool(getattr(learner, flag.name)) for flag in fields(cls)})

@@ -53,7 +53,8 @@ class Session:
 
     new_classes: names, whose columns follow those of all classes before.
     supports: node numbers; ``support_labels``: their columns.
-    visible_graph: what exists now. Under the track ``isolated`` these are the nodes of this session alone.
+    visible_graph: what exists now. Under the track ``isolated`` it holds the nodes of this session alone; questions
+        are asked on the graph of all classes seen, with the edges between sessions.
     """
 
     number: int

@@ -46,7 +46,7 @@ class Stream:
         self._roles = split.roles[self.node_of_number]
         self._columns = split.columns_of_nodes(graph)[self.node_of_number]
         self._sessions = split.sessions_of_nodes(graph)[self.node_of_number]
-        self._last_cut: tuple[VisibleGraph, bool] | None = None
+        self._last_cut: VisibleGraph | None = None
 
     def __repr__(self) -> str:
         return (
@@ -176,18 +176,17 @@ class Stream:
         return Session(number, new_classes, nodes, columns, self.visible_graph(number), self.protocol.track)
 
     def visible_graph(self, session: int) -> VisibleGraph:
-        """What a learner sees while it learns a session."""
+        """What a learner sees while it learns a session: under ``isolated`` its own nodes alone."""
         if self.protocol.track == "isolated":
             return self._cut(np.flatnonzero(self._sessions == session))
         return self.evaluation_graph(session)
 
     def evaluation_graph(self, session: int) -> VisibleGraph:
-        """What a learner sees when it is asked after a session.
+        """What a learner sees when it is asked after a session: a graph with all edges among its nodes.
 
-        ``transductive``: the nodes of all classes seen. ``isolated``: the same nodes, without the edges between
-        sessions. ``open`` and ``asked``: everything.
+        ``transductive`` and ``isolated``: the nodes of all classes seen. ``open`` and ``asked``: every node.
         """
-        return self._cut(self.evaluation_numbers(session), isolated=self.protocol.track == "isolated")
+        return self._cut(self.evaluation_numbers(session))
 
     def evaluation_numbers(self, session: int) -> np.ndarray:
         """Numbers of the nodes that are visible when a learner is asked after a session, ascending."""
@@ -207,27 +206,20 @@ class Stream:
             nodes = np.flatnonzero((self._roles == Role.TEST) & (self._sessions <= last))
         return Queries(nodes=nodes, labels=self._columns[nodes])
 
-    def _cut(self, numbers: np.ndarray, *, isolated: bool = False) -> VisibleGraph:
-        """Cut the graph; the last one is kept, because a session is learned and asked about on the same graph.
-
-        isolated: without the edges between sessions.
-        """
+    def _cut(self, numbers: np.ndarray) -> VisibleGraph:
+        """Cut the graph; the last one is kept, because a session is learned and asked about on the same graph."""
         if self._last_cut is not None:
-            visible, was_isolated = self._last_cut
-            if was_isolated == isolated and np.array_equal(visible.nodes, numbers):
-                return visible
-            del visible
+            if np.array_equal(self._last_cut.nodes, numbers):
+                return self._last_cut
             self._last_cut = None  # make room before the next one is cut
-        self._last_cut = (self._visible(numbers, isolated), isolated)
-        return self._last_cut[0]
+        self._last_cut = self._visible(numbers)
+        return self._last_cut
 
-    def _visible(self, numbers: np.ndarray, isolated: bool) -> VisibleGraph:
+    def _visible(self, numbers: np.ndarray) -> VisibleGraph:
         if isinstance(self.graph, FolderGraph):
             # Whoever works on a folder knows what it is handed.
             return cast(VisibleGraph, self.graph.visible(numbers, self.view))
-        nodes = self.node_of_number[numbers]
-        parts = self._sessions[numbers] if isolated else None
-        return cut_visible(self.graph, nodes, numbers=numbers, view=self.view, parts=parts)
+        return cut_visible(self.graph, self.node_of_number[numbers], numbers=numbers, view=self.view)
 
 
 def make_stream(graph: AnyGraph, protocol: Protocol | None = None, *, seed: int = 0, **changes: Any) -> Stream:

@@ -9,7 +9,7 @@ import torch
 
 from graphfcl.datasets import load_dataset
 from graphfcl.graph import Graph
-from graphfcl.methods.learner import Learner, LearnerState, Progress
+from graphfcl.methods.learner import DeclaredFlags, Learner, LearnerState, Progress
 from graphfcl.methods.settings import with_changes
 from graphfcl.stream import Protocol, Session, Stream, make_stream
 
@@ -35,8 +35,12 @@ class Subject:
 
     def session(self, stream: Stream, number: int) -> Session:
         """A session as an evaluation hands it over."""
-        paper = stream.protocol.name == "paper" and self.learner.trains_on_query_labels
-        return stream.session(number, with_query_labels=paper, with_pool_labels=self.learner.uses_pool_labels)
+        paper = stream.protocol.name == "paper" and self.flags.trains_on_query_labels
+        return stream.session(number, with_query_labels=paper, with_pool_labels=self.flags.uses_pool_labels)
+
+    @cached_property
+    def flags(self) -> DeclaredFlags:
+        return DeclaredFlags.of(self.make())
 
     @cached_property
     def walked(self) -> Learner:
