@@ -208,7 +208,7 @@ class Stream:
     def _visible(self, numbers: np.ndarray, isolated: bool) -> VisibleGraph:
         if isinstance(self.graph, FolderGraph):
             # Whoever works on a folder knows what it is handed.
-            return cast(VisibleGraph, self.graph.visible(numbers, self.view))
+            return cast(VisibleGraph, self.graph.visible(numbers, self.view, self.node_of_number))
         nodes = self.node_of_number[numbers]
         parts = self._sessions[numbers] if isolated else None
         return cut_visible(self.graph, nodes, numbers=numbers, view=self.view, parts=parts)
