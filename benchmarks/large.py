@@ -33,7 +33,7 @@ def on_disk(folder: Path, work: Path) -> dict[str, float]:
     from graphfcl.graph.visible_folder import Means, VisibleFolder
     from graphfcl.methods.on_disk.folder_inputs import FolderInputs
 
-    visible = VisibleFolder(GraphFolder.open(folder), None, None, Means(work, MEMORY))
+    visible = VisibleFolder.of(GraphFolder.open(folder), None, None, Means(work, MEMORY))
     inputs = FolderInputs(visible, 0, unit=True)
     basis = torch.randn(inputs.feature_count, COLUMNS, generator=torch.Generator().manual_seed(0))
     own = inputs.own(basis)

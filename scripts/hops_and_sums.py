@@ -83,7 +83,7 @@ def main(folder: Path, work: Path, columns: int, memory: int, workers: int) -> N
     with Means(work, memory, Tasks(workers=workers)).at_work() as means:
         opened = GraphFolder.open(folder)
         print(repr(opened), flush=True)
-        inputs = FolderInputs(VisibleFolder(opened, None, None, means), 0, unit=True)
+        inputs = FolderInputs(VisibleFolder.of(opened, None, None, means), 0, unit=True)
         basis = torch.randn(inputs.feature_count, columns, generator=torch.Generator().manual_seed(0))
         watch.phase("degrees", lambda: inputs.scales)
         watch.phase("XB", lambda: inputs.own(basis))

@@ -1,5 +1,6 @@
-"""Small array operations that several floors need."""
+"""Small array operations that several layers need."""
 
+from dataclasses import fields, is_dataclass, replace
 from typing import Any, Literal
 
 import numpy as np
@@ -27,4 +28,13 @@ def read_only(values: Any) -> Any:
     parts = (values,) if isinstance(values, np.ndarray) else (values.indptr, values.indices, values.data)
     for part in parts:
         part.flags.writeable = False
+    return values
+
+
+def sealed_copy(values: Any) -> Any:
+    """A copy of an array, or of a frozen dataclass of arrays, that cannot be made writable: its data are bytes."""
+    if isinstance(values, np.ndarray):
+        return np.frombuffer(values.tobytes(), dtype=values.dtype).reshape(values.shape)
+    if is_dataclass(values) and not isinstance(values, type):
+        return replace(values, **{each.name: sealed_copy(getattr(values, each.name)) for each in fields(values)})
     return values

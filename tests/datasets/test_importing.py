@@ -124,7 +124,7 @@ def test_every_source_gives_the_same_graph(tmp_path: Path) -> None:
         "tables": str(tmp_path / "tables"),
     }
     for name, source in sources.items():
-        folder = import_graph(source, tmp_path / f"{name}.out", name="mine", seed=2)
+        folder = import_graph(source, tmp_path / f"{name}.out", name="mine")
         assert folder.name == "mine"
         loaded, protocol = load_dataset(str(tmp_path / f"{name}.out"))
         assert loaded.sha256 == graph.sha256, name

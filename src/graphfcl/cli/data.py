@@ -82,7 +82,6 @@ def import_dataset(
     *,
     out: Annotated[Path, typer.Option("--out", help="The graph folder to make.", show_default=False)],
     memory: Annotated[str, typer.Option("--memory", help="What the import may use, e.g. 800MB or 4GB.")] = "2GB",
-    seed: Annotated[int, typer.Option("--seed", min=0, help="Shuffles the nodes.")] = 0,
     name: Annotated[
         str | None,
         typer.Option("--name", help="What the graph is called (default: as the source).", show_default=False),
@@ -97,7 +96,7 @@ def import_dataset(
     from graphfcl.datasets.importing import import_graph
 
     found = needed_graph(graph, source)
-    folder = import_graph(found, out, memory=memory, seed=seed, name=name, data_dir=data_dir, tell=say)
+    folder = import_graph(found, out, memory=memory, name=name, data_dir=data_dir, tell=say)
 
     def show() -> None:
         say(f"{folder.edge_count:,} edges are written.")

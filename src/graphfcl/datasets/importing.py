@@ -23,7 +23,6 @@ def import_graph(
     out: str | Path,
     *,
     memory: str | int = "2GB",
-    seed: int = 0,
     name: str | None = None,
     data_dir: str | Path | None = None,
     tell: Callable[[str], None] = lambda _: None,
@@ -31,13 +30,12 @@ def import_graph(
     """Build a graph folder, whole or not at all.
 
     source: a name or path as `data show` takes it, the raw layout of an OGB node set, a :class:`Graph`, or PyG data.
-    memory: what the process may use. seed: shuffles the nodes. name: what the graph is called. tell: takes a sentence
-    when a part is done.
+    memory: what the process may use. name: what the graph is called. tell: takes a sentence when a part is done.
     """
     limit = bytes_from(memory, "--memory") if isinstance(memory, str) else memory
     found = _source(source, data_dir)
     found = found if name is None else replace(found, name=name)
-    return build_folder(found, out, memory=limit, seed=seed, tell=tell)
+    return build_folder(found, out, memory=limit, tell=tell)
 
 
 def find_source(name: str, data_dir: str | Path | None = None) -> GraphSource:

@@ -31,7 +31,7 @@ NODE_BYTES = 32  # memory for each node
 
 
 def synthetic_source(settings: SyntheticSettings, name: str, made_of: str) -> GraphSource:
-    """The graph of the settings, as a source of a graph folder. Its nodes are in random order."""
+    """The graph of the settings, as a source of a graph folder."""
     shuffle = Shuffle(settings.nodes, settings.seed)
     ends = class_ends(settings)
     table = shuffle.table(row_type(settings.nodes))
@@ -48,10 +48,10 @@ def synthetic_source(settings: SyntheticSettings, name: str, made_of: str) -> Gr
         class_names=class_names(settings),
         features=lambda: _features(settings, labels),
         edges=lambda spool: _edges(_Pairs.draw(settings, ends, table), spool),
+        fingerprint=lambda: f"{name} {settings}",
         feature_count=settings.features,
         sparse_features=settings.kind == "words",
         mirrored=True,
-        in_random_order=True,
         node_bytes=NODE_BYTES,
     )
 

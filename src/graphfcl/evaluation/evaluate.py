@@ -165,10 +165,12 @@ def _asked(numbers: np.ndarray, queries: Queries, stream: Stream, session: int) 
     """The node numbers a learner is asked about, block by block."""
     if stream.protocol.name == "paper":
         return [queries.nodes]
-    if isinstance(stream.graph, FolderGraph):  # its rows are in a drawn order, and a range of them is read at once
-        return np.array_split(numbers, max(BLOCKS, -(-numbers.size // LARGEST_BLOCK)))
-    shuffled = draw_asked(stream.graph, stream.seed, session, numbers)
-    return np.array_split(shuffled, max(BLOCKS, -(-shuffled.size // LARGEST_BLOCK)))
+    if isinstance(stream.graph, FolderGraph):
+        # In the order of rows, which comes from the content: a block is a range of rows, which is read at once.
+        order = numbers[np.argsort(stream.node_of_number[numbers])]
+    else:
+        order = draw_asked(stream.graph, stream.seed, session, numbers)
+    return np.array_split(order, max(BLOCKS, -(-order.size // LARGEST_BLOCK)))
 
 
 def fit_base(learner: Learner, stream: Stream, progress: Progress, encoders: EncoderStore) -> None:

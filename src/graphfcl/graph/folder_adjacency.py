@@ -18,21 +18,18 @@ class FolderAdjacency:
 
     def __matmul__(self, values: np.ndarray) -> np.ndarray:
         """(n,) A · values, with some rows of A in memory at a time. values: (n,)."""
-        folder, mask = self.visible.folder, self.visible.mask
-        shown = values if mask is None else np.where(mask, values, 0)
-        found = np.empty(values.size, dtype=np.float64)
-        for start, stop in folder.neighbour_ranges(EDGES_AT_A_TIME):
-            part = folder.neighbours(start, stop)
+        reader, found = self.visible.reader, np.empty(values.size, dtype=np.float64)
+        for start, stop in reader.neighbour_ranges(EDGES_AT_A_TIME):
+            part = reader.neighbours(start, stop)
             weights = np.ones(part.indices.size, dtype=np.float32) if part.weights is None else part.weights
             block = sparse.csr_array((weights, part.indices, part.indptr), shape=(stop - start, values.size))
-            found[start:stop] = block @ shown
-        return found if mask is None else np.where(mask, found, 0)
+            found[start:stop] = block @ values
+        return found
 
     def sum(self, axis: int) -> np.ndarray:
         """(n,) the degrees; A is symmetric, so either axis has the same sums."""
         _ = axis
-        folder, mask = self.visible.folder, self.visible.mask
-        return folder.degrees() if mask is None else self @ mask.astype(np.float64)
+        return self.visible.reader.degrees()
 
     def __getitem__(self, rows: np.ndarray) -> sparse.csr_array:
         """(m, n) some rows, in any order."""

@@ -23,14 +23,10 @@ WIDEST_VECTOR = 2 * 1024 + 128
 
 @dataclass(frozen=True, eq=False)
 class FolderGraph:
-    """A graph folder, and what may be used to compute on it.
-
-    shuffled: its nodes are in a drawn order, so learners may know them by their rows.
-    """
+    """A graph folder, and what may be used to compute on it."""
 
     folder: GraphFolder
     means: Means
-    shuffled: bool = True
 
     def __repr__(self) -> str:
         return repr(self.folder)
@@ -95,13 +91,15 @@ class FolderGraph:
         numbers = {known: number for number, known in enumerate(self.class_names)}
         return numbers.get(name, numbers.get(normal(name)))
 
-    def visible(self, numbers: np.ndarray, view: FeatureView | None) -> VisibleFolder:
-        """The part that has some rows."""
-        if numbers.size == self.node_count:
-            return VisibleFolder(self.folder, None, view, self.means)
-        mask = np.zeros(self.node_count, dtype=bool)
-        mask[numbers] = True
-        return VisibleFolder(self.folder, mask, view, self.means)
+    def visible(
+        self, numbers: np.ndarray, view: FeatureView | None, row_of_number: np.ndarray | None = None
+    ) -> VisibleFolder:
+        """The part that has some nodes. row_of_number: (n,) the row of each number; None: they are the same."""
+        mask = None
+        if numbers.size < self.node_count:
+            mask = np.zeros(self.node_count, dtype=bool)
+            mask[numbers if row_of_number is None else row_of_number[numbers]] = True
+        return VisibleFolder.of(self.folder, mask, view, self.means, row_of_number)
 
     # Views of features, fitted in blocks
 
@@ -165,7 +163,6 @@ class FolderGraph:
             name=self.name,
             notes=self.notes,
             cleaned=self.cleaned,
-            shuffled=True,
             columns=self.columns,
         )
         vars(found)["sha256"] = self.sha256  # in place of a cached one: a graph that is made of this one has its own

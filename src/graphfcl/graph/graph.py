@@ -44,7 +44,6 @@ class Graph:
     text: set if the features are word counts, see :class:`TextSettings`.
     notes: what the builder changed (directions dropped, duplicates merged, …), a sentence each.
     cleaned: how many ids and class names the builder changed; the hash is that of the cleaned ones.
-    shuffled: nodes are in a drawn order, so learners may know them by their rows.
     columns: those of the tables that it was read from.
     """
 
@@ -58,7 +57,6 @@ class Graph:
     name: str = "graph"
     notes: tuple[str, ...] = ()
     cleaned: int = 0
-    shuffled: bool = False
     columns: ReadColumns | None = None
 
     def __post_init__(self) -> None:

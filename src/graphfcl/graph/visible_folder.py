@@ -9,12 +9,13 @@ from pathlib import Path
 import numpy as np
 from scipy import sparse
 
-from graphfcl.arrays import read_only
+from graphfcl.arrays import read_only, sealed_copy
 from graphfcl.byte_sizes import in_units
 from graphfcl.errors import InputError
 from graphfcl.files import sha256_of
-from graphfcl.graph.folder.grown import AnyFolder
-from graphfcl.graph.folder.reader import Neighbours
+from graphfcl.graph.folder.grown import AnyFolder, AnyRows
+from graphfcl.graph.folder.manifest import row_type
+from graphfcl.graph.folder.rows import Neighbours
 from graphfcl.graph.graph import Features
 from graphfcl.graph.views import FeatureView
 from graphfcl.graph.visible import VisibleGraph
@@ -118,19 +119,34 @@ class Means:
 class VisibleFolder:
     """A visible graph that stays on the disk. A row that is hidden keeps its place, has no edges and counts nothing.
 
-    A node's number is its row in the folder, whose order was drawn when it was made.
+    What it holds is its own: nothing here is shared with a stream or with another visible graph, and none of it
+    reaches labels, ids or hidden rows, whichever folder it is made of.
 
-    mask: (n,) bool, which rows are visible; None: all. view: what a learner sees of the raw features.
+    reader: edges and features by row. mask: (n,) bool, which rows are visible; None: all. view: what a learner sees of
+    the raw features. row_of_number: (n,) the row of each node number; None: a node's number is its row.
+    class_count: of the whole graph, for which memory is planned.
     """
 
-    folder: AnyFolder
+    reader: AnyRows
     mask: np.ndarray | None
     view: FeatureView | None
     means: Means
+    row_of_number: np.ndarray | None = None
+    class_count: int = 0
 
-    def __post_init__(self) -> None:
-        if self.mask is not None:
-            read_only(self.mask)
+    @classmethod
+    def of(
+        cls,
+        folder: AnyFolder,
+        mask: np.ndarray | None,
+        view: FeatureView | None,
+        means: Means,
+        row_of_number: np.ndarray | None = None,
+    ) -> "VisibleFolder":
+        """The visible part of a folder, with copies of all arrays that nobody can write to."""
+        mask = sealed_copy(mask)
+        numbers = None if row_of_number is None else sealed_copy(row_of_number.astype(row_type(row_of_number.size)))
+        return cls(folder.rows.hiding(mask), mask, sealed_copy(view), means, numbers, len(folder.class_names))
 
     def __repr__(self) -> str:
         return f"VisibleFolder({self.node_count:,} of {self.row_count:,} nodes)"
@@ -138,7 +154,7 @@ class VisibleFolder:
     @property
     def row_count(self) -> int:
         """Rows of the folder, hidden ones included."""
-        return self.folder.node_count
+        return self.reader.node_count
 
     @cached_property
     def node_count(self) -> int:
@@ -148,18 +164,15 @@ class VisibleFolder:
     def edge_count(self) -> int:
         """Undirected edges between visible nodes, counted in one pass over the folder."""
         if self.mask is None:
-            return self.folder.edge_count
-        ends = 0
-        for start, stop in self.folder.neighbour_ranges():
-            part = self.folder.neighbours(start, stop)
-            visible = np.repeat(self.mask[start:stop], np.diff(part.indptr)) & self.mask[part.indices]
-            ends += int(np.count_nonzero(visible))
-        return ends // 2
+            return self.reader.edge_count
+        return sum(self.reader.neighbours(*each).indices.size for each in self.reader.neighbour_ranges()) // 2
 
     @property
     def nodes(self) -> np.ndarray:
         """(n,) int64 numbers of the visible nodes, ascending."""
-        return np.arange(self.row_count) if self.mask is None else np.flatnonzero(self.mask)
+        if self.mask is None:
+            return np.arange(self.row_count)
+        return np.flatnonzero(self.mask if self.row_of_number is None else self.mask[self.row_of_number])
 
     @cached_property
     def mask_digest(self) -> str:
@@ -171,33 +184,37 @@ class VisibleFolder:
         nodes = np.asarray(nodes)
         inside = (nodes >= 0) & (nodes < self.row_count)
         if self.mask is not None:
-            inside[inside] = self.mask[nodes[inside]]
+            inside[inside] = self.mask[self._rows(nodes[inside])]
         return inside
 
     def rows(self, nodes: np.ndarray) -> np.ndarray:
-        """Rows of node numbers, which are the numbers; a node that is not visible is an error."""
+        """(m,) int64 rows of node numbers; a node that is not visible is an error."""
         nodes = np.asarray(nodes)
         there = self.contains(nodes)
         if not there.all():
             raise InputError(f"node {nodes[~there][0]} is not in the visible graph: ask only for nodes that exist now.")
-        return nodes
+        return self._rows(nodes)
+
+    def _rows(self, nodes: np.ndarray) -> np.ndarray:
+        return nodes if self.row_of_number is None else self.row_of_number[nodes].astype(np.int64)
 
     def features(self, rows: np.ndarray) -> Features:
         """(m, d) of some rows, ascending, as a learner sees them."""
-        parts = [self.folder.features(start, stop)[rows[low:high] - start] for start, stop, low, high in _runs(rows)]
+        parts = [self.reader.features(start, stop)[rows[low:high] - start] for start, stop, low, high in _runs(rows)]
         if not parts:
-            parts = [self.folder.features(0, 0)]
+            parts = [self.reader.features(0, 0)]
         together = np.concatenate(parts) if isinstance(parts[0], np.ndarray) else sparse.vstack(parts, format="csr")
         features = together if isinstance(together, np.ndarray) else sparse.csr_array(together)
         return features if self.view is None else self.view.apply(features)
 
-    def around(self, nodes: np.ndarray, hops: int) -> VisibleGraph:
-        """The part of it within some hops of some nodes, in memory: all that rows of Â…ÂX of these nodes read.
+    def around(self, rows: np.ndarray, hops: int) -> VisibleGraph:
+        """The part of it within some hops of some rows, in memory: all that rows of Â…ÂX of these rows read.
 
-        Edges between the outermost nodes are not in it. The degrees are those of the whole visible graph.
+        Its nodes are known by their rows. Edges between the outermost nodes are not in it. The degrees are those of the
+        whole visible graph.
         """
         inner = np.zeros(0, dtype=np.int64)
-        found, frontier = np.unique(self.rows(nodes)), np.unique(self.rows(nodes))
+        found = frontier = np.unique(rows)
         blocks: list[sparse.csr_array] = []
         for _ in range(hops):
             block = self.adjacency_rows(frontier)
@@ -211,29 +228,25 @@ class VisibleFolder:
             degrees = self._whole_degrees[found]
         else:
             degrees = np.zeros(found.size, dtype=np.float32)
-            for rows, block in ((inner, together), (frontier, self.adjacency_rows(frontier))):
-                degrees[np.searchsorted(found, rows)] = np.asarray(block.sum(axis=1), dtype=np.float32)
+            for some, block in ((inner, together), (frontier, self.adjacency_rows(frontier))):
+                degrees[np.searchsorted(found, some)] = np.asarray(block.sum(axis=1), dtype=np.float32)
         small.__dict__["degrees"] = read_only(degrees)
         return small
 
     @cached_property
     def _whole_degrees(self) -> np.ndarray | None:
-        """(n,) where they are told by the places of rows alone: all rows are visible, and all edges count the same."""
-        return self.folder.degrees() if self.mask is None and not self.folder.weighted else None
+        """(n,) where the places of rows alone give them: all rows are visible, and all edges count the same."""
+        return self.reader.degrees() if self.mask is None and not self.reader.weighted else None
 
     def adjacency_rows(self, rows: np.ndarray) -> sparse.csr_array:
         """(m, n) some rows of A, ascending; hidden nodes are nobody's neighbours."""
         reads, chosen = [], []
         for start, stop, low, high in _runs(rows):
-            reads.append(self.folder.neighbours(start, stop))
+            reads.append(self.reader.neighbours(start, stop))
             wanted = np.zeros(stop - start, dtype=bool)
             wanted[rows[low:high] - start] = True
             chosen.append(wanted)
-        whole = _chosen_rows(reads, chosen, self.row_count)
-        if self.mask is not None:
-            whole.data *= self.mask[whole.indices]
-            whole.eliminate_zeros()
-        return whole
+        return _chosen_rows(reads, chosen, self.row_count)
 
 
 def _runs(rows: np.ndarray) -> list[tuple[int, int, int, int]]:

@@ -176,8 +176,9 @@ class SgcRidge(Learner):
         """Vectors of some nodes of a graph folder. A few are kept: who leaves out one after the other asks again."""
 
         def read(wanted: np.ndarray) -> torch.Tensor:
-            near = known is None
-            return near_vectors(self.blocks, inputs, wanted) if near else torch.from_numpy(known[wanted])
+            if known is None:
+                return near_vectors(self.blocks, inputs, wanted)
+            return torch.from_numpy(known[inputs.visible.rows(wanted)])
 
         kept = self.cache.beside(inputs)
         if nodes.size > FEW or (kept is not None and (kept[0] is not known or kept[1].size > FEW)):

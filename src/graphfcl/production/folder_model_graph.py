@@ -106,7 +106,7 @@ class FolderModelGraph:
         if isinstance(self.folder, GrownFolder):
             self.folder.write()
         view = self.text_weights or self.standardisation
-        fresh = VisibleFolder(self.folder, None, view, replace(self.means, work=self.work))
+        fresh = VisibleFolder.of(self.folder, None, view, replace(self.means, work=self.work))
         return self.__dict__.setdefault("_visible", fresh)
 
     @property
@@ -223,6 +223,6 @@ def _weights_in(folder: AnyFolder, first: np.ndarray, second: np.ndarray) -> np.
     inside = np.flatnonzero((first < folder.node_count) & (second < folder.node_count))
     if inside.size:
         rows, places = np.unique(first[inside], return_inverse=True)
-        near = VisibleFolder(folder, None, None, Means(Path(), 0)).adjacency_rows(rows)
+        near = VisibleFolder.of(folder, None, None, Means(Path(), 0)).adjacency_rows(rows)
         found[inside] = np.asarray(near[places, second[inside]]).ravel()
     return found

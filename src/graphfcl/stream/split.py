@@ -128,21 +128,13 @@ def draw_numbers(graph: AnyGraph, seed: int) -> np.ndarray:
     """(n,) the node of the graph behind each number that learners know nodes by: a permutation.
 
     The order of nodes in a file often follows their classes. The graph's fingerprint is part of the seed, so that a
-    learner, which has the seed but not the graph, cannot repeat the draw. A graph folder was shuffled when it was made:
-    its rows are the numbers.
+    learner, which has the seed but not the graph, cannot repeat the draw.
     """
-    if graph.shuffled:
-        return np.arange(graph.node_count)
     return _generator(seed, _Draw.NUMBERS, int(graph.sha256[:16], 16)).permutation(graph.node_count)
 
 
 def draw_asked(graph: AnyGraph, seed: int, session: int, nodes: np.ndarray) -> np.ndarray:
-    """Node numbers in the shuffled order in which a learner is asked about them after a session.
-
-    Rows of a graph folder are in a drawn order already, and those that follow one another are read in one go.
-    """
-    if graph.shuffled:
-        return nodes
+    """Node numbers in the random order in which a learner is asked about them after a session."""
     return _generator(seed, _Draw.ASKED, session, int(graph.sha256[:16], 16)).permutation(nodes)
 
 

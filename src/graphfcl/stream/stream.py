@@ -218,7 +218,7 @@ class Stream:
     def _visible(self, numbers: np.ndarray) -> VisibleGraph:
         if isinstance(self.graph, FolderGraph):
             # Whoever works on a folder knows what it is handed.
-            return cast(VisibleGraph, self.graph.visible(numbers, self.view))
+            return cast(VisibleGraph, self.graph.visible(numbers, self.view, self.node_of_number))
         return cut_visible(self.graph, self.node_of_number[numbers], numbers=numbers, view=self.view)
 
 

@@ -71,7 +71,7 @@ def test_edges_are_those_of_both(base: object, edges: list[tuple[int, int, float
         np.testing.assert_array_equal(block.toarray(), wanted[start:stop])
     np.testing.assert_allclose(grown.degrees(), wanted.sum(axis=1), rtol=1e-6)
     assert grown.edge_count == np.count_nonzero(np.triu(wanted))
-    visible = VisibleFolder(grown, None, None, Means(Path(), 0))
+    visible = VisibleFolder.of(grown, None, None, Means(Path(), 0))
     values = np.random.default_rng(0).standard_normal(grown.node_count)
     np.testing.assert_allclose(FolderAdjacency(visible) @ values, wanted @ values, rtol=1e-5, atol=1e-5)
     rows = np.array([cut % grown.node_count, 3, 3, 0])

@@ -64,7 +64,7 @@ def folder_of(graph: Graph, path: Path) -> GraphFolder:
 def visible_folder(
     folder: GraphFolder, work: Path, mask: np.ndarray | None = None, *, workers: int = 1, memory: int = ROOMY
 ) -> VisibleFolder:
-    return VisibleFolder(folder, mask, None, Means(work, memory, Tasks(workers=workers)))
+    return VisibleFolder.of(folder, mask, None, Means(work, memory, Tasks(workers=workers)))
 
 
 def in_memory(folder: GraphFolder, mask: np.ndarray | None = None) -> VisibleGraph:

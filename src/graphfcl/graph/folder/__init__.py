@@ -6,12 +6,13 @@ from graphfcl.lazy_names import lazy_names
 
 if TYPE_CHECKING:
     from graphfcl.graph.folder.building import build_folder
-    from graphfcl.graph.folder.reader import GraphFolder, Neighbours, is_graph_folder
+    from graphfcl.graph.folder.reader import GraphFolder, is_graph_folder
+    from graphfcl.graph.folder.rows import Neighbours
     from graphfcl.graph.folder.writer import write_folder
 
 _PLACES = {
     "GraphFolder": "reader",
-    "Neighbours": "reader",
+    "Neighbours": "rows",
     "build_folder": "building",
     "is_graph_folder": "reader",
     "write_folder": "writer",

@@ -1,5 +1,6 @@
 """From a source to a graph folder, in bounded memory."""
 
+import hashlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -30,14 +31,13 @@ Tell = Callable[[str], None]
 
 
 def build_folder(
-    source: GraphSource, out: str | Path, *, memory: int = MEMORY, seed: int = 0, tell: Tell = lambda _: None
+    source: GraphSource, out: str | Path, *, memory: int = MEMORY, tell: Tell = lambda _: None
 ) -> GraphFolder:
-    """Build a graph folder. memory: bytes that the process may use. seed: shuffles the nodes."""
+    """Build a graph folder. memory: bytes that the process may use."""
     out = Path(out)
     room = _room(source, memory)
-    shuffle = Shuffle(source.node_count, None if source.in_random_order else seed)
     with workspace(out) as space:
-        table = shuffle.table(row_type(source.node_count))
+        table = _write_order(space, source)
         _write_labels(space, source, table)
         kind, hash_seed = write_ids(space, source, table, room)
         tell(f"{source.node_count:,} nodes: labels and ids are written.")
@@ -62,7 +62,6 @@ def build_folder(
             min_nodes=None if source.text is None else source.text.min_nodes,
             beside=() if source.text is None else source.text.beside,
             columns=None if source.columns is None else source.columns.as_json(),
-            shuffle=shuffle.seed,
             source=source.made_of,
             notes=(*source.notes, *_edge_notes(facts, loops), *source.later_notes),
             cleaned=source.cleaned,
@@ -84,6 +83,17 @@ def _room(source: GraphSource, memory: int) -> int:
             f"give --memory {in_units(needed)} or more."
         )
     return memory - needed + LEAST_ROOM
+
+
+def _write_order(space: Workspace, source: GraphSource) -> np.ndarray:
+    """(n,) the row of each position in the source.
+
+    The order of a file often follows its classes. The key of the order comes from the content of the source, so that it
+    cannot be undone by anyone who has not read the source or this folder.
+    """
+    key = hashlib.sha256(f"graphfcl order of rows {source.fingerprint()}".encode()).digest()
+    space.write(names.ORDER_KEY, np.frombuffer(key, dtype=np.uint8), "|u1", SMALL_BLOCK)
+    return Shuffle(source.node_count, int.from_bytes(key, "big")).table(row_type(source.node_count))
 
 
 def _write_labels(space: Workspace, source: GraphSource, table: np.ndarray) -> None:
@@ -130,25 +140,19 @@ def _checked(block: Features, first: int, source: GraphSource) -> Features:
 
 
 class _DenseFeatures:
-    """Rows of equal length; straight into the file if the nodes are not shuffled."""
+    """Rows of equal length."""
 
     def __init__(self, space: Workspace, source: GraphSource, room: int) -> None:
         self._space, self._width = space, source.feature_count
         self._file = space.file(names.ROWS, "<f4")
-        self._spool = None
-        if not source.in_random_order and self._width:
-            bytes_of_row = 4 * self._width
-            folder = space.spool / "rows"
-            self._spool = RowSpool(folder, source.node_count, ("<f4",), memory=room, row_bytes=bytes_of_row)
+        folder, size = space.spool / "rows", 4 * self._width
+        self._spool = RowSpool(folder, source.node_count, ("<f4",), memory=room, row_bytes=size)
 
     def add(self, places: np.ndarray, rows: np.ndarray) -> None:
-        if self._spool is None:
-            self._file.append(rows)
-        else:
-            self._spool.add(places.astype(np.int64), np.full(places.size, self._width), rows.reshape(-1))
+        self._spool.add(places.astype(np.int64), np.full(places.size, self._width), rows.reshape(-1))
 
     def finish(self) -> None:
-        for _, (values,) in self._spool.ranges() if self._spool is not None else ():
+        for _, (values,) in self._spool.ranges() if self._width else ():
             self._file.append(values)
         self._space.close(names.ROWS)
 
@@ -167,28 +171,20 @@ class _SparseFeatures:
             )
         }
         self._files[names.FEATURE_INDPTR].append(np.zeros(1, dtype=np.int64))
-        self._spool = None
-        if not source.in_random_order:
-            self._spool = RowSpool(space.spool / "rows", source.node_count, ("<i4", "<f4"), memory=room)
+        self._spool = RowSpool(space.spool / "rows", source.node_count, ("<i4", "<f4"), memory=room)
 
     def add(self, places: np.ndarray, rows: Any) -> None:
         lengths = np.diff(rows.indptr).astype(np.int64)
-        if self._spool is None:
-            self._append(lengths, rows.indices, rows.data)
-        else:
-            self._spool.add(places.astype(np.int64), lengths, rows.indices, rows.data)
+        self._spool.add(places.astype(np.int64), lengths, rows.indices, rows.data)
 
     def finish(self) -> None:
-        for lengths, (columns, values) in self._spool.ranges() if self._spool is not None else ():
-            self._append(lengths, columns, values)
+        for lengths, (columns, values) in self._spool.ranges():
+            self._files[names.FEATURE_INDPTR].append(self._total + np.cumsum(lengths))
+            self._files[names.FEATURE_INDICES].append(columns)
+            self._files[names.FEATURE_VALUES].append(values)
+            self._total += int(lengths.sum())
         for name in self._files:
             self._space.close(name)
-
-    def _append(self, lengths: np.ndarray, columns: np.ndarray, values: np.ndarray) -> None:
-        self._files[names.FEATURE_INDPTR].append(self._total + np.cumsum(lengths))
-        self._files[names.FEATURE_INDICES].append(columns)
-        self._files[names.FEATURE_VALUES].append(values)
-        self._total += int(lengths.sum())
 
 
 def _write_edges(space: Workspace, source: GraphSource, table: np.ndarray, room: int) -> tuple[EdgeFacts, int]:

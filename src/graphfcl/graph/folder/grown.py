@@ -18,7 +18,8 @@ from scipy import sparse
 from graphfcl.errors import InputError
 from graphfcl.files import canonical_json, make_folder, sha256_of, write_bytes
 from graphfcl.graph.folder.growth import Growth
-from graphfcl.graph.folder.reader import STEP, GraphFolder, Neighbours
+from graphfcl.graph.folder.reader import GraphFolder
+from graphfcl.graph.folder.rows import STEP, FolderRows, Neighbours
 from graphfcl.graph.folder.text_keys import pack_texts, unpack_texts
 from graphfcl.graph.graph import Features
 from graphfcl.graph.ids import text_array
@@ -76,6 +77,22 @@ class GrownFolder:
     @property
     def digest(self) -> str:
         return sha256_of(canonical_json([self.base.digest, self.growth.digest]))
+
+    @property
+    def key(self) -> str:
+        """Identifies the content."""
+        return self.digest
+
+    @property
+    def rows(self) -> "GrownFolder":
+        """What a learner of a model is handed: all of it, labels of the graph folder included."""
+        return self
+
+    def hiding(self, mask: np.ndarray | None) -> "GrownFolder":
+        """All rows: a model hides none."""
+        if mask is not None:
+            raise ValueError("a graph that was grown shows all of its rows")
+        return self
 
     def neighbours(self, start: int, stop: int) -> Neighbours:
         """The neighbours of rows ``start`` to ``stop`` - 1, those by added edges among them."""
@@ -168,6 +185,7 @@ class GrownFolder:
 
 
 AnyFolder: TypeAlias = GraphFolder | GrownFolder
+AnyRows: TypeAlias = FolderRows | GrownFolder
 
 
 def open_folder(path: str | Path) -> AnyFolder:

@@ -12,7 +12,7 @@ from graphfcl.graph.column_names import ReadColumns
 from graphfcl.graph.folder.blocks import DIGEST, FileEntry
 
 MANIFEST = "manifest.json"
-FORMAT, VERSION = "graphfcl graph folder", 1
+FORMAT, VERSION = "graphfcl graph folder", 2
 ID_KINDS = ("range", "numbers", "texts")
 DTYPES = ("<i8", "<i4", "<u8", "<f4", "|u1")
 
@@ -22,6 +22,8 @@ FEATURE_INDPTR, FEATURE_INDICES, FEATURE_VALUES = "features.indptr", "features.i
 LABELS = "labels"
 IDS, ID_TEXT, ID_STARTS, ID_KEYS, ID_ORDER = "ids", "ids.text", "ids.starts", "ids.keys", "ids.order"
 NAME_TEXT, NAME_STARTS = "feature_names.text", "feature_names.starts"
+ORDER_KEY = "order.key"
+KEY_BYTES = 32
 
 
 @dataclass(frozen=True)
@@ -30,7 +32,6 @@ class Manifest:
 
     nodes, edges, features: counts; an undirected edge counts once. ids: one of ``ID_KINDS``. hash_seed: the seed of the
     hash by which texts are found. min_nodes: that of :class:`TextSettings` if features are word counts.
-    shuffle: the seed that shuffled the nodes, None if they stand in the order of the source.
     beside: that of :class:`TextSettings`. columns: those of the tables that the graph was read from.
     source: what the folder was made of. notes: what the import changed. cleaned: ids and class names it changed.
     """
@@ -46,7 +47,6 @@ class Manifest:
     hash_seed: int
     feature_names: bool
     min_nodes: int | None
-    shuffle: int | None
     source: str
     notes: tuple[str, ...]
     cleaned: int
@@ -79,6 +79,7 @@ class Manifest:
             INDPTR: ("<i8", nodes + 1),
             INDICES: (row, 2 * self.edges),
             LABELS: ("<i4", nodes),
+            ORDER_KEY: ("|u1", KEY_BYTES),
         }
         if self.weighted:
             found[WEIGHTS] = ("<f4", 2 * self.edges)
@@ -149,8 +150,7 @@ def _checked(values: dict[str, Any]) -> Manifest:
     _need(manifest.columns is None or bool(ReadColumns.from_json(manifest.columns)))
     for count in (manifest.nodes, manifest.edges, manifest.features, manifest.cleaned, manifest.hash_seed):
         _need(type(count) is int and 0 <= count < 2**62)
-    for optional in (manifest.min_nodes, manifest.shuffle):
-        _need(optional is None or (type(optional) is int and optional >= 0))
+    _need(manifest.min_nodes is None or (type(manifest.min_nodes) is int and manifest.min_nodes >= 0))
     for truth in (manifest.weighted, manifest.sparse_features, manifest.feature_names):
         _need(type(truth) is bool)
     _need(manifest.ids in ID_KINDS and isinstance(manifest.name, str) and isinstance(manifest.source, str))

@@ -1,10 +1,10 @@
 """A shuffle of the nodes that is computed and not stored: both directions, no memory.
 
 A number x of b bits is cut into a high part a and a low part l. Six rounds change the parts in turn,
-a ← a ⊕ F(l, k₀), l ← l ⊕ F(a, k₁), …, where F takes the lowest bits of a mixing function and the keys come from the
-seed. Each round can be undone, so that the whole is a bijection of 0 to 2ᵇ−1 (a Feistel network). A result that is
-n or more is put in again until it is below n: that makes a bijection of 0 to n−1, and since 2ᵇ < 2n, two passes are
-enough on average.
+a ← a ⊕ F(l, k₀), l ← l ⊕ F(a, k₁), …, where F takes the lowest bits of a mixing function and the kᵢ come from the key.
+Each round can be undone, so that the whole is a bijection of 0 to 2ᵇ−1 (a Feistel network). A result that is n or more
+is put in again until it is below n: that makes a bijection of 0 to n−1, and since 2ᵇ < 2n, two passes are enough on
+average.
 """
 
 from dataclasses import dataclass
@@ -13,22 +13,16 @@ from typing import Any
 
 import numpy as np
 
-from graphfcl.errors import InputError
-
 ROUNDS = 6
 STEP = 1 << 16  # numbers at a time: they stay in the cache of a core
 
 
 @dataclass(frozen=True)
 class Shuffle:
-    """A bijection of 0 to count−1. seed: None leaves every node in its place."""
+    """A bijection of 0 to count−1. key: any whole number that is not negative; whoever has it can undo the shuffle."""
 
     count: int
-    seed: int | None
-
-    def __post_init__(self) -> None:
-        if self.seed is not None and self.seed < 0:
-            raise InputError(f"the seed of the shuffle is {self.seed}; it must not be negative.")
+    key: int
 
     def rows(self, positions: np.ndarray) -> np.ndarray:
         """(m,) int64: the row of the folder for each position in the source."""
@@ -50,7 +44,7 @@ class Shuffle:
         given = np.asarray(numbers, dtype=np.int64)
         if given.size and not 0 <= int(given.min()) <= int(given.max()) < self.count:
             raise IndexError(f"numbers outside 0 to {self.count - 1}")
-        if self.seed is None or self.count < 2:
+        if self.count < 2:
             return given.copy()
         found = np.empty(given.shape, dtype=np.int64)
         for start in range(0, given.size, STEP):
@@ -77,7 +71,7 @@ class Shuffle:
 
     @cached_property
     def _keys(self) -> np.ndarray:
-        return np.random.SeedSequence(self.seed).generate_state(ROUNDS, np.uint64)
+        return np.random.SeedSequence(self.key).generate_state(ROUNDS, np.uint64)
 
 
 def mixed(numbers: np.ndarray) -> np.ndarray:

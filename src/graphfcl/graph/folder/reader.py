@@ -1,6 +1,5 @@
 """A graph that lies on the disk, read in parts."""
 
-from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -9,11 +8,10 @@ import numpy as np
 from scipy import sparse
 
 from graphfcl.errors import InputError
+from graphfcl.files import sha256_of
 from graphfcl.graph.column_names import ReadColumns
 from graphfcl.graph.folder.blocks import BlockReader
 from graphfcl.graph.folder.manifest import (
-    FEATURE_INDICES,
-    FEATURE_INDPTR,
     FEATURE_VALUES,
     FORMAT,
     ID_KEYS,
@@ -27,43 +25,43 @@ from graphfcl.graph.folder.manifest import (
     MANIFEST,
     NAME_STARTS,
     NAME_TEXT,
+    ORDER_KEY,
     ROWS,
-    WEIGHTS,
     Manifest,
     read_manifest,
 )
 from graphfcl.graph.folder.permutation import Shuffle
+from graphfcl.graph.folder.rows import ROW_FILES, STEP, FolderRows, Neighbours, misfit
 from graphfcl.graph.folder.stored_ids import KeyIndex, NumberIds, RangeIds, StoredIds, TextIds
 from graphfcl.graph.folder.text_keys import unpack_texts
 from graphfcl.graph.graph import UNKNOWN, Features, Graph, TextSettings
 from graphfcl.graph.ids import text_array
 
 ALWAYS = (INDPTR, INDICES, LABELS)  # files of every graph folder, by which one with a damaged manifest is known
-STEP = 1 << 22  # neighbours at a time where all are walked through
-
-
-@dataclass(frozen=True, eq=False)
-class Neighbours:
-    """Rows of the adjacency: row i has ``indices[indptr[i]:indptr[i + 1]]``, ascending, without itself.
-
-    indptr: (rows + 1,) int64, from 0. indices: int32 or int64. weights: float32, None if all are 1.
-    """
-
-    indptr: np.ndarray
-    indices: np.ndarray
-    weights: np.ndarray | None
 
 
 class GraphFolder:
-    """A graph folder, opened to be read. Rows are in the shuffled order of the folder; ids are the user's.
+    """A graph folder, opened to be read. Its rows are in an order of their own (:attr:`shuffle`); ids are the user's.
 
     Every block of a file is compared with its checksum when it is first read. Another process opens the folder again:
     what is pickled is the path.
+
+    rows: its edges and features alone.
     """
 
     def __init__(self, path: Path, manifest: Manifest) -> None:
         self.path, self.manifest = path, manifest
         self._files = {name: BlockReader(path / name, entry) for name, entry in manifest.files.items()}
+        self.rows = FolderRows(
+            path=path,
+            key=sha256_of(f"rows {manifest.digest}".encode()),
+            node_count=manifest.nodes,
+            edge_count=manifest.edges,
+            feature_count=manifest.features,
+            weighted=manifest.weighted,
+            sparse_features=manifest.sparse_features,
+            files={name: self._files[name] for name in ROW_FILES if name in self._files},
+        )
 
     @classmethod
     def open(cls, path: str | Path) -> "GraphFolder":
@@ -143,61 +141,26 @@ class GraphFolder:
 
     def neighbours(self, start: int, stop: int) -> Neighbours:
         """The neighbours of rows ``start`` to ``stop`` - 1, read into fresh arrays."""
-        indptr = self._files[INDPTR].read(start, stop + 1)
-        low, high = int(indptr[0]), int(indptr[-1])
-        indices = self._files[INDICES].read(low, high)
-        if indices.size and not 0 <= int(indices.min()) <= int(indices.max()) < self.node_count:
-            raise self._misfit(INDICES)
-        weights = self._files[WEIGHTS].read(low, high) if self.weighted else None
-        return Neighbours(indptr - low, indices, weights)
+        return self.rows.neighbours(start, stop)
 
     def neighbour_ranges(self, neighbours: int = STEP) -> list[tuple[int, int]]:
         """Ranges of rows that cover the graph, each with about so many neighbours (more if a single row has more)."""
-        ranges, start = [], 0
-        for begin in range(0, self.node_count, STEP):
-            ends = self._files[INDPTR].read(begin, min(begin + STEP, self.node_count) + 1)
-            while start < begin + ends.size - 1:
-                low = ends[start - begin]
-                stop = begin + int(np.searchsorted(ends, low + neighbours, side="right")) - 1
-                stop = max(start + 1, stop)
-                ranges.append((start, stop))
-                start = stop
-        return ranges
+        return self.rows.neighbour_ranges(neighbours)
 
     def degrees(self) -> np.ndarray:
         """(n,) float32 sums of the weights of a row's edges."""
-        found = np.empty(self.node_count, dtype=np.float32)
-        for start, stop in self.neighbour_ranges():
-            if not self.weighted:
-                found[start:stop] = np.diff(self._files[INDPTR].read(start, stop + 1))
-                continue
-            part = self.neighbours(start, stop)
-            weights: Any = part.weights
-            rows = np.repeat(np.arange(stop - start), np.diff(part.indptr))
-            found[start:stop] = np.bincount(rows, weights=weights, minlength=stop - start)
-        return found
+        return self.rows.degrees()
 
     def features(self, start: int, stop: int) -> Features:
         """(stop - start, d) float32, a CSR matrix if the folder has sparse features."""
-        if not 0 <= start <= stop <= self.node_count:
-            raise InputError(f"{self.path} has no rows {start} to {stop}: it has {self.node_count:,} nodes.")
-        width = self.feature_count
-        if not self.sparse_features:
-            return self._files[ROWS].read(start * width, stop * width).reshape(stop - start, width)
-        indptr = self._files[FEATURE_INDPTR].read(start, stop + 1)
-        low, high = int(indptr[0]), int(indptr[-1])
-        columns = self._files[FEATURE_INDICES].read(low, high)
-        if columns.size and not 0 <= int(columns.min()) <= int(columns.max()) < width:
-            raise self._misfit(FEATURE_INDICES)
-        values = self._files[FEATURE_VALUES].read(low, high)
-        return sparse.csr_array((values, columns, indptr - low), shape=(stop - start, width))
+        return self.rows.features(start, stop)
 
     @cached_property
     def labels(self) -> np.ndarray:
         """(n,) int32 positions in ``class_names``; ``UNKNOWN`` (-1) where the class is not known."""
         labels = self._files[LABELS].read(0, self.node_count)
         if labels.size and not UNKNOWN <= int(labels.min()) <= int(labels.max()) < len(self.class_names):
-            raise self._misfit(LABELS)
+            raise misfit(self.path / LABELS)
         labels.flags.writeable = False
         return labels
 
@@ -224,8 +187,9 @@ class GraphFolder:
 
     @cached_property
     def shuffle(self) -> Shuffle:
-        """Rows of the folder ↔ positions in the source."""
-        return Shuffle(self.node_count, self.manifest.shuffle)
+        """Rows of the folder ↔ positions in the source, by the key that the import left in the folder."""
+        file = self._files[ORDER_KEY]
+        return Shuffle(self.node_count, int.from_bytes(file.read(0, file.entry.items).tobytes(), "big"))
 
     @cached_property
     def _ids(self) -> StoredIds:
@@ -276,9 +240,6 @@ class GraphFolder:
             cleaned=self.manifest.cleaned,
             columns=self.columns,
         )
-
-    def _misfit(self, name: str) -> InputError:
-        return InputError(f"{self.path / name} holds numbers that are too large or negative: import the graph again.")
 
 
 def is_graph_folder(path: str | Path) -> bool:

@@ -1,5 +1,6 @@
 """What a graph folder is built from: a graph that is read in blocks."""
 
+import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -7,6 +8,7 @@ from pathlib import Path
 import numpy as np
 from scipy import sparse
 
+from graphfcl.errors import InputError
 from graphfcl.graph.column_names import ReadColumns
 from graphfcl.graph.folder.text_keys import pack_texts
 from graphfcl.graph.graph import Features, Graph, TextSettings
@@ -53,7 +55,8 @@ class GraphSource:
     weighted: edges come with weights.
     notes, later_notes: before and after what is said of the edges.
     columns: those of the tables that it is read from.
-    in_random_order: nodes need not be shuffled. node_bytes: memory for each node that the source holds itself.
+    fingerprint: a text that differs whenever nodes or edges do, the order of nodes included; the rows of a folder are
+    ordered by it, and learners never learn it. node_bytes: memory for each node that the source holds itself.
     """
 
     name: str
@@ -65,6 +68,7 @@ class GraphSource:
     class_names: tuple[str, ...]
     features: Callable[[], Iterator[Features]]
     edges: Callable[[Spool], Iterator[EdgeBlock]]
+    fingerprint: Callable[[], str]
     ids: np.ndarray | Callable[[], Iterator[TextBlock]] | None = None
     keys: tuple[np.ndarray, int] | None = None
     feature_count: int = 0
@@ -76,7 +80,6 @@ class GraphSource:
     notes: tuple[str, ...] = ()
     later_notes: tuple[str, ...] = ()
     cleaned: int = 0
-    in_random_order: bool = False
     node_bytes: int = 4
     columns: ReadColumns | None = None
     edge_place: Callable[[int], str] = field(default=lambda number: f"edge {number}")
@@ -94,6 +97,7 @@ def of_graph(graph: Graph, made_of: str | None = None) -> GraphSource:
         class_names=graph.class_names,
         features=lambda: _features(graph),
         edges=lambda _: _edges(graph),
+        fingerprint=lambda: graph.sha256,
         ids=ids_in_memory(graph.node_ids),
         feature_count=int(graph.features.shape[1]),
         sparse_features=sparse.issparse(graph.features),
@@ -106,6 +110,28 @@ def of_graph(graph: Graph, made_of: str | None = None) -> GraphSource:
         node_bytes=0,
         columns=graph.columns,
     )
+
+
+def of_files(*paths: Path) -> Callable[[], str]:
+    """The fingerprint of a source whose content is that of some files; one that does not exist counts as such."""
+
+    def fingerprint() -> str:
+        digest = hashlib.sha256()
+        for path in paths:
+            digest.update(_file_digest(path))
+        return digest.hexdigest()
+
+    return fingerprint
+
+
+def _file_digest(path: Path) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            return hashlib.file_digest(file, "sha256").digest()
+    except FileNotFoundError:
+        return b"missing"
+    except OSError as error:
+        raise InputError(f"{path} cannot be read ({error.strerror}): check the file.") from error
 
 
 def rows_at_a_time(width: int) -> int:

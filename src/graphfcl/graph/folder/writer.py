@@ -10,7 +10,7 @@ from graphfcl.graph.graph import Graph
 NODE_BYTES = 64
 
 
-def write_folder(graph: Graph, out: str | Path, *, seed: int = 0) -> GraphFolder:
-    """Write a graph folder; its nodes are shuffled by ``seed``. Besides the graph it takes about 64 bytes a node."""
+def write_folder(graph: Graph, out: str | Path) -> GraphFolder:
+    """Write a graph folder. Besides the graph it takes about 64 bytes a node."""
     memory = LIBRARIES + 4 * LEAST_ROOM + NODE_BYTES * graph.node_count
-    return build_folder(of_graph(graph), out, memory=memory, seed=seed)
+    return build_folder(of_graph(graph), out, memory=memory)

@@ -103,11 +103,13 @@ class _Trial:
         """Of some with the same weight of the features around. They are stored: a run that goes on reads them."""
         settings, (nodes, labels), (asked, classes) = self.settings, self.validation.train, self.validation.asked
         drawn = {f"supports {number}": each for number, each in enumerate(self.validation.supports)}
+        numbers = self.inputs.visible.row_of_number
         key = key_of(
             choice=self.blocks.values,
             blocks=[table.key for table in self.blocks.tables],
             graph=self.inputs.source.graph_key,
             sessions=arrays_key({"train": nodes, "labels": labels, "asked": asked, "classes": classes, **drawn}),
+            numbers="" if numbers is None else arrays_key({"row of number": numbers}),
             candidates=[list(each) for each in candidates],
             settings=[settings.raw_weight, settings.shrinkage, settings.temperature, settings.length_prior],
             sample=[settings.rounds, self.seed, SAMPLE],

@@ -219,7 +219,7 @@ class Anchor(EncoderLearner):
     def _make_inputs(self, visible: VisibleGraph, *, sparing: bool = False) -> Any:
         unit = self.settings.unit_rows
         if isinstance(visible, VisibleFolder):
-            return FolderInputs(visible, self.seed, unit=visible.folder.sparse_features if unit is None else unit)
+            return FolderInputs(visible, self.seed, unit=visible.reader.sparse_features if unit is None else unit)
         words = not isinstance(visible.features, np.ndarray)
         features = prepare(visible.features, self.seed, unit=words if unit is None else unit)
         return GraphInputs(visible.with_features(features), self.device, sparing=sparing)
@@ -269,9 +269,9 @@ class Anchor(EncoderLearner):
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """x of some labelled nodes, and their columns."""
         if isinstance(inputs, FolderInputs):
-            near = inputs.near(labelled[0], self.reach)
+            near, rows = inputs.near(labelled[0], self.reach)
             alone = GraphInputs(near, self.device, sparing=True)
-            return self._embed(alone, near.rows(labelled[0])), tensor_of(labelled[1], self.device)
+            return self._embed(alone, rows), tensor_of(labelled[1], self.device)
         known = self.cache.embeddings(inputs)
         if known is not None:
             return self._nodes(inputs).points(known, labelled)

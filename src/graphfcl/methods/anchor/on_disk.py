@@ -55,7 +55,7 @@ class NodesOnDisk:
         """
         inputs, settings = self.inputs, self.settings
         rows, rank = inputs.source.rows, min(rank, inputs.visible.node_count, inputs.feature_count)
-        classes = max(len(base.classes), len(inputs.visible.folder.class_names))
+        classes = max(len(base.classes), inputs.visible.class_count)
         draws = STEP_DRAWS if self._is_large else 1
         read_by_encoder = (1 + len(HOPS)) * rank if isinstance(self.encoder, HopEncoder) else 0
         vector = 2 * rank + self.encoder.size
@@ -179,8 +179,8 @@ class NodesOnDisk:
     @property
     def _kind(self) -> str:
         """16 bits hold words with rows of unit length; numbers may be of any size."""
-        folder = self.inputs.visible.folder
-        return "<f2" if folder.sparse_features and folder.feature_count else "<f4"
+        reader = self.inputs.visible.reader
+        return "<f2" if reader.sparse_features and reader.feature_count else "<f4"
 
     def _untrained(self, hops: int, *, compute: bool = True, leading: int | None = None) -> Blocks:
         """XB and Â…ÂXB. leading: of the hops compute so many columns, the first ones, alone."""

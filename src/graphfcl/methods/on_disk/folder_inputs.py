@@ -62,10 +62,12 @@ class FolderInputs:
         run_columns("smoothing", task, self.means, self.progress)
         return found
 
-    def near(self, nodes: np.ndarray, hops: int) -> VisibleGraph:
-        """What lies within some hops of a few nodes, in memory, with the features X."""
-        near = self.visible.around(nodes, hops)
-        return near.with_features(prepare(near.features, self.source.seed, unit=self.source.unit))
+    def near(self, nodes: np.ndarray, hops: int) -> tuple[VisibleGraph, np.ndarray]:
+        """What lies within some hops of a few nodes, in memory, with the features X; and their rows in it."""
+        rows = self.visible.rows(nodes)
+        near = self.visible.around(rows, hops)
+        features = prepare(near.features, self.source.seed, unit=self.source.unit)
+        return near.with_features(features), near.rows(rows)
 
     # What every row and edge counts
 
@@ -92,7 +94,7 @@ class FolderInputs:
 
     @cached_property
     def _folder_degrees(self) -> np.ndarray:
-        return self.visible.folder.degrees()
+        return self.visible.reader.degrees()
 
     @cached_property
     def scales(self) -> Table:
@@ -123,7 +125,7 @@ class FolderInputs:
     @cached_property
     def _mean_weight(self) -> float:
         """Of a visible edge; 1 if there is none."""
-        if not self.visible.folder.weighted:
+        if not self.visible.reader.weighted:
             return 1.0
         total, count, mask = 0.0, 0, self.visible.mask
         for start, stop, indptr, indices, weights in self.source.adjacency():

@@ -14,13 +14,13 @@ NOBODY = -1
 
 def label_table(inputs: FolderInputs, labelled: Labelled) -> Table:
     """(n, 1) the columns of labelled nodes, by row; ``NOBODY`` for all others."""
-    nodes, columns = labelled
-    key = arrays_key({"nodes": nodes, "columns": columns, "rows": np.array(inputs.source.rows)})
+    rows, columns = inputs.visible.rows(labelled[0]), labelled[1]
+    key = arrays_key({"nodes": rows, "columns": columns, "rows": np.array(inputs.source.rows)})
     found = inputs.work.table("labels", key, inputs.source.rows, 1, kind="<i4", by="parts")
     missing = found.missing()
     if missing:
         every = np.full((inputs.source.rows, 1), NOBODY, dtype=np.int32)
-        every[inputs.visible.rows(nodes), 0] = columns
+        every[rows, 0] = columns
         for number in missing:
             file = found.files[number]
             file.write(every[start:stop] for start, stop in file.extent.blocks)

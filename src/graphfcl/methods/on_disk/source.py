@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from graphfcl.graph import Features, FeatureView
-from graphfcl.graph.folder.grown import AnyFolder, open_folder
+from graphfcl.graph.folder.grown import AnyRows, open_folder
 from graphfcl.graph.visible_folder import VisibleFolder
 from graphfcl.methods.on_disk.work_folder import arrays_key, key_of
 from graphfcl.methods.shared.untrained_features import WIDEST, prepare
@@ -31,11 +31,12 @@ class AdjacencyRows(NamedTuple):
 class Source:
     """A folder, and how a learner's features X are made of its raw ones.
 
-    digest: that of the folder. mask: that of the visible rows, empty if all are. unit, seed: see ``prepare``.
+    content: identifies that of the folder. mask: a digest of the visible rows, empty if all are. unit, seed: see
+    ``prepare``.
     """
 
     path: Path
-    digest: str
+    content: str
     mask: str
     view: FeatureView | None
     unit: bool
@@ -44,19 +45,19 @@ class Source:
 
     @classmethod
     def of(cls, visible: VisibleFolder, seed: int, *, unit: bool) -> "Source":
-        folder = visible.folder
-        return cls(folder.path, folder.digest, visible.mask_digest, visible.view, unit, seed, folder.node_count)
+        reader = visible.reader
+        return cls(reader.path, reader.key, visible.mask_digest, visible.view, unit, seed, reader.node_count)
 
     @cached_property
     def graph_key(self) -> str:
         """Of the visible nodes and edges."""
-        return key_of(graph=self.digest, mask=self.mask)
+        return key_of(graph=self.content, mask=self.mask)
 
     @cached_property
     def feature_key(self) -> str:
         """Of X, whichever rows are visible."""
         seed = self.seed if self._raw_width > WIDEST else 0  # elsewhere nothing is drawn
-        return key_of(graph=self.digest, view=_key_of_view(self.view), unit=self.unit, seed=seed)
+        return key_of(graph=self.content, view=_key_of_view(self.view), unit=self.unit, seed=seed)
 
     @cached_property
     def key(self) -> str:
@@ -64,8 +65,9 @@ class Source:
         return key_of(graph=self.graph_key, features=self.feature_key)
 
     @cached_property
-    def folder(self) -> AnyFolder:
-        return open_folder(self.path)
+    def folder(self) -> AnyRows:
+        """Edges and features of all rows."""
+        return open_folder(self.path).rows
 
     @cached_property
     def _raw_width(self) -> int:

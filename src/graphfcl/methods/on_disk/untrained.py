@@ -74,8 +74,8 @@ def vectors_of(blocks: UntrainedBlocks, inputs: FolderInputs) -> Table:
 
 def near_vectors(blocks: UntrainedBlocks, inputs: FolderInputs, nodes: np.ndarray) -> torch.Tensor:
     """(m, 2k) of a few nodes; only their neighbourhoods are read."""
-    near = inputs.near(nodes, HOPS)
-    return blocks.of(GraphInputs(near, inputs.device, sparing=True), near.rows(nodes))
+    near, rows = inputs.near(nodes, HOPS)
+    return blocks.of(GraphInputs(near, inputs.device, sparing=True), rows)
 
 
 def plus_rows(sums: RidgeSums, inputs: FolderInputs, vectors: Table, labelled: Labelled, count: int) -> RidgeSums:

@@ -24,7 +24,7 @@ def _small_blocks() -> Iterator[None]:
 
 
 def imported(path: Path, out: Path) -> GraphFolder:
-    return build_folder(npz_source(path), out, memory=300 << 20, seed=1)
+    return build_folder(npz_source(path), out, memory=300 << 20)
 
 
 def assert_same(found: Graph, expected: Graph) -> None:

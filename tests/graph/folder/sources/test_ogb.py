@@ -75,7 +75,7 @@ def expected() -> Graph:
 
 
 def imported(path: Path, out: Path) -> GraphFolder:
-    return build_folder(ogb_source(path), out, memory=300 << 20, seed=4)
+    return build_folder(ogb_source(path), out, memory=300 << 20)
 
 
 def test_tables(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ def _small_blocks() -> Iterator[None]:
 
 
 def imported(folder: Path, out: Path, columns: TableColumns | None = None) -> GraphFolder:
-    return build_folder(tables_source(folder, columns), out, memory=MEMORY, seed=3)
+    return build_folder(tables_source(folder, columns), out, memory=MEMORY)
 
 
 def assert_same(found: Graph, expected: Graph) -> None:

@@ -9,7 +9,7 @@ from scipy import sparse
 
 from graphfcl.errors import InputError
 from graphfcl.graph.build import clean_feature_names, clean_ids, cleaned_note, no_features_note
-from graphfcl.graph.folder.source import STEP, EdgeBlock, GraphSource, ids_in_memory
+from graphfcl.graph.folder.source import STEP, EdgeBlock, GraphSource, ids_in_memory, of_files
 from graphfcl.graph.folder.sources.array_stream import ArrayStream, array_names
 from graphfcl.graph.graph import Features
 from graphfcl.graph.labels import clean_labels
@@ -113,6 +113,7 @@ def npz_source(path: str | Path, *, name: str | None = None) -> GraphSource:
         class_names=known.names,
         features=features,
         edges=lambda _: _edges(adjacency, mirrored),
+        fingerprint=of_files(path),
         ids=ids_in_memory(ids),
         feature_count=int(shape[1]),
         sparse_features=dense is None,

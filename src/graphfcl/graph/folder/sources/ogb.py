@@ -13,7 +13,7 @@ import numpy as np
 
 from graphfcl.errors import InputError
 from graphfcl.graph.build import no_features_note
-from graphfcl.graph.folder.source import STEP, EdgeBlock, GraphSource
+from graphfcl.graph.folder.source import STEP, EdgeBlock, GraphSource, of_files
 from graphfcl.graph.folder.sources.array_stream import ArrayStream, array_names
 from graphfcl.graph.graph import Features
 from graphfcl.graph.label_coder import LabelCoder
@@ -70,6 +70,7 @@ def _tables(raw: Path) -> dict[str, Any]:
         "features": lambda: (rows for _, rows in _rows(raw / FEATURES, "float32")),
         "feature_count": _width(raw / FEATURES) if has_features else 0,
         "edges": lambda _: _edges(raw / EDGES),
+        "fingerprint": of_files(*(raw / each for each in (COUNTS, LABELS, FEATURES, EDGES))),
         "unused": _unused(sorted(each.name for each in raw.glob("*.csv.gz")), raw),
     }
 
@@ -103,6 +104,7 @@ def _binary(raw: Path) -> dict[str, Any]:
         "features": lambda: iter(()) if features is None else _float_rows(features),
         "feature_count": 0 if features is None else int(features.shape[-1]),
         "edges": lambda _: _index_edges(edges),
+        "fingerprint": of_files(path, raw / LABEL_DATA),
         "unused": [f"{DATA}: {', '.join(sorted(found - known))} were not used."] if found - known else [],
     }
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from graphfcl.graph.build import cleaned_note, no_features_note
-from graphfcl.graph.folder.source import EdgeBlock, GraphSource
+from graphfcl.graph.folder.source import EdgeBlock, GraphSource, of_files
 from graphfcl.graph.folder.sources.table_blocks import table_blocks
 from graphfcl.graph.folder.sources.table_ids import TableIds
 from graphfcl.graph.graph import Features
@@ -37,6 +37,7 @@ def tables_source(folder: str | Path, columns: TableColumns | None = None, *, na
         class_names=found.labels.names,
         features=lambda: _features(nodes, features),
         edges=lambda _: _edges(edges, ends, ids),
+        fingerprint=of_files(nodes.path, edges.path),
         ids=None if ids.is_range else ids.numbers if ids.numbers is not None else ids.texts,
         keys=None if ids.keys is None else (ids.keys, ids.seed),
         feature_count=names.size,

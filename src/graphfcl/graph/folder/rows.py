@@ -1,0 +1,141 @@
+"""Edges and features of a graph folder by row: all that computing on it takes."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from graphfcl.errors import InputError
+from graphfcl.graph.folder.blocks import BlockReader
+from graphfcl.graph.folder.manifest import (
+    FEATURE_INDICES,
+    FEATURE_INDPTR,
+    FEATURE_VALUES,
+    INDICES,
+    INDPTR,
+    ROWS,
+    WEIGHTS,
+)
+from graphfcl.graph.graph import Features
+
+ROW_FILES = (INDPTR, INDICES, WEIGHTS, ROWS, FEATURE_INDPTR, FEATURE_INDICES, FEATURE_VALUES)
+STEP = 1 << 22  # neighbours at a time where all rows are read
+
+
+@dataclass(frozen=True, eq=False)
+class Neighbours:
+    """Rows of the adjacency: row i has ``indices[indptr[i]:indptr[i + 1]]``, ascending, without itself.
+
+    indptr: (rows + 1,) int64, from 0. indices: int32 or int64. weights: float32, None if all are 1.
+    """
+
+    indptr: np.ndarray
+    indices: np.ndarray
+    weights: np.ndarray | None
+
+
+@dataclass(frozen=True, eq=False)
+class FolderRows:
+    """The rows of a graph folder without labels, ids, names of classes and the key of its order.
+
+    Learners are handed this and never a :class:`~graphfcl.graph.folder.reader.GraphFolder`. Every block of a file is
+    compared with its checksum when it is first read.
+
+    key: identifies the content. mask: (node_count,) bool, the rows that are shown; None shows all. A hidden row keeps
+    its place, has no edges, and its features are 0.
+    """
+
+    path: Path
+    key: str
+    node_count: int
+    edge_count: int
+    feature_count: int
+    weighted: bool
+    sparse_features: bool
+    files: Mapping[str, BlockReader]
+    mask: np.ndarray | None = None
+
+    def __reduce__(self) -> tuple[Any, tuple[Path, np.ndarray | None]]:
+        return _open, (self.path, self.mask)
+
+    def hiding(self, mask: np.ndarray | None) -> "FolderRows":
+        """With the rows hidden where the mask is false, and those that are hidden already."""
+        if mask is None:
+            return self
+        return replace(self, mask=mask if self.mask is None else mask & self.mask)
+
+    def neighbours(self, start: int, stop: int) -> Neighbours:
+        """The neighbours of rows ``start`` to ``stop`` - 1, read into fresh arrays."""
+        indptr = self.files[INDPTR].read(start, stop + 1)
+        low, high = int(indptr[0]), int(indptr[-1])
+        indices = self.files[INDICES].read(low, high)
+        if indices.size and not 0 <= int(indices.min()) <= int(indices.max()) < self.node_count:
+            raise misfit(self.path / INDICES)
+        weights = self.files[WEIGHTS].read(low, high) if self.weighted else None
+        indptr = indptr - low
+        if self.mask is None:
+            return Neighbours(indptr, indices, weights)
+        shown = self.mask[indices] & np.repeat(self.mask[start:stop], np.diff(indptr))
+        ends = np.concatenate([[0], np.cumsum(shown)])
+        return Neighbours(ends[indptr], indices[shown], None if weights is None else weights[shown])
+
+    def neighbour_ranges(self, neighbours: int = STEP) -> list[tuple[int, int]]:
+        """Ranges of rows that cover the graph, each with about so many neighbours (more if a single row has more)."""
+        ranges, start = [], 0
+        for begin in range(0, self.node_count, STEP):
+            ends = self.files[INDPTR].read(begin, min(begin + STEP, self.node_count) + 1)
+            while start < begin + ends.size - 1:
+                low = ends[start - begin]
+                stop = begin + int(np.searchsorted(ends, low + neighbours, side="right")) - 1
+                stop = max(start + 1, stop)
+                ranges.append((start, stop))
+                start = stop
+        return ranges
+
+    def degrees(self) -> np.ndarray:
+        """(n,) float32 sums of the weights of a row's edges."""
+        found = np.empty(self.node_count, dtype=np.float32)
+        for start, stop in self.neighbour_ranges():
+            if not self.weighted and self.mask is None:
+                found[start:stop] = np.diff(self.files[INDPTR].read(start, stop + 1))
+                continue
+            part = self.neighbours(start, stop)
+            rows = np.repeat(np.arange(stop - start), np.diff(part.indptr))
+            found[start:stop] = np.bincount(rows, weights=part.weights, minlength=stop - start)
+        return found
+
+    def features(self, start: int, stop: int) -> Features:
+        """(stop - start, d) float32, a CSR matrix if the folder has sparse features."""
+        if not 0 <= start <= stop <= self.node_count:
+            raise InputError(f"{self.path} has no rows {start} to {stop}: it has {self.node_count:,} nodes.")
+        width, hidden = self.feature_count, None if self.mask is None else ~self.mask[start:stop]
+        if not self.sparse_features:
+            rows = self.files[ROWS].read(start * width, stop * width).reshape(stop - start, width)
+            if hidden is not None:
+                rows[hidden] = 0
+            return rows
+        indptr = self.files[FEATURE_INDPTR].read(start, stop + 1)
+        low, high = int(indptr[0]), int(indptr[-1])
+        columns = self.files[FEATURE_INDICES].read(low, high)
+        if columns.size and not 0 <= int(columns.min()) <= int(columns.max()) < width:
+            raise misfit(self.path / FEATURE_INDICES)
+        values = self.files[FEATURE_VALUES].read(low, high)
+        found = sparse.csr_array((values, columns, indptr - low), shape=(stop - start, width))
+        if hidden is not None:
+            found.data[np.repeat(hidden, np.diff(found.indptr))] = 0
+            found.eliminate_zeros()
+        return found
+
+
+def misfit(path: Path) -> InputError:
+    """A file whose numbers cannot be right."""
+    return InputError(f"{path} holds numbers that are too large or negative: import the graph again.")
+
+
+def _open(path: Path, mask: np.ndarray | None) -> FolderRows:
+    from graphfcl.graph.folder.reader import GraphFolder
+
+    return GraphFolder.open(path).rows.hiding(mask)
