@@ -35,6 +35,7 @@ def tables_source(folder: str | Path, columns: TableColumns | None = None, *, na
         node_count=ids.count,
         labels=found.labels.numbers,
         class_names=found.labels.names,
+        integer_classes=found.labels.integers,
         features=lambda: _features(nodes, features),
         edges=lambda _: _edges(edges, ends, ids),
         ids=None if ids.is_range else ids.numbers if ids.numbers is not None else ids.texts,
