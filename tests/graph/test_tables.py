@@ -113,7 +113,7 @@ def test_labels_stay_texts_and_an_empty_place_is_unknown(tmp_path: Path) -> None
         ([1.0, float("nan"), 0.0], ["1", None, "0"]),
         ([10, None, 9], ["10", None, "9"]),
         (pa.array(["b", None, "a"]).dictionary_encode(), ["b", None, "a"]),
-        ([True, False, True], ["true", "false", "true"]),
+        ([True, False, True], ["1", "0", "1"]),  # as in an array
     ],
 )
 def test_labels_of_other_column_types(tmp_path: Path, labels: Any, names: list[str | None]) -> None:

@@ -9,7 +9,7 @@ from scipy import sparse
 
 from graphfcl.errors import InputError
 from graphfcl.graph.graph import Features, Graph, TextSettings
-from graphfcl.graph.ids import Place, listed, make_ids, text_array, text_of
+from graphfcl.graph.ids import ClassLabel, Place, listed, make_ids, text_array, text_of
 from graphfcl.graph.labels import clean_labels
 from graphfcl.graph.notes import NO_FEATURES, warn_of_serious
 
@@ -19,7 +19,7 @@ def build_graph(
     features: Any,
     labels: Any,
     *,
-    class_names: Sequence[str] | None = None,
+    class_names: Sequence[ClassLabel] | None = None,
     node_ids: Any = None,
     feature_names: Any = None,
     text: TextSettings | None = None,
@@ -35,7 +35,7 @@ def build_graph(
         largest weight stays), self loops dropped; each of these leaves a note on the graph.
     features: (n, d) sparse or dense, or None for none (d = 0). Sparse stays sparse, dense stays dense.
     labels: (n,) class numbers (-1 or NaN: unknown) or class names (None or blank: unknown).
-    class_names: names of the class numbers; without them the numbers are the names.
+    class_names: names of the class numbers, texts or integers; without them the numbers are the classes.
     missing: names that mean that the class is not known; None: those of :data:`graphfcl.graph.column_names.MISSING`. A
         name that stands among ``class_names`` is always a class.
     node_ids: (n,) numbers or texts; without them, 0 to n-1. Ids and class names are cleaned: see :mod:`.ids`.
@@ -58,6 +58,7 @@ def build_graph(
         features=checked,
         labels=known.numbers,
         class_names=known.names,
+        integer_classes=known.integers,
         node_ids=ids,
         feature_names=clean_feature_names(feature_names, checked.shape[1], where),
         text=text,

@@ -114,6 +114,6 @@ def to_pyg(graph: Graph) -> Any:
     )
     if graph.weighted:
         data.edge_weight = torch.from_numpy(coo.data.copy())
-    data.class_names = list(graph.class_names)
+    data.class_names = list(graph.class_labels)
     data.node_ids = graph.node_ids.tolist()
     return data

@@ -11,7 +11,7 @@ from scipy import sparse
 from graphfcl.graph.column_names import ReadColumns
 from graphfcl.graph.folder.reader import GraphFolder
 from graphfcl.graph.graph import Features, Graph, TextSettings
-from graphfcl.graph.ids import normal
+from graphfcl.graph.ids import ClassLabel, class_label, normal, text_of
 from graphfcl.graph.text import NumbersBesideWords, TextWeights
 from graphfcl.graph.views import FeatureView, KnownColumns, Standardisation
 from graphfcl.graph.visible_folder import Means, VisibleFolder
@@ -52,6 +52,15 @@ class FolderGraph:
         return self.folder.class_names
 
     @property
+    def integer_classes(self) -> bool:
+        return self.folder.integer_classes
+
+    @property
+    def class_labels(self) -> tuple[ClassLabel, ...]:
+        """The classes as the user writes them: integers or texts."""
+        return tuple(class_label(name, self.integer_classes) for name in self.class_names)
+
+    @property
     def class_sizes(self) -> np.ndarray:
         return self.folder.class_sizes
 
@@ -86,8 +95,9 @@ class FolderGraph:
         """Rows of the user's ids; -1 for an id the folder does not have."""
         return self.folder.rows_of(ids)
 
-    def class_number(self, name: str) -> int | None:
-        """The position of a class name, or None."""
+    def class_number(self, label: ClassLabel) -> int | None:
+        """The position of a class, or None."""
+        name = text_of(label)
         numbers = {known: number for number, known in enumerate(self.class_names)}
         return numbers.get(name, numbers.get(normal(name)))
 
@@ -157,6 +167,7 @@ class FolderGraph:
             features=folder.features(0, count),
             labels=self.labels.astype(np.int64),
             class_names=self.class_names,
+            integer_classes=self.integer_classes,
             node_ids=self.node_ids,
             feature_names=folder.feature_names,
             text=folder.text,

@@ -5,11 +5,11 @@ Neither pandas nor polars is needed: whoever hands in a frame has its library.
 
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from graphfcl.errors import InputError
-from graphfcl.graph.ids import as_arrow
+from graphfcl.graph.ids import ClassLabel, as_arrow
 
 WITHOUT_NAME = re.compile(r"__index_level_\d+__")  # what Arrow calls an index of pandas that has no name
 
@@ -105,7 +105,14 @@ def table_like(given: Any, columns: Mapping[str, Any], rows: Any = None) -> Any:
 
 
 def _column(name: str, values: Any) -> Any:
+    return set_column(values) if name == "set" else as_arrow(values)
+
+
+def set_column(sets: Iterable[Sequence[ClassLabel]]) -> Any:
+    """Sets of classes as a column of lists: of integers if all classes are, otherwise of texts."""
     import pyarrow as pa
 
-    # Sets of classes are tuples.
-    return pa.array([list(each) for each in values], pa.list_(pa.string())) if name == "set" else as_arrow(values)
+    rows = [list(each) for each in sets]
+    if any(rows) and all(isinstance(label, int) for row in rows for label in row):
+        return pa.array(rows, pa.list_(pa.int64()))
+    return pa.array([list(map(str, row)) for row in rows], pa.list_(pa.string()))

@@ -11,7 +11,7 @@ from scipy import sparse
 
 from graphfcl.graph.column_names import ReadColumns
 from graphfcl.graph.id_index import IdIndex
-from graphfcl.graph.ids import byte_count, normal
+from graphfcl.graph.ids import ClassLabel, byte_count, class_label, normal, text_of
 
 Features: TypeAlias = Any  # scipy.sparse.csr_array | numpy.ndarray, (n, d) float32
 UNKNOWN = -1
@@ -40,6 +40,8 @@ class Graph:
         the graph has none).
     features: (n, d) float32, CSR or dense, as it came.
     labels: (n,) int64, positions in ``class_names``; ``UNKNOWN`` (-1) where the class is not known.
+    class_names: what the classes are called, as texts. integer_classes: the user's labels are integers, and the names
+        are these as texts; ``class_labels`` are the classes as the user writes them.
     node_ids: (n,) the user's own ids, int64 or text, see :mod:`graphfcl.graph.ids`.
     text: set if the features are word counts, see :class:`TextSettings`.
     notes: what the builder changed (directions dropped, duplicates merged, …), a sentence each.
@@ -58,6 +60,7 @@ class Graph:
     notes: tuple[str, ...] = ()
     cleaned: int = 0
     columns: ReadColumns | None = None
+    integer_classes: bool = False
 
     def __post_init__(self) -> None:
         for array in self._arrays():
@@ -81,6 +84,11 @@ class Graph:
     @cached_property
     def weighted(self) -> bool:
         return bool((self.adjacency.data != 1).any())
+
+    @property
+    def class_labels(self) -> tuple[ClassLabel, ...]:
+        """The classes as the user writes them: integers or texts."""
+        return tuple(class_label(name, self.integer_classes) for name in self.class_names)
 
     @cached_property
     def class_sizes(self) -> np.ndarray:
@@ -140,8 +148,9 @@ class Graph:
         """The same graph, which knows the columns of its tables."""
         return replace(self, columns=columns)
 
-    def class_number(self, name: str) -> int | None:
-        """The position of a class name, or None."""
+    def class_number(self, label: ClassLabel) -> int | None:
+        """The position of a class, or None."""
+        name = text_of(label)
         return self._class_numbers.get(name, self._class_numbers.get(normal(name)))
 
     def nodes_of(self, ids: "list[str] | list[int] | np.ndarray") -> np.ndarray:

@@ -8,7 +8,7 @@ import math
 import unicodedata
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -16,6 +16,7 @@ from graphfcl.errors import InputError
 from graphfcl.printing import CONTROL, quoted
 
 Place = Callable[[int], str]  # what a message calls a row
+ClassLabel: TypeAlias = str | int  # a class as a user writes it; inside it is known by its name, a text
 
 
 def normal(text: str) -> str:
@@ -136,6 +137,12 @@ def whole_number(text: str) -> int | None:
     return number if str(number) == text and -(2**63) <= number < 2**63 else None
 
 
+def class_label(name: str, integers: bool) -> ClassLabel:
+    """A class as its user writes it. integers: names that are whole numbers stand for integers."""
+    number = whole_number(name) if integers else None
+    return name if number is None else number
+
+
 def is_whole(value: Any) -> bool:
     """Whether a value is a whole number, and not a truth value."""
     return isinstance(value, int | np.integer) and not isinstance(value, bool)
@@ -186,15 +193,19 @@ def _refuse_twice(cleaned: Sequence[Any], given: Sequence[Any], place: Place) ->
 
 
 def as_arrow(values: np.ndarray) -> Any:
-    """Ids or names as a column of a table, which cannot hold surrogates: an old file's are escaped."""
+    """Ids or names as a column of a table. Names beside integers are all texts: a column has one type.
+
+    A table cannot hold surrogates: an old file's are escaped.
+    """
     import pyarrow as pa
 
     if values.dtype != object:
         return pa.array(values)
+    texts = [str(value) if is_whole(value) else value for value in values.tolist()]
     try:
-        return pa.array(values, pa.string())
+        return pa.array(texts, pa.string())
     except UnicodeEncodeError:
-        return pa.array([text.encode("utf-8", "backslashreplace").decode() for text in values.tolist()], pa.string())
+        return pa.array([text.encode("utf-8", "backslashreplace").decode() for text in texts], pa.string())
 
 
 def pack(ids: np.ndarray) -> dict[str, np.ndarray]:

@@ -40,8 +40,10 @@ class LabelCoder:
         different, numbers = np.unique(labels, return_inverse=True)
         self.add(different.tolist(), numbers.reshape(-1))
 
-    def finish(self, where: str, place: Place, missing: Iterable[str] | None = None) -> CleanLabels:
-        """The labels of all nodes, with int32 class numbers. missing: names that mean unknown."""
+    def finish(
+        self, where: str, place: Place, missing: Iterable[str] | None = None, *, read_numbers: bool = False
+    ) -> CleanLabels:
+        """The labels of all nodes, with int32 class numbers. missing, read_numbers: see :func:`clean_labels`."""
         labels = list(self._codes)
         texts = any(isinstance(label, str) for label in labels)
         values = text_array(labels) if texts or not labels else np.array(labels)
@@ -55,6 +57,7 @@ class LabelCoder:
             lambda at: place(first[at]),
             missing=missing,
             counts=np.bincount(codes, minlength=len(labels)),
+            read_numbers=read_numbers,
         )
         table = found.numbers.astype(np.int32)
         return replace(found, numbers=table[codes] if table.size else codes)

@@ -2,7 +2,7 @@
 
 import unicodedata
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any
 
@@ -12,7 +12,18 @@ from scipy import sparse
 from graphfcl.errors import InputError
 from graphfcl.graph.column_names import label_key, unknown_keys
 from graphfcl.graph.graph import UNKNOWN
-from graphfcl.graph.ids import CLASS_NAME, Place, class_names_of, normal, text_array, text_of
+from graphfcl.graph.ids import (
+    CLASS_NAME,
+    ClassLabel,
+    Place,
+    class_names_of,
+    is_whole,
+    listed,
+    normal,
+    text_array,
+    text_of,
+    whole_number,
+)
 from graphfcl.printing import quoted
 
 LISTED = 5  # groups of names that a note lists
@@ -23,29 +34,36 @@ class CleanLabels:
     """Labels in one form.
 
     numbers: (n,) int64, positions in ``names``, -1 where the class is not known. changed: names that cleaning changed.
-    notes: a sentence for whatever a user would not expect.
+    notes: a sentence for whatever a user would not expect. integers: the classes were given as integers, so every name
+    is a whole number.
     """
 
     numbers: np.ndarray
     names: tuple[str, ...]
     changed: int = 0
     notes: tuple[str, ...] = ()
+    integers: bool = False
 
 
 def clean_labels(
     labels: Any,
-    class_names: Sequence[str] | None,
+    class_names: Sequence[ClassLabel] | None,
     count: int,
     where: str,
     place: Place,
     *,
     missing: Iterable[str] | None = None,
     counts: np.ndarray | None = None,
+    read_numbers: bool = False,
 ) -> CleanLabels:
     """Class numbers of the labels of ``count`` nodes.
 
+    Without ``class_names`` whole numbers are the classes themselves: integers, floats such as 3.0 (pandas makes them
+    where labels are missing) and truth values, which are 0 and 1. A negative number means that the class is not known.
+
     missing: names that mean that the class is not known, whatever their case. counts: (count,) how often each label
-    stands in the source, if the labels are those that differ.
+    stands in the source, if the labels are those that differ. read_numbers: texts are integers if all of them are whole
+    numbers ("7" but not "007").
     """
     if sparse.issparse(labels):
         raise InputError(f"{where}: the labels are a matrix, that is several a node; choose one class a node.")
@@ -61,20 +79,24 @@ def clean_labels(
         )
     if labels.size != count:
         raise InputError(f"{where}: {labels.size} labels for {count} nodes; give one a node (-1 where unknown).")
-    names, changed = None, 0
+    names, changed, integers = None, 0, False
     if class_names is not None:
+        integers = len(class_names) > 0 and all(map(is_whole, listed(class_names)))
         names, changed = class_names_of(class_names, where)
     if labels.dtype.kind in "OU":
         spelled = _Spelled.of(labels, where, counts)
-        return spelled.clean(names, changed, missing_keys(missing, where), where, place)
+        found = spelled.clean(names, changed, missing_keys(missing, where), where, place)
+        whole = read_numbers and bool(found.names) and all(whole_number(name) is not None for name in found.names)
+        return replace(found, integers=integers or whole)
     numbers = _whole_numbers(labels, where)
     if names is None:
         present = np.unique(numbers[numbers >= 0])
         dense = np.searchsorted(present, numbers).astype(np.int64)
-        return CleanLabels(np.where(numbers < 0, UNKNOWN, dense), tuple(str(number) for number in present.tolist()))
+        own = tuple(map(str, present.tolist()))
+        return CleanLabels(np.where(numbers < 0, UNKNOWN, dense), own, integers=True)
     if numbers.size and numbers.max() >= len(names):
         raise InputError(f"{where}: label {numbers.max()} has no name, there are {len(names)} class names.")
-    return CleanLabels(np.where(numbers < 0, UNKNOWN, numbers), tuple(names), changed)
+    return CleanLabels(np.where(numbers < 0, UNKNOWN, numbers), tuple(names), changed, integers=integers)
 
 
 def missing_keys(missing: Iterable[str] | None, where: str) -> frozenset[str]:
@@ -144,9 +166,9 @@ class _Spelled:
                 counted[normal(text)] = counted.get(normal(text), 0) + count
         if not counted:
             return []
-        listed = ", ".join(f"{count:,} {quoted(text)}" for text, count in counted.items())
+        shown = ", ".join(f"{count:,} {quoted(text)}" for text, count in counted.items())
         return [
-            f"{sum(counted.values()):,} labels count as unknown ({listed}): missing=NAME+NAME says which names do; a "
+            f"{sum(counted.values()):,} labels count as unknown ({shown}): missing=NAME+NAME says which names do; a "
             "blank always does."
         ]
 
@@ -200,6 +222,8 @@ def _whole_numbers(labels: np.ndarray, where: str) -> np.ndarray:
             raise InputError(f"{where}: the labels are not whole numbers; give class numbers or names.")
     elif labels.dtype.kind not in "iub":
         raise InputError(f"{where}: labels of type {labels.dtype} cannot be read; give class numbers or names.")
+    if labels.size and labels.max() >= 2**63:
+        raise InputError(f"{where}: label {labels.max()} is too large for 64 bits; give smaller numbers, or names.")
     return labels.astype(np.int64)
 
 

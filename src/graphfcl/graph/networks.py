@@ -134,13 +134,13 @@ def _row(features: Any, where: str) -> Any:
 def to_networkx(graph: Graph) -> Any:
     """``networkx.Graph`` with the user's own ids; a node's ``features`` are one row (1, d), sparse or dense.
 
-    The ``label`` of a node is the name of its class, or None.
+    The ``label`` of a node is its class as the user writes it, or None.
     """
     import networkx
 
-    network = networkx.Graph(name=graph.name)
+    network, classes = networkx.Graph(name=graph.name), graph.class_labels
     for number, (node, label) in enumerate(zip(graph.node_ids.tolist(), graph.labels.tolist(), strict=True)):
-        known = graph.class_names[label] if label >= 0 else None
+        known = classes[label] if label >= 0 else None
         network.add_node(node, features=graph.features[[number]], label=known)
     upper = sparse.triu(graph.adjacency, k=1, format="coo")
     ends = graph.node_ids[upper.row].tolist(), graph.node_ids[upper.col].tolist()

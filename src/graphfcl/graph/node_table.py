@@ -98,11 +98,12 @@ def _bare_numbers(labels: CleanLabels) -> np.ndarray:
 
 
 def _labels(nodes: Table, column: str, blocks: Blocks, columns: TableColumns) -> CleanLabels:
-    coder = LabelCoder()
+    coder, read_numbers = LabelCoder(), False
     for block in blocks([column]):
+        read_numbers = not block.says_text(column)
         found = block.different_labels(column)
         if isinstance(found, tuple):
             coder.add(*found)
         else:
             coder.add_numbers(found)
-    return coder.finish(str(nodes.path), nodes.place, columns.names("missing"))
+    return coder.finish(str(nodes.path), nodes.place, columns.names("missing"), read_numbers=read_numbers)

@@ -158,7 +158,7 @@ def write_npz(graph: Graph, path: str | Path) -> None:
         "adj_shape": np.array(upper.shape),
         "adj_undirected": np.array(True),
         "labels": graph.labels,
-        "class_names": np.array(graph.class_names, dtype=str),
+        "class_names": np.array(graph.class_labels, dtype=np.int64 if graph.integer_classes else str),
         **_as_arrays(graph.node_ids, "node_names"),
     }
     if graph.weighted:

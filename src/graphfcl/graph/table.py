@@ -247,6 +247,7 @@ class Table:
         values = self._table[column]
         if pa.types.is_nested(values.type):
             raise InputError(f"{self.path}: column {column!r} holds several labels per node (multi-label); choose one.")
+        values = values.cast(pa.float64()) if pa.types.is_boolean(values.type) else values  # 0 and 1, as in an array
         return np.array(values.fill_null(np.nan).to_numpy()) if pa.types.is_floating(values.type) else None
 
     def column(self, name: str) -> Any:

@@ -18,7 +18,7 @@ from graphfcl.graph.build import adjacency_from_edges, build_graph, clean_adjace
 from graphfcl.graph.frames import arrow_table, is_frame
 from graphfcl.graph.graph import Graph
 from graphfcl.graph.id_index import IdIndex
-from graphfcl.graph.ids import as_arrow, make_ids
+from graphfcl.graph.ids import as_arrow, class_label, make_ids
 from graphfcl.graph.labels import means_unknown
 from graphfcl.graph.node_columns import AskedColumns
 from graphfcl.graph.node_table import EdgeColumns, read_node_table
@@ -84,7 +84,7 @@ def _graph_of(nodes: Table, edges: Any, columns: TableColumns, name: str) -> Gra
         adjacency,
         features.rows(nodes),
         found.labels.numbers,
-        class_names=found.labels.names,
+        class_names=[class_label(name, found.labels.integers) for name in found.labels.names],
         node_ids=ids,
         feature_names=features.names,
         text=features.text_settings(columns.min_nodes),
@@ -165,11 +165,11 @@ def write_tables(graph: Graph, folder: str | Path, *, suffix: str = "parquet") -
         if graph.feature_names is None
         else graph.feature_names.tolist()
     )
-    names = np.array([*graph.class_names, None], dtype=object)
+    classes = np.array([*graph.class_labels, None], dtype=object)
     nodes = pa.table(
         [
             as_arrow(graph.node_ids),
-            pa.array(names[graph.labels], pa.string()),
+            pa.array(classes[graph.labels], pa.int64() if graph.integer_classes else pa.string()),
             *map(pa.array, graph.features.T),
         ],
         names=["id", "label", *feature_names],

@@ -8,6 +8,7 @@ import numpy as np
 
 from graphfcl.errors import InputError
 from graphfcl.graph.frames import table_like
+from graphfcl.graph.ids import ClassLabel
 from graphfcl.methods import SILENT, Progress
 from graphfcl.production.answers import Predictions, class_probabilities, class_sets, predictions
 from graphfcl.production.arguments import whole_number
@@ -36,9 +37,9 @@ class AnsweringModel(LiveModel):
     """A model that answers. Each call takes the state of its moment and works on it."""
 
     @property
-    def classes_(self) -> tuple[str, ...]:
-        """Names of all classes it can answer, in the order in which they were learned."""
-        return self._current().parts.for_answers().ledger.classes
+    def classes_(self) -> tuple[ClassLabel, ...]:
+        """All classes it can predict, in the order in which they were learned; integers if those of the fit were."""
+        return self._current().parts.for_answers().ledger.labels
 
     @property
     def node_ids_(self) -> np.ndarray:
@@ -69,9 +70,13 @@ class AnsweringModel(LiveModel):
     # Nodes are a list or an array of ids, or a DataFrame that has them in its column ``node`` or that of the fit.
 
     def predict(self, nodes: Any = None) -> np.ndarray:
-        """(n,) the likeliest class of each node, or of all nodes in the order of ``node_ids_``."""
-        names = np.array(self._current().parts.for_answers().ledger.classes, dtype=object)
-        return names[np.concatenate([found.argmax(axis=1) for found in self._probabilities(nodes)])]
+        """(n,) the likeliest class of each node, or of all nodes in the order of ``node_ids_``.
+
+        Of the type that ``fit`` received: texts, or integers as int64. A text that was learned later beside integers
+        stays a text; the array then holds Python objects.
+        """
+        labels = self._current().parts.for_answers().ledger.label_array()
+        return labels[np.concatenate([found.argmax(axis=1) for found in self._probabilities(nodes)])]
 
     def predict_proba(self, nodes: Any = None) -> np.ndarray:
         """(n, classes) probabilities in the order of ``classes_``; each row sums to 1."""
@@ -94,7 +99,7 @@ class AnsweringModel(LiveModel):
         nodes, true = true_classes(nodes, classes, self._columns(), ledger)
         return float(np.mean(self.predict(nodes) == true))
 
-    def prediction_sets(self, nodes: Any = None, *, coverage: float = 0.9) -> list[tuple[str, ...]]:
+    def prediction_sets(self, nodes: Any = None, *, coverage: float = 0.9) -> list[tuple[ClassLabel, ...]]:
         """For each node the classes that hold the true one with this probability, likeliest first.
 
         It holds over known nodes as they come (split conformal prediction on validation nodes); for classes that were

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from graphfcl.graph.ids import ClassLabel
 from graphfcl.production.calibration import Calibration, probabilities_of
 from graphfcl.production.ledger import Ledger
 
@@ -43,13 +44,13 @@ def few_shot_classes(ledger: Ledger) -> np.ndarray:
 
 def class_sets(
     calibration: Calibration, ledger: Ledger, probabilities: np.ndarray, coverage: float
-) -> list[tuple[str, ...]]:
+) -> list[tuple[ClassLabel, ...]]:
     """For each node the classes that hold the true one with probability ``coverage``, likeliest first."""
     found = calibration.sets(probabilities, few_shot_classes(ledger), coverage)
     order = np.argsort(-probabilities, axis=1, kind="stable")
-    names = np.array(ledger.classes, dtype=object)
+    labels = ledger.label_array()
     chosen = np.take_along_axis(found, order, axis=1)
-    return [tuple(names[row[kept]]) for row, kept in zip(order, chosen, strict=True)]
+    return [tuple(labels[row[kept]].tolist()) for row, kept in zip(order, chosen, strict=True)]
 
 
 def predictions(
@@ -66,12 +67,12 @@ def predictions(
     there are classes.
     """
     probabilities = class_probabilities(ledger, answers)
-    names = np.array(ledger.classes, dtype=object)
+    labels = ledger.label_array()
     best = probabilities.argmax(axis=1)
     unknown = calibration.unknown_scores(answers.strangeness)
     found = {
         "node": ids,
-        "class": names[best],
+        "class": labels[best],
         "probability": probabilities[np.arange(best.size), best],
         "unknown_score": unknown,
         "unknown": unknown > calibration.threshold,
@@ -79,7 +80,7 @@ def predictions(
     if top > 1:
         order = np.argsort(-probabilities, axis=1, kind="stable")[:, 1:top]
         for place, column in enumerate(order.T, 2):
-            found[f"class_{place}"] = names[column]
+            found[f"class_{place}"] = labels[column]
             found[f"probability_{place}"] = probabilities[np.arange(column.size), column]
     if coverage is not None:
         sets = class_sets(calibration, ledger, probabilities, coverage)

@@ -30,7 +30,7 @@ def seed_of(value: Any) -> int:
     return seed
 
 
-def list_of_names(value: Any, what: str) -> tuple[str, ...]:
+def list_of_names(value: Any, what: str) -> tuple[Any, ...]:
     """Names of classes. what: what they are, for the message."""
     if isinstance(value, str) or not isinstance(value, Iterable):
         example = f", such as [{shown(value)}]" if isinstance(value, str) else " of names"

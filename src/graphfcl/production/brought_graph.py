@@ -36,9 +36,9 @@ class Decisions:
         for entry in entries:
             what = entry["what"]
             if what in ("rename", "merge"):
-                old, new = entry["from"], entry["to"] if what == "rename" else entry["into"]
+                old, new = str(entry["from"]), str(entry["to"] if what == "rename" else entry["into"])
                 called = {name: new if now == old else now for name, now in called.items()} | {old: new}
-            gone |= set(entry.get("retired") or ()) | ({entry["class"]} if what == "retire" else set())
+            gone |= set(map(str, entry.get("retired") or ())) | ({str(entry["class"])} if what == "retire" else set())
             if what == "unlearn":
                 unlearned += entry["nodes"]
         return cls(called, frozenset(gone), tuple(unlearned))

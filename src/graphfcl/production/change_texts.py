@@ -43,7 +43,7 @@ def _told(entry: dict[str, Any]) -> str:
         return f"refit: {_trained_on(entry)}; {both[0]} to {both[1]} % on {counted(compared['nodes'], 'held-out node')}"
     if what == "learn":
         parts = [
-            f"{name}{' (new)' if name in entry['new'] else ''} from {_some(nodes)}"
+            f"{name}{' (new)' if name in map(str, entry['new']) else ''} from {_some(nodes)}"
             for name, nodes in entry["supports"].items()
         ]
         return f"learn {'; '.join([*parts, *_settled(entry)])}"
@@ -86,8 +86,8 @@ def _settled(entry: dict[str, Any]) -> list[str]:
     return said
 
 
-def _by(name: str, who: str) -> str:
-    return f"{name} (by {who})" if who else name
+def _by(name: str | int, who: str) -> str:
+    return f"{name} (by {who})" if who else str(name)
 
 
 def _some(nodes: list[Any]) -> str:

@@ -21,17 +21,18 @@ Change = dict[str, Any]
 def teach(draft: "Draft", supports: Sequence[Support], on_conflict: str) -> Change | None:
     """Learn from supports; None if no label is new, and the history has its entry already."""
     lesson = prepare(supports, draft.graph, draft.ledger, on_conflict)
-    change: Change = {"what": "learn", "new": [], **lesson.as_json()}
+    change: Change = {"what": "learn", "new": [], **lesson.as_json(draft.ledger)}
     if not lesson.learned:
         draft.ledger = draft.ledger.with_statements(lesson.statements)
         draft.record(change)
         return None
     if lesson.replaced:
-        draft.ledger, change["retired"] = draft.ledger.without_nodes(lesson.taken_back).without_empty_classes()
+        draft.ledger, emptied = draft.ledger.without_nodes(lesson.taken_back).without_empty_classes()
+        change["retired"] = [draft.ledger.label(name) for name in emptied]
         draft.learner.drop_nodes(lesson.taken_back)
         change["exact"] = draft.restate()
-    draft.ledger, change["new"] = lesson.teach(draft.learner, draft.ledger, draft.graph.visible, len(draft.history))
-    new = set(change["new"])
+    draft.ledger, names = lesson.teach(draft.learner, draft.ledger, draft.graph.visible, len(draft.history))
+    change["new"], new = [draft.ledger.label(name) for name in names], set(names)
     alike = [group for group in alike_names(draft.ledger.classes) if new.intersection(group)]
     return {**change, "alike": alike} if alike else change
 
@@ -44,25 +45,26 @@ def take_back(draft: "Draft", nodes: Sequence[Any]) -> Change:
         missing = listed(nodes)[int(np.flatnonzero(unknown)[0])]
         raise InputError(f"node {quoted(missing)} has no label to take back; nothing was changed.")
     draft.ledger, emptied = draft.ledger.without_nodes(numbers).without_empty_classes()
-    change = {"what": "unlearn", "nodes": draft.graph.with_own_ids(nodes).tolist(), "retired": emptied}
+    retired = [draft.ledger.label(name) for name in emptied]
+    change = {"what": "unlearn", "nodes": draft.graph.with_own_ids(nodes).tolist(), "retired": retired}
     draft.learner.drop_nodes(numbers)
     return {**change, "exact": draft.restate()}
 
 
-def rename_class(draft: "Draft", old: str, new: str) -> None:
-    """A class is called otherwise, also in the last accuracy; no answer depends on it."""
+def rename_class(draft: "Draft", old_label: Any, new_label: Any) -> None:
+    """Rename a class, also in the last accuracy; no answer depends on it."""
     before = draft.ledger
-    draft.ledger = before.renamed(old, new)
-    old, new = before.resolved(old), normal(new)
+    draft.ledger = before.renamed(old_label, new_label)
+    old, new = before.resolved(old_label), normal(before.text(new_label))
     accuracy = draft.history.last_accuracy()
     if accuracy:
         classes = {new if name == old else name: value for name, value in accuracy["classes"].items()}
         accuracy = {**accuracy, "classes": classes}
-    draft.record({"what": "rename", "from": old, "to": new}, accuracy)
+    draft.record({"what": "rename", "from": before.label(old), "to": before.label(new)}, accuracy)
 
 
-def merge_classes(draft: "Draft", source: str, into: str) -> Change:
-    """All nodes of one class become another's."""
+def merge_classes(draft: "Draft", source: Any, into: Any) -> Change:
+    """Merge one class into another."""
     before = draft.ledger
     source, into = before.resolved(source), before.resolved(into)
     draft.ledger = before.merged(source, into)
@@ -70,11 +72,11 @@ def merge_classes(draft: "Draft", source: str, into: str) -> Change:
     if not exact:
         draft.ledger = before.united(source, into)
         draft.restate()
-    return {"what": "merge", "from": source, "into": into, "exact": exact}
+    return {"what": "merge", "from": before.label(source), "into": before.label(into), "exact": exact}
 
 
-def retire_class(draft: "Draft", name: str) -> Change:
-    """A class goes, and its nodes are without a label."""
-    name = draft.ledger.resolved(name)
+def retire_class(draft: "Draft", label: Any) -> Change:
+    """Stop predicting a class; its nodes lose their label."""
+    name = draft.ledger.resolved(label)
     draft.ledger = draft.ledger.retired(name)
-    return {"what": "retire", "class": name, "exact": draft.restate()}
+    return {"what": "retire", "class": draft.ledger.label(name), "exact": draft.restate()}

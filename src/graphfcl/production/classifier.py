@@ -11,10 +11,11 @@ import numpy as np
 from graphfcl.defaults import MODEL_METHOD
 from graphfcl.errors import InputError
 from graphfcl.graph.frames import is_frame
+from graphfcl.graph.ids import ClassLabel
 from graphfcl.methods import SILENT, Learner, Progress
 from graphfcl.production.answering import AnsweringModel
 from graphfcl.production.answers import Answers
-from graphfcl.production.arguments import list_of_names, shown
+from graphfcl.production.arguments import list_of_names
 from graphfcl.production.graph_place import FolderUse
 from graphfcl.production.keeping import WrittenState, cache_contents, write_newest_cache
 from graphfcl.production.model_parts import ModelParts
@@ -42,7 +43,10 @@ class GraphClassifier(AnsweringModel):
     max_loss: a change that costs older classes more balanced accuracy than this on validation nodes leaves a warning.
     standardise: dense features get mean 0 and deviation 1 over the train nodes; the model keeps both.
 
-    Names and ids are the user's own. Every change is all or nothing: after an error the model is what it was. Threads
+    Classes and ids are the user's own. If those of the fit are integers, ``predict`` and all else that names a class
+    give integers, also after saving and loading; wherever a class is taken, 7, 7.0 and "7" are then the same class, and
+    a later class may have a name. Truth values are the classes 0 and 1, and a negative number is a node without a
+    label. Every change is all or nothing: after an error the model is what it was. Threads
     may share a model: those that ask see the state before a change until it is whole, those that change it wait for
     each other.
     """
@@ -100,7 +104,7 @@ class GraphClassifier(AnsweringModel):
         self,
         graph: Any,
         *,
-        hide_classes: Sequence[str] = (),
+        hide_classes: Sequence[ClassLabel] = (),
         progress: bool | Progress = SILENT,
         checkpoints: "FitCheckpoints | None" = None,
     ) -> "GraphClassifier":
@@ -201,15 +205,13 @@ class GraphClassifier(AnsweringModel):
                 self._settle(draft, change)
         return self
 
-    def name_group(self, group: "Group", name: str, *, by: str = "") -> "GraphClassifier":
+    def name_group(self, group: "Group", name: ClassLabel, *, by: str = "") -> "GraphClassifier":
         """Teach a group that :meth:`groups` found as a class: typical, spread members become its supports.
 
         They are ``shot`` many, those that the group shows as typical before others.
         """
         from graphfcl.production.grouping import supports_of_group
 
-        if not isinstance(name, str):
-            raise InputError(f"the name of the class is {shown(name)}: give a text.")
         return self.learn({name: supports_of_group(self._current(), group, self.shot)}, by=by)
 
     def unlearn(self, nodes: Sequence[Any]) -> "GraphClassifier":
@@ -221,24 +223,24 @@ class GraphClassifier(AnsweringModel):
             self._settle(draft, take_back(draft, nodes))
         return self
 
-    def rename(self, old: str, new: str) -> "GraphClassifier":
-        """Call a class otherwise; nothing else changes."""
+    def rename(self, old: ClassLabel, new: ClassLabel) -> "GraphClassifier":
+        """Rename a class; nothing else changes."""
         from graphfcl.production.class_changes import rename_class
 
         with self._change() as draft:
             rename_class(draft, old, new)
         return self
 
-    def merge(self, source: str, into: str) -> "GraphClassifier":
-        """All nodes of one class become another's."""
+    def merge(self, source: ClassLabel, into: ClassLabel) -> "GraphClassifier":
+        """Merge one class into another."""
         from graphfcl.production.class_changes import merge_classes
 
         with self._change() as draft:
             self._settle(draft, merge_classes(draft, source, into))
         return self
 
-    def retire(self, name: str) -> "GraphClassifier":
-        """Never answer a class again, and let its nodes be without a label."""
+    def retire(self, name: ClassLabel) -> "GraphClassifier":
+        """Stop predicting a class; its nodes lose their label."""
         from graphfcl.production.class_changes import retire_class
 
         with self._change() as draft:

@@ -139,6 +139,7 @@ def _answers(parts: ModelParts) -> dict[str, Any]:
         "standardise": configuration.standardise,
         **({} if configuration.columns is None else {"columns": configuration.columns.as_json()}),
         "classes": list(ledger.names),
+        **({"integer_classes": True} if ledger.integers else {}),
         "united": named_twice(ledger),
         "many": ledger.session_zero_columns,
         "calibration": parts.calibration.as_json(),
@@ -184,12 +185,15 @@ def decode_names(values: dict[str, Any]) -> Ledger:
     need(all(name is None or 0 < len(name) <= LONGEST_NAME for name in names), "a class has no name that can be")
     need(any(name is not None for name in names), "it has no class")
     many = whole_number(values.get("many"), "the number of classes of session 0", 0, len(names))
+    integers = values.get("integer_classes", False)
+    need(isinstance(integers, bool), "its integer_classes is neither true nor false")
     return Ledger(
         nodes=np.zeros(0, np.int64),
         columns=np.zeros(0, np.int64),
         parts=np.zeros(0, np.int8),
         names=tuple(names),
         session_zero_columns=many,
+        integers=integers,
     )
 
 
@@ -301,7 +305,7 @@ def checked_ledger(nodes: np.ndarray, columns: np.ndarray, parts: np.ndarray, na
     known = (columns >= 0) & (columns < len(names.names)) & np.isin(parts, [int(role) for role in LabelRole])
     need(bool(known.all()), "its ledger names a class that is not there")
     need(np.unique(nodes).size == nodes.size, "its ledger names a node twice")
-    return Ledger(nodes, columns, parts, names.names, names.session_zero_columns)
+    return replace(names, nodes=nodes, columns=columns, parts=parts)
 
 
 def refuse_misfits(graph: "GrowingGraph", learner: Learner, ledger: Ledger) -> None:

@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from graphfcl.graph.ids import ClassLabel
 from graphfcl.production.ledger import LabelRole, Ledger
 from graphfcl.production.model_parts import ModelParts
 from graphfcl.production.monitoring import left_out_scores
@@ -30,7 +31,7 @@ Positions = np.ndarray
 class ClassComparison:
     """Recall of one class before and after, on so many nodes."""
 
-    name: str
+    name: ClassLabel
     before: float
     after: float
     nodes: int
@@ -82,7 +83,7 @@ class Comparison:
 
 def compare(old: ModelParts, old_scores: np.ndarray, new: ModelParts, new_scores: np.ndarray) -> Comparison:
     """old_scores, new_scores: (n, columns) of every node of the graph of each."""
-    names = old.ledger.classes
+    names, labels = old.ledger.classes, old.ledger.labels
     true_nodes, truth = labelled(new.ledger, names)
     unlabelled = np.setdiff1d(np.intersect1d(true_nodes, old.graph.numbers), old.ledger.nodes)
     first_nodes, first = _told(old, old_scores, names, unlabelled)
@@ -99,7 +100,7 @@ def compare(old: ModelParts, old_scores: np.ndarray, new: ModelParts, new_scores
         recalls.append(right / np.maximum(asked, 1))
     return Comparison(
         tuple(
-            ClassComparison(names[place], float(recalls[0][place]), float(recalls[1][place]), int(asked[place]))
+            ClassComparison(labels[place], float(recalls[0][place]), float(recalls[1][place]), int(asked[place]))
             for place in np.flatnonzero(asked).tolist()
         )
     )

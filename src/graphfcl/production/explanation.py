@@ -18,7 +18,7 @@ def explain_node(parts: ModelParts, number: int, answer: Answers, top: int) -> d
 
     answer: of this one node. Probabilities are those that ``predict`` answers, with the node's own temperature.
     """
-    graph, names, classes = parts.graph, parts.ledger.names, parts.ledger.classes
+    graph, names, classes, labels = parts.graph, parts.ledger.names, parts.ledger.classes, parts.ledger.labels
     found = parts.learner.explain(graph.visible, number, top)
     if found is None:
         method = parts.configuration.method
@@ -30,7 +30,7 @@ def explain_node(parts: ModelParts, number: int, answer: Answers, top: int) -> d
     return {
         "node": graph.id_of(number),
         "classes": [
-            {"class": name, "probability": float(probabilities[place]), "by_itself": float(own[place])}
+            {"class": labels[place], "probability": float(probabilities[place]), "by_itself": float(own[place])}
             for name in shown
             if name is not None
             for place in (classes.index(name),)

@@ -13,6 +13,7 @@ from graphfcl.errors import InputError
 from graphfcl.files import SharedLock
 from graphfcl.graph import Graph
 from graphfcl.graph.folder_graph import AnyGraph
+from graphfcl.graph.ids import ClassLabel
 from graphfcl.methods import METHODS, Learner, Progress, find_method
 from graphfcl.methods.learner import EncoderStore, Tensors
 from graphfcl.production.calibration import Calibration
@@ -38,20 +39,21 @@ class Fitted:
 class Labels:
     """What is trained on. nodes: (m,) numbers. classes: (m,) positions in ``names``.
 
-    held_out: numbers of nodes that are for validation before others are.
+    held_out: numbers of nodes that are for validation before others are. integers: as in :class:`Ledger`.
     """
 
     nodes: np.ndarray
     classes: np.ndarray
     names: tuple[str, ...]
     held_out: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+    integers: bool = False
 
 
 def fit_model(
     graph: AnyGraph,
     configuration: Configuration,
     *,
-    hide_classes: Sequence[str],
+    hide_classes: Sequence[ClassLabel],
     device: str,
     progress: Progress,
     checkpoints: FitCheckpoints,
@@ -62,9 +64,10 @@ def fit_model(
     labels = shown_labels(graph, hide_classes)
     nodes = np.flatnonzero(labels >= 0)
     growing: Any = GrowingGraph.of(graph) if isinstance(graph, Graph) else FolderModelGraph.of(graph)
-    shown = Labels(nodes, labels[nodes], graph.class_names)
+    shown = Labels(nodes, labels[nodes], graph.class_names, integers=graph.integer_classes)
     fitted = train_model(growing, shown, configuration, device=device, progress=progress, checkpoints=checkpoints)
-    said = {"what": "fit", "graph": graph.name, **fitted.change, "hidden": list(hide_classes)}
+    hidden = [graph.class_labels[number] for number in _numbers(graph, hide_classes)]
+    said = {"what": "fit", "graph": graph.name, **fitted.change, "hidden": hidden}
     return Fitted(fitted.parts, said)
 
 
@@ -115,12 +118,12 @@ def _trained(
     another = new_learner(configuration, device)
     with leftovers.removed():
         rehearsed, separations = rehearse(start.base, learner, another, encoders, progress, checkpoints)
-    ledger = learn_few(start, learner)
+    ledger = learn_few(start, learner, integers=labels.integers)
     change = {
         "nodes": growing.node_count,
         "edges": growing.edge_count,
         "labelled": int(labels.nodes.size),
-        "classes": list(ledger.classes),
+        "classes": list(ledger.labels),
         **growing.all_words(),
         "unknown_auroc": {name: round(value, 4) for name, value in separations.items()},
         "chosen": learner.chosen(),
@@ -135,7 +138,7 @@ def refuse_in_memory_method(graph: AnyGraph, configuration: Configuration) -> No
         raise InputError(f"{configuration.method} needs the whole graph in memory: take {able}, or load the graph.")
 
 
-def identity_of(graph: AnyGraph, configuration: Configuration, hide_classes: Sequence[str]) -> dict[str, Any]:
+def identity_of(graph: AnyGraph, configuration: Configuration, hide_classes: Sequence[ClassLabel]) -> dict[str, Any]:
     """What two fits must have in common for one to go on where the other stopped, as JSON values."""
     learner = new_learner(configuration, "cpu")
     return {
@@ -147,7 +150,7 @@ def identity_of(graph: AnyGraph, configuration: Configuration, hide_classes: Seq
         "shot": configuration.shot,
         "seed": configuration.seed,
         "standardise": configuration.standardise,
-        "hidden": list(hide_classes),
+        "hidden": [graph.class_names[number] for number in _numbers(graph, hide_classes)],
     }
 
 
@@ -158,21 +161,27 @@ def new_learner(configuration: Configuration, device: str) -> Learner:
     return method.make(settings, seed=configuration.seed, device=device)
 
 
-def shown_labels(graph: AnyGraph, hide_classes: Sequence[str]) -> np.ndarray:
+def shown_labels(graph: AnyGraph, hide_classes: Sequence[ClassLabel]) -> np.ndarray:
     """(n,) the labels, unknown where the class is to be hidden."""
-    labels = graph.labels.copy()
-    for name in hide_classes:
-        number = graph.class_number(name)
+    return np.where(np.isin(graph.labels, _numbers(graph, hide_classes)), -1, graph.labels)
+
+
+def _numbers(graph: AnyGraph, classes: Sequence[ClassLabel]) -> list[int]:
+    """Class numbers of the classes to hide."""
+    numbers = []
+    for label in classes:
+        number = graph.class_number(label)
         if number is None:
-            raise InputError(f"{graph.name} has no class {name!r} to hide: `graphfcl data show` lists them.")
-        labels[labels == number] = -1
-    return labels
+            raise InputError(f"{graph.name} has no class {label!r} to hide: `graphfcl data show` lists them.")
+        numbers.append(number)
+    return numbers
 
 
-def learn_few(start: Start, learner: Learner) -> Ledger:
+def learn_few(start: Start, learner: Learner, *, integers: bool = False) -> Ledger:
     """Teach a fitted learner the classes with too few labels for session 0; the ledger of all labels."""
     base = start.base
-    ledger = Ledger.of((base.train, base.train_labels), (base.validation, base.validation_labels), base.classes)
+    train, validation = (base.train, base.train_labels), (base.validation, base.validation_labels)
+    ledger = Ledger.of(train, validation, base.classes, integers=integers)
     if not start.few_classes:
         return ledger
     learner.learn(Session(1, start.few_classes, *start.few, base.visible_graph, "open"))

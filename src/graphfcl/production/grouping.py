@@ -10,7 +10,7 @@ from graphfcl.asking.clusters import clusters, principal_components
 from graphfcl.asking.grouping import Balls, Crowd, Sureness, TightGroup, core_size, tight_groups
 from graphfcl.asking.nearest import unit_rows
 from graphfcl.errors import InputError
-from graphfcl.graph.ids import listed
+from graphfcl.graph.ids import ClassLabel, listed
 from graphfcl.production.arguments import seed_of, shown, whole_number
 from graphfcl.production.model_state import ModelState
 from graphfcl.production.node_vectors import Vectors, vectors_of
@@ -39,7 +39,7 @@ class Group:
     size: int
     typical: tuple[Any, ...]
     words: tuple[str, ...]
-    neighbours: tuple[tuple[str, float], ...]
+    neighbours: tuple[tuple[ClassLabel, float], ...]
     sure: float
     why: str
 

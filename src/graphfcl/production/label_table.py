@@ -32,7 +32,7 @@ def label_table(
     further = dict.fromkeys(name for each in kept for name in each)
     columns = {
         "node": names.ids_of(ledger.nodes[rows]),
-        "class": text_array([str(ledger.names[column]) for column in ledger.columns[rows].tolist()]),
+        "class": ledger.label_array()[ledger.class_of_column()[ledger.columns[rows]]],
         "part": text_array([roles[part] for part in ledger.parts[rows].tolist()]),
         "by": text_array([statement.by for statement in statements]),
         "when": text_array([statement.when for statement in statements]),

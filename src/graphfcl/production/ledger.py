@@ -1,18 +1,23 @@
 """Which node is labelled with which class, and what the classes are called now."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
+from numbers import Integral
+from typing import Any
 
 import numpy as np
 
 from graphfcl.errors import InputError, did_you_mean
-from graphfcl.graph.ids import CLASS_NAME, normal
+from graphfcl.graph.ids import CLASS_NAME, ClassLabel, class_label, normal, text_of
 from graphfcl.methods.learner import Labelled
 from graphfcl.printing import quoted
+from graphfcl.production.arguments import shown
 from graphfcl.production.supports import Statement
 
 Statements = Mapping[int, tuple[Statement, ...]]  # node number → who gave its label, the first first
+WHOLE_FLOAT = re.compile(r"(-?[0-9]+)\.0+")  # how pandas writes an integer in a column with gaps
 
 
 class LabelRole(IntEnum):
@@ -32,6 +37,8 @@ class Ledger:
         is how classes are merged if the learner cannot be restated.
     session_zero_columns: how many of the columns are of session 0; they come first.
     statements: who gave a label and when, of the nodes for which somebody said so.
+    integers: the model was fitted with integer classes. Names stay texts here; users write and get those that are whole
+        numbers as integers. See :meth:`text` and :meth:`label`.
     """
 
     nodes: np.ndarray
@@ -40,9 +47,10 @@ class Ledger:
     names: tuple[str | None, ...]
     session_zero_columns: int
     statements: Statements = field(default_factory=dict)
+    integers: bool = False
 
     @classmethod
-    def of(cls, train: Labelled, validation: Labelled, names: Sequence[str]) -> "Ledger":
+    def of(cls, train: Labelled, validation: Labelled, names: Sequence[str], *, integers: bool = False) -> "Ledger":
         """The ledger after session 0."""
         parts = [
             np.full(part[0].size, kind) for kind, part in ((LabelRole.TRAIN, train), (LabelRole.VALIDATION, validation))
@@ -53,7 +61,45 @@ class Ledger:
             parts=np.concatenate(parts).astype(np.int8),
             names=tuple(names),
             session_zero_columns=len(names),
+            integers=integers,
         )
+
+    # Classes as users write them
+
+    def text(self, label: Any) -> str:
+        """The name that a user means by a class: a text, or a number.
+
+        Of a model with integer classes "7", 7.0 and "7.0" are the class 7, and False and True the classes 0 and 1.
+        """
+        if self.integers and isinstance(label, bool | np.bool_):
+            label = int(label)
+        if not isinstance(label, str | bytes | bool | np.bool_ | Integral) and not _is_whole_float(label):
+            raise InputError(f"a class is {shown(label)}: give a name or a whole number.")
+        name = text_of(label)
+        whole = WHOLE_FLOAT.fullmatch(name.strip()) if self.integers else None
+        return whole[1] if whole else name
+
+    def label(self, name: str) -> ClassLabel:
+        """The reverse: an integer if the model has integer classes and the name is a whole number."""
+        return class_label(name, self.integers)
+
+    @property
+    def labels(self) -> tuple[ClassLabel, ...]:
+        """``classes`` as users write them."""
+        return tuple(map(self.label, self.classes))
+
+    def label_array(self) -> np.ndarray:
+        """(classes,) the same, int64 if all are integers, and otherwise Python objects."""
+        labels = self.labels
+        whole = self.integers and all(isinstance(label, int) for label in labels)
+        return np.array(labels, dtype=np.int64 if whole else object)
+
+    def fault(self, name: str) -> str:
+        """Why a class cannot be called so; "" if it can."""
+        label = self.label(normal(name))
+        if isinstance(label, int) and label < 0:
+            return f"the class {label} is negative, which marks a node without a label: give 0 or a larger number"
+        return CLASS_NAME.fault(name)
 
     # Reading
 
@@ -71,8 +117,9 @@ class Ledger:
         """The column that further supports of a class join."""
         return self.names.index(name) if name in self.names else None
 
-    def found(self, name: str) -> str | None:
+    def found(self, label: Any) -> str | None:
         """The class that a user calls so: as it is stored, or else by its cleaned form, if only one has that form."""
+        name = self.text(label)
         if name in self.names:
             return name
         same = [other for other in self.classes if normal(other) == normal(name)]
@@ -83,9 +130,9 @@ class Ledger:
             )
         return same[0] if same else None
 
-    def resolved(self, name: str) -> str:
+    def resolved(self, label: Any) -> str:
         """The same; a class that is not there is an error."""
-        known = self.found(name)
+        known, name = self.found(label), self.text(label)
         if known is None:
             listed = f"there are {', '.join(self.classes[:12])}."
             hint = did_you_mean(name, self.classes, listed, cutoff=0.6)
@@ -136,9 +183,13 @@ class Ledger:
             self, nodes=self.nodes[kept], columns=self.columns[kept], parts=self.parts[kept], statements=said
         )
 
-    def renamed(self, old: str, new: str) -> "Ledger":
-        """A class is called otherwise; the new name is cleaned."""
-        old, new = self.resolved(old), CLASS_NAME.clean(new, "the new name")
+    def renamed(self, old: Any, new: Any) -> "Ledger":
+        """A class gets another name, which is cleaned."""
+        old, new = self.resolved(old), self.text(new)
+        fault = self.fault(new)
+        if fault:
+            raise InputError(f"the new name: {fault}.")
+        new = normal(new)
         same = self.found(new)
         if same is not None and (same != old or new == old):
             raise InputError(f"there is a class {quoted(same)} already: merge the two, or choose another name.")
@@ -183,3 +234,7 @@ class Ledger:
 
     def _columns_named(self, name: str) -> list[int]:
         return [column for column, other in enumerate(self.names) if other == name]
+
+
+def _is_whole_float(value: Any) -> bool:
+    return isinstance(value, float | np.floating) and float(value).is_integer()

@@ -8,7 +8,7 @@ import numpy as np
 
 from graphfcl.errors import InputError
 from graphfcl.graph import VisibleGraph
-from graphfcl.graph.ids import CLASS_NAME, normal, text_of
+from graphfcl.graph.ids import ClassLabel, normal
 from graphfcl.methods import Learner
 from graphfcl.printing import quoted
 from graphfcl.production.arguments import list_of_nodes, shown
@@ -26,9 +26,9 @@ class Conflict:
     """A node that has a label, and a support that says otherwise."""
 
     node: Any
-    label: str
+    label: ClassLabel
     label_by: str
-    said: str
+    said: ClassLabel
     said_by: str
     place: str
 
@@ -103,13 +103,13 @@ class Lesson:
         learner.learn(Session(number, tuple(new), nodes[order], columns[order], visible, "open"))
         return ledger.with_supports(nodes[order], columns[order], ()).with_statements(self.statements), new
 
-    def as_json(self) -> dict[str, Any]:
-        """What the history says of it."""
+    def as_json(self, ledger: Ledger) -> dict[str, Any]:
+        """What the history says of it. ledger: says how users write the classes; the keys of JSON are texts."""
         supports: dict[str, list[Any]] = {}
         for each in self.learned:
             supports.setdefault(each.name, []).append(each.node)
         said = [
-            {"node": each.node, "class": each.name, **statement.as_json()}
+            {"node": each.node, "class": ledger.label(each.name), **statement.as_json()}
             for each in (*self.learned, *self.agreed)
             for statement in each.statements
             if statement
@@ -127,8 +127,8 @@ class Lesson:
         return entry
 
 
-def supports_of(classes: Mapping[str, Sequence[Any]], statement: Statement, ledger: Ledger) -> list[Support]:
-    """Supports of a mapping from class names to nodes, in which each class stands once."""
+def supports_of(classes: Mapping[Any, Sequence[Any]], statement: Statement, ledger: Ledger) -> list[Support]:
+    """Supports of a mapping from classes to nodes, in which each class stands once."""
     if not isinstance(classes, Mapping):
         raise InputError(
             f"the supports are {shown(classes)}: give classes with lists of their nodes, such as "
@@ -138,13 +138,13 @@ def supports_of(classes: Mapping[str, Sequence[Any]], statement: Statement, ledg
     empty = [name for name, nodes in lists.items() if len(nodes) == 0]
     if empty:
         raise InputError(f"class {quoted(empty[0])} has no node: give at least one; nothing was learned.")
-    spelled: dict[str, str] = {}
-    for name in map(text_of, lists):
-        other = spelled.setdefault(ledger.found(name) or normal(name), name)
-        if other != name:
+    spelled: dict[str, Any] = {}
+    for name in lists:
+        other = spelled.setdefault(ledger.found(name) or normal(ledger.text(name)), name)
+        if other is not name:
             raise InputError(f"{quoted(other)} and {quoted(name)} are one class once cleaned: join their nodes.")
     return [
-        Support(node, text_of(name), f"class {quoted(name)}", statement)
+        Support(node, ledger.text(name), f"class {quoted(name)}", statement)
         for name, nodes in lists.items()
         for node in nodes
     ]
@@ -173,7 +173,8 @@ def prepare(supports: Sequence[Support], graph: GrowingGraph, ledger: Ledger, on
         elif label != each.name:
             replaced.append(each)
             who = (people(known), people(each.statements))
-            conflicts.append(Conflict(each.node, label, who[0], each.name, who[1], each.place))
+            said_label = ledger.label(each.name)
+            conflicts.append(Conflict(each.node, ledger.label(label), who[0], said_label, who[1], each.place))
         elif fresh:
             agreed.append(replace(each, statements=fresh))
         else:
@@ -187,7 +188,9 @@ def prepare(supports: Sequence[Support], graph: GrowingGraph, ledger: Ledger, on
 def _gathered(supports: Sequence[Support], graph: GrowingGraph, ledger: Ledger) -> tuple[list[Said], list[str]]:
     """What is said of each node, and a sentence for each support that cannot be used."""
     rows = graph.rows_of_ids([support.node for support in supports])
-    name_of = {name: ledger.found(name) or normal(name) for name in {support.class_name for support in supports}}
+    name_of = {
+        name: ledger.found(name) or normal(ledger.text(name)) for name in {support.class_name for support in supports}
+    }
     said: dict[int, Said] = {}
     wrong = []
     for support, row in zip(supports, rows.tolist(), strict=True):
@@ -226,7 +229,7 @@ def _fault(support: Support, row: int, ledger: Ledger) -> str:
     if row < 0:
         return f"node {quoted(support.node)} is not in the graph"
     # A class of an old folder is called as it is stored, whatever that is.
-    return "" if support.class_name in ledger.names else CLASS_NAME.fault(support.class_name)
+    return "" if support.class_name in ledger.names else ledger.fault(ledger.text(support.class_name))
 
 
 def _named(who: str) -> str:

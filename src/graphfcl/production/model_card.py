@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from graphfcl.errors import InputError
+from graphfcl.graph.ids import ClassLabel
 from graphfcl.printing import counted
 from graphfcl.production.ageing import FITS
 from graphfcl.production.answers import few_shot_classes
@@ -29,7 +30,7 @@ class ClassCard:
     few_shot: it was learned after the fit. recall: as measured last; None if it was not.
     """
 
-    name: str
+    name: ClassLabel
     labels: int
     validation: int
     few_shot: bool
@@ -108,7 +109,7 @@ class ModelCard:
         """Class, labels, validation nodes, recall, and whether it is few-shot."""
         return [
             (
-                each.name,
+                str(each.name),
                 f"{each.labels:,}",
                 f"{each.validation:,}",
                 "not measured" if each.recall is None else f"{100 * each.recall:.1f}",
@@ -179,7 +180,7 @@ def _classes(ledger: Ledger, recalls: Mapping[str, float]) -> list[ClassCard]:
     taught, measured = (np.bincount(of_label[which], minlength=len(names)) for which in (used, held))
     few = few_shot_classes(ledger)
     return [
-        ClassCard(name, int(taught[place]), int(measured[place]), bool(few[place]), recalls.get(name))
+        ClassCard(ledger.label(name), int(taught[place]), int(measured[place]), bool(few[place]), recalls.get(name))
         for place, name in enumerate(names)
     ]
 

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from graphfcl.graph import Graph
+from graphfcl.graph.labels import natural_order
 from graphfcl.methods import Progress
 from graphfcl.production.answers import few_shot_classes
 from graphfcl.production.brought_graph import Decisions, bring, more_labels
@@ -82,8 +83,8 @@ def refit_model(
         "what": "refit",
         **({} if graph is None else {"graph": graph.name}),
         **trained.change,
-        "new": [name for name in labels.names if name not in ledger.classes],
-        "grown": sorted(_few(ledger) - _few(parts.ledger)),
+        "new": [ledger.label(name) for name in labels.names if name not in ledger.classes],
+        "grown": [ledger.label(name) for name in sorted(_few(ledger) - _few(parts.ledger), key=natural_order)],
     }
     return Refitted(parts, comparison, change)
 
@@ -117,14 +118,14 @@ def _material(before: ModelParts, graph: Graph | None, decisions: Decisions) -> 
     nodes, classes = labelled(ledger, names)
     held_out = ledger.of_part(LabelRole.VALIDATION)[0]
     if graph is None:
-        return before.graph.fitted_again(), Labels(nodes, classes, names, held_out)
+        return before.graph.fitted_again(), Labels(nodes, classes, names, held_out, ledger.integers)
     growing, rows = bring(before.graph, graph)
     more, called = more_labels(graph, rows, before.graph, ledger, decisions)
     names = tuple(dict.fromkeys([*names, *called]))
     place = {name: number for number, name in enumerate(names)}
     added = np.array([place[name] for name in called], dtype=np.int64)
-    labels = Labels(np.concatenate([nodes, more]), np.concatenate([classes, added]), names, held_out)
-    return growing, labels
+    nodes, classes = np.concatenate([nodes, more]), np.concatenate([classes, added])
+    return growing, Labels(nodes, classes, names, held_out, ledger.integers)
 
 
 def _few(ledger: Ledger) -> set[str]:

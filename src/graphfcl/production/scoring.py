@@ -8,7 +8,7 @@ import numpy as np
 from graphfcl.errors import GraphfclWarning, InputError
 from graphfcl.graph.column_names import ReadColumns
 from graphfcl.graph.frames import is_frame
-from graphfcl.graph.ids import is_nothing, listed, normal, text_of
+from graphfcl.graph.ids import is_nothing, is_whole, listed, normal
 from graphfcl.graph.labels import means_unknown
 from graphfcl.printing import quoted
 from graphfcl.production.arguments import list_of_nodes, shown
@@ -17,12 +17,12 @@ from graphfcl.production.user_tables import read_ids, read_labels
 
 
 def true_classes(nodes: Any, classes: Any, columns: ReadColumns | None, ledger: Ledger) -> tuple[list[Any], np.ndarray]:
-    """Ids of the nodes whose class is known, and (n,) their classes, called as the model calls them.
+    """Ids of the nodes whose class is known, and (n,) their classes, as the model predicts them.
 
     nodes: ids, or a DataFrame, which may hold the classes too. columns: of the tables of the fit, which say what means
     unknown. A warning if no class is one of the model's.
     """
-    ids, names = _given(nodes, classes, columns)
+    ids, names = _given(nodes, classes, columns, ledger)
     called = {name: ledger.found(name) for name in set(names)}
     unknown = means_unknown if columns is None else columns.means_unknown
     passed = {name for name, own in called.items() if own is None and unknown(name)}
@@ -36,11 +36,12 @@ def true_classes(nodes: Any, classes: Any, columns: ReadColumns | None, ledger: 
             GraphfclWarning,
             stacklevel=3,
         )
-    found = np.array([called[names[place]] or normal(names[place]) for place in known], dtype=object)
+    found = np.empty(len(known), dtype=object)
+    found[:] = [ledger.label(called[names[place]] or normal(names[place])) for place in known]
     return [ids[place] for place in known], found
 
 
-def _given(nodes: Any, classes: Any, columns: ReadColumns | None) -> tuple[list[Any], list[str]]:
+def _given(nodes: Any, classes: Any, columns: ReadColumns | None, ledger: Ledger) -> tuple[list[Any], list[str]]:
     if classes is None:
         if not is_frame(nodes):
             raise InputError("score needs the true class of each node: give score(nodes, classes).")
@@ -48,7 +49,12 @@ def _given(nodes: Any, classes: Any, columns: ReadColumns | None) -> tuple[list[
     if isinstance(classes, str):
         raise InputError(f"the classes are {shown(classes)}: give a list, a class for each node.")
     ids = read_ids(nodes, columns) if is_frame(nodes) else listed(list_of_nodes(nodes))
-    names = ["" if is_nothing(name) else text_of(name) for name in listed(classes)]
+    names = ["" if _means_nothing(label) else ledger.text(label) for label in listed(classes)]
     if len(ids) != len(names):
         raise InputError(f"there are {len(ids)} nodes and {len(names)} classes: give a class for each node.")
     return ids, names
+
+
+def _means_nothing(label: Any) -> bool:
+    """Whether it stands for no class, as in the labels of a graph: a gap, or a negative number."""
+    return is_nothing(label) or (is_whole(label) and label < 0)

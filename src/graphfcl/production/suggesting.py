@@ -12,7 +12,7 @@ from graphfcl.asking.memory import Memory
 from graphfcl.asking.nearest import likeliest_of, unit_rows
 from graphfcl.errors import InputError
 from graphfcl.graph import Graph
-from graphfcl.graph.ids import text_array
+from graphfcl.graph.ids import ClassLabel, text_array
 from graphfcl.production.answers import class_probabilities, few_shot_classes
 from graphfcl.production.arguments import seed_of, shown, whole_number
 from graphfcl.production.growing_graph import GrowingGraph
@@ -38,7 +38,7 @@ class Suggestion:
     node: Any
     reason: str
     why: str
-    classes: tuple[tuple[str, float], ...]
+    classes: tuple[tuple[ClassLabel, float], ...]
     unknown: bool
     strangeness: float
 
@@ -79,7 +79,7 @@ def suggest_for_model(
     wishes = _chosen(situation, strategy)
     rows = np.array([wish.row for wish in wishes], dtype=np.int64)
     unknown = parts.calibration.unknown_scores(answers.strangeness[rows])
-    thoughts = [_likeliest(ledger.classes, probabilities[row]) for row in rows]
+    thoughts = [_likeliest(ledger.labels, probabilities[row]) for row in rows]
     whys = _reasons(situation, wishes, thoughts, unknown)
     return tuple(
         Suggestion(node, wish.reason, why, classes, bool(score > parts.calibration.threshold), float(score))
@@ -138,8 +138,8 @@ def suggestion_table(suggestions: Sequence[Suggestion]) -> dict[str, np.ndarray]
     return {
         "node": np.array(nodes, dtype=np.int64) if numbers else text_array([str(node) for node in nodes]),
         "class": text_array(["" for _ in nodes]),
-        "guess": text_array([name for name, _ in first]),
-        "probability": text_array([f"{share:.3f}" if name else "" for name, share in first]),
+        "guess": text_array([str(label) for label, _ in first]),
+        "probability": text_array([f"{share:.3f}" if label != "" else "" for label, share in first]),
         "unknown": text_array(["yes" if each.unknown else "no" for each in suggestions]),
         "reason": text_array([each.reason for each in suggestions]),
         "why": text_array([each.why for each in suggestions]),
@@ -167,15 +167,15 @@ def _chosen(situation: Situation, strategy: str | type[Strategy]) -> list[Wish]:
     return checked(find_strategy(name).make().choose(situation), situation, name)
 
 
-def _likeliest(names: Sequence[str], probabilities: np.ndarray) -> tuple[tuple[str, float], ...]:
+def _likeliest(labels: Sequence[ClassLabel], probabilities: np.ndarray) -> tuple[tuple[ClassLabel, float], ...]:
     best = np.argsort(-probabilities, kind="stable")[:LIKELIEST]
-    return tuple((names[place], float(probabilities[place])) for place in best.tolist())
+    return tuple((labels[place], float(probabilities[place])) for place in best.tolist())
 
 
 def _reasons(
     situation: Situation,
     wishes: Sequence[Wish],
-    thoughts: Sequence[tuple[tuple[str, float], ...]],
+    thoughts: Sequence[tuple[tuple[ClassLabel, float], ...]],
     unknown: np.ndarray,
 ) -> list[str]:
     """A sentence for each wish. thoughts: the likeliest classes. unknown: (w,) unknown scores."""
@@ -187,7 +187,7 @@ def _reasons(
 
 
 def _sentence(
-    reason: str, size: int, classes: tuple[tuple[str, float], ...], unknown: float, situation: Situation
+    reason: str, size: int, classes: tuple[tuple[ClassLabel, float], ...], unknown: float, situation: Situation
 ) -> str:
     if reason == "cluster":
         near = f"it is typical of {size:,} nodes that no labelled node is nearer to"

@@ -19,7 +19,8 @@ from graphfcl.graph.column_names import (
     label_key,
     unknown_keys,
 )
-from graphfcl.graph.ids import as_arrow
+from graphfcl.graph.frames import set_column
+from graphfcl.graph.ids import ClassLabel, as_arrow
 from graphfcl.printing import counted
 from graphfcl.production.plain_csv import is_plain, plain_csv
 from graphfcl.production.supports import KEPT, MOST_COLUMNS, Statement, Support, as_one_line
@@ -59,7 +60,7 @@ def read_supports(
     graph: "GrowingGraph | None" = None,
     by: str = "",
     when: Any = "",
-    known: Sequence[str] = (),
+    known: Sequence[ClassLabel] = (),
     tell: Callable[[str], None] = warn,
 ) -> list[Support]:
     """A table with the columns ``node`` and ``class``; ``by``, ``when`` and others are kept with the label.
@@ -78,7 +79,7 @@ def read_supports(
     kept = _kept(table, [name for name in table.columns if name not in used], tell)
     unknown = {""} if GUESS in table.columns else set()
     if columns is not None and table.find(labels) == columns.label:
-        unknown |= unknown_keys(columns.missing) - {name.casefold() for name in known}
+        unknown |= unknown_keys(columns.missing) - {str(label).casefold() for label in known}
     nothing = [""] * len(nodes)
     said_by, said_when = (table.columns.get(name, nothing) for name in ("by", "when"))
     supports = []
@@ -192,11 +193,13 @@ def _arrow_table(path: str | Path, columns: Mapping[str, Any]) -> Any:
 
     import pyarrow as pa
 
-    if "set" in columns:
-        sets = [list(names) for names in columns["set"]]
+    def column(name: str, values: Any) -> Any:
+        if name != "set":
+            return as_arrow(values)
         as_text = Path(path).suffix == ".csv"
-        columns = {**columns, "set": [json.dumps(names, ensure_ascii=False) for names in sets] if as_text else sets}
-    return pa.table({name: pa.array(v) if name == "set" else as_arrow(v) for name, v in columns.items()})
+        return pa.array([json.dumps(each, ensure_ascii=False) for each in values]) if as_text else set_column(values)
+
+    return pa.table({name: column(name, values) for name, values in columns.items()})
 
 
 def write_blocks(path: str | Path, blocks: Iterator[Mapping[str, Any]], what: str, counted: str) -> tuple[int, int]:

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
+from graphfcl.graph.ids import ClassLabel
 from graphfcl.production.growing_graph import GrowingGraph
 from graphfcl.production.ledger import Ledger
 
@@ -75,11 +76,12 @@ def _far_numbers(
     )
 
 
-def linked_classes(graph: GrowingGraph, ledger: Ledger, rows: np.ndarray) -> tuple[tuple[str, float], ...]:
+def linked_classes(graph: GrowingGraph, ledger: Ledger, rows: np.ndarray) -> tuple[tuple[ClassLabel, float], ...]:
     """Classes of labelled nodes that some nodes link to, and their shares of these links, largest first."""
     position = np.full(graph.node_count, -1, dtype=np.int64)
     position[graph.visible.rows(ledger.nodes)] = ledger.class_of_column()[ledger.columns]
     ends = position[graph.adjacency[rows].indices]
     counts = np.bincount(ends[ends >= 0], minlength=len(ledger.classes))
     best = np.argsort(-counts, kind="stable")[:CLASSES]
-    return tuple((ledger.classes[each], float(counts[each] / counts.sum())) for each in best.tolist() if counts[each])
+    labels = ledger.labels
+    return tuple((labels[each], float(counts[each] / counts.sum())) for each in best.tolist() if counts[each])

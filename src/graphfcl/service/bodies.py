@@ -1,4 +1,4 @@
-"""What the bodies of requests look like. Whole numbers are taken as ids too."""
+"""What the bodies of requests look like. Whole numbers are taken as ids and classes too."""
 
 from typing import Annotated, Any
 
@@ -6,8 +6,9 @@ from pydantic import BaseModel, ConfigDict, Field, StrictInt, StrictStr
 
 from graphfcl.graph.ids import CLASS_NAME, NODE_ID
 
-Id = Annotated[StrictStr, Field(max_length=NODE_ID.longest)] | Annotated[StrictInt, Field(ge=-(2**63), lt=2**63)]
-ClassName = Annotated[StrictStr, Field(min_length=1, max_length=CLASS_NAME.longest)]
+Whole = Annotated[StrictInt, Field(ge=-(2**63), lt=2**63)]
+Id = Annotated[StrictStr, Field(max_length=NODE_ID.longest)] | Whole
+ClassName = Annotated[StrictStr, Field(min_length=1, max_length=CLASS_NAME.longest)] | Whole
 By = Annotated[StrictStr, Field(max_length=200)]
 LARGEST = 1e15  # sums and squares of so large numbers fit into 32 bits; those of larger ones become NaN
 Finite = Annotated[float, Field(allow_inf_nan=False, ge=-LARGEST, le=LARGEST)]

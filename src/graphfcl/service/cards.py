@@ -1,4 +1,4 @@
-"""What is told of nodes and classes, as JSON values. Ids travel as texts."""
+"""What is told of nodes and classes, as JSON values. Ids travel as texts, integer classes as numbers."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,10 +7,11 @@ import numpy as np
 from scipy import sparse
 
 from graphfcl.errors import InputError
+from graphfcl.graph.ids import ClassLabel
 from graphfcl.production.answers import few_shot_classes
 from graphfcl.production.grouping import Group
 from graphfcl.production.suggesting import Suggestion
-from graphfcl.service.changes import sessions_of
+from graphfcl.service.changes import as_sent, sessions_of
 from graphfcl.service.neighbourhood import neighbourhood
 from graphfcl.service.snapshots import Snapshot
 
@@ -38,7 +39,7 @@ def node_card(snapshot: Snapshot, row: int) -> dict[str, Any]:
     }
 
 
-def likeliest(classes: Sequence[str], probabilities: np.ndarray) -> list[dict[str, Any]]:
+def likeliest(classes: Sequence[ClassLabel], probabilities: np.ndarray) -> list[dict[str, Any]]:
     """The likeliest classes, first first."""
     order = np.argsort(-probabilities, kind="stable")[:LIKELIEST]
     return [{"name": classes[place], "probability": float(probabilities[place])} for place in order.tolist()]
@@ -65,18 +66,23 @@ def neighbours_card(snapshot: Snapshot, row: int, limit: int) -> dict[str, Any]:
     """The nodes around a node, with positions to draw them at."""
     found = neighbourhood(snapshot.graph, row, limit)
     ids = snapshot.graph.ids[found.rows]
-    predicted = snapshot.model.predict(ids)
+    predicted = snapshot.model.predict(ids).tolist()
     nodes = [
         {
             "id": str(node),
             "label": snapshot.label_at(each),
-            "predicted": str(name),
+            "predicted": as_sent(label),
             "x": round(x, 4),
             "y": round(y, 4),
             "hops": hops,
         }
-        for node, each, name, (x, y), hops in zip(
-            ids.tolist(), found.rows.tolist(), predicted, found.positions.tolist(), found.hops.tolist(), strict=True
+        for node, each, label, (x, y), hops in zip(
+            ids.tolist(),
+            found.rows.tolist(),
+            predicted,
+            found.positions.tolist(),
+            found.hops.tolist(),
+            strict=True,
         )
     ]
     return {"nodes": nodes, "edges": found.edges.tolist()}
@@ -140,11 +146,12 @@ def class_cards(snapshot: Snapshot) -> list[dict[str, Any]]:
     """Every class: labels, the version it came with (0: the fit), its recall and the one before the last change."""
     after, before = snapshot.recalls
     sizes, sessions = snapshot.class_sizes().tolist(), sessions_of(snapshot.changes)
-    few = few_shot_classes(snapshot.model.ledger_).tolist()
     cards = []
-    for name, labels, is_few in zip(snapshot.classes, sizes, few, strict=True):
+    ledger = snapshot.model.ledger_
+    few = few_shot_classes(ledger).tolist()
+    for name, labels, is_few in zip(ledger.classes, sizes, few, strict=True):
         card = {
-            "name": name,
+            "name": as_sent(ledger.label(name)),
             "labels": labels,
             "session": sessions.get(name) if is_few else 0,
             "recall": after.get(name),
@@ -162,7 +169,7 @@ def prediction_columns(snapshot: Snapshot, ids: Sequence[Any]) -> dict[str, Any]
     found = snapshot.model.prediction_columns(ids)
     return {
         "ids": [str(each) for each in found["node"].tolist()],
-        "classes": found["class"].tolist(),
+        "classes": [as_sent(label) for label in found["class"].tolist()],
         "probabilities": found["probability"].tolist(),
         "unknown": found["unknown"].tolist(),
         "strangeness": found["unknown_score"].tolist(),
@@ -201,5 +208,5 @@ def group_cards(found: Sequence[Group]) -> list[dict[str, Any]]:
     ]
 
 
-def _named(pairs: Sequence[tuple[str, float]], figure: str) -> list[dict[str, Any]]:
-    return [{"name": name, figure: float(value)} for name, value in pairs]
+def _named(pairs: Sequence[tuple[ClassLabel, float]], figure: str) -> list[dict[str, Any]]:
+    return [{"name": as_sent(label), figure: float(value)} for label, value in pairs]

@@ -4,11 +4,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from graphfcl.graph.ids import ClassLabel, class_label
 from graphfcl.production.change_texts import change_text
 from graphfcl.production.history import Entry, lineage
 from graphfcl.production.storage.damage import Damaged
 from graphfcl.production.versions import Versions
 
+LARGEST = 2**53  # a JavaScript client rounds integers beyond it
 LONGEST = 400  # characters of a change in words
 UNREADABLE = (LookupError, TypeError, ValueError, AttributeError)
 
@@ -43,9 +45,10 @@ class Change:
         except UNREADABLE:
             return cls(version, when, what, text)
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self, integers: bool) -> dict[str, Any]:
+        """integers: the model has integer classes."""
         found: dict[str, Any] = {"version": self.version, "when": self.when, "kind": self.what, "what": self.text}
-        found["classes"] = list(self.classes)
+        found["classes"] = [as_sent(class_label(name, integers)) for name in self.classes]
         if self.accuracy:
             found["accuracy"] = self.accuracy
         return found | ({"warning": self.warning} if self.warning else {})
@@ -62,14 +65,14 @@ class Done:
 class ChangeLog:
     """All changes of a folder, read once, then as versions appear. Only the writer touches it.
 
-    keys: how many idempotency keys are remembered, the newest ones.
+    keys: how many idempotency keys are remembered, the newest ones. integers: the model has integer classes.
     """
 
-    def __init__(self, keys: int) -> None:
+    def __init__(self, keys: int, integers: bool = False) -> None:
         self.changes: list[Change] = []
         self.recalls: list[dict[str, float]] = []  # of the last two changes that measured them
         self._done: dict[str, Done] = {}
-        self._keys, self._read = keys, 0
+        self._keys, self._read, self.integers = keys, 0, integers
         self.last: Entry = {}
 
     def read(self, versions: Versions, upto: int) -> None:
@@ -90,7 +93,7 @@ class ChangeLog:
         request = entry.get("request")
         if isinstance(request, dict) and isinstance(request.get("key"), str):
             self._done.pop(request["key"], None)
-            self._done[request["key"]] = Done(str(request.get("hash")), answer_to(entry))
+            self._done[request["key"]] = Done(str(request.get("hash")), answer_to(entry, self.integers))
             while len(self._done) > self._keys:
                 del self._done[next(iter(self._done))]
 
@@ -99,14 +102,26 @@ class ChangeLog:
         return self._done.get(key)
 
 
-def answer_to(entry: Entry) -> dict[str, Any]:
-    """What is answered to the request of a change; the same whenever it is asked again."""
+def as_sent(label: ClassLabel) -> ClassLabel:
+    """A class as it travels: a number if it is an integer, but as a text where a client might round it."""
+    return label if isinstance(label, str) or abs(label) < LARGEST else str(label)
+
+
+def answer_to(entry: Entry, integers: bool) -> dict[str, Any]:
+    """What is answered to the request of a change; the same whenever it is asked again.
+
+    integers: the model has integer classes.
+    """
+
+    def classes(names: Any) -> list[ClassLabel]:
+        return [as_sent(class_label(str(name), integers)) for name in names]
+
     found: dict[str, Any] = {"version": entry["version"], "what": entry["what"]}
     if entry["what"] == "learn":
         supports = entry.get("supports", {})
         found["learned"] = sum(len(nodes) for nodes in supports.values())
-        found["classes"] = list(supports)
-        found["new_classes"] = list(entry.get("new", ()))
+        found["classes"] = classes(supports)
+        found["new_classes"] = classes(entry.get("new", ()))
         found["agreed"] = len(entry.get("agreed", ()))
         found["known"] = len(entry.get("known", ()))
         found["conflicts"] = len(entry.get("conflicts", ()))
@@ -115,7 +130,7 @@ def answer_to(entry: Entry) -> dict[str, Any]:
     if entry["what"] in ("grow", "shrink"):
         found |= {"nodes": entry.get("nodes"), "edges": entry.get("edges")}
     if entry.get("retired"):
-        found["retired"] = list(entry["retired"])
+        found["retired"] = classes(entry["retired"])
     if entry.get("to") is not None and entry["what"] == "rollback":
         found["equals"] = entry["to"]
     return found | ({"warning": entry["warning"]} if entry.get("warning") else {})
@@ -161,7 +176,7 @@ def _names(entry: Entry, version: int) -> tuple[tuple[str, ...], dict[str, str],
     what = entry["what"]
     gone = {str(name): f"lost its last label in version {version}" for name in entry.get("retired", ())}
     if what == "learn":
-        return tuple(entry["supports"]), gone, tuple(entry["new"])
+        return tuple(entry["supports"]), gone, tuple(map(str, entry["new"]))
     if what in ("fit", "refit"):
         return tuple(map(str, entry["classes"])), gone, ()
     if what == "rename":

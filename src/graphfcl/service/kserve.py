@@ -79,6 +79,7 @@ def kserve_routes(service: Service, model_name: str) -> APIRouter:
         snapshot = service.snapshots.current
         refuse_strange(snapshot, given.data)
         columns: dict[str, list[Any]] = prediction_columns(snapshot, given.data)
+        columns["classes"] = list(map(str, columns["classes"]))  # of datatype BYTES, integer classes too
         outputs = [
             {"name": output, "datatype": kind, "shape": [len(columns[output])], "data": columns[output]}
             for output, kind in OUTPUTS.items()

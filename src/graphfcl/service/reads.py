@@ -65,7 +65,7 @@ def _model_routes(routes: APIRouter, service: Service) -> None:
         """One class."""
         snapshot, wanted = service.snapshots.current, sent_text(name)
         for card in class_cards(snapshot):
-            if card["name"] == wanted:
+            if str(card["name"]) == wanted:
                 return answered(card, snapshot.version)
         raise Problem(404, f"the model knows no class {wanted[:200]!r}: /v1/classes lists them.")
 
@@ -75,7 +75,8 @@ def _model_routes(routes: APIRouter, service: Service) -> None:
         refuse_many(limit, service.limits.versions, "versions")
         snapshot = service.snapshots.current
         listed = [change for change in reversed(snapshot.changes) if before is None or change.version < before]
-        return answered({"versions": [change.as_json() for change in listed[:limit]]}, snapshot.version)
+        integers = snapshot.model.ledger_.integers
+        return answered({"versions": [change.as_json(integers) for change in listed[:limit]]}, snapshot.version)
 
 
 def _node_routes(routes: APIRouter, service: Service) -> None:

@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 
+from graphfcl.graph.ids import ClassLabel
 from graphfcl.production import GraphClassifier
 from graphfcl.production.growing_graph import GrowingGraph
 from graphfcl.production.ledger import Ledger
-from graphfcl.service.changes import Change
+from graphfcl.service.changes import Change, as_sent
 from graphfcl.service.search import IdSearch
 
 Pointer = tuple[int, str]  # a version and the checksum of its manifest
@@ -20,15 +21,15 @@ class Snapshot:
     """A version that answers. Never changed.
 
     model: its scores are computed. pointer: what the folder showed. changes: all up to here. recalls: of each class
-    that was measured, by the last change and by the one before. labels: (n,) the place of each node's class in
-    ``classes``, -1 without a label. search: finds ids.
+    that was measured, by the last change and by the one before. classes: as they travel, see :func:`as_sent`.
+    labels: (n,) the place of each node's class in ``classes``, -1 without a label. search: finds ids.
     """
 
     model: GraphClassifier
     pointer: Pointer
     changes: tuple[Change, ...]
     recalls: tuple[dict[str, float], dict[str, float]]
-    classes: tuple[str, ...]
+    classes: tuple[ClassLabel, ...]
     labels: np.ndarray
     search: IdSearch
 
@@ -51,7 +52,7 @@ class Snapshot:
             pointer=pointer,
             changes=tuple(changes),
             recalls=(recalls[-1] if recalls else {}, recalls[-2] if len(recalls) > 1 else {}),
-            classes=model.classes_,
+            classes=tuple(map(as_sent, model.classes_)),
             labels=_labels(model.graph_, model.ledger_),
             search=before.search if known and before is not None else IdSearch.of(ids),
         )
@@ -81,7 +82,7 @@ class Snapshot:
         """The ids of some rows."""
         return [str(each) for each in self.graph.ids[rows].tolist()]
 
-    def label_at(self, row: int) -> str | None:
+    def label_at(self, row: int) -> ClassLabel | None:
         """The label of a row."""
         place = int(self.labels[row])
         return None if place < 0 else self.classes[place]

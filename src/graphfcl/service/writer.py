@@ -107,7 +107,7 @@ class Writer:
         model = GraphClassifier.from_version(self.versions, pointer[0], device=self._device, whole=True)
         before = self._snapshots.current if self._snapshots.started else None
         if before is None or pointer[0] <= before.version:  # nodes were erased, or the folder is another one
-            self._log = ChangeLog(self._limits.keys)
+            self._log = ChangeLog(self._limits.keys, model.ledger_.integers)
         self._log.read(self.versions, pointer[0])
         self._publish(model, pointer)
 
@@ -166,7 +166,7 @@ class Writer:
                 model = write(snapshot)
                 pointer = self._pointer()
                 self._log.read(self.versions, pointer[0])
-                answer = answer_to(self._log.last)
+                answer = answer_to(self._log.last, self._log.integers)
                 self._publish(model, pointer)
         self._metrics.change(answer["what"], time.perf_counter() - start)
         return answer

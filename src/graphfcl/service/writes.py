@@ -66,7 +66,7 @@ def _label_routes(routes: APIRouter, service: Service) -> None:
             _refuse_conflicts(snapshot, body)
             said = Statement.of(body.by, "", {}, "by")
             supports = [
-                Support(label.id, label.name, f"label {place}", said) for place, label in enumerate(body.labels, 1)
+                Support(label.id, str(label.name), f"label {place}", said) for place, label in enumerate(body.labels, 1)
             ]
             model.learn_listed(supports, on_conflict=body.on_conflict)
 
@@ -106,18 +106,18 @@ def _label_routes(routes: APIRouter, service: Service) -> None:
         return await service.changing(lambda: service.writer.change(asked, apply))
 
 
-def _refuse_gone(snapshot: Snapshot, names: list[str]) -> None:
+def _refuse_gone(snapshot: Snapshot, names: Sequence[str | int]) -> None:
     """Refuse a label of a class that was retired, renamed or merged: whoever gave it may not know."""
     strange = [name for name in dict.fromkeys(names) if snapshot.model.ledger_.found(name) is None]
     if not strange:
         return
     gone = gone_classes(snapshot.changes)
     for name in strange:
-        if name in gone:
+        if str(name) in gone:
             raise Problem(
                 409,
-                f'class {shown(name)} {gone[name]}: choose another class, or send "again": true to teach it as a class '
-                "of its own; nothing was changed.",
+                f'class {shown(name)} {gone[str(name)]}: choose another class, or send "again": true to teach it as a '
+                "class of its own; nothing was changed.",
                 version=snapshot.version,
             )
 
@@ -136,7 +136,7 @@ def _refuse_conflicts(snapshot: Snapshot, body: Labels) -> None:
     rows = snapshot.graph.rows_of_ids([label.id for label in body.labels])
     for label, row in zip(body.labels, np.asarray(rows).tolist(), strict=True):
         known = snapshot.label_at(row)
-        if known is not None and known != (snapshot.model.ledger_.found(label.name) or label.name):
+        if known is not None and str(known) != (snapshot.model.ledger_.found(label.name) or str(label.name)):
             raise Problem(
                 409,
                 f'node {shown(label.id)} is labelled {shown(known)} already: send "on_conflict": "keep" or '

@@ -6,13 +6,14 @@ from dataclasses import asdict, dataclass, fields
 from typing import Any, Literal, get_args
 
 from graphfcl.errors import InputError
+from graphfcl.graph.ids import ClassLabel, text_of
 
 ProtocolName = Literal["strict", "paper"]
 Track = Literal["transductive", "isolated", "open", "asked"]
 CANDIDATE_SHARE = 0.3  # of the nodes of every class, under the track ``asked``
 ClassOrder = Literal["size", "random"]
 PROTOCOL_VERSION = 3  # raised whenever results change meaning: what learners see, how they are evaluated
-Classes = int | tuple[str, ...]
+Classes = int | tuple[ClassLabel, ...]
 
 
 @dataclass(frozen=True)
@@ -54,6 +55,9 @@ class Protocol:
 
     def __post_init__(self) -> None:
         refuse_other_version(self.protocol_version, "the protocol", "leave protocol_version out")
+        for field in ("base", "pseudo_novel", "novel"):
+            if isinstance(getattr(self, field), tuple):  # the class 3 and the class "3" are one
+                object.__setattr__(self, field, tuple(map(text_of, getattr(self, field))))
         for field, allowed in (("name", ProtocolName), ("track", Track), ("class_order", ClassOrder)):
             if getattr(self, field) not in get_args(allowed):
                 listed = ", ".join(get_args(allowed))

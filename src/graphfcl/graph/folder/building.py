@@ -56,6 +56,7 @@ def build_folder(
             weighted=facts.weighted,
             sparse_features=source.sparse_features,
             class_names=source.class_names,
+            integer_classes=source.integer_classes,
             ids=kind,
             hash_seed=hash_seed,
             feature_names=source.feature_names is not None,

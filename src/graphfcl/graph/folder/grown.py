@@ -67,6 +67,10 @@ class GrownFolder:
         return self.base.class_names
 
     @property
+    def integer_classes(self) -> bool:
+        return self.base.integer_classes
+
+    @property
     def sparse_features(self) -> bool:
         return self.base.sparse_features
 

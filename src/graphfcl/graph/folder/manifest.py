@@ -10,6 +10,7 @@ from graphfcl.errors import InputError
 from graphfcl.files import canonical_json, read_bytes, sha256_of, write_bytes
 from graphfcl.graph.column_names import ReadColumns
 from graphfcl.graph.folder.blocks import DIGEST, FileEntry
+from graphfcl.graph.ids import whole_number
 
 MANIFEST = "manifest.json"
 FORMAT, VERSION = "graphfcl graph folder", 2
@@ -33,6 +34,7 @@ class Manifest:
     nodes, edges, features: counts; an undirected edge counts once. ids: one of ``ID_KINDS``. hash_seed: the seed of the
     hash by which texts are found. min_nodes: that of :class:`TextSettings` if features are word counts.
     beside: that of :class:`TextSettings`. columns: those of the tables that the graph was read from.
+    integer_classes: as in :class:`graphfcl.graph.Graph`.
     source: what the folder was made of. notes: what the import changed. cleaned: ids and class names it changed.
     """
 
@@ -53,6 +55,7 @@ class Manifest:
     files: dict[str, FileEntry]
     beside: tuple[int, ...] = ()
     columns: dict[str, Any] | None = None
+    integer_classes: bool = False
 
     @property
     def row_type(self) -> str:
@@ -68,7 +71,7 @@ class Manifest:
     def digest(self) -> str:
         """SHA-256 of counts, names and checksums: what the graph is, not what it is called or was made of."""
         values = _as_json(self)
-        for name in ("name", "source", "notes", "cleaned", "columns"):
+        for name in ("name", "source", "notes", "cleaned", "columns", "integer_classes"):
             values.pop(name, None)
         return sha256_of(canonical_json(values))
 
@@ -105,7 +108,8 @@ def row_type(count: int) -> str:
 def _as_json(manifest: Manifest) -> dict[str, Any]:
     """Plain values; what most graphs do not have is left out, as in folders that are older than it."""
     values = asdict(manifest)
-    return {name: value for name, value in values.items() if value or name not in ("beside", "columns")}
+    optional = ("beside", "columns", "integer_classes")
+    return {name: value for name, value in values.items() if value or name not in optional}
 
 
 def write_manifest(folder: Path, manifest: Manifest) -> None:
@@ -151,8 +155,9 @@ def _checked(values: dict[str, Any]) -> Manifest:
     for count in (manifest.nodes, manifest.edges, manifest.features, manifest.cleaned, manifest.hash_seed):
         _need(type(count) is int and 0 <= count < 2**62)
     _need(manifest.min_nodes is None or (type(manifest.min_nodes) is int and manifest.min_nodes >= 0))
-    for truth in (manifest.weighted, manifest.sparse_features, manifest.feature_names):
+    for truth in (manifest.weighted, manifest.sparse_features, manifest.feature_names, manifest.integer_classes):
         _need(type(truth) is bool)
+    _need(not manifest.integer_classes or all(whole_number(name) is not None for name in manifest.class_names))
     _need(manifest.ids in ID_KINDS and isinstance(manifest.name, str) and isinstance(manifest.source, str))
     for name, (dtype, items) in manifest.expected_files().items():
         _need(files[name].dtype == dtype and (items is None or files[name].items == items))

@@ -105,6 +105,11 @@ class GraphFolder:
         return self.manifest.class_names
 
     @property
+    def integer_classes(self) -> bool:
+        """Whether the user's labels are integers; the names are these as texts."""
+        return self.manifest.integer_classes
+
+    @property
     def weighted(self) -> bool:
         return self.manifest.weighted
 
@@ -232,6 +237,7 @@ class GraphFolder:
             features=self.features(0, count)[rows],
             labels=self.labels[rows].astype(np.int64),
             class_names=self.class_names,
+            integer_classes=self.integer_classes,
             node_ids=self.ids(np.arange(count))[rows],
             feature_names=self.feature_names,
             text=self.text,

@@ -47,7 +47,7 @@ class GraphSource:
     """A graph of which small things are in memory and large ones come in blocks, each time they are asked for.
 
     nodes_where, edges_where: what messages call the places they were read from; edge_place: a single edge.
-    labels: (n,) positions in ``class_names``, -1 where the class is not known.
+    labels: (n,) positions in ``class_names``, -1 where the class is not known. integer_classes: as in :class:`Graph`.
     ids: (n,) int64; or a function that gives texts in blocks; or None, if ids are 0 to n-1.
     keys: (n,) uint64 of ids that are texts, and their seed, if they were computed already.
     features: gives (rows, d) blocks, dense or all sparse, of all nodes in order.
@@ -82,6 +82,7 @@ class GraphSource:
     cleaned: int = 0
     node_bytes: int = 4
     columns: ReadColumns | None = None
+    integer_classes: bool = False
     edge_place: Callable[[int], str] = field(default=lambda number: f"edge {number}")
 
 
@@ -95,6 +96,7 @@ def of_graph(graph: Graph, made_of: str | None = None) -> GraphSource:
         node_count=graph.node_count,
         labels=graph.labels,
         class_names=graph.class_names,
+        integer_classes=graph.integer_classes,
         features=lambda: _features(graph),
         edges=lambda _: _edges(graph),
         fingerprint=lambda: graph.sha256,

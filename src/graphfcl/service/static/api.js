@@ -3,6 +3,7 @@
 import { token } from "./token.js";
 
 const TRIES = 3;
+const CLASS_FIELDS = ["name", "label", "predicted"];
 
 /** An answer that is not a success. `message` is one sentence to show; `status` is 0 where no answer came. */
 export class ServiceError extends Error {
@@ -122,9 +123,14 @@ async function send(method, address, { body, key, match }) {
   }
 }
 
+/** The page knows classes by their names: integer classes, which travel as numbers, become texts here. */
+function asName(key, value) {
+  return typeof value === "number" && CLASS_FIELDS.includes(key) ? String(value) : value;
+}
+
 function contentOf(text) {
   try {
-    return text ? JSON.parse(text) : {};
+    return text ? JSON.parse(text, asName) : {};
   } catch {
     return {};
   }

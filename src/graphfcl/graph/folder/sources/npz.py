@@ -111,6 +111,7 @@ def npz_source(path: str | Path, *, name: str | None = None) -> GraphSource:
         node_count=count,
         labels=known.numbers.astype(np.int32),
         class_names=known.names,
+        integer_classes=known.integers,
         features=features,
         edges=lambda _: _edges(adjacency, mirrored),
         fingerprint=of_files(path),

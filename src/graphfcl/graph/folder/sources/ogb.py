@@ -128,10 +128,9 @@ def _index_edges(edges: ArrayStream) -> Iterator[EdgeBlock]:
 
 def _labels(coder: LabelCoder, count: int, path: Path, place: Any) -> dict[str, Any]:
     found = coder.finish(str(path), place)
-    labels, class_names = found.numbers, found.names
-    if labels.size != count:
-        raise InputError(f"{path}: {labels.size} labels for {count} nodes; give one a node.")
-    return {"labels": labels, "class_names": class_names}
+    if found.numbers.size != count:
+        raise InputError(f"{path}: {found.numbers.size} labels for {count} nodes; give one a node.")
+    return {"labels": found.numbers, "class_names": found.names, "integer_classes": found.integers}
 
 
 def _one_graph(counts: np.ndarray, path: Path) -> int:

@@ -35,6 +35,7 @@ def tables_source(folder: str | Path, columns: TableColumns | None = None, *, na
         node_count=ids.count,
         labels=found.labels.numbers,
         class_names=found.labels.names,
+        integer_classes=found.labels.integers,
         features=lambda: _features(nodes, features),
         edges=lambda _: _edges(edges, ends, ids),
         fingerprint=of_files(nodes.path, edges.path),
