@@ -143,19 +143,21 @@ class GraphFolder:
 
     def neighbours(self, start: int, stop: int) -> Neighbours:
         """The neighbours of rows ``start`` to ``stop`` - 1, read into fresh arrays."""
-        indptr = self._files[INDPTR].read(start, stop + 1)
+        indptr = self._pointers(INDPTR, start, stop)
         low, high = int(indptr[0]), int(indptr[-1])
         indices = self._files[INDICES].read(low, high)
         if indices.size and not 0 <= int(indices.min()) <= int(indices.max()) < self.node_count:
             raise self._misfit(INDICES)
         weights = self._files[WEIGHTS].read(low, high) if self.weighted else None
+        if weights is not None and not ((weights > 0) & (weights < np.inf)).all():
+            raise self._misfit(WEIGHTS)
         return Neighbours(indptr - low, indices, weights)
 
     def neighbour_ranges(self, neighbours: int = STEP) -> list[tuple[int, int]]:
         """Ranges of rows that cover the graph, each with about so many neighbours (more if a single row has more)."""
         ranges, start = [], 0
         for begin in range(0, self.node_count, STEP):
-            ends = self._files[INDPTR].read(begin, min(begin + STEP, self.node_count) + 1)
+            ends = self._pointers(INDPTR, begin, min(begin + STEP, self.node_count))
             while start < begin + ends.size - 1:
                 low = ends[start - begin]
                 stop = begin + int(np.searchsorted(ends, low + neighbours, side="right")) - 1
@@ -169,7 +171,7 @@ class GraphFolder:
         found = np.empty(self.node_count, dtype=np.float32)
         for start, stop in self.neighbour_ranges():
             if not self.weighted:
-                found[start:stop] = np.diff(self._files[INDPTR].read(start, stop + 1))
+                found[start:stop] = np.diff(self._pointers(INDPTR, start, stop))
                 continue
             part = self.neighbours(start, stop)
             weights: Any = part.weights
@@ -183,13 +185,18 @@ class GraphFolder:
             raise InputError(f"{self.path} has no rows {start} to {stop}: it has {self.node_count:,} nodes.")
         width = self.feature_count
         if not self.sparse_features:
-            return self._files[ROWS].read(start * width, stop * width).reshape(stop - start, width)
-        indptr = self._files[FEATURE_INDPTR].read(start, stop + 1)
+            rows = self._files[ROWS].read(start * width, stop * width).reshape(stop - start, width)
+            if not np.isfinite(rows).all():
+                raise self._misfit(ROWS)
+            return rows
+        indptr = self._pointers(FEATURE_INDPTR, start, stop)
         low, high = int(indptr[0]), int(indptr[-1])
         columns = self._files[FEATURE_INDICES].read(low, high)
         if columns.size and not 0 <= int(columns.min()) <= int(columns.max()) < width:
             raise self._misfit(FEATURE_INDICES)
         values = self._files[FEATURE_VALUES].read(low, high)
+        if not np.isfinite(values).all():
+            raise self._misfit(FEATURE_VALUES)
         return sparse.csr_array((values, columns, indptr - low), shape=(stop - start, width))
 
     @cached_property
@@ -277,8 +284,15 @@ class GraphFolder:
             columns=self.columns,
         )
 
+    def _pointers(self, name: str, start: int, stop: int) -> np.ndarray:
+        """(stop − start + 1,) where the entries of some rows begin, ascending: scipy reads memory by them unchecked."""
+        found = self._files[name].read(start, stop + 1)
+        if (np.diff(found) < 0).any():
+            raise self._misfit(name)
+        return found
+
     def _misfit(self, name: str) -> InputError:
-        return InputError(f"{self.path / name} holds numbers that are too large or negative: import the graph again.")
+        return InputError(f"{self.path / name} holds numbers that cannot be: copy it again or import the graph again.")
 
 
 def is_graph_folder(path: str | Path) -> bool:
