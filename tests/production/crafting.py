@@ -1,6 +1,7 @@
 """Folders that somebody wrote by hand: any part of a version changed, and every checksum put right."""
 
 import json
+import os
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -15,9 +16,11 @@ from graphfcl.production.storage.objects import packed, unpacked
 class CraftedFolder:
     """A copy of a folder, whose newest version is changed by plain functions."""
 
-    def __init__(self, source: Path, copy: Path) -> None:
-        self.path = Path(shutil.copytree(source, copy))
-        shutil.rmtree(self.path / "cache", ignore_errors=True)
+    def __init__(self, source: Path, copy: Path, *, with_cache: bool = False, linked: bool = False) -> None:
+        """linked: files share their content with the source, which is quicker; none of them is written to."""
+        self.path = Path(shutil.copytree(source, copy, copy_function=os.link if linked else shutil.copy2))
+        if not with_cache:
+            shutil.rmtree(self.path / "cache", ignore_errors=True)
         self.number = json.loads((self.path / "current").read_bytes())["version"]
 
     @property
@@ -29,10 +32,13 @@ class CraftedFolder:
 
     def write_manifest(self, manifest: Any, content: bytes | None = None) -> None:
         """Write a manifest with the right checksum, and the pointer to it. content: what is to stand there instead."""
-        manifest.pop("sha256", None)
-        digest = sha256_of(canonical_json(manifest))
-        self.manifest_path.write_bytes(content or canonical_json({**manifest, "sha256": digest}))
-        (self.path / "current").write_bytes(canonical_json({"version": self.number, "sha256": digest}))
+        digest = ""
+        if isinstance(manifest, dict):
+            manifest = {key: value for key, value in manifest.items() if key != "sha256"}
+            digest = sha256_of(canonical_json(manifest))
+            manifest["sha256"] = digest
+        _replace(self.manifest_path, content or canonical_json(manifest))
+        _replace(self.path / "current", canonical_json({"version": self.number, "sha256": digest}))
 
     def change_manifest(self, change: Callable[[dict[str, Any]], Any]) -> None:
         manifest = self.manifest()
@@ -42,7 +48,7 @@ class CraftedFolder:
     def put(self, content: bytes, *, as_file: bytes | None = None) -> str:
         """An object with the right name; ``as_file`` is what its file holds instead of the content."""
         name = sha256_of(content)
-        (self.path / "objects" / name).write_bytes(packed(content) if as_file is None else as_file)
+        _replace(self.path / "objects" / name, packed(content) if as_file is None else as_file)
         return name
 
     def tree(self, name: str) -> dict[str, Any]:
@@ -59,22 +65,35 @@ class CraftedFolder:
         change(tree)
         self.write_tree(name, canonical_json(tree))
 
-    def change_array(self, tree: str, array: str, change: Callable[[Any], Any]) -> None:
-        """Write another array in the place of one, in one block."""
-        index = self.tree(tree)["arrays"][array]
+    def array(self, index: dict[str, Any]) -> np.ndarray:
+        """The array of an index."""
         size = np.dtype(index["dtype"]).itemsize
         blocks = [
             unpacked((self.path / "objects" / name).read_bytes(), items * size) or b""
             for name, items in index["blocks"]
         ]
-        old = np.frombuffer(b"".join(blocks), index["dtype"]).reshape(index["shape"]).copy()
-        self.set_array(tree, array, np.ascontiguousarray(change(old)))
+        return np.frombuffer(b"".join(blocks), index["dtype"]).reshape(index["shape"]).copy()
 
-    def set_array(self, tree: str, name: str, array: Any) -> None:
-        """Have an array in a tree."""
-        index = {
+    def index_of(self, array: np.ndarray) -> dict[str, Any]:
+        """Store an array in one block; its index."""
+        return {
             "dtype": array.dtype.str,
             "shape": list(array.shape),
             "blocks": [[self.put(array.tobytes()), array.size]],
         }
+
+    def change_array(self, tree: str, array: str, change: Callable[[Any], Any]) -> None:
+        """Write another array in the place of one, in one block."""
+        old = self.array(self.tree(tree)["arrays"][array])
+        self.set_array(tree, array, np.ascontiguousarray(change(old)))
+
+    def set_array(self, tree: str, name: str, array: Any) -> None:
+        """Have an array in a tree."""
+        index = self.index_of(array)
         self.change_tree(tree, lambda found: found["arrays"].update({name: index}))
+
+
+def _replace(path: Path, content: bytes) -> None:
+    """Write a file that shares nothing with the one that stood there."""
+    path.unlink(missing_ok=True)
+    path.write_bytes(content)

@@ -120,6 +120,15 @@ def test_arrays_that_do_not_fit(crafted: CraftedFolder, name: str) -> None:
         raise AssertionError("it was opened to be changed")
 
 
+def _drop(tree: str, place: str, key: str) -> Change:
+    def change(found: Any) -> None:
+        for each in place.split("."):
+            found = found[each]
+        del found[key]
+
+    return lambda folder: folder.change_tree(tree, change)
+
+
 VALUES: dict[str, tuple[Change, str]] = {
     "temperature 0": (_set("answers", "values.calibration.temperature", 0), "temperature"),
     "a negative temperature": (_set("answers", "values.calibration.temperature", -1.0), "temperature"),
@@ -141,10 +150,14 @@ VALUES: dict[str, tuple[Change, str]] = {
     "a block that is no checksum": (_set("edges", "arrays.others.blocks", [["../../lock", 1]]), "differ"),
     "an array of Python objects": (_set("edges", "arrays.others.dtype", "|O"), "type"),
     "an unknown method": (_set("answers", "values.method", "nonsense"), "nonsense"),
+    "tensors in a table": (lambda f: f.change_array("network", "pack", lambda a: a[None]), "tensors"),
+    "no basis": (_drop("network", "values.tensors", "frame.basis"), "parts do not fit together"),
+    "no scales of the basis": (_drop("network", "values.tensors", "frame.basis.scales"), "parts do not fit together"),
+    "a tensor that is not the learner's": (lambda f: f.change_tree("network", _stray_tensor), "tensors"),
     "a tree without arrays": (lambda f: f.write_tree("edges", b"{}"), "lists nothing"),
     "a tree that is a list": (lambda f: f.write_tree("edges", b"[]"), "lists nothing"),
     "Infinity": (lambda f: f.write_tree("edges", b'{"arrays":{},"values":{"x":Infinity}}'), "Infinity"),
-    "a number beyond all": (lambda f: f.write_tree("edges", b'{"arrays":{},"values":{"x":1e999}}'), "1e999"),
+    "a number beyond all": (lambda f: f.write_tree("edges", b'{"arrays":{},"values":{"x":1e999}}'), "not finite"),
     "NaN": (lambda f: f.write_tree("answers", b'{"arrays":{},"values":{"way":NaN}}'), "NaN"),
     "deep nesting": (lambda f: f.write_tree("answers", b"[" * 100_000 + b"]" * 100_000), "deeply"),
     "a list of a million lists": (lambda f: f.write_tree("edges", b"[" + b"[]," * 7_000_000 + b"[]]"), "from 0 to"),
@@ -159,6 +172,10 @@ def _same_names(tree: dict[str, Any]) -> None:
 def _trillion(tree: dict[str, Any]) -> None:
     tree["arrays"]["counts"]["shape"] = [10**12]
     tree["arrays"]["counts"]["blocks"] = [[tree["arrays"]["counts"]["blocks"][0][0], 10**12]]
+
+
+def _stray_tensor(tree: dict[str, Any]) -> None:
+    tree["values"]["tensors"]["frame.x"] = ["uint8", [2], 0]
 
 
 def _huge_tensor(tree: dict[str, Any]) -> None:
@@ -200,6 +217,39 @@ def test_a_page_without_a_key(crafted: CraftedFolder, key: str) -> None:
 def test_a_format_that_is_none(crafted: CraftedFolder, number: Any) -> None:
     crafted.change_manifest(lambda manifest: set_in(manifest, "format", number))
     refused(crafted, "format")
+
+
+@pytest.mark.parametrize("number", [True, 3.0, "3", None, -3])
+def test_a_version_in_a_manifest_that_is_no_whole_number(crafted: CraftedFolder, number: Any) -> None:
+    crafted.change_manifest(lambda manifest: set_in(manifest, "version", number))
+    refused(crafted, "damaged", "its version is no whole number")
+
+
+@pytest.mark.parametrize("version", ["1", 1.0, True, [1], np.float64(1), b"1"])
+def test_a_version_in_python_that_is_no_whole_number(kept: Path, version: Any) -> None:
+    folder = ModelFolder(kept)
+    for ask in (
+        lambda: GraphClassifier.load(kept, version=version),
+        lambda: folder.load(version),
+        lambda: folder.manifest(version),
+        lambda: folder.history(version),
+        lambda: folder.rollback(version),
+    ):
+        with pytest.raises(InputError, match=r"^the version is .*: give a whole number, such as 3\.$"):
+            ask()
+    with pytest.raises(InputError, match="keep is .*: give a whole number"):
+        folder.prune(version)
+    assert folder.current() == 3
+    assert len(folder.history(np.int64(2))) == 2
+
+
+@pytest.mark.parametrize("node", [10**6, -1])
+def test_a_ledger_with_a_node_that_is_not_there_is_damaged_for_every_reader(crafted: CraftedFolder, node: int) -> None:
+    crafted.change_array("ledger", "nodes", _with(0, node))
+    model = GraphClassifier.load(crafted.path)
+    for ask in (model.label_columns, lambda: model.labels([0]), model.info, model.card):
+        with pytest.raises(InputError, match="version 3 is damaged, its ledger names a node that is not in its graph"):
+            ask()
 
 
 def test_names_of_pages_that_are_no_numbers(crafted: CraftedFolder) -> None:

@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -42,13 +42,19 @@ class AskedOnDisk:
         self.is_at_hand()
         return AskedOnDisk(parts, self.found, None, self._lock)
 
-    def alone(self) -> AbstractContextManager[Any]:
-        """While nobody else asks it."""
-        return self._lock
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """While no other thread uses it; a learner of a folder that cannot do its work is damaged."""
+        with self._lock, self.checked():
+            yield
+
+    def checked(self) -> AbstractContextManager[None]:
+        """The same for a copy of it, which no other thread has."""
+        return nullcontext() if self.stored is None else self.stored.using_learner()
 
     def on_disk(self, progress: Progress = SILENT) -> AnswersOnDisk:
         """What the model says of every node; computed once, in passes over the graph folder."""
-        with self._lock:
+        with self.alone():
             if not self.is_at_hand():
                 graph: Any = self._parts.graph
                 with graph.in_use():
@@ -91,7 +97,7 @@ class AskedOnDisk:
 
     def copy(self) -> Learner:
         """A learner that knows the same and goes on by itself."""
-        with self._lock:
+        with self.alone():
             return self._parts.learner.copy(self._parts.graph.visible)
 
 

@@ -31,7 +31,9 @@ def teach(draft: "Draft", supports: Sequence[Support], on_conflict: str) -> Chan
         change["retired"] = [draft.ledger.label(name) for name in emptied]
         draft.learner.drop_nodes(lesson.taken_back)
         change["exact"] = draft.restate()
-    draft.ledger, names = lesson.teach(draft.learner, draft.ledger, draft.graph.visible, len(draft.history))
+    with draft.checked():
+        learned = lesson.teach(draft.learner, draft.ledger, draft.graph.visible, len(draft.history))
+    draft.ledger, names = learned
     change["new"], new = [draft.ledger.label(name) for name in names], set(names)
     alike = [group for group in alike_names(draft.ledger.classes) if new.intersection(group)]
     return {**change, "alike": alike} if alike else change

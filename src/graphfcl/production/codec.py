@@ -97,7 +97,8 @@ def decode(trees: Mapping[str, TreeName], arrays: BlockArrays, *, device: str) -
     graph = decode_graph(trees, arrays)
     learner = decode_learner(trees, arrays, configuration, device)
     ledger = decode_ledger(trees, arrays, names)
-    refuse_misfits(graph, learner, ledger)
+    need(len(ledger.names) == len(learner.classes_), "its learner and its classes differ in number")
+    refuse_strange_nodes(ledger, range(graph.node_count) if is_on_disk(graph) else graph.numbers)
     return ModelParts(configuration, graph, learner, ledger, decode_calibration(answers.values))
 
 
@@ -252,7 +253,14 @@ def decode_learner(
     state = LearnerState(
         {**read_tensors(arrays, network), **read_tensors(arrays, knowledge)}, knowledge.value("learner")
     )
-    return learner_of(configuration, state, device)
+    learner = learner_of(configuration, state, device)
+    need(_kinds(learner.state()) == _kinds(state), "its learner has other tensors than it should have")
+    return learner
+
+
+def _kinds(state: LearnerState) -> dict[str, tuple[Any, ...]]:
+    """Type and shape of every tensor."""
+    return {name: (tensor.dtype, tensor.shape) for name, tensor in state.tensors.items()}
 
 
 def learner_of(configuration: Configuration, state: LearnerState, device: str) -> Learner:
@@ -308,11 +316,10 @@ def checked_ledger(nodes: np.ndarray, columns: np.ndarray, parts: np.ndarray, na
     return replace(names, nodes=nodes, columns=columns, parts=parts)
 
 
-def refuse_misfits(graph: "GrowingGraph", learner: Learner, ledger: Ledger) -> None:
-    """Parts of different models."""
-    if is_on_disk(graph):
-        there = bool(((ledger.nodes >= 0) & (ledger.nodes < graph.node_count)).all())
+def refuse_strange_nodes(ledger: Ledger, numbers: np.ndarray | range) -> None:
+    """Refuse a ledger with a node that its graph does not have. numbers: of the nodes, all up to an end on the disk."""
+    if isinstance(numbers, range):
+        there = (ledger.nodes >= numbers.start) & (ledger.nodes < numbers.stop)
     else:
-        there = bool(np.isin(ledger.nodes, graph.numbers).all())
-    if len(ledger.names) != len(learner.classes_) or not there:
-        raise Damaged("its ledger does not fit its learner and its graph")
+        there = np.isin(ledger.nodes, numbers)
+    need(bool(there.all()), "its ledger names a node that is not in its graph")

@@ -1,6 +1,6 @@
 """A change of a model in the making. Nobody else sees it, so that one that fails leaves nothing behind."""
 
-from contextlib import nullcontext
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -42,6 +42,10 @@ class Draft:
             self._learner = self._before.asked.copy()
         return self._learner
 
+    def checked(self) -> AbstractContextManager[None]:
+        """Where the learner computes: one that was read from a folder and cannot is damaged."""
+        return self._before.asked.checked()
+
     @property
     def history(self) -> History:
         """All changes, those of the draft included."""
@@ -55,7 +59,8 @@ class Draft:
         before, self.graph = self.graph, change.graph
         if is_on_disk(change.graph):  # sums and scores are computed again when somebody asks
             return change.entry
-        share = carry_embeddings(self.learner, before, change.graph, change.touched)
+        with self.checked():
+            share = carry_embeddings(self.learner, before, change.graph, change.touched)
         entry = {**change.entry, "within_reach": round(share, 4)}
         if not change.removed.size:
             self.restate()  # sums are those of the changed graph
@@ -72,7 +77,7 @@ class Draft:
     def restate(self) -> bool:
         """Let the learner know what the ledger says, and nothing else; whether nothing else is left in it."""
         learner = self.learner  # it is copied while nobody asks it, who may wait to compute
-        with self.graph.in_use() if is_on_disk(self.graph) else nullcontext():
+        with self.checked(), self.graph.in_use() if is_on_disk(self.graph) else nullcontext():
             restated = learner.restate(self.graph.visible, *self.ledger.knowledge())
         if is_on_disk(self.graph):
             moved: Any = replace(self.graph, restate_due=False)
@@ -88,8 +93,9 @@ class Draft:
         if is_on_disk(self.graph):
             self.entries.append(new_entry(change))
             return
-        self._scores = parts.compute_scores()
-        settled = settle(parts, self._scores)
+        with self.checked():
+            self._scores = parts.compute_scores()
+            settled = settle(parts, self._scores)
         self.calibration, self._readings = settled.calibration, settled.readings
         entry = {**new_entry(change), "accuracy": settled.accuracy}
         warning = regression_warning(self.history, settled.accuracy, max_loss)

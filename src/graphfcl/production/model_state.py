@@ -2,7 +2,7 @@
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Self
 
@@ -52,9 +52,15 @@ class AskedLearner:
         """The same learner, which answers the same, in a model of which something else changed."""
         return AskedLearner(parts, self.known, self.readings, self.stored, lock=self._lock, memory=self.memory)
 
-    def alone(self) -> AbstractContextManager[Any]:
-        """While nobody else asks it."""
-        return self._lock
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """While no other thread uses it; a learner of a folder that cannot do its work is damaged."""
+        with self._lock, self.checked():
+            yield
+
+    def checked(self) -> AbstractContextManager[None]:
+        """The same for a copy of it, which no other thread has."""
+        return nullcontext() if self.stored is None else self.stored.using_learner()
 
     def scores(self) -> np.ndarray:
         """(n, columns) of every node; computed once."""
@@ -63,7 +69,7 @@ class AskedLearner:
     def answers(self) -> Answers:
         """What the model says of every node; computed once."""
         if self.known is None or self.readings is None:
-            with self._lock:
+            with self.alone():
                 self._compute()
         assert self.known is not None
         assert self.readings is not None
@@ -100,7 +106,7 @@ class AskedLearner:
 
     def copy(self) -> Learner:
         """A learner that knows the same and goes on by itself."""
-        with self._lock:
+        with self.alone():
             return self._parts.learner.copy(self._parts.graph.visible)
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from graphfcl.errors import InputError
+from graphfcl.production.arguments import whole_number
 from graphfcl.production.leftovers import remove_manifests, remove_objects
 from graphfcl.production.storage.damage import Damaged
 from graphfcl.production.storage.manifests import PRUNED
@@ -26,7 +27,7 @@ class Pruned:
 
 def prune(versions: Versions, keep: int, *, wait: float = 60.0) -> Pruned:
     """Keep the newest ``keep`` versions of a folder."""
-    if keep < 1:
+    if whole_number(keep, "the number of versions to keep", 3) < 1:
         raise InputError(f"{keep} versions cannot be kept: keep at least 1.")
     if not versions.exists() and not versions.manifests.numbers():
         raise InputError(f"{versions.path} holds no model: check the path.")

@@ -1,7 +1,8 @@
 """One version of a model in a folder; what it consists of is read when it is first asked for."""
 
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -11,7 +12,7 @@ import numpy as np
 import graphfcl.production.codec as codec
 import graphfcl.production.format_1 as format_1
 from graphfcl.devices import device_on_disk
-from graphfcl.errors import InputError
+from graphfcl.errors import GraphfclError, InputError
 from graphfcl.files import sha256_of
 from graphfcl.methods import Learner
 from graphfcl.production.answers import Answers
@@ -95,12 +96,17 @@ class StoredVersion:
             if name not in self._read:
                 read = {"graph": self._graph, "learner": self._learner, "ledger": self._ledger}
                 self._read[name] = self._checked(read[name])
-                self._checked(self._refuse_misfits)
             return self._read[name]
 
-    def _refuse_misfits(self) -> None:
-        if len(self._read) == 3:
-            codec.refuse_misfits(self._read["graph"], self._read["learner"], self._read["ledger"])
+    @contextmanager
+    def using_learner(self) -> Iterator[None]:
+        """Where the learner that was read computes: one that cannot is damaged. What is asked of it was checked."""
+        try:
+            yield
+        except GraphfclError:
+            raise
+        except UNFIT as error:
+            raise self._refuse(f"its learner cannot be used ({first_line(error)})") from error
 
     def ids(self) -> np.ndarray:
         """(n,) the user's ids, without the rest of the graph."""
@@ -150,7 +156,7 @@ class StoredVersion:
     def cached_scores(self) -> np.ndarray | None:
         """(n, columns) of every node, if they are in the cache."""
         found = None if self.cache is None else self.cache.scores()
-        return found if found is not None and len(found) == len(self.ids()) else None
+        return found if found is not None and len(found) == len(self.ids()) and self._are_scores(found) else None
 
     def cached_answers(self, nodes: Sequence[Any]) -> Answers | None:
         """What the version says of some nodes, if the cache knows them by exactly these ids."""
@@ -158,7 +164,7 @@ class StoredVersion:
         if self.cache is None or rows is None:
             return None
         scores, readings = self.cache.scores_of(rows), self.cache.readings_of(self.keys.readings, rows)
-        if scores is None or readings is None:
+        if scores is None or readings is None or not self._are_scores(scores):
             return None
         return Answers(scores, readings.strangeness, readings.temperatures)
 
@@ -212,13 +218,27 @@ class StoredVersion:
         graph = self.part("graph")
         table = None if self.cache is None else self.cache.table()
         if table is not None and len(table) == graph.node_count:
-            learner.use_embeddings(graph.visible, table)
+            with self.using_learner():
+                one = learner.embeddings_of_rows(graph.visible, np.arange(min(1, graph.node_count)))
+                if (table.dtype, table.shape[1:]) == (one.dtype, one.shape[1:]):
+                    learner.use_embeddings(graph.visible, table)
         return learner
 
     def _ledger(self) -> Ledger:
         if self.manifest["format"] == 1:
-            return format_1.decode_ledger(self._read_file, self._names, self.part("graph").node_count)
-        return codec.decode_ledger(self.manifest["trees"], self._arrays, self._names)
+            ledger = format_1.decode_ledger(self._read_file, self._names, self.part("graph").node_count)
+        else:
+            ledger = codec.decode_ledger(self.manifest["trees"], self._arrays, self._names)
+        codec.refuse_strange_nodes(ledger, self._numbers())
+        return ledger
+
+    def _numbers(self) -> np.ndarray | range:
+        """The numbers of its nodes, without the rest of the graph."""
+        if self.on_disk:
+            return range(self.counts()[0])
+        if "graph" in self._read or self.manifest["format"] == 1:
+            return self.part("graph").numbers
+        return self._arrays.read(self._tree("nodes").index("numbers"))
 
     def _scores(self) -> np.ndarray:
         parts = self.parts
@@ -230,9 +250,13 @@ class StoredVersion:
             raise
         except UNFIT as error:
             raise Damaged(f"its learner cannot answer ({first_line(error)})") from error
-        used = [column for column, name in enumerate(self._names.names) if name is not None]
-        need(not np.isnan(scores[:, used]).any(), "its learner gives scores that are no numbers")
+        need(self._are_scores(scores), "its learner gives scores that are no numbers")
         return scores
+
+    def _are_scores(self, scores: np.ndarray) -> bool:
+        """Whether every node has a highest score; a class that is out of the question may have −∞."""
+        used = [column for column, name in enumerate(self._names.names) if name is not None]
+        return bool(np.isfinite(scores[:, used].max(axis=1)).all())
 
     def _read_file(self, name: str) -> bytes:
         """A file of format 1, verified."""

@@ -14,7 +14,7 @@ from graphfcl.files import canonical_json, file_lock, flush_folder, make_folder,
 from graphfcl.methods import find_method
 from graphfcl.production.calibration import Readings
 from graphfcl.production.storage.chunked_file import ChunkedFile, write_chunked
-from graphfcl.production.storage.damage import UNFIT
+from graphfcl.production.storage.damage import UNFIT, need
 from graphfcl.production.storage.id_lookup import IdLookup, lookup_arrays
 from graphfcl.production.storage.objects import ReadCounter
 
@@ -51,6 +51,11 @@ class OpenCache:
         self._file = file
         self._lookup = IdLookup(file, file.values["fence"])
         self.nodes, self.columns = file["scores"].shape
+        rows_of = {"scores": 2, "table": 2, "rows": 1, **dict.fromkeys(READINGS, 1)}
+        for name, axes in rows_of.items():
+            array = file[name]
+            need(len(array.shape) == axes and array.shape[0] == self.nodes, "its arrays differ in number")
+            need(array.dtype.kind == ("i" if name == "rows" else "f"), "its arrays are of another type")
 
     @property
     def of_numbers(self) -> bool:
@@ -73,15 +78,13 @@ class OpenCache:
         """What some rows are asked by besides, if that is of the version with this key."""
         if self._file.values.get("readings") != key:
             return None
-        strangeness, temperatures = (self._rows(name, rows) for name in READINGS)
-        return None if strangeness is None or temperatures is None else Readings(strangeness, temperatures)
+        return _readings(*(self._rows(name, rows) for name in READINGS))
 
     def readings(self, key: str) -> Readings | None:
         """The same of all rows."""
         if self._file.values.get("readings") != key:
             return None
-        strangeness, temperatures = (self._whole(name) for name in READINGS)
-        return None if strangeness is None or temperatures is None else Readings(strangeness, temperatures)
+        return _readings(*(self._whole(name) for name in READINGS))
 
     def scores(self) -> np.ndarray | None:
         """(n, columns) all of them."""
@@ -106,6 +109,14 @@ class OpenCache:
             return self._file[name].whole()
         except UNFIT:
             return None
+
+
+def _readings(strangeness: np.ndarray | None, temperatures: np.ndarray | None) -> Readings | None:
+    """Readings that answers can be made of; None if one is missing or none of these."""
+    if strangeness is None or temperatures is None or not np.isfinite(strangeness).all():
+        return None
+    usable = np.isfinite(temperatures) & (temperatures > 0)
+    return Readings(strangeness, temperatures) if usable.all() else None
 
 
 class VersionCache:

@@ -25,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from graphfcl.errors import InputError
+from graphfcl.production.arguments import whole_number
 from graphfcl.production.codec import encode
 from graphfcl.production.erasure_plan import ErasurePlan, Erasures
 from graphfcl.production.graph_place import FolderUse, write_place
@@ -105,6 +106,7 @@ class Versions:
 
     def manifest(self, version: int) -> Manifest:
         """The verified manifest of a version."""
+        version = whole_number(version, "the version", 3)
         path = self.manifests.path(version)
         if not path.exists():
             self._refuse_missing(version)
@@ -115,7 +117,7 @@ class Versions:
 
     def load(self, version: int | None = None, *, device: str = "cpu") -> StoredVersion:
         """A version, the newest if none is named."""
-        number, manifest = self._newest() if version is None else (version, None)
+        number, manifest = self._newest() if version is None else (whole_number(version, "the version", 3), None)
         manifest = manifest or self.manifest(number)
         return StoredVersion(
             self.path,
@@ -136,7 +138,7 @@ class Versions:
     def history(self, upto: int | None = None) -> list[Entry]:
         """Every change, oldest first, with the version that holds it."""
         entries: list[Entry] = []
-        last = self.current() if upto is None else upto
+        last = self.current() if upto is None else whole_number(upto, "the version", 3)
         try:
             pruned, gone = self.manifests.pruned()
         except Damaged as error:
@@ -327,6 +329,7 @@ class Versions:
 
     def rollback(self, version: int, *, wait: float = 60.0) -> int:
         """Write a new version equal to an old one; returns its number. Works also if newer versions are damaged."""
+        version = whole_number(version, "the version", 3)
         if not (self.path / "versions").is_dir():
             raise InputError(f"{self.path} holds no model: check the path.")
         with self.writing(wait):

@@ -69,12 +69,14 @@ class FolderRows:
 
     def neighbours(self, start: int, stop: int) -> Neighbours:
         """The neighbours of rows ``start`` to ``stop`` - 1, read into fresh arrays."""
-        indptr = self.files[INDPTR].read(start, stop + 1)
+        indptr = self._pointers(INDPTR, start, stop)
         low, high = int(indptr[0]), int(indptr[-1])
         indices = self.files[INDICES].read(low, high)
         if indices.size and not 0 <= int(indices.min()) <= int(indices.max()) < self.node_count:
             raise misfit(self.path / INDICES)
         weights = self.files[WEIGHTS].read(low, high) if self.weighted else None
+        if weights is not None and not ((weights > 0) & (weights < np.inf)).all():
+            raise misfit(self.path / WEIGHTS)
         indptr = indptr - low
         if self.mask is None:
             return Neighbours(indptr, indices, weights)
@@ -86,7 +88,7 @@ class FolderRows:
         """Ranges of rows that cover the graph, each with about so many neighbours (more if a single row has more)."""
         ranges, start = [], 0
         for begin in range(0, self.node_count, STEP):
-            ends = self.files[INDPTR].read(begin, min(begin + STEP, self.node_count) + 1)
+            ends = self._pointers(INDPTR, begin, min(begin + STEP, self.node_count))
             while start < begin + ends.size - 1:
                 low = ends[start - begin]
                 stop = begin + int(np.searchsorted(ends, low + neighbours, side="right")) - 1
@@ -100,7 +102,7 @@ class FolderRows:
         found = np.empty(self.node_count, dtype=np.float32)
         for start, stop in self.neighbour_ranges():
             if not self.weighted and self.mask is None:
-                found[start:stop] = np.diff(self.files[INDPTR].read(start, stop + 1))
+                found[start:stop] = np.diff(self._pointers(INDPTR, start, stop))
                 continue
             part = self.neighbours(start, stop)
             rows = np.repeat(np.arange(stop - start), np.diff(part.indptr))
@@ -114,25 +116,36 @@ class FolderRows:
         width, hidden = self.feature_count, None if self.mask is None else ~self.mask[start:stop]
         if not self.sparse_features:
             rows = self.files[ROWS].read(start * width, stop * width).reshape(stop - start, width)
+            if not np.isfinite(rows).all():
+                raise misfit(self.path / ROWS)
             if hidden is not None:
                 rows[hidden] = 0
             return rows
-        indptr = self.files[FEATURE_INDPTR].read(start, stop + 1)
+        indptr = self._pointers(FEATURE_INDPTR, start, stop)
         low, high = int(indptr[0]), int(indptr[-1])
         columns = self.files[FEATURE_INDICES].read(low, high)
         if columns.size and not 0 <= int(columns.min()) <= int(columns.max()) < width:
             raise misfit(self.path / FEATURE_INDICES)
         values = self.files[FEATURE_VALUES].read(low, high)
+        if not np.isfinite(values).all():
+            raise misfit(self.path / FEATURE_VALUES)
         found = sparse.csr_array((values, columns, indptr - low), shape=(stop - start, width))
         if hidden is not None:
             found.data[np.repeat(hidden, np.diff(found.indptr))] = 0
             found.eliminate_zeros()
         return found
 
+    def _pointers(self, name: str, start: int, stop: int) -> np.ndarray:
+        """(stop - start + 1,) where the entries of some rows begin; checked, because scipy trusts them."""
+        pointers = self.files[name].read(start, stop + 1)
+        if (np.diff(pointers) < 0).any():
+            raise misfit(self.path / name)
+        return pointers
+
 
 def misfit(path: Path) -> InputError:
     """A file whose numbers cannot be right."""
-    return InputError(f"{path} holds numbers that are too large or negative: import the graph again.")
+    return InputError(f"{path} holds numbers that cannot be right: copy it again or import the graph again.")
 
 
 def _open(path: Path, mask: np.ndarray | None) -> FolderRows:

@@ -56,7 +56,8 @@ class Manifests:
             )
         need(type(number) is int and number > 0, "has no format that can be")
         need(claimed == sha256_of(canonical_json(found)), "has another checksum than it says")
-        need(found.get("version") == version, "is the manifest of another version")
+        number = whole_number(found.get("version"), "its version", 1, 10**15 - 1)
+        need(number == version, "is the manifest of another version")
         _check(found)
         return {**found, "sha256": claimed}
 

@@ -2,6 +2,7 @@
 
 import json
 import math
+from itertools import chain
 from typing import Any
 
 from graphfcl.production.storage.damage import Damaged
@@ -13,16 +14,16 @@ INFINITE = "max_loss"  # the one value that may be Infinity, as folders of forma
 def read_json(content: bytes) -> Any:
     """Its values; :class:`Damaged` if it is no JSON, holds a number that is not finite, or is nested too deeply."""
     try:
-        values = json.loads(content, parse_constant=_constant, parse_float=_finite)
+        values = json.loads(content, parse_constant=_constant)
     except RecursionError as error:
         raise Damaged("it is nested too deeply") from error
     except ValueError as error:  # that of the encoding among them
         raise error if isinstance(error, Damaged) else Damaged("it is no JSON") from error
     level = [values]
     for _ in range(DEEPEST):
-        if any(isinstance(each, float) and math.isinf(each) for each in level):
-            _refused("Infinity")
-        level = [inner for each in level for inner in _inner(each)]
+        if math.inf in level or -math.inf in level:
+            raise Damaged("it holds a number that is not finite, such as Infinity or 1e999")
+        level = list(chain.from_iterable(_inner(each) for each in level if type(each) in (dict, list)))
         if not level:
             return values
     raise Damaged("it is nested too deeply")
@@ -36,19 +37,13 @@ def whole_number(value: Any, what: str, least: int = 0, most: int = 2**62) -> in
 
 
 def _inner(value: Any) -> Any:
-    if isinstance(value, dict):
-        return [inner for name, inner in value.items() if name != INFINITE or isinstance(inner, dict | list)]
-    return value if isinstance(value, list) else ()
+    if type(value) is list:
+        return value
+    allowed = value.get(INFINITE) == math.inf
+    return [inner for name, inner in value.items() if name != INFINITE] if allowed else value.values()
 
 
 def _constant(text: str) -> float:
-    return math.inf if text == "Infinity" else _refused(text)
-
-
-def _refused(text: str) -> float:
+    if text == "Infinity":
+        return math.inf
     raise Damaged(f"it holds the number {text}")
-
-
-def _finite(text: str) -> float:
-    number = float(text)
-    return number if math.isfinite(number) else _refused(text[:20])

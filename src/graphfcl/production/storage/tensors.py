@@ -39,7 +39,7 @@ def write_tensors(arrays: BlockArrays, tensors: "dict[str, torch.Tensor]") -> Tr
 def read_tensors(arrays: BlockArrays, tree: Tree) -> "dict[str, torch.Tensor]":
     """The reverse."""
     pack = arrays.read(tree.index("pack"))
-    need(pack.dtype == np.uint8, "its tensors are of another type than they say")
+    need(pack.dtype == np.uint8 and pack.ndim == 1, "its tensors are of another type than they say")
     said = tree.value("tensors")
     need(isinstance(said, dict), "it lists no tensors")
     return {name: _read(arrays, tree, name, how, pack) for name, how in said.items()}
