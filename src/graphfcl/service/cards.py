@@ -32,11 +32,16 @@ def node_card(snapshot: Snapshot, row: int) -> dict[str, Any]:
     return {
         **short_card(snapshot, row),
         "classes": likeliest(snapshot.classes, snapshot.model.predict_proba(node)[0]),
-        "unknown": strangeness > snapshot.model.calibration_.threshold,
+        "unknown": bool(looks_unknown(snapshot, node)[0]),
         "strangeness": strangeness,
         "degree": int(adjacency.indptr[row + 1] - adjacency.indptr[row]),
         "features": _features(snapshot, row),
     }
+
+
+def looks_unknown(snapshot: Snapshot, nodes: Any) -> np.ndarray:
+    """(n,) whether each node looks like none of the classes."""
+    return snapshot.model.unknown_scores(nodes) > snapshot.model.calibration_.threshold
 
 
 def likeliest(classes: Sequence[ClassLabel], probabilities: np.ndarray) -> list[dict[str, Any]]:
@@ -63,23 +68,26 @@ def _features(snapshot: Snapshot, row: int) -> list[dict[str, Any]]:
 
 
 def neighbours_card(snapshot: Snapshot, row: int, limit: int) -> dict[str, Any]:
-    """The nodes around a node, with positions to draw them at."""
+    """The nodes around a node, with positions to draw them at. unknown: a node looks like none of the classes."""
     found = neighbourhood(snapshot.graph, row, limit)
     ids = snapshot.graph.ids[found.rows]
-    predicted = snapshot.model.predict(ids).tolist()
+    predicted = snapshot.model.predict(ids)
+    unknown = looks_unknown(snapshot, ids)
     nodes = [
         {
             "id": str(node),
             "label": snapshot.label_at(each),
             "predicted": as_sent(label),
+            "unknown": is_unknown,
             "x": round(x, 4),
             "y": round(y, 4),
             "hops": hops,
         }
-        for node, each, label, (x, y), hops in zip(
+        for node, each, label, is_unknown, (x, y), hops in zip(
             ids.tolist(),
             found.rows.tolist(),
-            predicted,
+            predicted.tolist(),
+            unknown.tolist(),
             found.positions.tolist(),
             found.hops.tolist(),
             strict=True,
@@ -92,7 +100,8 @@ def explanation_card(snapshot: Snapshot, row: int) -> dict[str, Any]:
     """Why a node gets its class, in sentences and figures; some methods cannot say why."""
     node = snapshot.graph.ids[row]
     classes = likeliest(snapshot.classes, snapshot.model.predict_proba([node])[0])
-    summary = [_first_sentence(classes), *_around(snapshot, row)]
+    unknown = bool(looks_unknown(snapshot, [node])[0])
+    summary = [_first_sentence(classes, unknown), *_around(snapshot, row)]
     words: list[dict[str, Any]] = []
     shares: list[dict[str, Any]] = []
     try:
@@ -106,8 +115,11 @@ def explanation_card(snapshot: Snapshot, row: int) -> dict[str, Any]:
     return {"id": str(node), "summary": summary, "classes": classes, "words": words, "neighbours": shares}
 
 
-def _first_sentence(classes: list[dict[str, Any]]) -> str:
-    said = f"The model calls it {classes[0]['name']!r} with probability {classes[0]['probability']:.2f}"
+def _first_sentence(classes: list[dict[str, Any]], unknown: bool) -> str:
+    first, probability = classes[0]["name"], f"{classes[0]['probability']:.2f}"
+    if unknown:
+        return f"It looks like none of the known classes; the likeliest of them is {first!r} ({probability})."
+    said = f"The model calls it {first!r} with probability {probability}"
     if len(classes) > 1:
         said += f"; next comes {classes[1]['name']!r} with {classes[1]['probability']:.2f}"
     return f"{said}."

@@ -2,8 +2,10 @@
 
 import { path, read } from "./api.js";
 import { change } from "./changes.js";
+import { chooseClass } from "./class_choice.js";
+import { renameKey } from "./class_keys.js";
 import { followName } from "./decisions.js";
-import { askName, chooseClass, confirmed } from "./dialogs.js";
+import { askName, confirmed } from "./dialogs.js";
 import { asSentence, button, byId, counted, element, fill, percent } from "./dom.js";
 import { classNames, emit, state } from "./state.js";
 
@@ -77,7 +79,10 @@ async function rename(name) {
   const given = await askName(`Rename “${name}”`, { label: "Its new name", value: name, choices: [["take", "Rename"]] });
   if (given === null || given.name === name) return;
   const said = () => `“${name}” is called “${given.name}”.`;
-  await change("PATCH", path("classes", name), { name: given.name }, said, () => followName(name, given.name));
+  await change("PATCH", path("classes", name), { name: given.name }, said, () => {
+    renameKey(name, given.name);
+    followName(name, given.name);
+  });
 }
 
 async function merge(name) {

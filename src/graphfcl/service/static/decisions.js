@@ -2,8 +2,8 @@
 
 import { carryOut, leavesOpen, lostAnswer, parcelOf, path, read, ServiceError } from "./api.js";
 import { inTurn, reload, secondsSince, settleOpen, tellStale, trackOpen } from "./changes.js";
+import { chooseClass } from "./class_choice.js";
 import { decisionRow } from "./decision_row.js";
-import { chooseClass } from "./dialogs.js";
 import { byId, element, fill } from "./dom.js";
 import { classNames, on } from "./state.js";
 import { caution, say, showWork, tellError } from "./status.js";
@@ -63,9 +63,9 @@ export function pendingNames() {
   return [...new Set(open.map((each) => each.name))].filter((name) => !classNames().includes(name));
 }
 
-/** Names of classes in the order in which they were last used here, the latest first. */
+/** Names of classes in the order in which they were first used here. */
 export function usedNames() {
-  return [...new Set(decisions.filter((each) => each.state !== "failed").map((each) => each.name).reverse())];
+  return [...new Set(decisions.filter((each) => each.state !== "failed").map((each) => each.name))];
 }
 
 /** The label that a node was given here and that the service has not learned yet, or null. */

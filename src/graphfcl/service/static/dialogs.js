@@ -1,6 +1,6 @@
 /** Questions in a box above the page. The browser keeps the focus inside, Escape closes, and the focus goes back. */
 
-import { button, element, fill } from "./dom.js";
+import { button, element } from "./dom.js";
 import { keepSignature, keepToken, signature, token } from "./token.js";
 
 let numbered = 0;
@@ -9,7 +9,7 @@ let numbered = 0;
  * Opens a box and resolves to the value given to `close`, or to null if it was closed otherwise.
  * build(close) makes the content; an element with the attribute `autofocus` gets the focus.
  */
-function open(title, build) {
+export function open(title, build) {
   numbered += 1;
   const heading = `dialog-${numbered}`;
   return new Promise((resolve) => {
@@ -33,16 +33,16 @@ export function anyOpen() {
   return document.querySelector("dialog[open]") !== null;
 }
 
-function field(label, attributes, hint = null) {
+export function field(label, attributes, hint = null) {
   const input = element("input", { autocomplete: "off", spellcheck: "false", ...attributes });
   return { input, row: element("label", {}, label, input, hint && element("span", { class: "hint" }, hint)) };
 }
 
-function actions(...buttons) {
+export function actions(...buttons) {
   return element("div", { class: "actions" }, buttons);
 }
 
-function submit(text, press, attributes = {}) {
+export function submit(text, press, attributes = {}) {
   return element("button", { type: "submit", class: "primary", ...attributes, on: { click: press } }, text);
 }
 
@@ -79,27 +79,6 @@ export function askName(title, { label = "Name", value = "", hint = null, choice
         button("Cancel", () => close(null)),
       ),
     ];
-  });
-}
-
-/** Lists classes as buttons with a field that narrows them down; Enter takes the first. Resolves to a name or null. */
-export function chooseClass(title, names) {
-  return open(title, (close) => {
-    const list = element("ul", { class: "choices" });
-    const { input, row } = field("Type a few letters", { type: "search", autofocus: true });
-    const matching = () => names.filter((name) => name.toLowerCase().includes(input.value.trim().toLowerCase()));
-    const show = () => {
-      const found = matching();
-      fill(list, found.map((name) => element("li", {}, button(name, () => close(name)))));
-      if (found.length === 0) fill(list, element("li", { class: "hint" }, "No class has these letters."));
-    };
-    input.addEventListener("input", show);
-    show();
-    const first = (event) => {
-      event.preventDefault();
-      if (matching().length > 0) close(matching()[0]);
-    };
-    return [row, list, actions(submit("Take the first", first), button("Cancel", () => close(null)))];
   });
 }
 

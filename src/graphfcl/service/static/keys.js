@@ -3,13 +3,13 @@
 import { anyOpen, showKeys } from "./dialogs.js";
 
 const SHORTCUTS = [
-  [["1", "…", "9"], "give the node that is shown this class, and go on"],
+  [["1", "…", "9"], "give the node that is shown the class of this key, and go on"],
   [["n"], "a new class"],
-  [["o"], "another class of the catalogue"],
+  [["o"], "choose any class by typing"],
   [["Space"], "skip"],
   [["Backspace"], "take the last decision back"],
   [["b"], "put the node that is shown into the basket"],
-  [["g"], "go back to the queue"],
+  [["g"], "go back to the queue; at its end, show skipped nodes again"],
   [["/"], "search"],
   [["?"], "this list"],
   [["Esc"], "close"],

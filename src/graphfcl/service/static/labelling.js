@@ -1,16 +1,14 @@
 /** The question "which class is it?" about the node that is shown, with the classes and their keys. */
 
 import { button, byId, element, fill } from "./dom.js";
-import { askName, chooseClass } from "./dialogs.js";
+import { chooseClass } from "./class_choice.js";
+import { classOfKey, givenKeys, giveKeys, KEYS } from "./class_keys.js";
 import { pendingLabel, pendingNames, teach, usedNames } from "./decisions.js";
+import { askName } from "./dialogs.js";
 import { classNames, on, settledCard, state } from "./state.js";
 import { say } from "./status.js";
 
-const KEYS = 9;
-const LIKELIEST = 5;
-
 let wiring = { goOn: () => undefined, collect: () => undefined };
-let offered = [];
 
 export function startLabelling(parts) {
   wiring = parts;
@@ -18,56 +16,57 @@ export function startLabelling(parts) {
   on("classes", draw);
 }
 
-/**
- * The classes that the keys 1 to 9 stand for. Up to nine classes keep their keys for ever. Of more the first five are
- * the likeliest of this node, and the others those that were used last.
- */
-export function keyedClasses(names, likeliest, used) {
-  if (names.length <= KEYS) return names;
-  const first = likeliest.filter((name) => names.includes(name)).slice(0, LIKELIEST);
-  const recent = used.filter((name) => names.includes(name) && !first.includes(name)).slice(0, KEYS - first.length);
-  const others = likeliest.filter((name) => names.includes(name) && !first.includes(name) && !recent.includes(name));
-  return [...first, ...recent, ...others].slice(0, KEYS);
-}
-
 function allNames() {
   return [...classNames(), ...pendingNames()];
 }
 
 function draw() {
+  const names = allNames();
+  giveKeys(names, usedNames());
   const card = state.card;
   const place = byId("labelling");
   if (card === null) {
     fill(place);
     return;
   }
-  const likeliest = card.classes.map((each) => each.name);
-  offered = keyedClasses(allNames(), likeliest, usedNames());
   const label = pendingLabel(card.id) ?? card.label;
-  const keys = offered.map((name, position) =>
-    element(
-      "li",
-      {},
-      button([element("kbd", {}, position + 1), element("span", {}, name)], () => answer(name), {
-        class: "class-key",
-        "aria-pressed": label === null ? null : String(label === name),
-        "data-guess": name === likeliest[0],
-        "aria-keyshortcuts": position + 1,
-        "aria-label": name === likeliest[0] ? `${name}, likeliest` : name,
-      }),
-    ),
-  );
+  const likeliest = card.classes.map((each) => each.name).filter((name) => names.includes(name));
+  const guess = card.unknown ? null : likeliest[0];
+  const given = givenKeys().filter(([, name]) => names.includes(name));
+  const withKey = given.map(([, name]) => name);
+  const withoutKey = likeliest.filter((name) => !withKey.includes(name));
+  const more = names.length > withKey.length;
   fill(
     place,
     element("h3", { id: "question", tabindex: -1 }, "Which class is ", element("span", { class: "id" }, card.id), "?"),
     label !== null && element("p", { class: "hint" }, "It is labelled ", element("strong", {}, label), "."),
-    element("ul", { class: "class-keys", "aria-labelledby": "question" }, keys),
+    given.length > 0 &&
+      element("ul", { class: "class-keys", "aria-labelledby": "question" }, given.map(([key, name]) => classButton(name, key, label, guess))),
+    withoutKey.length > 0 && element("h3", { id: "without-key" }, given.length > 0 ? "Likely classes without a key" : "Likely classes"),
+    withoutKey.length > 0 &&
+      element("ul", { class: "class-keys", "aria-labelledby": "without-key" }, withoutKey.map((name) => classButton(name, null, label, guess))),
+    more && givenKeys().length < KEYS && element("p", { class: "hint" }, "A class gets a key when you first use it, as long as there are keys."),
     element("div", { class: "actions" }, [
       keyed("n", "New class", newClass),
-      allNames().length > offered.length && keyed("o", "Other class", otherClass),
+      more && keyed("o", "Other class", otherClass),
       keyed("Space", "Skip", () => wiring.goOn()),
       keyed("b", "Into the basket", () => wiring.collect(card.id)),
     ]),
+  );
+}
+
+function classButton(name, key, label, guess) {
+  const content = [key !== null && element("kbd", {}, key), element("span", {}, name)];
+  return element(
+    "li",
+    {},
+    button(content.filter(Boolean), () => answer(name), {
+      class: "class-key",
+      "aria-pressed": label === null ? null : String(label === name),
+      "data-guess": name === guess,
+      "aria-keyshortcuts": key,
+      "aria-label": name === guess ? `${name}, likeliest` : name,
+    }),
   );
 }
 
@@ -75,9 +74,12 @@ function keyed(key, text, press) {
   return button([element("kbd", {}, key), element("span", {}, text)], press, { "aria-label": text });
 }
 
-/** The class of a digit's key, counted from 1. */
+/** Gives the node that is shown the class of a digit. */
 export function answerByKey(digit) {
-  if (settledCard() !== null && digit <= offered.length) answer(offered[digit - 1]);
+  const name = classOfKey(digit);
+  if (settledCard() === null || name === null) return;
+  if (allNames().includes(name)) answer(name);
+  else say(`Key ${digit} stands for “${name}”, which is gone. Nothing was labelled.`);
 }
 
 /** Gives the node that is shown a class, and goes on to the next at once. */
@@ -110,6 +112,13 @@ export async function newClass() {
 export async function otherClass() {
   if (settledCard() === null) return;
   const { id } = state.card;
-  const name = await chooseClass(`Which class is ${id}?`, allNames());
+  const name = await chooseClass(`Which class is ${id}?`, likeliestFirst());
   if (name !== null && settledCard()?.id === id) answer(name);
+}
+
+/** All classes: the likeliest ones of the node that is shown, then the others by name. */
+function likeliestFirst() {
+  const names = allNames();
+  const likeliest = state.card.classes.map((each) => each.name).filter((name) => names.includes(name));
+  return [...likeliest, ...names.filter((name) => !likeliest.includes(name)).sort((one, other) => one.localeCompare(other))];
 }

@@ -5,6 +5,7 @@ import { byId, counted, element, fill, nodeButton } from "./dom.js";
 
 const LIMIT = 150;
 const COLOURS = 7; // of the classes that are most frequent in the picture; the others are grey
+const UNKNOWN = COLOURS + 1; // the colour of nodes that look unknown
 const NAMED = 14; // up to so many nodes all have their name written beside them
 
 const SIDES = 60; // pixels that names may need beside the outermost nodes
@@ -36,14 +37,19 @@ export async function showPicture(id, show) {
   }
 }
 
-function className(node) {
-  return node.label ?? node.predicted ?? "no class";
+/** Whether a node has no label and looks like none of the classes. */
+function isUnknown(node) {
+  return node.label === null && node.unknown;
 }
 
-/** The number of a colour for each class, by how many nodes have it; 0 for the others. */
+function className(node) {
+  return node.label ?? node.predicted;
+}
+
+/** The number of a colour for each class, by how many nodes have it; 0 for the others. Unknown nodes have no class. */
 function coloursOf(nodes) {
   const counts = new Map();
-  for (const node of nodes) counts.set(className(node), (counts.get(className(node)) ?? 0) + 1);
+  for (const node of nodes.filter((each) => !isUnknown(each))) counts.set(className(node), (counts.get(className(node)) ?? 0) + 1);
   const ordered = [...counts].sort((one, other) => other[1] - one[1]).map(([name]) => name);
   return new Map(ordered.map((name, place) => [name, place < COLOURS ? place + 1 : 0]));
 }
@@ -60,7 +66,7 @@ function elements({ nodes, edges, shown, colours }) {
       data: {
         id: `n${place}`,
         name: node.id,
-        colour: colours.get(className(node)),
+        colour: isUnknown(node) ? UNKNOWN : colours.get(className(node)),
         labelled: node.label === null ? 0 : 1,
         shown: node.id === shown ? 1 : 0,
         hops: node.hops,
@@ -73,7 +79,7 @@ function elements({ nodes, edges, shown, colours }) {
 
 function style(nodeCount) {
   const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
-  const classes = Array.from({ length: COLOURS + 1 }, (_, number) => colour(`--class-${number}`));
+  const colours = [...Array.from({ length: COLOURS + 1 }, (_, number) => colour(`--class-${number}`)), colour("--unknown")];
   const text = { color: colour("--text"), "font-size": 12, "text-outline-color": colour("--surface"), "text-outline-width": 2 };
   const written = { label: "data(name)", "text-valign": "bottom", "text-margin-y": 4, "text-max-width": 140, "text-wrap": "ellipsis" };
   return [
@@ -83,12 +89,13 @@ function style(nodeCount) {
         width: 13,
         height: 13,
         "border-width": 2.5,
-        "border-color": (node) => classes[node.data("colour")],
-        "background-color": (node) => (node.data("labelled") ? classes[node.data("colour")] : colour("--surface")),
+        "border-color": (node) => colours[node.data("colour")],
+        "background-color": (node) => (node.data("labelled") ? colours[node.data("colour")] : colour("--surface")),
         ...text,
         ...(nodeCount <= NAMED ? written : {}),
       },
     },
+    { selector: `node[colour = ${UNKNOWN}]`, style: { shape: "diamond", width: 16, height: 16, "border-width": 2 } },
     { selector: "edge", style: { width: 1, "line-color": colour("--line-strong"), "curve-style": "haystack" } },
     { selector: "node[shown = 1]", style: { width: 22, height: 22, "border-width": 5, "font-weight": "bold", "z-index": 9, ...written } },
     { selector: "node.named", style: { "z-index": 10, ...written } },
@@ -138,10 +145,12 @@ function drawLegend() {
   fill(
     byId("picture-legend"),
     named.map(([name, number]) => element("li", {}, element("span", { class: "swatch", "data-colour": number }), name)),
+    nodes.some(isUnknown) && element("li", {}, element("span", { class: "swatch", "data-unknown": true }), "unknown"),
     colours.size > named.length && element("li", {}, element("span", { class: "swatch", "data-colour": 0 }), "other classes"),
   );
+  const shapes = nodes.some(isUnknown) ? " Diamond: looks unknown." : "";
   byId("picture-count").textContent =
-    `${counted(nodes.length, "node")}, ${counted(edges.length, "link")}. Filled: labelled. Hollow: the model’s guess.`;
+    `${counted(nodes.length, "node")}, ${counted(edges.length, "link")}. Filled: labelled. Hollow: the model’s guess.${shapes}`;
 }
 
 function drawList(show) {
@@ -151,8 +160,13 @@ function drawList(show) {
       "li",
       {},
       nodeButton(node.id, show),
-      element("span", { class: "hint" }, `${node.label ?? `perhaps ${node.predicted}`}, ${counted(node.hops, "step")} away`),
+      element("span", { class: "hint" }, `${said(node)}, ${counted(node.hops, "step")} away`),
     ),
   );
   fill(byId("picture-list"), rows.length > 0 ? rows : element("li", { class: "hint" }, "It has no neighbours."));
+}
+
+function said(node) {
+  if (isUnknown(node)) return "looks unknown";
+  return node.label ?? `perhaps ${node.predicted}`;
 }

@@ -1,101 +1,134 @@
-/** "Label next": the nodes that the service suggests, one after the other. */
+/** "Label next": nodes without a label, one after the other, until every node has one. */
 
-import { read, ServiceError } from "./api.js";
-import { asSentence, byId, button, element, fill, nodeButton, sentence } from "./dom.js";
+import { ServiceError } from "./api.js";
+import { pendingLabel } from "./decisions.js";
+import { button, byId, counted, element, fill, nodeButton, sentence } from "./dom.js";
+import { readQueue } from "./queue_source.js";
+import { reasonOf } from "./reason.js";
 import { on, state } from "./state.js";
 
-const BUDGET = 20;
-const FEW = 3; // suggestions left, when more are asked for
-const AHEAD = 4; // suggestions shown after the one in turn
-const PATIENCE = [700, 1000, 1500, 2000, 3000];
+const AT_ONCE = 20; // nodes that are kept ready
+const FEW = 3; // nodes left, when more are read
+const AHEAD = 4; // nodes shown after the one in turn
+const PATIENCE = [700, 1000, 1500, 2000, 3000]; // milliseconds between questions while the order is computed
 
-const REASONS = {
-  cluster: "Stands for a group",
-  unknown: "Looks unknown",
-  between: "Between two classes",
-  random: "Drawn at random",
-};
-
-let waiting = []; // suggestions, the first is in turn
-const passed = new Set(); // ids that were answered or skipped
+let waiting = []; // {id, classes, unknown}; the first is in turn. returned: its label was taken back, it has no classes
+const skipped = new Set(); // ids
+let unlabelled = null; // how many nodes have no label
+let left = { skipped: 0, pending: 0 }; // of these, when the end of the queue was read
+let stoppedAt = null; // the node that was shown when no other one was waiting: the next one is shown when it comes
 let show = () => undefined;
 let trouble = "";
-let asking = false;
+let reading = false;
+let again = false;
 
 export function startQueue(showNode) {
   show = showNode;
-  on("card", draw);
+  on("card", () => {
+    if (waiting[0]?.id === state.card.id && isLabelled() && !waiting[0].returned) waiting.shift();
+    draw();
+  });
   on("version", ({ forget } = {}) => {
-    if (!forget) return;
-    waiting = [];
-    passed.clear();
+    if (forget) skipped.clear();
     loadQueue();
   });
-  byId("queue-refresh").addEventListener("click", () => {
-    waiting = waiting.slice(0, 1);
-    passed.clear();
-    loadQueue();
-  });
+  byId("queue-skipped").addEventListener("click", showSkipped);
   return loadQueue();
 }
 
-/** Asks for suggestions until they are computed. The one in turn stays; those that were passed are left out. */
-export async function loadQueue() {
-  if (asking) return;
-  asking = true;
+/** Whether the node that is shown has a label. */
+function isLabelled() {
+  return state.card !== null && state.card.id === state.wanted && state.card.label !== null;
+}
+
+function isWanted(id) {
+  return !skipped.has(id) && pendingLabel(id) === null;
+}
+
+/** Reads the head of the queue, again while the order of this version is computed. The node in turn stays. */
+async function loadQueue() {
+  again = true;
+  if (reading) return;
+  reading = true;
   trouble = "";
   try {
-    for (let tried = 0; ; tried += 1) {
+    for (let tried = 0; again; tried += 1) {
+      again = false;
       draw();
-      const answer = await read(`/v1/suggestions?budget=${BUDGET}&strategy=auto`);
-      const ready = answer.status === "ready";
-      if (ready || waiting.length === 0) take(answer.suggestions);
-      if (ready) break;
+      const found = await readQueue(AT_ONCE, isWanted, skipped.size + AT_ONCE);
+      take(found);
+      if (found.ready) continue;
       await new Promise((resolve) => setTimeout(resolve, PATIENCE[Math.min(tried, PATIENCE.length - 1)]));
+      again = true;
     }
   } catch (error) {
     if (!(error instanceof ServiceError)) throw error;
-    trouble = error.status === 501 ? "This service makes no suggestions. Search for a node to label it." : error.message;
+    trouble = error.message;
   } finally {
-    asking = false;
+    reading = false;
     draw();
   }
 }
 
-function take(suggestions) {
-  const turn = waiting.slice(0, 1);
-  waiting = [...turn, ...suggestions.filter((each) => each.id !== turn[0]?.id && !passed.has(each.id))];
-  const idle = state.wanted === null || passed.has(state.wanted);
-  if (turn.length === 0 && waiting.length > 0 && idle) show(waiting[0].id);
-  draw();
+function take({ nodes, refused, unlabelled: count }) {
+  const [turn] = waiting;
+  const stays = turn !== undefined && turn.id === state.wanted && (turn.returned || !isLabelled());
+  waiting = stays ? [turn, ...nodes.filter((each) => each.id !== turn.id)] : nodes;
+  unlabelled = count;
+  const skips = refused.filter((id) => skipped.has(id)).length;
+  left = { skipped: skips, pending: refused.length - skips };
+  if (stoppedAt === state.wanted && waiting.length > 0) showFirst();
 }
 
-/** Shows the next suggestion; a node that was found otherwise leads back to the one in turn. */
+function showFirst() {
+  stoppedAt = undefined;
+  show(waiting[0].id);
+}
+
+/** Shows the next node; a node that was found by a search leads back to the one in turn. */
 export function goOn() {
   const shown = state.wanted;
   if (shown !== null) {
-    passed.add(shown);
+    if (!isLabelled() && pendingLabel(shown) === null) skipped.add(shown);
     waiting = waiting.filter((each) => each.id !== shown);
   }
-  if (waiting.length > 0) show(waiting[0].id);
+  if (waiting.length > 0) showFirst();
+  else stoppedAt = shown;
   if (waiting.length < FEW) loadQueue();
   draw();
 }
 
 export function backToQueue() {
-  if (waiting.length > 0) show(waiting[0].id);
+  if (waiting.length > 0) showFirst();
+  else if (skipped.size > 0) showSkipped();
+}
+
+function showSkipped() {
+  skipped.clear();
+  loadQueue();
 }
 
 /** A decision was taken back: its node is in turn again. */
 export function putBack(id) {
-  passed.delete(id);
-  const known = waiting.find((each) => each.id === id) ?? { id, reason: "", why: "You took its label back.", classes: [] };
-  waiting = [known, ...waiting.filter((each) => each.id !== id)];
-  show(id);
+  skipped.delete(id);
+  waiting = [{ id, returned: true }, ...waiting.filter((each) => each.id !== id)];
+  showFirst();
 }
 
-function reasonOf({ reason, why }) {
-  return element("p", { class: "why" }, REASONS[reason] && element("strong", {}, `${REASONS[reason]}. `), why && asSentence(why));
+function reasonLine(turn) {
+  const { title, words } = reasonOf(state.card);
+  return element("p", { class: "why" }, turn.returned && "You took its label back. ", element("strong", {}, `${title}. `), words);
+}
+
+function ending() {
+  if (trouble) return sentence(trouble);
+  if (reading || unlabelled === null) return sentence("The next nodes are being computed …");
+  if (left.skipped > 0) {
+    const again = button([element("kbd", {}, "g"), element("span", {}, "Show them again")], showSkipped, { "aria-label": "Show them again" });
+    const words = left.skipped === 1 ? "You skipped the only node without a label." : `You skipped all ${left.skipped} nodes without a label.`;
+    return [sentence(words), again];
+  }
+  return sentence(left.pending > 0 ? "Every node has a label. The last ones are being learned." : "Every node has a label.");
 }
 
 function draw() {
@@ -103,16 +136,15 @@ function draw() {
   const shown = state.card?.id;
   fill(
     byId("queue-reason"),
-    turn && turn.id === shown && reasonOf(turn),
+    turn && turn.id === shown && reasonLine(turn),
     turn && shown !== undefined && turn.id !== shown && button("Back to the queue", backToQueue),
-    !turn && sentence(trouble || (asking ? "Suggestions are being computed …" : "Nothing is left to suggest."), "hint"),
+    !turn && ending(),
   );
   fill(
     byId("queue-next"),
-    later.slice(0, AHEAD).map((each) =>
-      element("li", {}, nodeButton(each.id, show), element("span", { class: "hint" }, REASONS[each.reason] ?? "")),
-    ),
+    later.slice(0, AHEAD).map((each) => element("li", {}, nodeButton(each.id, show), element("span", { class: "hint" }, reasonOf(each).title))),
   );
   byId("queue-later").hidden = later.length === 0;
-  byId("queue-count").textContent = waiting.length === 0 ? "" : `${waiting.length} waiting`;
+  byId("queue-skipped").hidden = skipped.size === 0 || waiting.length === 0;
+  byId("queue-count").textContent = unlabelled === null ? "" : `${counted(unlabelled, "node")} without a label`;
 }

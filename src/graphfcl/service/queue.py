@@ -1,0 +1,79 @@
+"""The labelling queue: every node without a label, in the order in which a person is asked about them."""
+
+from typing import Any
+
+import numpy as np
+
+from graphfcl.service.cards import likeliest, looks_unknown
+from graphfcl.service.snapshots import Snapshot
+
+CHOSEN = 200  # nodes that the strategy ``auto`` chooses
+
+
+def queue_order(snapshot: Snapshot) -> np.ndarray:
+    """(u,) rows of all nodes without a label, those that look unknown and those that look known in turn."""
+    model = snapshot.model
+    chosen = snapshot.graph.rows_of_ids([each.node for each in model.suggest(CHOSEN)])
+    unknown_scores = model.unknown_scores()
+    return mixed_order(
+        np.flatnonzero(snapshot.labels < 0),
+        np.asarray(chosen, dtype=np.int64),
+        model.predict_proba(),
+        unknown_scores,
+        unknown_scores > model.calibration_.threshold,
+    )
+
+
+def mixed_order(
+    free: np.ndarray, chosen: np.ndarray, probabilities: np.ndarray, unknown_scores: np.ndarray, unknown: np.ndarray
+) -> np.ndarray:
+    """(u,) the rows of ``free``, taken in turn from two lists until both are used up.
+
+    The first list has the rows that look unknown: those of ``chosen``, then the others, highest score first. The second
+    has the rows that look known: of each predicted class the most doubtful one (smallest p_1 - p_2), then of each the
+    next, and so on, so that every class is asked about.
+
+    free: (u,) rows without a label. chosen: some of them, best first. probabilities: (n, C).
+    unknown_scores, unknown: (n,) of all nodes.
+    """
+    strange, known = np.setdiff1d(free[unknown[free]], chosen), free[~unknown[free]]
+    strange = strange[np.argsort(-unknown_scores[strange], kind="stable")]
+    first = np.concatenate([chosen[unknown[chosen]], strange])
+    second = _class_by_class(known, probabilities[known])
+    place = np.concatenate([2 * np.arange(first.size), 2 * np.arange(second.size) + 1])
+    return np.concatenate([first, second])[np.argsort(place, kind="stable")]
+
+
+def _class_by_class(rows: np.ndarray, probabilities: np.ndarray) -> np.ndarray:
+    """The rows, the most doubtful of each predicted class first, then the second of each, and so on."""
+    if rows.size == 0:
+        return rows
+    top = np.sort(probabilities, axis=1)[:, ::-1][:, :2]
+    margin = top[:, 0] - top[:, 1] if top.shape[1] > 1 else top[:, 0]
+    predicted = probabilities.argmax(axis=1)
+    by_class = np.lexsort((margin, predicted))
+    sizes = np.bincount(predicted)
+    turn = np.empty(rows.size, dtype=np.int64)  # how many of its class come before a row
+    turn[by_class] = np.arange(rows.size) - np.repeat(np.cumsum(sizes) - sizes, sizes)
+    return rows[np.lexsort((margin, turn))]
+
+
+def queued_rows(snapshot: Snapshot, order: np.ndarray) -> np.ndarray:
+    """(u,) all rows of a snapshot without a label: in an order that may be of an older version, then the others."""
+    free = snapshot.labels < 0
+    listed = order[order < free.size]
+    listed = listed[free[listed]]
+    free[listed] = False
+    return np.concatenate([listed, np.flatnonzero(free)])
+
+
+def queue_cards(snapshot: Snapshot, rows: np.ndarray) -> list[dict[str, Any]]:
+    """What this version of the model says of some rows; the same as the card of each node."""
+    if rows.size == 0:
+        return []
+    ids = snapshot.graph.ids[rows]
+    unknown = looks_unknown(snapshot, ids).tolist()
+    return [
+        {"id": str(node), "classes": likeliest(snapshot.classes, each), "unknown": strange}
+        for node, each, strange in zip(ids.tolist(), snapshot.model.predict_proba(ids), unknown, strict=True)
+    ]

@@ -1,0 +1,38 @@
+/** Reads the queue of the service: nodes without a label, in the order in which to label them. */
+
+import { currentVersion, read } from "./api.js";
+
+const LARGEST = 150; // nodes that the service sends at once
+const PAUSE = 300; // milliseconds before the queue is read again because the model changed meanwhile
+
+/**
+ * The first `count` nodes that `wanted(id)` accepts, in {nodes, refused, unlabelled, ready}. refused: ids before and
+ * between them that were not accepted; all there are if fewer than `count` nodes are found. skips: how many ids
+ * `wanted` may refuse, so that they fit into one answer where possible.
+ */
+export async function readQueue(count, wanted, skips) {
+  const size = Math.min(LARGEST, count + skips);
+  for (;;) {
+    const found = await readPages(count, wanted, size);
+    if (found !== null) return found;
+    await new Promise((resolve) => setTimeout(resolve, PAUSE));
+  }
+}
+
+/** Null if the pages are not of one version, or of one that is not the newest: labelled nodes could be among them. */
+async function readPages(count, wanted, size) {
+  const [nodes, refused] = [[], []];
+  let first = null;
+  for (let offset = 0; ; offset += size) {
+    const page = await read(`/v1/queue?limit=${size}&offset=${offset}`);
+    first ??= page;
+    if (page.version !== currentVersion() || page.version !== first.version || page.order_version !== first.order_version) return null;
+    for (const each of page.nodes) {
+      if (wanted(each.id)) nodes.push(each);
+      else refused.push(each.id);
+    }
+    if (nodes.length >= count || page.nodes.length < size) {
+      return { nodes: nodes.slice(0, count), refused, unlabelled: page.unlabelled, ready: page.status === "ready" };
+    }
+  }
+}
