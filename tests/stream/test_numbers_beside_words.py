@@ -51,7 +51,7 @@ def test_files_keep_them(tmp_path: Path) -> None:
     again = read_npz(tmp_path / "g.npz")
     assert (again.sha256, again.text) == (graph.sha256, graph.text)
     for name, source in (("memory", of_graph(graph)), ("npz", npz_source(tmp_path / "g.npz"))):
-        folder = build_folder(source, tmp_path / name, memory=300 << 20, seed=1)
+        folder = build_folder(source, tmp_path / name, memory=300 << 20)
         assert folder.graph().sha256 == graph.sha256
         assert GraphFolder.open(tmp_path / name).text == TextSettings(3, BESIDE)
 
@@ -84,7 +84,7 @@ def test_a_stream_shows_them_scaled_and_is_saved_with_that(tmp_path: Path) -> No
 
 
 def test_a_graph_on_the_disk_is_seen_as_one_in_memory(tmp_path: Path) -> None:
-    built = build_folder(of_graph(mixed_graph()), tmp_path / "f", memory=300 << 20, seed=1)
+    built = build_folder(of_graph(mixed_graph()), tmp_path / "f", memory=300 << 20)
     folder = FolderGraph(built, Means(tmp_path / "work", 300 << 20))
     loaded = folder.loaded()
     on_disk, in_memory = (view_of(make_stream(graph, seed=2)) for graph in (folder, loaded))

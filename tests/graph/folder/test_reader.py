@@ -200,7 +200,7 @@ def test_a_changed_manifest_is_refused(tmp_path: Path) -> None:
     values = json.loads(path.read_text())
     for change, words in (
         ({"nodes": 61}, "was changed"),
-        ({"version": 2}, "version 2 of the format"),
+        ({"version": 1}, "version 1 of the format"),
         ({"format": "x"}, "not the manifest of a graph folder"),
     ):
         path.write_text(json.dumps({**values, **change}))

@@ -100,4 +100,5 @@ def test_nodes_are_asked_about_in_the_order_of_rows(tmp_path: Path, monkeypatch:
     monkeypatch.setattr(import_module("graphfcl.evaluation.evaluate"), "LARGEST_BLOCK", 50)
     asked = [nodes for nodes, _ in scores_in_blocks(learner, stream, 0, stream.classes_seen(0))]
     assert max(nodes.size for nodes in asked) <= 50
-    np.testing.assert_array_equal(np.concatenate(asked), stream.evaluation_numbers(0))
+    np.testing.assert_array_equal(np.sort(np.concatenate(asked)), stream.evaluation_numbers(0))
+    assert (np.diff(stream.node_of_number[np.concatenate(asked)]) > 0).all()

@@ -8,7 +8,6 @@ import numpy as np
 from scipy import sparse
 
 from graphfcl.errors import InputError
-from graphfcl.files import sha256_of
 from graphfcl.graph.column_names import ReadColumns
 from graphfcl.graph.folder.blocks import BlockReader
 from graphfcl.graph.folder.manifest import (
@@ -31,7 +30,7 @@ from graphfcl.graph.folder.manifest import (
     read_manifest,
 )
 from graphfcl.graph.folder.permutation import Shuffle
-from graphfcl.graph.folder.rows import ROW_FILES, STEP, FolderRows, Neighbours, misfit
+from graphfcl.graph.folder.rows import STEP, FolderRows, Neighbours, misfit
 from graphfcl.graph.folder.stored_ids import KeyIndex, NumberIds, RangeIds, StoredIds, TextIds
 from graphfcl.graph.folder.text_keys import unpack_texts
 from graphfcl.graph.graph import UNKNOWN, Features, Graph, TextSettings
@@ -52,16 +51,7 @@ class GraphFolder:
     def __init__(self, path: Path, manifest: Manifest) -> None:
         self.path, self.manifest = path, manifest
         self._files = {name: BlockReader(path / name, entry) for name, entry in manifest.files.items()}
-        self.rows = FolderRows(
-            path=path,
-            key=sha256_of(f"rows {manifest.digest}".encode()),
-            node_count=manifest.nodes,
-            edge_count=manifest.edges,
-            feature_count=manifest.features,
-            weighted=manifest.weighted,
-            sparse_features=manifest.sparse_features,
-            files={name: self._files[name] for name in ROW_FILES if name in self._files},
-        )
+        self.rows = FolderRows.of(path, manifest, self._files)
 
     @classmethod
     def open(cls, path: str | Path) -> "GraphFolder":

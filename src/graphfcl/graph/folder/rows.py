@@ -3,12 +3,14 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 from graphfcl.errors import InputError
+from graphfcl.files import sha256_of
 from graphfcl.graph.folder.blocks import BlockReader
 from graphfcl.graph.folder.manifest import (
     FEATURE_INDICES,
@@ -18,6 +20,8 @@ from graphfcl.graph.folder.manifest import (
     INDPTR,
     ROWS,
     WEIGHTS,
+    Manifest,
+    read_manifest,
 )
 from graphfcl.graph.graph import Features
 
@@ -57,6 +61,20 @@ class FolderRows:
     sparse_features: bool
     files: Mapping[str, BlockReader]
     mask: np.ndarray | None = None
+
+    @classmethod
+    def of(cls, path: Path, manifest: Manifest, files: Mapping[str, BlockReader]) -> "FolderRows":
+        """Those of a folder. files: may hold others as well."""
+        return cls(
+            path=path,
+            key=sha256_of(f"rows {manifest.digest}".encode()),
+            node_count=manifest.nodes,
+            edge_count=manifest.edges,
+            feature_count=manifest.features,
+            weighted=manifest.weighted,
+            sparse_features=manifest.sparse_features,
+            files=MappingProxyType({name: files[name] for name in ROW_FILES if name in files}),
+        )
 
     def __reduce__(self) -> tuple[Any, tuple[Path, np.ndarray | None]]:
         return _open, (self.path, self.mask)
@@ -149,6 +167,6 @@ def misfit(path: Path) -> InputError:
 
 
 def _open(path: Path, mask: np.ndarray | None) -> FolderRows:
-    from graphfcl.graph.folder.reader import GraphFolder
-
-    return GraphFolder.open(path).rows.hiding(mask)
+    manifest = read_manifest(path)
+    files = {name: BlockReader(path / name, manifest.files[name]) for name in ROW_FILES if name in manifest.files}
+    return FolderRows.of(path, manifest, files).hiding(mask)

@@ -57,7 +57,17 @@ def leading_vectors_from(
     for _ in range(ITERATIONS):
         span, _ = np.linalg.qr(product(span))
     _, vectors = np.linalg.eigh(gram(span))
-    return in_steps(torch.from_numpy(np.ascontiguousarray(span @ vectors[:, ::-1][:, :rank])))
+    return in_steps(_with_signs(torch.from_numpy(np.ascontiguousarray(span @ vectors[:, ::-1][:, :rank]))))
+
+
+def _with_signs(vectors: torch.Tensor) -> torch.Tensor:
+    """(d, k) the same columns with the largest number of each positive.
+
+    The sign of a singular vector is arbitrary: it would follow from how sums were rounded, and so from the order of
+    nodes, and an encoder that reads XB starts elsewhere for another sign.
+    """
+    largest = vectors.abs().argmax(dim=0, keepdim=True)
+    return vectors * vectors.gather(0, largest).sign()
 
 
 def _start_of_span(width: int, rank: int, seed: int) -> np.ndarray:
@@ -79,7 +89,7 @@ def _iterated_on_device(inputs: GraphInputs, start: np.ndarray, rank: int) -> to
         span, _ = torch.linalg.qr(turned @ (host @ span))
     seen = host @ span
     _, vectors = torch.linalg.eigh(seen.T @ seen)
-    return (span @ vectors.flip(1)[:, :rank]).contiguous()
+    return _with_signs((span @ vectors.flip(1)[:, :rank]).contiguous())
 
 
 def in_steps(values: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
