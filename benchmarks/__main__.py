@@ -19,6 +19,7 @@ BENCHMARKS = (
     "production",
     "answers",
     "groups",
+    "closed_set",
     "suggest",
     "live_model",
     "model_folder",

@@ -45,6 +45,7 @@ SHORT: dict[str, dict[str, Any]] = {
         "adjustments": (0.0, -0.25),
     },
     "tem": {"rank": 24, "budget": 8, "penalties": (1e-2, 1e-3)},
+    "closed-set-control": {"rank": 24},
     "finetune": {**TRAINING, **FIXED},
     "joint": {
         **TRAINING,

@@ -57,6 +57,7 @@ QUICK: dict[str, dict[str, Any]] = {
         "fine_tuning_steps": 30,
     },
     "tem": {"rank": 32},
+    "closed-set-control": {"rank": 32},
     "hag-meta": {**ONCE, "episodes": 60, "fine_tuning": ((2, 0.005),)},
     "lpmc": {**ONCE, "hidden": 32, "size": 16, "contrast.epochs": 20, "episodes": 60, "fine_tuning": ((2, 0.005),)},
 }

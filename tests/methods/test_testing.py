@@ -129,6 +129,13 @@ def variants(good: Any) -> dict[str, dict[str, Any]]:
             if progress is not None:
                 progress.checkpoint(self)
 
+    def numbered_scores(self: Any, visible: Any, nodes: np.ndarray) -> np.ndarray:
+        return good.scores(self, visible, nodes) + nodes[:, None] % 2
+
+    def ordered_scores(self: Any, visible: Any, nodes: np.ndarray) -> np.ndarray:
+        positions = np.arange(visible.features.shape[1])
+        return good.scores(self, visible, nodes) + (visible.features[visible.rows(nodes)] @ positions)[:, None]
+
     return {
         "fit_learns_session_0": {"fit": fit_without_last},
         "learn_appends_classes": {"learn": learn_in_front},
@@ -161,6 +168,8 @@ def variants(good: Any) -> dict[str, dict[str, Any]]:
             "forgets_exactly": property(lambda _: True),
         },
         "dropped_nodes_are_no_longer_needed": {"drop_nodes": lambda self, _: delattr(self, "sums_")},
+        "node_numbers_mean_nothing": {"scores": numbered_scores},
+        "column_order_means_nothing": {"scores": ordered_scores},
     }
 
 

@@ -13,6 +13,8 @@ def print_result(result: dict[str, Any]) -> None:
         print("\nTRAINED ON QUERY LABELS (protocol 'paper'): compare only with results under the same mark.")
     if result["uses_pool_labels"]:
         print("\nUSES POOL LABELS: an upper reference, trained on labels that no other method receives.")
+    if result["flags"]["control"]:
+        print("\nA CONTROL: it measures what the protocol gives away, and is not compared with methods.")
     if result.get("needs_oracle"):
         print("\nNEEDS AN ORACLE: nodes are named by their class, which nobody knows before they are labelled.")
     measures = [measure for measure in SESSION_MEASURES if "print" in measure.places]

@@ -9,7 +9,7 @@ from typing import Any
 
 from graphfcl.experiments.cells import Cell
 from graphfcl.experiments.grid import Grid
-from graphfcl.methods import METHODS
+from graphfcl.methods import GROUPS
 
 ABLATED = "hag-meta"
 ABLATION: dict[str, dict[str, Any]] = {
@@ -101,4 +101,5 @@ def embed(datasets: Sequence[str], methods: Sequence[str], rules: dict[str, Any]
 
 
 def all_methods() -> list[str]:
-    return [method.name for method in METHODS]
+    """Methods that are compared: all but the controls."""
+    return [name for group, names in GROUPS.items() if group != "controls" for name in names]

@@ -128,6 +128,11 @@ class Learner(ABC):
     control: ClassVar[bool] = False
     """Whether it measures what a protocol gives away: reports show it and leave it out of ranks and tests."""
 
+    randomness: ClassVar[tuple[str, ...]] = ()
+    """What it draws random values for: ``nodes`` (dropout, episodes, samples), feature ``columns`` (initial weights,
+    projections), or both. Another numbering of the nodes, or another order of the columns, then changes its answers as
+    another seed does; otherwise it must not change them."""
+
     works_on_disk: ClassVar[bool] = False
     """Whether it takes a visible graph that stays on the disk (``VisibleFolder``)."""
     last_tables: LastTables | None = None

@@ -115,6 +115,9 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
         "finetune": "finetune:Finetune",
         "joint": "joint.learner:Joint",
     },
+    "controls": {
+        "closed-set-control": "closed_set_control:ClosedSetControl",
+    },
 }
 LEARNERS: Mapping[str, str] = {name: place for group in GROUPS.values() for name, place in group.items()}
 METHODS: tuple[Method, ...] = tuple(Method(name, place) for name, place in LEARNERS.items())

@@ -92,6 +92,7 @@ class SgcRidge(Learner):
     reference: ClassVar[str] = "a control of this project; features of SGC, Wu et al., ICML 2019"
     settings_type: ClassVar[type[Any]] = SgcRidgeSettings
     lasting_tensors: ClassVar[tuple[str, ...]] = ("blocks.",)
+    randomness: ClassVar[tuple[str, ...]] = ("nodes", "columns")  # validation supports; start of the singular vectors
     works_on_disk: ClassVar[bool] = True
     settings: SgcRidgeSettings
 

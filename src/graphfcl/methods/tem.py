@@ -124,6 +124,7 @@ class Tem(Learner):
     )
     settings_type: ClassVar[type[Any]] = TemSettings
     lasting_tensors: ClassVar[tuple[str, ...]] = ("blocks.",)
+    randomness: ClassVar[tuple[str, ...]] = ("nodes", "columns")  # the sampled memory; start of the singular vectors
     settings: TemSettings
 
     def __init__(self, settings: Any = None, *, seed: int = 0, device: str | torch.device = "cpu") -> None:

@@ -30,7 +30,7 @@ SHOWN_OF_MANY = 9
 FIRST = {"table2": 0, "table3": 1}  # kinds of grids that a report begins with
 SCALES = {measure.name: measure.scale for measure in (*SESSION_MEASURES, *STREAM_MEASURES, *ASKED_MEASURES)}
 POOL, QUERIES, FORM = "uses pool labels", "trained on query labels", "another form of a method"
-ORACLE = "needs an oracle"
+ORACLE, CONTROL = "needs an oracle", "a control"
 
 
 def version_text(result: dict[str, Any]) -> str:
@@ -58,6 +58,7 @@ class Row:
             (QUERIES, found["trained_on_query_labels"]),
             (FORM, self.form),
             (ORACLE, found.get("needs_oracle", False)),
+            (CONTROL, found.get("flags", {}).get("control", False)),
         )
         return tuple(mark for mark, holds in marks if holds)
 
@@ -133,7 +134,7 @@ class Block:
 
     @cached_property
     def reference(self) -> Row:
-        fair = [row for row in self.rows if not {POOL, FORM, ORACLE} & set(row.marks)] or list(self.rows)
+        fair = [row for row in self.rows if not {POOL, FORM, ORACLE, CONTROL} & set(row.marks)] or list(self.rows)
         named = [row for row in fair if row.name == REFERENCE_METHOD or row.strategy == STRATEGY]
         return named[0] if named else max(fair, key=lambda row: float(np.mean([*row.values("average").values()])))
 

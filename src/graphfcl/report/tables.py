@@ -155,7 +155,15 @@ def markdown(table: Table) -> str:
 
 
 LATEX = {"&": r"\&", "%": r"\%", "_": r"\_", "#": r"\#", "$": r"\$", "{": r"\{", "}": r"\}"}
-LATEX |= {"¶": r"\P{}", "±": r"$\pm$", "†": r"$\dagger$", "‡": r"$\ddagger$", "<": "$<$", "~": r"\textasciitilde{}"}
+LATEX |= {
+    "¶": r"\P{}",
+    "‖": r"$\Vert$",
+    "±": r"$\pm$",
+    "†": r"$\dagger$",
+    "‡": r"$\ddagger$",
+    "<": "$<$",
+    "~": r"\textasciitilde{}",
+}
 LATEX |= {"\\": r"\textbackslash{}", "^": r"\textasciicircum{}", "`": ""}
 
 

@@ -3,14 +3,15 @@
 from collections.abc import Mapping
 
 from graphfcl.measures import FEWEST_SEEDS, TEST_TO_TRAIN, PairedDifference, SeedSummary
-from graphfcl.report.blocks import FORM, ORACLE, POOL, QUERIES
+from graphfcl.report.blocks import CONTROL, FORM, ORACLE, POOL, QUERIES
 from graphfcl.report.comparison import BlockFigures, PrintedFigures, RowFigures
 
-MARKS = {POOL: "†", QUERIES: "‡", FORM: "§", ORACLE: "¶"}
+MARKS = {POOL: "†", QUERIES: "‡", FORM: "§", ORACLE: "¶", CONTROL: "‖"}
 NOTES = {
     "†": "uses pool labels: an upper reference that takes no part in comparisons",
     "‡": "trained on query labels (protocol `paper`): takes no part in comparisons with rows that are not",
     "¶": "needs an oracle, which knows the class of nodes that nobody has labelled: takes no part in comparisons",
+    "‖": "a control, which measures what the protocol gives away: takes no part in comparisons",
     "§": "another form of a method that has a row of its own: takes no part in comparisons",
 }
 

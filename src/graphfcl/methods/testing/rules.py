@@ -13,6 +13,7 @@ import numpy as np
 from graphfcl.errors import in_one_line
 from graphfcl.graph import VisibleGraph
 from graphfcl.methods.learner import Explanation
+from graphfcl.methods.testing.position_rules import column_order_means_nothing, node_numbers_mean_nothing
 from graphfcl.methods.testing.subject import (
     CLOSE,
     Broken,
@@ -315,4 +316,6 @@ RULES: tuple[Rule, ...] = (
     explain_answers_or_says_none,
     restating_what_is_known_changes_nothing,
     dropped_nodes_are_no_longer_needed,
+    node_numbers_mean_nothing,
+    column_order_means_nothing,
 )

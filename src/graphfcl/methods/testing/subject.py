@@ -11,6 +11,7 @@ from graphfcl.datasets import load_dataset
 from graphfcl.graph import Graph
 from graphfcl.methods.learner import DeclaredFlags, Learner, LearnerState, Progress
 from graphfcl.methods.settings import with_changes
+from graphfcl.methods.testing.rearranged import Rearranged
 from graphfcl.stream import Protocol, Session, Stream, make_stream
 
 GRAPH = "synthetic:nodes=360,edges=1400,classes=9,features=100,signal=0.9,skew=0.4"
@@ -49,6 +50,31 @@ class Subject:
         learner.fit(stream.base)
         learner.learn(self.session(stream, 1))
         return learner
+
+    @cached_property
+    def answers(self) -> np.ndarray:
+        """(n, C) scores of all nodes that are visible after the first novel session, by ``walked``."""
+        return self._scores_of(self.walked)
+
+    @cached_property
+    def answers_of_another_seed(self) -> np.ndarray:
+        """The same of a learner with another seed."""
+        stream, learner = stream_of(), self.make(seed=1)
+        learner.fit(stream.base)
+        learner.learn(self.session(stream, 1))
+        return self._scores_of(learner)
+
+    def answers_to(self, rearranged: Rearranged) -> np.ndarray:
+        """The same of a learner that is handed the stream rearranged; rows are those of the stream's own order."""
+        stream, learner = stream_of(), self.make()
+        learner.fit(rearranged.base(stream.base))
+        learner.learn(rearranged.session(self.session(stream, 1)))
+        visible = stream.evaluation_graph(1)
+        return learner.scores(rearranged.graph(visible), rearranged.numbers[visible.nodes])
+
+    def _scores_of(self, learner: Learner) -> np.ndarray:
+        visible = stream_of().evaluation_graph(1)
+        return learner.scores(visible, visible.nodes)
 
     def loaded(self, state: LearnerState) -> Learner:
         """Another learner with this state, which goes through the bytes of a file."""
@@ -110,6 +136,11 @@ def same(found: np.ndarray, expected: np.ndarray, otherwise: str) -> None:
     size = max(1.0, float(np.abs(expected[np.isfinite(expected)]).max(initial=0.0)))
     if found.shape != expected.shape or not np.allclose(found, expected, rtol=CLOSE, atol=CLOSE * size):
         raise Broken(f"{otherwise}.")
+
+
+def agreement_of(first: np.ndarray, second: np.ndarray) -> float:
+    """The share of nodes to which two (n, C) scores give the same class."""
+    return float((first.argmax(axis=1) == second.argmax(axis=1)).mean())
 
 
 def same_state(found: LearnerState, expected: LearnerState, otherwise: str) -> None:

@@ -1,0 +1,160 @@
+"""A control of the track ``isolated``: what is it worth to know that a session's graph holds its new classes alone?
+
+A node v has a vector of its own features and of those two hops away, both on the k leading right singular vectors B of
+session 0's X (rows of unit length), whitened by the within-class covariance S_w of session 0 (every class counts the
+same, D = 2k)::
+
+    f(v) = [ n(XB)_v , n(ÂÂXB)_v ]        n(·): minus the mean over session 0's visible graph, then of unit length
+    x(v) = unit( (f(v) − m) L^(−T) )      L Lᵀ = S_w + ρ tr(S_w)/D · I
+
+Classes are means of x over their nodes, and a node's score of a class is the cosine of its vector with the mean.
+
+**A session** takes the means of its supports and then trains itself, ``rounds`` times: every unlabelled node of the
+session's graph gets the class of the highest score, and the mean of a new class is taken over its supports and the
+nodes that got it. Under ``isolated`` the highest score is that among the new classes, because the graph holds no others
+(``closed_set``); on the other tracks, and with ``closed_set=false``, among all classes seen. ``rounds=0`` is the same
+learner without self-training.
+"""
+
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy import linalg, sparse
+from scipy.sparse.linalg import svds
+
+from graphfcl.errors import InputError
+from graphfcl.graph import VisibleGraph
+from graphfcl.methods.learner import NO_STORE, SILENT, EncoderStore, Learner, Progress
+from graphfcl.methods.settings import require_range
+from graphfcl.methods.shared.untrained_features import prepare
+from graphfcl.stream import BaseSession, Session
+
+
+@dataclass(frozen=True)
+class ClosedSetControlSettings:
+    """The names of formulas are those of the module docstring."""
+
+    rank: int = 128
+    """Columns of the basis B at most (k)."""
+    shrinkage: float = 0.3
+    """Share of the mean variance that is added to the diagonal of the covariance (ρ)."""
+    rounds: int = 2
+    """How often a session trains itself; 0 does not."""
+    closed_set: bool = True
+    """Under the track isolated, choose among the new classes alone when the nodes of a session are labelled."""
+
+    def __post_init__(self) -> None:
+        require_range("rank", self.rank, least=1)
+        require_range("shrinkage", self.shrinkage, above=0)
+        require_range("rounds", self.rounds, least=0)
+
+
+class ClosedSetControl(Learner):
+    """Nearest class mean whose isolated sessions label their nodes among the new classes alone.
+
+    sums_, counts_: (C, D) and (C,), of the vectors behind each mean. basis_: (d, k). centres_: (2, k).
+    whitening_: (D, D), and shift_: (D,) m.
+    """
+
+    name: ClassVar[str] = "closed-set-control"
+    title: ClassVar[str] = "nearest mean that trains itself on a session, knowing which classes an isolated one holds"
+    reference: ClassVar[str] = "a control of this project, docs/visibility.md"
+    settings_type: ClassVar[type[Any]] = ClosedSetControlSettings
+    control: ClassVar[bool] = True
+    settings: ClosedSetControlSettings
+    _latest: tuple[VisibleGraph, np.ndarray, np.ndarray] | None = None  # a graph, whitening_, and the vectors of both
+
+    def fit(self, base: BaseSession, progress: Progress = SILENT, encoders: EncoderStore = NO_STORE) -> None:  # noqa: ARG002
+        if self.classes_:
+            if self.classes_ != base.classes:
+                raise InputError("this learner was fitted on other classes: make a new one to fit it.")
+            return
+        visible = base.visible_graph
+        self.basis_ = self._leading_vectors(prepare(visible.features, self.seed))
+        blocks = self._blocks(visible)
+        self.centres_ = np.stack([block.mean(axis=0) for block in blocks])
+        vectors = self._centred(blocks)[visible.rows(base.train)]
+        self.shift_ = vectors.mean(axis=0)  # (D,) m
+        self.whitening_ = self._whitening(vectors, base.train_labels)
+        self.sums_, self.counts_ = _class_sums(self._whitened(vectors), base.train_labels, len(base.classes))
+        self.classes_ = base.classes
+        progress.checkpoint(self)
+
+    def learn(self, session: Session) -> None:
+        first, self.classes_ = len(self.classes_), self.classes_ + session.new_classes
+        rows, labels, count = session.visible_graph.rows(session.supports), session.support_labels, len(self.classes_)
+        vectors = self._vectors(session.visible_graph)
+        added = _class_sums(vectors[rows], labels, count)
+        grown = ((0, count - first), (0, 0)), (0, count - first)
+        known = [np.pad(old, width) + new for old, width, new in zip(self._known(), grown, added, strict=True)]
+        unlabelled = np.delete(vectors, rows, axis=0)
+        lowest = first if session.track == "isolated" and self.settings.closed_set else 0
+        self.sums_, self.counts_ = known
+        for _ in range(self.settings.rounds if session.new_classes else 0):
+            chosen = lowest + self._scores(unlabelled)[:, lowest:].argmax(axis=1)
+            new = chosen >= first  # the means of older classes stay as they are
+            more = _class_sums(unlabelled[new], chosen[new], count)
+            self.sums_, self.counts_ = (old + found for old, found in zip(known, more, strict=True))
+
+    def scores(self, visible: VisibleGraph, nodes: np.ndarray) -> np.ndarray:
+        return self._scores(self._vectors(visible))[visible.rows(nodes)]
+
+    def _known(self) -> tuple[np.ndarray, np.ndarray]:
+        return self.sums_, self.counts_
+
+    def _scores(self, vectors: np.ndarray) -> np.ndarray:
+        """(n, C) cosines with the class means."""
+        return vectors @ _unit(self.sums_).T
+
+    # From a graph to x(v)
+
+    def _leading_vectors(self, features: Any) -> np.ndarray:
+        """(d, k) B, or the identity if there are no more columns than k."""
+        nodes, width = features.shape
+        rank = min(self.settings.rank, nodes - 1)
+        if width <= rank:
+            return np.eye(width, dtype=np.float32)
+        start = np.random.default_rng(self.seed).standard_normal(min(nodes, width))
+        found = svds(features.astype(np.float64), k=rank, v0=start, return_singular_vectors="vh")[2]
+        return np.ascontiguousarray(found.T, dtype=np.float32)
+
+    def _blocks(self, visible: VisibleGraph) -> tuple[np.ndarray, np.ndarray]:
+        """XB and ÂÂXB."""
+        own = np.asarray(prepare(visible.features, self.seed) @ self.basis_)
+        return own, visible.normalised @ (visible.normalised @ own)
+
+    def _centred(self, blocks: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
+        return np.hstack([_unit(block - centre) for block, centre in zip(blocks, self.centres_, strict=True)])
+
+    def _whitening(self, vectors: np.ndarray, labels: np.ndarray) -> np.ndarray:
+        """L^(−T)."""
+        sums, counts = _class_sums(vectors, labels, int(labels.max()) + 1)
+        apart = (vectors - (sums / np.maximum(1, counts)[:, None])[labels]) / np.sqrt(counts[labels])[:, None]
+        covariance = apart.T @ apart / np.count_nonzero(counts)
+        size = len(covariance)
+        covariance += (self.settings.shrinkage * np.trace(covariance) / size + 1e-12) * np.eye(size)
+        return linalg.inv(linalg.cholesky(covariance, lower=True)).T.astype(np.float32)
+
+    def _whitened(self, vectors: np.ndarray) -> np.ndarray:
+        return _unit((vectors - self.shift_) @ self.whitening_)
+
+    def _vectors(self, visible: VisibleGraph) -> np.ndarray:
+        """(n, D) x of every node; kept for the next call, because an evaluation asks block by block."""
+        latest = self._latest
+        if latest is None or latest[0] is not visible or latest[1] is not self.whitening_:
+            vectors = self._whitened(self._centred(self._blocks(visible)))
+            self._latest = latest = (visible, self.whitening_, vectors)
+        return latest[2]
+
+
+def _unit(values: np.ndarray) -> np.ndarray:
+    """Rows of length 1; a row of zeros stays one."""
+    return values / np.maximum(np.linalg.norm(values, axis=1, keepdims=True), 1e-12)
+
+
+def _class_sums(vectors: np.ndarray, labels: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
+    """(C, D) sums and (C,) numbers of the vectors of each class."""
+    ones, places = np.ones(labels.size, dtype=np.float32), np.arange(labels.size)
+    members = sparse.csr_array((ones, (labels, places)), shape=(count, labels.size))
+    return members @ vectors, np.bincount(labels, minlength=count).astype(np.float64)
