@@ -12,6 +12,7 @@ const PATIENCE = [700, 1000, 1500, 2000, 3000];
 const REASONS = {
   cluster: "Stands for a group",
   unknown: "Looks unknown",
+  uncovered: "Few labels nearby",
   between: "Between two classes",
   random: "Drawn at random",
 };
