@@ -90,5 +90,5 @@ def test_auto_goes_where_no_label_reaches() -> None:
     wishes = find_strategy("auto").make().choose(given)
     heaps_named = of[[wish.row for wish in wishes]]
     assert set(heaps_named.tolist()) == {2, 3}
-    assert {wish.reason for wish in wishes} == {"unknown"}
+    assert {wish.reason for wish in wishes} == {"uncovered"}
     assert {wish.reason for wish in find_strategy("auto").make().choose(situation(vectors, 4))} == {"cluster"}

@@ -217,3 +217,42 @@ def test_a_session_without_a_node(stream: Stream) -> None:
     assert record.labels.tolist() == [0] * (len(stream) + 1)
     assert len(learner.sessions) == 1, "there was nothing to learn"
     assert measure_asked(record)["classes_found"] == 0
+
+
+class Knowing(Strategy):
+    """Names candidates at random; keeps each situation and the scores that the learner gives at that moment"""
+
+    def __init__(self, learner: Nearest) -> None:
+        self.learner = learner
+        self.seen: list[tuple[Situation, np.ndarray, int]] = []
+
+    def choose(self, situation: Situation) -> list[Wish]:
+        visible = situation.visible
+        scores = self.learner.scores(visible, visible.nodes)
+        self.seen.append((situation, scores, len(self.learner.classes_)))
+        return find_strategy("random").make().choose(situation)
+
+
+def test_what_a_strategy_is_told_of_the_model_against_a_loop(stream: Stream) -> None:
+    """The unknown score is the energy −log Σ exp, standardised: larger where no class fits. Late: not of session 0."""
+    learner = Nearest()
+    strategy = Knowing(learner)
+    evaluate_asked(learner, stream, strategy)
+    assert len(strategy.seen) == len(stream) > 1
+    for situation, scores, classes in strategy.seen:
+        energy = np.array([-np.log(np.sum(np.exp(row - row.max()))) - row.max() for row in scores])
+        assert situation.strangeness is not None
+        np.testing.assert_allclose(situation.strangeness, (energy - energy.mean()) / energy.std(), atol=1e-4)
+        assert situation.late.tolist() == [False] * 5 + [True] * (classes - 5)
+    assert strategy.seen[-1][0].late.any()
+
+
+def test_the_budget_is_k_for_each_class_that_the_session_brings() -> None:
+    rules = Protocol(base=3, pseudo_novel=2, way=3, shot=2, track="asked")
+    stream = make_stream(random_graph(0, SIZES, density=0.02), rules)
+    assert [stream.budget(number) for number in (1, 2)] == [6, 2], "the last session brings one class"
+    strategy = Watched()
+    evaluation = evaluate_asked(Nearest(), stream, strategy)
+    assert [situation.budget for situation in strategy.seen] == [6, 2]
+    assert [nodes.size for nodes in evaluation.answered] == [6, 2]
+    assert asked_record(evaluation, stream).budget == 8

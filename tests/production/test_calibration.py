@@ -166,6 +166,15 @@ def test_scores_that_rule_a_class_out_are_no_obstacle(worst: float) -> None:
     assert np.isfinite(calibration.temperature)
 
 
+def test_the_limit_of_few_shot_classes_is_never_below_that_of_the_others() -> None:
+    taught = Rehearsed(few_misses=tuple((LEVELS / 2).tolist()))
+    calibration = Calibration(taught, misses=tuple(LEVELS.tolist()))
+    probabilities = np.array([[0.6, 0.2, 0.2], [0.7, 0.25, 0.05]])
+    few = np.array([False, False, True])
+    # At a coverage of 0.9 a miss of 0.9 counts: a limit of 0.45 for the last class would leave it out of the first set.
+    assert calibration.sets(probabilities, few, 0.9).tolist() == [[True, True, True], [True, True, False]]
+
+
 def test_sets_are_larger_where_the_rehearsal_saw_larger_misses() -> None:
     scores, labels = drawn(9, 500)
     taught = Rehearsed(few_misses=tuple(np.minimum(1, LEVELS + 0.5).tolist()))

@@ -3,6 +3,7 @@
 import json
 import re
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -11,6 +12,7 @@ from scipy import sparse
 
 from graphfcl.asking import Situation, Strategy, Wish
 from graphfcl.asking.untrained import untrained_vectors
+from graphfcl.datasets import load_dataset
 from graphfcl.errors import InputError
 from graphfcl.graph import Graph, VisibleGraph, build_graph
 from graphfcl.production import GraphClassifier, node_vectors, suggest_for_graph
@@ -64,6 +66,42 @@ def test_reasons_in_plain_words(ridge: GraphClassifier) -> None:
     (strange,) = ridge.suggest(1, strategy="unknown")
     assert strange.why.startswith("it looks like none of the known classes")
     assert ridge.suggest(1, strategy="random")[0].why == "it was drawn at random"
+
+
+class CallsAllUnknown(Strategy):
+    """Every candidate, each called unknown"""
+
+    def choose(self, situation: Situation) -> list[Wish]:
+        return [Wish(int(row), "unknown") for row in situation.candidates[: situation.wanted]]
+
+
+@pytest.mark.parametrize("method", ["sgc-ridge", "proto-gcn", "teen"])
+@pytest.mark.parametrize("signal", [0.3, 1.0])
+def test_no_row_calls_a_node_unknown_that_it_calls_known(method: str, signal: float) -> None:
+    name = f"synthetic:nodes=300,edges=900,classes=8,features=80,signal={signal},seed=3"
+    graph, _ = load_dataset(name)
+    labels = np.where(np.arange(graph.node_count) % 3 == 0, -1, graph.labels)  # nodes of known classes are asked too
+    part = replace(graph, labels=labels)
+    model = GraphClassifier(method, quick(method)).fit(part, hide_classes=graph.class_names[-2:])
+    seen = set()
+    for strategy in ("auto", "typical", "uncertain", "unknown", "random", CallsAllUnknown):
+        found = model.suggest(60, strategy=strategy)
+        table, said = suggestion_table(found), model.prediction_columns([each.node for each in found])
+        assert table["unknown"].tolist() == ["yes" if unknown else "no" for unknown in said["unknown"].tolist()]
+        for unknown, reason, why in zip(table["unknown"], table["reason"], table["why"], strict=True):
+            calls_unknown = reason == "unknown" or "none of the known classes" in why
+            assert unknown == "yes" or not calls_unknown, (strategy, reason, why)
+            assert calls_unknown == (reason == "unknown")
+            seen.add((unknown, reason))
+    assert ("no", "uncovered") in seen
+    assert ("yes", "unknown") in seen
+
+
+def test_without_a_model_no_node_is_called_unknown() -> None:
+    for strategy in ("auto", CallsAllUnknown):
+        table = suggestion_table(suggest_for_graph(small_graph(), 10, strategy=strategy))
+        assert set(table["unknown"]) == {"no"}
+        assert "unknown" not in set(table["reason"])
 
 
 def test_a_strategy_of_your_own(ridge: GraphClassifier) -> None:
@@ -142,7 +180,7 @@ def anything(value: object) -> Any:
         (lambda model: model.groups(2.5), "the number of groups is 2.5"),
         (lambda model: model.groups(3, seed=-1), "the seed is -1"),
         (lambda model: model.name_group(1, "x"), "1 is no group: give one of those that"),
-        (lambda model: model.name_group(model.groups()[0], None), "the name of the class is None: give a text"),
+        (lambda model: model.name_group(model.groups()[0], None), "a class is None: give a name or a whole number"),
         (lambda model: model.spread(None), "the nodes are None: give a list of ids"),
         (lambda model: model.spread(5), "the nodes are 5"),
         (lambda model: model.spread("abc"), "the nodes are 'abc'"),
@@ -190,8 +228,8 @@ def test_nodes_that_have_a_label_are_not_named_again() -> None:
     found = suggest_for_graph(part, 10)
     rows = [int(np.flatnonzero(graph.node_ids == each.node)[0]) for each in found]
     assert (graph.labels[rows] >= 5).all()
-    said = {(each.reason, each.why) for each in found if each.reason == "unknown"}
-    assert said == {("unknown", "few of the nodes like it have a label")}
+    said = {(each.reason, each.why) for each in found if each.reason != "cluster"}
+    assert said == {("uncovered", "few of the nodes like it have a label")}
 
 
 def without_features(features: np.ndarray | None) -> tuple[Graph, np.ndarray]:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+import numpy as np
 import pytest
 
 from graphfcl.graph import Graph
@@ -56,3 +57,17 @@ def test_every_two_pseudo_novel_classes_are_rarely_one_task(sessions: list[BaseS
             together[frozenset(task)] = together.get(frozenset(task), 0) + 1
     assert len(together) > 60, "of the 66 pairs nearly all occur"
     assert max(together.values()) < len(SEEDS) / 2
+
+
+def test_paper_queries_are_drawn_again_in_every_session() -> None:
+    graph = random_graph(0, [60] * 4 + [30] * 6, density=0.01)
+    stream = make_stream(graph, Protocol(base=2, pseudo_novel=2, way=2, shot=4, name="paper", queries=5))
+    drawn = []
+    for number in range(len(stream) + 1):
+        queries = stream.queries(number)
+        seen = np.flatnonzero(stream.session_of_class <= number)
+        assert np.bincount(queries.labels, minlength=len(stream.classes))[seen].tolist() == [5] * seen.size
+        drawn.append({column: frozenset(queries.nodes[queries.labels == column].tolist()) for column in seen.tolist()})
+    assert len(drawn) == 4
+    for column in range(2):  # classes of 60 nodes have 12 test nodes: two equal draws of 5 are rare
+        assert len({session[column] for session in drawn}) == len(drawn)

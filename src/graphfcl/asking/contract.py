@@ -22,7 +22,7 @@ from graphfcl.errors import InputError
 if TYPE_CHECKING:
     from graphfcl.graph import VisibleGraph
 
-Reason = Literal["cluster", "unknown", "between", "random"]
+Reason = Literal["cluster", "unknown", "uncovered", "between", "random"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,8 +74,9 @@ class Wish:
     """One node worth labelling, and why.
 
     row: its row in the visible graph.
-    reason: ``cluster``: typical of a cluster that no label represents. ``unknown``: likely of a class that nobody has
-        named. ``between``: two classes are about equally likely. ``random``: drawn.
+    reason: ``cluster``: typical of a cluster that no label represents. ``unknown``: likely of none of the known
+        classes. ``uncovered``: few of the nodes like it have a label. ``between``: two classes are about equally
+        likely. ``random``: drawn.
     """
 
     row: int

@@ -68,7 +68,7 @@ class Covering(Strategy):
         taken = cover(values[situation.candidates], weight, covered, width, situation.wanted)
         known = situation.labelled.size > 0
         return [
-            Wish(int(situation.candidates[place]), "unknown" if known and reach[place] > 0.5 else "cluster")
+            Wish(int(situation.candidates[place]), "uncovered" if known and reach[place] > 0.5 else "cluster")
             for place in taken
         ]
 

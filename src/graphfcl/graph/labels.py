@@ -222,7 +222,7 @@ def _whole_numbers(labels: np.ndarray, where: str) -> np.ndarray:
             raise InputError(f"{where}: the labels are not whole numbers; give class numbers or names.")
     elif labels.dtype.kind not in "iub":
         raise InputError(f"{where}: labels of type {labels.dtype} cannot be read; give class numbers or names.")
-    if labels.size and labels.max() >= 2**63:
+    if labels.size and int(labels.max()) >= 2**63:
         raise InputError(f"{where}: label {labels.max()} is too large for 64 bits; give smaller numbers, or names.")
     return labels.astype(np.int64)
 

@@ -23,16 +23,17 @@ LIKELIEST = 5  # classes that a suggestion names
 COUNTED = 20_000  # nodes that are asked which suggestion they are most like; of more, so many are drawn
 LABELLED = 5_000  # labelled nodes that they may be more like instead
 FEW = 60  # labels below which a class of a graph without a model counts as one that came late
-STRANGE = 0.9  # a node looks like none of the classes if so large a share of known nodes looks less strange
 
 
 @dataclass(frozen=True)
 class Suggestion:
     """A node worth labelling.
 
-    node: its id. reason: ``cluster``, ``unknown``, ``between`` or ``random``. why: one sentence.
-    classes: names and probabilities of the likeliest classes, at most 5; none without a model. unknown: whether it
-        looks like none of them. strangeness: the share of known nodes that look less strange, 0 without a model.
+    node: its id. reason: ``cluster``, ``unknown``, ``uncovered``, ``between`` or ``random``; ``unknown`` only if the
+        model calls the node unknown. why: one sentence.
+    classes: names and probabilities of the likeliest classes, at most 5; none without a model. unknown: whether the
+        model calls it unknown, as in :meth:`GraphClassifier.predictions`. strangeness: its unknown score, 0 without a
+        model.
     """
 
     node: Any
@@ -78,15 +79,12 @@ def suggest_for_model(
     )
     wishes = _chosen(situation, strategy)
     rows = np.array([wish.row for wish in wishes], dtype=np.int64)
-    unknown = parts.calibration.unknown_scores(answers.strangeness[rows])
+    scores = parts.calibration.unknown_scores(answers.strangeness[rows])
+    unknown = (scores > parts.calibration.threshold).tolist()
     thoughts = [_likeliest(ledger.labels, probabilities[row]) for row in rows]
-    whys = _reasons(situation, wishes, thoughts, unknown)
-    return tuple(
-        Suggestion(node, wish.reason, why, classes, bool(score > parts.calibration.threshold), float(score))
-        for node, wish, why, classes, score in zip(
-            parts.graph.ids[rows].tolist(), wishes, whys, thoughts, unknown.tolist(), strict=True
-        )
-    )
+    nodes, reasons = parts.graph.ids[rows].tolist(), list(map(_reason, wishes, unknown))
+    whys = _sentences(situation, rows, reasons, thoughts, scores)
+    return tuple(map(Suggestion, nodes, reasons, whys, thoughts, unknown, scores.tolist()))
 
 
 def suggest_for_graph(
@@ -120,10 +118,12 @@ def suggest_for_graph(
         random=random,
     )
     wishes = _chosen(situation, strategy)
-    whys = _reasons(situation, wishes, [()] * len(wishes), np.zeros(len(wishes)))
-    ids = graph.node_ids[[wish.row for wish in wishes]].tolist() if wishes else []
+    rows = np.array([wish.row for wish in wishes], dtype=np.int64)
+    reasons = [_reason(wish, unknown=False) for wish in wishes]
+    whys = _sentences(situation, rows, reasons, [()] * len(wishes), np.zeros(len(wishes)))
     return tuple(
-        Suggestion(node, wish.reason, why, (), False, 0.0) for node, wish, why in zip(ids, wishes, whys, strict=True)
+        Suggestion(node, reason, why, (), False, 0.0)
+        for node, reason, why in zip(graph.node_ids[rows].tolist(), reasons, whys, strict=True)
     )
 
 
@@ -172,30 +172,38 @@ def _likeliest(labels: Sequence[ClassLabel], probabilities: np.ndarray) -> tuple
     return tuple((labels[place], float(probabilities[place])) for place in best.tolist())
 
 
-def _reasons(
+def _reason(wish: Wish, unknown: bool) -> str:
+    """Why a node is suggested. unknown: the model calls it so; a strategy knows only how nodes compare."""
+    if wish.reason not in ("unknown", "uncovered"):
+        return wish.reason
+    return "unknown" if unknown else "uncovered"
+
+
+def _sentences(
     situation: Situation,
-    wishes: Sequence[Wish],
+    rows: np.ndarray,
+    reasons: Sequence[str],
     thoughts: Sequence[tuple[tuple[ClassLabel, float], ...]],
-    unknown: np.ndarray,
+    scores: np.ndarray,
 ) -> list[str]:
-    """A sentence for each wish. thoughts: the likeliest classes. unknown: (w,) unknown scores."""
-    sizes = _represented(situation, [wish.row for wish in wishes])
+    """A sentence for each reason. thoughts: the likeliest classes. scores: (w,) unknown scores."""
+    sizes = _represented(situation, rows)
     return [
-        _sentence(wish.reason, size, classes, score, situation)
-        for wish, size, classes, score in zip(wishes, sizes.tolist(), thoughts, unknown.tolist(), strict=True)
+        _sentence(reason, size, classes, score, situation)
+        for reason, size, classes, score in zip(reasons, sizes.tolist(), thoughts, scores.tolist(), strict=True)
     ]
 
 
 def _sentence(
-    reason: str, size: int, classes: tuple[tuple[ClassLabel, float], ...], unknown: float, situation: Situation
+    reason: str, size: int, classes: tuple[tuple[ClassLabel, float], ...], score: float, situation: Situation
 ) -> str:
     if reason == "cluster":
         near = f"it is typical of {size:,} nodes that no labelled node is nearer to"
         return near if size > 1 else "the nodes like it are nearer to a label or to another suggestion"
-    if reason == "unknown" and situation.scores is not None and unknown >= STRANGE:
-        less = "nearly all" if unknown > 0.99 else f"{100 * unknown:.0f} % of the"
-        return f"it looks like none of the known classes: {less} known nodes look less strange"
     if reason == "unknown":
+        lower = "nearly all" if score > 0.99 else f"{100 * score:.0f} % of the"
+        return f"it looks like none of the known classes: {lower} known nodes have a lower unknown score"
+    if reason == "uncovered":
         return "few of the nodes like it have a label" if situation.labelled.size else "no node has a label yet"
     if reason == "between" and len(classes) > 1:
         (first, one), (second, two) = classes[:2]
@@ -203,15 +211,15 @@ def _sentence(
     return "it was drawn at random" if reason == "random" else "it could be of more than one class"
 
 
-def _represented(situation: Situation, rows: Sequence[int]) -> np.ndarray:
+def _represented(situation: Situation, rows: np.ndarray) -> np.ndarray:
     """(w,) how many candidates are more like a wish than like other wishes and labelled nodes, itself included."""
-    if not rows:
+    if not rows.size:
         return np.zeros(0, dtype=np.int64)
     random, candidates = np.random.default_rng(0), situation.candidates
     asked = candidates if candidates.size <= COUNTED else random.choice(candidates, COUNTED, replace=False)
     known = situation.labelled
     known = known if known.size <= LABELLED else random.choice(known, LABELLED, replace=False)
-    parts = [asked, np.array(rows, dtype=np.int64), known]
+    parts = [asked, rows, known]
     values = unit_rows(principal_components(situation.vectors[np.concatenate(parts)]))
     of_asked, others = values[: asked.size], values[asked.size :]
     counts = np.bincount(likeliest_of(of_asked, others)[0], minlength=len(others))[: len(rows)]

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphfcl.methods.anchor.head import retrained_head, shared_out, some_of_each, trained_head
-from graphfcl.methods.learner import SILENT
+from graphfcl.methods.learner import SILENT, Progress
 
 
 def drawn(seed: int, nodes: int = 12, classes: int = 5, size: int = 4) -> tuple[torch.Tensor, torch.Tensor]:
@@ -122,3 +122,23 @@ def test_which_of_a_class_are_drawn_depends_on_the_seed() -> None:
     assert torch.equal(one, same)
     assert not torch.equal(one, other)
     assert some_of_each(labelled, None, 1) is labelled
+
+
+class Checks(Progress):
+    """Keeps when the head was checked."""
+
+    def __init__(self) -> None:
+        self.steps: list[int] = []
+
+    def step(self, stage: str, step: int, total: int, **_: float | None) -> None:  # noqa: ARG002
+        self.steps.append(step)
+
+
+def test_the_head_stops_after_six_checks_that_bring_nothing_better() -> None:
+    labels = torch.arange(30) % 3
+    points = torch.eye(3)[labels].half()
+    checks = Checks()
+    weight, steps = trained_head(torch.eye(3), (points, labels), (points, labels), 200, 0.01, checks)
+    assert checks.steps == [0, 5, 10, 15, 20, 25, 30], "the first check is perfect, then six bring nothing"
+    assert steps == 0
+    np.testing.assert_array_equal(weight, torch.eye(3).half())

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from graphfcl.graph import cut_visible
-from graphfcl.methods.hag_meta.network import InvariantTaskAttention, PrintedTaskAttention
+from graphfcl.methods.hag_meta.network import InvariantTaskAttention, PrintedTaskAttention, hard_task_loss
 from graphfcl.methods.shared.prototype_network import NodeLevelAttention
 from graphfcl.nn import GraphInputs
 from tests.graphs import random_graph
@@ -132,3 +132,19 @@ def test_the_printed_form_is_not_invariant() -> None:
     assert not torch.allclose(
         attention(prototypes[order], task_tensor(), 4, 3), attention(prototypes, task_tensor(), 4, 3)
     )
+
+
+@pytest.mark.parametrize("queries", [(0, 1, 2, 3, 4, 4), (0, 0, 1, 4)])
+def test_the_hard_loss_against_a_loop_also_with_a_task_without_queries(queries: tuple[int, ...]) -> None:
+    """Target: softmax over the tasks of the mean loss of their queries; a task without queries has no share in it."""
+    task_of_class = torch.tensor([0, 0, 1, 1, 2])
+    labels = torch.tensor(queries)
+    distances = 3 * torch.rand(len(queries), 5, generator=seeded(5))
+    weights = torch.softmax(torch.randn(3, generator=seeded(6)), dim=0)
+    losses: dict[int, list[float]] = {}
+    for row, label in zip(distances.tolist(), queries, strict=True):
+        likelihood = math.exp(-row[label]) / sum(math.exp(-value) for value in row)
+        losses.setdefault(int(task_of_class[label]), []).append(-math.log(likelihood))
+    powers = {task: math.exp(sum(values) / len(values)) for task, values in losses.items()}
+    expected = -sum(power / sum(powers.values()) * math.log(float(weights[task])) for task, power in powers.items())
+    assert float(hard_task_loss(distances, labels, weights, task_of_class)) == pytest.approx(expected)
