@@ -58,7 +58,7 @@ def test_features_are_the_largest_ones(shared: Client, graph: Graph, model: Grap
     assert min(map(abs, said.values())) >= max(map(abs, left))
 
 
-def test_neighbours_are_those_of_the_graph(shared: Client, graph: Graph) -> None:
+def test_neighbours_are_those_of_the_graph(shared: Client, graph: Graph, model: GraphClassifier) -> None:
     ids = graph.node_ids.tolist()
     adjacency = graph.adjacency.toarray() != 0
     start = int(np.flatnonzero(adjacency.sum(axis=1) == 5)[-1])
@@ -79,6 +79,9 @@ def test_neighbours_are_those_of_the_graph(shared: Client, graph: Graph) -> None
     assert {tuple(edge) for edge in found["edges"]} == expected
     places = np.array([[each["x"], each["y"]] for each in found["nodes"]])
     assert np.abs(places).max() <= 1
+    expected_unknown = model.prediction_columns([each["id"] for each in found["nodes"]])["unknown"].tolist()
+    assert [each["unknown"] for each in found["nodes"]] == expected_unknown
+    assert True in expected_unknown
     assert np.linalg.norm(places[:, None] - places[None] + 9 * np.eye(30)[:, :, None], axis=2).min() > 1e-3
 
 

@@ -13,7 +13,7 @@ import { openKeys, startKeys } from "./keys.js";
 import { answerByKey, newClass, otherClass, startLabelling } from "./labelling.js";
 import { startLayout } from "./layout.js";
 import { showPicture, startPicture } from "./picture.js";
-import { backToQueue, goOn, putBack, startQueue } from "./queue.js";
+import { backToQueue, goOn, putBack, skip, startQueue } from "./queue.js";
 import { startSearch } from "./search.js";
 import { emit, on, settledCard, state } from "./state.js";
 import { caution, say, showModel, tellError } from "./status.js";
@@ -100,7 +100,7 @@ function connect() {
     o: otherClass,
     b: () => settledCard() !== null && collect(state.card.id),
     g: backToQueue,
-    skip: goOn,
+    skip,
     undo: undoLast,
     search: () => byId("search").select(),
   });
@@ -112,7 +112,7 @@ async function start() {
   startLayout();
   connect();
   startDecisions({ show, putBack });
-  startLabelling({ goOn, collect });
+  startLabelling({ goOn, skip, collect });
   startBasket({ show, goOn });
   startCatalogue();
   startVersions();

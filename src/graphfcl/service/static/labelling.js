@@ -8,7 +8,9 @@ import { askName } from "./dialogs.js";
 import { classNames, on, settledCard, state } from "./state.js";
 import { say } from "./status.js";
 
-let wiring = { goOn: () => undefined, collect: () => undefined };
+const LIKELY = 0.01; // probability from which a class without a key has a button
+
+let wiring = { goOn: () => undefined, skip: () => undefined, collect: () => undefined };
 
 export function startLabelling(parts) {
   wiring = parts;
@@ -30,11 +32,11 @@ function draw() {
     return;
   }
   const label = pendingLabel(card.id) ?? card.label;
-  const likeliest = card.classes.map((each) => each.name).filter((name) => names.includes(name));
-  const guess = card.unknown ? null : likeliest[0];
+  const guess = card.unknown ? null : card.classes[0].name;
   const given = givenKeys().filter(([, name]) => names.includes(name));
   const withKey = given.map(([, name]) => name);
-  const withoutKey = likeliest.filter((name) => !withKey.includes(name));
+  const likely = card.classes.filter((each) => each.probability >= LIKELY).map((each) => each.name);
+  const withoutKey = likely.filter((name) => names.includes(name) && !withKey.includes(name));
   const more = names.length > withKey.length;
   fill(
     place,
@@ -45,11 +47,11 @@ function draw() {
     withoutKey.length > 0 && element("h3", { id: "without-key" }, given.length > 0 ? "Likely classes without a key" : "Likely classes"),
     withoutKey.length > 0 &&
       element("ul", { class: "class-keys", "aria-labelledby": "without-key" }, withoutKey.map((name) => classButton(name, null, label, guess))),
-    more && givenKeys().length < KEYS && element("p", { class: "hint" }, "A class gets a key when you first use it, as long as there are keys."),
+    more && givenKeys().length < KEYS && element("p", { class: "hint" }, "The first nine classes that you use get keys."),
     element("div", { class: "actions" }, [
       keyed("n", "New class", newClass),
       more && keyed("o", "Other class", otherClass),
-      keyed("Space", "Skip", () => wiring.goOn()),
+      keyed("Space", "Skip", () => wiring.skip()),
       keyed("b", "Into the basket", () => wiring.collect(card.id)),
     ]),
   );
@@ -60,7 +62,7 @@ function classButton(name, key, label, guess) {
   return element(
     "li",
     {},
-    button(content.filter(Boolean), () => answer(name), {
+    button(content, () => answer(name), {
       class: "class-key",
       "aria-pressed": label === null ? null : String(label === name),
       "data-guess": name === guess,

@@ -2,10 +2,10 @@
 
 import { ServiceError } from "./api.js";
 import { pendingLabel } from "./decisions.js";
-import { button, byId, counted, element, fill, nodeButton, sentence } from "./dom.js";
+import { button, byId, element, fill, nodeButton, sentence } from "./dom.js";
 import { readQueue } from "./queue_source.js";
 import { reasonOf } from "./reason.js";
-import { on, state } from "./state.js";
+import { on, settledCard, state } from "./state.js";
 
 const AT_ONCE = 20; // nodes that are kept ready
 const FEW = 3; // nodes left, when more are read
@@ -85,6 +85,11 @@ function showFirst() {
   show(waiting[0].id);
 }
 
+/** Goes on without an answer, unless the node is not shown yet. */
+export function skip() {
+  if (settledCard() !== null) goOn();
+}
+
 /** Shows the next node; a node that was found by a search leads back to the one in turn. */
 export function goOn() {
   const shown = state.wanted;
@@ -100,7 +105,13 @@ export function goOn() {
 
 export function backToQueue() {
   if (waiting.length > 0) showFirst();
-  else if (skipped.size > 0) showSkipped();
+  else if (isAtEnd()) showSkipped();
+  else loadQueue();
+}
+
+/** Whether the whole queue was read, and no node waits in it. */
+function isAtEnd() {
+  return waiting.length === 0 && unlabelled !== null && !reading && trouble === "";
 }
 
 function showSkipped() {
@@ -121,8 +132,8 @@ function reasonLine(turn) {
 }
 
 function ending() {
-  if (trouble) return sentence(trouble);
-  if (reading || unlabelled === null) return sentence("The next nodes are being computed …");
+  if (trouble) return [sentence(trouble), button("Try again", loadQueue)];
+  if (!isAtEnd()) return sentence("The next nodes are being computed …");
   if (left.skipped > 0) {
     const again = button([element("kbd", {}, "g"), element("span", {}, "Show them again")], showSkipped, { "aria-label": "Show them again" });
     const words = left.skipped === 1 ? "You skipped the only node without a label." : `You skipped all ${left.skipped} nodes without a label.`;
@@ -142,9 +153,12 @@ function draw() {
   );
   fill(
     byId("queue-next"),
-    later.slice(0, AHEAD).map((each) => element("li", {}, nodeButton(each.id, show), element("span", { class: "hint" }, reasonOf(each).title))),
+    later.slice(0, AHEAD).map((each) => {
+      const hint = each.returned ? "Label taken back" : reasonOf(each).title;
+      return element("li", {}, nodeButton(each.id, show), element("span", { class: "hint" }, hint));
+    }),
   );
   byId("queue-later").hidden = later.length === 0;
   byId("queue-skipped").hidden = skipped.size === 0 || waiting.length === 0;
-  byId("queue-count").textContent = unlabelled === null ? "" : `${counted(unlabelled, "node")} without a label`;
+  byId("queue-count").textContent = unlabelled === null ? "" : `${unlabelled.toLocaleString("en")} unlabelled`;
 }

@@ -15,5 +15,5 @@ export function reasonOf({ unknown, classes }) {
 }
 
 function chance({ name, probability }) {
-  return `${name} (${percent(probability)})`;
+  return `${name} (${percent(probability).replace(" ", "\u00a0")})`;
 }
