@@ -9,6 +9,7 @@ from graphfcl.errors import InputError
 from graphfcl.graph.ids import listed, normal
 from graphfcl.graph.labels import alike_names
 from graphfcl.printing import quoted
+from graphfcl.production.ledger import LabelRole
 from graphfcl.production.lesson import prepare
 from graphfcl.production.supports import Support
 
@@ -27,9 +28,10 @@ def teach(draft: "Draft", supports: Sequence[Support], on_conflict: str) -> Chan
         draft.record(change)
         return None
     if lesson.replaced:
+        trained = draft.ledger.trained_on(lesson.taken_back)
         draft.ledger, change["retired"] = draft.ledger.without_nodes(lesson.taken_back).without_empty_classes()
         draft.learner.drop_nodes(lesson.taken_back)
-        change["exact"] = draft.restate()
+        change |= _restated(draft, trained)
     draft.ledger, change["new"] = lesson.teach(draft.learner, draft.ledger, draft.graph.visible, len(draft.history))
     new = set(change["new"])
     alike = [group for group in alike_names(draft.ledger.classes) if new.intersection(group)]
@@ -43,10 +45,11 @@ def take_back(draft: "Draft", nodes: Sequence[Any]) -> Change:
     if unknown.any():
         missing = listed(nodes)[int(np.flatnonzero(unknown)[0])]
         raise InputError(f"node {quoted(missing)} has no label to take back; nothing was changed.")
+    trained = draft.ledger.trained_on(numbers)
     draft.ledger, emptied = draft.ledger.without_nodes(numbers).without_empty_classes()
     change = {"what": "unlearn", "nodes": draft.graph.with_own_ids(nodes).tolist(), "retired": emptied}
     draft.learner.drop_nodes(numbers)
-    return {**change, "exact": draft.restate()}
+    return {**change, **_restated(draft, trained)}
 
 
 def rename_class(draft: "Draft", old: str, new: str) -> None:
@@ -75,6 +78,17 @@ def merge_classes(draft: "Draft", source: str, into: str) -> Change:
 
 def retire_class(draft: "Draft", name: str) -> Change:
     """A class goes, and its nodes are without a label."""
-    name = draft.ledger.resolved(name)
-    draft.ledger = draft.ledger.retired(name)
-    return {"what": "retire", "class": name, "exact": draft.restate()}
+    before, name = draft.ledger, draft.ledger.resolved(name)
+    draft.ledger = before.retired(name)
+    trained = before.trained_on(np.setdiff1d(before.nodes, draft.ledger.nodes))
+    return {"what": "retire", "class": name, **_restated(draft, trained)}
+
+
+def _restated(draft: "Draft", trained: int) -> Change:
+    """Restate the learner, and tell whether the model is as if the labels that went had never been given.
+
+    trained: how many of them ``fit`` used; what it trained and chose by them stays. Without a validation node the
+    calibration of before stays.
+    """
+    exact = draft.restate() and not trained and draft.ledger.of_part(LabelRole.VALIDATION)[0].size > 0
+    return {"exact": exact, **({"trained": trained} if trained else {})}
