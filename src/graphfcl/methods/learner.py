@@ -175,7 +175,8 @@ class Learner(ABC):
     def learn(self, session: Session) -> None:
         """Learn from the supports of a session: new classes, which join ``classes_``, or more supports for known ones.
 
-        Supports may be of unequal number, and may be one. ``session.visible_graph`` is what exists now.
+        Supports may be of unequal number, and may be one. ``session.visible_graph`` is what exists now. Of known
+        classes a session of a model in production names all earlier labels too.
         """
 
     @abstractmethod
@@ -286,14 +287,17 @@ class Learner(ABC):
     def restate(self, visible: VisibleGraph, train: Labelled, supports: Labelled) -> bool:  # noqa: ARG002
         """Rebuild class memory from exactly these labelled nodes; False if unsupported.
 
-        train: (nodes, columns) of the classes of session 0. supports: those of the others. A column without a node
-        stays, and has scores without meaning. What training made of nodes that are gone remains in the weights.
+        train: (nodes, columns) of the labels that :meth:`fit` trained on. supports: those learned later, of whichever
+        class. A column without a node stays, and has scores without meaning. What training made of nodes that are gone
+        remains in the weights.
         """
         return False
 
     @property
     def forgets_exactly(self) -> bool:
-        """True if :meth:`restate` removes every trace of labels learned after session 0."""
+        """True if what it knows is a function of the labels: :meth:`restate` removes every trace of labels learned
+        after session 0, and on one graph :meth:`learn` comes to the same in whatever pieces and order they arrive.
+        """
         return False
 
     def rehearsal(self) -> Learner | None:
@@ -309,7 +313,8 @@ class Learner(ABC):
     ) -> np.ndarray | None:
         """(nodes, classes) scores of labelled nodes if they had not been learned; None if the method cannot say.
 
-        train, supports: all labelled nodes, those to leave out among them. The learner is the same afterwards.
+        train, supports: all labelled nodes as in :meth:`restate`, those to leave out among them. The learner is the
+        same afterwards.
         """
         remaining = [
             (nodes[kept], columns[kept])

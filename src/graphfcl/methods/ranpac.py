@@ -116,6 +116,10 @@ class Ranpac(ClosedFormLearner):
         """(r, M) h of some vectors."""
         return torch.relu(vectors @ self.projection) - self.centre
 
+    def _summed(self, vectors: torch.Tensor) -> torch.Tensor:
+        """The same in 64 bits: 32 would round it differently with the number of vectors that come together."""
+        return torch.relu(vectors.double() @ self.projection.double()) - self.centre.double()
+
     # The ridge
 
     def _nobody(self, size: int) -> RidgeSums:
@@ -125,7 +129,12 @@ class Ranpac(ClosedFormLearner):
         return RidgeSums.load(tensors, device, balanced=self._balanced)
 
     def _plus(self, statistics: RidgeSums, vectors: torch.Tensor, labels: torch.Tensor, count: int) -> RidgeSums:
-        return statistics.plus(vectors, labels, count, self._lifted)
+        return statistics.plus(vectors, labels, count, self._summed)
+
+    def _reweighted(
+        self, statistics: RidgeSums, vectors: torch.Tensor, labels: torch.Tensor, counts: torch.Tensor
+    ) -> RidgeSums:
+        return statistics.reweighted(vectors, labels, counts, self._summed)
 
     def _candidates(self) -> list[Choice]:
         fixed = self.settings.penalty

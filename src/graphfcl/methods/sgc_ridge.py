@@ -11,8 +11,10 @@ the n_c labelled nodes of class c as rows and S_c their sum::
     G = Σ_c H_cᵀH_c / n_c,   μ_c = S_c / n_c,   W = (G + λ tr(G)/D · I)⁻¹ [μ_1 … μ_C],   score_c(v) = f(v)·W_c
 
 **A session** adds the vectors of its supports, as its graph shows them, to G, S and n. Classes that arrive once may
-arrive in any order, or all at once. More supports of a known class enter G with weight 1/(n_c + m), m their number;
-G holds no class by itself, so those of before keep their weight 1/n_c. W is solved for when scores are asked for.
+arrive in any order, or all at once. More supports of a known class enter G with weight 1/(n_c + m), m their number.
+G holds no class by itself, so the weight of the earlier ones changes from 1/n_c to 1/(n_c + m) only if the session
+names them, as a model in production does; then the sums are a function of the set of labels. In a stream they keep
+their weight. W is solved for when scores are asked for.
 
 **λ and a** are chosen by validation sessions of the run, in which all pseudo-novel classes arrive at once; without such
 classes the first candidates are taken. a scales columns of f alone, so the sums are kept without it.
@@ -216,12 +218,17 @@ class SgcRidge(Learner):
 
     def learn(self, session: Session) -> None:
         self.classes_ = self.classes_ + session.new_classes
-        inputs = self.cache.inputs(session.visible_graph)
+        inputs, count = self.cache.inputs(session.visible_graph), len(self.classes_)
+        sums, labels = self.sums, torch.tensor(session.support_labels, device=self.device)
+        for start in range(0, session.earlier.size, FEW):
+            some = slice(start, start + FEW)
+            earlier = self._points(inputs, (session.earlier[some], session.earlier_labels[some]))
+            sums = sums.reweighted(*earlier, self.sums.counts_with(labels, count))
         if isinstance(inputs, FolderInputs):
             points = near_vectors(self.blocks, inputs, session.supports)
-            self._learned(self.sums.plus(points, torch.tensor(session.support_labels), len(self.classes_)))
+            self._learned(sums.plus(points, labels, count))
             return
-        self._learned(self._plus(self.sums, inputs, (session.supports, session.support_labels), len(self.classes_)))
+        self._learned(self._plus(sums, inputs, (session.supports, session.support_labels), count))
 
     def _plus(self, sums: RidgeSums, inputs: Any, labelled: Labelled, count: int = 0) -> RidgeSums:
         """With more labelled nodes, of ``count`` classes in all, or of as many as they say."""

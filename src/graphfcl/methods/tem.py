@@ -21,8 +21,9 @@ Departures:
 - Vectors go stale as edges arrive. Where the graph still has the nodes of the memory, their numbers are kept and every
   session makes their vectors again; under the track ``isolated`` the vectors themselves are kept, as printed.
 - The head is trained from scratch at every session, on the memory alone, which the supports have joined. A memory of
-  vectors is all that a head needs, so there is nothing to go on from; the head is then a function of the labels, and
-  ``restate`` is exact. Session 0 trains on all of its train nodes.
+  vectors is all that a head needs, so there is nothing to go on from. Nodes are taken in the order of their numbers,
+  and classes in the order of their first nodes: the head is a function of the set of labels to the last digit, in
+  whatever order they came, and ``restate`` is exact. Session 0 trains on all of its train nodes.
 - The head is linear and L-BFGS minimises its convex loss. Adam, as printed, gives every column of e the same step,
   the faint ones too, which a linear head on singular vectors does not bear: it ended 10 points lower. In place of steps
   and rate there is λ: for session 0 its validation nodes choose it, for later ones validation sessions.
@@ -105,6 +106,16 @@ class TemHead(nn.Module):
             nn.init.zeros_(self.outer.weight)
             self.outer.bias.requires_grad_(False)
 
+    def placed(self, columns: torch.Tensor, wider: "TemHead") -> "TemHead":
+        """``wider``, with this head's classes in some of its columns and no class in the others."""
+        weights = {name: value for name, value in self.state_dict().items() if name.startswith("inner.")}
+        wider.load_state_dict(weights, strict=False)
+        wider.absent.fill_(True).index_fill_(0, columns, False)
+        with torch.no_grad():
+            for mine, other in zip(self.outer.parameters(), wider.outer.parameters(), strict=True):
+                other.zero_().index_copy_(-1, columns, mine)
+        return wider
+
     def forward(self, points: torch.Tensor) -> torch.Tensor:
         logits = self.outer(points if self.inner is None else torch.relu(self.inner(points)))
         return logits.masked_fill(self.absent, -torch.inf)
@@ -169,6 +180,7 @@ class Tem(Learner):
             *_, last = draw.sessions()
             nodes = np.concatenate([validation.train[0][known], last.supports])
             labels = np.concatenate([validation.train[1][known], last.support_classes])
+            nodes, labels = _by_number(nodes, labels)
             points = self._points(inputs, nodes)
             heads = (self._trained(points, labels, draw.class_count, penalty) for penalty in candidates)
             return [draw.score_of(_answers(head, asked)) for head in heads]
@@ -179,9 +191,10 @@ class Tem(Learner):
         """The head of session 0, with the λ that does best on its validation nodes."""
         fixed, count, best = self.settings.first_penalty, len(base.classes), -1.0
         candidates = self.settings.penalties if fixed is None else (fixed,)
-        points, asked = self._points(inputs, base.train), self._points(inputs, base.validation)
+        nodes, labels = _by_number(base.train, base.train_labels)
+        points, asked = self._points(inputs, nodes), self._points(inputs, base.validation)
         for place, penalty in enumerate(candidates):
-            head = self._trained(points, base.train_labels, count, penalty)
+            head = self._trained(points, labels, count, penalty)
             score = balanced_accuracy(confusion_matrix(base.validation_labels, _answers(head, asked), count))
             if score > best:
                 best, self.first_penalty, self.head = score, penalty, head
@@ -250,9 +263,9 @@ class Tem(Learner):
         self.cache.classes_changed()
 
     def _trained(self, points: torch.Tensor, labels: np.ndarray, class_count: int, penalty: float) -> TemHead:
-        """The head from scratch, every class counting the same."""
-        head, columns = self._new_head(class_count), tensor_of(labels, self.device)
-        head.absent = torch.bincount(columns, minlength=class_count) == 0
+        """The head from scratch, every class counting the same; the points in the order of their nodes."""
+        present, places = _in_order_of_first(labels)
+        head, columns = self._new_head(present.size), tensor_of(places, self.device)
         loss_of = class_balanced(cross_entropies)
         weights = [each.weight for each in (head.inner, head.outer) if each is not None]
         optimiser = LBFGS(
@@ -270,7 +283,7 @@ class Tem(Learner):
             return loss
 
         check_finite(optimiser.step(closure), "training of the head", self.settings.iterations)
-        return head
+        return head.placed(tensor_of(present, self.device), self._new_head(class_count))
 
     def _new_head(self, class_count: int) -> TemHead:
         start = torch.Generator().manual_seed(self.seed)
@@ -303,6 +316,7 @@ class Tem(Learner):
         if supports[0].size:
             self._train_on_memory(inputs)
         else:  # all that is known is session 0, which trains on everything
+            nodes, labels = _by_number(nodes, labels)
             self.head = self._trained(self._points(inputs, nodes), labels, len(self.classes_), self.first_penalty)
             self.cache.classes_changed()
         return True
@@ -358,6 +372,19 @@ class Tem(Learner):
         if self.classes_:
             self.head = self._new_head(len(self.classes_))
             self.head.load_state_dict(without_prefix("head", state.tensors))
+
+
+def _by_number(nodes: np.ndarray, labels: np.ndarray) -> Labelled:
+    """The same labelled nodes in the order of their numbers."""
+    order = np.argsort(nodes)
+    return nodes[order], labels[order]
+
+
+def _in_order_of_first(labels: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """The columns that occur, each where it is met first, and (n,) the place of each label among them."""
+    columns, first, places = np.unique(labels, return_index=True, return_inverse=True)
+    order = np.argsort(first)
+    return columns[order], np.argsort(order)[places]
 
 
 @torch.no_grad()

@@ -13,7 +13,7 @@ from graphfcl.errors import InputError
 from graphfcl.methods import SILENT, Learner, Progress
 from graphfcl.production.answers import Answers
 from graphfcl.production.answers_on_disk import AnswersOnDisk
-from graphfcl.production.calibration import Calibration, Readings
+from graphfcl.production.calibration import Readings
 from graphfcl.production.model_parts import ModelParts
 from graphfcl.production.version_cache import CacheKeys
 
@@ -135,7 +135,5 @@ def _computed(parts: ModelParts, progress: Progress) -> AnswersOnDisk:
         learner.restate(visible, *parts.ledger.knowledge())
     learner.watch(visible, progress)
     scores = learner.all_scores(visible)
-    # From what the rehearsal taught alone, so that the same version is calibrated to the same digits every time.
-    start = Calibration(parts.calibration.rehearsed)
-    settled = settle(replace(parts.read(), learner=learner, calibration=start), scores)
+    settled = settle(replace(parts.read(), learner=learner), scores)
     return AnswersOnDisk.write(graph, scores, settled.readings, settled.calibration, settled.accuracy)

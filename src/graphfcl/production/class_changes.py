@@ -9,6 +9,7 @@ from graphfcl.errors import InputError
 from graphfcl.graph.ids import listed, normal
 from graphfcl.graph.labels import alike_names
 from graphfcl.printing import quoted
+from graphfcl.production.ledger import LabelRole
 from graphfcl.production.lesson import prepare
 from graphfcl.production.supports import Support
 
@@ -27,10 +28,11 @@ def teach(draft: "Draft", supports: Sequence[Support], on_conflict: str) -> Chan
         draft.record(change)
         return None
     if lesson.replaced:
+        trained = draft.ledger.trained_on(lesson.taken_back)
         draft.ledger, emptied = draft.ledger.without_nodes(lesson.taken_back).without_empty_classes()
         change["retired"] = [draft.ledger.label(name) for name in emptied]
         draft.learner.drop_nodes(lesson.taken_back)
-        change["exact"] = draft.restate()
+        change |= _restated(draft, trained)
     with draft.checked():
         learned = lesson.teach(draft.learner, draft.ledger, draft.graph.visible, len(draft.history))
     draft.ledger, names = learned
@@ -46,11 +48,12 @@ def take_back(draft: "Draft", nodes: Sequence[Any]) -> Change:
     if unknown.any():
         missing = listed(nodes)[int(np.flatnonzero(unknown)[0])]
         raise InputError(f"node {quoted(missing)} has no label to take back; nothing was changed.")
+    trained = draft.ledger.trained_on(numbers)
     draft.ledger, emptied = draft.ledger.without_nodes(numbers).without_empty_classes()
     retired = [draft.ledger.label(name) for name in emptied]
     change = {"what": "unlearn", "nodes": draft.graph.with_own_ids(nodes).tolist(), "retired": retired}
     draft.learner.drop_nodes(numbers)
-    return {**change, "exact": draft.restate()}
+    return {**change, **_restated(draft, trained)}
 
 
 def rename_class(draft: "Draft", old_label: Any, new_label: Any) -> None:
@@ -79,6 +82,17 @@ def merge_classes(draft: "Draft", source: Any, into: Any) -> Change:
 
 def retire_class(draft: "Draft", label: Any) -> Change:
     """Stop predicting a class; its nodes lose their label."""
-    name = draft.ledger.resolved(label)
-    draft.ledger = draft.ledger.retired(name)
-    return {"what": "retire", "class": draft.ledger.label(name), "exact": draft.restate()}
+    before, name = draft.ledger, draft.ledger.resolved(label)
+    draft.ledger = before.retired(name)
+    trained = before.trained_on(np.setdiff1d(before.nodes, draft.ledger.nodes))
+    return {"what": "retire", "class": draft.ledger.label(name), **_restated(draft, trained)}
+
+
+def _restated(draft: "Draft", trained: int) -> Change:
+    """Restate the learner, and tell whether the model is as if the labels that went had never been given.
+
+    trained: how many of them ``fit`` used; what it trained and chose by them stays. Without a validation node the
+    previous calibration stays.
+    """
+    exact = draft.restate() and not trained and draft.ledger.of_part(LabelRole.VALIDATION)[0].size > 0
+    return {"exact": exact, **({"trained": trained} if trained else {})}

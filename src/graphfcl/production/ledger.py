@@ -149,11 +149,17 @@ class Ledger:
         return self.nodes[here], self.columns[here]
 
     def knowledge(self) -> tuple[Labelled, Labelled]:
-        """What a learner is restated with: labelled nodes of the columns of session 0, and those of later columns."""
-        used = self.parts != LabelRole.VALIDATION
-        first = used & (self.columns < self.session_zero_columns)
-        later = used & (self.columns >= self.session_zero_columns)
-        return (self.nodes[first], self.columns[first]), (self.nodes[later], self.columns[later])
+        """What a learner is restated with: labels that session 0 trained on, and labels learned later."""
+        return self.of_part(LabelRole.TRAIN), self.of_part(LabelRole.SUPPORT)
+
+    def labels_of_columns(self, columns: np.ndarray) -> Labelled:
+        """Nodes and columns of all labels of some columns that a learner has learned."""
+        here = np.isin(self.columns, columns) & (self.parts != LabelRole.VALIDATION)
+        return self.nodes[here], self.columns[here]
+
+    def trained_on(self, nodes: np.ndarray) -> int:
+        """How many of some labelled nodes session 0 was trained or validated on."""
+        return int((np.isin(self.nodes, nodes) & (self.parts != LabelRole.SUPPORT)).sum())
 
     # Changes
 

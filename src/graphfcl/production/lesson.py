@@ -100,7 +100,19 @@ class Lesson:
         columns = np.array([column_of[name] for name in self.names], dtype=np.int64)
         nodes = np.array([each.number for each in self.learned], dtype=np.int64)
         order = np.argsort(columns, kind="stable")
-        learner.learn(Session(number, tuple(new), nodes[order], columns[order], visible, "open"))
+        earlier, earlier_labels = ledger.labels_of_columns(columns)
+        learner.learn(
+            Session(
+                number,
+                tuple(new),
+                nodes[order],
+                columns[order],
+                visible,
+                "open",
+                earlier=earlier,
+                earlier_labels=earlier_labels,
+            )
+        )
         return ledger.with_supports(nodes[order], columns[order], ()).with_statements(self.statements), new
 
     def as_json(self, ledger: Ledger) -> dict[str, Any]:

@@ -41,12 +41,13 @@ def left_out_scores(learner: Learner, visible: VisibleGraph, ledger: Ledger, act
     """Scores of the supports of classes learned after session 0, each while it is left out.
 
     active: columns that are not retired. A class with one support has none to spare and is not asked about. None if the
-    learner cannot be restated.
+    learner cannot be restated. Which supports are left out together follows from their node numbers, not from the order
+    in which they were learned.
     """
     class_of_column = ledger.class_of_column()
     later = np.flatnonzero((ledger.columns >= ledger.session_zero_columns) & (ledger.parts != LabelRole.VALIDATION))
     later = later[class_of_column[ledger.columns[later]] >= 0]
-    order = later[np.argsort(ledger.columns[later], kind="stable")]
+    order = later[np.lexsort((ledger.nodes[later], ledger.columns[later]))]
     columns = ledger.columns[order]
     rank = rank_in_run(columns)
     shots = np.bincount(columns, minlength=len(ledger.names))[columns] if order.size else rank

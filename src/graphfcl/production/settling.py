@@ -33,6 +33,9 @@ class Settled:
 def settle(parts: ModelParts, scores: Any) -> Settled:
     """Calibrate and measure a model on its validation nodes.
 
+    The calibration is a function of scores, ledger and what the rehearsal taught: of the one before nothing is used,
+    unless all validation nodes are gone.
+
     scores: (n, columns) of every node of its graph, an array, or a table of a graph folder, of which some validation
     nodes of each class are asked about.
     """
@@ -59,7 +62,7 @@ def settle(parts: ModelParts, scores: Any) -> Settled:
             class_of_column=class_of_column[active],
             left_out=None if left is None else (visible.rows(left.nodes), bounded(left.scores)),
         )
-        calibration, readings = parts.calibration.recalibrated(answered)
+        calibration, readings = Calibration(parts.calibration.rehearsed).recalibrated(answered)
     else:
         calibration, readings = parts.calibration, parts.calibration.readings(evidence)
     answers = class_of_column[active][scores[rows][:, active].argmax(axis=1)]

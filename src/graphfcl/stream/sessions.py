@@ -3,7 +3,7 @@
 All arrays in them are read-only.
 """
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import numpy as np
@@ -11,6 +11,10 @@ import numpy as np
 from graphfcl.arrays import read_only
 from graphfcl.graph import VisibleGraph
 from graphfcl.stream.protocol import ProtocolName, Track
+
+
+def _no_numbers() -> np.ndarray:
+    return np.zeros(0, dtype=np.int64)
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +59,8 @@ class Session:
     supports: node numbers; ``support_labels``: their columns.
     visible_graph: what exists now. Under the track ``isolated`` it holds the nodes of this session alone; questions
         are asked on the graph of all classes seen, with the edges between sessions.
+    earlier, earlier_labels: nodes and columns of all labels that known classes among ``support_labels`` had before, as
+        a model in production keeps them. Streams leave them empty: there a learner remembers what it needs.
     """
 
     number: int
@@ -63,6 +69,8 @@ class Session:
     support_labels: np.ndarray
     visible_graph: VisibleGraph
     track: Track
+    earlier: np.ndarray = field(default_factory=_no_numbers, kw_only=True)
+    earlier_labels: np.ndarray = field(default_factory=_no_numbers, kw_only=True)
 
     def __post_init__(self) -> None:
         _freeze(self)
@@ -91,7 +99,7 @@ class PooledSession(Session):
 
 
 def _freeze(session: Any) -> None:
-    for field in fields(session):
-        value = getattr(session, field.name)
+    for each in fields(session):
+        value = getattr(session, each.name)
         if isinstance(value, np.ndarray):
             read_only(value)

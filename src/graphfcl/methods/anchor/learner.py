@@ -46,6 +46,7 @@ from torch import nn
 
 from graphfcl.graph import VisibleGraph
 from graphfcl.graph.visible_folder import VisibleFolder
+from graphfcl.methods.anchor.class_sums import Anchors
 from graphfcl.methods.anchor.explanation import Evidence, explained
 from graphfcl.methods.anchor.frame_sizes import first_layer_shape, frame_rank
 from graphfcl.methods.anchor.head import joined_nodes, retrained_head, shared_out, some_nodes_of_each, trained_head
@@ -183,8 +184,9 @@ class Anchor(EncoderLearner):
                 both = nodes.points(embeddings, joined_nodes(few, asked))  # of a folder every call is a pass
                 parts = [each.split([len(few[0]), len(asked[0])]) for each in both]
                 shown, asked_points = zip(*parts, strict=True)
-                found = trained_head(self._head_start(), shown, asked_points, steps, rate, progress)
+                found = trained_head(self._head_start(self.known.anchors), shown, asked_points, steps, rate, progress)
                 self.known.head, self.known.head_steps = found
+                self.known.head_counts = _counts(base.train_labels, len(self.known.head))
 
     def _train_encoder(self, train: Labelled, validation: Labelled, inputs: Any, progress: Progress) -> None:
         if self.known.encoder_input == "graph":
@@ -202,9 +204,9 @@ class Anchor(EncoderLearner):
         kind = NodesOnDisk if isinstance(inputs, FolderInputs) else NodesInMemory
         return kind(inputs, self.known, self.network.encoder, self.settings)
 
-    def _head_start(self) -> torch.Tensor:
-        """(M, D) the rule of the means, for the classes of session 0."""
-        return self.settings.temperature * self.known.anchors.directions(self.settings)[: self.sizes.many]
+    def _head_start(self, anchors: Anchors) -> torch.Tensor:
+        """(M, D) the rule of the means, by the sums of session 0."""
+        return self.settings.temperature * anchors.directions(self.settings)
 
     def _forget_training(self) -> None:
         self.cache.classes_changed()  # the embeddings are those of the trained encoder
@@ -307,14 +309,26 @@ class Anchor(EncoderLearner):
         embeddings = self._embeddings(inputs)
         self.cache.keep_embeddings(visible, embeddings)
         known = self._nodes(inputs)
-        before, self.known.anchors = self.known.anchors, known.anchors(embeddings, (nodes, labels), len(self.classes_))
-        rows = len(self.known.head)
-        of_head, same = labels < rows, torch.equal(before.counts[:rows], self.known.anchors.counts[:rows])
-        if not same and bool(of_head.any()):  # other labels, not only another graph: two classes may have become one
-            steps, rate = self.known.head_steps, self.settings.head_rate
-            some = some_nodes_of_each((nodes[of_head], labels[of_head]), known.most_for_head, self.seed)
-            self.known.head = retrained_head(self._head_start(), known.points(embeddings, some), steps, rate)
+        self.known.anchors = known.anchors(embeddings, (nodes, labels), len(self.classes_))
+        self._restate_head(known, embeddings, train)
         return True
+
+    def _restate_head(self, known: Any, embeddings: Any, train: Labelled) -> None:
+        """Train the head again if labels of session 0 were taken back or merged: it knows no later ones.
+
+        Labels of session 0 only ever go, or move to another column as a whole class, so their numbers tell.
+        """
+        rows = len(self.known.head)
+        of_head, counts = train[1] < rows, _counts(train[1], rows)
+        if torch.equal(counts, self.known.head_counts):
+            return
+        self.known.head_counts = counts
+        if of_head.any():
+            shown = train[0][of_head], train[1][of_head]
+            some = some_nodes_of_each(shown, known.most_for_head, self.seed)
+            points = known.points(embeddings, some)
+            start = self._head_start(known.anchors(embeddings, shown, rows))
+            self.known.head = retrained_head(start, points, self.known.head_steps, self.settings.head_rate)
 
     def rehearsal(self) -> Learner | None:
         """One without a head, whose encoder is trained for a few epochs alone; basis and neighbourhood are those of
@@ -392,6 +406,11 @@ class Anchor(EncoderLearner):
     def _refuse_misfit(self, weights: Tensors) -> None:
         if self.known.encoder_input == "graph":
             super()._refuse_misfit(weights)
+
+
+def _counts(columns: np.ndarray, count: int) -> torch.Tensor:
+    """(count,) how many labels each of the first columns has."""
+    return torch.from_numpy(np.bincount(columns[columns < count], minlength=count))
 
 
 def _shape(weight: torch.Tensor) -> tuple[int, int]:

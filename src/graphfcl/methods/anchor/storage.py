@@ -13,13 +13,15 @@ from graphfcl.methods.shared.untrained_features import in_steps, symmetric, uppe
 
 FIRST_LAYER = "network.encoder.first.weight"
 HEAD = "head.weight"
+HEAD_COUNTS = "head.counts"
 
 
 class AnchorKnowledge(Part):
     """What ANCHOR knows besides its encoder.
 
     frame: what session 0 fixed: basis, centres, middle, whitening. head: (M, D) weights of the head on session 0, in 16
-    bits. head_steps: those of its training. anchors: class sums. neighbourhood: what validation sessions chose.
+    bits. head_steps: those of its training. head_counts: (M,) labels of each class that it was trained on.
+    anchors: class sums. neighbourhood: what validation sessions chose.
     first_layer: answers the encoder's first weights, which are stored in 8 bits once the frame is fixed.
     encoder_input: what the encoder reads.
     """
@@ -29,6 +31,7 @@ class AnchorKnowledge(Part):
         self.first_edition = False  # whether its root is symmetric
         self.head = torch.zeros(0, 0, dtype=torch.float16)
         self.head_steps = 0
+        self.head_counts = torch.zeros(0, dtype=torch.int64)
         self.anchors = Anchors.empty()
         self.neighbourhood = neighbourhood
         self._first_layer = first_layer
@@ -81,7 +84,7 @@ class AnchorKnowledge(Part):
             steps = (self._first_layer() / self.frame["first.scales"]).round().to(torch.int8)
             kept = {FIRST_LAYER: steps.cpu()}
             kept |= {f"frame.{name}": tensor for name, tensor in self._stored_frame().items()}
-        head = {HEAD: self.head.cpu()} if len(self.head) else {}  # not of the frame: other labels change it
+        head = {HEAD: self.head.cpu(), HEAD_COUNTS: self.head_counts} if len(self.head) else {}  # labels change it
         return {**kept, **head, **self.anchors.tensors()}
 
     def load(self, values: dict[str, Any], tensors: Tensors, device: torch.device) -> None:
@@ -105,6 +108,7 @@ class AnchorKnowledge(Part):
                 self.frame["whitening"] = upper_triangle(self.frame.pop("root").float())
         self.head, self.head_steps = tensors.get(HEAD, self.head[:0]).to(device), values.get("head_steps", 0)
         self.anchors = Anchors.load(tensors, device)
+        self.head_counts = tensors[HEAD_COUNTS].cpu() if len(self.head) else self.head_counts[:0]
         self.encoder_input = values.get("encoder_input", "graph")
 
     def become(self, other: Self, device: torch.device) -> None:  # noqa: ARG002
@@ -112,3 +116,4 @@ class AnchorKnowledge(Part):
         self.frame, self.first_edition, self.neighbourhood = dict(other.frame), other.first_edition, other.neighbourhood
         self.encoder_input = other.encoder_input
         self.head, self.head_steps, self.anchors = other.head, other.head_steps, other.anchors
+        self.head_counts = other.head_counts

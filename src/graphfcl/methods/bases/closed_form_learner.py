@@ -87,6 +87,10 @@ class ClosedFormLearner(EncoderLearner):
     def _plus(self, statistics: Any, vectors: torch.Tensor, labels: torch.Tensor, count: int) -> Statistics:
         """With more labelled vectors, of ``count`` classes in all."""
 
+    def _reweighted(self, statistics: Any, vectors: torch.Tensor, labels: torch.Tensor, counts: torch.Tensor) -> Any:  # noqa: ARG002
+        """Statistics in which earlier labelled vectors weigh as in classes of so many labels (``counts``)."""
+        return statistics
+
     @abstractmethod
     def _candidates(self) -> list[Choice]:
         """What may be chosen, the default first."""
@@ -198,8 +202,15 @@ class ClosedFormLearner(EncoderLearner):
 
     @torch.no_grad()
     def _learn(self, session: Session, inputs: GraphInputs) -> None:
-        labelled = (session.supports, session.support_labels)
-        self.memory.hold(self._with(self.memory.now, inputs, labelled, len(self.classes_)))
+        labelled, statistics = (session.supports, session.support_labels), self.memory.now
+        if session.earlier.size:
+            count = len(self.classes_)
+            added = torch.bincount(tensor_of(session.support_labels, self.device), minlength=count)
+            counts = added.to(statistics.counts)
+            counts[: len(statistics.counts)] += statistics.counts
+            vectors = self.vectors.of(self._embeddings_of(inputs, session.earlier))
+            statistics = self._reweighted(statistics, vectors, tensor_of(session.earlier_labels, self.device), counts)
+        self.memory.hold(self._with(statistics, inputs, labelled, len(self.classes_)))
 
     def _with(self, statistics: Any, inputs: GraphInputs, labelled: Labelled, count: int = 0) -> Any:
         """Statistics with more labelled nodes, of ``count`` classes in all, or of as many as they say."""

@@ -247,7 +247,9 @@ class EncoderLearner(Learner):
 
     def restate(self, visible: VisibleGraph, train: Labelled, supports: Labelled) -> bool:  # noqa: ARG002
         self.cache.classes_changed()
-        return self.memory.restate(train, supports)
+        nodes, columns = (np.concatenate(parts) for parts in zip(train, supports, strict=True))
+        first = columns < self.sizes.many
+        return self.memory.restate((nodes[first], columns[first]), (nodes[~first], columns[~first]))
 
     @property
     def forgets_exactly(self) -> bool:

@@ -77,7 +77,10 @@ class ClassMemory(Part):
         """Note what is kept of session 0, before any training."""
 
     def restate(self, train: Labelled, supports: Labelled) -> bool:  # noqa: ARG002
-        """Hold exactly these labelled nodes; False if the memory cannot."""
+        """Hold exactly these labelled nodes; False if the memory cannot.
+
+        train: those of the classes of session 0. supports: those of all others.
+        """
         return False
 
     def drop(self, nodes: np.ndarray) -> None:

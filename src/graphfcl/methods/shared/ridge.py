@@ -10,7 +10,7 @@ which every class counts the same, whatever its size; the penalty is in units of
 Where sums are not balanced, every point counts the same: G = Σ_c H_cᵀH_c, and S_c stands in place of μ_c.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import torch
@@ -49,8 +49,8 @@ class RidgeSums:
         """With more labelled points, of ``count`` classes in all.
 
         lift: makes wider points of some points at a time, so that never all of them are wide at once.
-        Exact for a class that is new. G holds no class by itself, so of a class that was known the points of before
-        keep their weight 1/n of then, and the new ones enter with one over all of them.
+        Exact for a class that is new, and for a known one after :meth:`reweighted`. G holds no class by itself: without
+        that call earlier points of a known class keep the weight 1/n of then.
         """
         counts = self.counts_with(labels, count)
         sums = self.sums.new_zeros(count, self.sums.shape[1])
@@ -58,6 +58,27 @@ class RidgeSums:
         gram = self.gram.clone()
         self.add(gram, sums, points, labels, self.roots_of(counts)[labels], lift)
         return RidgeSums(gram, sums, counts, self.balanced)
+
+    def reweighted(
+        self,
+        points: torch.Tensor,
+        labels: torch.Tensor,
+        counts: torch.Tensor,
+        lift: Callable[[torch.Tensor], torch.Tensor] | None = None,
+    ) -> "RidgeSums":
+        """With the weight of earlier points lowered from 1/n to that of larger classes: what precedes :meth:`plus`.
+
+        points, labels: earlier points and their columns, all at once or some at a time. counts: (C,) the numbers of
+        points that the classes will have.
+        """
+        if not self.balanced:
+            return self
+        gram = self.gram.clone()
+        roots = (1 / self.counts - 1 / counts[: len(self.counts)]).clamp(min=0).sqrt()
+        for rows, _, factors in _parts(points, labels, roots[labels], lift):
+            rows = rows * factors
+            gram.addmm_(rows.T, rows, alpha=-1)
+        return RidgeSums(gram, self.sums, self.counts)
 
     def counts_with(self, labels: torch.Tensor, count: int) -> torch.Tensor:
         """(count,) n with more labelled points."""
@@ -85,11 +106,9 @@ class RidgeSums:
         lift: Callable[[torch.Tensor], torch.Tensor] | None = None,
     ) -> None:
         """Add points to G and S in place. roots: (n,) by what each is multiplied where it enters G."""
-        for start in range(0, len(points), CHUNK):
-            part = slice(start, start + CHUNK)
-            rows = (points[part] if lift is None else lift(points[part])).double()
-            sums.index_add_(0, labels[part], rows)
-            rows = rows * roots[part, None]
+        for rows, columns, factors in _parts(points, labels, roots, lift):
+            sums.index_add_(0, columns, rows)
+            rows = rows * factors
             gram.addmm_(rows.T, rows)
 
     def exchanged(self, old: "RidgeSums", new: "RidgeSums") -> "RidgeSums":
@@ -137,6 +156,19 @@ class RidgeSums:
         """As it is stored."""
         size = len(self.gram)
         return size * (size + 1) // 2 * self.gram.element_size() + self.sums.nbytes + self.counts.nbytes
+
+
+def _parts(
+    points: torch.Tensor,
+    labels: torch.Tensor,
+    roots: torch.Tensor,
+    lift: Callable[[torch.Tensor], torch.Tensor] | None,
+) -> Iterator[tuple[torch.Tensor, torch.Tensor, torch.Tensor]]:
+    """Some points at a time: (m, D) lifted and in 64 bits, their (m,) columns and (m, 1) roots."""
+    for start in range(0, len(points), CHUNK):
+        part = slice(start, start + CHUNK)
+        rows = points[part] if lift is None else lift(points[part])
+        yield rows.double(), labels[part], roots[part, None]
 
 
 def ridge_scores(points: torch.Tensor, weights: torch.Tensor, counts: torch.Tensor) -> torch.Tensor:

@@ -22,8 +22,9 @@ class SampledMemory(ClassMemory):
     second is drawn from the others in the same way. So nodes that come later join the same sample, and a node that is
     taken back leaves the sample that there would have been without it.
 
-    nodes, labels: numbers and columns. arrivals: their times. vectors: (m, width) where a later graph will not have the
-    nodes (the track ``isolated``); elsewhere they are made again on the graph of each session.
+    nodes, labels: numbers and columns, in the order of numbers. arrivals: their times. vectors: (m, width) where a
+    later graph will not have the nodes (the track ``isolated``); elsewhere they are made again on the graph of each
+    session.
     """
 
     def __init__(self, budget: int, seed: int) -> None:
@@ -53,12 +54,9 @@ class SampledMemory(ClassMemory):
         self._keep(_first_of_each_class(self.arrivals, self.labels, self.budget))
 
     def replace(self, labelled: Labelled, weights: np.ndarray) -> None:
-        """Sample from exactly these nodes; a node that was kept before has its arrival time of then."""
+        """Sample from exactly these nodes, whatever was kept before."""
         nodes, labels = labelled
         arrivals = arrival_times(nodes, weights, self.seed)
-        order = np.argsort(self.nodes)
-        known = np.isin(nodes, self.nodes)
-        arrivals[known] = self.arrivals[order][np.searchsorted(self.nodes[order], nodes[known])]
         self.nodes, self.labels, self.arrivals, self.vectors = nodes, labels, arrivals, None
         self._keep(_first_of_each_class(arrivals, labels, self.budget))
 
@@ -66,7 +64,7 @@ class SampledMemory(ClassMemory):
         self._keep(np.flatnonzero(~np.isin(self.nodes, nodes)))
 
     def _keep(self, places: np.ndarray) -> None:
-        places = np.sort(places)
+        places = places[np.argsort(self.nodes[places])]
         self.nodes, self.labels, self.arrivals = self.nodes[places], self.labels[places], self.arrivals[places]
         if self.vectors is not None:
             self.vectors = self.vectors[torch.from_numpy(places).to(self.vectors.device)]
