@@ -30,9 +30,9 @@ def teach(draft: "Draft", supports: Sequence[Support], on_conflict: str) -> Chan
         draft.ledger, change["retired"] = draft.ledger.without_nodes(lesson.taken_back).without_empty_classes()
         draft.learner.drop_nodes(lesson.taken_back)
         change["exact"] = draft.restate()
-    with draft.checked():
-        learned = lesson.teach(draft.learner, draft.ledger, draft.graph.visible, len(draft.history))
-    draft.ledger, change["new"] = learned
+    draft.ledger, change["new"] = draft.using(
+        lambda learner: lesson.teach(learner, draft.ledger, draft.graph.visible, len(draft.history))
+    )
     new = set(change["new"])
     alike = [group for group in alike_names(draft.ledger.classes) if new.intersection(group)]
     return {**change, "alike": alike} if alike else change
