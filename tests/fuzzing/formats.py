@@ -1,4 +1,4 @@
-"""What the fuzzer needs to know of a format: its parts, how one is read as a tree of values, and how it is written back.
+"""What the fuzzer needs to know of a format: its parts, and how one is read as a tree of values and written back.
 
 A folder with a changed part has right checksums everywhere: what is wrong with it is what it says.
 """
@@ -242,8 +242,6 @@ class StreamCopy:
                 digest = ""
             tree = {**plain, "sha256": digest}
         self.path.write_bytes(json.dumps(tree).encode())
-
-
 
 
 class CopiedFormat:

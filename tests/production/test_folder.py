@@ -137,6 +137,65 @@ def test_a_second_fit_is_refused_at_its_start(tmp_path: Path) -> None:
         pass
 
 
+REFUSED: dict[str, tuple[list[str], str]] = {
+    "no such graph": (["--graph", "no-such-graph"], "no-such-graph"),
+    "no such setting": (["--set", "nothing=1"], "nothing"),
+    "a setting that cannot be": (["--set", "ridge=minus"], "ridge"),
+    "no such class": (["--hide-classes", "nothing"], "nothing"),
+    "one class": (["--hide-classes", ",".join(f"class-0{number}" for number in range(1, 10))], "class"),
+    "an option of folders": (["--work", "work"], "--work"),
+    "no such device": (["--device", "nothing"], "nothing"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+@pytest.mark.parametrize("there", [False, True])
+def test_a_refused_fit_leaves_nothing_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, case: str, there: bool
+) -> None:
+    options, word = REFUSED[case]
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "some" / "model"
+    if there:
+        folder.mkdir(parents=True)
+        (folder / "mine.txt").write_text("mine")
+    before = sorted(tmp_path.rglob("*"))
+    given = ["fit", "--model", folder, "--method", "sgc-ridge", *options]
+    done = graphfcl_inside(*(given if "--graph" in options else [*given, "--graph", NAME]))
+    assert_one_sentence(done, word)
+    assert sorted(tmp_path.rglob("*")) == before
+
+
+def test_a_folder_that_is_free_stays_as_it_is(tmp_path: Path) -> None:
+    ModelFolder(tmp_path / "some" / "model").check_free()
+    assert not (tmp_path / "some").exists()
+
+
+@pytest.mark.parametrize("name", ["cache", "objects", "versions", "fitting"])
+def test_folders_of_a_model_are_no_links(folder: Path, tmp_path: Path, name: str) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    if (folder / name).exists():
+        (folder / name).rename(elsewhere)
+    else:
+        elsewhere.mkdir()
+    (folder / name).symlink_to(elsewhere)
+    before = everything(elsewhere)
+    sentence = rf"{name} is a symbolic link, and a model keeps its files in its own folder"
+    for attempt in (
+        lambda: GraphClassifier.load(folder),
+        lambda: GraphClassifier.load(folder, version=2),
+        lambda: ModelFolder(folder).history(),
+        lambda: ModelFolder(folder).rollback(1),
+        lambda: ModelFolder(folder).prune(1),
+        lambda: ModelFolder(folder).erase([members("class-00")[0]]),
+        lambda: ModelFolder(folder).editing().__enter__(),
+    ):
+        with pytest.raises(InputError, match=sentence):
+            attempt()
+    assert_one_sentence(graphfcl_inside("predict", "--model", folder, "--out", tmp_path / "p.csv"), "symbolic link")
+    assert everything(elsewhere) == before
+
+
 def test_every_new_parent_of_a_folder_is_flushed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     calls = recorded(monkeypatch)
     with ModelFolder(tmp_path / "a" / "b" / "c").creating():

@@ -3,6 +3,7 @@
 import json
 import shutil
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -17,7 +18,7 @@ import graphfcl.methods.on_disk.column_phases as column_phases
 import graphfcl.methods.on_disk.row_phases as row_phases
 import graphfcl.production.answers_on_disk as answers_on_disk
 import graphfcl.production.asked_on_disk as asked_on_disk
-from graphfcl.errors import InputError
+from graphfcl.errors import GraphfclWarning, InputError
 from graphfcl.files import file_lock, shared_lock
 from graphfcl.graph import visible_folder
 from graphfcl.graph.folder import GraphFolder, write_folder
@@ -31,6 +32,7 @@ from graphfcl.production.graph_place import FolderUse
 from graphfcl.production.only_in_memory import INSTEAD
 from graphfcl.tasks import Tasks, Workers, start_workers
 from tests.methods.on_disk.samples import random_graph
+from tests.production.models import everything
 
 HIDDEN = ["class 7", "class 8"]
 SETTINGS: dict[str, dict[str, Any]] = {
@@ -193,6 +195,48 @@ def test_a_damaged_table_is_computed_again(model: GraphClassifier, tmp_path: Pat
     np.testing.assert_array_equal(loaded.predict(), before)
 
 
+def damage(work: Path, pattern: str) -> list[Path]:
+    """Change a byte in the middle of some files, which keep their length."""
+    paths = sorted(path for path in work.rglob(pattern) if path.is_file() and path.stat().st_size)
+    for path in paths:
+        content = bytearray(path.read_bytes())
+        content[len(content) // 2] ^= 1
+        path.write_bytes(content)
+    return paths
+
+
+@pytest.mark.parametrize("pattern", ["scores-*/*", "readings-*/*", "*-*/*", "*"])
+def test_a_file_with_another_byte_is_computed_again_by_who_meets_it(
+    model: GraphClassifier, tmp_path: Path, pattern: str
+) -> None:
+    model.save(tmp_path / "model")
+    before = model.prediction_columns()
+    assert damage(tmp_path / "work", pattern)
+    for nodes in (before["node"][:3].tolist(), None):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", GraphfclWarning)
+            after = GraphClassifier.load(tmp_path / "model").prediction_columns(nodes)
+        for name, values in after.items():
+            np.testing.assert_array_equal(values, before[name][: len(values)])
+        damage(tmp_path / "work", pattern)
+
+
+@pytest.mark.parametrize("method", ["sgc-ridge", pytest.param("anchor", marks=pytest.mark.long)])
+def test_fits_and_changes_compute_damaged_files_again(graph: FolderGraph, tmp_path: Path, method: str) -> None:
+    wanted = fit(graph, method).learn(supports(graph)).predict_proba()
+    assert damage(tmp_path / "work", "*-*/*")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", GraphfclWarning)
+        model = fit(graph, method)
+        damage(tmp_path / "work", "*-*/*")
+        model.learn(supports(graph))
+        damage(tmp_path / "work", "*-*/*")
+        np.testing.assert_array_equal(model.predict_proba(), wanted)
+        model.unlearn(supports(graph)[HIDDEN[0]][:1])
+        damage(tmp_path / "work", "*-*/*")
+        assert model.predict().size
+
+
 @pytest.mark.parametrize("named", ["outside", "another"])
 def test_answers_that_name_another_table_are_computed_again(model: GraphClassifier, tmp_path: Path, named: str) -> None:
     wanted = model.predict_proba()
@@ -218,14 +262,37 @@ def test_folders_that_move_are_found_or_asked_for(model: GraphClassifier, tmp_pa
     with pytest.raises(InputError, match=r"graph folder .* not where it was.*--graph DIR"):
         GraphClassifier.load(tmp_path / "model").predict()
     use = FolderUse(graph=tmp_path / "elsewhere")
+    before = everything(tmp_path / "model")
     np.testing.assert_array_equal(GraphClassifier.load(tmp_path / "model", use=use).predict(), wanted)
-    np.testing.assert_array_equal(GraphClassifier.load(tmp_path / "model").predict(), wanted)  # it was noted
+    assert everything(tmp_path / "model") == before, "a reader does not change what is remembered"
+    with pytest.raises(InputError, match="not where it was"):
+        GraphClassifier.load(tmp_path / "model").predict()
+    assert ModelFolder(tmp_path / "model", use).rollback(1) == 2  # whoever writes a version does
+    np.testing.assert_array_equal(GraphClassifier.load(tmp_path / "model").predict(), wanted)
     (tmp_path / "both").mkdir()
     for name in ("model", "elsewhere", "work"):
         (tmp_path / name).rename(tmp_path / "both" / name)
     moved = GraphClassifier.load(tmp_path / "both" / "model")
     assert moved.has_answers
     np.testing.assert_array_equal(moved.predict(), wanted)
+
+
+def test_readers_do_not_change_what_is_remembered(model: GraphClassifier, graph: FolderGraph, tmp_path: Path) -> None:
+    model.save(tmp_path / "model")
+    shutil.copytree(tmp_path / "graph", tmp_path / "copy")
+    place = (tmp_path / "model" / "graph.json").read_bytes()
+    use = FolderUse(graph=tmp_path / "copy", work=tmp_path / "other work", memory=3 << 30, workers=2)
+    reader = GraphClassifier.load(tmp_path / "model", use=use)
+    reader.prediction_columns()
+    reader.label_columns()
+    reader.info()
+    reader.settle()
+    assert (tmp_path / "model" / "graph.json").read_bytes() == place
+    with ModelFolder(tmp_path / "model", use).editing() as changed:
+        changed.learn(supports(graph))
+    said = json.loads((tmp_path / "model" / "graph.json").read_bytes())
+    assert said["graph"]["full"] == str(tmp_path / "copy")
+    assert (said["memory"], said["workers"]) == (3 << 30, 2)
 
 
 def test_another_graph_folder_is_refused(model: GraphClassifier, tmp_path: Path) -> None:

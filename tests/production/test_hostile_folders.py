@@ -237,7 +237,7 @@ def test_a_version_in_python_that_is_no_whole_number(kept: Path, version: Any) -
     ):
         with pytest.raises(InputError, match=r"^the version is .*: give a whole number, such as 3\.$"):
             ask()
-    with pytest.raises(InputError, match="keep is .*: give a whole number"):
+    with pytest.raises(InputError, match=r"keep is .*: give a whole number"):
         folder.prune(version)
     assert folder.current() == 3
     assert len(folder.history(np.int64(2))) == 2

@@ -4,6 +4,7 @@ import json
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,6 +17,7 @@ from graphfcl.datasets import load_dataset
 from graphfcl.errors import InputError
 from graphfcl.graph import Graph, VisibleGraph, build_graph
 from graphfcl.production import GraphClassifier, node_vectors, suggest_for_graph
+from graphfcl.production.model_state import AskedLearner
 from graphfcl.production.suggesting import suggestion_table
 from tests.production.models import HIDDEN, fitted, members, quick, small_graph
 
@@ -288,3 +290,18 @@ def test_the_table_has_an_empty_column_to_fill_in(ridge: GraphClassifier) -> Non
     assert table["guess"].tolist() == [each.classes[0][0] for each in found]
     assert suggestion_table(suggest_for_graph(small_graph(), 2))["guess"].tolist() == ["", ""]
     assert [column.size for column in suggestion_table(()).values()] == [0] * 7
+
+
+@pytest.mark.parametrize("strategy", ["nothing", "os:system"])
+def test_a_strategy_that_does_not_exist_is_refused_before_anything_is_computed(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, strategy: str
+) -> None:
+    def compute(*_: object) -> None:
+        raise AssertionError("something is computed")
+
+    monkeypatch.setattr(AskedLearner, "answers", compute)
+    monkeypatch.setattr("graphfcl.production.growing_graph.GrowingGraph.of", compute)
+    with pytest.raises(InputError, match=strategy):
+        GraphClassifier.load(folder).suggest(strategy=strategy)
+    with pytest.raises(InputError, match=strategy):
+        suggest_for_graph(small_graph(), strategy=strategy)

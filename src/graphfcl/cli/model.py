@@ -99,6 +99,7 @@ def fit(
     from graphfcl.cli.run import asked_device
     from graphfcl.methods import method_from
     from graphfcl.production import GraphClassifier, ModelFolder
+    from graphfcl.production.refused_fits import LeavingNothing, somebody_computes
     from graphfcl.progress import ProgressBars
 
     found = method_from(method)
@@ -108,9 +109,12 @@ def fit(
         folder.fit_checkpoints(resume=True).clear()
         say("The fit was done when it was stopped.")
         return changed(folder.load(), model)
-    large.refuse_unusable_work()
     with ExitStack() as stack:
+        if large.work is not None and not large.work.exists():
+            made = large.work
+            stack.enter_context(LeavingNothing(made, keep=lambda: folder.has_fit() or somebody_computes(made)))
         keep = stack.enter_context(folder.creating(wait, write_cache=False))
+        large.refuse_unusable_work()
         checkpoints = folder.fit_checkpoints(resume=resume)
         loaded = graph_to_fit(graph, data_dir, found.name, large, engine, model, checkpoints, stack)
         say_notes(loaded)

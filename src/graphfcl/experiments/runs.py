@@ -22,6 +22,7 @@ from graphfcl.files import read_bytes, write_bytes
 from graphfcl.measures import measure_asked
 from graphfcl.methods import SILENT, Learner, Progress, find_method, settings_as_json
 from graphfcl.methods.learner import NO_STORE, DeclaredFlags
+from graphfcl.methods.on_disk.damaged_files import DamagedFile, computed_again
 from graphfcl.methods.shared.checkpoint import load_checkpoint, save_checkpoint
 from graphfcl.progress import progress_of
 from graphfcl.stream import Stream, refuse_other_version, save_stream, stream_hash
@@ -98,11 +99,33 @@ def run(
 ) -> dict[str, Any]:
     """Run it; the result as plain values, also in ``folder/result.json`` beside the stream and the checkpoint.
 
+    A damaged file of a work folder is computed again, and the run goes on from its checkpoint.
+
     progress: what is told meanwhile; True shows it as `graphfcl run` does.
     resume: go on from the folder's checkpoint; the numbers are those of an unbroken run.
     encoders: a folder of pre-trained encoders, which all methods share; without it the encoder is computed again.
     after: asked about the learner after its last session; what it answers joins the result.
     """
+    resumes = [resume]
+
+    def attempt() -> dict[str, Any]:
+        try:
+            return _run(job, folder, resumes[0], progress, encoders, after)
+        except DamagedFile:
+            resumes[0] = folder is not None and (Path(folder) / CHECKPOINT_FILE).exists()
+            raise
+
+    return computed_again(attempt)
+
+
+def _run(
+    job: Run,
+    folder: str | Path | None,
+    resume: bool,
+    progress: bool | Progress | None,
+    encoders: str | Path | None,
+    after: Callable[[Learner], dict[str, Any]] | None,
+) -> dict[str, Any]:
     method = find_method(job.method)
     learner = method.make(job.changes, seed=job.seed, device=job.device)
     forget_peaks(job.device)

@@ -6,7 +6,6 @@ file that names both, with the calibration and the accuracy that follow from the
 
 import json
 import shutil
-from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -46,19 +45,14 @@ class AnswersOnDisk:
         readings = self.readings[rows]
         return Answers(self.scores[rows], readings[:, 0], readings[:, 1])
 
-    def in_blocks(self, graph: "FolderModelGraph") -> Iterator[tuple[np.ndarray, Answers]]:
-        """Rows in the order of the user and what the model says of them, one part after the other.
+    def parts(self, memory: int) -> list[tuple[int, int]]:
+        """(start, stop) of ranges of nodes that are gathered at a time.
 
         Rows were shuffled, so as many as fit into a quarter of the memory are gathered in one pass over the tables.
         """
         row_bytes = self.scores.columns * 4 + 2 * 8
-        size = BLOCK * max(1, graph.means.memory // SHARE // (BLOCK * row_bytes))
-        for start in range(0, self.scores.rows, size):
-            rows = graph.rows_in_order(start, min(start + size, self.scores.rows))
-            gathered = self.of(rows)
-            for low in range(0, rows.size, BLOCK):
-                part = np.arange(low, min(low + BLOCK, rows.size))
-                yield rows[part], gathered.of(part)
+        size = BLOCK * max(1, memory // SHARE // (BLOCK * row_bytes))
+        return [(start, min(start + size, self.scores.rows)) for start in range(0, self.scores.rows, size)]
 
     def is_whole(self) -> bool:
         return not self.scores.missing() and not self.readings.missing()

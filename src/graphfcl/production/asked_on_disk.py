@@ -1,16 +1,18 @@
 """The learner of a model on a graph folder: its answers lie on the disk, and are computed when somebody asks."""
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from graphfcl.asking.memory import Memory
 from graphfcl.errors import InputError
 from graphfcl.methods import SILENT, Learner, Progress
+from graphfcl.methods.on_disk.damaged_files import DamagedFile, computed_again
+from graphfcl.methods.on_disk.tile_files import BLOCK
 from graphfcl.production.answers import Answers
 from graphfcl.production.answers_on_disk import AnswersOnDisk
 from graphfcl.production.calibration import Readings
@@ -19,6 +21,9 @@ from graphfcl.production.version_cache import CacheKeys
 
 if TYPE_CHECKING:
     from graphfcl.production.stored_version import StoredVersion
+
+
+Result = TypeVar("Result")
 
 
 class AskedOnDisk:
@@ -59,11 +64,34 @@ class AskedOnDisk:
                 graph: Any = self._parts.graph
                 with graph.in_use():
                     if not self.is_at_hand():  # nor did another process compute them while this one waited
-                        self.found = compute_answers(self._parts, progress)
+                        self.found = computed_again(lambda: compute_answers(self._parts, progress))
                         if self.stored is not None:
                             self.keep_for(self.stored.keys)
             assert self.found is not None
             return self.found
+
+    def read(self, read: Callable[[AnswersOnDisk], Result], progress: Progress = SILENT) -> Result:
+        """What is read of the answers; what of them turns out to be damaged is computed again."""
+
+        def attempt() -> Result:
+            found = self.on_disk(progress)
+            try:
+                return read(found)
+            except DamagedFile:
+                self.found = None
+                raise
+
+        return computed_again(attempt)
+
+    def in_blocks(self, progress: Progress = SILENT) -> Iterator[tuple[np.ndarray, Answers]]:
+        """Rows in the order of the user and what the model says of them, one block after the other."""
+        graph: Any = self._parts.graph
+        for start, stop in self.on_disk(progress).parts(graph.means.memory):
+            rows = graph.rows_in_order(start, stop)
+            gathered = self.read(lambda found, rows=rows: found.of(rows), progress)  # type: ignore[misc]
+            for low in range(0, rows.size, BLOCK):
+                part = np.arange(low, min(low + BLOCK, rows.size))
+                yield rows[part], gathered.of(part)
 
     def keep_for(self, keys: CacheKeys) -> None:
         """Let whoever loads a version find answers that were computed. keys: those of the version."""
@@ -80,9 +108,8 @@ class AskedOnDisk:
 
     def answers(self) -> Answers:
         """Those of all nodes at once, in memory."""
-        found = self.on_disk()
         graph: Any = self._parts.graph
-        return found.of(graph.rows_in_order(0, found.scores.rows))
+        return self.read(lambda found: found.of(graph.rows_in_order(0, found.scores.rows)))
 
     def scores(self) -> np.ndarray:
         """(n, columns) the same of scores."""

@@ -33,9 +33,9 @@ def teach(draft: "Draft", supports: Sequence[Support], on_conflict: str) -> Chan
         change["retired"] = [draft.ledger.label(name) for name in emptied]
         draft.learner.drop_nodes(lesson.taken_back)
         change |= _restated(draft, trained)
-    with draft.checked():
-        learned = lesson.teach(draft.learner, draft.ledger, draft.graph.visible, len(draft.history))
-    draft.ledger, names = learned
+    draft.ledger, names = draft.using(
+        lambda learner: lesson.teach(learner, draft.ledger, draft.graph.visible, len(draft.history))
+    )
     change["new"], new = [draft.ledger.label(name) for name in names], set(names)
     alike = [group for group in alike_names(draft.ledger.classes) if new.intersection(group)]
     return {**change, "alike": alike} if alike else change

@@ -2,7 +2,7 @@
 
 import datetime
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -116,23 +116,28 @@ class GraphClassifier(AnsweringModel):
         that is stopped leaves what it has, and finds it again.
         """
         from graphfcl.graph.given import as_graph
+        from graphfcl.methods.on_disk.damaged_files import DamagedFile, computed_again
         from graphfcl.methods.on_disk.work_folder import alone_on
         from graphfcl.production.fit_checkpoints import FitCheckpoints
         from graphfcl.production.fitting import fit_model
 
         graph, hidden = as_graph(graph, "fit"), list_of_names(hide_classes, "the classes to hide")
         chosen = replace(self.configuration, columns=graph.columns)
-        with self._changing, alone_on(graph), progress_of(progress) as watching:
+        with self._changing, alone_on(graph), _tidy(graph, checkpoints), progress_of(progress) as watching:
             if self._state is not None:
                 raise InputError("this classifier is fitted: make a new one to fit it to another graph.")
-            found = fit_model(
-                graph,
-                chosen,
-                hide_classes=hidden,
-                device=self.device,
-                progress=watching,
-                checkpoints=checkpoints or FitCheckpoints(),
-            )
+            kept = checkpoints or FitCheckpoints()
+
+            def fit() -> Any:
+                try:
+                    return fit_model(
+                        graph, chosen, hide_classes=hidden, device=self.device, progress=watching, checkpoints=kept
+                    )
+                except DamagedFile:
+                    kept.resume = True  # what was learned so far is whole
+                    raise
+
+            found = computed_again(fit)
             self._begin(found.parts, found.change, watching)
         return self
 
@@ -379,3 +384,14 @@ class GraphClassifier(AnsweringModel):
             if versions is not None and versions.shows(stored.version):
                 contents = cache_contents(stored.keys, stored.parts, answers)
                 self._cache_thread.start(versions.cache, contents, lambda: versions.shows(stored.version))
+
+
+def _tidy(graph: Any, checkpoints: "FitCheckpoints | None") -> "AbstractContextManager[None]":
+    """A refused fit leaves nothing in the work folder of a graph on the disk."""
+    from graphfcl.graph.folder_graph import FolderGraph
+    from graphfcl.production.refused_fits import LeavingNothing
+
+    if not isinstance(graph, FolderGraph):
+        return nullcontext()
+    keep = (lambda: False) if checkpoints is None else checkpoints.has_states
+    return LeavingNothing(graph.means.work, keep=keep)

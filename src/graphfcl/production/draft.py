@@ -1,12 +1,14 @@
 """A change of a model in the making. Nobody else sees it, so that one that fails leaves nothing behind."""
 
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import replace
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from graphfcl.methods import Learner, Progress
+from graphfcl.methods.on_disk.damaged_files import computed_again
 from graphfcl.production.answers_on_disk import AnswersOnDisk
 from graphfcl.production.asked_on_disk import AskedOnDisk, compute_answers
 from graphfcl.production.calibration import Readings
@@ -16,7 +18,9 @@ from graphfcl.production.history import Entry, History, new_entry
 from graphfcl.production.model_parts import Configuration, ModelParts, is_on_disk
 from graphfcl.production.model_state import AskedLearner, ModelState
 from graphfcl.production.monitoring import regression_warning
-from graphfcl.production.settling import settle
+from graphfcl.production.settling import Settled, settle
+
+Result = TypeVar("Result")
 
 
 class Draft:
@@ -42,9 +46,21 @@ class Draft:
             self._learner = self._before.asked.copy()
         return self._learner
 
-    def checked(self) -> AbstractContextManager[None]:
-        """Where the learner computes: one that was read from a folder and cannot is damaged."""
-        return self._before.asked.checked()
+    def using(self, use: Callable[[Learner], Result]) -> Result:
+        """What the learner does: one that was read from a folder and cannot do it is damaged.
+
+        On a graph folder it may meet a damaged file of the work folder; it is then computed again, by another copy.
+        """
+        with self._before.asked.checked():
+            if not is_on_disk(self.graph):
+                return use(self.learner)
+            start, visible = self.learner, self.graph.visible
+
+            def attempt() -> Result:
+                self._learner = start.copy(visible)
+                return use(self._learner)
+
+            return computed_again(attempt)
 
     @property
     def history(self) -> History:
@@ -59,8 +75,7 @@ class Draft:
         before, self.graph = self.graph, change.graph
         if is_on_disk(change.graph):  # sums and scores are computed again when somebody asks
             return change.entry
-        with self.checked():
-            share = carry_embeddings(self.learner, before, change.graph, change.touched)
+        share = self.using(lambda learner: carry_embeddings(learner, before, change.graph, change.touched))
         entry = {**change.entry, "within_reach": round(share, 4)}
         if not change.removed.size:
             self.restate()  # sums are those of the changed graph
@@ -76,13 +91,13 @@ class Draft:
 
     def restate(self) -> bool:
         """Let the learner know what the ledger says, and nothing else; whether nothing else is left in it."""
-        learner = self.learner  # it is copied while nobody asks it, who may wait to compute
-        with self.checked(), self.graph.in_use() if is_on_disk(self.graph) else nullcontext():
-            restated = learner.restate(self.graph.visible, *self.ledger.knowledge())
+        _ = self.learner  # it is copied while no other thread uses it, which may wait to compute
+        with self.graph.in_use() if is_on_disk(self.graph) else nullcontext():
+            restated = self.using(lambda learner: learner.restate(self.graph.visible, *self.ledger.knowledge()))
         if is_on_disk(self.graph):
             moved: Any = replace(self.graph, restate_due=False)
             self.graph = moved
-        return restated and learner.forgets_exactly
+        return restated and self.learner.forgets_exactly
 
     def settle(self, change: dict[str, Any], max_loss: float) -> None:
         """The end of a change: scores, calibration, accuracy, an entry in the history.
@@ -93,9 +108,7 @@ class Draft:
         if is_on_disk(self.graph):
             self.entries.append(new_entry(change))
             return
-        with self.checked():
-            self._scores = parts.compute_scores()
-            settled = settle(parts, self._scores)
+        self._scores, settled = self.using(lambda _: _settled(parts))
         self.calibration, self._readings = settled.calibration, settled.readings
         entry = {**new_entry(change), "accuracy": settled.accuracy}
         warning = regression_warning(self.history, settled.accuracy, max_loss)
@@ -105,7 +118,7 @@ class Draft:
 
     def settle_on_disk(self, change: dict[str, Any], progress: Progress) -> None:
         """The end of a fit on a graph folder: its answers are computed at once."""
-        self._answers = compute_answers(self._parts(self.learner), progress)
+        self._answers = computed_again(lambda: compute_answers(self._parts(self.learner), progress))
         self.calibration = self._answers.calibration
         self.entries.append({**new_entry(change), "accuracy": self._answers.accuracy})
 
@@ -127,3 +140,9 @@ class Draft:
 
     def _parts(self, learner: Learner) -> ModelParts:
         return ModelParts(self._configuration, self.graph, learner, self.ledger, self.calibration)
+
+
+def _settled(parts: ModelParts) -> tuple[np.ndarray, Settled]:
+    """The scores of all nodes, and what they make of calibration and accuracy."""
+    scores = parts.compute_scores()
+    return scores, settle(parts, scores)

@@ -33,13 +33,17 @@ class FitCheckpoints:
         self.identity = identity
         if self.folder is None:
             return
-        if not self.resume and any(self.folder.glob("*.safetensors")):
+        if not self.resume and self.has_states():
             raise InputError(
                 f"{self.folder.parent} holds a fit that was stopped: go on with --resume, or delete {self.folder} to "
                 "begin anew."
             )
         if self.work is not None:
             write_bytes(self.folder / WORK, canonical_json(self.work))
+
+    def has_states(self) -> bool:
+        """Whether there is something to go on from."""
+        return self.folder is not None and any(self.folder.glob("*.safetensors"))
 
     def work_before(self) -> str | None:
         """The ``work`` of the fit that this one goes on with; None if it is not known."""

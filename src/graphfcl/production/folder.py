@@ -25,6 +25,10 @@ if TYPE_CHECKING:
     from graphfcl.production.refitting import Refit
 
 
+class _Free(InputError):
+    """Nobody has claimed a folder."""
+
+
 class ModelFolder:
     """A model as numbered versions on disk; ``versions.py`` says how they are kept.
 
@@ -100,17 +104,21 @@ class ModelFolder:
 
     def check_free(self) -> None:
         """Refuse a folder that holds a model, or that cannot be written, before anything is computed for it."""
-        with self.creating():
-            pass
+        with suppress(_Free), self.creating():
+            raise _Free
 
     @contextmanager
     def creating(self, wait: float = 0.0, *, write_cache: bool = True) -> Iterator[Callable[[GraphClassifier], int]]:
         """Claim a folder without a model for a new one, as long as the context lasts; a second claim is refused.
 
-        Gives the function that writes the new model there as version 1.
+        Gives the function that writes the new model there as version 1. If it is refused, nothing is left behind,
+        unless the fit can go on from what it has.
         """
+        from graphfcl.production.refused_fits import LeavingNothing
+
         self._versions.refuse_lost_pointer()
         self._refuse_model()
+        tidy = LeavingNothing(self.path, keep=self.has_fit)
         with ExitStack() as stack:
             try:
                 stack.enter_context(self._versions.writing(wait))
@@ -118,8 +126,13 @@ class ModelFolder:
                 raise InputError(
                     f"{self.path} is being made by another process: choose another folder, or wait until it is done."
                 ) from error
+            stack.enter_context(tidy)
             self._refuse_model()  # it may have been finished a moment ago
             yield lambda model: model.write_version(self._versions, write_cache=write_cache)
+
+    def has_fit(self) -> bool:
+        """Whether there is a model, or a fit that was stopped and can go on."""
+        return self.exists() or any((self.path / FITTING).glob("*.safetensors"))
 
     def fit_checkpoints(self, *, resume: bool) -> FitCheckpoints:
         """Where a fit of this model leaves what it has. resume: go on from what one that was stopped left there."""

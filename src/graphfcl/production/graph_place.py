@@ -6,7 +6,6 @@ seen last, relative to the model and as a full path, and where the work folder i
 
 import json
 import os
-from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -38,24 +37,17 @@ class FolderUse:
     workers: int | None = None
     engine: "Tasks | None" = None
 
-    def says_something(self) -> bool:
-        """Whether it says what is remembered."""
-        return any(each is not None for each in (self.graph, self.work, self.memory, self.workers))
-
 
 def find_graph(model: Path, digest: str, use: FolderUse) -> "tuple[GraphFolder, Means]":
     """The graph folder of a model, and the means to compute on it. digest: that of the graph folder.
 
-    A place that was named and holds the right graph folder is remembered at once; the means are remembered by
-    :func:`remember_means`, when they were seen to be enough.
+    What ``use`` says is remembered by whoever writes a version (:func:`write_place`); reading changes nothing.
     """
     from graphfcl.graph.visible_folder import Means
     from graphfcl.tasks import Tasks
 
     said = _read(model)
     folder = _open(model, said, use, digest)
-    if use.graph is not None:
-        _write(model, {**said, "graph": _both(model, folder.path)})
     if use.work is not None:
         need_folder(use.work, "--work")
     work = use.work or _work_folder(model, said.get("work"))
@@ -63,12 +55,6 @@ def find_graph(model: Path, digest: str, use: FolderUse) -> "tuple[GraphFolder, 
     workers = use.workers or _whole(said.get("workers"), 1)
     means = Means(Path(work), memory, replace(use.engine or Tasks(), workers=workers, folder=Path(work) / "tasks"))
     return folder, means
-
-
-def remember_means(model: Path, folder: "GraphFolder", means: "Means", use: FolderUse) -> None:
-    """What a user said of the means is as it was for the next command. To be called when an answer was found."""
-    if use.says_something():
-        _write(model, _content(model, folder, means))
 
 
 def seen_at(model: Path) -> str | None:
@@ -79,34 +65,23 @@ def seen_at(model: Path) -> str | None:
 
 
 def write_place(model: Path, folder: "GraphFolder", means: "Means") -> None:
-    """Say where the graph folder of a model is."""
-    content = _content(model, folder, means)
-    if _read(model) != content:
-        make_folder(model)
-        write_bytes(model / PLACE, canonical_json(content))
-
-
-def _content(model: Path, folder: "GraphFolder", means: "Means") -> dict[str, Any]:
-    return {
+    """Remember where the graph folder of a model is, and the means to compute on it."""
+    content = {
         "graph": _both(model, folder.path),
         "work": _both(model, means.work),
         "memory": means.memory,
         "workers": means.workers,
     }
-
-
-def _write(model: Path, content: dict[str, Any]) -> None:
     if _read(model) != content:
-        with suppress(OSError, InputError):  # whoever may only read says it again the next time
-            write_bytes(model / PLACE, canonical_json(content))
+        make_folder(model)
+        write_bytes(model / PLACE, canonical_json(content))
 
 
 def _open(model: Path, said: dict[str, Any], use: FolderUse, digest: str) -> "GraphFolder":
     """The graph folder of a digest: where the user says, or else at the first of the places where it was."""
     from graphfcl.graph.folder import GraphFolder
 
-    # Every verb that needs the graph folder may meet this, and not every one takes the option.
-    mend = f"say where that is with --graph DIR; `graphfcl labels --model {model} --graph DIR` says it for every verb"
+    mend = "say where that is with --graph DIR; the next verb that changes the model, such as `learn`, remembers it"
     if use.graph is not None:
         places = [use.graph]
     else:

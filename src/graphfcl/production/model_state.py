@@ -156,16 +156,17 @@ class ModelState:
         self, nodes: Sequence[Any] | None, progress: Progress = SILENT
     ) -> Iterator[tuple[np.ndarray, Answers]]:
         """Some nodes by their ids, or all, one block after the other: ids, and what the model says of them."""
-        if self.on_disk is None:
+        from_disk = self.on_disk
+        if from_disk is None:
             yield self.asked_about(nodes)
             return
         graph: Any = self.parts.graph
         rows = None if nodes is None else graph.numbers_of(nodes)
-        found = self.found_on_disk(progress)
+        self.found_on_disk(progress)
         if rows is not None:
-            yield graph.ids_at(rows), found.of(rows)
+            yield graph.ids_at(rows), from_disk.read(lambda found: found.of(rows), progress)
             return
-        for part, answers in found.in_blocks(graph):
+        for part, answers in from_disk.in_blocks(progress):
             yield graph.ids_at(part), answers
 
     @property
@@ -178,13 +179,10 @@ class ModelState:
         return self.parts.calibration if self.on_disk is None else self.found_on_disk(progress).calibration
 
     def found_on_disk(self, progress: Progress = SILENT) -> "AnswersOnDisk":
-        """What the model says of every node of its graph folder; with what it was found is then remembered."""
+        """What the model says of every node of its graph folder."""
         from_disk = self.on_disk
         assert from_disk is not None
-        found = from_disk.on_disk(progress)
-        if from_disk.stored is not None:
-            from_disk.stored.remember_means()
-        return found
+        return from_disk.on_disk(progress)
 
     def asked_about(self, nodes: Sequence[Any] | None) -> tuple[np.ndarray, Answers]:
         """Some nodes by their ids, or all: (n,) ids as the graph has them, and what the model says of them."""

@@ -20,7 +20,7 @@ from graphfcl.production.answers_on_disk import AnswersOnDisk
 from graphfcl.production.calibration import Calibration
 from graphfcl.production.folder_codec import counts_of, decode_folder_graph, digest_of
 from graphfcl.production.graph_codec import decode_ids, decode_nodes
-from graphfcl.production.graph_place import FolderUse, find_graph, remember_means
+from graphfcl.production.graph_place import FolderUse, find_graph
 from graphfcl.production.ledger import Ledger
 from graphfcl.production.model_parts import Configuration, ModelParts
 from graphfcl.production.node_names import NodeNames
@@ -84,11 +84,6 @@ class StoredVersion:
         graph = self.part("graph")
         columns = len(self._names.names)
         return AnswersOnDisk.find(graph.means.work, self.keys.readings, graph.node_count, columns)
-
-    def remember_means(self) -> None:
-        """Those with which a graph folder was computed on are those of the next command."""
-        graph = self.part("graph")
-        remember_means(self._folder, graph.base, graph.means, self._use)
 
     def part(self, name: str) -> Any:
         """``graph``, ``learner`` or ``ledger``; the same object every time."""

@@ -59,7 +59,7 @@ def suggest_for_model(
     state: ModelState, budget: int, strategy: str | type[Strategy], seed: int
 ) -> tuple[Suggestion, ...]:
     """Nodes of a model that have no label, best first."""
-    budget, seed = _checked_budget(budget), seed_of(seed)
+    budget, seed, strategy = _checked_budget(budget), seed_of(seed), _known(strategy)
     parts, random = state.parts, np.random.default_rng([seed, 20])
     visible, ledger, answers = parts.graph.visible, parts.ledger, state.asked.answers()
     labelled = visible.rows(ledger.nodes)
@@ -98,7 +98,7 @@ def suggest_for_graph(
     """
     if not isinstance(graph, Graph):
         raise InputError(f"the graph is {shown(graph)}: load one, for example with graphfcl.load_dataset.")
-    budget, seed = _checked_budget(budget), seed_of(seed)
+    budget, seed, strategy = _checked_budget(budget), seed_of(seed), _known(strategy)
     random = np.random.default_rng([seed, 20])
     growing = GrowingGraph.of(graph)
     visible = growing.standardised(growing.numbers).visible
@@ -160,11 +160,15 @@ def _without(labelled: np.ndarray, count: int, random: np.random.Generator) -> n
     return random.permutation(np.flatnonzero(free))
 
 
-def _chosen(situation: Situation, strategy: str | type[Strategy]) -> list[Wish]:
+def _known(strategy: str | type[Strategy]) -> str:
+    """The name of a strategy; one that does not exist is refused before anything is computed."""
     from graphfcl.asking.registry import register_strategy
 
-    name = strategy if isinstance(strategy, str) else register_strategy(strategy).name
-    return checked(find_strategy(name).make().choose(situation), situation, name)
+    return find_strategy(strategy if isinstance(strategy, str) else register_strategy(strategy).name).name
+
+
+def _chosen(situation: Situation, strategy: str) -> list[Wish]:
+    return checked(find_strategy(strategy).make().choose(situation), situation, strategy)
 
 
 def _likeliest(labels: Sequence[ClassLabel], probabilities: np.ndarray) -> tuple[tuple[ClassLabel, float], ...]:

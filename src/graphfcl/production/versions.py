@@ -42,6 +42,7 @@ from graphfcl.production.wholeness import Wholeness
 from graphfcl.version import __version__
 
 FITTING = "fitting"  # folder of what a fit has, until it is a model
+OWN_FOLDERS = ("versions", "objects", "cache", FITTING)  # those that only graphfcl writes to
 
 
 class Busy(InputError):
@@ -85,8 +86,18 @@ class Versions:
         except Damaged:
             return False
 
+    def _refuse_links(self) -> None:
+        """Folders of a model hold nothing that lies elsewhere: it would be written to and deleted there."""
+        for name in OWN_FOLDERS:
+            if (self.path / name).is_symlink():
+                raise InputError(
+                    f"{self.path / name} is a symbolic link, and a model keeps its files in its own folder: put a "
+                    "folder in its place (a link named cache may be deleted)."
+                )
+
     def _newest(self) -> tuple[int, Manifest | None]:
         """The newest version, and its manifest if that is whole."""
+        self._refuse_links()
         self.refuse_lost_pointer()
         if not self.exists():
             raise InputError(f"the model {self.path} does not exist: check the path.")
@@ -107,6 +118,7 @@ class Versions:
     def manifest(self, version: int) -> Manifest:
         """The verified manifest of a version."""
         version = whole_number(version, "the version", 3)
+        self._refuse_links()
         path = self.manifests.path(version)
         if not path.exists():
             self._refuse_missing(version)
@@ -251,6 +263,7 @@ class Versions:
 
         Gives the erasure that another process left unfinished, if there was one: it is finished first.
         """
+        self._refuse_links()
         with ExitStack() as stack:
             try:
                 ours = stack.enter_context(self.lock.hold(wait))
@@ -339,6 +352,9 @@ class Versions:
         """The same for a caller that holds the lock. request: kept with the change."""
         old = self.load(version)
         old.verify()
+        if old.on_disk:
+            graph: Any = old.parts.graph
+            write_place(self.path, graph.base, graph.means)
         number, before = self.after_newest()
         change: Entry = {"what": "rollback", "to": version, "when": now()}
         accuracy = self.stored_history(old.manifest).last_accuracy()

@@ -97,12 +97,8 @@ class Background:
 
     def _follow(self) -> None:
         while not self._stopping.wait(POLL):
-            try:
-                if self._writer.follow():
-                    self.changed()
-            except Exception:  # this thread must go on, or no later version would be seen
-                log.exception("the newest version could not be loaded")
-                self._snapshots.trouble = "the newest version could not be loaded; the log of the service says why."
+            if self._writer.follow():
+                self.changed()
 
     def _work(self) -> None:
         last, since = 0, time.monotonic()

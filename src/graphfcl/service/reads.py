@@ -5,6 +5,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Response
 
+from graphfcl.asking import find_strategy
 from graphfcl.service.background import Found, Question
 from graphfcl.service.bodies import Ids
 from graphfcl.service.cards import (
@@ -133,6 +134,7 @@ def _label_next_routes(routes: APIRouter, service: Service) -> None:
     async def suggestions(budget: Limit = LISTED, strategy: Annotated[str, Query(max_length=100)] = "auto") -> Response:
         """Nodes worth labelling. They are computed beside: ``status`` says whether they are of this version yet."""
         refuse_many(budget, service.limits.suggestions, "suggestions")
+        find_strategy(strategy)  # one that does not exist is refused at once
 
         def compute(snapshot: Snapshot) -> Any:
             return snapshot.model.suggest(budget, strategy=strategy)

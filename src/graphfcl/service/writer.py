@@ -4,6 +4,7 @@ Nothing is kept between two changes but snapshots: a change starts from the newe
 is seen by readers when its version is written. One that fails leaves the folder and the readers as they were.
 """
 
+import logging
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -12,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from graphfcl.errors import GraphfclError, InputError
+from graphfcl.errors import GraphfclError, InputError, in_one_line
 from graphfcl.production import GraphClassifier
 from graphfcl.production.storage.damage import Damaged
 from graphfcl.production.storage.manifests import NotKept
@@ -24,6 +25,8 @@ from graphfcl.service.problems import Problem, shown
 from graphfcl.service.snapshots import Snapshot, Snapshots
 
 LOOK = 10.0  # seconds between two looks at whether all files of the version are there
+
+log = logging.getLogger("graphfcl.service")
 
 Apply = Callable[[GraphClassifier, Snapshot], None]
 
@@ -54,6 +57,7 @@ class Writer:
         self._snapshots, self._metrics, self._limits, self._device = snapshots, metrics, limits, device
         self._log = ChangeLog(limits.keys)
         self._looked = 0.0  # when the files of the version were looked at last
+        self._logged: tuple[object, ...] = ()  # what the folder showed when a damage was last logged
         self._lock = threading.Lock()  # held by whoever writes, or loads what another process wrote
 
     # What other processes write
@@ -77,11 +81,23 @@ class Writer:
             return False  # a change is being made: it looks for itself
         try:
             return self._catch_up()
-        except (GraphfclError, Damaged, OSError) as error:
-            self._snapshots.trouble = str(error)
+        except Exception as error:  # whatever it is, later versions must still be seen
+            self._note(error)
             return False
         finally:
             self._lock.release()
+
+    def _note(self, error: Exception) -> None:
+        """Let readers know what is wrong with the folder; the log has one line for each version that is damaged."""
+        said = str(error) if isinstance(error, GraphfclError | Damaged | OSError) else in_one_line(error)
+        self._snapshots.trouble = said
+        try:
+            shown: object = self.versions.manifests.pointer()
+        except (Damaged, OSError):
+            shown = None
+        if self._logged != (shown,):
+            self._logged = (shown,)
+            log.warning("%s Reads go on from version %d.", said, self._snapshots.current.version)
 
     def _catch_up(self) -> bool:
         """Be at the version that the folder shows."""
@@ -91,7 +107,7 @@ class Writer:
             return True
         if self._snapshots.trouble is not None or time.monotonic() - self._looked > LOOK:
             self.versions.refuse_missing_files(pointer[0])
-            self._snapshots.trouble, self._looked = None, time.monotonic()
+            self._snapshots.trouble, self._looked, self._logged = None, time.monotonic(), ()
         return False
 
     def _pointer(self) -> tuple[int, str]:
@@ -104,7 +120,16 @@ class Writer:
     def _load(self) -> None:
         self.versions.current()  # says what is wrong, if something is
         pointer = self._pointer()
-        model = GraphClassifier.from_version(self.versions, pointer[0], device=self._device, whole=True)
+        try:
+            model = GraphClassifier.from_version(self.versions, pointer[0], device=self._device, whole=True)
+            self._show(model, pointer)
+        except (GraphfclError, Damaged, OSError):
+            raise
+        except Exception as error:  # what another process wrote must not stop the service
+            raise self.versions.damaged(pointer[0], f"it cannot be loaded ({in_one_line(error)})") from error
+
+    def _show(self, model: GraphClassifier, pointer: tuple[int, str]) -> None:
+        """Let readers see a version that another process wrote."""
         before = self._snapshots.current if self._snapshots.started else None
         if before is None or pointer[0] <= before.version:  # nodes were erased, or the folder is another one
             self._log = ChangeLog(self._limits.keys, model.ledger_.integers)
@@ -115,6 +140,7 @@ class Writer:
         before = self._snapshots.current if self._snapshots.started else None
         snapshot = Snapshot.of(model, pointer, self._log.changes, self._log.recalls, before)
         self._snapshots.publish(snapshot)
+        self._logged = ()
         return snapshot
 
     # Changes
@@ -151,7 +177,7 @@ class Writer:
     def _written(self, asked: Asked, write: Callable[[Snapshot], GraphClassifier]) -> dict[str, Any]:
         """Under the locks, on the newest version: refuse a request, know it again, or carry it out."""
         start = time.perf_counter()
-        with self._lock, _folder_troubles(self._snapshots):
+        with self._lock, self._folder_troubles():
             if not self.versions.exists():
                 self.versions.current()  # says what is wrong; taking the lock would make the folder anew
             with self.versions.writing(self._limits.lock):
@@ -171,17 +197,17 @@ class Writer:
         self._metrics.change(answer["what"], time.perf_counter() - start)
         return answer
 
-
-@contextmanager
-def _folder_troubles(snapshots: Snapshots) -> Iterator[None]:
-    """What is wrong with the folder is no fault of the request, and is noted."""
-    try:
-        yield
-    except Busy as error:
-        raise Problem(503, str(error), headers={"Retry-After": "5"}) from error
-    except (InputError, Damaged, OSError) as error:
-        snapshots.trouble = str(error)
-        raise Problem(503, f"{error} Readers go on with version {snapshots.current.version}.") from error
+    @contextmanager
+    def _folder_troubles(self) -> Iterator[None]:
+        """What is wrong with the folder is no fault of the request, and is noted."""
+        try:
+            yield
+        except Busy as error:
+            raise Problem(503, str(error), headers={"Retry-After": "5"}) from error
+        except (InputError, Damaged, OSError) as error:
+            self._note(error)
+            version = self._snapshots.current.version
+            raise Problem(503, f"{error} Reads go on from version {version}.", version=version) from error
 
 
 def _again(asked: Asked, known: Done) -> dict[str, Any]:

@@ -24,11 +24,16 @@ import numpy as np
 
 from graphfcl.errors import InputError
 from graphfcl.files import canonical_json, write_durably
+from graphfcl.methods.on_disk.damaged_files import DamagedFile
 
 MAGIC = b"graphfcl tiles 1"
 BLOCK = 16_384  # rows of a tile; every sum over rows is one over such blocks, in their order
 SLICE = 8  # columns of a tile
 ALIGNED = 64
+
+
+class DiskFull(InputError):
+    """There is no room for a file; what was written before stays, and is not computed again."""
 
 
 @dataclass(frozen=True)
@@ -174,6 +179,8 @@ class TileFile:
     def _opened(self) -> BinaryIO:
         try:
             return open(self.path, "rb", buffering=0)
+        except FileNotFoundError as error:
+            raise DamagedFile(f"{self.path} is missing: start again, and it is computed again.") from error
         except OSError as error:
             raise InputError(
                 f"{self.path} cannot be read ({error.strerror}): start again, and it is computed again."
@@ -188,7 +195,7 @@ class TileFile:
                 f"{self.path} is damaged and cannot be removed ({error.strerror}): delete it and start again "
                 "(--resume), and it is computed again."
             )
-        return InputError(f"{self.path} is damaged and was removed: start again (--resume), and it is computed again.")
+        return DamagedFile(f"{self.path} is damaged and was removed: start again (--resume), and it is computed again.")
 
 
 def write_with_room(path: Path, fill: Callable[[BinaryIO], None]) -> None:
@@ -197,7 +204,7 @@ def write_with_room(path: Path, fill: Callable[[BinaryIO], None]) -> None:
         write_durably(path, fill)
     except InputError as error:
         if isinstance(error.__cause__, OSError) and error.__cause__.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise InputError(
+            raise DiskFull(
                 f"the disk of {path.parent} is full: make room and start again, which goes on where it stopped."
             ) from error
         raise

@@ -16,8 +16,9 @@ from typing import Any, Literal
 
 import numpy as np
 
-from graphfcl.errors import GraphfclWarning, InputError
+from graphfcl.errors import GraphfclWarning
 from graphfcl.files import canonical_json, open_lock, safetensors_header, sha256_of, take_lock
+from graphfcl.methods.on_disk.damaged_files import DamagedFile
 from graphfcl.methods.on_disk.tables import Table
 from graphfcl.methods.on_disk.tile_files import write_with_room
 
@@ -127,7 +128,7 @@ class StoredArrays:
     def read(self) -> Arrays:
         found = read_arrays(self.path, self.key)
         if found is None:
-            raise InputError(f"{self.path} is missing or damaged: start again, and it is computed again.")
+            raise DamagedFile(f"{self.path} is missing or damaged: start again, and it is computed again.")
         return found
 
 
@@ -147,6 +148,7 @@ def write_arrays(path: Path, key: str, arrays: Mapping[str, np.ndarray]) -> None
 
 def read_arrays(path: Path, key: str) -> Arrays | None:
     """The reverse; None if the file is missing, damaged, or of another key."""
+    from safetensors import SafetensorError
     from safetensors.numpy import load
 
     try:
@@ -158,4 +160,7 @@ def read_arrays(path: Path, key: str) -> Arrays | None:
     if content[: len(MAGIC)] != MAGIC or zlib.crc32(body) != int.from_bytes(content[len(MAGIC) : start], "little"):
         return None
     plain = bytes(body)
-    return load(plain) if safetensors_header(plain).get("key") == key else None
+    try:
+        return load(plain) if safetensors_header(plain).get("key") == key else None
+    except (AttributeError, LookupError, SafetensorError, TypeError, ValueError):
+        return None
