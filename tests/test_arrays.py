@@ -4,10 +4,12 @@ from bisect import bisect_left, bisect_right
 from typing import Literal
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphfcl.arrays import rank_in_run, search_many
+from graphfcl.arrays import rank_in_run, sealed_copy, search_many
+from graphfcl.graph.views import Standardisation
 
 
 @given(st.lists(st.integers(0, 5), max_size=30))
@@ -25,3 +27,18 @@ def test_many_values_are_found_where_one_is(
     find = bisect_left if side == "left" else bisect_right
     found = search_many(ordered, np.array(wanted, dtype=np.int64), side=side)
     assert found.tolist() == [find(ordered.tolist(), value) for value in wanted]
+
+
+def test_a_sealed_copy_is_equal_and_cannot_be_made_writable() -> None:
+    given = Standardisation(np.arange(6.0).reshape(2, 3), np.ones(3, dtype=np.float32))
+    copy = sealed_copy(given)
+    for name in ("mean", "deviation"):
+        old, new = getattr(given, name), getattr(copy, name)
+        np.testing.assert_array_equal(old, new)
+        assert (old.dtype, old.shape) == (new.dtype, new.shape)
+        assert not np.shares_memory(old, new)
+        with pytest.raises(ValueError, match="WRITEABLE"):
+            new.setflags(write=True)
+        with pytest.raises(ValueError, match="WRITEABLE"):
+            new.base.setflags(write=True)
+    assert sealed_copy(None) is None

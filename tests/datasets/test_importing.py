@@ -1,5 +1,6 @@
 """Names, paths and objects become graph folders; synthetic graphs are drawn in blocks."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -129,6 +130,7 @@ def test_every_source_gives_the_same_graph(tmp_path: Path) -> None:
         loaded, protocol = load_dataset(str(tmp_path / f"{name}.out"))
         assert loaded.sha256 == graph.sha256, name
         assert protocol is None
+        assert import_graph(source, tmp_path / f"{name}.again").digest == folder.digest
 
 
 def test_a_named_dataset_goes_through_memory(tmp_path: Path) -> None:
@@ -170,3 +172,37 @@ def test_too_little_memory_says_how_much_is_needed(tmp_path: Path) -> None:
         import_graph(NAME, tmp_path / "out", memory="much")
     needed = "248.1MB"
     import_graph(NAME, tmp_path / "out", memory=needed)
+
+
+@pytest.mark.parametrize("kind", ["tables", "npz", "ogb", "graph", "synthetic"])
+def test_rows_are_in_an_order_that_follows_from_the_content(tmp_path: Path, kind: str) -> None:
+    """One feature or one option that differs, and rows are in another order; nothing public is the key of either."""
+    folders = []
+    for number in range(2):
+        graph, _ = load_dataset("synthetic:nodes=400,edges=1600,classes=9,features=20,kind=dense")
+        features = graph.features.copy()
+        features[7, 3] += number
+        graph = replace(graph, features=features)
+        source: Any = graph
+        if kind == "tables":
+            source = str(tmp_path / f"tables {number}")
+            write_tables(graph, source)
+        if kind == "npz":
+            source = tmp_path / f"{number}.npz"
+            write_npz(graph, source)
+        if kind == "ogb":
+            source = tmp_path / f"ogb {number}"
+            (source / "raw").mkdir(parents=True)
+            pairs = np.stack(graph.adjacency.nonzero())
+            arrays = {"edge_index": pairs, "num_nodes_list": np.array([400]), "node_feat": features}
+            np.savez(source / "raw" / "data.npz", **arrays)
+            np.savez(source / "raw" / "node-label.npz", node_label=graph.labels[:, None])
+        if kind == "synthetic":
+            source = f"synthetic:nodes=400,edges=1600,classes=9,features={20 + number},kind=dense"
+        folders.append(import_graph(source, tmp_path / f"out {number}"))
+    first, other = (folder.ids(np.arange(400)) for folder in folders)
+    assert sorted(first.tolist()) == sorted(other.tolist()) == list(range(400))
+    assert (first == other).mean() < 0.05
+    for folder in folders:
+        assert folder.shuffle.key.bit_length() > 200
+        assert str(folder.shuffle.key) not in (folder.path / "manifest.json").read_text()

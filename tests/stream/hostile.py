@@ -110,11 +110,9 @@ class ObjectCollector(Peeking):
     """Asks the garbage collector for all objects of the process."""
 
     def find(self, visible: VisibleGraph) -> np.ndarray | None:  # noqa: ARG002
-        for each in gc.get_objects():
-            if type(each) is Stream and self.places_[-1] < each._columns.size:
-                if np.array_equal(each._columns[self.places_], self.labels_):
-                    return each._columns
-        return None
+        columns = (each._columns for each in gc.get_objects() if type(each) is Stream)
+        large = (each for each in columns if self.places_[-1] < each.size)
+        return next((each for each in large if np.array_equal(each[self.places_], self.labels_)), None)
 
 
 class DatasetLoader(Peeking):

@@ -1,6 +1,5 @@
 """The stream: class and node splits, what is visible when, determinism."""
 
-import gc
 import warnings
 from typing import Any
 
@@ -14,6 +13,7 @@ from graphfcl.graph import Graph, TextSettings, VisibleGraph, build_graph
 from graphfcl.stream import PaperSession, Protocol, Session, Stream, make_stream
 from graphfcl.stream.split import Role
 from tests.graphs import graphs, random_graph
+from tests.stream.hostile import reachable
 
 TRACKS = ["transductive", "isolated", "open"]
 
@@ -173,27 +173,12 @@ def test_node_split_of_a_class_does_not_depend_on_the_others() -> None:
     np.testing.assert_array_equal(few.split.roles, many.split.roles)
 
 
-def _reachable(start: object) -> list[object]:
-    """Everything that can be reached from an object, through attributes, containers and the bases of arrays."""
-    seen: dict[int, object] = {}
-    waiting = [start]
-    while waiting:
-        thing = waiting.pop()
-        if id(thing) in seen or isinstance(thing, type) or type(thing).__name__ in ("module", "function"):
-            continue
-        seen[id(thing)] = thing
-        waiting += gc.get_referents(thing)
-        if isinstance(thing, np.ndarray) and thing.base is not None:
-            waiting.append(thing.base)
-    return list(seen.values())
-
-
 @pytest.mark.parametrize("track", TRACKS)
 def test_what_a_learner_is_handed_cannot_reach_a_query_label(track: str) -> None:
     graph = random_graph(2, [40, 30, 20, 20, 20, 20], unlabelled=5)
     stream = make_stream(graph, Protocol(base=2, pseudo_novel=2, way=1, track=track), seed=0)  # type: ignore[arg-type]
     for handed in [stream.base, *stream]:
-        things = _reachable(handed)
+        things = reachable(handed)
         assert any(isinstance(thing, VisibleGraph) for thing in things)
         assert not any(isinstance(thing, Graph | Stream | PaperSession) for thing in things)
         arrays = [thing for thing in things if isinstance(thing, np.ndarray)]

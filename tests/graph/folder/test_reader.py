@@ -126,7 +126,7 @@ def test_the_order_of_rows_comes_from_the_content(tmp_path: Path) -> None:
     graph = sample(ids="range")
     features = graph.features.copy()
     features[0, 0] += 1
-    first, again, other = (
+    first, _, other = (
         written(each, tmp_path / name)
         for name, each in (("a", graph), ("b", sample(ids="range")), ("c", replace(graph, features=features)))
     )
