@@ -75,7 +75,7 @@ def main() -> None:
             rows += rows_of(dataset, seed)
             if out := os.environ.get("CLOSED_SET_OUT"):
                 write(rows, Path(out))
-    show(rows)
+    print("\n".join(table(rows)))
 
 
 def write(rows: list[Row], path: Path) -> None:
@@ -85,10 +85,14 @@ def write(rows: list[Row], path: Path) -> None:
         writer.writerows(rows)
 
 
-def show(rows: list[Row]) -> None:
-    """Means over seeds: of all classes, and of the new ones."""
-    kinds = dict.fromkeys((row["dataset"], row["track"], row["form"]) for row in rows)
-    for kind in kinds:
-        chosen = [row for row in rows if (row["dataset"], row["track"], row["form"]) == kind]
-        last, novel = (np.mean([row[figure] for row in chosen]) for figure in ("last", "novel"))
-        print(f"{', '.join(kind)}: {last:.1f} % of all classes, {novel:.1f} % of new ones ({len(chosen)} seeds)")
+def table(rows: list[Row]) -> list[str]:
+    """Lines of Markdown: balanced accuracy in % after the last session, of new classes (of all), means over seeds."""
+    lines = [f"| new classes (all) | {' | '.join(FORMS)} |", f"|{'---|' * (1 + len(FORMS))}"]
+    for dataset, track in dict.fromkeys((row["dataset"], row["track"]) for row in rows):
+        cells = []
+        for form in FORMS:
+            chosen = [row for row in rows if (row["dataset"], row["track"], row["form"]) == (dataset, track, form)]
+            means = [np.mean([float(row[figure]) for row in chosen]) for figure in ("novel", "last") if chosen]
+            cells.append("{:.1f} ({:.1f})".format(*means) if means else "")
+        lines.append(f"| `{dataset}`, `{track}` | {' | '.join(cells)} |")
+    return lines
