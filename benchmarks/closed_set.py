@@ -49,20 +49,25 @@ def measured(
     fitted: ClosedSetControl, stream: Stream, forms: dict[str, dict[str, Any]]
 ) -> list[tuple[str, float, float]]:
     """Of each form the balanced accuracy after the last session, in %: of all classes, and of those learned since 0."""
-    learners = {form: copy.deepcopy(fitted) for form in forms}
+    learners = {form: copy.copy(fitted) for form in forms}  # a learner replaces its arrays, it does not write to them
     for form, learner in learners.items():
         learner.settings = replace(learner.settings, **forms[form])
+    latest = None  # the vectors of a graph, which all forms share
     for session in stream:
         for learner in learners.values():
+            learner._latest = latest
             learner.learn(session)
+            latest = learner._latest
     last, novel = len(stream), stream.session_of_class > 0
     queries, visible = stream.queries(last), stream.evaluation_graph(last)
     found = []
     for form, learner in learners.items():
+        learner._latest = latest
         answers = learner.scores(visible, visible.nodes).argmax(axis=1)[visible.rows(queries.nodes)]
+        latest = learner._latest
         confusion = confusion_matrix(queries.labels, answers, len(stream.classes))
-        figures = (100 * balanced_accuracy(confusion), 100 * balanced_accuracy(confusion, novel))
-        found.append((form, *(round(figure, 2) for figure in figures)))
+        of_all, of_new = 100 * balanced_accuracy(confusion), 100 * balanced_accuracy(confusion, novel)
+        found.append((form, round(of_all, 2), round(of_new, 2)))
     return found
 
 
