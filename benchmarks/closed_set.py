@@ -49,20 +49,25 @@ def measured(
     fitted: ClosedSetControl, stream: Stream, forms: dict[str, dict[str, Any]]
 ) -> list[tuple[str, float, float]]:
     """Of each form the balanced accuracy after the last session, in %: of all classes, and of those learned since 0."""
-    learners = {form: copy.deepcopy(fitted) for form in forms}
+    learners = {form: copy.copy(fitted) for form in forms}  # a learner replaces its arrays, it does not write to them
     for form, learner in learners.items():
         learner.settings = replace(learner.settings, **forms[form])
+    latest = None  # the vectors of a graph, which all forms share
     for session in stream:
         for learner in learners.values():
+            learner._latest = latest
             learner.learn(session)
+            latest = learner._latest
     last, novel = len(stream), stream.session_of_class > 0
     queries, visible = stream.queries(last), stream.evaluation_graph(last)
     found = []
     for form, learner in learners.items():
+        learner._latest = latest
         answers = learner.scores(visible, visible.nodes).argmax(axis=1)[visible.rows(queries.nodes)]
+        latest = learner._latest
         confusion = confusion_matrix(queries.labels, answers, len(stream.classes))
-        figures = (100 * balanced_accuracy(confusion), 100 * balanced_accuracy(confusion, novel))
-        found.append((form, *(round(figure, 2) for figure in figures)))
+        of_all, of_new = 100 * balanced_accuracy(confusion), 100 * balanced_accuracy(confusion, novel)
+        found.append((form, round(of_all, 2), round(of_new, 2)))
     return found
 
 
@@ -75,7 +80,7 @@ def main() -> None:
             rows += rows_of(dataset, seed)
             if out := os.environ.get("CLOSED_SET_OUT"):
                 write(rows, Path(out))
-    show(rows)
+    print("\n".join(table(rows)))
 
 
 def write(rows: list[Row], path: Path) -> None:
@@ -85,10 +90,14 @@ def write(rows: list[Row], path: Path) -> None:
         writer.writerows(rows)
 
 
-def show(rows: list[Row]) -> None:
-    """Means over seeds: of all classes, and of the new ones."""
-    kinds = dict.fromkeys((row["dataset"], row["track"], row["form"]) for row in rows)
-    for kind in kinds:
-        chosen = [row for row in rows if (row["dataset"], row["track"], row["form"]) == kind]
-        last, novel = (np.mean([row[figure] for row in chosen]) for figure in ("last", "novel"))
-        print(f"{', '.join(kind)}: {last:.1f} % of all classes, {novel:.1f} % of new ones ({len(chosen)} seeds)")
+def table(rows: list[Row]) -> list[str]:
+    """Lines of Markdown: balanced accuracy in % after the last session, of new classes (of all), means over seeds."""
+    lines = [f"| new classes (all) | {' | '.join(FORMS)} |", f"|{'---|' * (1 + len(FORMS))}"]
+    for dataset, track in dict.fromkeys((row["dataset"], row["track"]) for row in rows):
+        cells = []
+        for form in FORMS:
+            chosen = [row for row in rows if (row["dataset"], row["track"], row["form"]) == (dataset, track, form)]
+            means = [np.mean([float(row[figure]) for row in chosen]) for figure in ("novel", "last") if chosen]
+            cells.append("{:.1f} ({:.1f})".format(*means) if means else "")
+        lines.append(f"| `{dataset}`, `{track}` | {' | '.join(cells)} |")
+    return lines

@@ -22,7 +22,7 @@ def save(folder: Path, grid: Grid) -> None:
 
 
 def fake(values: dict[str, list[float]], sessions: int = 2) -> Block:
-    def result(value: float, pool: bool) -> dict[str, Any]:
+    def result(value: float, name: str) -> dict[str, Any]:
         session = {"balanced_accuracy": value, "base": value, "novel": None}
         return {
             "sessions": [session] * sessions,
@@ -30,14 +30,15 @@ def fake(values: dict[str, list[float]], sessions: int = 2) -> Block:
             "pd": 0.1,
             "rpd": 0.2,
             "matrix": [[value, None], [value, value]],
-            "uses_pool_labels": pool,
+            "uses_pool_labels": name == "joint",
+            "flags": {"control": name == "closed-set-control"},
             "trained_on_query_labels": False,
             "protocol_version": PROTOCOL_VERSION,
             "n_train": 3,
             "n_test": 1,
         }
 
-    rows = [Row(n, {s: result(v, n == "joint") for s, v in enumerate(figures)}) for n, figures in values.items()]
+    rows = [Row(n, {s: result(v, n) for s, v in enumerate(figures)}) for n, figures in values.items()]
     rules = {"name": "strict", "track": "transductive", "way": 2, "shot": 5}
     return Block(Grid("g", "table2", ()), "debian", rules, tuple(rows), (), 0)
 

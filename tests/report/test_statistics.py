@@ -39,6 +39,18 @@ def test_bold_is_only_what_is_surely_ahead() -> None:
     assert "ahead of every other row without a mark" in below.notes[-1], "joint is above it"
 
 
+def test_a_control_is_marked_and_takes_no_part() -> None:
+    fair = {"hag-meta": [0.80, 0.81, 0.79, 0.80, 0.80], "cec": [0.60, 0.62, 0.58, 0.61, 0.60]}
+    block = fake(fair | {"closed-set-control": [0.95, 0.96, 0.95, 0.94, 0.95]})
+    assert block.winner == "hag-meta"
+    assert set(block.leads("average")) == {"hag-meta", "cec"}
+    assert block.comparisons["closed-set-control"][1] is None, "a difference, but no test"
+    table = result_table(block_figures(block, {}))
+    assert "closed-set-control‖" in markdown(table)
+    assert r"closed-set-control$\Vert$" in latex(table)
+    assert any(note.startswith("‖ a control") for note in table.notes)
+
+
 def test_figures_are_numbers() -> None:
     block = fake({"hag-meta": [0.8, 0.7, 0.9, 0.75, 0.85], "cec": [0.6, 0.7, 0.65, 0.65, 0.65]})
     found = block_figures(block, {"hag-meta": 1.0, "cec": 2.0})

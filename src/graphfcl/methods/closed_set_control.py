@@ -53,8 +53,8 @@ class ClosedSetControlSettings:
 class ClosedSetControl(Learner):
     """Nearest class mean whose isolated sessions label their nodes among the new classes alone.
 
-    sums_, counts_: (C, D) and (C,), of the vectors behind each mean. basis_: (d, k). centres_: (2, k).
-    whitening_: (D, D), and shift_: (D,) m.
+    sums_: (C, D) of the vectors behind each mean. basis_: (d, k) B. centres_: (2, k) of the two blocks. shift_: (D,) m.
+    whitening_: (D, D) L^(−T).
     """
 
     name: ClassVar[str] = "closed-set-control"
@@ -62,6 +62,7 @@ class ClosedSetControl(Learner):
     reference: ClassVar[str] = "a control of this project, docs/visibility.md"
     settings_type: ClassVar[type[Any]] = ClosedSetControlSettings
     control: ClassVar[bool] = True
+    randomness: ClassVar[tuple[str, ...]] = ("columns",)  # more than WIDEST are folded together by a drawn hash
     settings: ClosedSetControlSettings
     _latest: tuple[VisibleGraph, np.ndarray, np.ndarray] | None = None  # a graph, whitening_, and the vectors of both
 
@@ -77,34 +78,28 @@ class ClosedSetControl(Learner):
         vectors = self._centred(blocks)[visible.rows(base.train)]
         self.shift_ = vectors.mean(axis=0)  # (D,) m
         self.whitening_ = self._whitening(vectors, base.train_labels)
-        self.sums_, self.counts_ = _class_sums(self._whitened(vectors), base.train_labels, len(base.classes))
+        self.sums_ = _class_sums(self._whitened(vectors), base.train_labels, len(base.classes))
         self.classes_ = base.classes
         progress.checkpoint(self)
 
     def learn(self, session: Session) -> None:
         first, self.classes_ = len(self.classes_), self.classes_ + session.new_classes
-        rows, labels, count = session.visible_graph.rows(session.supports), session.support_labels, len(self.classes_)
+        count, rows = len(self.classes_), session.visible_graph.rows(session.supports)
         vectors = self._vectors(session.visible_graph)
-        added = _class_sums(vectors[rows], labels, count)
-        grown = ((0, count - first), (0, 0)), (0, count - first)
-        known = [np.pad(old, width) + new for old, width, new in zip(self._known(), grown, added, strict=True)]
+        supports = _class_sums(vectors[rows], session.support_labels, count)
+        self.sums_ = labelled = np.pad(self.sums_, ((0, count - first), (0, 0))) + supports
         unlabelled = np.delete(vectors, rows, axis=0)
         lowest = first if session.track == "isolated" and self.settings.closed_set else 0
-        self.sums_, self.counts_ = known
         for _ in range(self.settings.rounds if session.new_classes else 0):
             chosen = lowest + self._scores(unlabelled)[:, lowest:].argmax(axis=1)
             new = chosen >= first  # the means of older classes stay as they are
-            more = _class_sums(unlabelled[new], chosen[new], count)
-            self.sums_, self.counts_ = (old + found for old, found in zip(known, more, strict=True))
+            self.sums_ = labelled + _class_sums(unlabelled[new], chosen[new], count)
 
     def scores(self, visible: VisibleGraph, nodes: np.ndarray) -> np.ndarray:
         return self._scores(self._vectors(visible))[visible.rows(nodes)]
 
-    def _known(self) -> tuple[np.ndarray, np.ndarray]:
-        return self.sums_, self.counts_
-
     def _scores(self, vectors: np.ndarray) -> np.ndarray:
-        """(n, C) cosines with the class means."""
+        """(n, C) cosines with the class means, which have the directions of the sums."""
         return vectors @ _unit(self.sums_).T
 
     # From a graph to x(v)
@@ -129,7 +124,7 @@ class ClosedSetControl(Learner):
 
     def _whitening(self, vectors: np.ndarray, labels: np.ndarray) -> np.ndarray:
         """L^(−T)."""
-        sums, counts = _class_sums(vectors, labels, int(labels.max()) + 1)
+        sums, counts = _class_sums(vectors, labels, int(labels.max()) + 1), np.bincount(labels)
         apart = (vectors - (sums / np.maximum(1, counts)[:, None])[labels]) / np.sqrt(counts[labels])[:, None]
         covariance = apart.T @ apart / np.count_nonzero(counts)
         size = len(covariance)
@@ -153,8 +148,8 @@ def _unit(values: np.ndarray) -> np.ndarray:
     return values / np.maximum(np.linalg.norm(values, axis=1, keepdims=True), 1e-12)
 
 
-def _class_sums(vectors: np.ndarray, labels: np.ndarray, count: int) -> tuple[np.ndarray, np.ndarray]:
-    """(C, D) sums and (C,) numbers of the vectors of each class."""
+def _class_sums(vectors: np.ndarray, labels: np.ndarray, count: int) -> np.ndarray:
+    """(C, D) sums of the vectors of each class."""
     ones, places = np.ones(labels.size, dtype=np.float32), np.arange(labels.size)
     members = sparse.csr_array((ones, (labels, places)), shape=(count, labels.size))
-    return members @ vectors, np.bincount(labels, minlength=count).astype(np.float64)
+    return members @ vectors

@@ -11,6 +11,7 @@ from graphfcl.methods.testing.rearranged import Rearranged
 from graphfcl.methods.testing.subject import Broken, Subject, agreement_of, same, stream_of
 
 SLACK = 0.15  # of all visible nodes: by how much agreement and accuracy of a learner with randomness may differ
+OTHER_SEEDS = (1, 2)  # the second one only where the first agrees too well
 
 
 def node_numbers_mean_nothing(subject: Subject) -> None:
@@ -35,9 +36,13 @@ def _same_when_rearranged(subject: Subject, what: Literal["nodes", "columns"], w
         mend = f"do not use them, or state randomness over {what} if it draws for each of them"
         same(found, expected, f"if {when}, scores are others: {mend}")
         return
-    other = subject.answers_of_another_seed
-    usual, agreement = agreement_of(expected, other), agreement_of(expected, found)
-    if agreement < usual - SLACK:
+    agreement = agreement_of(expected, found)
+    for seed in OTHER_SEEDS:
+        other = subject.answers_of_seed(seed)
+        usual = agreement_of(expected, other)
+        if agreement >= usual - SLACK:
+            break
+    else:
         raise Broken(
             f"if {when}, {agreement:.0%} of its answers stay; with another seed {usual:.0%} do, so it is more than "
             "the randomness that it states."
@@ -45,4 +50,4 @@ def _same_when_rearranged(subject: Subject, what: Literal["nodes", "columns"], w
     labels = stream.columns_of(stream.evaluation_graph(1).nodes)
     accuracy, *before = (float((scores.argmax(axis=1) == labels).mean()) for scores in (found, expected, other))
     if accuracy > max(before) + SLACK:
-        raise Broken(f"if {when} that follow classes, it is right {accuracy:.0%} of the time, not {max(before):.0%}.")
+        raise Broken(f"if {what} are arranged by class, it is right {accuracy:.0%} of the time, not {max(before):.0%}.")

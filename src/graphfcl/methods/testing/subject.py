@@ -30,6 +30,7 @@ class Subject:
 
     def __init__(self, learner: type[Learner], settings: dict[str, Any] | None = None) -> None:
         self.learner, self.settings = learner, dict(settings or {})
+        self._answers_of_seeds: dict[int, np.ndarray] = {}
 
     def make(self, seed: int = 0) -> Learner:
         return self.learner(with_changes(self.learner.settings_type(), self.settings, self.learner.name), seed=seed)
@@ -56,13 +57,14 @@ class Subject:
         """(n, C) scores of all nodes that are visible after the first novel session, by ``walked``."""
         return self._scores_of(self.walked)
 
-    @cached_property
-    def answers_of_another_seed(self) -> np.ndarray:
+    def answers_of_seed(self, seed: int) -> np.ndarray:
         """The same of a learner with another seed."""
-        stream, learner = stream_of(), self.make(seed=1)
-        learner.fit(stream.base)
-        learner.learn(self.session(stream, 1))
-        return self._scores_of(learner)
+        if seed not in self._answers_of_seeds:
+            stream, learner = stream_of(), self.make(seed)
+            learner.fit(stream.base)
+            learner.learn(self.session(stream, 1))
+            self._answers_of_seeds[seed] = self._scores_of(learner)
+        return self._answers_of_seeds[seed]
 
     def answers_to(self, rearranged: Rearranged) -> np.ndarray:
         """The same of a learner that is handed the stream rearranged; rows are those of the stream's own order."""
