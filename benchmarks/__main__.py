@@ -20,6 +20,7 @@ BENCHMARKS = (
     "answers",
     "groups",
     "closed_set",
+    "false_positives",
     "suggest",
     "live_model",
     "model_folder",

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from graphfcl.measures import ASKED_MEASURES, FEWEST_SEEDS, TEST_TO_TRAIN, SeedSummary
+from graphfcl.measures import ASKED_MEASURES, FEWEST_SEEDS, SeedSummary
 from graphfcl.report.asked import asked_data, is_asked
 from graphfcl.report.blocks import Block, Findings, by_strength, prominent, summary, version_text
 from graphfcl.report.comparison import FURTHER_OF_SESSIONS, BlockFigures, RowFigures, block_figures, further_titles
@@ -23,7 +23,7 @@ MEASURES = {  # of the result table: name → title
 
 
 def page_data(findings: Findings) -> dict[str, Any]:
-    """Everything the page shows, as plain values."""
+    """Everything the page shows, as plain values. Figures are not rounded: the page rounds them once."""
     tables = [block for block in findings.blocks if block.grid.kind not in ("sweep", "embed")]
     failures = [
         f"{grid.name}: {cell.dataset}, {cell.row}, seed {cell.seed}: {error}" for grid, cell, error in findings.failures
@@ -66,7 +66,7 @@ def _about(findings: Findings) -> str:
         f"{', '.join(datasets)}; {len(seeds)} seeds; {version}. "
         "Balanced accuracy (mean recall over all classes seen) on all test nodes, mean over seeds ± Student's 95 % "
         f"interval; differences are paired by seed and, from {FEWEST_SEEDS} seeds on, tested with the corrected "
-        f"resampled t-test (n_test/n_train = {TEST_TO_TRAIN}); p-values are Holm's."
+        "resampled t-test with n_test/n_train of the streams; p-values are Holm's in the family that a table names."
     )
 
 
@@ -167,23 +167,23 @@ def _row(figures: RowFigures, *, with_further: bool, asked: bool) -> dict[str, A
 def _curve(values: np.ndarray) -> dict[str, list[float | None]]:
     """values: (seeds, sessions). Mean, and the ends of the 95 % interval where there are several seeds."""
     found = [None if np.isnan(column).any() else summary(column) for column in values.T]
-    mean = [None if one is None else round(one.mean, 3) for one in found]
+    mean = [None if one is None else one.mean for one in found]
     ends: list[list[float | None]] = [[], []]
     for one in found:
         missing = one is None or one.interval is None
         for place, sign in enumerate((-1, 1)):
-            ends[place].append(None if missing else round(one.mean + sign * one.interval, 3))  # type: ignore[union-attr,operator]
+            ends[place].append(None if missing else one.mean + sign * one.interval)  # type: ignore[union-attr,operator]
     return {"mean": mean, "low": ends[0], "high": ends[1]}
 
 
 def _plain(found: SeedSummary | None) -> dict[str, float | None] | None:
     if found is None:
         return None
-    return {"mean": round(found.mean, 3), "interval": None if found.interval is None else round(found.interval, 3)}
+    return {"mean": found.mean, "interval": found.interval}
 
 
 def _numbers(matrix: np.ndarray) -> list[list[float | None]]:
-    return [[None if np.isnan(value) else round(float(value), 2) for value in row] for row in matrix]
+    return [[None if np.isnan(value) else float(value) for value in row] for row in matrix]
 
 
 def _sweeps(findings: Findings) -> list[dict[str, Any]]:

@@ -57,8 +57,11 @@ def result_table(figures: BlockFigures) -> Table:
     return Table(figures.block.title, columns, tuple(lines), bold, notes(figures))
 
 
-ABOUT_LEADS = "row minus column, with the 95 % interval of the corrected test and p after Holm's correction in its row"
-LEADS = {"average": "who is ahead of whom, average", "last": "who is ahead of whom, last session"}
+ABOUT_LEADS = (
+    "row minus column, with the 95 % interval of the corrected test; p, Holm: family of all pairs of this table, one "
+    "p-value for each pair"
+)
+LEADS = {"average": "all pairs, average", "last": "all pairs, last session"}
 
 
 def lead_tables(block: Block) -> list[Table]:
