@@ -84,7 +84,8 @@ class GridOptions:
         str | None,
         typer.Option(
             "--track",
-            help="What of the graph is visible: transductive, isolated, open, or asked for active learning (default: transductive).",
+            help="What of the graph is visible: transductive, isolated, open, or asked for active learning "
+            "(default: transductive).",
             autocompletion=choices(*TRACKS),
         ),
     ] = None
