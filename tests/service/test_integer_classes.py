@@ -10,6 +10,7 @@ import pytest
 from graphfcl.datasets import load_dataset
 from graphfcl.production import GraphClassifier
 from tests.service.conftest import NAME
+from tests.service.pages import Page, serving
 from tests.service.servers import Client, Servers
 
 LARGE = 2**60  # beyond what JavaScript can hold
@@ -73,3 +74,21 @@ def test_numbers_go_in_and_come_out(client: Client, whole_folder: Path) -> None:
     )
     assert inferred.status == 200, inferred.json
     assert all(isinstance(label, str) for label in inferred.json["outputs"][0]["data"])
+
+
+def test_the_page_labels_with_integer_classes(browser: Any, whole_folder: Path, tmp_path: Path) -> None:
+    """The page knows classes as texts; what it sends comes back as the same integer class."""
+    graph, _ = load_dataset(NAME)
+    node = str(graph.node_ids[graph.labels == 6][0])
+    folder = Path(shutil.copytree(whole_folder, tmp_path / "model"))
+    with serving(folder) as served:
+        page = Page(browser, served)
+        page.open()
+        page.wait(lambda: page.texts(".class-key span"), "classes have keys")
+        assert set(page.texts(".class-key span")) == {*map(str, range(10, 16)), str(LARGE)}
+        page.show(node)
+        page.press("n")
+        page.enter("dialog[open] input", "16")
+        page.says("The model learned in")
+        assert served.ask("GET", f"/v1/nodes/{node}")["label"] == 16
+    assert GraphClassifier.load(folder).classes_[-1] == 16

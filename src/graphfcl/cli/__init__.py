@@ -49,8 +49,8 @@ for verb in (*VERBS, *TEACHING_VERBS, *AGEING_VERBS, serve):
 
 @app.callback(invoke_without_command=True)
 def _root(
-    version: bool = typer.Option(False, "--version", help="Print the version and stop."),
-    debug: bool = typer.Option(False, "--debug", help="Show the traceback of an error; may stand anywhere."),  # noqa: ARG001
+    version: bool = typer.Option(False, "--version", help="Print the version and exit."),
+    debug: bool = typer.Option(False, "--debug", help="Show the traceback of an error; allowed anywhere."),  # noqa: ARG001
 ) -> None:
     if version:
         print(__version__)
@@ -75,7 +75,7 @@ def main(arguments: list[str] | None = None) -> None:
         print(f"error: {printable(str(error))}", file=sys.stderr)
         sys.exit(2 if isinstance(error, InputError) else 1)
     except BrokenPipeError:
-        sys.stderr.close()  # the reader of our output has gone; there is nobody to tell
+        sys.stderr.close()  # whoever read our output has closed it
         sys.exit(0)
 
 

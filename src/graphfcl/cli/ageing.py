@@ -26,17 +26,19 @@ def refit(
         str | None,
         typer.Option(
             "--graph",
-            help="The graph anew, same ids: a name or a path (default: the model's own).",
+            help="Use this graph, which must have the same node ids: a name or a path (default: the model's graph).",
             autocompletion=graphs,
         ),
     ] = None,
-    anyway: Annotated[bool, typer.Option("--anyway", help="Also if the new model is no better.")] = False,
+    anyway: Annotated[
+        bool, typer.Option("--anyway", help="Replace the model even if the new one is not better.")
+    ] = False,
     method: OwnMethod = None,
     device: Device = "auto",
     wait: Wait = 60.0,
     data_dir: DataDir = None,
 ) -> Answer:
-    """Train anew on the graph and labels of today; the next version if it is better on held-out nodes."""
+    """Train again on the current graph and labels; keep the new model if it is better on held-out nodes."""
     bring(method, model)
     from graphfcl.cli.run import usable_device
     from graphfcl.datasets import load_dataset
@@ -56,7 +58,7 @@ def refit(
         _print_comparison(found.comparison)
         say(f"{found.why[0].upper()}{found.why[1:]}.")
         if not found.taken:
-            say(f"Nothing was changed: {model} stays at version {before}; --anyway takes the new model all the same.")
+            say(f"Nothing was changed: {model} stays at version {before}; use --anyway to replace it.")
             return
         say(f"It is version {number} of {model}.")
         print_entries([entry for entry in folder.history() if entry["version"] == number])
@@ -69,13 +71,13 @@ def info(
     folder: ModelArgument = None,
     model: ModelOption = None,
     full: Annotated[
-        bool, typer.Option("--full", help="Count unknown nodes even if that takes a forward pass.")
+        bool, typer.Option("--full", help="Also count nodes that look unknown, even if that needs a forward pass.")
     ] = False,
-    markdown: Annotated[bool, typer.Option("--markdown", help="As a page of Markdown.")] = False,
+    markdown: Annotated[bool, typer.Option("--markdown", help="Print the card as Markdown.")] = False,
     method: OwnMethod = None,
     as_json: bool = False,
 ) -> Answer:
-    """A model card: classes, supports, accuracy, data, settings, hash, version, size, and whether a refit is due."""
+    """Show a model card: classes, labels, accuracy, data, settings, version, size, and whether a refit is due."""
     place = one_model(folder, model, "info")
     if markdown and as_json:
         raise InputError("--markdown and --json are two forms of one card: keep one of them.")

@@ -15,7 +15,7 @@ from graphfcl.cli.options import with_option_groups
 from graphfcl.printing import printable_json
 
 AsJson = Annotated[
-    bool, typer.Option("--json", help="Print one JSON document on standard output; all messages go to standard error.")
+    bool, typer.Option("--json", help="Print one JSON document to standard output and all messages to standard error.")
 ]
 
 

@@ -41,7 +41,7 @@ class GridOptions:
         typer.Option(
             "--graph",
             metavar="NAMES",
-            help="Names or paths: a,b; may be repeated (default: debian; asked five).",
+            help="Graphs, by name or path, separated by commas; repeatable (default: debian; for asked, five graphs).",
             autocompletion=listed_graphs,
         ),
     ] = None
@@ -51,7 +51,7 @@ class GridOptions:
         typer.Option(
             "--methods",
             metavar="NAMES",
-            help="Names, or module:Class: a,b (default: all that fit).",
+            help="Methods, by name or module:Class, separated by commas (default: all that apply).",
             autocompletion=listed_methods,
         ),
     ] = None
@@ -60,21 +60,23 @@ class GridOptions:
         typer.Option(
             "--method",
             metavar="MODULE:CLASS",
-            help="Your own module:Class; joins the table, and a TOML file may name it.",
+            help="Add your own method, as module:Class, to the table; a TOML file may then use its name.",
         ),
     ] = None
     strategies: Annotated[
         str | None,
-        typer.Option("--strategies", help="For asked: names, of-each-class or module:Class: a,b (default: all)."),
+        typer.Option(
+            "--strategies", help="For asked: strategies, by name or module:Class, separated by commas (default: all)."
+        ),
     ] = None
-    seeds: Annotated[int | None, typer.Option("--seeds", min=1, help="How many, from 0 on (default: 10; asked 5).")] = (
-        None
-    )
+    seeds: Annotated[
+        int | None, typer.Option("--seeds", min=1, help="Number of seeds, counted from 0 (default: 10; for asked, 5).")
+    ] = None
     protocol: Annotated[
         str | None,
         typer.Option(
             "--protocol",
-            help="strict or paper (default: table2 both, else strict).",
+            help="Evaluation protocol: strict or paper (default: both for table2, otherwise strict).",
             autocompletion=choices(*PROTOCOLS),
         ),
     ] = None
@@ -82,18 +84,27 @@ class GridOptions:
         str | None,
         typer.Option(
             "--track",
-            help="transductive, isolated, open or asked (default: transductive).",
+            help="What of the graph is visible: transductive, isolated, open, or asked for active learning "
+            "(default: transductive).",
             autocompletion=choices(*TRACKS),
         ),
     ] = None
-    way: Annotated[str | None, typer.Option("--way", help="N; for sweep a list: 1,2,3,5 (default: the graph's).")] = (
-        None
-    )
+    way: Annotated[
+        str | None,
+        typer.Option(
+            "--way", help="New classes per session (N); for sweep a list such as 1,2,3,5 (default: set by the graph)."
+        ),
+    ] = None
     shot: Annotated[
-        str | None, typer.Option("--shot", help="K; for sweep a list: 1,3,5,10 (default: the graph's).")
+        str | None,
+        typer.Option(
+            "--shot",
+            help="Labelled nodes per new class (K); for sweep a list such as 1,3,5,10 (default: set by the graph).",
+        ),
     ] = None
     sessions: Annotated[
-        int | None, typer.Option("--sessions", help="T; for embed the session to look at (default: all).")
+        int | None,
+        typer.Option("--sessions", help="Number of sessions (T); for embed, the session to plot (default: all)."),
     ] = None
 
     standardise: StandardiseOption = None
@@ -119,16 +130,22 @@ class WorkOptions:
     """Where and with how many processes cells run."""
 
     device: Device = "auto"
-    jobs: Annotated[int | None, typer.Option("--jobs", min=1, help="Cells at a time (default: 1; 8 on a GPU).")] = None
+    jobs: Annotated[
+        int | None, typer.Option("--jobs", min=1, help="Number of cells to run at once (default: 1; 8 on a GPU).")
+    ] = None
     threads: Annotated[
         int | None,
-        typer.Option("--threads", min=1, help="Threads of each process (default: usable cores divided by --jobs)."),
+        typer.Option("--threads", min=1, help="Threads per process (default: usable cores divided by --jobs)."),
     ] = None
     gpus_per_job: Annotated[
         float,
-        typer.Option("--gpus-per-job", min=0.0, help="With Ray on cuda: GPUs of each; with 0.25 four share one."),
+        typer.Option(
+            "--gpus-per-job", min=0.0, help="GPUs per job, with --backend ray and a GPU; 0.25 lets four jobs share one."
+        ),
     ] = 1.0
-    out: Annotated[Path, typer.Option("--out", help="Folder of the grid; may hold several.")] = Path("runs/bench")
+    out: Annotated[Path, typer.Option("--out", help="Folder for results; it may hold several grids.")] = Path(
+        "runs/bench"
+    )
     retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Run failed cells again.")] = False
     data_dir: DataDir = None
 
@@ -138,7 +155,7 @@ def bench(
     what: Annotated[
         str,
         typer.Argument(
-            help="table1, table2, table3, sweep, embed, asked, or a TOML file.",
+            help="What to run: table1, table2, table3, sweep, embed, asked (active learning), or a TOML file.",
             autocompletion=choices("table1", "table2", "table3", "sweep", "embed", "asked"),
         ),
     ],
@@ -146,7 +163,7 @@ def bench(
     work: WorkOptions,
     engine: BackendOptions,
 ) -> Answer:
-    """Run the paper's evaluation, or a grid of your own; go on where an earlier call stopped."""
+    """Run the paper's evaluation or your own grid; an interrupted run continues where it stopped."""
     from graphfcl.datasets import data_folder
     from graphfcl.experiments import run_grid
 
@@ -204,9 +221,9 @@ def _failures(grid: "Grid", out: Path) -> list[dict[str, str]]:
 
 @answers
 def write_report(
-    folder: Annotated[Path, typer.Argument(help="A folder that `bench --out` has written.")],
+    folder: Annotated[Path, typer.Argument(help="A folder written by `bench --out`.")],
 ) -> Answer:
-    """Write report.html (one page, no network), tables.md and tables.tex into the folder."""
+    """Write report.html (one self-contained page), tables.md and tables.tex into the folder."""
     return _report(folder)
 
 

@@ -19,27 +19,32 @@ from graphfcl.errors import InputError
 if TYPE_CHECKING:
     from graphfcl.production import GraphClassifier
 
-Model = Annotated[Path, typer.Option("--model", help="Folder of the model.", autocompletion=models)]
+Model = Annotated[Path, typer.Option("--model", help="Model folder.", autocompletion=models)]
 ModelArgument = Annotated[
     Path | None,
-    typer.Argument(metavar="MODEL", help="Folder of the model.", show_default=False, autocompletion=models),
+    typer.Argument(metavar="MODEL", help="Model folder.", show_default=False, autocompletion=models),
 ]
 ModelOption = Annotated[
-    Path | None, typer.Option("--model", help="The same as MODEL.", show_default=False, autocompletion=models)
+    Path | None,
+    typer.Option(
+        "--model", help="Model folder; same as the argument MODEL.", show_default=False, autocompletion=models
+    ),
 ]
-Wait = Annotated[float, typer.Option("--wait", min=0, help="Seconds to wait while another process writes.")]
+Wait = Annotated[float, typer.Option("--wait", min=0, help="Seconds to wait while another process changes the model.")]
 OwnMethod = Annotated[
     str | None,
     typer.Option(
         "--method",
-        help="The model's method, if it is one of your own: module:Class.",
+        help="The model's method as module:Class, if it is your own.",
         show_default=False,
         autocompletion=methods,
     ),
 ]
 
 
-GraphPlace = Annotated[Path | None, typer.Option("--graph", help="Where the model's graph folder is, if it has moved.")]
+GraphPlace = Annotated[
+    Path | None, typer.Option("--graph", help="New place of the model's graph folder, if it was moved.")
+]
 
 
 def _note(text: str) -> None:
@@ -58,14 +63,17 @@ def one_model(folder: Path | None, model: Path | None, verb: str) -> Path:
 @answers
 def learn(
     supports: Annotated[
-        Path, typer.Argument(help="A table with the columns node,class; by, when and others are kept.")
+        Path,
+        typer.Argument(
+            help="Table with the columns node and class; by, when and other columns are stored with the labels."
+        ),
     ],
     model: Model,
     on_conflict: Annotated[
         str,
         typer.Option(
             "--on-conflict",
-            help="A node has another label: refuse all, keep that label, or replace it.",
+            help="If a node already has another label: refuse the whole table, keep the old label, or replace it.",
             autocompletion=choices("refuse", "keep", "replace"),
         ),
     ] = "refuse",
@@ -75,7 +83,7 @@ def learn(
     *,
     on_disk: OnDiskOptions,
 ) -> Answer:
-    """Learn new classes, or more supports of known ones."""
+    """Learn new classes, or more labelled nodes of known classes."""
     from graphfcl.production.user_tables import read_supports
 
     with changing(model, wait, device, method, on_disk) as classifier:
@@ -88,15 +96,20 @@ def learn(
 @answers
 def grow(
     model: Model,
-    nodes: Annotated[Path | None, typer.Option("--nodes", help="New nodes: node, and text or feature columns.")] = None,
-    edges: Annotated[Path | None, typer.Option("--edges", help="New edges: source,target, perhaps weight.")] = None,
+    nodes: Annotated[
+        Path | None, typer.Option("--nodes", help="Table of new nodes: the column node, and text or feature columns.")
+    ] = None,
+    edges: Annotated[
+        Path | None,
+        typer.Option("--edges", help="Table of new edges: the columns source and target, optionally weight."),
+    ] = None,
     method: OwnMethod = None,
     device: Device = "auto",
     wait: Wait = 60.0,
     *,
     on_disk: OnDiskOptions,
 ) -> Answer:
-    """Add nodes and edges to the graph the model lives on."""
+    """Add nodes and edges to the model's graph."""
     from graphfcl.production.new_nodes import read_nodes
     from graphfcl.production.user_tables import read_edges
 
@@ -113,14 +126,16 @@ def grow(
 def shrink(
     model: Model,
     nodes: Annotated[
-        Path | None, typer.Option("--nodes", help="Nodes to remove: a table with the column node.")
+        Path | None, typer.Option("--nodes", help="Table of nodes to remove, with the column node.")
     ] = None,
-    edges: Annotated[Path | None, typer.Option("--edges", help="Edges to remove: source,target.")] = None,
+    edges: Annotated[
+        Path | None, typer.Option("--edges", help="Table of edges to remove, with the columns source and target.")
+    ] = None,
     method: OwnMethod = None,
     device: Device = "auto",
     wait: Wait = 60.0,
 ) -> Answer:
-    """Remove nodes and edges; what was learned from the nodes goes with them, as far as the method can."""
+    """Remove nodes and edges, and what was learned from them as far as the method allows."""
     from graphfcl.production.user_tables import read_edges, read_ids
 
     if nodes is None and edges is None:
@@ -136,14 +151,14 @@ def shrink(
 
 @answers
 def rollback(
-    version: Annotated[int, typer.Argument(help="The version to go back to.")],
+    version: Annotated[int, typer.Argument(help="Version to restore.")],
     model: Model,
     method: OwnMethod = None,
     wait: Wait = 60.0,
     *,
     on_disk: OnDiskOptions,
 ) -> Answer:
-    """Write a new version equal to an old one."""
+    """Restore an old version as the newest one."""
     from graphfcl.production import ModelFolder
 
     bring(method, model)
@@ -161,10 +176,10 @@ def rollback(
 @answers
 def prune(
     model: Model,
-    keep: Annotated[int, typer.Option("--keep", min=1, help="How many of the newest versions stay.")],
+    keep: Annotated[int, typer.Option("--keep", min=1, help="Number of newest versions to keep.")],
     wait: Wait = 60.0,
 ) -> Answer:
-    """Remove old versions and the files that no kept version needs."""
+    """Delete old versions and the files that only they need."""
     from graphfcl.production import ModelFolder
 
     done = ModelFolder(model).prune(keep, wait=wait)
@@ -183,13 +198,13 @@ def prune(
 
 @answers
 def erase(
-    nodes: Annotated[Path, typer.Argument(help="A table with the column node.")],
+    nodes: Annotated[Path, typer.Argument(help="Table with the column node.")],
     model: Model,
     method: OwnMethod = None,
     device: Device = "auto",
     wait: Wait = 60.0,
 ) -> Answer:
-    """Remove nodes and all that is kept of them from every version, for good."""
+    """Delete nodes and everything stored about them from every version, irrevocably."""
     from dataclasses import asdict
 
     from graphfcl.cli.run import usable_device
@@ -208,7 +223,7 @@ def erase(
 
 @answers
 def unlearn(
-    nodes: Annotated[Path, typer.Argument(help="A table with the column node.")],
+    nodes: Annotated[Path, typer.Argument(help="Table with the column node.")],
     model: Model,
     method: OwnMethod = None,
     device: Device = "auto",
@@ -216,7 +231,7 @@ def unlearn(
     *,
     on_disk: OnDiskOptions,
 ) -> Answer:
-    """Take back the labels of some nodes."""
+    """Remove the labels of some nodes."""
     from graphfcl.production.user_tables import read_ids
 
     with changing(model, wait, device, method, on_disk) as classifier:
@@ -226,9 +241,14 @@ def unlearn(
 
 @answers
 def rename(
-    old: str, new: str, model: Model, method: OwnMethod = None, wait: Wait = 60.0, graph: GraphPlace = None
+    old: Annotated[str, typer.Argument(help="Class to rename.")],
+    new: Annotated[str, typer.Argument(help="Its new name.")],
+    model: Model,
+    method: OwnMethod = None,
+    wait: Wait = 60.0,
+    graph: GraphPlace = None,
 ) -> Answer:
-    """Call a class otherwise."""
+    """Rename a class."""
     with changing(model, wait, "cpu", method, OnDiskOptions(graph=graph)) as classifier:
         classifier.rename(old, new)
     return changed(classifier, model)
@@ -236,8 +256,8 @@ def rename(
 
 @answers
 def merge(
-    source: Annotated[str, typer.Argument()],
-    into: Annotated[str, typer.Argument()],
+    source: Annotated[str, typer.Argument(help="Class that disappears.")],
+    into: Annotated[str, typer.Argument(help="Class that gets its nodes.")],
     model: Model,
     method: OwnMethod = None,
     device: Device = "auto",
@@ -245,7 +265,7 @@ def merge(
     *,
     on_disk: OnDiskOptions,
 ) -> Answer:
-    """Make all nodes of one class another's."""
+    """Merge one class into another."""
     with changing(model, wait, device, method, on_disk) as classifier:
         classifier.merge(source, into)
     return changed(classifier, model)
@@ -253,7 +273,7 @@ def merge(
 
 @answers
 def retire(
-    name: Annotated[str, typer.Argument()],
+    name: Annotated[str, typer.Argument(help="Class to retire; its nodes lose their label.")],
     model: Model,
     method: OwnMethod = None,
     device: Device = "auto",
@@ -261,7 +281,7 @@ def retire(
     *,
     on_disk: OnDiskOptions,
 ) -> Answer:
-    """Never answer a class again."""
+    """Stop predicting a class."""
     with changing(model, wait, device, method, on_disk) as classifier:
         classifier.retire(name)
     return changed(classifier, model)

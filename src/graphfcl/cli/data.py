@@ -17,13 +17,13 @@ if TYPE_CHECKING:
     from graphfcl.graph.folder import GraphFolder
     from graphfcl.stream import Protocol
 
-data = typer.Typer(help="The graphs at hand.", no_args_is_help=True, cls=Verbs, rich_markup_mode=None)
+data = typer.Typer(help="List, show and import graphs.", no_args_is_help=True, cls=Verbs, rich_markup_mode=None)
 
 
 @data.command("list", cls=Verb, epilog=epilog("data list"))
 @answers
 def list_datasets(data_dir: DataDir = None) -> Answer:
-    """All known graphs, and whether their files are there."""
+    """List all known graphs, and whether their files are present."""
     from graphfcl.datasets import DATA_VARIABLE, DATASETS, data_folder
 
     folder = data_folder(data_dir)
@@ -50,7 +50,7 @@ def list_datasets(data_dir: DataDir = None) -> Answer:
 def show_dataset(
     name: OlderGraph = None, graph: Graph = None, data_dir: DataDir = None, as_json: bool = False
 ) -> Answer:
-    """Counts, class sizes and origin of a graph."""
+    """Show the counts, class sizes and origin of a graph."""
     from graphfcl.datasets import data_folder, find_dataset
     from graphfcl.graph.folder import GraphFolder, is_graph_folder
 
@@ -75,20 +75,22 @@ def import_dataset(
         str | None,
         typer.Option(
             "--graph",
-            help="A name from `data list`, an .npz file, a folder of tables, or a raw OGB node set.",
+            help="Graph: a name from `data list`, an .npz file, a folder of tables, or a raw OGB dataset.",
             autocompletion=graphs,
         ),
     ] = None,
     *,
-    out: Annotated[Path, typer.Option("--out", help="The graph folder to make.", show_default=False)],
-    memory: Annotated[str, typer.Option("--memory", help="What the import may use, e.g. 800MB or 4GB.")] = "2GB",
+    out: Annotated[Path, typer.Option("--out", help="Graph folder to create.", show_default=False)],
+    memory: Annotated[
+        str, typer.Option("--memory", help="Memory that the import may use, such as 800MB or 4GB.")
+    ] = "2GB",
     name: Annotated[
         str | None,
-        typer.Option("--name", help="What the graph is called (default: as the source).", show_default=False),
+        typer.Option("--name", help="Name of the graph (default: the name of the source).", show_default=False),
     ] = None,
     data_dir: DataDir = None,
 ) -> Answer:
-    """Make a graph folder: a graph on the disk, for graphs that do not fit memory.
+    """Create a graph folder: a graph stored on disk, for graphs that do not fit into memory.
 
     The folder is whole or not there: an import that was killed starts over.
     """

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-CHANGED = "model, version, classes and changes: what `history --json` lists of the new version."
+CHANGED = "model, version, classes, and changes (the entries of `history --json` for the new version)."
 
 EXAMPLES: Mapping[str, tuple[str, ...]] = {
     "data list": ("data list", "data list --json"),
@@ -70,28 +70,28 @@ EXAMPLES: Mapping[str, tuple[str, ...]] = {
 }
 
 JSON_KEYS: Mapping[str, str] = {
-    "data list": "data_folder and graphs, a list of name, files, default_stream, title.",
+    "data list": "data_folder, and graphs (a list with name, files, default_stream and title).",
     "data show": (
-        "name, title, nodes, edges, features, classes, class_sizes, notes, sha256 (of a graph folder: digest) and more."
+        "name, title, nodes, edges, features, classes, class_sizes, notes, sha256 (digest for a graph folder) and more."
     ),
     "data import": "folder, name, nodes, edges, classes, bytes, digest, notes.",
     "stream": (
         "graph, seed, protocol, protocol_hash, base, pseudo_novel, held_out, sessions and out; with --verify: "
-        "protocol_version, and graphs with how many of their streams are the same."
+        "protocol_version and graphs (number of equal streams per graph)."
     ),
-    "run": "folder, and all that stands in its result.json.",
-    "methods": "methods, a list of group, name, title, reference; of one method: method and settings.",
-    "check": "learner, rules (rule and broken, which is null where it is kept) and keeps_all.",
-    "bench": "grid, cells, done, failed, folder, files; of table1: graphs and files.",
+    "run": "folder, and the contents of its result.json.",
+    "methods": "methods (a list with group, name, title and reference); for one method: method and settings.",
+    "check": "learner, rules (each with rule and broken, which is null if the rule holds) and keeps_all.",
+    "bench": "grid, cells, done, failed, folder and files; for table1: graphs and files.",
     "report": "files.",
     "fit": CHANGED,
     "learn": CHANGED,
-    "labels": "version, nodes, rows and out; without --out: labels, a list of rows.",
+    "labels": "version, nodes, rows and out; without --out: labels (a list of rows).",
     "grow": CHANGED,
     "shrink": CHANGED,
-    "predict": "version, classes, nodes, unknown and out; without --out: predictions, a list of rows.",
+    "predict": "version, classes, nodes, unknown and out; without --out: predictions (a list of rows).",
     "explain": "classes, blocks, features, around, neighbours.",
-    "history": "a list of changes, oldest first: version, when, what, what the change says, accuracy.",
+    "history": "a list of changes, oldest first, each with version, when, what, accuracy and details of the change.",
     "rollback": CHANGED,
     "prune": "model, removed, kept, bytes_freed.",
     "erase": "model, version, nodes, labels, versions, remembering, seen, trained, remains.",
@@ -99,8 +99,8 @@ JSON_KEYS: Mapping[str, str] = {
     "rename": CHANGED,
     "merge": CHANGED,
     "retire": CHANGED,
-    "suggest": "a list of nodes, each with why.",
-    "groups": "a list of groups; with --name: what `learn --json` prints.",
+    "suggest": "a list of nodes, each with node, reason, why, classes, unknown and strangeness.",
+    "groups": "a list of groups; with --name: the same as `learn --json`.",
     "info": (
         "version, sha256, graphfcl, method, settings, data, accuracy, class_table, bytes_on_disk, signs, refit_due, "
         "and more."

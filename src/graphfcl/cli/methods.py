@@ -15,13 +15,13 @@ def list_methods(
     name: Annotated[
         str | None,
         typer.Argument(
-            help="Show the settings of this method; your own as module:Class.",
+            help="Show the settings of this method; write your own as module:Class.",
             show_default=False,
             autocompletion=methods,
         ),
     ] = None,
 ) -> Answer:
-    """All methods, plug-ins included, or the settings of one with their defaults."""
+    """List all methods, including plug-ins, or the settings of one method with their defaults."""
     from graphfcl.methods import method_from
 
     if name is None:
@@ -67,18 +67,20 @@ def _row(name: str) -> tuple[str, str, str]:
 def check(
     learner: Annotated[
         str,
-        typer.Argument(help="Your learner as module:Class, or a name from `graphfcl methods`.", autocompletion=methods),
+        typer.Argument(
+            help="Learner to check: module:Class, or a name from `graphfcl methods`.", autocompletion=methods
+        ),
     ],
     settings: Annotated[
         list[str] | None,
         typer.Option(
             "--set",
             metavar="KEY=VALUE",
-            help="A setting, so that it learns quickly: key=value; may be repeated.",
+            help="Change a setting of the learner, for example to make it train faster; repeatable.",
         ),
     ] = None,
 ) -> Answer:
-    """Hold a learner to the contract: a line for each rule, and why it is broken."""
+    """Check that a learner satisfies the Learner contract; prints one line per rule."""
     from graphfcl.methods import method_from
     from graphfcl.methods.testing import RULES, broken_rules, says
 

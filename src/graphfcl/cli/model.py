@@ -36,14 +36,14 @@ from graphfcl.cli.on_disk import OnDiskOptions, graph_to_fit, settle_first
 from graphfcl.cli.options import GRAPH_HELP, BackendOptions, DataDir, Device, Seed, settings_from_options
 from graphfcl.cli.run import FolderOptions
 from graphfcl.cli.show import print_table, say, say_notes, tell
-from graphfcl.defaults import MODEL_METHOD, RUN_METHOD
+from graphfcl.defaults import MODEL_METHOD
 from graphfcl.errors import InputError
 from graphfcl.printing import counted
 
 HERE = Path("-")  # standard output
 Out = Annotated[
     Path | None,
-    typer.Option("--out", help="Write them here: .parquet or .csv; - writes CSV to standard output.", allow_dash=True),
+    typer.Option("--out", help="Output file, .parquet or .csv; - writes CSV to standard output.", allow_dash=True),
 ]
 
 
@@ -51,51 +51,62 @@ Out = Annotated[
 class FitOptions:
     """What a model is told besides its method, before it is fitted."""
 
-    way: Annotated[int, typer.Option("--way", min=1, help="New classes at a time that training rehearses.")] = 2
-    shot: Annotated[int, typer.Option("--shot", min=1, help="Supports per class that training rehearses.")] = 5
+    way: Annotated[
+        int,
+        typer.Option(
+            "--way", min=1, help="Number of new classes to expect at a time; training simulates such sessions."
+        ),
+    ] = 2
+    shot: Annotated[
+        int,
+        typer.Option(
+            "--shot", min=1, help="Number of labelled nodes to expect per new class; training simulates such sessions."
+        ),
+    ] = 5
     seed: Seed = 0
     max_loss: Annotated[
-        float, typer.Option("--max-loss", help="Warn when older classes lose more balanced accuracy than this.")
+        float, typer.Option("--max-loss", help="Warn if a change costs older classes more balanced accuracy than this.")
     ] = 0.05
     standardise: Annotated[
         bool,
-        typer.Option("--standardise/--no-standardise", help="Dense features: mean 0 and deviation 1, or as they are."),
+        typer.Option("--standardise/--no-standardise", help="Scale dense features to mean 0 and standard deviation 1."),
     ] = True
 
 
 @answers
 def fit(
     graph: Annotated[str, typer.Option("--graph", help=f"{GRAPH_HELP}.", autocompletion=graphs)],
-    model: Annotated[Path, typer.Option("--model", help="The model folder to make.")],
+    model: Annotated[Path, typer.Option("--model", help="Model folder to create.")],
     hide_classes: Annotated[
-        str | None, typer.Option("--hide-classes", help="Treat these classes as not labelled: a,b.")
+        str | None,
+        typer.Option(
+            "--hide-classes", help="Treat the nodes of these classes as unlabelled; separate names by commas."
+        ),
     ] = None,
     method: Annotated[
         str,
         typer.Option(
             "--method",
-            help="A name from `graphfcl methods`, or your own module:Class. The default is ahead of HAG-Meta on every "
-            "graph of the benchmark, can take labels back exactly, and works on graphs on the disk; `run` "
-            f"takes {RUN_METHOD}, the method of the paper that other methods are compared with.",
+            help="Method: a name from `graphfcl methods`, or your own as module:Class.",
             autocompletion=methods,
         ),
     ] = MODEL_METHOD,
     settings: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="A setting of the method: key=value; may be repeated."),
+        typer.Option("--set", metavar="KEY=VALUE", help="Change a setting of the method; repeatable."),
     ] = None,
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with a fit that was stopped.")] = False,
+    resume: Annotated[bool, typer.Option("--resume", help="Continue a fit that was interrupted.")] = False,
     *,
     options: FitOptions,
     device: Device = "auto",
     wait: Annotated[
-        float, typer.Option("--wait", min=0, help="Seconds to wait while another process makes a model there.")
+        float, typer.Option("--wait", min=0, help="Seconds to wait while another process creates a model there.")
     ] = 0.0,
     data_dir: DataDir = None,
     large: FolderOptions,
     engine: BackendOptions,
 ) -> Answer:
-    """Train on all labelled nodes of a graph and make a model folder."""
+    """Train a model on all labelled nodes of a graph and save it as a model folder."""
     from graphfcl.cli.run import asked_device
     from graphfcl.methods import method_from
     from graphfcl.production import GraphClassifier, ModelFolder
@@ -132,14 +143,14 @@ def labels(
     model: Model,
     out: Out = None,
     nodes: Annotated[
-        Path | None, typer.Option("--nodes", help="Only these: a table with the column node (default: all).")
+        Path | None, typer.Option("--nodes", help="Table with the column node: only these nodes (default: all).")
     ] = None,
-    version: Annotated[int | None, typer.Option("--version", help="Of an older version (default: the newest).")] = None,
+    version: Annotated[int | None, typer.Option("--version", help="Version to read (default: the newest).")] = None,
     method: OwnMethod = None,
     graph: GraphPlace = None,
     as_json: bool = False,
 ) -> Answer:
-    """Which node is labelled with which class, by whom and when: node, class, part, by, when, and columns kept."""
+    """List the labels: node, class, part, who gave the label and when, and further columns stored with it."""
     from graphfcl.production import GraphClassifier
     from graphfcl.production.user_tables import read_ids, write_table
 
@@ -163,24 +174,27 @@ def predict(
     model: Model,
     out: Out = None,
     nodes: Annotated[
-        Path | None, typer.Option("--nodes", help="Only these: a table with the column node (default: all).")
+        Path | None, typer.Option("--nodes", help="Table with the column node: only these nodes (default: all).")
     ] = None,
     top: Annotated[
         int,
-        typer.Option("--top", min=1, help="So many of the likeliest classes: class_2, probability_2, and so on."),
+        typer.Option("--top", min=1, help="Number of top classes to output."),
     ] = 1,
     coverage: Annotated[
         float | None,
-        typer.Option("--coverage", help="Also write sets of classes that hold the true one with this probability."),
+        typer.Option(
+            "--coverage",
+            help="Also output a set of classes that contains the true class with this probability, such as 0.9.",
+        ),
     ] = None,
-    version: Annotated[int | None, typer.Option("--version", help="Of an older version (default: the newest).")] = None,
+    version: Annotated[int | None, typer.Option("--version", help="Version to read (default: the newest).")] = None,
     method: OwnMethod = None,
     device: Device = "auto",
     *,
     on_disk: OnDiskOptions,
     as_json: bool = False,
 ) -> Answer:
-    """Ask for the classes of nodes: node, class, probability, unknown_score, unknown, and set on request."""
+    """Predict the classes of nodes: node, class, probability, unknown_score, unknown."""
     from graphfcl.cli.run import asked_device
     from graphfcl.production import GraphClassifier
     from graphfcl.production.user_tables import read_ids, write_blocks
@@ -209,12 +223,12 @@ def predict(
 
 @answers
 def explain(
-    node: Annotated[str, typer.Argument(help="The id of a node.")],
+    node: Annotated[str, typer.Argument(help="Id of the node.")],
     model: Model,
-    top: Annotated[int, typer.Option("--top", min=1, help="Classes, features and neighbours to name.")] = 5,
+    top: Annotated[int, typer.Option("--top", min=1, help="Number of classes, features and neighbours to show.")] = 5,
     method: OwnMethod = None,
 ) -> Answer:
-    """Why a node gets its class: classes in competition, and the features, hops and neighbours that decide."""
+    """Explain the prediction for a node: competing classes, and the features, hops and neighbours that decide."""
     from graphfcl.production import GraphClassifier
 
     bring(method, model)
@@ -224,7 +238,7 @@ def explain(
 
 @answers
 def history(folder: ModelArgument = None, model: ModelOption = None) -> Answer:
-    """What each version added, when, from which supports, and its accuracy on validation nodes."""
+    """List all versions: what changed, when, from which nodes, and the accuracy on validation nodes."""
     from graphfcl.production import ModelFolder
 
     found = ModelFolder(one_model(folder, model, "history"))
@@ -291,7 +305,7 @@ def _print_explanation(found: dict[str, Any]) -> None:
         print_table((title, "adds"), [(name, f"{value:+.2f}") for name, value in found[key].items()], numbers=("adds",))
     titles = ["neighbour", "share", f"its own probability of {first}"]
     near = [[n["node"], f"{n['share']:.3f}", f"{n['probability']:.3f}"] for n in found["neighbours"]]
-    if any(n["adds"] for n in found["neighbours"]):  # the model hears whom classes link to
+    if any(n["adds"] for n in found["neighbours"]):  # the method uses which classes link to each other
         titles.append("its link adds")
         near = [[*row, f"{n['adds']:+.2f}"] for row, n in zip(near, found["neighbours"], strict=True)]
     print_table(titles, near, numbers=("share", "its link adds"))

@@ -29,16 +29,21 @@ class OnDiskOptions:
     with the model."""
 
     graph: Annotated[
-        Path | None, typer.Option("--graph", help="Where the model's graph folder is, if it has moved.")
+        Path | None, typer.Option("--graph", help="New place of the model's graph folder, if it was moved.")
     ] = None
     memory: Annotated[
-        str | None, typer.Option("--memory", help="What may be used on a graph folder, as 4GB (default: as before).")
+        str | None,
+        typer.Option("--memory", help="Memory to use for a graph folder, such as 4GB (default: the last value used)."),
     ] = None
     work: Annotated[
-        Path | None, typer.Option("--work", help="Folder of slices and blocks of a graph folder (default: as before).")
+        Path | None,
+        typer.Option("--work", help="Folder for intermediate files of a graph folder (default: the last value used)."),
     ] = None
     workers: Annotated[
-        int | None, typer.Option("--workers", min=1, help="Tasks at a time on a graph folder (default: as before).")
+        int | None,
+        typer.Option(
+            "--workers", min=1, help="Number of parallel tasks on a graph folder (default: the last value used)."
+        ),
     ] = None
 
     backend: BackendOption = "local"
@@ -55,12 +60,12 @@ class OnDiskOptions:
 
 
 def settle_first(classifier: "GraphClassifier") -> None:
-    """Compute what a version on a graph folder says of all nodes, if nobody has asked it yet; say what that found."""
+    """Compute the scores of all nodes of a version on a graph folder, unless they are stored; print the accuracy."""
     if not classifier.is_on_disk or classifier.has_answers:
         return
     from graphfcl.progress import ProgressBars
 
-    say(f"Nobody has asked version {classifier.version} yet: its scores are computed in passes over the graph folder.")
+    say(f"First prediction for version {classifier.version}: computing scores for all nodes (this can take a while).")
     with ProgressBars() as bars:
         found = classifier.settle(progress=bars)
     if found is None:
@@ -107,7 +112,7 @@ def _as_before(large: FolderOptions, checkpoints: "FitCheckpoints") -> FolderOpt
         return large
     if before == IN_MEMORY:
         raise InputError(
-            f"the fit that was stopped has its graph in memory: leave --work out, or delete {checkpoints.folder} to "
-            "begin anew."
+            f"the interrupted fit has its graph in memory: leave --work out, or delete {checkpoints.folder} to start "
+            "again."
         )
     return large if large.work is not None else replace(large, work=Path(before))

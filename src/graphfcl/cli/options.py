@@ -14,34 +14,42 @@ from graphfcl.errors import InputError
 from graphfcl.tasks import Tasks, find_backend
 from graphfcl.tasks.submitit_backend import options_from
 
-DEVICES = "auto, cpu or cuda; cuda:1 is the second of several GPUs."
+DEVICES = "Device: auto, cpu, cuda, or cuda:1 for the second GPU."
 Device = Annotated[
     str, typer.Option("--device", help=DEVICES, autocompletion=choices("auto", "cpu", "cuda", "cuda:0", "cuda:1"))
 ]
-GRAPH_HELP = "A name from `data list`, an .npz file, a folder of tables, or a graph folder"
+GRAPH_HELP = "Graph: a name from `data list`, an .npz file, a folder of tables, or a graph folder"
 Graph = Annotated[str | None, typer.Option("--graph", help=f"{GRAPH_HELP}.", autocompletion=graphs)]
 OlderGraph = Annotated[str | None, typer.Argument(help="An older form of --graph.", hidden=True)]
 DataDir = Annotated[
     Path | None,
-    typer.Option("--data-dir", help="Folder of data files (default: $GRAPHFCL_DATA).", show_default=False),
+    typer.Option("--data-dir", help="Folder with the data files (default: $GRAPHFCL_DATA).", show_default=False),
 ]
-Seed = Annotated[int, typer.Option("--seed", min=0, help="Draws classes and nodes.")]
+Seed = Annotated[int, typer.Option("--seed", min=0, help="Random seed.")]
 Way = Annotated[
-    int | None, typer.Option("--way", help="N: new classes per session (default: the graph's).", show_default=False)
+    int | None,
+    typer.Option("--way", help="Number of new classes per session, N (default: set by the graph).", show_default=False),
 ]
 Shot = Annotated[
-    int | None, typer.Option("--shot", help="K: supports per class (default: the graph's).", show_default=False)
+    int | None,
+    typer.Option(
+        "--shot", help="Number of labelled nodes per new class, K (default: set by the graph).", show_default=False
+    ),
 ]
 Sessions = Annotated[
     int | None,
-    typer.Option("--sessions", help="T: novel sessions (default: all the classes allow).", show_default=False),
+    typer.Option(
+        "--sessions",
+        help="Maximum number of sessions after session 0 (default: as many as the classes allow).",
+        show_default=False,
+    ),
 ]
 PROTOCOLS, TRACKS = ("strict", "paper"), ("transductive", "isolated", "open", "asked")
 ProtocolOption = Annotated[
     str | None,
     typer.Option(
         "--protocol",
-        help="strict or paper (default: strict).",
+        help="Evaluation protocol: strict or paper (default: strict).",
         show_default=False,
         autocompletion=choices(*PROTOCOLS),
     ),
@@ -50,7 +58,8 @@ TrackOption = Annotated[
     str | None,
     typer.Option(
         "--track",
-        help="transductive, isolated, open or asked (default: transductive).",
+        help="What of the graph is visible: transductive, isolated, open, or asked for active learning "
+        "(default: transductive).",
         show_default=False,
         autocompletion=choices(*TRACKS),
     ),
@@ -59,12 +68,12 @@ ClassOrderOption = Annotated[
     str | None,
     typer.Option(
         "--class-order",
-        help="size (largest are base) or random (default: size).",
+        help="How base classes are chosen: size takes the largest, random draws them (default: size).",
         show_default=False,
         autocompletion=choices("size", "random"),
     ),
 ]
-CLASSES_HELP = "how many, or names: a,b ('a,' for one) (default: the graph's)."
+CLASSES_HELP = "a number, or names separated by commas ('a,' for one name) (default: set by the graph)."
 Base = Annotated[str | None, typer.Option("--base", help=f"Base classes: {CLASSES_HELP}", show_default=False)]
 PseudoNovel = Annotated[
     str | None,
@@ -73,7 +82,9 @@ PseudoNovel = Annotated[
 Novel = Annotated[str | None, typer.Option("--novel", help=f"Novel classes: {CLASSES_HELP}", show_default=False)]
 QueriesOption = Annotated[
     int | None,
-    typer.Option("--queries", help="m: queries per class, under 'paper' (default: K).", show_default=False),
+    typer.Option(
+        "--queries", help="Number of test nodes per class under --protocol paper (default: K).", show_default=False
+    ),
 ]
 
 
@@ -81,7 +92,7 @@ StandardiseOption = Annotated[
     bool | None,
     typer.Option(
         "--standardise/--no-standardise",
-        help="Dense features: mean 0 and deviation 1 over session 0 (default), or as they are.",
+        help="Scale dense features to mean 0 and standard deviation 1 over session 0 (default: yes).",
         show_default=False,
     ),
 ]
@@ -114,15 +125,20 @@ class StreamOptions:
 
 
 BackendOption = Annotated[
-    str, typer.Option("--backend", help="local, ray or submitit: where workers run (docs/engines.md).")
+    str, typer.Option("--backend", help="Where workers run: local, ray or submitit (see docs/engines.md).")
 ]
 RayAddress = Annotated[
     str | None,
-    typer.Option("--ray-address", help="Of a Ray that runs: auto or HOST:PORT (default: start one here)."),
+    typer.Option(
+        "--ray-address", help="Address of a running Ray cluster: auto or HOST:PORT (default: start Ray here)."
+    ),
 ]
 SubmititOption = Annotated[
     list[str] | None,
-    typer.Option("--submitit-option", help="KEY=VALUE, as slurm_partition=long, timeout_min=60 or cluster=local."),
+    typer.Option(
+        "--submitit-option",
+        help="Option for submitit: KEY=VALUE, such as slurm_partition=long or timeout_min=60; repeatable.",
+    ),
 ]
 
 
@@ -135,7 +151,7 @@ class BackendOptions:
     submitit_option: SubmititOption = None
 
     def tasks(self, workers: int, *, threads: int | None = None, gpus: float = 0, folder: Path | None = None) -> Tasks:
-        """The engine that was chosen. folder: where submitit keeps tasks and logs; every node must see it."""
+        """The chosen engine. folder: where submitit keeps tasks and logs; every node must see it."""
         find_backend(self.backend)
         return Tasks(
             self.backend,

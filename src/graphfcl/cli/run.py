@@ -38,9 +38,8 @@ MethodOption = Annotated[
     str,
     typer.Option(
         "--method",
-        help="A name from `graphfcl methods`, or your own module:Class. The default is the method of the paper "
-        "whose evaluation this verb repeats, for other methods to be compared with; "
-        f"`fit` takes {MODEL_METHOD}, which is the better one to work with.",
+        help="Method: a name from `graphfcl methods`, or your own as module:Class. The default is the paper's method; "
+        f"for your own data use {MODEL_METHOD}.",
         autocompletion=methods,
     ),
 ]
@@ -48,7 +47,8 @@ StrategyOption = Annotated[
     str | None,
     typer.Option(
         "--strategy",
-        help="Under --track asked: what names nodes to label (default: auto); your own as module:Class.",
+        help="With --track asked: active-learning strategy that selects nodes to label; write your own as module:Class "
+        "(default: auto).",
         show_default=False,
         autocompletion=choices("auto", "typical", "uncertain", "unknown", "random"),
     ),
@@ -61,14 +61,16 @@ class RunOptions:
     """Where a run works and what it goes on from."""
 
     device: Device = "auto"
-    out: Annotated[Path | None, typer.Option("--out", help="Folder of the run (default: one under runs/).")] = None
+    out: Annotated[Path | None, typer.Option("--out", help="Folder for results (default: a new folder in runs/).")] = (
+        None
+    )
     encoders: Annotated[
         Path | None,
         typer.Option(
-            "--encoders", help="Folder of pre-trained encoders, which all methods share (default: beside the run)."
+            "--encoders", help="Folder for pre-trained encoders, shared by all methods (default: next to the results)."
         ),
     ] = None
-    resume: Annotated[bool, typer.Option("--resume", help="Go on from the folder's checkpoint.")] = False
+    resume: Annotated[bool, typer.Option("--resume", help="Continue from the checkpoint in the folder.")] = False
     data_dir: DataDir = None
 
 
@@ -78,14 +80,17 @@ class FolderOptions:
 
     memory: Annotated[
         str | None,
-        typer.Option("--memory", help="What may be used on a graph folder, as 4GB (default: 3/4 of the machine's)."),
+        typer.Option(
+            "--memory", help="Memory to use for a graph folder, such as 4GB (default: 3/4 of the machine's memory)."
+        ),
     ] = None
     work: Annotated[
         Path | None,
-        typer.Option("--work", help="Folder of slices and blocks; given, a graph folder stays on the disk."),
+        typer.Option("--work", help="Folder for intermediate files; if set, a graph folder is not loaded into memory."),
     ] = None
     workers: Annotated[
-        int | None, typer.Option("--workers", min=1, help="Tasks at a time on a graph folder (default: the cores).")
+        int | None,
+        typer.Option("--workers", min=1, help="Number of parallel tasks on a graph folder (default: number of cores)."),
     ] = None
 
     def graph(
@@ -160,14 +165,16 @@ def run_method(
     rules: StreamOptions,
     settings: Annotated[
         list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="A setting of the method: key=value; may be repeated."),
+        typer.Option("--set", metavar="KEY=VALUE", help="Change a setting of the method; repeatable."),
     ] = None,
-    stream_file: Annotated[Path | None, typer.Option("--stream", help="Run on a saved stream.")] = None,
+    stream_file: Annotated[
+        Path | None, typer.Option("--stream", help="Use a saved stream instead of drawing one.")
+    ] = None,
     options: RunOptions,
     large: FolderOptions,
     engine: BackendOptions,
 ) -> Answer:
-    """Train a method on session 0, walk it through all sessions, and measure it.
+    """Train a method on session 0 and evaluate it on all sessions.
 
     --no-NAME switches the setting NAME of the method off, as --no-refit.
     """

@@ -13,20 +13,24 @@ from graphfcl.errors import InputError
 
 def serve(
     model: Model,
-    host: Annotated[str, typer.Option("--host", help="The address to listen on; 0.0.0.0 for all.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option("--port", min=0, max=65535, help="The port; 0 for any that is free.")] = 8765,
+    host: Annotated[str, typer.Option("--host", help="Address to listen on; 0.0.0.0 listens on all.")] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option("--port", min=0, max=65535, help="Port to listen on; 0 chooses a free one.")
+    ] = 8765,
     token_file: Annotated[
         Path | None,
-        typer.Option("--token-file", help="File with the token, made if it is missing (default: one for this run)."),
+        typer.Option(
+            "--token-file", help="File with the access token, created if missing (default: a new token for each start)."
+        ),
     ] = None,
     allow_host: Annotated[
         list[str] | None,
-        typer.Option("--allow-host", help="A further name that the service is called by; may be repeated."),
+        typer.Option("--allow-host", help="Further host name under which the service may be reached; repeatable."),
     ] = None,
     method: OwnMethod = None,
     device: Device = "auto",
 ) -> None:
-    """Serve a model over HTTP, with a page to teach it from."""
+    """Serve a model over HTTP, with a web page for labelling."""
     missing = [name for name in ("fastapi", "uvicorn") if find_spec(name) is None]
     if missing:
         raise InputError(

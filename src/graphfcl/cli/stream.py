@@ -24,14 +24,15 @@ def show_stream(
     graph: Graph = None,
     seed: Seed = 0,
     rules: StreamOptions,
-    out: Annotated[Path | None, typer.Option("--out", help="Save the stream as this JSON file.")] = None,
-    saved: Annotated[Path | None, typer.Option("--from", help="Show a saved stream instead of making one.")] = None,
+    out: Annotated[Path | None, typer.Option("--out", help="Save the stream to this JSON file.")] = None,
+    saved: Annotated[Path | None, typer.Option("--from", help="Show a saved stream instead of drawing one.")] = None,
     verify: Annotated[
-        bool, typer.Option("--verify", help="Check that streams are those of the benchmark; without --graph all fifty.")
+        bool,
+        typer.Option("--verify", help="Check that the streams equal those of the benchmark (default: all graphs)."),
     ] = False,
     data_dir: DataDir = None,
 ) -> Answer:
-    """Cut a graph into sessions, print the schedule, and save it."""
+    """Split a graph into sessions, print the schedule, and optionally save it."""
     from graphfcl.stream import load_stream, make_stream, save_stream
 
     if verify and (out or seed or rules.given()):

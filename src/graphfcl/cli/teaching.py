@@ -20,9 +20,7 @@ if TYPE_CHECKING:
     from graphfcl.production.suggesting import Suggestion
 
 NOTHING_UNKNOWN = "No group to name: too few nodes without a label look like none of the known classes."
-DrawingSeed = Annotated[
-    int, typer.Option("--seed", min=0, help="Draws what is left to chance; the same seed gives the same answer.")
-]
+DrawingSeed = Annotated[int, typer.Option("--seed", min=0, help="Random seed; the same seed gives the same result.")]
 NOTHING_TO_ASK = "No node was named: every node has a label, or the strategy found none that is worth one."
 SHOWN = 20  # suggestions that are printed
 
@@ -31,32 +29,32 @@ SHOWN = 20  # suggestions that are printed
 def suggest(
     model: Annotated[
         Path | None,
-        typer.Option("--model", help="Folder of the model.", show_default=False, autocompletion=models),
+        typer.Option("--model", help="Model folder.", show_default=False, autocompletion=models),
     ] = None,
     graph: Annotated[
         str | None,
         typer.Option(
-            "--graph", help="Without a model: a graph, by a name from `data list` or a path.", autocompletion=graphs
+            "--graph", help="Graph without a model: a name from `data list` or a path.", autocompletion=graphs
         ),
     ] = None,
-    budget: Annotated[int, typer.Option("--budget", min=1, help="How many nodes to name.")] = 20,
+    budget: Annotated[int, typer.Option("--budget", min=1, help="Maximum number of nodes to suggest.")] = 20,
     strategy: Annotated[
         str,
         typer.Option(
             "--strategy",
-            help="auto, typical, uncertain, unknown, random, or your own module:Class.",
+            help="Strategy: auto, typical, uncertain, unknown, random, or your own as module:Class.",
             autocompletion=choices("auto", "typical", "uncertain", "unknown", "random"),
         ),
     ] = "auto",
     out: Annotated[
-        Path | None, typer.Option("--out", help="Write them here, with a column class to fill in: .csv or .parquet.")
+        Path | None, typer.Option("--out", help="Output file, .csv or .parquet, with an empty column class to fill in.")
     ] = None,
     seed: DrawingSeed = 0,
     method: OwnMethod = None,
     device: Device = "auto",
     data_dir: DataDir = None,
 ) -> Answer:
-    """Which nodes to label next, each with why; fill in their classes and give the table to `graphfcl learn`."""
+    """Suggest nodes to label next, with reasons; fill in the column class and pass the file to `graphfcl learn`."""
     from graphfcl.asking import strategy_from
     from graphfcl.production.user_tables import refuse_unwritable
 
@@ -100,23 +98,27 @@ def _suggested(graph: str, data_dir: Path | None, budget: int, strategy: str, se
 @answers
 def groups(
     model: Model,
-    count: Annotated[int, typer.Option("--count", min=1, help="How many groups at most.")] = 5,
+    count: Annotated[int, typer.Option("--count", min=1, help="Maximum number of groups.")] = 5,
     name: Annotated[
         list[str] | None,
-        typer.Option("--name", help="Teach a group as a class: 2=gardening; may be repeated. Needs --version."),
+        typer.Option("--name", help="Learn a group as a class, such as 2=gardening; repeatable. Requires --version."),
     ] = None,
     version: Annotated[
         int | None,
-        typer.Option("--version", help="With --name: the version that the groups were listed for.", show_default=False),
+        typer.Option(
+            "--version", help="With --name: the version for which the groups were listed.", show_default=False
+        ),
     ] = None,
-    by: Annotated[str, typer.Option("--by", help="Who names it; kept with the labels.")] = "",
-    out: Annotated[Path | None, typer.Option("--out", help="Write their members here: .csv or .parquet.")] = None,
+    by: Annotated[str, typer.Option("--by", help="With --name: who named the group; stored with the labels.")] = "",
+    out: Annotated[
+        Path | None, typer.Option("--out", help="Output file for the members of the groups, .csv or .parquet.")
+    ] = None,
     seed: DrawingSeed = 0,
     method: OwnMethod = None,
     device: Device = "auto",
     wait: Wait = 60.0,
 ) -> Answer:
-    """A few tight groups of nodes that look like none of the classes; naming one teaches it."""
+    """Find groups of similar nodes that look like none of the known classes; name one to learn it."""
     from graphfcl.cli.run import asked_device
     from graphfcl.production import GraphClassifier
     from graphfcl.production.user_tables import refuse_unwritable

@@ -148,18 +148,18 @@ def _refuse_conflicts(snapshot: Snapshot, body: Labels) -> None:
 def _class_routes(routes: APIRouter, service: Service) -> None:
     @routes.patch("/classes/{name}")
     async def rename(request: Request, name: str, body: NewName, if_match: IfMatch = None, key: Key = None) -> Response:
-        """Call a class otherwise."""
+        """Rename a class."""
         _refuse_dots([body.name])
         return await _of_class(request, name, if_match, key, lambda model, old: model.rename(old, body.name))
 
     @routes.delete("/classes/{name}")
     async def retire(request: Request, name: str, if_match: IfMatch = None, key: Key = None) -> Response:
-        """Never answer a class again; its nodes have no label then."""
+        """Stop predicting a class; its nodes lose their label."""
         return await _of_class(request, name, if_match, key, lambda model, old: model.retire(old))
 
     @routes.post("/classes/{name}/merge")
     async def merge(request: Request, name: str, body: Into, if_match: IfMatch = None, key: Key = None) -> Response:
-        """All nodes of a class become another's."""
+        """Merge a class into another."""
         return await _of_class(request, name, if_match, key, lambda model, old: model.merge(old, body.into))
 
     async def _of_class(request: Request, name: str, if_match: str | None, key: str | None, change: Any) -> Response:
