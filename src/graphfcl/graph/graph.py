@@ -42,6 +42,8 @@ class Graph:
     labels: (n,) int64, positions in ``class_names``; ``UNKNOWN`` (-1) where the class is not known.
     node_ids: (n,) the user's own ids, int64 or text, see :mod:`graphfcl.graph.ids`.
     text: set if the features are word counts, see :class:`TextSettings`.
+    column_min_nodes: whoever made sparse features kept the columns that at least so many nodes have. A learner sees a
+        column if so many nodes of session 0 have it.
     notes: what the builder changed (directions dropped, duplicates merged, …), a sentence each.
     cleaned: how many ids and class names the builder changed; the hash is that of the cleaned ones.
     shuffled: nodes are in a drawn order, so learners may know them by their rows.
@@ -60,6 +62,7 @@ class Graph:
     cleaned: int = 0
     shuffled: bool = False
     columns: ReadColumns | None = None
+    column_min_nodes: int = 1
 
     def __post_init__(self) -> None:
         for array in self._arrays():

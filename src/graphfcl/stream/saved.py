@@ -91,6 +91,8 @@ def stream_hash(stream: Stream) -> str:
     # What is not seen in the draw itself. A rule that comes later joins where it is not at its default.
     drawn["rules"] = {name: content["protocol"][name] for name in ("rules", "name", "track", "way", "shot")}
     drawn["rules"] |= {} if stream.protocol.standardise else {"standardise": False}
+    if stream.graph.column_min_nodes > 1:
+        drawn["rules"]["column_min_nodes"] = stream.graph.column_min_nodes
     drawn["numbers"] = sha256_of(stream.node_of_number.astype("<i8").tobytes())
     return sha256_of(canonical_json(drawn, ascii_only=False))
 

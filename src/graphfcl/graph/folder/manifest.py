@@ -31,7 +31,8 @@ class Manifest:
     nodes, edges, features: counts; an undirected edge counts once. ids: one of ``ID_KINDS``. hash_seed: the seed of the
     hash by which texts are found. min_nodes: that of :class:`TextSettings` if features are word counts.
     shuffle: the seed that shuffled the nodes, None if they stand in the order of the source.
-    beside: that of :class:`TextSettings`. columns: those of the tables that the graph was read from.
+    beside: that of :class:`TextSettings`. columns: those of the tables that the graph was read from. column_min_nodes:
+    that of :class:`graphfcl.graph.Graph`.
     source: what the folder was made of. notes: what the import changed. cleaned: ids and class names it changed.
     """
 
@@ -53,6 +54,7 @@ class Manifest:
     files: dict[str, FileEntry]
     beside: tuple[int, ...] = ()
     columns: dict[str, Any] | None = None
+    column_min_nodes: int = 1
 
     @property
     def row_type(self) -> str:
@@ -102,8 +104,10 @@ def row_type(count: int) -> str:
 
 
 def _as_json(manifest: Manifest) -> dict[str, Any]:
-    """Plain values; what most graphs do not have is left out, as in folders that are older than it."""
+    """Plain values; what most graphs do not have is left out."""
     values = asdict(manifest)
+    if manifest.column_min_nodes == 1:
+        del values["column_min_nodes"]
     return {name: value for name, value in values.items() if value or name not in ("beside", "columns")}
 
 
@@ -151,6 +155,7 @@ def _checked(values: dict[str, Any]) -> Manifest:
         _need(type(count) is int and 0 <= count < 2**62)
     for optional in (manifest.min_nodes, manifest.shuffle):
         _need(optional is None or (type(optional) is int and optional >= 0))
+    _need(type(manifest.column_min_nodes) is int and 1 <= manifest.column_min_nodes < 2**62)
     for truth in (manifest.weighted, manifest.sparse_features, manifest.feature_names):
         _need(type(truth) is bool)
     _need(manifest.ids in ID_KINDS and isinstance(manifest.name, str) and isinstance(manifest.source, str))
