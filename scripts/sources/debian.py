@@ -8,6 +8,7 @@ words of the short description, the class is the section.
 import re
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 from scipy import sparse
@@ -54,7 +55,7 @@ def build_debian(dump: str, *, min_packages: int = 100, min_nodes: int = 5) -> G
     ends = np.array(sorted(edges), dtype=np.int64).reshape(-1, 2)
     adjacency = sparse.coo_array((np.ones(len(ends)), (ends[:, 0], ends[:, 1])), shape=(len(names), len(names)))
     features, words = word_features([packages[name].get("Description", "") for name in names], min_nodes)
-    return build_graph(
+    graph = build_graph(
         adjacency,
         features,
         np.array([packages[name]["Section"] for name in names]),
@@ -63,6 +64,7 @@ def build_debian(dump: str, *, min_packages: int = 100, min_nodes: int = 5) -> G
         name="debian",
         where="the dump",
     )
+    return replace(graph, column_min_nodes=min_nodes)
 
 
 def _related(relation: str) -> Iterator[str]:

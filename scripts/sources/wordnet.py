@@ -6,7 +6,7 @@ synsets, the features are the words of its gloss without the quoted examples, th
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -118,7 +118,7 @@ def build_wordnet(folder: Path = FOLDER, *, min_synsets: int = 100, min_nodes: i
     ends = np.array(sorted(edges), dtype=np.int64).reshape(-1, 2)
     adjacency = sparse.coo_array((np.ones(len(ends)), (ends[:, 0], ends[:, 1])), shape=(len(synsets), len(synsets)))
     features, words = word_features([synset.gloss for synset in synsets], min_nodes)
-    return build_graph(
+    graph = build_graph(
         adjacency,
         features,
         np.array([synset.lexicographer_file for synset in synsets]),
@@ -127,3 +127,4 @@ def build_wordnet(folder: Path = FOLDER, *, min_synsets: int = 100, min_nodes: i
         name="wordnet",
         where=str(folder),
     )
+    return replace(graph, column_min_nodes=min_nodes)

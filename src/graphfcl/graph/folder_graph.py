@@ -82,6 +82,10 @@ class FolderGraph:
         return self.folder.columns
 
     @property
+    def column_min_nodes(self) -> int:
+        return self.folder.manifest.column_min_nodes
+
+    @property
     def sha256(self) -> str:
         """A fingerprint of the folder, its order of nodes included."""
         return self.folder.digest
@@ -118,8 +122,8 @@ class FolderGraph:
         return Standardisation.fit_blocks(lambda: self._features(chosen))
 
     def known_columns(self, chosen: np.ndarray) -> KnownColumns:
-        """Those that any of these rows has."""
-        return KnownColumns(np.flatnonzero(self._nodes_with(chosen, with_zeros=False)))
+        """Those that enough of these rows have."""
+        return KnownColumns.from_counts(self._nodes_with(chosen, with_zeros=False), self.column_min_nodes)
 
     def text_weights(self, chosen: np.ndarray, settings: TextSettings) -> TextWeights:
         """TF-IDF, and the numbers beside the words, fitted on these rows."""
@@ -175,6 +179,7 @@ class FolderGraph:
             notes=self.notes,
             cleaned=self.cleaned,
             columns=self.columns,
+            column_min_nodes=self.column_min_nodes,
         )
         vars(found)["sha256"] = self.sha256  # in place of a cached one: a graph that is made of this one has its own
         return found

@@ -44,6 +44,8 @@ class Graph:
         are these as texts; ``class_labels`` are the classes as the user writes them.
     node_ids: (n,) the user's own ids, int64 or text, see :mod:`graphfcl.graph.ids`.
     text: set if the features are word counts, see :class:`TextSettings`.
+    column_min_nodes: whoever made sparse features kept the columns that at least so many nodes have. A learner sees a
+        column if so many nodes of session 0 have it.
     notes: what the builder changed (directions dropped, duplicates merged, …), a sentence each.
     cleaned: how many ids and class names the builder changed; the hash is that of the cleaned ones.
     columns: those of the tables that it was read from.
@@ -61,6 +63,7 @@ class Graph:
     cleaned: int = 0
     columns: ReadColumns | None = None
     integer_classes: bool = False
+    column_min_nodes: int = 1
 
     def __post_init__(self) -> None:
         for array in self._arrays():

@@ -6,6 +6,7 @@ A dense feature matrix stands whole under ``attr_matrix``. Nothing is ever unpic
 import zipfile
 import zlib
 from collections.abc import Collection
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -68,7 +69,7 @@ def read_npz(path: str | Path, *, name: str | None = None) -> Graph:
     adjacency = read_csr(arrays, "adj", path)
     if "adj_undirected" in arrays:  # each edge stands once, as write_npz writes it
         adjacency = adjacency + adjacency.T
-    return build_graph(
+    graph = build_graph(
         adjacency,
         arrays["attr_matrix"] if "attr_matrix" in arrays else read_csr(arrays, "attr", path),
         arrays["labels"],
@@ -79,6 +80,15 @@ def read_npz(path: str | Path, *, name: str | None = None) -> Graph:
         name=name or Path(path).stem,
         where=str(path),
     )
+    return replace(graph, column_min_nodes=read_column_min_nodes(arrays, path))
+
+
+def read_column_min_nodes(arrays: dict[str, np.ndarray], path: str | Path) -> int:
+    """The number of nodes by which columns were selected; 1 if the file does not say."""
+    found = arrays.get("attr_min_nodes", np.array(1))
+    if found.shape != () or found.dtype.kind not in "iu" or found < 1:
+        raise InputError(f"{path}: 'attr_min_nodes' is not one whole number above 0: save the file again.")
+    return int(found)
 
 
 def read_text_settings(arrays: dict[str, np.ndarray], path: str | Path) -> TextSettings | None:
@@ -176,6 +186,8 @@ def write_npz(graph: Graph, path: str | Path) -> None:
         arrays["attr_matrix"] = graph.features
     if graph.feature_names is not None:
         arrays |= _as_arrays(graph.feature_names, "attr_names")
+    if graph.column_min_nodes > 1:
+        arrays["attr_min_nodes"] = np.array(graph.column_min_nodes)
     if graph.text is not None:
         arrays["text_min_nodes"] = np.array(graph.text.min_nodes)
         if graph.text.beside:

@@ -22,10 +22,10 @@ class FeatureView(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class KnownColumns:
-    """Of sparse features, the columns that some node of session 0 has; the others do not exist for a learner.
+    """Of sparse features, the columns that enough nodes of session 0 have; the others do not exist for a learner.
 
-    Whoever made the columns may have looked at all nodes. A column that only nodes of later classes have was then
-    chosen by looking at those classes.
+    Whoever made the columns counted their nodes in the whole graph. A column that passes the dataset's minimum only
+    with nodes of later classes was chosen by looking at those classes.
 
     columns: (v,) ascending.
     """
@@ -33,9 +33,15 @@ class KnownColumns:
     columns: np.ndarray
 
     @classmethod
-    def fit(cls, features: sparse.csr_array) -> "KnownColumns":
-        """features: (n, d) of the nodes of session 0."""
-        return cls(np.flatnonzero(np.bincount(features.indices[features.data != 0], minlength=features.shape[1])))
+    def fit(cls, features: sparse.csr_array, min_nodes: int = 1) -> "KnownColumns":
+        """features: (n, d) of the nodes of session 0. min_nodes: how many of them must have a column."""
+        counts = np.bincount(features.indices[features.data != 0], minlength=features.shape[1])
+        return cls.from_counts(counts, min_nodes)
+
+    @classmethod
+    def from_counts(cls, nodes_with_column: np.ndarray, min_nodes: int) -> "KnownColumns":
+        """nodes_with_column: (d,) how many nodes of session 0 have each column."""
+        return cls(np.flatnonzero(nodes_with_column >= min_nodes))
 
     def apply(self, features: sparse.csr_array) -> sparse.csr_array:
         return features if self.columns.size == features.shape[1] else features[:, self.columns]

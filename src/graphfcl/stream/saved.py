@@ -92,6 +92,8 @@ def stream_hash(stream: Stream) -> str:
     names = ("protocol_version", "name", "track", "way", "shot")
     drawn["protocol"] = {name: content["protocol"][name] for name in names}
     drawn["protocol"] |= {} if stream.protocol.standardise else {"standardise": False}
+    if stream.graph.column_min_nodes > 1:
+        drawn["protocol"]["column_min_nodes"] = stream.graph.column_min_nodes
     drawn["numbers"] = sha256_of(stream.node_of_number.astype("<i8").tobytes())
     return sha256_of(canonical_json(drawn, ascii_only=False))
 

@@ -249,7 +249,8 @@ def make_stream(graph: AnyGraph, protocol: Protocol | None = None, *, seed: int 
 def fit_view(graph: AnyGraph, protocol: Protocol, split: Split) -> FeatureView | None:
     """What learners see of the features, fitted on what is known at session 0; None if they see them as they are.
 
-    Texts: TF-IDF. Sparse features: the columns that a node has. Dense ones: standardised by the train nodes.
+    Texts: TF-IDF. Sparse features: the columns that pass the minimum count of the graph (``column_min_nodes``) among
+    the nodes of session 0, which are all nodes if the track shows all. Dense ones: standardised by the train nodes.
     """
     if isinstance(graph, FolderGraph):
         return _fit_view_of_folder(graph, protocol, split)
@@ -261,7 +262,9 @@ def fit_view(graph: AnyGraph, protocol: Protocol, split: Split) -> FeatureView |
         known = known[np.flatnonzero(split.sessions_of_nodes(graph) == 0)]
     if graph.text is not None:
         return TextWeights.fit(known, graph.text.min_nodes, graph.text.beside)
-    return None if protocol.shows_all else KnownColumns.fit(known)
+    if protocol.shows_all and graph.column_min_nodes == 1:
+        return None
+    return KnownColumns.fit(known, graph.column_min_nodes)
 
 
 def _fit_view_of_folder(graph: FolderGraph, protocol: Protocol, split: Split) -> FeatureView | None:
@@ -272,4 +275,4 @@ def _fit_view_of_folder(graph: FolderGraph, protocol: Protocol, split: Split) ->
     known = every if protocol.shows_all else split.sessions_of_nodes(graph) == 0
     if graph.text is not None:
         return graph.text_weights(known, graph.text)
-    return None if protocol.shows_all else graph.known_columns(known)
+    return None if protocol.shows_all and graph.column_min_nodes == 1 else graph.known_columns(known)

@@ -51,14 +51,16 @@ def test_nodes_that_come_in_turn_make_the_sample_of_all_at_once() -> None:
     assert set(at_once.nodes) == set(without.nodes)
 
 
-def test_a_node_that_is_kept_stays_though_its_degree_has_changed() -> None:
+def test_a_restated_sample_does_not_depend_on_what_was_kept_before() -> None:
     (nodes, labels), weights = labelled()
-    memory = SampledMemory(5, seed=0)
+    memory, fresh = SampledMemory(5, seed=0), SampledMemory(5, seed=0)
     memory.add((nodes, labels), weights)
-    before = set(memory.nodes)
-    outside = ~np.isin(nodes, memory.nodes)
-    memory.replace((nodes, labels), np.where(outside, weights, 1e-6))
-    assert set(memory.nodes) == before
+    now = np.where(np.isin(nodes, memory.nodes), 1e-6, weights)  # degrees have changed
+    for each in (memory, fresh):
+        each.replace((nodes, labels), now)
+    np.testing.assert_array_equal(memory.nodes, fresh.nodes)
+    np.testing.assert_array_equal(memory.labels, fresh.labels)
+    assert (np.diff(memory.nodes) > 0).all()
 
 
 def test_vectors_stay_beside_their_nodes() -> None:

@@ -63,6 +63,7 @@ def build_folder(
             min_nodes=None if source.text is None else source.text.min_nodes,
             beside=() if source.text is None else source.text.beside,
             columns=None if source.columns is None else source.columns.as_json(),
+            column_min_nodes=source.column_min_nodes,
             source=source.made_of,
             notes=(*source.notes, *_edge_notes(facts, loops), *source.later_notes),
             cleaned=source.cleaned,

@@ -34,7 +34,7 @@ class Manifest:
     nodes, edges, features: counts; an undirected edge counts once. ids: one of ``ID_KINDS``. hash_seed: the seed of the
     hash by which texts are found. min_nodes: that of :class:`TextSettings` if features are word counts.
     beside: that of :class:`TextSettings`. columns: those of the tables that the graph was read from.
-    integer_classes: as in :class:`graphfcl.graph.Graph`.
+    integer_classes, column_min_nodes: as in :class:`graphfcl.graph.Graph`.
     source: what the folder was made of. notes: what the import changed. cleaned: ids and class names it changed.
     """
 
@@ -56,6 +56,7 @@ class Manifest:
     beside: tuple[int, ...] = ()
     columns: dict[str, Any] | None = None
     integer_classes: bool = False
+    column_min_nodes: int = 1
 
     @property
     def row_type(self) -> str:
@@ -106,9 +107,11 @@ def row_type(count: int) -> str:
 
 
 def _as_json(manifest: Manifest) -> dict[str, Any]:
-    """Plain values; what most graphs do not have is left out, as in folders that are older than it."""
+    """Plain values; what most graphs do not have is left out."""
     values = asdict(manifest)
     optional = ("beside", "columns", "integer_classes")
+    if manifest.column_min_nodes == 1:
+        del values["column_min_nodes"]
     return {name: value for name, value in values.items() if value or name not in optional}
 
 
@@ -155,6 +158,7 @@ def _checked(values: dict[str, Any]) -> Manifest:
     for count in (manifest.nodes, manifest.edges, manifest.features, manifest.cleaned, manifest.hash_seed):
         _need(type(count) is int and 0 <= count < 2**62)
     _need(manifest.min_nodes is None or (type(manifest.min_nodes) is int and manifest.min_nodes >= 0))
+    _need(type(manifest.column_min_nodes) is int and 1 <= manifest.column_min_nodes < 2**62)
     for truth in (manifest.weighted, manifest.sparse_features, manifest.feature_names, manifest.integer_classes):
         _need(type(truth) is bool)
     _need(not manifest.integer_classes or all(whole_number(name) is not None for name in manifest.class_names))

@@ -235,6 +235,7 @@ class GraphFolder:
             notes=self.manifest.notes,
             cleaned=self.manifest.cleaned,
             columns=self.columns,
+            column_min_nodes=self.manifest.column_min_nodes,
         )
 
 

@@ -54,7 +54,7 @@ class GraphSource:
     edges: gives the edges, in any order. mirrored: each is listed once and means both directions.
     weighted: edges come with weights.
     notes, later_notes: before and after what is said of the edges.
-    columns: those of the tables that it is read from.
+    columns: those of the tables that it is read from. column_min_nodes: that of :class:`Graph`.
     fingerprint: a text that differs whenever nodes or edges do, the order of nodes included; the rows of a folder are
     ordered by it, and learners never learn it. node_bytes: memory for each node that the source holds itself.
     """
@@ -83,6 +83,7 @@ class GraphSource:
     node_bytes: int = 4
     columns: ReadColumns | None = None
     integer_classes: bool = False
+    column_min_nodes: int = 1
     edge_place: Callable[[int], str] = field(default=lambda number: f"edge {number}")
 
 
@@ -111,6 +112,7 @@ def of_graph(graph: Graph, made_of: str | None = None) -> GraphSource:
         cleaned=graph.cleaned,
         node_bytes=0,
         columns=graph.columns,
+        column_min_nodes=graph.column_min_nodes,
     )
 
 

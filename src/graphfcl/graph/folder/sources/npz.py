@@ -13,7 +13,7 @@ from graphfcl.graph.folder.source import STEP, EdgeBlock, GraphSource, ids_in_me
 from graphfcl.graph.folder.sources.array_stream import ArrayStream, array_names
 from graphfcl.graph.graph import Features
 from graphfcl.graph.labels import clean_labels
-from graphfcl.graph.npz import read_arrays, read_text_settings, read_texts
+from graphfcl.graph.npz import read_arrays, read_column_min_nodes, read_text_settings, read_texts
 
 LARGE = ("adj_indices", "adj_data", "attr_indices", "attr_data", "attr_matrix")
 NODE_BYTES = 48  # memory for each node: both indptr, labels as they are read
@@ -125,6 +125,7 @@ def npz_source(path: str | Path, *, name: str | None = None) -> GraphSource:
         later_notes=(*known.notes, *no_features_note(shape), *cleaned_note(cleaned)),
         cleaned=cleaned,
         node_bytes=NODE_BYTES + (TEXT_BYTES if ids.dtype == object else 0),
+        column_min_nodes=read_column_min_nodes(small, path),
     )
 
 
