@@ -80,6 +80,8 @@ def test_a_moved_or_changed_folder_is_one_sentence(made: Path, tmp_path: Path) -
         write_folder(random_graph(300, seed=5), root / "other")
         assert "digest differs" in refused(*asked, "--graph", root / "other")
         assert "300 nodes" in succeeded(*asked, "--graph", root / "away")
+        assert "--graph DIR" in refused(*asked), "a verb that reads remembers nothing"
+        succeeded("rollback", "--model", root / "model", 1, "--graph", root / "away")
         assert "300 nodes" in succeeded(*asked)
     finally:
         shutil.move(tmp_path / "hidden", made / "graph")
@@ -155,6 +157,48 @@ def test_a_damaged_table_is_computed_again_and_a_full_disk_is_one_sentence(
         assert "is full: make room" in refused(*asked)
     succeeded(*asked)
     assert (root / "found.csv").read_bytes() == wanted
+
+
+REFUSED = {
+    "memory": (["--memory", "1MB"], "memory"),
+    "method": (["--method", "nothing"], "nothing"),
+    "setting": (["--set", "penalty=-1"], "penalty"),
+    "class": (["--hide-classes", "nothing"], "nothing"),
+    "one class": (["--hide-classes", ",".join(f"class {number}" for number in range(1, 9))], "class"),
+}
+
+
+@pytest.mark.parametrize("case", REFUSED)
+@pytest.mark.parametrize("work", ["its own", "new", "used"])
+def test_a_refused_fit_leaves_nothing_in_any_folder(made: Path, tmp_path: Path, case: str, work: str) -> None:
+    options, word = REFUSED[case]
+    if work == "used":
+        shutil.copytree(made / "work", tmp_path / "work")
+    place = [] if work == "its own" else ["--work", tmp_path / "work"]
+    method = [] if "--method" in options else ["--method", "sgc-ridge"]
+    before = {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*") if path.is_file()}
+    said = refused("fit", "--graph", made / "graph", "--model", tmp_path / "a" / "model", *method, *place, *options)
+    assert word in said
+    assert {path: path.stat().st_mtime_ns for path in tmp_path.rglob("*") if path.is_file()} == before
+    assert not (tmp_path / "a").exists()
+    assert (tmp_path / "work").exists() == (work == "used")
+
+
+def test_a_fit_that_can_go_on_keeps_what_it_has(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fit = ["fit", "--graph", made / "graph", "--model", tmp_path / "model", "--method", "sgc-ridge", "--work"]
+
+    def full(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("graphfcl.production.fitting.rehearse", lambda *_: full())
+        with pytest.raises(OSError, match="No space"):
+            refused(*fit, tmp_path / "work")
+    assert any((tmp_path / "model" / "fitting").glob("*.safetensors"))
+    assert any((tmp_path / "work").rglob("*-*/*"))
+    assert "--resume" in refused(*fit, tmp_path / "work")
+    assert any((tmp_path / "model" / "fitting").glob("*.safetensors"))
+    assert "is version 1" in succeeded(*fit, tmp_path / "work", "--resume")
 
 
 def test_options_of_folders_are_for_folders(tmp_path: Path) -> None:

@@ -513,6 +513,7 @@ def test_workers_are_started_once_for_a_pass(
     assert [(tasks.backend, tasks.workers, tasks.folder) for tasks in started] == [
         ("submitit", 2, tmp_path / "work" / "tasks")
     ]
+    assert ModelFolder(tmp_path / "model", use).rollback(1) == 2
     again: Means = vars(GraphClassifier.load(tmp_path / "model").graph_)["means"]
     assert (again.workers, again.starts_workers) == (2, True)
     assert isinstance(again.tasks, Tasks)

@@ -11,7 +11,7 @@ import numpy as np
 from graphfcl.asking.memory import Memory
 from graphfcl.errors import InputError
 from graphfcl.methods import SILENT, Learner, Progress
-from graphfcl.methods.on_disk.damaged_files import DamagedFile, computed_again
+from graphfcl.methods.on_disk.damaged_files import DamagedFile, computed_again, computed_with
 from graphfcl.methods.on_disk.tile_files import BLOCK
 from graphfcl.production.answers import Answers
 from graphfcl.production.answers_on_disk import AnswersOnDisk
@@ -64,7 +64,10 @@ class AskedOnDisk:
                 graph: Any = self._parts.graph
                 with graph.in_use():
                     if not self.is_at_hand():  # nor did another process compute them while this one waited
-                        self.found = computed_again(lambda: compute_answers(self._parts, progress))
+                        parts = self._parts.read()
+                        self.found = computed_with(
+                            parts.learner, lambda learner: compute_answers(replace(parts, learner=learner), progress)
+                        )
                         if self.stored is not None:
                             self.keep_for(self.stored.keys)
             assert self.found is not None

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from graphfcl.methods import Learner, Progress
-from graphfcl.methods.on_disk.damaged_files import computed_again
+from graphfcl.methods.on_disk.damaged_files import computed_with
 from graphfcl.production.answers_on_disk import AnswersOnDisk
 from graphfcl.production.asked_on_disk import AskedOnDisk, compute_answers
 from graphfcl.production.calibration import Readings
@@ -49,18 +49,17 @@ class Draft:
     def using(self, use: Callable[[Learner], Result]) -> Result:
         """What the learner does: one that was read from a folder and cannot do it is damaged.
 
-        On a graph folder it may meet a damaged file of the work folder; it is then computed again, by another copy.
+        On a graph folder it may meet a damaged file of the work folder, which is then computed again.
         """
         with self._before.asked.checked():
             if not is_on_disk(self.graph):
                 return use(self.learner)
-            start, visible = self.learner, self.graph.visible
 
-            def attempt() -> Result:
-                self._learner = start.copy(visible)
-                return use(self._learner)
+            def attempt(learner: Learner) -> Result:
+                self._learner = learner
+                return use(learner)
 
-            return computed_again(attempt)
+            return computed_with(self.learner, attempt)
 
     @property
     def history(self) -> History:
@@ -118,7 +117,7 @@ class Draft:
 
     def settle_on_disk(self, change: dict[str, Any], progress: Progress) -> None:
         """The end of a fit on a graph folder: its answers are computed at once."""
-        self._answers = computed_again(lambda: compute_answers(self._parts(self.learner), progress))
+        self._answers = computed_with(self.learner, lambda learner: compute_answers(self._parts(learner), progress))
         self.calibration = self._answers.calibration
         self.entries.append({**new_entry(change), "accuracy": self._answers.accuracy})
 
