@@ -58,7 +58,7 @@ def test_features_are_the_largest_ones(shared: Client, graph: Graph, model: Grap
     assert min(map(abs, said.values())) >= max(map(abs, left))
 
 
-def test_neighbours_are_those_of_the_graph(shared: Client, graph: Graph, model: GraphClassifier) -> None:
+def test_neighbours_are_those_of_the_graph(shared: Client, graph: Graph) -> None:
     ids = graph.node_ids.tolist()
     adjacency = graph.adjacency.toarray() != 0
     start = int(np.flatnonzero(adjacency.sum(axis=1) == 5)[-1])
@@ -79,10 +79,16 @@ def test_neighbours_are_those_of_the_graph(shared: Client, graph: Graph, model: 
     assert {tuple(edge) for edge in found["edges"]} == expected
     places = np.array([[each["x"], each["y"]] for each in found["nodes"]])
     assert np.abs(places).max() <= 1
-    expected_unknown = model.prediction_columns([each["id"] for each in found["nodes"]])["unknown"].tolist()
-    assert [each["unknown"] for each in found["nodes"]] == expected_unknown
-    assert True in expected_unknown
     assert np.linalg.norm(places[:, None] - places[None] + 9 * np.eye(30)[:, :, None], axis=2).min() > 1e-3
+
+
+def test_unknown_neighbours_are_called_so(shared: Client, model: GraphClassifier, free: list[str]) -> None:
+    found = shared.node(free[0], "/neighbours?limit=40").json["nodes"]
+    expected = model.prediction_columns([each["id"] for each in found])["unknown"].tolist()
+    assert [each["unknown"] for each in found] == expected
+    assert {True, False} <= set(expected)
+    said = shared.node(found[expected.index(True)]["id"], "/explanation").json["summary"][0]
+    assert said.startswith("It looks like none of the known classes; the likeliest of them is ")
 
 
 def test_search_puts_exact_ids_first(shared: Client) -> None:

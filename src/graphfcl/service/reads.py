@@ -6,7 +6,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Query, Response
 
 from graphfcl.asking import find_strategy
-from graphfcl.service.background import Found, Question
+from graphfcl.service.background import Question
 from graphfcl.service.bodies import Ids
 from graphfcl.service.cards import (
     class_cards,
@@ -19,7 +19,7 @@ from graphfcl.service.cards import (
     suggestion_cards,
 )
 from graphfcl.service.problems import Problem
-from graphfcl.service.queue import queue_cards, queue_order, queued_rows
+from graphfcl.service.queue import queue_cards, queue_order, queued_rows, simple_order
 from graphfcl.service.service import Service, answered, refuse_many, refuse_strange, row_of, sent_text
 from graphfcl.service.snapshots import Snapshot
 
@@ -154,32 +154,21 @@ def _queue_route(routes: APIRouter, service: Service) -> None:
         """Nodes without a label, in the order in which to label them; ``unlabelled`` counts all of them.
 
         The order is computed in the background. Until that of this version is ready, ``status`` is ``computing`` and
-        the order is that of an older version, or the list is empty if there is none. The nodes and what is said of them
-        are always those of this version. ``order_version`` names the version of the order: pages with the same
-        ``version`` and ``order_version`` are parts of one list.
+        the order is that of ``order_version``, or a simple one if that is null. The nodes and what is said of them are
+        always those of this version. Pages with the same ``version`` and ``order_version`` are parts of one list.
         """
         refuse_many(limit, service.limits.nodes, "nodes")
         snapshot = service.snapshots.current
         found = service.background.find(("queue",), queue_order, snapshot)
-        ready = _ready(found, snapshot)
-        values: dict[str, Any] = {
-            "status": "ready" if ready else "computing",
-            "unlabelled": int((snapshot.labels < 0).sum()),
-            "nodes": [],
+        order = None if found is None else found.value  # none if it could not be computed
+        rows = queued_rows(snapshot, simple_order(snapshot) if order is None else order)
+        values = {
+            "status": "computing" if found is None or found.version != snapshot.version else "ready",
+            "order_version": None if found is None or order is None else found.version,
+            "unlabelled": rows.size,
+            "nodes": queue_cards(snapshot, rows[offset : offset + limit]),
         }
-        if found is not None and found.value is not None:
-            rows = queued_rows(snapshot, found.value)[offset : offset + limit]
-            values |= {"order_version": found.version, "nodes": queue_cards(snapshot, rows)}
         return answered(values, snapshot.version)
-
-
-def _ready(found: Found | None, snapshot: Snapshot) -> bool:
-    """Whether something was computed of this version; an error is raised."""
-    if found is None or found.version != snapshot.version:
-        return False
-    if found.error is not None:
-        raise Problem(422, found.error, version=snapshot.version)
-    return True
 
 
 def _computed(
@@ -188,6 +177,8 @@ def _computed(
     """What was computed of this version; an empty list while it is being computed."""
     snapshot = service.snapshots.current
     found = service.background.find(question, compute, snapshot)
-    if found is None or not _ready(found, snapshot):
+    if found is None or found.version != snapshot.version:
         return answered({"status": "computing", question[0]: []}, snapshot.version)
+    if found.error is not None:
+        raise Problem(422, found.error, version=snapshot.version)
     return answered({"status": "ready", question[0]: cards(found.value)}, snapshot.version)
