@@ -171,10 +171,13 @@ def test_an_undone_node_is_in_turn_again(page: Page) -> None:
     assert node in unlabelled(page)
     page.press("b")
     page.wait(lambda: node_in_turn(page) != node, "it goes on")
+    both = []
     for letters in ("class-07", "class-08"):
+        both.append(node_in_turn(page))
         type_class(page, letters)
     page.press(BACKSPACE, BACKSPACE)
-    page.shows("#queue-next", "Label taken back")
+    page.wait(lambda: page.text("#card-name") == both[0] and not page.texts(DECISIONS), "both are undone")
+    page.wait(lambda: set(both) <= set(unlabelled(page)), "neither has a label")
 
 
 @pytest.mark.long

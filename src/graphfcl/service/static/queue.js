@@ -73,7 +73,8 @@ async function loadQueue() {
 function take({ nodes, refused, unlabelled: count }) {
   const [turn] = waiting;
   const stays = turn !== undefined && turn.id === state.wanted && (turn.returned || !isLabelled());
-  waiting = stays ? [turn, ...nodes.filter((each) => each.id !== turn.id)] : nodes;
+  const others = nodes.filter((each) => isWanted(each.id) && (!stays || each.id !== turn.id));
+  waiting = stays ? [turn, ...others] : others;
   unlabelled = count;
   const skips = refused.filter((id) => skipped.has(id)).length;
   left = { skipped: skips, pending: refused.length - skips };
