@@ -59,9 +59,9 @@ class Rearranged:
     def session(self, session: Session) -> Session:
         return replace(session, **self._labelled(session), visible_graph=self.graph(session.visible_graph))
 
-    def _labelled(self, session: Any) -> dict[str, np.ndarray]:
+    def _labelled(self, session: Any) -> dict[str, Any]:
         """Node numbers, ascending as a stream has them, and their labels."""
-        found = {}
+        found: dict[str, Any] = {}
         for nodes, labels in LABELLED:
             if hasattr(session, nodes):
                 numbers = self.numbers[getattr(session, nodes)]
