@@ -36,7 +36,7 @@ def fitted(method: str = "proto-gcn", **changes: Any) -> GraphClassifier:
     return GraphClassifier(method, quick(method, **changes)).fit(small_graph(), hide_classes=HIDDEN)
 
 
-def members(name: str) -> list[Any]:
+def members(name: str | int) -> list[Any]:
     """Ids of the nodes that truly are of a class."""
     graph = small_graph()
     number = graph.class_number(name)

@@ -74,7 +74,7 @@ def test_a_group_says_what_it_links_to_and_why(ridge: GraphClassifier) -> None:
     shares = {name: count / sum(counted.values()) for name, count in counted.items()}
     assert [share for _, share in group.neighbours] == pytest.approx(sorted(shares.values(), reverse=True)[:3])
     for name, share in group.neighbours:
-        assert share == pytest.approx(shares[name])
+        assert share == pytest.approx(shares[str(name)])
     assert f"its {group.size} nodes look like" in group.why
     core = min(max(ridge.prediction_columns()["unknown"].sum() // 20, 10), 25)
     assert group.why.endswith(

@@ -122,7 +122,7 @@ def test_every_verb_takes_and_returns_integers(model: GraphClassifier) -> None:
     model.learn({HIDDEN: members(HIDDEN)})
     assert model.classes_[-1] == HIDDEN
     assert model.history[-1]["new"] == [HIDDEN]
-    model.learn({np.int64(5): members(HIDDEN, 8)[5:]}, on_conflict="replace").rename(5, np.int32(6))
+    model.learn({np.int64(5): members(HIDDEN, 8)[5:]}, on_conflict="replace").rename(5, 6)
     assert (model.history[-1]["from"], model.history[-1]["to"]) == (5, 6)
     model.merge(6, HIDDEN).retire(0)
     assert model.history[-1]["class"] == 0

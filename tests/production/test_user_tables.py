@@ -201,7 +201,7 @@ def test_whole_floats_are_the_class_numbers_that_they_mean() -> None:
     with_numbers = pa.table({**nodes, "category": pa.array(numbers, from_pandas=True)})
     graph = from_frames(with_numbers, pa.table(edges), id="sku", label="category")
     model = GraphClassifier("sgc-ridge", max_loss=1.0).fit(graph)
-    assert model.classes_[:2] == ("0", "1")
+    assert model.classes_[:2] == (0, 1)
     ids = nodes["sku"]
     assert model.score(ids, np.array(numbers)) == model.score(ids, numbers) > 0
     free = [node for node, number in zip(ids, numbers, strict=True) if number != number]

@@ -60,7 +60,7 @@ class Client:
     def node(self, node: Any, what: str = "") -> Answer:
         return self.get(f"/v1/nodes/{quote(str(node), safe='')}{what}")
 
-    def teach(self, name: str, nodes: list[Any], headers: dict[str, str] | None = None, **more: Any) -> Answer:
+    def teach(self, name: str | int, nodes: list[Any], headers: dict[str, str] | None = None, **more: Any) -> Answer:
         labels = [{"id": node, "class": name} for node in nodes]
         return self.send("POST", "/v1/labels", {"labels": labels, **more}, headers)
 

@@ -214,9 +214,9 @@ class Ledger:
         source, into = self._two(source, into)
         return replace(self, names=tuple(into if name == source else name for name in self.names))
 
-    def retired(self, name: str) -> "Ledger":
-        """The class is not answered any more, and its nodes are labelled no more."""
-        name = self.resolved(name)
+    def retired(self, label: Any) -> "Ledger":
+        """The class is not predicted any more, and its nodes lose their label."""
+        name = self.resolved(label)
         if len(self.classes) == 1:
             raise InputError(f"{quoted(name)} is the only class left: a model needs one.")
         kept = self._kept(~np.isin(self.columns, self._columns_named(name)))

@@ -45,7 +45,7 @@ class Change:
         except UNREADABLE:
             return cls(version, when, what, text)
 
-    def as_json(self, integers: bool) -> dict[str, Any]:
+    def as_json(self, integers: bool = False) -> dict[str, Any]:
         """integers: the model has integer classes."""
         found: dict[str, Any] = {"version": self.version, "when": self.when, "kind": self.what, "what": self.text}
         found["classes"] = [as_sent(class_label(name, integers)) for name in self.classes]

@@ -50,7 +50,7 @@ class Planned:
         self.trained.setdefault(key, set()).update(self.columns([*episode.supports, *episode.queries]))
         return self._loss(inputs, episode, by_class=by_class)
 
-    def _validate(self, _: GraphInputs, validation: ValidationSessions) -> float:
+    def _validate(self, inputs: GraphInputs, validation: ValidationSessions) -> float:  # noqa: ARG002
         meta = self.learner.meta
         if len(self.held_out) == len(meta.found):
             self.held_out.append(self.columns(validation.supports[0]))
