@@ -286,3 +286,22 @@ def test_a_model_in_production_learns_and_takes_back() -> None:
     model.unlearn(ids[:5])
     assert model.history[-1]["exact"]
     np.testing.assert_allclose(model.predict_proba(), before, atol=1e-5)
+
+
+def test_more_points_of_known_classes_come_to_all_points_at_once() -> None:
+    random = torch.Generator().manual_seed(3)
+    points, labels = torch.randn(30, 6, generator=random), torch.arange(30) % 3
+    first, later = torch.arange(30) < 12, torch.arange(30) >= 12
+    whole = RidgeSums.empty(6).plus(points, labels, 3)
+    sums = RidgeSums.empty(6).plus(points[first], labels[first], 3)
+    counts = sums.counts_with(labels[later], 3)
+    for some in (slice(0, 5), slice(5, 12)):  # earlier points may come in parts
+        sums = sums.reweighted(points[first][some], labels[first][some], counts)
+    sums = sums.plus(points[later], labels[later], 3)
+    gram = torch.zeros(6, 6, dtype=torch.float64)
+    for point, label in zip(points.double(), labels.tolist(), strict=True):
+        gram += torch.outer(point, point) / float((labels == label).sum())
+    for found in (sums, whole):
+        torch.testing.assert_close(found.gram, gram, rtol=1e-12, atol=1e-12)
+        torch.testing.assert_close(found.counts, torch.full((3,), 10.0, dtype=torch.float64))
+    torch.testing.assert_close(sums.sums, whole.sums, rtol=1e-12, atol=1e-12)

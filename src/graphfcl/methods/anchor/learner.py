@@ -410,7 +410,7 @@ class Anchor(EncoderLearner):
 
 def _counts(columns: np.ndarray, count: int) -> torch.Tensor:
     """(count,) how many labels each of the first columns has."""
-    return torch.from_numpy(np.bincount(columns[columns < count], minlength=count))
+    return torch.from_numpy(np.bincount(columns[columns < count], minlength=count)).double()
 
 
 def _shape(weight: torch.Tensor) -> tuple[int, int]:

@@ -31,7 +31,7 @@ class AnchorKnowledge(Part):
         self.first_edition = False  # whether its root is symmetric
         self.head = torch.zeros(0, 0, dtype=torch.float16)
         self.head_steps = 0
-        self.head_counts = torch.zeros(0, dtype=torch.int64)
+        self.head_counts = torch.zeros(0, dtype=torch.float64)
         self.anchors = Anchors.empty()
         self.neighbourhood = neighbourhood
         self._first_layer = first_layer

@@ -26,7 +26,7 @@ from graphfcl.methods.testing.subject import (
     stream_of,
     through_a_file,
 )
-from graphfcl.stream import Session, make_stream
+from graphfcl.stream import Session, Stream, make_stream
 
 SPARSE_GRAPH = "synthetic:nodes=400,edges=300,classes=8,features=200,signal=0.8,skew=1.0"
 KINDS = ("nodes", "features", "embeddings", "weights")
@@ -260,7 +260,7 @@ def explain_answers_or_says_none(subject: Subject) -> None:
 
 def restating_what_is_known_changes_nothing(subject: Subject) -> None:
     """restate() with the labels a learner has leaves its scores; if it forgets exactly, fewer labels are as if the
-    others had never been learned."""
+    others had never been learned, and labels may come in pieces."""
     stream, visible = stream_of(track="open"), stream_of(track="open").base.visible_graph
     session = subject.session(stream, 1)
     train, supports = (stream.base.train, stream.base.train_labels), (session.supports, session.support_labels)
@@ -278,6 +278,29 @@ def restating_what_is_known_changes_nothing(subject: Subject) -> None:
         learner.restate(visible, train, (nodes, labels))
         found, wanted = (each.scores(visible, visible.nodes) for each in (learner, never))
         same(found, wanted, "forgets_exactly is True, but a support that was taken back still shows in the scores")
+        _labels_may_come_in_pieces(subject, stream, session)
+
+
+def _labels_may_come_in_pieces(subject: Subject, stream: Stream, session: Session) -> None:
+    """All labels but the first, and one of a class of session 0, in a second session that names the earlier ones."""
+    base, visible = stream.base, stream.base.visible_graph
+    nodes = np.concatenate([session.supports, base.validation[:1]])
+    labels = np.concatenate([session.support_labels, base.validation_labels[:1]])
+    of_known = base.train_labels == labels[-1]
+    train = base.train[of_known], base.train_labels[of_known]
+    _, first = np.unique(session.support_labels, return_index=True)
+    rest = np.setdiff1d(np.arange(labels.size), first)
+    earlier = [np.concatenate(parts) for parts in ((nodes[first], train[0]), (labels[first], train[1]))]
+    whole, pieces = subject.make(), subject.make()
+    for each in (whole, pieces):
+        each.fit(base)
+    new = session.new_classes
+    whole.learn(Session(1, new, nodes, labels, visible, "open", earlier=train[0], earlier_labels=train[1]))
+    pieces.learn(Session(1, new, nodes[first], labels[first], visible, "open"))
+    more = {"earlier": earlier[0], "earlier_labels": earlier[1]}
+    pieces.learn(Session(2, (), nodes[rest], labels[rest], visible, "open", **more))
+    found, wanted = (each.scores(visible, visible.nodes) for each in (pieces, whole))
+    same(found, wanted, "forgets_exactly is True, but labels in two sessions do not come to the same as at once")
 
 
 def dropped_nodes_are_no_longer_needed(subject: Subject) -> None:
