@@ -69,9 +69,7 @@ def test_a_checkpoint_cannot_name_other_folders(tmp_path: Path, monkeypatch: pyt
     assert last.names == ()
 
 
-def test_a_run_computes_a_damaged_tile_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_computes_a_damaged_tile_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder_of(random_graph(300), tmp_path / "graph")
     whole = run(job_of(tmp_path / "calm", tmp_path / "graph"), tmp_path / "one")
     job = job_of(tmp_path / "stopped", tmp_path / "graph")

@@ -11,7 +11,9 @@ from graphfcl.production import GraphClassifier
 from tests.marks import some_first
 from tests.production.models import fitted, members, small_graph
 
-PROBABILITY, UNKNOWN = 1e-4, 1e-3  # what docs/model-folder.md promises of probabilities and unknown scores
+# What docs/model-folder.md promises of probabilities and unknown scores.
+COMPUTED_AGAIN = (1e-6, 1e-6)
+GROWN = (1e-4, 1e-3)
 METHODS = some_first(["anchor", "sgc-ridge", "proto-gcn", "tem", "ranpac"], ["anchor", "sgc-ridge", "proto-gcn"])
 
 
@@ -37,16 +39,17 @@ def assert_same_bits(one: GraphClassifier, other: GraphClassifier) -> None:
         np.testing.assert_array_equal(values, other.prediction_columns(coverage=0.9)[name])
 
 
-def assert_same_answers(one: GraphClassifier, other: GraphClassifier) -> None:
+def assert_close(one: GraphClassifier, other: GraphClassifier, bounds: tuple[float, float]) -> None:
     """Up to rounding: another class only where two are tied, another ``unknown`` only at the threshold."""
+    probability, unknown = bounds
     first, second = one.predict_proba(), other.predict_proba()
-    assert np.abs(first - second).max() <= PROBABILITY
+    assert np.abs(first - second).max() <= probability
     two = np.sort(first, axis=1)[:, -2:]
-    tied = two[:, 1] - two[:, 0] <= 2 * PROBABILITY
+    tied = two[:, 1] - two[:, 0] <= 2 * probability
     assert ((one.predict() == other.predict()) | tied).all()
     strange, also = one.unknown_scores(), other.unknown_scores()
-    assert np.abs(strange - also).max() <= UNKNOWN
-    at_threshold = np.abs(strange - one.calibration_.threshold) <= UNKNOWN
+    assert np.abs(strange - also).max() <= unknown
+    at_threshold = np.abs(strange - one.calibration_.threshold) <= unknown
     said, repeated = (each.prediction_columns()["unknown"] for each in (one, other))
     assert ((said == repeated) | at_threshold).all()
 
@@ -66,12 +69,12 @@ CHANGES: list[Callable[[GraphClassifier], object]] = [
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_a_loaded_model_answers_the_same_to_the_bit(tmp_path: Path, method: str) -> None:
+def test_a_loaded_model_answers_the_same(tmp_path: Path, method: str) -> None:
     model = fitted(method)
     for change in CHANGES:
         change(model)
         assert_same_bits(model, loaded(model, tmp_path / "model", cache=True))
-        assert_same_bits(model, loaded(model, tmp_path / "model", cache=False))
+        assert_close(model, loaded(model, tmp_path / "model", cache=False), COMPUTED_AGAIN)
     grow(model)
     assert model.history[-1]["within_reach"] < 0.5
     assert_same_bits(model, loaded(model, tmp_path / "model", cache=True))
@@ -82,10 +85,10 @@ def test_a_grown_model_without_its_cache_answers_the_same_up_to_rounding(tmp_pat
     model = fitted(method)
     model.learn({"eight": members("class-08")[:5]})
     grow(model)
-    assert_same_answers(model, loaded(model, tmp_path / "model", cache=False))
+    assert_close(model, loaded(model, tmp_path / "model", cache=False), GROWN)
     model.learn({"nine": members("class-09")[:5]}).unlearn(members("class-08")[:1])
     lost = loaded(model, tmp_path / "model", cache=False)
-    assert_same_answers(model, lost)
+    assert_close(model, lost, GROWN)
     lost.wait()
     again = GraphClassifier.load(tmp_path / f"model-{model.version}")
     assert_same_bits(lost, again)

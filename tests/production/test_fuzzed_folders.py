@@ -74,7 +74,8 @@ def of_model(path: Path, nodes: list[Any]) -> Operations:
         try:
             Writer(path, Snapshots(), Metrics(), Limits()).start()
         except InputError as error:
-            assert "cannot be loaded" not in str(error), "an error that is not ours is behind it"
+            if "cannot be loaded" in str(error):
+                raise AssertionError("an error that is not ours is behind it") from error
             raise
 
     def predict() -> None:
