@@ -175,7 +175,7 @@ def _trillion(tree: dict[str, Any]) -> None:
 
 
 def _stray_tensor(tree: dict[str, Any]) -> None:
-    tree["values"]["tensors"]["frame.x"] = ["uint8", [2], 0]
+    tree["values"]["tensors"]["stray"] = ["uint8", [2], 0]
 
 
 def _huge_tensor(tree: dict[str, Any]) -> None:

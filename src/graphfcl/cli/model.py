@@ -110,7 +110,7 @@ def fit(
     from graphfcl.cli.run import asked_device
     from graphfcl.methods import method_from
     from graphfcl.production import GraphClassifier, ModelFolder
-    from graphfcl.production.refused_fits import LeavingNothing, somebody_computes
+    from graphfcl.production.refused_fits import tidy_work
     from graphfcl.progress import ProgressBars
 
     found = method_from(method)
@@ -121,9 +121,7 @@ def fit(
         say("The fit was done when it was stopped.")
         return changed(folder.load(), model)
     with ExitStack() as stack:
-        if large.work is not None and not large.work.exists():
-            made = large.work
-            stack.enter_context(LeavingNothing(made, keep=lambda: folder.has_fit() or somebody_computes(made)))
+        stack.enter_context(tidy_work(large.work, folder.has_fit))
         keep = stack.enter_context(folder.creating(wait, write_cache=False))
         large.refuse_unusable_work()
         checkpoints = folder.fit_checkpoints(resume=resume)

@@ -2,7 +2,7 @@
 
 import shutil
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from pathlib import Path
 
 from graphfcl.errors import InputError
@@ -43,8 +43,14 @@ class LeavingNothing:
                 each.rmdir()
 
 
-def somebody_computes(work: Path) -> bool:
-    """Whether a process computes in a work folder."""
+def tidy_work(work: Path | None, keep: Callable[[], bool]) -> AbstractContextManager[None]:
+    """The same for a work folder that is not there yet; it stays if another process computes in it by then."""
+    if work is None or work.exists():
+        return nullcontext()
+    return LeavingNothing(work, keep=lambda: keep() or _somebody_computes(work))
+
+
+def _somebody_computes(work: Path) -> bool:
     if not (work / COMPUTING).exists():
         return False
     with file_lock(work / COMPUTING, wait=0) as free:
