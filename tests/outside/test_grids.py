@@ -10,6 +10,7 @@ import pytest
 
 from graphfcl.errors import InputError
 from graphfcl.experiments import load_grids, run_grid
+from graphfcl.stream import PROTOCOL_VERSION
 from tests.cli.command import graphfcl_inside
 from tests.outside.samples import GRAPH, RULES, nearest_mean
 from tests.warm import Done, run_warm
@@ -148,7 +149,7 @@ def test_a_stored_grid_may_name_a_method_but_never_import_it(
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     (tmp_path / "out" / "grids").mkdir(parents=True)
-    cell = {"dataset": GRAPH, "method": method, "seed": 0, "source": source}
+    cell = {"dataset": GRAPH, "method": method, "seed": 0, "source": source, "protocol_version": PROTOCOL_VERSION}
     values = {"name": "crafted", "kind": "grid", "command": "", "cells": [cell]}
     (tmp_path / "out" / "grids" / "crafted.json").write_text(json.dumps(values))
     (grid,) = load_grids("out")
