@@ -97,7 +97,7 @@ def table(rows: list[Row]) -> list[str]:
         cells = []
         for form in FORMS:
             chosen = [row for row in rows if (row["dataset"], row["track"], row["form"]) == (dataset, track, form)]
-            means = [np.mean([float(row[figure]) for row in chosen]) for figure in ("novel", "last") if chosen]
+            means = [float(np.mean([float(row[figure]) for row in chosen])) for figure in ("novel", "last") if chosen]
             cells.append("{:.1f} ({:.1f})".format(*means) if means else "")
         lines.append(f"| `{dataset}`, `{track}` | {' | '.join(cells)} |")
     return lines

@@ -37,6 +37,8 @@ def test_docs_state_the_stored_rates(rows: list[dict[str, str]]) -> None:
         assert line is not None, null
         stated = [cell.strip() for cell in line.group(0).strip("|").split("|")][-3:]
         assert stated == [f"{100 * found[null][name]:.1f} %" for name in RATIOS]
+    ratio = sum(float(row["ratio"]) for row in rows) / len(rows)
+    assert f"n_test/n_train = {ratio:.2f} in the mean" in text
     assert found["views"]["stream"] <= 0.05 < found["views"]["none"]
 
 
