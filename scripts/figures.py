@@ -97,9 +97,7 @@ def listed(parts: Sequence[str]) -> str:
 def version(source: str) -> str:
     """Under which protocol version an entry of ``results/sources.json`` was computed, if it is not the current one."""
     number = json.loads((ROOT / "results" / "sources.json").read_text())[source]["protocol_version"]
-    return (
-        f"*These figures were computed under protocol version {number} and are being recomputed under version {CURRENT}.*"
-    )
+    return f"*These figures were computed under protocol version {number} and are being recomputed under version {CURRENT}.*"
 
 
 def measured(name: str) -> str:
@@ -119,7 +117,9 @@ def headline() -> str:
     """Balanced accuracy after the last session of a few methods."""
     rows = []
     for name, about in HEADLINE.items():
-        rows.append([f"`{name}` ({about})", *(value(summary(find_row(block, name).last())) for block in table2_blocks())])
+        rows.append(
+            [f"`{name}` ({about})", *(value(summary(find_row(block, name).last())) for block in table2_blocks())]
+        )
     return table(["after the last session, %", *code(GRAPHS)], rows)
 
 
@@ -210,7 +210,9 @@ def claim(method: str, *options: str) -> str:
 def standings(method: str) -> str:
     """For every other method, on which graphs it is ahead of a method and behind it after Holm's correction."""
     names = [name for name in table2_ranks() if name != method]
-    return table(["", f"ahead of `{method}`", "behind it"], [[f"`{name}`", *significant(name, method)] for name in names])
+    return table(
+        ["", f"ahead of `{method}`", "behind it"], [[f"`{name}`", *significant(name, method)] for name in names]
+    )
 
 
 def significant(name: str, method: str) -> list[str]:
@@ -242,7 +244,9 @@ def stored_megabytes(row: Row) -> float:
 def open_track() -> str:
     """The last session under the track ``open``."""
     blocks = [find_block("peers-tracks", graph, track="open") for graph in GRAPHS]
-    names = sorted((row.name for row in blocks[0].rows), key=lambda name: -summary(find_row(blocks[0], name).last()).mean)
+    names = sorted(
+        (row.name for row in blocks[0].rows), key=lambda name: -summary(find_row(blocks[0], name).last()).mean
+    )
     rows = [[f"`{name}`", *(f"{summary(find_row(b, name).last()).mean:.1f}" for b in blocks)] for name in names]
     return table(["last session, %", *code(GRAPHS)], rows)
 
@@ -250,7 +254,9 @@ def open_track() -> str:
 def published() -> str:
     """What later methods claim."""
     keys = ("venue", "where", "published", "over HAG-Meta as claimed", "source")
-    rows = [[f"{', '.join(code(line['method'].split(', ')))}", *map(line.get, keys)] for line in read_csv("published.csv")]
+    rows = [
+        [f"{', '.join(code(line['method'].split(', ')))}", *map(line.get, keys)] for line in read_csv("published.csv")
+    ]
     return table(["method", *keys], rows)
 
 
@@ -440,7 +446,9 @@ def candidates() -> str:
         if hasattr(settings, "fine_tuning"):
             text = ", ".join(f"{steps} × {rate:g}" for steps, rate in settings.fine_tuning)
             found.setdefault(text, []).append(method.name)
-    return table(["besides no steps, steps × rate", "methods"], [[text, ", ".join(code(found[text]))] for text in found])
+    return table(
+        ["besides no steps, steps × rate", "methods"], [[text, ", ".join(code(found[text]))] for text in found]
+    )
 
 
 PARTS: dict[str, Callable[..., str]] = {

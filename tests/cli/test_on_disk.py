@@ -52,7 +52,7 @@ def test_a_life_on_a_graph_folder(made: Path, tmp_path: Path) -> None:
     assert "300 nodes, 8 classes, version 1" in first
     assert "is version 2" in succeeded("learn", *model, root / "supports.csv")
     said = succeeded("predict", *model, "--out", root / "second.csv")
-    assert "Nobody has asked version 2 yet" in said
+    assert "First prediction for version 2" in said
     assert "Balanced accuracy" in said
     assert "is version 3" in succeeded("grow", *model, "--nodes", root / "nodes.csv", "--edges", root / "edges.csv")
     assert "2 nodes, 9 classes, version 3" in succeeded(
@@ -180,4 +180,4 @@ def test_the_line_of_a_pass_is_not_in_the_csv(made: Path, tmp_path: Path) -> Non
     done = graphfcl_inside("predict", "--model", root / "model", "--nodes", root / "supports.csv", "--out", "-")
     assert done.out.startswith('"node","class","probability"')
     assert len(done.out.splitlines()) == 6
-    assert "Nobody has asked version 2 yet" in done.err
+    assert "First prediction for version 2" in done.err

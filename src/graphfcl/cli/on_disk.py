@@ -60,7 +60,7 @@ def settle_first(classifier: "GraphClassifier") -> None:
         return
     from graphfcl.progress import ProgressBars
 
-    say(f"Nobody has asked version {classifier.version} yet: its scores are computed in passes over the graph folder.")
+    say(f"First prediction for version {classifier.version}: computing scores for all nodes (this can take a while).")
     with ProgressBars() as bars:
         found = classifier.settle(progress=bars)
     if found is None:
