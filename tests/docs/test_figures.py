@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 from graphfcl.methods import find_method
-from scripts.figures import GRAPHS, PAGES, PART, PARTS, ROOT, find_block, stored, with_figures
+from scripts.figures.__main__ import PAGES, PART, PARTS, with_figures
+from scripts.figures.reading import ROOT, stored
 from tests.docs.blocks import FENCE
 
 RESULTS = ROOT / "results"
@@ -67,7 +68,7 @@ def quoted() -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     with open(RESULTS / "measured.csv", newline="") as file:
         for line in csv.DictReader(file):
-            assert line["command"] and line["machine"] and line["commit"], line
+            assert all(line[key] for key in ("command", "machine", "commit")), line
             if line["part"].endswith(".md"):
                 found.setdefault(line["part"], []).append(line["value"])
     return found
@@ -170,7 +171,8 @@ def test_candidates_of_tap_are_those_of_its_settings() -> None:
     lines = [
         line for line in (ROOT / "docs" / "methods.md").read_text().splitlines() if "`tap`" in line and " × 0.0" in line
     ]
-    assert len(lines) == 1 and "`hag-meta`" in lines[0]
+    assert len(lines) == 1
+    assert "`hag-meta`" in lines[0]
 
 
 def test_parts_are_used() -> None:
