@@ -5,8 +5,8 @@ from collections import Counter
 from typing import Any
 
 import numpy as np
+from graphfcl.report.statistics import compare_with
 
-from graphfcl.measures import paired_difference
 from graphfcl.report.blocks import summary
 from scripts.figures.comparisons import stored_megabytes, table2_blocks
 from scripts.figures.reading import GRAPHS, find_row, read_csv
@@ -54,10 +54,10 @@ def anchor_choices() -> str:
     return table(["chosen, number of seeds", *code(GRAPHS)], rows)
 
 
-def grid_values(grid: str, graph: str, row: str, **rules: Any) -> dict[str, float]:
+def grid_values(grid: str, graph: str, row: str, **rules: Any) -> dict[int, float]:
     """Seed → balanced accuracy of the last session, from ``anchor_grids.csv``."""
     return {
-        line["seed"]: float(line["last_session"])
+        int(line["seed"]): float(line["last_session"])
         for line in read_csv("anchor_grids.csv")
         if (line["grid"], line["dataset"], line["row"]) == (grid, graph, row)
         and rules.items() <= json.loads(line["rules"] or "{}").items()
@@ -67,14 +67,13 @@ def grid_values(grid: str, graph: str, row: str, **rules: Any) -> dict[str, floa
 def anchor_parts() -> str:
     """What each part of ANCHOR is worth at the last session."""
     names = list(dict.fromkeys(line["row"] for line in read_csv("anchor_grids.csv") if line["grid"] == "anchor-parts"))
-    rows = [["`anchor`", *(f"{np.mean([*grid_values('anchor-parts', g, 'anchor').values()]):.1f}" for g in GRAPHS)]]
-    for name in names:
-        if name != "anchor":
-            cells = []
-            for graph in GRAPHS:
-                whole, part = (grid_values("anchor-parts", graph, one) for one in ("anchor", name))
-                cells.append(difference(paired_difference([part[s] for s in whole], list(whole.values()))))
-            rows.append([PART_TITLES.get(name, name), *cells])
+    rows = [["`anchor`"], *([PART_TITLES.get(name, name)] for name in names if name != "anchor")]
+    for block in table2_blocks():
+        values = {name: grid_values("anchor-parts", block.dataset, name) for name in names}
+        rows[0].append(f"{np.mean([*values['anchor'].values()]):.1f}")
+        compared = compare_with("anchor", values, block.ratios)
+        for row, name in zip(rows[1:], [name for name in names if name != "anchor"], strict=True):
+            row.append(difference(compared[name].swapped, star=True))
     return table(["last session, %", *code(GRAPHS)], rows)
 
 

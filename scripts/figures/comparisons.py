@@ -4,9 +4,9 @@ import textwrap
 from functools import cache
 
 import numpy as np
+from graphfcl.report.claims import Claims, claims
 
-from graphfcl.measures import PairedDifference
-from graphfcl.report.blocks import FORM, SIGNIFICANT, Block, Row, summary
+from graphfcl.report.blocks import FORM, Block, Row, summary
 from scripts.figures.reading import GRAPHS, find_block, find_row, read_csv, stored
 from scripts.figures.texts import code, difference, listed, signed, table, value
 
@@ -53,29 +53,20 @@ def table2(measure: str) -> str:
 
 
 @cache
-def all_leads(block: Block) -> dict[str, dict[str, tuple[PairedDifference, float | None]]]:
-    return block.leads("average")
-
-
-def leads(block: Block, method: str) -> dict[str, tuple[PairedDifference, float | None]]:
-    """Other row → method − row on the average over sessions, and its corrected p-value."""
-    return all_leads(block)[method]
+def claims_of(block: Block, method: str) -> Claims:
+    """The headline family of a method on a graph, on the average over sessions."""
+    return claims(block, method)
 
 
 def differences(method: str) -> str:
     """A method minus every other, on the average over sessions."""
     blocks = table2_blocks()
     names = [name for name in table2_ranks() if name != method]
-    rows = [[f"`{name}`", *(difference(*leads(block, method)[name]) for block in blocks)] for name in names]
+    rows = [
+        [f"`{name}`", *(difference(claims_of(block, method).comparisons[name], star=True) for block in blocks)]
+        for name in names
+    ]
     return table([f"`{method}` minus", *code(GRAPHS)], rows)
-
-
-def is_ahead_of_all(block: Block, method: str) -> bool:
-    """An intersection-union test: ahead of every row that sees the same labels, each with an uncorrected p < 0.05."""
-    return all(
-        found.mean > 0 and found.p_value is not None and found.p_value < SIGNIFICANT
-        for found, _ in leads(block, method).values()
-    )
 
 
 def claim(method: str, *options: str) -> str:
@@ -83,23 +74,23 @@ def claim(method: str, *options: str) -> str:
 
     ``detail`` adds the differences and their corrected p-values.
     """
-    blocks = table2_blocks()
-    ahead = [block.dataset for block in blocks if is_ahead_of_all(block, method)]
-    lines = [f"On the average over sessions `{method}` is ahead of every method that sees the same labels on"]
-    lines[0] += f" {listed(code(ahead))}."
-    for block in blocks:
-        found = leads(block, method)
-        better = [name for name, (lead, p) in found.items() if p is not None and p < SIGNIFICANT and lead.mean < 0]
-        assert not better, (block.dataset, better)
-        tied = {name: one for name, one in found.items() if one[1] is None or one[1] >= SIGNIFICANT}
-        if tied and block.dataset not in ahead:
-            names = [
-                f"`{name}`" + (f" ({difference(lead)}, p = {p:.2f})" if "detail" in options else "")
-                for name, (lead, p) in tied.items()
-            ]
-            lines.append(f"On `{block.dataset}` it is statistically tied with {listed(names)}.")
+    families = [claims_of(block, method) for block in table2_blocks()]
+    ahead = [family.dataset for family in families if family.ahead_of_every]
+    where = listed(code(ahead)) if ahead else "no graph"
+    lines = [f"On the average over sessions `{method}` is ahead of every method that sees the same labels on {where}."]
+    for family in families:
+        for verb, names in (("statistically tied with", family.tied()), ("behind", family.behind())):
+            if names and not family.ahead_of_every:
+                found = [family.comparisons[name] for name in names]
+                details = [
+                    f" ({difference(one)}, p = {one.adjusted or 0.0:.2f})" if "detail" in options else ""
+                    for one in found
+                ]
+                parts = [f"`{name}`{detail}" for name, detail in zip(names, details, strict=True)]
+                lines.append(f"On `{family.dataset}` it is {verb} {listed(parts)}.")
     gaps = [
-        summary(find_row(block, "joint").last()).mean - summary(find_row(block, method).last()).mean for block in blocks
+        summary(find_row(block, "joint").last()).mean - summary(find_row(block, method).last()).mean
+        for block in table2_blocks()
     ]
     assert min(gaps) > 0
     lines.append("The upper reference `joint`, which also sees the labels of the pool, ends")
@@ -119,9 +110,12 @@ def significant(name: str, method: str) -> list[str]:
     """The graphs on which a row is significantly ahead of a method and behind it, with the differences."""
     ahead, behind = [], []
     for block in table2_blocks():
-        found, p = leads(block, method)[name]
-        if p is not None and p < SIGNIFICANT:
-            (ahead if found.mean < 0 else behind).append(f"`{block.dataset}` {signed(-found.mean)}")
+        family = claims_of(block, method)
+        lead = f"`{block.dataset}` {signed(-family.comparisons[name].difference.mean)}"
+        if name in family.behind():
+            ahead.append(lead)
+        elif name in family.ahead():
+            behind.append(lead)
     return [", ".join(ahead), ", ".join(behind)]
 
 

@@ -4,21 +4,22 @@ import json
 from collections.abc import Iterable
 
 import numpy as np
+from graphfcl.report.statistics import compare_with
 
 from graphfcl.methods import METHODS
 from graphfcl.report.blocks import ORACLE, summary
-from scripts.figures.comparisons import all_leads
+from graphfcl.stream import PROTOCOL_VERSION
 from scripts.figures.reading import GRAPHS, ROOT, find_block, find_row, read_csv
 from scripts.figures.texts import code, difference, signed, table, value
 
-CURRENT = 3  # protocol version
 FULL = "Proto-GNN + NLA + TLA + GPIL"  # HAG-Meta in its Table 3
 
 
 def version(source: str) -> str:
     """Under which protocol version an entry of ``results/sources.json`` was computed, if it is not the current one."""
     number = json.loads((ROOT / "results" / "sources.json").read_text())[source]["protocol_version"]
-    return f"*Computed under protocol version {number}; being recomputed under version {CURRENT}.*"
+    computed = f"These results were computed under protocol version {number}"
+    return f"*{computed} and are being recomputed under version {PROTOCOL_VERSION}.*"
 
 
 def measured(name: str) -> str:
@@ -33,14 +34,21 @@ def measured(name: str) -> str:
 
 def ablation() -> str:
     """Rows of Table 3 minus all three parts, on the average over sessions."""
-    graphs = ("debian", "cora-topics", "amazon-clothing-20")
-    blocks = [find_block("table3", graph, "rules-1") for graph in graphs]
-    rows = [[f"{FULL} (HAG-Meta)", *(value(summary(find_row(block, FULL).values("average"))) for block in blocks)]]
+    lines = read_csv("hag_meta_parts.csv")
+    graphs, names = (list(dict.fromkeys(line[key] for line in lines)) for key in ("dataset", "row"))
+    others = [name for name in names if name != FULL]
+    rows = [[f"{FULL} (HAG-Meta)"], *([name] for name in others)]
     ranges: dict[bool, list[float]] = {True: [], False: []}
-    for name in (row.name for row in blocks[0].rows if row.name != FULL):
-        found = [all_leads(block)[name][FULL] for block in blocks]
-        rows.append([name, *(difference(*one) for one in found)])
-        ranges["GPIL" in name] += [one.mean for one, _ in found]
+    for graph in graphs:
+        values: dict[str, dict[int, float]] = {name: {} for name in names}
+        for line in lines:
+            if line["dataset"] == graph:
+                values[line["row"]][int(line["seed"])] = float(line["average"])
+        rows[0].append(value(summary(values[FULL])))
+        compared = compare_with(FULL, values, find_block("table2", graph, track="transductive").ratios)
+        for row, name in zip(rows[1:], others, strict=True):
+            row.append(difference(compared[name].swapped, star=True))
+            ranges["GPIL" in name].append(-compared[name].difference.mean)
     without, other = ("{} to {}".format(*(signed(f(ranges[key])) for f in (min, max))) for key in (False, True))
     text = f"Rows without GPIL differ by {without} points, rows with GPIL but without NLA or TLA by {other}."
     return f"{table(['average over sessions, %', *code(graphs)], rows)}\n\n{text}"

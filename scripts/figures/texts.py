@@ -2,8 +2,9 @@
 
 from collections.abc import Iterable, Sequence
 
-from graphfcl.measures import PairedDifference, SeedSummary
-from graphfcl.report.blocks import SIGNIFICANT
+from graphfcl.report.statistics import Comparison
+
+from graphfcl.measures import SeedSummary
 
 STAR = "\\*"
 
@@ -21,10 +22,11 @@ def signed(number: float, digits: int = 1) -> str:
     return text[1:] if float(text[1:]) == 0 else text
 
 
-def difference(found: PairedDifference, p: float | None = None) -> str:
-    """Mean ± half of the interval, with a star if p is below 0.05."""
-    interval = "" if found.interval is None else f" ± {found.interval:.1f}"
-    return f"{signed(found.mean)}{interval}{STAR if p is not None and p < SIGNIFICANT else ''}"
+def difference(found: Comparison, *, star: bool = False) -> str:
+    """Mean ± half of the interval, with a star if it is significant after Holm's correction."""
+    interval = "" if found.difference.interval is None else f" ± {found.difference.interval:.1f}"
+    marked = star and (found.ahead_after_holm or found.swapped.ahead_after_holm)
+    return f"{signed(found.difference.mean)}{interval}{STAR if marked else ''}"
 
 
 def code(names: Iterable[str]) -> list[str]:

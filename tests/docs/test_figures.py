@@ -108,7 +108,7 @@ def test_marks_of_parts_are_whole() -> None:
 SOURCE_OF_PART = {
     "anchor-parts": "anchor_grids.csv",
     "anchor-settings": "anchor_grids.csv",
-    "ablation": "rules-1",
+    "ablation": "hag_meta_parts.csv",
     "answers": "answers.csv",
     "groups": "groups.csv",
     "strategies": "asked",
@@ -134,8 +134,8 @@ def test_every_section_with_results_says_their_protocol_version() -> None:
 @pytest.mark.long
 def test_sources_name_the_protocol_version_of_the_cells() -> None:
     sources = json.loads((RESULTS / "sources.json").read_text())
-    for folder in ("bench", "asked", "rules-1"):
-        assert {block.rules for block in stored(folder).blocks} == {sources[folder]["protocol_version"]}
+    for folder in ("bench", "asked"):
+        assert {block.protocol_version for block in stored(folder).blocks} == {sources[folder]["protocol_version"]}
 
 
 def test_pictures_are_those_of_the_results() -> None:
