@@ -19,6 +19,7 @@ BENCHMARKS = (
     "production",
     "answers",
     "groups",
+    "false_positives",
     "suggest",
     "live_model",
     "model_folder",

@@ -3,18 +3,17 @@
 import json
 import platform
 import shutil
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import graphfcl
-from graphfcl.errors import GraphfclWarning, InputError
-from graphfcl.experiments import CellStore, Grid, Run, load_checkpoint, load_grids, run, run_grid
+from graphfcl.errors import InputError
+from graphfcl.experiments import Cell, Grid, Run, load_checkpoint, run, run_grid
 from graphfcl.methods import METHODS, find_method
 from graphfcl.production import GraphClassifier
-from graphfcl.stream import RULES, load_stream
+from graphfcl.stream import load_stream
 from tests.golden.record import FOLDER, VERBS, help_of
 from tests.golden.samples import SHORT_BEFORE, TRACKS, golden_stream, outline, walk
 
@@ -57,7 +56,7 @@ def test_help_is_what_it_was(verb: tuple[str, ...]) -> None:
 
 @pytest.mark.parametrize("name", sorted(path.stem for path in (BEFORE / "states").iterdir()))
 def test_a_state_of_before_is_read(name: str, expected: dict[str, np.ndarray], monkeypatch: pytest.MonkeyPatch) -> None:
-    # It was learned by rules 1: nodes had the numbers of the graph, and columns were all there.
+    # It was learned under protocol version 1: nodes had the numbers of the graph, and columns were all there.
     monkeypatch.setattr("graphfcl.stream.stream.draw_numbers", lambda graph, _: np.arange(graph.node_count))
     monkeypatch.setattr("graphfcl.stream.stream.fit_view", lambda *_: None)
     stream = golden_stream("transductive")
@@ -71,10 +70,10 @@ def test_a_state_of_before_is_read(name: str, expected: dict[str, np.ndarray], m
 
 
 @pytest.mark.parametrize("folder", sorted(path.name for path in (BEFORE / "interrupted").iterdir()))
-def test_an_unfinished_run_of_rules_1_is_refused(folder: str, tmp_path: Path) -> None:
+def test_an_unfinished_run_of_another_protocol_version_is_refused(folder: str, tmp_path: Path) -> None:
     name = next(name for name in NAMES if folder.startswith(name))
     shutil.copytree(BEFORE / "interrupted" / folder, tmp_path / folder)
-    with pytest.raises(InputError, match=r"is of rules 1, and this graphfcl evaluates by rules 2.*another --out\.$"):
+    with pytest.raises(InputError, match=r"is of an older protocol version; .* version 3.*another --out\.$"):
         run(Run(golden_stream("transductive"), name, SHORT_BEFORE[name]), tmp_path / folder, resume=True)
     assert [path.name for path in (tmp_path / folder).iterdir()] == ["checkpoint.safetensors"], "nothing was touched"
 
@@ -99,32 +98,17 @@ def test_a_learner_of_before_behaves_as_it_did() -> None:
         find_method("er-gnn").make({**SHORT_BEFORE["er-gnn"], "replay": "balanced"}, seed=0).load_state(state)
 
 
-def test_cells_of_rules_1_are_read_and_set_aside_when_others_run(tmp_path: Path) -> None:
+def test_a_grid_of_another_protocol_version_is_refused_and_left_alone(tmp_path: Path) -> None:
     shutil.copytree(BEFORE / "grid", tmp_path / "grid")
-    (grid,) = load_grids(tmp_path / "grid")
-    store = CellStore(tmp_path / "grid")
-    assert {cell.rules_number for cell in grid.cells} == {1}
-    lost = json.loads((BEFORE / "grid/grids/small.json").read_bytes())
-    lost["cells"] = lost["cells"][:-1]  # no grid names the last one any more; it is set aside too
-    (tmp_path / "grid/grids/small.json").write_text(json.dumps(lost))
-    before = {path.name: path.read_bytes() for path in store.cells.iterdir()}
-    assert all(store.read(cell) is not None for cell in grid.cells)
-    again = replace(grid.cells[0], rules_number=RULES)
-    with pytest.warns(GraphfclWarning, match="held 4 results of rules 1.*set aside in state/"):
-        status = run_grid(Grid("small", "grid", (again,)), tmp_path / "grid")
-    assert (status.done, status.failed) == (1, 0)
-    assert [cell for one in load_grids(tmp_path / "grid") for cell in one.cells] == [again]
-    assert [path.name for path in store.cells.iterdir()] == [f"{again.key}.parquet"]
-    aside = {path.name.replace(".rules-1", ""): path.read_bytes() for path in store.notes.glob("*.rules-1.parquet")}
-    assert aside == before, "nothing was lost"
-    assert json.loads((store.notes / "small.rules-1.json").read_bytes()) == lost
-    found = store.read(again)
-    assert found is not None
-    assert (found["rules"], found["protocol"]["rules"]) == (RULES, RULES)
+    before = {path.name: path.read_bytes() for path in (tmp_path / "grid").rglob("*.*")}
+    again = Cell(**json.loads((BEFORE / "grid/grids/small.json").read_bytes())["cells"][0])
+    for name in ("small", "other"):
+        with pytest.raises(InputError, match=r"small\.json is of an older protocol version; .* --out folder"):
+            run_grid(Grid(name, "grid", (again,)), tmp_path / "grid")
+    after = {path.name: path.read_bytes() for path in (tmp_path / "grid").rglob("*.*")}
+    assert {name: after.get(name) for name in before} == before, "nothing was lost"
 
 
-def test_a_stream_of_before_is_the_same_stream() -> None:
-    stream = golden_stream("transductive")
-    loaded = load_stream(BEFORE / "stream.json", stream.graph)
-    assert loaded.classes == stream.classes
-    np.testing.assert_array_equal(loaded.split.roles, stream.split.roles)
+def test_a_stream_of_another_protocol_version_is_refused() -> None:
+    with pytest.raises(InputError, match=r"stream\.json is of an older protocol version; .* again from its seed\.$"):
+        load_stream(BEFORE / "stream.json", golden_stream("transductive").graph)

@@ -164,9 +164,9 @@ def test_the_benchmark_s_streams_are_verified(tmp_path: Path) -> None:
     )
     assert found["all"].code == found["one"].code == found["saved"].code == 0
     assert "cora-topics: files not here, not checked" in found["all"].out
-    assert found["all"].out.endswith("20 streams are those of the benchmark, rules 2.\n")
+    assert found["all"].out.endswith("20 streams are those of the benchmark, protocol version 3.\n")
     assert "wordnet: 10 of 10 streams are the same" in found["one"].out
-    assert found["saved"].out == "This is the benchmark's stream of wordnet with seed 4, rules 2.\n"
+    assert found["saved"].out == "This is the benchmark's stream of wordnet with seed 4, protocol version 3.\n"
     for name, text in (
         ("other", "not the benchmark's stream of wordnet with seed 4"),
         ("missing", "files of cora-topics are not here"),

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from graphfcl.errors import InputError
-from graphfcl.experiments import Cell, CellStore, load_checkpoint, read_cell, save_checkpoint
+from graphfcl.experiments import Cell, CellStore, load_checkpoint, save_checkpoint
+from graphfcl.experiments.store import read_values
 from graphfcl.methods import LearnerState, find_method
 from tests.golden.samples import SHORT
 
@@ -34,10 +35,10 @@ def test_a_checkpoint_is_refused_by_every_other_method(tmp_path: Path, name: str
 
 @pytest.mark.parametrize("name", ["os:system", "trap:Learner"])
 def test_a_cell_is_read_without_its_method(tmp_path: Path, name: str) -> None:
-    found = read_cell(next((BEFORE / "grid" / "cells").glob("*.parquet")))
+    found = read_values(next((BEFORE / "grid" / "cells").glob("*.parquet")))
     assert found is not None
     store, cell = CellStore(tmp_path / "out"), Cell("anything", name, 0, source=f"{name}@0123")
-    store.save(cell, found[1])
-    assert store.read(cell) == found[1]
+    store.save(cell, found["result"])
+    assert store.read(cell) == found["result"]
     assert not (tmp_path / "sprung").exists()
     assert "trap" not in sys.modules

@@ -7,6 +7,7 @@ from typing import Any
 
 from graphfcl.experiments import Cell, CellStore, Grid, run_cell
 from graphfcl.report.blocks import Block, Row
+from graphfcl.stream import PROTOCOL_VERSION
 from tests.methods.test_checks import GRAPH, QUICK
 
 RULES = {"base": 4, "pseudo_novel": 3, "way": 1, "shot": 5}
@@ -31,6 +32,9 @@ def fake(values: dict[str, list[float]], sessions: int = 2) -> Block:
             "matrix": [[value, None], [value, value]],
             "uses_pool_labels": pool,
             "trained_on_query_labels": False,
+            "protocol_version": PROTOCOL_VERSION,
+            "n_train": 3,
+            "n_test": 1,
         }
 
     rows = [Row(n, {s: result(v, n == "joint") for s, v in enumerate(figures)}) for n, figures in values.items()]
@@ -39,10 +43,9 @@ def fake(values: dict[str, list[float]], sessions: int = 2) -> Block:
 
 
 def stored_result(folder: Path) -> dict[str, Any]:
-    """A genuine result without the number of its rules, to be stored as that of other cells."""
+    """A genuine result, to be stored as that of other cells."""
     cell = Cell(GRAPH, "proto-gcn", 0, rules=RULES, settings=QUICK["proto-gcn"])
-    result = run_cell(cell, device="cpu", encoders=folder / "encoders", data_dir=None)
-    return {key: value for key, value in result.items() if key != "rules"}
+    return run_cell(cell, device="cpu", encoders=folder / "encoders", data_dir=None)
 
 
 def store(folder: Path, name: str, kind: str, results: Iterable[tuple[Cell, dict[str, Any] | None]]) -> None:

@@ -22,7 +22,7 @@ SESSIONS = 41
 
 def result(template: dict[str, Any], dataset: str, level: float, sessions: int = 0) -> dict[str, Any]:
     """A result with this level of accuracy; with other sessions than the template's where a number is given."""
-    found = copy.deepcopy(template) | {"dataset": dataset, "average": level, "pd": 0.9 - level, "rules": 2}
+    found = copy.deepcopy(template) | {"dataset": dataset, "average": level, "pd": 0.9 - level}
     if sessions:
         found["sessions"] = [{**template["sessions"][-1], "session": number} for number in range(sessions)]
         found["matrix"] = [[0.5 if j <= t else None for j in range(sessions)] for t in range(sessions)]

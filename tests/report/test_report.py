@@ -57,11 +57,12 @@ def test_blocks_hold_rows_that_may_be_compared(folder: Path) -> None:
     averages = [result["average"] for result in first.results.values()]
     assert first.values("average") == {seed: 100 * value for seed, value in enumerate(averages)}
     other = block.rows[1]
-    difference, p_value = block.comparisons["proto-gcn"]
+    compared = block.comparisons["proto-gcn"]
+    difference, p_value = compared.difference, compared.adjusted
     paired = [first.values("average")[s] - other.values("average")[s] for s in range(2)]
     assert difference.mean == pytest.approx(np.mean(paired))
     assert (difference.count, p_value) == (2, None), "two seeds are not tested"
-    assert block.comparisons["joint"][1] is None
+    assert block.comparisons["joint"].adjusted is None
     assert "joint" not in findings.ranks(block)
 
 

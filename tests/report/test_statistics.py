@@ -9,7 +9,8 @@ import pytest
 
 from graphfcl.experiments import Cell
 from graphfcl.report import write_page
-from graphfcl.report.blocks import Block, Row
+from graphfcl.report.blocks import Block, Findings, Row
+from graphfcl.report.claims import claims, claims_by_dataset
 from graphfcl.report.comparison import block_figures
 from graphfcl.report.tables import latex, lead_tables, markdown, result_table
 from tests.measures.test_comparison import corrected_test
@@ -31,7 +32,7 @@ def test_bold_is_only_what_is_surely_ahead() -> None:
     bold = result_table(block_figures(fake(clear), {}))
     assert "**hag-meta**" in markdown(bold)
     assert r"\textbf{hag-meta}" in latex(bold)
-    assert "ahead of every other row on average" in bold.notes[-1]
+    assert "ahead of every other row on average, each raw p < 0.05" in bold.notes[-1]
     plain = result_table(block_figures(fake(unsure), {}))
     assert "**" not in markdown(plain)
     assert "textbf" not in latex(plain)
@@ -68,7 +69,7 @@ def test_the_reference_plays_by_the_rules() -> None:
 def test_a_lead_that_only_student_s_test_is_sure_of_is_not_bold() -> None:
     """Differences 1 to 5 points: p is 0.013 without the correction for resampling, 0.060 with it."""
     ahead = fake({"hag-meta": [0.71, 0.72, 0.73, 0.74, 0.75], "cec": [0.70] * 5})
-    assert ahead.comparisons["cec"][1] == pytest.approx(0.0602, abs=1e-4)
+    assert ahead.comparisons["cec"].adjusted == pytest.approx(0.0602, abs=1e-4)
     assert ahead.winner is None
     assert not ahead.too_few_seeds
 
@@ -80,7 +81,7 @@ def test_four_seeds_have_no_winner_and_a_fifth_makes_one() -> None:
     assert (fake(four).winner, fake(four).too_few_seeds) == (None, True)
     unequal = fake({**five, "gpn": [0.50, 0.49, 0.53, 0.50]})
     assert unequal.winner is None, "ahead of every other row, but of one over four seeds"
-    assert [unequal.comparisons[name][1] is None for name in ("cec", "gpn")] == [False, True]
+    assert [unequal.comparisons[name].adjusted is None for name in ("cec", "gpn")] == [False, True]
     apart = Row("gpn", {seed + 5: result for seed, result in unequal.rows[2].results.items()})
     disjoint = Block(unequal.grid, "debian", unequal.protocol, (*unequal.rows[:2], apart), (), 0)
     assert (disjoint.winner, disjoint.too_few_seeds) == (None, True), "and no seed in common with one"
@@ -119,7 +120,9 @@ def test_tables_show_the_corrected_test(tmp_path: Path, template: dict[str, Any]
     rows, notes = report(tmp_path, template, dict.fromkeys(FIGURES, range(6)))
     reference = [100 * value for value in FIGURES["hag-meta"]]
     others = {name: [100 * value for value in values] for name, values in FIGURES.items() if name != "hag-meta"}
-    found = {name: corrected_test(reference, values) for name, values in others.items()}
+    ratio = template["n_test"] / template["n_train"]
+    assert ratio != pytest.approx(1 / 3, abs=0.1)
+    found = {name: corrected_test(reference, values, ratio) for name, values in others.items()}
     smaller, larger = sorted((found["cec"][2], found["gpn"][2]))
     holm = {smaller: min(1.0, 2 * smaller), larger: max(larger, min(1.0, 2 * smaller))}
     for name in ("cec", "gpn"):
@@ -131,9 +134,10 @@ def test_tables_show_the_corrected_test(tmp_path: Path, template: dict[str, Any]
     assert rows["joint†"][-3:-1] == [f"{mean:+.2f} ± {half_width:.2f}", ""], "shown, but not tested"
     assert rows["hag-meta"][-3:-1] == ["", ""]
     assert "Nadeau and Bengio" in notes
-    assert "n_test/n_train = 1/3" in notes
+    assert f"n_test/n_train of the streams ({ratio:.2f} in the mean)" in notes
+    assert "p, Holm: family of the headline, hag-meta against each other row of this dataset" in notes
     assert "too few seeds" not in notes
-    assert r"n\_test/n\_train = 1/3" in (tmp_path / "tables.tex").read_text()
+    assert rf"n\_test/n\_train of the streams ({ratio:.2f} in the mean)" in (tmp_path / "tables.tex").read_text()
 
 
 def test_too_few_seeds_are_said_instead_of_p(tmp_path: Path, template: dict[str, Any]) -> None:
@@ -169,33 +173,132 @@ def test_only_shared_seeds_count(tmp_path: Path, template: dict[str, Any]) -> No
     assert "too few seeds: fewer than 5" in notes
 
 
-def test_every_row_is_compared_with_every_other() -> None:
-    figures = {
-        "anchor": [0.80, 0.81, 0.79, 0.83, 0.80],
-        "hag-meta": [0.60, 0.66, 0.58, 0.61, 0.60],
-        "cec": [0.59, 0.62, 0.60, 0.57, 0.61],
-        "joint": [0.95, 0.96, 0.95, 0.94, 0.95],
-    }
-    average, last = lead_tables(fake(figures))
-    assert average.columns == last.columns == ("method", "anchor", "hag-meta", "cec"), "joint takes no part"
-    expected = {}
-    for row in average.columns[1:]:
-        others = [name for name in average.columns[1:] if name != row]
-        tests = {name: corrected_test(*([100 * v for v in figures[one]] for one in (row, name))) for name in others}
-        first, second = sorted(others, key=lambda name: tests[name][2])
-        p = {first: min(1.0, 2 * tests[first][2])}
-        p[second] = max(p[first], tests[second][2])
-        for name in others:
-            mean, half, _ = tests[name]
-            p_text = "< 0.001" if p[name] < 0.001 else f"{p[name]:.3f}"
-            expected[row, name] = f"{mean:+.2f} ± {half:.2f} ({p_text})"
+PAIRED = {
+    "anchor": [0.80, 0.81, 0.79, 0.83, 0.80],
+    "hag-meta": [0.60, 0.66, 0.58, 0.61, 0.60],
+    "cec": [0.59, 0.62, 0.60, 0.57, 0.61],
+    "joint": [0.95, 0.96, 0.95, 0.94, 0.95],
+}
+
+
+def holm_by_steps(p_values: dict[Any, float]) -> dict[Any, float]:
+    """Holm's correction: the smallest times the number of tests, the next times one less, never falling."""
+    found, highest = {}, 0.0
+    for step, name in enumerate(sorted(p_values, key=lambda name: p_values[name])):
+        highest = max(highest, min(1.0, (len(p_values) - step) * p_values[name]))
+        found[name] = highest
+    return found
+
+
+def test_all_pairs_are_one_family_with_one_p_value_for_each_pair() -> None:
+    average, last = lead_tables(fake(PAIRED))
+    names = ("anchor", "hag-meta", "cec")
+    assert average.columns == last.columns == ("method", *names), "joint takes no part"
+    tests = {}
+    for row in names:
+        for other in names:
+            if row != other:
+                tests[row, other] = corrected_test(*([100 * v for v in PAIRED[name]] for name in (row, other)), 1 / 3)
+    p = holm_by_steps({pair: tests[pair][2] for pair in (names[:2], names[1:], names[::2])})
+    p |= {pair[::-1]: value for pair, value in p.items()}
+    assert len(set(p.values())) > 1
     for table in (average, last):
+        assert any("family of all pairs" in note for note in table.notes)
         for line in table.rows:
-            for name, cell in zip(table.columns[1:], line[1:], strict=True):
-                assert cell == expected.get((line[0], name), "")
-    few = lead_tables(fake({name: values[:4] for name, values in figures.items()}))
+            for name, cell in zip(names, line[1:], strict=True):
+                if name == line[0]:
+                    assert cell == ""
+                    continue
+                mean, half, _ = tests[line[0], name]
+                adjusted = p[line[0], name]
+                p_text = "< 0.001" if adjusted < 0.001 else f"{adjusted:.3f}"
+                assert cell == f"{mean:+.2f} ± {half:.2f} ({p_text})"
+    few = lead_tables(fake({name: values[:4] for name, values in PAIRED.items()}))
     assert few[0].rows[0][2].endswith("(too few seeds)")
-    assert lead_tables(fake({name: figures[name] for name in ("anchor", "cec")})) == [], "the result table has it"
+    assert lead_tables(fake({name: PAIRED[name] for name in ("anchor", "cec")})) == [], "the result table has it"
+
+
+def test_both_families_rest_on_the_same_test_of_a_pair() -> None:
+    block = fake(PAIRED)
+    assert block.reference.name == "hag-meta"
+    pairs = block.leads("average")["hag-meta"]
+    for name in ("anchor", "cec"):
+        assert block.comparisons[name].difference == pairs[name].difference
+    raw = {name: block.comparisons[name].difference.p_value or 0.0 for name in ("anchor", "cec")}
+    assert {name: block.comparisons[name].adjusted for name in raw} == pytest.approx(holm_by_steps(raw))
+    assert block.comparisons["joint"].adjusted is None
+
+
+# Ahead of every method: an intersection–union test
+
+
+# Against five others: three raw p-values of about 0.03, which no correction would leave below 0.05
+CLOSE = {
+    "anchor": [0.80, 0.80, 0.80, 0.80, 0.80],
+    **{name: [0.79, 0.775, 0.76, 0.78, 0.765] for name in ("cec", "gpn", "icarl", "tem", "teen")},
+}
+
+
+def test_ahead_of_every_method_takes_every_raw_p_value() -> None:
+    block = fake({**CLOSE, "joint": [0.95] * 5})
+    found = claims(block, "anchor")
+    assert list(found.comparisons) == ["cec", "gpn", "icarl", "tem", "teen"], "joint takes no part"
+    _, _, p = corrected_test(*([100 * value for value in CLOSE[name]] for name in ("anchor", "cec")), 1 / 3)
+    assert 0.01 < p < 0.05
+    assert all(each.difference.p_value == pytest.approx(p) for each in found.comparisons.values())
+    assert found.ahead_of_every
+    assert block.winner == "anchor"
+    assert (found.ahead(holm=False), found.tied(holm=False)) == (tuple(found.comparisons), ())
+    assert (found.ahead(), found.tied()) == ((), tuple(found.comparisons)), "five times p is above 0.05"
+    one_more = fake({**CLOSE, "lpmc": [0.81, 0.76, 0.80, 0.77, 0.79]})
+    assert not claims(one_more, "anchor").ahead_of_every, "one p of 0.05 or more, and there is no such claim"
+    assert claims(one_more, "anchor").tied(holm=False) == ("lpmc",)
+    assert one_more.winner is None
+    four = fake({name: values[:4] for name, values in CLOSE.items()})
+    assert not claims(four, "anchor").ahead_of_every
+    assert claims(four, "anchor").tied(holm=False) == tuple(name for name in CLOSE if name != "anchor")
+
+
+def test_claims_name_their_family_and_the_other_side() -> None:
+    block = fake({"cec": PAIRED["anchor"], "gpn": PAIRED["cec"], "icarl": PAIRED["hag-meta"]})
+    ours, theirs = claims(block, "cec"), claims(block, "gpn", "last")
+    assert (ours.family, theirs.family) == ("cec against the rest, average", "gpn against the rest, last")
+    assert (ours.ahead(), ours.behind()) == (("gpn", "icarl"), ())
+    assert (theirs.ahead(), theirs.tied(), theirs.behind()) == ((), ("icarl",), ("cec",))
+
+
+def test_claims_are_about_rows_without_a_mark() -> None:
+    block = fake({**CLOSE, "joint": [0.95] * 5})
+    form = Row("cec, wider", block.rows[1].results, form=True)
+    queries = Row("meta-gnn", {s: {**r, "trained_on_query_labels": True} for s, r in block.rows[1].results.items()})
+    marked = Block(block.grid, "debian", block.protocol, (*block.rows, form, queries), (), 0)
+    assert claims(marked, "anchor") == claims(fake(CLOSE), "anchor")
+    findings = Findings(Path(), (block.grid,), (marked,), (), ())
+    assert list(claims_by_dataset(findings, "anchor", grid="g")) == ["debian"]
+    assert claims_by_dataset(findings, "joint", grid="g") == {}
+    assert claims_by_dataset(findings, "cec, wider", grid="g") == {}
+
+
+def test_the_ratio_is_the_mean_over_the_shared_seeds() -> None:
+    block = fake({"hag-meta": PAIRED["hag-meta"], "cec": PAIRED["cec"]})
+    sizes = [(100, 50), (100, 60), (100, 70), (100, 80), (100, 90)]
+    rows = [
+        Row(row.name, {s: {**r, "n_train": sizes[s][0], "n_test": sizes[s][1]} for s, r in row.results.items()})
+        for row in block.rows
+    ]
+    found = Block(block.grid, "debian", block.protocol, tuple(rows), (), 0).comparisons["cec"].difference
+    expected = corrected_test(*([100 * value for value in PAIRED[name]] for name in ("hag-meta", "cec")), 0.7)
+    assert (found.mean, found.interval, found.p_value) == pytest.approx(expected)
+
+
+def test_the_page_gets_figures_that_are_not_rounded(tmp_path: Path, template: dict[str, Any]) -> None:
+    """It rounds them when it shows them; a figure that was rounded before could end otherwise than in a table."""
+    report(tmp_path, template, dict.fromkeys(FIGURES, range(6)))
+    page = re.search(r'type="application/json">(.*?)</script>', (tmp_path / "report.html").read_text(), re.S)
+    assert page is not None
+    (block,) = json.loads(page.group(1))["blocks"]
+    shown = {row["name"]: row["average"]["mean"] for row in block["rows"]}
+    assert shown == {name: pytest.approx(100 * sum(values[:6]) / 6, abs=1e-9) for name, values in FIGURES.items()}
 
 
 def test_another_form_of_a_method_takes_no_part(tmp_path: Path, template: dict[str, Any]) -> None:

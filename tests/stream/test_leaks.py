@@ -18,7 +18,7 @@ from graphfcl.experiments.encoders import EncoderFolder
 from graphfcl.graph import Graph, KnownColumns, Standardisation, VisibleGraph, build_graph
 from graphfcl.measures import balanced_accuracy
 from graphfcl.methods.learner import NO_STORE, SILENT, EncoderStore, Learner, Progress
-from graphfcl.stream import RULES, BaseSession, Protocol, Session, Stream, load_stream, make_stream, save_stream
+from graphfcl.stream import BaseSession, Protocol, Session, Stream, load_stream, make_stream, save_stream
 from tests.graphs import graphs
 from tests.marks import some_first
 
@@ -342,17 +342,6 @@ def test_dense_columns_are_standardised_by_the_train_nodes_of_session_0(track: A
     np.testing.assert_array_equal(off.evaluation_graph(1).features, graph.features[off.node_of_number[shown.nodes]])
     save_stream(off, tmp_path / "off.json")
     assert load_stream(tmp_path / "off.json", graph).view is None
-
-
-def test_the_rules_have_a_number() -> None:
-    rules = Protocol(base=2, pseudo_novel=1)
-    assert rules.as_json()["rules"] == RULES == 2
-    with pytest.raises(InputError, match="rules 1"):
-        Protocol(base=2, pseudo_novel=1, rules=1)
-    old = {name: value for name, value in rules.as_json().items() if name not in ("rules", "standardise")}
-    assert Protocol.from_json(old) == rules, "a stream of before is ids, walked by the rules of today"
-    with pytest.raises(InputError, match="rules 3"):
-        Protocol.from_json({**old, "rules": 3})
 
 
 def test_fresh_streams_are_equal_and_share_no_graph() -> None:

@@ -76,8 +76,8 @@ JSON_KEYS: Mapping[str, str] = {
     ),
     "data import": "folder, name, nodes, edges, classes, bytes, digest, notes.",
     "stream": (
-        "graph, seed, protocol, protocol_hash, base, pseudo_novel, held_out, sessions and out; with --verify: rules, "
-        "and graphs with how many of their streams are the same."
+        "graph, seed, protocol, protocol_hash, base, pseudo_novel, held_out, sessions and out; with --verify: "
+        "protocol_version, and graphs with how many of their streams are the same."
     ),
     "run": "folder, and all that stands in its result.json.",
     "methods": "methods, a list of group, name, title, reference; of one method: method and settings.",

@@ -93,9 +93,9 @@ def _verify(names: list[str] | None, data_dir: Path | None) -> Answer:
     if different:
         listed = ", ".join(f"{one.graph} seed {one.seed}" for one in different)
         raise InputError(f"these streams are not those of the benchmark: {listed}; check the data and the version.")
-    rules = benchmark_hashes()["rules"]
-    values = {"rules": rules, "graphs": answer}
-    return Answer(values, lambda: say(f"{checked} streams are those of the benchmark, rules {rules}."))
+    version = benchmark_hashes()["protocol_version"]
+    values = {"protocol_version": version, "graphs": answer}
+    return Answer(values, lambda: say(f"{checked} streams are those of the benchmark, protocol version {version}."))
 
 
 def _verify_saved(stream: "Stream", name: str) -> Answer:
@@ -105,9 +105,9 @@ def _verify_saved(stream: "Stream", name: str) -> Answer:
         raise InputError(
             f"this is not the benchmark's stream of {name} with seed {stream.seed}: it was drawn otherwise."
         )
-    rules = benchmark_hashes()["rules"]
-    line = f"This is the benchmark's stream of {name} with seed {stream.seed}, rules {rules}."
-    return Answer({"rules": rules, "graphs": {name: 1}}, lambda: say(line))
+    version = benchmark_hashes()["protocol_version"]
+    line = f"This is the benchmark's stream of {name} with seed {stream.seed}, protocol version {version}."
+    return Answer({"protocol_version": version, "graphs": {name: 1}}, lambda: say(line))
 
 
 def _labels(stream: "Stream", number: int) -> int:
@@ -152,7 +152,7 @@ def _print_schedule(stream: "Stream") -> None:
     from graphfcl.cli.show import print_table
 
     rules, described = stream.protocol, _described(stream)
-    protocol = f"protocol {rules.name} ({rules.hash}), rules {rules.rules}"
+    protocol = f"protocol {rules.name} ({rules.hash}), version {rules.protocol_version}"
     say(f"{stream.graph.name}, seed {stream.seed}, {protocol}, track {rules.track}")
     say(f"{len(stream)} sessions of {rules.way}-way {rules.shot}-shot, {len(stream.classes)} classes in the end")
     say()

@@ -28,7 +28,7 @@ class Verified:
 
 @cache
 def benchmark_hashes() -> dict[str, Any]:
-    """``rules``: their number. ``streams``: graph → the hashes of seeds 0 to 9."""
+    """``protocol_version``: of all of them. ``streams``: graph → the hashes of seeds 0 to 9."""
     return json.loads(files("graphfcl.experiments").joinpath("benchmark.json").read_text())
 
 

@@ -17,9 +17,10 @@ from graphfcl.errors import GraphNote, InputError
 from graphfcl.evaluation import needs_oracle
 from graphfcl.experiments.runs import Run, run
 from graphfcl.methods import Learner, Progress, as_tuples, find_method
-from graphfcl.stream import RULES, Stream, make_stream
+from graphfcl.stream import PROTOCOL_VERSION, Stream, make_stream, refuse_other_version
 
 MAY_BE_EMPTY = ("source", "strategy", "strategy_source")
+OTHER_FOLDER = "take another --out folder; nothing in this one was changed"
 EMBEDDED_NODES = 1500  # at most so many nodes are in an embedding picture
 
 
@@ -34,7 +35,7 @@ class Cell:
         part of key and JSON.
     strategy: under the track ``asked``, what names nodes to label. strategy_source: of one from outside, like
         ``source``. Both are no part of key and JSON where they are empty.
-    rules_number: of the rules it runs under; a cell that was written before rules had numbers is of rules 1.
+    protocol_version: the protocol version that it runs under.
     """
 
     dataset: str
@@ -47,7 +48,7 @@ class Cell:
     source: str = ""
     strategy: str = ""
     strategy_source: str = ""
-    rules_number: int = RULES
+    protocol_version: int = PROTOCOL_VERSION
 
     @property
     def row(self) -> str:
@@ -63,14 +64,11 @@ class Cell:
         return json.loads(json.dumps(self._values()))
 
     def _values(self) -> dict[str, Any]:
-        values = {name: value for name, value in asdict(self).items() if name not in MAY_BE_EMPTY or value}
-        if self.rules_number == 1:
-            del values["rules_number"]
-        return values
+        return {name: value for name, value in asdict(self).items() if name not in MAY_BE_EMPTY or value}
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> "Cell":
-        return cls(**{"rules_number": 1, **values})
+        return cls(**values)
 
 
 def cell_stream(cell: Cell, data_dir: Path | None) -> Stream:
@@ -103,8 +101,7 @@ def run_cell(
         )
     if cell.strategy and not needs_oracle(cell.strategy):
         _refuse_edited_strategy(cell)
-    if cell.rules_number != RULES:
-        raise InputError(f"this cell is of rules {cell.rules_number}; this graphfcl runs cells of rules {RULES}.")
+    refuse_other_version(cell.protocol_version, f"the cell of {cell.method}", OTHER_FOLDER)
     stream = cell_stream(cell, data_dir)
     settings = {key: as_tuples(value) for key, value in cell.settings.items()}
     after: Callable[[Learner], dict[str, Any]] | None = None

@@ -25,7 +25,7 @@ class EncoderFolder(EncoderStore):
         self.folder = Path(folder)
         self.stream_key = {
             "graph": stream.graph.sha256,
-            "rules": stream.protocol.rules,
+            "protocol_version": stream.protocol.protocol_version,
             "stream": stream_hash(stream),
             "protocol": stream.protocol.hash,
             "stream_seed": stream.seed,

@@ -8,9 +8,10 @@ from pathlib import Path
 
 from graphfcl.asking import find_strategy
 from graphfcl.errors import InputError
-from graphfcl.experiments.cells import Cell
+from graphfcl.experiments.cells import OTHER_FOLDER, Cell
 from graphfcl.files import file_lock, make_folder, read_bytes, write_bytes
 from graphfcl.methods import find_method
+from graphfcl.stream import refuse_other_version
 
 
 @dataclass(frozen=True)
@@ -31,8 +32,13 @@ class Grid:
         object.__setattr__(self, "cells", tuple(_with_source(cell) for cell in self.cells))
 
     def save(self, folder: str | Path) -> None:
-        """Beside the cells, so that a report knows what they are for; joined with what is there under its name."""
+        """Beside the cells, so that a report knows what they are for; joined with what is there under its name.
+
+        A folder that holds a grid of another protocol version is refused.
+        """
         with grids_locked(folder):
+            for path in _grid_files(folder):
+                _read_grid(path)
             self._join(folder)
             self._drop_older_code(Path(folder))
 
@@ -59,7 +65,7 @@ class Grid:
         """Of a method or strategy whose code was edited, only cells of the new code stay: a row would mix the two."""
         now = {cell.method: cell.source for cell in self.cells if cell.source}
         asked = {cell.strategy: cell.strategy_source for cell in self.cells if cell.strategy_source}
-        for path in sorted((folder / "grids").glob("*.json")):
+        for path in _grid_files(folder):
             values = json.loads(path.read_bytes())
             kept = [
                 cell
@@ -98,15 +104,26 @@ def _with_source(cell: Cell) -> Cell:
 
 def load_grids(folder: str | Path) -> list[Grid]:
     """All grids whose cells are in a folder."""
-    paths = sorted((Path(folder) / "grids").glob("*.json"))
+    paths = _grid_files(folder)
     if not paths:
         raise InputError(f"{folder} holds no grid: give a folder that `graphfcl bench --out` has written.")
     return [_read_grid(path) for path in paths]
 
 
+def _grid_files(folder: str | Path) -> list[Path]:
+    return sorted((Path(folder) / "grids").glob("*.json"))
+
+
 def _read_grid(path: Path) -> Grid:
+    content = read_bytes(path, "the grid")
     try:
-        values = json.loads(read_bytes(path, "the grid"))
+        values = json.loads(content)
+        versions = {cell.get("protocol_version") for cell in values["cells"]}
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise InputError(f"{path} is damaged: delete it and run its `graphfcl bench` command again.") from error
+    for version in versions:
+        refuse_other_version(version, str(path), OTHER_FOLDER)
+    try:
         cells = tuple(Cell.from_json(cell) for cell in values["cells"])
         return Grid(values["name"], values["kind"], cells, values["command"])
     except (ValueError, KeyError, TypeError) as error:

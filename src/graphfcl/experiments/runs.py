@@ -24,7 +24,7 @@ from graphfcl.methods import SILENT, Learner, Progress, find_method, settings_as
 from graphfcl.methods.learner import NO_STORE
 from graphfcl.methods.shared.checkpoint import load_checkpoint, save_checkpoint
 from graphfcl.progress import progress_of
-from graphfcl.stream import RULES, Stream, save_stream, stream_hash
+from graphfcl.stream import Stream, refuse_other_version, save_stream, stream_hash
 from graphfcl.version import __version__
 
 RESULT_FILE, CHECKPOINT_FILE, STREAM_FILE = "result.json", "checkpoint.safetensors", "stream.json"
@@ -64,7 +64,7 @@ class Run:
             **({"source": method.source} if method.source else {}),
             "settings": settings_as_json(method.settings_with(self.changes)),
             "seed": self.seed,
-            "rules": self.stream.protocol.rules,
+            "protocol_version": self.stream.protocol.protocol_version,
             "protocol": self.stream.protocol.as_json(),
             "protocol_hash": self.stream.protocol.hash,
             "stream": stream_hash(self.stream),
@@ -194,7 +194,7 @@ class _Recorder(Progress):
         path = self.folder / CHECKPOINT_FILE
         state, values = load_checkpoint(path)
         if values["identity"] != self.identity:
-            _refuse_other_rules(path, values["identity"])
+            refuse_other_version(values["identity"].get("protocol_version"), str(path), "choose another --out")
             raise InputError(f"{path} belongs to another run: {self._mend(values['identity'])} another --out.")
         learner.load_state(state)
         if learner.last_tables is not None:
@@ -224,18 +224,9 @@ def _refuse_another_run(folder: Path, identity: dict[str, Any]) -> None:
     except ValueError:
         there = {}
     if there:
-        _refuse_other_rules(path, there)
+        refuse_other_version(there.get("protocol_version"), str(path), "choose another --out")
     if any(there.get(key) != value for key, value in identity.items()):
         raise InputError(f"{folder} holds the result of another run: choose another --out.")
-
-
-def _refuse_other_rules(path: Path, identity: dict[str, Any]) -> None:
-    number = identity.get("rules", 1)
-    if number != RULES:
-        raise InputError(
-            f"{path} is of rules {number}, and this graphfcl evaluates by rules {RULES}, so the two cannot be mixed: "
-            "choose another --out."
-        )
 
 
 def result_values(evaluation: Evaluation, job: Run, learner: Learner) -> dict[str, Any]:
@@ -253,6 +244,8 @@ def result_values(evaluation: Evaluation, job: Run, learner: Learner) -> dict[st
         "matrix": _plain(measures.matrix),
         "plain_matrix": _plain(measures.plain_matrix),
         "confusion_matrices": [matrix.tolist() for matrix in evaluation.confusions],
+        "n_train": job.stream.n_train,
+        "n_test": job.stream.n_test,
         "classes": list(job.stream.classes),
         "session_of_class": job.stream.session_of_class.tolist(),
         "uses_pool_labels": learner.uses_pool_labels and not job.strategy,  # there is no pool when labels are asked for

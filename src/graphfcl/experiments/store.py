@@ -18,9 +18,10 @@ from pathlib import Path
 from typing import Any
 
 from graphfcl.errors import GraphfclWarning, InputError
-from graphfcl.experiments.cells import Cell
+from graphfcl.experiments.cells import OTHER_FOLDER, Cell
 from graphfcl.files import file_lock, read_bytes, write_bytes, write_durably
 from graphfcl.measures import ASKED_MEASURES, SESSION_MEASURES, STREAM_MEASURES
+from graphfcl.stream import refuse_other_version
 
 FORMAT = "graphfcl cell 1"
 SESSION_COLUMNS = (
@@ -91,7 +92,7 @@ class CellStore:
                 ("method", cell.method),
                 ("variant", cell.row),
                 ("seed", cell.seed),
-                ("rules", cell.rules_number),
+                ("protocol_version", cell.protocol_version),
                 ("protocol", result["protocol"]["name"]),
                 ("track", result["protocol"]["track"]),
                 ("way", result["protocol"]["way"]),
@@ -162,21 +163,25 @@ class CellStore:
             self._set_aside(cell, "outdated")
             return True
 
-    def set_rules_aside(self, cell: Cell) -> bool:
-        """Set the result of a cell of other rules aside; whether there was one."""
-        with self.claim(cell) as ours:
-            if not ours or not self.done(cell):
-                return False
-            self._set_aside(cell, f"rules-{cell.rules_number}.parquet")
-            return True
-
     def _set_aside(self, cell: Cell, kind: str) -> None:
         with suppress(FileNotFoundError):  # another process was faster
             self.path(cell).replace(self.note(cell, kind))
 
 
 def read_cell(path: Path) -> tuple[Cell, dict[str, Any]] | None:
-    """A cell and its result, or None if the file is damaged."""
+    """A cell and its result, or None if the file is damaged. A cell of another protocol version is refused."""
+    values = read_values(path)
+    if values is None:
+        return None
+    refuse_other_version(values["cell"].get("protocol_version"), str(path), OTHER_FOLDER)
+    try:
+        return Cell.from_json(values["cell"]), values["result"]
+    except TypeError:
+        return None
+
+
+def read_values(path: Path) -> dict[str, Any] | None:
+    """``cell`` and ``result`` of a file as plain values, or None if the file is damaged."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
@@ -188,6 +193,6 @@ def read_cell(path: Path) -> tuple[Cell, dict[str, Any]] | None:
         if metadata["format"].decode() != FORMAT or hashlib.sha256(whole).hexdigest() != metadata["sha256"].decode():
             return None
         values = json.loads(whole)
-        return Cell.from_json(values["cell"]), values["result"]
+        return values if isinstance(values["cell"], dict) and isinstance(values["result"], dict) else None
     except (pa.ArrowException, OSError, KeyError, ValueError, TypeError, AttributeError):
         return None

@@ -24,7 +24,6 @@ from graphfcl.evaluation import find_chooser
 from graphfcl.experiments.cells import Cell
 from graphfcl.experiments.elsewhere import run_elsewhere
 from graphfcl.experiments.grid import Grid, GridStatus, load_grids
-from graphfcl.experiments.older_rules import set_other_rules_aside
 from graphfcl.experiments.store import CellStore
 from graphfcl.experiments.watching import GridWatch
 from graphfcl.experiments.working import DEATHS, Workshop, register_outside
@@ -69,7 +68,6 @@ def run_grid(
     _check_start_method(start_method, device)
     share = _threads_of_each(threads, jobs)
     store = CellStore(folder)
-    set_other_rules_aside(store)
     grid.save(folder)
     _set_aside(store, grid, graphs or {}, data_dir)
     if retry_failed:

@@ -12,7 +12,6 @@ from graphfcl.measures.accuracies import accuracy, balanced_accuracy
 from graphfcl.measures.base_and_novel import harmonic_mean
 from graphfcl.measures.comparison import (
     FEWEST_SEEDS,
-    TEST_TO_TRAIN,
     PairedDifference,
     average_ranks,
     holm,
@@ -82,7 +81,6 @@ __all__ = [
     "FEWEST_SEEDS",
     "SESSION_MEASURES",
     "STREAM_MEASURES",
-    "TEST_TO_TRAIN",
     "AskedMeasure",
     "AskedRecord",
     "PairedDifference",

@@ -2,11 +2,9 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 
 import numpy as np
 
-TEST_TO_TRAIN = Fraction(20, 60)  # test nodes to training nodes of session 0, whose split is 60/20/20
 FEWEST_SEEDS = 5  # with fewer, nothing is tested
 
 
@@ -23,19 +21,21 @@ class PairedDifference:
     p_value: float | None
 
 
-def paired_difference(first: Sequence[float], second: Sequence[float]) -> PairedDifference:
+def paired_difference(first: Sequence[float], second: Sequence[float], ratio: float) -> PairedDifference:
     """The corrected resampled t-test of Nadeau and Bengio (2003), two-sided.
 
     Seeds split one graph again and again, so their differences d_1..d_n are not independent, and s/√n is too small an
-    error of their mean. With ρ = ``TEST_TO_TRAIN`` and s the standard deviation of the d_i, the error is e =
+    error of their mean. With ρ = n_test/n_train and s the standard deviation of the d_i, the error is e =
     s · √(1/n + ρ), the test is that of mean(d)/e against Student's distribution with n − 1 degrees of freedom, and the
     interval is mean(d) ± t_{0.975,n−1} · e. If all differences are the same, p is 0 (or 1, if they are all zero).
+
+    ratio: ρ; see ``Stream.n_test`` and ``Stream.n_train``.
     """
     differences = np.asarray(first, dtype=np.float64) - np.asarray(second, dtype=np.float64)
     count, mean = differences.size, float(differences.mean())
     if count < FEWEST_SEEDS:
         return PairedDifference(count, mean, None, None)
-    error = float(differences.std(ddof=1)) * (1 / count + float(TEST_TO_TRAIN)) ** 0.5
+    error = float(differences.std(ddof=1)) * (1 / count + ratio) ** 0.5
     if error == 0:
         return PairedDifference(count, mean, 0.0, 0.0 if mean else 1.0)
     from scipy.stats import t as student

@@ -59,9 +59,9 @@ def asked_data(block: Block) -> dict[str, Any]:
     curves = [
         {
             "name": row.name,
-            "labels": [round(float(value), 2) for value in labels_of(row)],
+            "labels": labels_of(row).tolist(),
             "dashed": ORACLE in row.marks,
-            **{key: [round(float(value), 3) for value in curve(row, key).mean(axis=0)] for key in CURVES},
+            **{key: curve(row, key).mean(axis=0).tolist() for key in CURVES},
         }
         for row in block.rows
     ]

@@ -1,7 +1,7 @@
 """From stored cells to what a table or a picture shows: blocks of rows that may be compared with each other."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -14,15 +14,14 @@ from graphfcl.measures import (
     ASKED_MEASURES,
     SESSION_MEASURES,
     STREAM_MEASURES,
-    PairedDifference,
     SeedSummary,
     average_ranks,
-    holm,
-    paired_difference,
     summarise_seeds,
 )
+from graphfcl.report.statistics import Comparison, compare_pairs, compare_with
+from graphfcl.report.version_2 import load_version_2
+from graphfcl.stream import PROTOCOL_VERSION
 
-SIGNIFICANT = 0.05
 MOST_COLOURS = 12  # rows of a picture that all have colours
 SHOWN_OF_MANY = 9
 FIRST = {"table2": 0, "table3": 1}  # kinds of grids that a report begins with
@@ -31,9 +30,10 @@ POOL, QUERIES, FORM = "uses pool labels", "trained on query labels", "another fo
 ORACLE = "needs an oracle"
 
 
-def rules_of_result(result: dict[str, Any]) -> int:
-    """The number of the evaluation rules a result was found under; those without one are of the first."""
-    return int(result.get("rules", 1))
+def version_text(result: dict[str, Any]) -> str:
+    """The protocol version of a result, as titles name it."""
+    version = result["protocol_version"]
+    return f"protocol version {version}" + ("" if version == PROTOCOL_VERSION else ", being recomputed")
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,7 +99,7 @@ class Row:
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """Rows on the same dataset under the same protocol and the same number of the evaluation rules.
+    """Rows on the same dataset under the same protocol.
 
     rows: in the order of the grid's cells.
     reference: the row others are compared with: that of ``REFERENCE_METHOD`` or, under the track ``asked``, the first
@@ -117,16 +117,16 @@ class Block:
     dataset_path: str = ""
 
     @property
-    def rules(self) -> int:
-        """The number of the evaluation rules, which all its results share."""
-        return rules_of_result(next(iter(self.rows[0].results.values())))
+    def version_text(self) -> str:
+        """The protocol version, which all its results share."""
+        return version_text(next(iter(self.rows[0].results.values())))
 
     @property
     def title(self) -> str:
         protocol = self.protocol
         kind = f"{protocol['way']}-way {protocol['shot']}-shot, {protocol['name']}, {protocol['track']}"
         raw = ", not standardised" if self.protocol.get("standardise") is False else ""
-        return f"{self.dataset}, {kind}{raw}, rules {self.rules}"
+        return f"{self.dataset}, {kind}{raw}, {self.version_text}"
 
     @cached_property
     def reference(self) -> Row:
@@ -139,66 +139,66 @@ class Block:
         return row is not self.reference and row.marks == self.reference.marks
 
     @cached_property
-    def comparisons(self) -> dict[str, tuple[PairedDifference, float | None]]:
-        """Row name → reference − row on the average over sessions, paired by seed, and its p-value after Holm.
+    def ratios(self) -> dict[int, float]:
+        """Seed → n_test/n_train of its stream."""
+        return {seed: result["n_test"] / result["n_train"] for row in self.rows for seed, result in row.results.items()}
 
-        Rows with other marks than the reference have a difference but no test, and so have rows that share fewer than
-        ``FEWEST_SEEDS`` seeds with it.
+    @cached_property
+    def comparisons(self) -> dict[str, Comparison]:
+        """Row name → reference − row on the average over sessions: the headline family.
+
+        Rows with other marks than the reference have a difference but no place in the family, and rows that share
+        fewer than ``FEWEST_SEEDS`` seeds with it have no test.
         """
-        found = {row.name: row.values("average") for row in self.rows}
-        alike = {row.name for row in self.rows if row is self.reference or self.comparable(row)}
-        tested = self._compare({name: values for name, values in found.items() if name in alike}, self.reference.name)
-        others = self._compare(found, self.reference.name)
-        return {name: tested.get(name, (difference, None)) for name, (difference, _) in others.items()}
+        figures = {row.name: row.values("average") for row in self.rows}
+        alike = {row.name: figures[row.name] for row in self.rows if row is self.reference or self.comparable(row)}
+        tested = compare_with(self.reference.name, alike, self.ratios)
+        others = compare_with(self.reference.name, figures, self.ratios)
+        return {name: tested.get(name, replace(found, adjusted=None)) for name, found in others.items()}
 
-    def leads(self, measure: str) -> dict[str, dict[str, tuple[PairedDifference, float | None]]]:
-        """Row → other row → row − other and its p-value, Holm-corrected over the others; rows without a mark alone.
+    def fair_figures(self, measure: str) -> dict[str, dict[int, float]]:
+        """Row → seed → figure, of the rows without a mark.
 
         measure: ``average``, over sessions, or ``last``, the balanced accuracy of the last session.
         """
         fair = [row for row in self.rows if not row.marks]
-        figures = {row.name: row.last() if measure == "last" else row.values("average") for row in fair}
-        return {name: self._compare(figures, name) for name in figures}
+        return {row.name: row.last() if measure == "last" else row.values("average") for row in fair}
 
-    def _compare(
-        self, figures: dict[str, dict[int, float]], reference: str
-    ) -> dict[str, tuple[PairedDifference, float | None]]:
-        found = {}
-        for name, values in figures.items():
-            shared = sorted(set(values) & set(figures[reference]))
-            if name != reference and shared:
-                found[name] = paired_difference([figures[reference][s] for s in shared], [values[s] for s in shared])
-        testable = [name for name, difference in found.items() if difference.p_value is not None]
-        adjusted = holm([found[name].p_value or 0.0 for name in testable]) if testable else np.zeros(0)
-        p_values = dict(zip(testable, adjusted.tolist(), strict=True))
-        return {name: (difference, p_values.get(name)) for name, difference in found.items()}
+    def leads(self, measure: str) -> dict[str, dict[str, Comparison]]:
+        """Row → other row → row − other: the family of all pairs of rows without a mark."""
+        figures = self.fair_figures(measure)
+        found: dict[str, dict[str, Comparison]] = {name: {} for name in figures}
+        for (first, second), comparison in compare_pairs(figures, self.ratios).items():
+            found[first][second] = comparison
+            found[second][first] = comparison.swapped
+        return {name: {other: found[name][other] for other in figures if other in found[name]} for name in figures}
 
     @cached_property
-    def _contest(self) -> tuple[str, list[tuple[PairedDifference, float | None] | None]]:
+    def _contest(self) -> tuple[str, list[Comparison | None]]:
         """The row with the highest average, and its comparison with each other one; None without a common seed.
 
         A row with a mark takes no part.
         """
-        fair = {row.name: row.values("average") for row in self.rows if not row.marks}
+        fair = self.fair_figures("average")
         if not fair:
             return "", []
         best = max(fair, key=lambda name: float(np.mean(list(fair[name].values()))))
-        compared = self._compare(fair, best)
+        compared = compare_with(best, fair, self.ratios)
         return best, [compared.get(name) for name in fair if name != best]
 
     @property
     def too_few_seeds(self) -> bool:
         """Whether the row with the highest average shares too few seeds with another to be tested against it."""
-        return any(found is None or found[1] is None for found in self._contest[1])
+        return any(found is None or found.difference.p_value is None for found in self._contest[1])
 
     @property
     def winner(self) -> str | None:
-        """The row that is ahead of every other on average, significantly after Holm's correction; else nobody."""
+        """The row that is ahead of every other on average, each with a raw p < 0.05; None if there is none.
+
+        An intersection–union test: a conjunction of tests at one level has that level, so no correction is needed.
+        """
         best, compared = self._contest
-        if not compared or self.too_few_seeds:
-            return None
-        sure = [p is not None and p < SIGNIFICANT and difference.mean > 0 for difference, p in filter(None, compared)]
-        return best if all(sure) else None
+        return best if compared and all(found is not None and found.ahead for found in compared) else None
 
 
 def by_strength(blocks: Sequence[Block]) -> list[str]:
@@ -235,13 +235,13 @@ class Findings:
     failures: tuple[tuple[Grid, Cell, str], ...]
 
     def ranks(self, like: Block) -> dict[str, float]:
-        """Average rank of each row over the (dataset, seed) pairs that have it, in all blocks under the same rules.
+        """Average rank of each row over the (dataset, seed) pairs that have it, in all blocks under the same protocol.
 
         Rows with a mark take no part.
         """
         keys: tuple[str, ...] = ("name", "track", "standardise", "class_order")
         keys += () if like.grid.kind in ("table2", "table3") else ("way", "shot")
-        alike = [block for block in self.blocks if block.grid is like.grid and block.rules == like.rules]
+        alike = [block for block in self.blocks if block.grid is like.grid]
         blocks = [b for b in alike if all(b.protocol.get(key) == like.protocol.get(key) for key in keys)]
         names = [row.name for row in like.rows if not row.marks]
         names = [name for name in names if all(any(row.name == name for row in block.rows) for block in blocks)]
@@ -267,7 +267,9 @@ def _other_forms(grid: Grid) -> set[str]:
 
 def collect(folder: str | Path) -> Findings:
     """Read all grids of a folder, the paper's tables first."""
-    grids, store = sorted(load_grids(folder), key=lambda grid: FIRST.get(grid.kind, len(FIRST))), CellStore(folder)
+    store = CellStore(folder)
+    listed, read = load_version_2(folder) or (load_grids(folder), store.read)
+    grids = sorted(listed, key=lambda grid: FIRST.get(grid.kind, len(FIRST)))
     blocks: list[Block] = []
     embeddings, failures = [], []
     for grid in grids:
@@ -275,9 +277,8 @@ def collect(folder: str | Path) -> Findings:
         found: dict[str, tuple[Cell, dict[str, Any], dict[str, dict[int, dict[str, Any]]]]] = {}
         unfinished: dict[str, list[tuple[Cell, str | None]]] = {}
         for cell in grid.cells:
-            result = store.read(cell)
-            rules = cell.rules_number if result is None else rules_of_result(result)
-            place = f"{cell.dataset} {sorted(cell.rules.items())} {rules}"
+            result = read(cell)
+            place = f"{cell.dataset} {sorted(cell.rules.items())}"
             if result is None:
                 error = store.error(cell)
                 unfinished.setdefault(place, []).append((cell, error))

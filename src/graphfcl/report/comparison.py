@@ -10,6 +10,7 @@ import numpy as np
 
 from graphfcl.measures import SESSION_MEASURES, STREAM_MEASURES, PairedDifference, SeedSummary
 from graphfcl.report.blocks import Block, Row, summary
+from graphfcl.report.statistics import Comparison
 
 PRINTED_RULES = {"amazon-clothing": (3, 5), "dblp": (5, 5), "reddit": (2, 3)}  # N and K of Table 2
 PRINTED_SESSIONS = 10  # 0 to 9
@@ -29,8 +30,8 @@ class RowFigures:
 
     improvement: by how much PD and RPD are smaller for the reference, over the seeds both have; None without any.
     comparable: whether it may be tested against the reference, given enough seeds.
-    difference: reference - row on the average; None for the reference itself and without a common seed.
-    p_value: of that difference after Holm's correction; None where it was not tested.
+    comparison: reference − row on the average, in the headline family; None for the reference itself and without a
+        common seed.
     rank: average rank; None where the row takes no part.
     further: measures besides the table's own, by name; a session's measure is that of the last session.
     """
@@ -38,9 +39,17 @@ class RowFigures:
     row: Row
     improvement: tuple[float | None, float | None]
     comparable: bool
-    difference: PairedDifference | None
-    p_value: float | None
+    comparison: Comparison | None
     rank: float | None
+
+    @property
+    def difference(self) -> PairedDifference | None:
+        return None if self.comparison is None else self.comparison.difference
+
+    @property
+    def p_value(self) -> float | None:
+        """After Holm's correction; None where it was not tested."""
+        return None if self.comparison is None else self.comparison.adjusted
 
     @cached_property
     def by_session(self) -> np.ndarray:
@@ -125,9 +134,9 @@ class BlockFigures:
 def block_figures(block: Block, ranks: dict[str, float]) -> BlockFigures:
     rows = []
     for row in block.rows:
-        difference, p_value = block.comparisons.get(row.name, (None, None))
+        found = block.comparisons.get(row.name)
         improvement = (_improvement(block.reference, row, "pd"), _improvement(block.reference, row, "rpd"))
-        rows.append(RowFigures(row, improvement, block.comparable(row), difference, p_value, ranks.get(row.name)))
+        rows.append(RowFigures(row, improvement, block.comparable(row), found, ranks.get(row.name)))
     sessions = max(row.by_session.size for row in rows)
     return BlockFigures(block, tuple(rows), _printed(block, sessions), bool(ranks))
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from graphfcl.files import write_durably
-from graphfcl.report.blocks import POOL, QUERIES, Block, Row, by_strength, prominent, rules_of_result, summary
+from graphfcl.report.blocks import POOL, QUERIES, Block, Row, by_strength, prominent, summary, version_text
 from graphfcl.report.styles import FAINT, MARKERS, Style
 
 BASE, NOVEL, ALL = "#2b6cb0", "#dd6b20", "#1a202c"
@@ -63,7 +63,7 @@ def curves_figure(blocks: Sequence[Block], path: str | Path, styles: Mapping[str
             _draw_row(panel, row, styles[row.name])
         label_ends(panel, [(row.name, numbers[-1], float(row.sessions().mean(axis=0)[-1])) for row in shown], styles)
         alone = sum(other.dataset == block.dataset for other in blocks) == 1
-        title = f"{block.dataset}, rules {block.rules}" if alone else block.title
+        title = f"{block.dataset}, {block.version_text}" if alone else block.title
         panel.set_title(title, fontsize=10 if alone else 7)
         panel.set_xlabel("session")
         panel.set_xticks(numbers[:: max(1, numbers.size // 7)])
@@ -174,7 +174,7 @@ def _title(result: dict[str, Any]) -> str:
     """In lines that are short enough for the picture of three sessions."""
     protocol = result["protocol"]
     lines = [
-        f"{result['method']} on {result['dataset']}, seed {result['seed']}, rules {rules_of_result(result)}",
+        f"{result['method']} on {result['dataset']}, seed {result['seed']}, {version_text(result)}",
         f"{protocol['way']}-way {protocol['shot']}-shot, {protocol['name']}/{protocol['track']}",
     ]
     return "\n".join([*lines, QUERIES] if result["trained_on_query_labels"] else lines)

@@ -59,22 +59,16 @@ def _static(name: str) -> str:
 
 
 def _pictures(findings: Findings) -> dict[str, list[Block]]:
-    """Name → blocks of a picture: one for each grid, protocol and number of the rules.
-
-    The highest number of a grid and protocol is not said in the name.
-    """
-    groups: dict[tuple[str, str], dict[int, list[Block]]] = {}
+    """Name → blocks of a picture: one for each grid and protocol."""
+    groups: dict[tuple[str, str], list[Block]] = {}
     for block in findings.blocks:
         if block.grid.kind not in ("sweep", "embed"):
-            same = groups.setdefault((block.grid.name, block.protocol["name"]), {})
-            same.setdefault(block.rules, []).append(block)
+            groups.setdefault((block.grid.name, block.protocol["name"]), []).append(block)
     found: dict[str, list[Block]] = {}
     grids = {grid for grid, _ in groups}
-    for (grid, protocol), by_rules in groups.items():
-        for rules, blocks in by_rules.items():
-            name = grid if protocol == "strict" else f"{grid}-{protocol}"
-            name += "" if rules == max(by_rules) else f"-rules-{rules}"
-            while name in found or (name != grid and name in grids):  # one may be called like the picture of another
-                name += "_"
-            found[name] = blocks
+    for (grid, protocol), blocks in groups.items():
+        name = grid if protocol == "strict" else f"{grid}-{protocol}"
+        while name in found or (name != grid and name in grids):  # one may be called like the picture of another
+            name += "_"
+        found[name] = blocks
     return found

@@ -4,9 +4,9 @@ from typing import Any
 
 import numpy as np
 
-from graphfcl.measures import ASKED_MEASURES, FEWEST_SEEDS, TEST_TO_TRAIN, SeedSummary
+from graphfcl.measures import ASKED_MEASURES, FEWEST_SEEDS, SeedSummary
 from graphfcl.report.asked import asked_data, is_asked
-from graphfcl.report.blocks import Block, Findings, by_strength, prominent, rules_of_result, summary
+from graphfcl.report.blocks import Block, Findings, by_strength, prominent, summary, version_text
 from graphfcl.report.comparison import FURTHER_OF_SESSIONS, BlockFigures, RowFigures, block_figures, further_titles
 from graphfcl.report.datasets import read_dataset_table
 from graphfcl.report.styles import Style, row_styles
@@ -23,11 +23,10 @@ MEASURES = {  # of the result table: name → title
 
 
 def page_data(findings: Findings) -> dict[str, Any]:
-    """Everything the page shows, as plain values."""
+    """Everything the page shows, as plain values. Figures are not rounded: the page rounds them once."""
     tables = [block for block in findings.blocks if block.grid.kind not in ("sweep", "embed")]
     failures = [
-        f"{grid.name}: {cell.dataset}, {cell.row}, seed {cell.seed}, rules {cell.rules_number}: {error}"
-        for grid, cell, error in findings.failures
+        f"{grid.name}: {cell.dataset}, {cell.row}, seed {cell.seed}: {error}" for grid, cell, error in findings.failures
     ]
     return {
         "about": _about(findings),
@@ -62,13 +61,12 @@ def _style(style: Style) -> dict[str, Any]:
 def _about(findings: Findings) -> str:
     seeds = {seed for block in findings.blocks for row in block.rows for seed in row.results}
     datasets = sorted({block.dataset for block in findings.blocks})
-    rules = sorted({block.rules for block in findings.blocks})
-    apart = ", never in one table" if len(rules) > 1 else ""
+    version = ", ".join(dict.fromkeys(block.version_text for block in findings.blocks))
     return (
-        f"{', '.join(datasets)}; {len(seeds)} seeds; rules {', '.join(map(str, rules))}{apart}. "
+        f"{', '.join(datasets)}; {len(seeds)} seeds; {version}. "
         "Balanced accuracy (mean recall over all classes seen) on all test nodes, mean over seeds ± Student's 95 % "
         f"interval; differences are paired by seed and, from {FEWEST_SEEDS} seeds on, tested with the corrected "
-        f"resampled t-test (n_test/n_train = {TEST_TO_TRAIN}); p-values are Holm's."
+        "resampled t-test with n_test/n_train of the streams; p-values are Holm's in the family that a table names."
     )
 
 
@@ -100,7 +98,7 @@ def _block(block: Block, findings: Findings) -> dict[str, Any]:
         "protocol": protocol["name"],
         "track": protocol["track"],
         "standardised": protocol.get("standardise") is not False,
-        "rules": block.rules,
+        "version": block.version_text,
         "measures": _measures(figures, asked=is_asked(block)),
         "reference": block.reference.name,
         "winner": block.winner,
@@ -169,50 +167,59 @@ def _row(figures: RowFigures, *, with_further: bool, asked: bool) -> dict[str, A
 def _curve(values: np.ndarray) -> dict[str, list[float | None]]:
     """values: (seeds, sessions). Mean, and the ends of the 95 % interval where there are several seeds."""
     found = [None if np.isnan(column).any() else summary(column) for column in values.T]
-    mean = [None if one is None else round(one.mean, 3) for one in found]
+    mean = [None if one is None else one.mean for one in found]
     ends: list[list[float | None]] = [[], []]
     for one in found:
         missing = one is None or one.interval is None
         for place, sign in enumerate((-1, 1)):
-            ends[place].append(None if missing else round(one.mean + sign * one.interval, 3))  # type: ignore[union-attr,operator]
+            ends[place].append(None if missing else one.mean + sign * one.interval)  # type: ignore[union-attr,operator]
     return {"mean": mean, "low": ends[0], "high": ends[1]}
 
 
 def _plain(found: SeedSummary | None) -> dict[str, float | None] | None:
     if found is None:
         return None
-    return {"mean": round(found.mean, 3), "interval": None if found.interval is None else round(found.interval, 3)}
+    return {"mean": found.mean, "interval": found.interval}
 
 
 def _numbers(matrix: np.ndarray) -> list[list[float | None]]:
-    return [[None if np.isnan(value) else round(float(value), 2) for value in row] for row in matrix]
+    return [[None if np.isnan(value) else float(value) for value in row] for row in matrix]
 
 
 def _sweeps(findings: Findings) -> list[dict[str, Any]]:
     blocks = [block for block in findings.blocks if block.grid.kind == "sweep"]
     found = []
-    swept = dict.fromkeys((block.dataset, row.name, block.rules) for block in blocks for row in block.rows)
-    for dataset, name, rules in swept:
+    swept = dict.fromkeys((block.dataset, row.name) for block in blocks for row in block.rows)
+    for dataset, name in swept:
         values = {
             (block.protocol["way"], block.protocol["shot"]): summary(row.values("average")).mean
             for block in blocks
-            if block.dataset == dataset and block.rules == rules
+            if block.dataset == dataset
             for row in block.rows
             if row.name == name
         }
         ways, shots = sorted({way for way, _ in values}), sorted({shot for _, shot in values})
         grid = [[values.get((way, shot)) for shot in shots] for way in ways]
-        found.append({"dataset": dataset, "method": name, "rules": rules, "ways": ways, "shots": shots, "values": grid})
+        found.append(
+            {
+                "dataset": dataset,
+                "method": name,
+                "version": blocks[0].version_text,
+                "ways": ways,
+                "shots": shots,
+                "values": grid,
+            }
+        )
     return found
 
 
 def _embeddings(findings: Findings) -> list[dict[str, Any]]:
     groups: dict[str, dict[str, Any]] = {}
     for cell, result in findings.embeddings:
-        protocol, rules = result["protocol"], rules_of_result(result)
+        protocol = result["protocol"]
         session = len(result["sessions"]) - 1
         kind = f"{protocol['way']}-way {protocol['shot']}-shot"
-        title = f"{result['dataset']}, {kind}, after session {session}, seed {cell.seed}, rules {rules}"
+        title = f"{result['dataset']}, {kind}, after session {session}, seed {cell.seed}, {version_text(result)}"
         novel = [bool(arrival) for arrival in result["session_of_class"]]
         group = groups.setdefault(title, {"title": title, "classes": result["classes"], "novel": novel, "methods": []})
         group["methods"].append({"name": cell.row, **{key: result["embedding"][key] for key in ("x", "y", "labels")}})
@@ -220,13 +227,13 @@ def _embeddings(findings: Findings) -> list[dict[str, Any]]:
 
 
 def _versions(findings: Findings) -> list[str]:
-    """With what the cells of each grid and number of the rules were computed; several lines where they differ."""
+    """With what the cells of each grid were computed; several lines where they differ."""
     found: dict[str, None] = {}
     for block in findings.blocks:
         for row in block.rows:
             for result in row.results.values():
                 parts = ", ".join(f"{key} {value}" for key, value in result["versions"].items())
-                found[f"{block.grid.name}, rules {block.rules}: {parts}"] = None
+                found[f"{block.grid.name}, {block.version_text}: {parts}"] = None
     return list(found)
 
 
@@ -235,5 +242,5 @@ def _settings(findings: Findings) -> list[dict[str, Any]]:
     for block in findings.blocks:
         for row in block.rows:
             result = next(iter(row.results.values()))
-            found[f"{block.grid.name}: {row.name}, rules {block.rules}"] = result["settings"]
+            found[f"{block.grid.name}: {row.name}"] = result["settings"]
     return [{"name": name, "settings": settings} for name, settings in found.items()]

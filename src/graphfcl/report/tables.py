@@ -57,8 +57,11 @@ def result_table(figures: BlockFigures) -> Table:
     return Table(figures.block.title, columns, tuple(lines), bold, notes(figures))
 
 
-ABOUT_LEADS = "row minus column, with the 95 % interval of the corrected test and p after Holm's correction in its row"
-LEADS = {"average": "who is ahead of whom, average", "last": "who is ahead of whom, last session"}
+ABOUT_LEADS = (
+    "row minus column, with the 95 % interval of the corrected test; p, Holm: family of all pairs of this table, one "
+    "p-value for each pair"
+)
+LEADS = {"average": "all pairs, average", "last": "all pairs, last session"}
 
 
 def lead_tables(block: Block) -> list[Table]:
@@ -100,12 +103,12 @@ def cost_table(figures: BlockFigures) -> Table:
     return Table(f"{figures.block.title}: costs and choices", columns, tuple(rows))
 
 
-def sweep_table(blocks: Sequence[Block], dataset: str, name: str, rules: int) -> Table:
-    """Average accuracy over N (down) and K (across) of one method under one number of the rules."""
+def sweep_table(blocks: Sequence[Block], dataset: str, name: str) -> Table:
+    """Average accuracy over N (down) and K (across) of one method."""
     found = {
         (block.protocol["way"], block.protocol["shot"]): row
         for block in blocks
-        if block.dataset == dataset and block.rules == rules
+        if block.dataset == dataset
         for row in block.rows
         if row.name == name
     }
@@ -118,7 +121,7 @@ def sweep_table(blocks: Sequence[Block], dataset: str, name: str, rules: int) ->
         for way in ways
     )
     columns = ("", *(f"{shot}-shot" for shot in shots))
-    return Table(f"{dataset}: {name}, average balanced accuracy, rules {rules}", columns, rows)
+    return Table(f"{dataset}: {name}, average balanced accuracy, {blocks[0].version_text}", columns, rows)
 
 
 def all_tables(findings: Findings) -> list[tuple[str, list[Table]]]:
@@ -133,7 +136,7 @@ def all_tables(findings: Findings) -> list[tuple[str, list[Table]]]:
         if grid.kind == "embed" or not blocks:
             continue
         if grid.kind == "sweep":
-            swept = {(block.dataset, row.name, block.rules): None for block in blocks for row in block.rows}
+            swept = {(block.dataset, row.name): None for block in blocks for row in block.rows}
             sections.append((grid.name, [sweep_table(blocks, *one) for one in swept]))
             continue
         tables = []

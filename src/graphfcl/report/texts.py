@@ -2,9 +2,12 @@
 
 from collections.abc import Mapping
 
-from graphfcl.measures import FEWEST_SEEDS, TEST_TO_TRAIN, PairedDifference, SeedSummary
-from graphfcl.report.blocks import FORM, ORACLE, POOL, QUERIES
+import numpy as np
+
+from graphfcl.measures import FEWEST_SEEDS, SeedSummary
+from graphfcl.report.blocks import FORM, ORACLE, POOL, QUERIES, Block
 from graphfcl.report.comparison import BlockFigures, PrintedFigures, RowFigures
+from graphfcl.report.statistics import Comparison
 
 MARKS = {POOL: "†", QUERIES: "‡", FORM: "§", ORACLE: "¶"}
 NOTES = {
@@ -15,10 +18,20 @@ NOTES = {
 }
 
 TOO_FEW = "too few seeds"
-TEST = (
-    "differences: corrected resampled t-test of Nadeau and Bengio over the shared seeds, two-sided, with "
-    f"n_test/n_train = {TEST_TO_TRAIN}; ± is its 95 % interval"
-)
+
+
+def about_test(block: Block) -> str:
+    """How differences between rows are tested."""
+    ratio = float(np.mean(list(block.ratios.values())))
+    return (
+        "differences: corrected resampled t-test of Nadeau and Bengio over the shared seeds, two-sided, with "
+        f"n_test/n_train of the streams ({ratio:.2f} in the mean); ± is its 95 % interval"
+    )
+
+
+def family_text(block: Block) -> str:
+    """Which comparisons the p-values of the result table are corrected for."""
+    return f"p, Holm: family of the headline, {block.reference.name} against each other row of this dataset"
 
 
 def figure(found: SeedSummary | None) -> str:
@@ -46,19 +59,23 @@ def p_text(row: RowFigures) -> str:
     """The p-value, or why there is none; empty for the reference and for rows that may not be compared with it."""
     if row.p_value is None:
         return TOO_FEW if row.comparable else ""
-    return "< 0.001" if row.p_value < 0.001 else f"{row.p_value:.3f}"
+    return p_figure(row.p_value)
 
 
-def lead_lines(leads: Mapping[str, Mapping[str, tuple[PairedDifference, float | None]]]) -> list[tuple[str, ...]]:
-    """A line for each row: by how much it is ahead of every other, and how sure that is."""
+def p_figure(p_value: float) -> str:
+    return "< 0.001" if p_value < 0.001 else f"{p_value:.3f}"
 
-    def lead(found: tuple[PairedDifference, float | None] | None) -> str:
+
+def lead_lines(leads: Mapping[str, Mapping[str, Comparison]]) -> list[tuple[str, ...]]:
+    """A line for each row: its difference from every other, with interval and p-value."""
+
+    def lead(found: Comparison | None) -> str:
         if found is None:
             return ""
-        difference, p = found
-        if difference.interval is None or p is None:
+        difference = found.difference
+        if difference.interval is None or found.adjusted is None:
             return f"{difference.mean:+.2f} (too few seeds)"
-        return f"{difference.mean:+.2f} ± {difference.interval:.2f} ({'< 0.001' if p < 0.001 else f'{p:.3f}'})"
+        return f"{difference.mean:+.2f} ± {difference.interval:.2f} ({p_figure(found.adjusted)})"
 
     return [(name, *(lead(others.get(other)) for other in leads)) for name, others in leads.items()]
 
@@ -89,17 +106,17 @@ def notes(figures: BlockFigures) -> tuple[str, ...]:
     marks = {mark for row in block.rows for mark in row.marks}
     found = [f"{MARKS[mark]} {NOTES[MARKS[mark]]}" for mark in sorted(marks)]
     if any(row.difference is not None and row.difference.interval is not None for row in figures.rows):
-        found.append(TEST)
+        found += [about_test(block), family_text(block)]
     if any(p_text(row) == TOO_FEW for row in figures.rows):
         shared = f"fewer than {FEWEST_SEEDS} seeds shared with {block.reference.name}"
         found.append(f"{TOO_FEW}: {shared}, so the difference has no test and no interval")
     fair = "row without a mark" if marks else "row"
     if block.winner is not None:
-        found.append(f"bold: ahead of every other {fair} on average, each p < 0.05 after Holm's correction")
+        found.append(f"bold: ahead of every other {fair} on average, each raw p < 0.05 (an intersection–union test)")
     elif block.too_few_seeds:
         found.append(f"{TOO_FEW} for a test of the best {fair} against every other, so none is bold")
     else:
-        found.append(f"no {fair} is ahead of every other with p < 0.05 after Holm's correction, so none is bold")
+        found.append(f"no {fair} is ahead of every other with each raw p < 0.05, so none is bold")
     found += [f"failed: {row}, seed {seed}: {error}" for row, seed, error in block.failures]
     if block.missing:
         found.append(f"cells that have not run yet: {block.missing}")

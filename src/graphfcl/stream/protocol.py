@@ -11,7 +11,7 @@ ProtocolName = Literal["strict", "paper"]
 Track = Literal["transductive", "isolated", "open", "asked"]
 CANDIDATE_SHARE = 0.3  # of the nodes of every class, under the track ``asked``
 ClassOrder = Literal["size", "random"]
-RULES = 2  # the number of the rules that every result is computed under; results of others stand apart
+PROTOCOL_VERSION = 3  # raised whenever results change meaning: what learners see, how they are evaluated
 Classes = int | tuple[str, ...]
 
 
@@ -31,7 +31,8 @@ class Protocol:
     pool_share: share of a novel class, supports aside, whose labels only the upper reference ``joint`` may see.
     queries: under ``paper``, the sampled queries per class (None: K). ``strict`` asks about all test nodes.
     standardise: dense features have mean 0 and deviation 1 over the train nodes of session 0.
-    rules: the number of the rules as a whole: what learners see and how they are asked. There is one: ``RULES``.
+    protocol_version: of the protocol as a whole: what learners see and how they are evaluated. Always
+        ``PROTOCOL_VERSION``; saved streams and results of other versions are refused.
     """
 
     base: Classes
@@ -49,11 +50,10 @@ class Protocol:
     pool_share: float = 0.3
     queries: int | None = None
     standardise: bool = True
-    rules: int = RULES
+    protocol_version: int = PROTOCOL_VERSION
 
     def __post_init__(self) -> None:
-        if self.rules != RULES:
-            raise InputError(f"these are rules {self.rules}; this graphfcl evaluates by rules {RULES}: leave them out.")
+        refuse_other_version(self.protocol_version, "the protocol", "leave protocol_version out")
         for field, allowed in (("name", ProtocolName), ("track", Track), ("class_order", ClassOrder)):
             if getattr(self, field) not in get_args(allowed):
                 listed = ", ".join(get_args(allowed))
@@ -103,14 +103,26 @@ class Protocol:
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> "Protocol":
+        refuse_other_version(values.get("protocol_version"), "the protocol", "draw the stream again from its seed")
         unknown = set(values) - {field.name for field in fields(cls)}
         if unknown:
             raise InputError(f"the protocol has an unknown rule {sorted(unknown)[0]!r}: a newer version wrote it.")
-        rules: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in values.items()}
-        if values.get("rules", 1) > RULES:
-            raise InputError(f"the protocol is of rules {values['rules']}, this graphfcl knows {RULES}: update it.")
-        # A stream is ids, whichever rules it was drawn under: it is walked by those of today.
-        return cls(**{**rules, "rules": RULES})
+        fitting: dict[str, Any] = {k: tuple(v) if isinstance(v, list) else v for k, v in values.items()}
+        return cls(**fitting)
+
+
+def refuse_other_version(found: Any, what: str, remedy: str) -> None:
+    """Raise an InputError unless ``found`` is the protocol version of this graphfcl.
+
+    what: the thing that is of version ``found``; None is a file from before protocol versions were stored.
+    remedy: what to do about it.
+    """
+    if found != PROTOCOL_VERSION:
+        named = "an older protocol version" if found is None else f"protocol version {found}"
+        raise InputError(
+            f"{what} is of {named}; this graphfcl evaluates under protocol version {PROTOCOL_VERSION}, and results of "
+            f"different versions cannot be compared: {remedy}."
+        )
 
 
 def _at_least(field: str, value: Classes | None, least: int) -> None:

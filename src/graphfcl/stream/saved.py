@@ -14,7 +14,7 @@ from graphfcl.graph.folder_graph import AnyGraph
 from graphfcl.graph.ids import normal
 from graphfcl.graph.text import NumbersBesideWords
 from graphfcl.printing import quoted
-from graphfcl.stream.protocol import Protocol
+from graphfcl.stream.protocol import Protocol, refuse_other_version
 from graphfcl.stream.split import Role, Split
 from graphfcl.stream.stream import Stream, fit_view
 
@@ -80,7 +80,7 @@ def stream_as_json(stream: Stream) -> dict[str, Any]:
 
 
 def stream_hash(stream: Stream) -> str:
-    """SHA-256 of all that is drawn: classes, the part of every node, the numbers that learners see; and of the rules.
+    """SHA-256 of all that is drawn (classes, part and number of every node) and of the protocol.
 
     Streams with the same hash are the same stream, on whichever machine. Figures that are computed from the graph (the
     weights of words, means and deviations) are no part of it: machines differ in their last digits.
@@ -89,14 +89,15 @@ def stream_hash(stream: Stream) -> str:
     drawn = {key: content[key] for key in ("seed", "classes", "validation_columns", "pseudo_novel_tasks", "queries")}
     drawn["graph"] = stream.graph.sha256
     # What is not seen in the draw itself. A rule that comes later joins where it is not at its default.
-    drawn["rules"] = {name: content["protocol"][name] for name in ("rules", "name", "track", "way", "shot")}
-    drawn["rules"] |= {} if stream.protocol.standardise else {"standardise": False}
+    names = ("protocol_version", "name", "track", "way", "shot")
+    drawn["protocol"] = {name: content["protocol"][name] for name in names}
+    drawn["protocol"] |= {} if stream.protocol.standardise else {"standardise": False}
     drawn["numbers"] = sha256_of(stream.node_of_number.astype("<i8").tobytes())
     return sha256_of(canonical_json(drawn, ascii_only=False))
 
 
 def load_stream(path: str | Path, graph: AnyGraph) -> Stream:
-    """Read a stream back; it is refused if it is damaged or was made for another graph."""
+    """Read a stream back; one that is damaged, of another graph or of another protocol version is refused."""
     content = _read_checked(path)
     made_for = content["graph"]
     if made_for["sha256"] != graph.sha256:
@@ -108,8 +109,8 @@ def load_stream(path: str | Path, graph: AnyGraph) -> Stream:
     try:
         if type(content["seed"]) is not int:
             raise _Unfit("its seed is no whole number")
-        split = _split_of(content, graph)
         protocol = Protocol.from_json(content["protocol"])
+        split = _split_of(content, graph)
         view = _saved_view(content, fit_view(graph, protocol, split))
         return Stream(graph, protocol, content["seed"], split, view)
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
@@ -222,4 +223,7 @@ def _read_checked(path: str | Path) -> dict[str, Any]:
     checksum = content.pop("sha256", None)
     if checksum != sha256_of(canonical_json(content, ascii_only=False)):
         raise InputError(f"{path} was changed or damaged (its checksum does not fit): make it again from its seed.")
+    protocol = content.get("protocol")
+    if isinstance(protocol, dict):
+        refuse_other_version(protocol.get("protocol_version"), str(path), "draw the stream again from its seed")
     return content

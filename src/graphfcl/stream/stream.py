@@ -76,6 +76,22 @@ class Stream:
         """Number of classes known after a session."""
         return int((self.split.session_of_column <= session).sum())
 
+    @property
+    def n_train(self) -> int:
+        """Number of nodes whose labels a learner is trained on: train nodes of session 0 and all supports.
+
+        Under ``asked`` the budgets of all sessions take the place of the supports. Validation nodes do not count.
+        """
+        supports = (self._roles == Role.SUPPORT).sum()
+        if self.protocol.track == "asked":
+            supports = sum(self.budget(session) for session in range(1, len(self) + 1))
+        return int((self._roles == Role.TRAIN).sum() + supports)
+
+    @property
+    def n_test(self) -> int:
+        """Number of query nodes of the last session."""
+        return int(self.queries(len(self)).nodes.size)
+
     def fresh(self) -> "Stream":
         """The same stream with nothing computed yet, so that two walks share no visible graph."""
         return Stream(self.graph, self.protocol, self.seed, self.split, self.view)

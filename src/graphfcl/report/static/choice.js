@@ -8,9 +8,9 @@ function addTab(id, title, draw, blocks = []) {
 }
 const currentTab = () => tabs.find(tab => tab.id === choice.tab);
 
-// Of several rules the newest; of their protocols any but the paper's.
+// Of several protocols any but the paper's.
 function firstBlock(tab) {
-  const rank = block => 2 * block.rules - (block.protocol === "paper" ? 1 : 0);
+  const rank = block => block.protocol === "paper" ? 0 : 1;
   return tab.blocks.reduce((best, block) => best === null || rank(block) > rank(best) ? block : best, null);
 }
 function readAddress() {

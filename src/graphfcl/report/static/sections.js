@@ -2,8 +2,8 @@
 const parts = {};
 const marked = row => row.name + row.marks.map(mark => data.marks[mark]).join("");
 
-// Blocks that may stand side by side: those of the same grid, protocol and rules.
-const alike = block => data.blocks.filter(other => ["grid", "protocol", "rules"].every(key => other[key] === block[key]));
+// Blocks that may stand side by side: those of the same grid and protocol.
+const alike = block => data.blocks.filter(other => ["grid", "protocol"].every(key => other[key] === block[key]));
 function columnTitle(block, blocks) {
   const same = blocks.filter(other => other.dataset === block.dataset);
   const parts = [["kind", block.kind], ["track", block.track], ["standardised", block.standardised ? "standardised" : "not standardised"]];
@@ -24,7 +24,7 @@ function overview(block) {
     return {name, cells: [marked(rows.find(Boolean)), whole ? number(mean) : "", ...values.map((value, place) => ({text: spread(value), value: value ? value.mean : null, best: blocks[place].winner === name})), ...rank]};
   });
   const columns = [{title: "method"}, {title: "mean over datasets", low}, ...blocks.map(one => ({title: columnTitle(one, blocks), low, current: one === block})), ...(ranked ? [{title: "average rank", low: true}] : [])];
-  const caption = `${capital(measure.title)}, each method on each dataset; protocol ${block.protocol}, rules ${block.rules}. The dataset below is underlined.`;
+  const caption = `${capital(measure.title)}, each method on each dataset; protocol ${block.protocol}, ${block.version}. The dataset below is underlined.`;
   return [section("Overview: methods × datasets", table({key: "overview", caption, columns, rows: lines, sorted: "mean over datasets"}))];
 }
 function resultTable(block) {
@@ -84,7 +84,7 @@ function drawBlock(place) {
 function drawSweeps(place) {
   const maps = data.sweeps.map(sweep => heat({
     values: sweep.values, rowNames: sweep.ways.map(String), columnNames: sweep.shots.map(String), name: sweep.method, down: "N-way", across: "K-shot",
-    title: `${sweep.dataset}: ${sweep.method}, average balanced accuracy (%), rules ${sweep.rules}`,
+    title: `${sweep.dataset}: ${sweep.method}, average balanced accuracy (%), ${sweep.version}`,
     describe: (line, column, value) => `${sweep.method}, ${sweep.ways[line]}-way ${sweep.shots[column]}-shot: ${number(value)} %`,
   }));
   place.append(section("N-way × K-shot: average balanced accuracy, %", pictures(...maps)));
@@ -122,7 +122,7 @@ function drawEmbeddings(place) {
 }
 function drawDatasets(place) {
   const rows = data.datasets.rows.map(row => ({cells: row.map(value => typeof value === "number" ? {text: value.toLocaleString("en"), value} : value)}));
-  place.append(section("Datasets", table({key: "datasets", caption: "Table 1: the datasets, their classes and the rules they are used under", columns: data.datasets.columns.map(title => ({title})), rows})));
+  place.append(section("Datasets", table({key: "datasets", caption: "Table 1: the datasets, their classes and the protocol they are used under", columns: data.datasets.columns.map(title => ({title})), rows})));
 }
 function drawRepeat(place) {
   const grids = data.grids.map(grid => element("li", {}, `${grid.name}: ${grid.done} of ${grid.total} cells done, ${grid.failed} failed`));

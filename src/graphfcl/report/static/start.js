@@ -19,7 +19,7 @@ function fillBar() {
   if (!block) return;
   const groups = new Map();
   tab.blocks.forEach((one, place) => {
-    const title = `protocol ${one.protocol}, rules ${one.rules}`;
+    const title = `protocol ${one.protocol}, ${one.version}`;
     if (!groups.has(title)) groups.set(title, element("optgroup", {label: title}));
     groups.get(title).append(element("option", {value: place, ...(one === block ? {selected: ""} : {})}, one.title));
   });
@@ -60,7 +60,7 @@ function showTab(number) {
   const tab = tabs[number];
   // The same dataset as before, where this tab has it.
   const before = choice.block, first = firstBlock(tab);
-  const same = before && tab.blocks.find(block => block.dataset === before.dataset && first && block.rules === first.rules && block.protocol === first.protocol);
+  const same = before && tab.blocks.find(block => block.dataset === before.dataset && first && block.protocol === first.protocol);
   choose(tab, same || first);
 }
 function makeTabs() {

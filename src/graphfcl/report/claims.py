@@ -1,0 +1,65 @@
+"""What may be said of a method on a dataset: which methods it is ahead of, tied with and behind."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from graphfcl.report.blocks import Block, Findings
+from graphfcl.report.statistics import Comparison, compare_with
+
+
+@dataclass(frozen=True)
+class Claims:
+    """A reference method against every other one that may be compared with it, on one dataset: a headline family.
+
+    Rows with a mark take no part: upper references (``joint``), rows trained on query labels, other forms of a method.
+    The reference is to be fixed before results are looked at.
+
+    measure: ``average`` over sessions, or ``last``, the balanced accuracy of the last session.
+    comparisons: other method → reference − other, with its raw p-value and that after Holm's correction.
+    """
+
+    reference: str
+    dataset: str
+    measure: str
+    comparisons: Mapping[str, Comparison]
+
+    @property
+    def family(self) -> str:
+        return f"{self.reference} against the rest, {self.measure}"
+
+    @property
+    def ahead_of_every(self) -> bool:
+        """An intersection–union test: ahead of each other method with a raw p < 0.05, so no correction is needed."""
+        return bool(self.comparisons) and all(found.ahead for found in self.comparisons.values())
+
+    def ahead(self, *, holm: bool = True) -> tuple[str, ...]:
+        """Methods that it is ahead of with p < 0.05, after Holm's correction or raw."""
+        return tuple(name for name, found in self.comparisons.items() if _ahead(found, holm=holm))
+
+    def behind(self, *, holm: bool = True) -> tuple[str, ...]:
+        """Methods that are ahead of it with p < 0.05, after Holm's correction or raw."""
+        return tuple(name for name, found in self.comparisons.items() if _ahead(found.swapped, holm=holm))
+
+    def tied(self, *, holm: bool = True) -> tuple[str, ...]:
+        """The other methods: the test separates none of them from it, or they share too few seeds for a test."""
+        apart = {*self.ahead(holm=holm), *self.behind(holm=holm)}
+        return tuple(name for name in self.comparisons if name not in apart)
+
+
+def _ahead(found: Comparison, *, holm: bool) -> bool:
+    return found.ahead_after_holm if holm else found.ahead
+
+
+def claims(block: Block, reference: str, measure: str = "average") -> Claims:
+    """What the tests of a block support of one of its methods."""
+    return Claims(reference, block.dataset, measure, compare_with(reference, block.fair_figures(measure), block.ratios))
+
+
+def claims_by_dataset(
+    findings: Findings, reference: str, measure: str = "average", grid: str = "table2"
+) -> dict[str, Claims]:
+    """Dataset → claims, over the blocks of a grid that have the method."""
+    blocks = [block for block in findings.blocks if block.grid.name == grid]
+    return {
+        block.dataset: claims(block, reference, measure) for block in blocks if reference in block.fair_figures(measure)
+    }
