@@ -86,7 +86,7 @@ def test_generated_parts_are_as_the_results_say(path: Path) -> None:
 def test_every_figure_in_prose_has_a_source(path: Path) -> None:
     allowed = {*DEFINITIONS.get(name_of(path), ()), *quoted().get(name_of(path), ())}
     unknown = [figure for figure in loose_figures(path.read_text()) if figure not in allowed | LEVELS]
-    assert unknown == [], "generate them (scripts/figures.py), or list them in results/measured.csv or DEFINITIONS"
+    assert unknown == [], "generate them (scripts/figures), or list them in results/measured.csv or DEFINITIONS"
     gone = [figure for figure in allowed if figure not in prose(path.read_text())]
     assert gone == [], "these are listed and not on the page"
 
@@ -135,7 +135,9 @@ def test_every_section_with_results_says_their_protocol_version() -> None:
 def test_sources_name_the_protocol_version_of_the_cells() -> None:
     sources = json.loads((RESULTS / "sources.json").read_text())
     for folder in ("bench", "asked"):
-        assert {block.protocol_version for block in stored(folder).blocks} == {sources[folder]["protocol_version"]}
+        rows = [row for block in stored(folder).blocks for row in block.rows]
+        found = {result["protocol_version"] for row in rows for result in row.results.values()}
+        assert found == {sources[folder]["protocol_version"]}
 
 
 def test_pictures_are_those_of_the_results() -> None:
