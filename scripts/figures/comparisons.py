@@ -4,9 +4,10 @@ import textwrap
 from functools import cache
 
 import numpy as np
-from graphfcl.report.claims import Claims, claims
 
 from graphfcl.report.blocks import FORM, Block, Row, summary
+from graphfcl.report.claims import Claims, claims
+from graphfcl.report.statistics import Comparison
 from scripts.figures.reading import GRAPHS, find_block, find_row, read_csv, stored
 from scripts.figures.texts import code, difference, listed, signed, table, value
 
@@ -98,23 +99,30 @@ def claim(method: str, *options: str) -> str:
     return textwrap.fill(" ".join(lines), 120, break_on_hyphens=False)
 
 
-def standings(method: str) -> str:
-    """For every other method, on which graphs it is ahead of a method and behind it after Holm's correction."""
+@cache
+def all_pairs(block: Block) -> dict[str, dict[str, Comparison]]:
+    return block.leads("average")
+
+
+def standings(method: str, family: str) -> str:
+    """For every other method, on which graphs it is ahead of a method and behind it after Holm's correction.
+
+    family: ``headline``, the method against the rest, or ``pairs``, all pairs of methods.
+    """
     names = [name for name in table2_ranks() if name != method]
-    return table(
-        ["", f"ahead of `{method}`", "behind it"], [[f"`{name}`", *significant(name, method)] for name in names]
-    )
+    rows = [[f"`{name}`", *significant(name, method, family)] for name in names]
+    return table(["", f"ahead of `{method}`", "behind it"], rows)
 
 
-def significant(name: str, method: str) -> list[str]:
+def significant(name: str, method: str, family: str = "headline") -> list[str]:
     """The graphs on which a row is significantly ahead of a method and behind it, with the differences."""
     ahead, behind = [], []
     for block in table2_blocks():
-        family = claims_of(block, method)
-        lead = f"`{block.dataset}` {signed(-family.comparisons[name].difference.mean)}"
-        if name in family.behind():
+        found = (all_pairs(block)[method] if family == "pairs" else claims_of(block, method).comparisons)[name]
+        lead = f"`{block.dataset}` {signed(-found.difference.mean)}"
+        if found.swapped.ahead_after_holm:
             ahead.append(lead)
-        elif name in family.ahead():
+        elif found.ahead_after_holm:
             behind.append(lead)
     return [", ".join(ahead), ", ".join(behind)]
 
