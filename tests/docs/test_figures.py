@@ -97,6 +97,15 @@ def test_figures_in_prose_are_found() -> None:
     assert loose_figures(text) == ["67.2 %", "+4.5 ± 1.2", "p < 0.001", "41 s", "2 to 3 points", "95 %"]
 
 
+CLAIM = re.compile(r"ahead of(?! every method\")|outperform|level with|state of the art", re.IGNORECASE)
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+def test_prose_compares_no_methods(path: Path) -> None:
+    """Who is ahead of whom is generated."""
+    assert CLAIM.findall(prose(path.read_text())) == []
+
+
 def test_marks_of_parts_are_whole() -> None:
     for path in PAGES:
         text = path.read_text()
