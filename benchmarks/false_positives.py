@@ -56,7 +56,9 @@ Row = dict[str, Any]
 def average(stream: Stream, method: str, settings: Mapping[str, Any], seed: int) -> float:
     """Average balanced accuracy over the sessions, in %."""
     learner = find_method(method).make(dict(settings), seed=seed)
-    return 100 * evaluate(learner, stream).measures.values["average"]
+    found = evaluate(learner, stream).measures.values["average"]
+    assert found is not None
+    return 100 * found
 
 
 def views(number: int) -> dict[str, Graph]:
@@ -91,13 +93,14 @@ def one_graph(number: int) -> list[Row]:
         [average(stream, "ranpac", PROJECTED, 100 * number + 2 * stream.seed + part) for stream in found["first"]]
         for part in (0, 1)
     ]
-    pairs = {"views": (ridge["first"], ridge["second"]), "draws": drawn, "sources": (ridge["first"], ridge["other"])}
+    pairs = {"views": [ridge["first"], ridge["second"]], "draws": drawn, "sources": [ridge["first"], ridge["other"]]}
     ratio = float(np.mean([stream.n_test / stream.n_train for stream in found["first"]]))
-    return [{"null": null, "graph": number, **tested(*pairs[null], ratio)} for null in NULLS]
+    return [{"null": null, "graph": number, **tested(pairs[null], ratio)} for null in NULLS]
 
 
-def tested(first: Sequence[float], second: Sequence[float], ratio: float) -> Row:
+def tested(pair: Sequence[Sequence[float]], ratio: float) -> Row:
     """The ratio of the streams, accuracy, mean and deviation of the differences, and p for each ρ."""
+    first, second = pair
     ratios = dict(zip(RATIOS, (0.0, 1 / 3, ratio), strict=True))
     differences = np.subtract(first, second)
     return {

@@ -181,6 +181,14 @@ PAIRED = {
 }
 
 
+def tested(
+    figures: dict[str, list[float]], first: str, second: str, ratio: float = 1 / 3
+) -> tuple[float, float, float]:
+    """The test of two rows of shares, by the ratio of ``fake`` unless it is another."""
+    ours, theirs = ([100 * value for value in figures[name]] for name in (first, second))
+    return corrected_test(ours, theirs, ratio)
+
+
 def holm_by_steps(p_values: dict[Any, float]) -> dict[Any, float]:
     """Holm's correction: the smallest times the number of tests, the next times one less, never falling."""
     found, highest = {}, 0.0
@@ -198,7 +206,7 @@ def test_all_pairs_are_one_family_with_one_p_value_for_each_pair() -> None:
     for row in names:
         for other in names:
             if row != other:
-                tests[row, other] = corrected_test(*([100 * v for v in PAIRED[name]] for name in (row, other)), 1 / 3)
+                tests[row, other] = tested(PAIRED, row, other)
     p = holm_by_steps({pair: tests[pair][2] for pair in (names[:2], names[1:], names[::2])})
     p |= {pair[::-1]: value for pair, value in p.items()}
     assert len(set(p.values())) > 1
@@ -243,7 +251,7 @@ def test_ahead_of_every_method_takes_every_raw_p_value() -> None:
     block = fake({**CLOSE, "joint": [0.95] * 5})
     found = claims(block, "anchor")
     assert list(found.comparisons) == ["cec", "gpn", "icarl", "tem", "teen"], "joint takes no part"
-    _, _, p = corrected_test(*([100 * value for value in CLOSE[name]] for name in ("anchor", "cec")), 1 / 3)
+    _, _, p = tested(CLOSE, "anchor", "cec")
     assert 0.01 < p < 0.05
     assert all(each.difference.p_value == pytest.approx(p) for each in found.comparisons.values())
     assert found.ahead_of_every
@@ -287,7 +295,7 @@ def test_the_ratio_is_the_mean_over_the_shared_seeds() -> None:
         for row in block.rows
     ]
     found = Block(block.grid, "debian", block.protocol, tuple(rows), (), 0).comparisons["cec"].difference
-    expected = corrected_test(*([100 * value for value in PAIRED[name]] for name in ("hag-meta", "cec")), 0.7)
+    expected = tested(PAIRED, "hag-meta", "cec", 0.7)
     assert (found.mean, found.interval, found.p_value) == pytest.approx(expected)
 
 

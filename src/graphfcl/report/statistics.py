@@ -65,9 +65,9 @@ def _family(
     for first, second in pairs:
         shared = sorted(set(figures[first]) & set(figures[second]))
         if shared:
-            sides = [[figures[name][seed] for seed in shared] for name in (first, second)]
+            ours, theirs = ([figures[name][seed] for seed in shared] for name in (first, second))
             ratio = float(np.mean([ratios[seed] for seed in shared]))
-            differences[first, second] = paired_difference(*sides, ratio)
+            differences[first, second] = paired_difference(ours, theirs, ratio)
     raw = {pair: found.p_value for pair, found in differences.items() if found.p_value is not None}
     adjusted = dict(zip(raw, holm(list(raw.values())).tolist(), strict=True))
     return {pair: Comparison(found, adjusted.get(pair)) for pair, found in differences.items()}
