@@ -181,7 +181,7 @@ PAIRED = {
 }
 
 
-def tested(
+def pair_test(
     figures: dict[str, list[float]], first: str, second: str, ratio: float = 1 / 3
 ) -> tuple[float, float, float]:
     """The test of two rows of shares, by the ratio of ``fake`` unless it is another."""
@@ -206,7 +206,7 @@ def test_all_pairs_are_one_family_with_one_p_value_for_each_pair() -> None:
     for row in names:
         for other in names:
             if row != other:
-                tests[row, other] = tested(PAIRED, row, other)
+                tests[row, other] = pair_test(PAIRED, row, other)
     p = holm_by_steps({pair: tests[pair][2] for pair in (names[:2], names[1:], names[::2])})
     p |= {pair[::-1]: value for pair, value in p.items()}
     assert len(set(p.values())) > 1
@@ -251,7 +251,7 @@ def test_ahead_of_every_method_takes_every_raw_p_value() -> None:
     block = fake({**CLOSE, "joint": [0.95] * 5})
     found = claims(block, "anchor")
     assert list(found.comparisons) == ["cec", "gpn", "icarl", "tem", "teen"], "joint takes no part"
-    _, _, p = tested(CLOSE, "anchor", "cec")
+    _, _, p = pair_test(CLOSE, "anchor", "cec")
     assert 0.01 < p < 0.05
     assert all(each.difference.p_value == pytest.approx(p) for each in found.comparisons.values())
     assert found.ahead_of_every
@@ -295,7 +295,7 @@ def test_the_ratio_is_the_mean_over_the_shared_seeds() -> None:
         for row in block.rows
     ]
     found = Block(block.grid, "debian", block.protocol, tuple(rows), (), 0).comparisons["cec"].difference
-    expected = tested(PAIRED, "hag-meta", "cec", 0.7)
+    expected = pair_test(PAIRED, "hag-meta", "cec", 0.7)
     assert (found.mean, found.interval, found.p_value) == pytest.approx(expected)
 
 

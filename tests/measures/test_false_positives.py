@@ -1,0 +1,48 @@
+"""The measured false-positive rates: the stored rows, what the docs say of them, and the benchmark itself."""
+
+import csv
+import math
+import re
+from pathlib import Path
+
+import pytest
+from scipy import stats
+
+from benchmarks.false_positives import NULLS, RATIOS, SEEDS, one_graph, rates
+
+ROOT = Path(__file__).parents[2]
+
+
+@pytest.fixture(scope="module")
+def rows() -> list[dict[str, str]]:
+    with (ROOT / "results" / "false_positives.csv").open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_the_stored_p_values_are_those_of_the_test(rows: list[dict[str, str]]) -> None:
+    for row in rows:
+        for name, ratio in zip(RATIOS, (0.0, 1 / 3, float(row["ratio"])), strict=True):
+            error = float(row["deviation"]) * math.sqrt(1 / SEEDS + ratio)
+            expected = 2 * stats.t.sf(abs(float(row["difference"])) / error, SEEDS - 1)
+            assert float(row[f"p_{name}"]) == pytest.approx(expected, abs=2e-3), "the row is rounded"
+
+
+def test_docs_state_the_stored_rates(rows: list[dict[str, str]]) -> None:
+    found = rates(rows)
+    graphs = {null: len({row["graph"] for row in rows if row["null"] == null}) for null in NULLS}
+    assert set(graphs.values()) == {200}
+    text = (ROOT / "docs" / "measures.md").read_text()
+    lines = {null: re.search(rf"^\| `{null}` \|.*$", text, re.MULTILINE) for null in NULLS}
+    for null, line in lines.items():
+        assert line is not None, null
+        stated = [cell.strip() for cell in line.group(0).strip("|").split("|")][-3:]
+        assert stated == [f"{100 * found[null][name]:.1f} %" for name in RATIOS]
+    assert found["views"]["stream"] <= 0.05 < found["views"]["none"]
+
+
+def test_the_benchmark_compares_learners_on_the_same_splits() -> None:
+    found = one_graph(0)
+    assert [row["null"] for row in found] == list(NULLS)
+    for row in found:
+        assert 0.5 < row["ratio"] < 1
+        assert float(row["p_none"]) <= float(row["p_third"]) <= float(row["p_stream"])
