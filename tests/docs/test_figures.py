@@ -98,7 +98,8 @@ def test_figures_in_prose_are_found() -> None:
 
 
 CLAIM = re.compile(
-    r"(?:ahead of|outperforms?|level with|tied with) (?:`|[A-Z]|all\b|most\b|any\b|no\b|every\b(?! method\"))|state of the art"
+    r"(?:ahead of|outperforms?|level with|tied with) (?:`|[A-Z]|all\b|most\b|any\b|no\b|every\b(?! method\"))"
+    r"|state of the art"
 )
 
 
