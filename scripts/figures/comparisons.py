@@ -145,7 +145,8 @@ def published() -> str:
     """What later methods claim."""
     keys = ("venue", "where", "published", "over HAG-Meta as claimed", "source")
     rows = [
-        [f"{', '.join(code(line['method'].split(', ')))}", *map(line.get, keys)] for line in read_csv("published.csv")
+        [f"{', '.join(code(line['method'].split(', ')))}", *(line[key] for key in keys)]
+        for line in read_csv("published.csv")
     ]
     return table(["method", *keys], rows)
 
