@@ -50,6 +50,18 @@ def test_a_broken_link_is_found(tmp_path: Path) -> None:
     assert broken(page) == ["nowhere.md", "#three"]
 
 
+def test_modules_named_in_the_architecture_exist() -> None:
+    files = {
+        path.relative_to(ROOT).as_posix()
+        for folder in ("src", "tests", "scripts")
+        for path in ROOT.glob(f"{folder}/**/*")
+    }
+    named = re.findall(r"`([\w/]+\.py|[\w/]+/)`", (ROOT / "docs" / "architecture.md").read_text())
+    assert len(named) > 50
+    missing = [name for name in named if not any(f"/{file}".endswith(f"/{name.rstrip('/')}") for file in files)]
+    assert missing == []
+
+
 HOME_AND_READER = {"install.md", "tutorial.md", "data.md", "experiments.md", "production.md"}
 
 

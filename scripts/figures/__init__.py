@@ -1,0 +1,1 @@
+"""Generated parts of README and the docs."""

@@ -1,0 +1,61 @@
+"""Write the generated parts of README and the docs: ``python -m scripts.figures``.
+
+A page encloses such a part in ``<!-- figures: NAME ARGUMENTS -->`` and ``<!-- end -->``. NAME is a key of ``PARTS``.
+All numbers come from ``results/`` and all comparisons from :mod:`graphfcl.report`; ``tests/docs/test_figures.py`` fails
+if a page differs from what this script writes.
+"""
+
+import re
+from collections.abc import Callable
+from functools import cache
+
+from scripts.figures import anchor, comparisons, others
+from scripts.figures.reading import ROOT
+
+PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
+PART = re.compile(r"(<!-- figures: ([^\n]*?) -->\n).*?(<!-- end -->)", re.DOTALL)
+PARTS: dict[str, Callable[..., str]] = {
+    "version": others.version,
+    "measured": others.measured,
+    "headline": comparisons.headline,
+    "table2": comparisons.table2,
+    "differences": comparisons.differences,
+    "claim": comparisons.claim,
+    "standings": comparisons.standings,
+    "costs": comparisons.costs,
+    "open-track": comparisons.open_track,
+    "published": comparisons.published,
+    "peers": comparisons.peers,
+    "anchor-results": anchor.anchor_results,
+    "anchor-choices": anchor.anchor_choices,
+    "anchor-parts": anchor.anchor_parts,
+    "anchor-settings": anchor.anchor_settings,
+    "ablation": others.ablation,
+    "answers": others.answers,
+    "groups": others.groups,
+    "strategies": others.strategies,
+    "candidates": others.candidates,
+}
+
+
+def with_figures(text: str) -> str:
+    """A page with its generated parts as they should be."""
+    return PART.sub(lambda found: f"{found[1]}\n{generated(found[2])}\n\n{found[3]}", text)
+
+
+@cache
+def generated(words: str) -> str:
+    name, *arguments = words.split()
+    return PARTS[name](*arguments)
+
+
+def main() -> None:
+    for path in PAGES:
+        text = path.read_text()
+        if with_figures(text) != text:
+            path.write_text(with_figures(text))
+            print(f"wrote {path.relative_to(ROOT)}")
+
+
+if __name__ == "__main__":
+    main()

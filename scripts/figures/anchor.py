@@ -1,0 +1,91 @@
+"""Tables of the page about ANCHOR."""
+
+import json
+from collections import Counter
+from typing import Any
+
+import numpy as np
+from graphfcl.report.statistics import compare_with
+
+from graphfcl.report.blocks import summary
+from scripts.figures.comparisons import stored_megabytes, table2_blocks
+from scripts.figures.reading import GRAPHS, find_row, read_csv
+from scripts.figures.texts import code, difference, table, value
+
+PART_TITLES = {
+    "means not estimated again": "means not re-estimated (no EM)",
+    "neighbours' classes not heard": "neighbours not used",
+    "lengths not corrected": "lengths of means not corrected",
+}
+
+
+def anchor_results() -> str:
+    blocks = table2_blocks()
+    ours = [find_row(block, "anchor") for block in blocks]
+    upper = [find_row(block, "joint") for block in blocks]
+    start = [[f"{np.mean(row.sessions()[:, 0]):.1f}" for row in rows] for rows in (ours, upper)]
+    rows = [
+        ["session 0", *start[0]],
+        ["session 0 of `joint`", *start[1]],
+        ["last session", *(value(summary(row.last())) for row in ours)],
+        ["last session: session-0 classes", *(f"{summary(row.last('base')).mean:.1f}" for row in ours)],
+        ["last session: new classes", *(f"{summary(row.last('novel')).mean:.1f}" for row in ours)],
+        ["session-0 classes of `joint`", *(f"{summary(row.last('base')).mean:.1f}" for row in upper)],
+        ["new classes of `joint`", *(f"{summary(row.last('novel')).mean:.1f}" for row in upper)],
+        ["MB kept", *(f"{stored_megabytes(row):.1f}" for row in ours)],
+    ]
+    return table(["balanced accuracy, %", *code(GRAPHS)], rows)
+
+
+def anchor_choices() -> str:
+    """What validation sessions chose, and for how many seeds."""
+    blocks = table2_blocks()
+    found = [
+        Counter(tuple(result["chosen"].items()) for result in find_row(block, "anchor").results.values())
+        for block in blocks
+    ]
+    rows = []
+    for chosen in sorted(set().union(*found), key=lambda one: -sum(counter[one] for counter in found)):
+        named = dict(chosen)
+        smooth = f"smoothing {named['smoothing']} × {named['smoothing_steps']}" if named["smoothing"] else ""
+        links = f"links {named['links']}" if named["links"] else ""
+        title = ", ".join(filter(None, [f"weight {named['hop_weight']:g}, {named['hops']} hops", smooth, links]))
+        rows.append([title, *(str(counter[chosen] or "") for counter in found)])
+    return table(["chosen, number of seeds", *code(GRAPHS)], rows)
+
+
+def grid_values(grid: str, graph: str, row: str, **rules: Any) -> dict[int, float]:
+    """Seed → balanced accuracy of the last session, from ``anchor_grids.csv``."""
+    return {
+        int(line["seed"]): float(line["last_session"])
+        for line in read_csv("anchor_grids.csv")
+        if (line["grid"], line["dataset"], line["row"]) == (grid, graph, row)
+        and rules.items() <= json.loads(line["rules"] or "{}").items()
+    }
+
+
+def anchor_parts() -> str:
+    """What each part of ANCHOR is worth at the last session."""
+    names = list(dict.fromkeys(line["row"] for line in read_csv("anchor_grids.csv") if line["grid"] == "anchor-parts"))
+    rows = [["`anchor`"], *([PART_TITLES.get(name, name)] for name in names if name != "anchor")]
+    for block in table2_blocks():
+        values = {name: grid_values("anchor-parts", block.dataset, name) for name in names}
+        rows[0].append(f"{np.mean([*values['anchor'].values()]):.1f}")
+        compared = compare_with("anchor", values, block.ratios)
+        for row, name in zip(rows[1:], [name for name in names if name != "anchor"], strict=True):
+            row.append(difference(compared[name].swapped, star=True))
+    return table(["last session, %", *code(GRAPHS)], rows)
+
+
+def anchor_settings() -> str:
+    """Other numbers of shots and sessions: ANCHOR and HAG-Meta at the last session."""
+    kinds: list[tuple[str, str, str, dict[str, Any]]] = [
+        ("1-way 1-shot", graph, "anchor-shots", {"way": 1, "shot": 1}) for graph in ("debian", "cora-topics")
+    ]
+    kinds += [("1-way 20-shot", graph, "anchor-shots", {"way": 1, "shot": 20}) for graph in ("debian", "cora-topics")]
+    kinds += [("forty 1-way 5-shot sessions", "cora-topics", "anchor-forty", {})]
+    rows = []
+    for title, graph, grid, rules in kinds:
+        found = [list(grid_values(grid, graph, name, **rules).values()) for name in ("anchor", "hag-meta")]
+        rows.append([title, f"`{graph}`", str(len(found[0])), *(f"{np.mean(one):.1f}" for one in found)])
+    return table(["stream", "graph", "seeds", "`anchor`, %", "`hag-meta`, %"], rows)

@@ -1,0 +1,177 @@
+"""Table 2 and what follows from it: who is ahead of whom."""
+
+import textwrap
+from functools import cache
+
+import numpy as np
+
+from graphfcl.report.blocks import FORM, Block, Row, summary
+from graphfcl.report.claims import Claims, claims
+from graphfcl.report.statistics import Comparison
+from scripts.figures.reading import GRAPHS, find_block, find_row, read_csv, stored
+from scripts.figures.texts import code, difference, listed, signed, table, value
+
+HEADLINE = {"anchor": "this project", "sgc-ridge": "closed form", "lpmc": "2026", "ranpac": "2023", "hag-meta": "2022"}
+
+
+@cache
+def table2_blocks() -> tuple[Block, ...]:
+    return tuple(find_block("table2", graph, track="transductive") for graph in GRAPHS)
+
+
+@cache
+def table2_ranks() -> dict[str, float]:
+    """Row without a mark → average rank, the best first."""
+    ranks = stored("bench").ranks(table2_blocks()[0])
+    return dict(sorted(ranks.items(), key=lambda item: item[1]))
+
+
+def headline() -> str:
+    """Balanced accuracy after the last session of a few methods."""
+    rows = []
+    for name, about in HEADLINE.items():
+        rows.append(
+            [f"`{name}` ({about})", *(value(summary(find_row(block, name).last())) for block in table2_blocks())]
+        )
+    return table(["after the last session, %", *code(GRAPHS)], rows)
+
+
+def table2(measure: str) -> str:
+    """All rows of Table 2 on all graphs: ``last`` session or ``average``."""
+    blocks = table2_blocks()
+    ranks = table2_ranks()
+    marked = [row.name for row in blocks[0].rows if row.marks]
+    pool = [name for name in marked if find_row(blocks[0], name).results[0]["uses_pool_labels"]]
+    names = [*pool, *ranks, *(name for name in marked if name not in pool)]
+    rows = []
+    for name in names:
+        found = [find_row(block, name) for block in blocks]
+        cells = [value(summary(row.last() if measure == "last" else row.values("average"))) for row in found]
+        title = f"`{name}` (uses pool labels)" if name in pool else f"`{name}`"
+        rows.append([title, *cells, f"{ranks[name]:.1f}" if name in ranks else ""])
+    sessions = [f"`{block.dataset}`, {find_row(block, 'anchor').sessions().shape[1] - 1}" for block in blocks]
+    return table(["last session" if measure == "last" else "average over sessions", *sessions, "rank"], rows)
+
+
+@cache
+def claims_of(block: Block, method: str) -> Claims:
+    """The headline family of a method on a graph, on the average over sessions."""
+    return claims(block, method)
+
+
+def differences(method: str) -> str:
+    """A method minus every other, on the average over sessions."""
+    blocks = table2_blocks()
+    names = [name for name in table2_ranks() if name != method]
+    rows = [
+        [f"`{name}`", *(difference(claims_of(block, method).comparisons[name], star=True) for block in blocks)]
+        for name in names
+    ]
+    return table([f"`{method}` minus", *code(GRAPHS)], rows)
+
+
+def claim(method: str, *options: str) -> str:
+    """Where a method is ahead of every row that sees the same labels, what it is tied with elsewhere, and `joint`.
+
+    ``detail`` adds the differences and their corrected p-values.
+    """
+    families = [claims_of(block, method) for block in table2_blocks()]
+    ahead = [family.dataset for family in families if family.ahead_of_every]
+    where = listed(code(ahead)) if ahead else "no graph"
+    lines = [f"On the average over sessions `{method}` is ahead of every method that sees the same labels on {where}."]
+    for family in families:
+        for verb, names in (("statistically tied with", family.tied()), ("behind", family.behind())):
+            if names and not family.ahead_of_every:
+                found = [family.comparisons[name] for name in names]
+                details = [
+                    f" ({difference(one)}, p = {one.adjusted or 0.0:.2f})" if "detail" in options else ""
+                    for one in found
+                ]
+                parts = [f"`{name}`{detail}" for name, detail in zip(names, details, strict=True)]
+                lines.append(f"On `{family.dataset}` it is {verb} {listed(parts)}.")
+    gaps = [
+        summary(find_row(block, "joint").last()).mean - summary(find_row(block, method).last()).mean
+        for block in table2_blocks()
+    ]
+    assert min(gaps) > 0
+    lines.append("The upper reference `joint`, which also sees the labels of the pool, ends")
+    lines[-1] += f" {min(gaps):.1f} to {max(gaps):.1f} points above it."
+    return textwrap.fill(" ".join(lines), 120, break_on_hyphens=False)
+
+
+@cache
+def all_pairs(block: Block) -> dict[str, dict[str, Comparison]]:
+    return block.leads("average")
+
+
+def standings(method: str, family: str) -> str:
+    """For every other method, on which graphs it is ahead of a method and behind it after Holm's correction.
+
+    family: ``headline``, the method against the rest, or ``pairs``, all pairs of methods.
+    """
+    names = [name for name in table2_ranks() if name != method]
+    rows = [[f"`{name}`", *significant(name, method, family)] for name in names]
+    return table(["", f"ahead of `{method}`", "behind it"], rows)
+
+
+def significant(name: str, method: str, family: str = "headline") -> list[str]:
+    """The graphs on which a row is significantly ahead of a method and behind it, with the differences."""
+    ahead, behind = [], []
+    for block in table2_blocks():
+        found = (all_pairs(block)[method] if family == "pairs" else claims_of(block, method).comparisons)[name]
+        lead = f"`{block.dataset}` {signed(-found.difference.mean)}"
+        if found.swapped.ahead_after_holm:
+            ahead.append(lead)
+        elif found.ahead_after_holm:
+            behind.append(lead)
+    return [", ".join(ahead), ", ".join(behind)]
+
+
+def peers() -> str:
+    """Later methods minus HAG-Meta: the range at the last session, and where the difference is significant."""
+    blocks = table2_blocks()
+    names = dict.fromkeys(name for line in read_csv("published.csv") for name in line["method"].split(", "))
+    rows = []
+    for name in names:
+        last = [
+            summary(find_row(block, name).last()).mean - summary(find_row(block, "hag-meta").last()).mean
+            for block in blocks
+        ]
+        rows.append([f"`{name}`", f"{signed(min(last))} to {signed(max(last))}", *significant(name, "hag-meta")])
+    return table(["", "last session", "ahead", "behind"], rows)
+
+
+def published() -> str:
+    """What later methods claim."""
+    keys = ("venue", "where", "published", "over HAG-Meta as claimed", "source")
+    rows = [
+        [f"{', '.join(code(line['method'].split(', ')))}", *(line[key] for key in keys)]
+        for line in read_csv("published.csv")
+    ]
+    return table(["method", *keys], rows)
+
+
+def costs(graph: str) -> str:
+    """Mean over seeds of the seconds of a run, and what it keeps."""
+    block = find_block("table2", graph, track="transductive")
+    reference = float(np.mean(find_row(block, "hag-meta").seconds()))
+    found = [(float(np.mean(row.seconds())), row) for row in block.rows if FORM not in row.marks]
+    rows = [
+        [f"`{row.name}`", f"{seconds:.0f}", f"{seconds / reference:.2f}", f"{stored_megabytes(row):.1f}"]
+        for seconds, row in sorted(found, key=lambda pair: pair[0])
+    ]
+    return table(["", "seconds", "× `hag-meta`", "kept between sessions, MB"], rows)
+
+
+def stored_megabytes(row: Row) -> float:
+    return float(np.mean([result["stored_bytes"] for result in row.results.values()])) / 1e6
+
+
+def open_track() -> str:
+    """The last session under the track ``open``."""
+    blocks = [find_block("peers-tracks", graph, track="open") for graph in GRAPHS]
+    names = sorted(
+        (row.name for row in blocks[0].rows), key=lambda name: -summary(find_row(blocks[0], name).last()).mean
+    )
+    rows = [[f"`{name}`", *(f"{summary(find_row(b, name).last()).mean:.1f}" for b in blocks)] for name in names]
+    return table(["last session, %", *code(GRAPHS)], rows)

@@ -1,0 +1,134 @@
+"""HAG-Meta's ablation, the classifier, strategies, and what was measured once."""
+
+import json
+from collections.abc import Iterable
+
+import numpy as np
+from graphfcl.report.statistics import compare_with
+
+from graphfcl.methods import METHODS
+from graphfcl.report.blocks import ORACLE, summary
+from graphfcl.stream import PROTOCOL_VERSION
+from scripts.figures.reading import GRAPHS, ROOT, find_block, find_row, read_csv
+from scripts.figures.texts import code, difference, signed, table, value
+
+FULL = "Proto-GNN + NLA + TLA + GPIL"  # HAG-Meta in its Table 3
+
+
+def version(source: str) -> str:
+    """Under which protocol version an entry of ``results/sources.json`` was computed, if it is not the current one."""
+    number = json.loads((ROOT / "results" / "sources.json").read_text())[source]["protocol_version"]
+    computed = f"These results were computed under protocol version {number}"
+    return f"*{computed} and are being recomputed under version {PROTOCOL_VERSION}.*"
+
+
+def measured(name: str) -> str:
+    """A table of ``results/measured.csv``: what was measured once, with where."""
+    lines = [line for line in read_csv("measured.csv") if line["part"] == name]
+    columns, rows = (list(dict.fromkeys(line[key] for line in lines)) for key in ("column", "row"))
+    cells = {(line["row"], line["column"]): line["value"] for line in lines}
+    about = [f"`{line['command']}`, {line['machine']}" for line in lines]
+    text = table(["", *columns], [[row, *(cells.get((row, column), "") for column in columns)] for row in rows])
+    return f"{text}\n\nMeasured once: {'; '.join(dict.fromkeys(about))}."
+
+
+def ablation() -> str:
+    """Rows of Table 3 minus all three parts, on the average over sessions."""
+    lines = read_csv("hag_meta_parts.csv")
+    graphs, names = (list(dict.fromkeys(line[key] for line in lines)) for key in ("dataset", "row"))
+    others = [name for name in names if name != FULL]
+    rows = [[f"{FULL} (HAG-Meta)"], *([name] for name in others)]
+    ranges: dict[bool, list[float]] = {True: [], False: []}
+    for graph in graphs:
+        values: dict[str, dict[int, float]] = {name: {} for name in names}
+        for line in lines:
+            if line["dataset"] == graph:
+                values[line["row"]][int(line["seed"])] = float(line["average"])
+        rows[0].append(value(summary(values[FULL])))
+        compared = compare_with(FULL, values, find_block("table2", graph, track="transductive").ratios)
+        for row, name in zip(rows[1:], others, strict=True):
+            row.append(difference(compared[name].swapped, star=True))
+            ranges["GPIL" in name].append(-compared[name].difference.mean)
+    without, other = ("{} to {}".format(*(signed(f(ranges[key])) for f in (min, max))) for key in (False, True))
+    text = f"Rows without GPIL differ by {without} points, rows with GPIL but without NLA or TLA by {other}."
+    return f"{table(['average over sessions, %', *code(graphs)], rows)}\n\n{text}"
+
+
+def answers() -> str:
+    """How far probabilities, sets and unknown scores can be trusted: session-0 classes, then classes learned later."""
+
+    def mean(graph: str | None, column: str, sessions: Iterable[int] = range(4)) -> float:
+        lines = [line for line in read_csv("answers.csv") if graph in (None, line["dataset"])]
+        # Four lines a run: session 0, the middle one, the last but one, the last.
+        found = [line[column] for number, line in enumerate(lines) if number % 4 in sessions]
+        return float(np.mean([float(text) for text in found if text]))
+
+    def pair(graph: str | None, column: str, scale: float = 100, digits: int = 0) -> str:
+        return ", ".join(f"{scale * mean(graph, f'{kind} {column}'):.{digits}f}" for kind in ("base", "novel"))
+
+    rows = []
+    for graph in (*GRAPHS, None):
+        auroc = " / ".join(f"{mean(graph, 'AUROC', [number]):.2f}" for number in range(3))
+        cells = [auroc, f"{100 * mean(graph, 'flagged'):.0f}", pair(graph, "called known")]
+        cells += [pair(graph, "calibration error", digits=1), pair(graph, "answers calibration error", digits=1)]
+        cells += [pair(graph, "coverage"), pair(graph, "set size", 1, 1)]
+        rows.append([f"`{graph}`" if graph else "mean", *cells])
+    head = ["", "AUROC", "flagged, %", "called known, %", "calibration error by true class", "by predicted class"]
+    return table([*head, "coverage, %", "classes in a set"], rows)
+
+
+def groups() -> str:
+    """Purity of the five tightest groups of unknown nodes, and what a class named by one of them finds."""
+    rows: dict[str, list[str]] = {
+        name: [name]
+        for name in (
+            "mean purity, %",
+            "purity of the least pure group, %",
+            "estimated purity, %",
+            "different classes among the five",
+            "recall of a class named by its group, %",
+        )
+    }
+    for graph in GRAPHS:
+        lines = [line for line in read_csv("groups.csv") if line["dataset"] == graph]
+        purity = [100 * float(line["purity"]) for line in lines]
+        runs = {line["seed"] for line in lines}
+        classes = [len({line["class"] for line in lines if line["seed"] == seed}) for seed in runs]
+        recall = [100 * float(line["recall when named"]) for line in lines if line["recall when named"]]
+        estimated = [100 * float(line["sure"]) for line in lines]
+        found = (np.mean(purity), min(purity), np.mean(estimated), np.mean(classes), np.mean(recall))
+        for row, number, digits in zip(rows.values(), found, (1, 0, 1, 1, 0), strict=True):
+            row.append(f"{number:.{digits}f}")
+    return table(["", *code(GRAPHS)], rows.values())
+
+
+def strategies(method: str) -> str:
+    """Balanced accuracy with 60 % of the labels and with all, and novel classes found, for each strategy."""
+    blocks = [find_block("asked", graph, "asked") for graph in GRAPHS]
+    names = [row.name for row in blocks[0].rows if row.name.startswith(f"{method}, ")]
+    names.sort(key=lambda name: -summary(find_row(blocks[0], name).values("balanced_at_all")).mean)
+    rows = []
+    for name in names:
+        oracle = " (needs an oracle)" if ORACLE in find_row(blocks[0], name).marks else ""
+        cells = []
+        for block in blocks:
+            found = [
+                summary(find_row(block, name).values(key)).mean
+                for key in ("balanced_at_60", "balanced_at_all", "classes_found")
+            ]
+            cells.append(f"{found[0]:.1f} / {found[1]:.1f}, {found[2]:.0f}")
+        rows.append([f"`{name.removeprefix(f'{method}, ')}`{oracle}", *cells])
+    return table([f"`{method}`", *code(GRAPHS)], rows)
+
+
+def candidates() -> str:
+    """The steps and rates that validation sessions choose from, as the settings of each method say."""
+    found: dict[str, list[str]] = {}
+    for method in METHODS:
+        settings = method.settings_with({})
+        if hasattr(settings, "fine_tuning"):
+            text = ", ".join(f"{steps} × {rate:g}" for steps, rate in settings.fine_tuning)
+            found.setdefault(text, []).append(method.name)
+    return table(
+        ["besides no steps, steps × rate", "methods"], [[text, ", ".join(code(found[text]))] for text in found]
+    )

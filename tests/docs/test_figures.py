@@ -1,0 +1,200 @@
+"""Figures of README and the docs are those of ``results/``."""
+
+import csv
+import json
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from graphfcl.methods import find_method
+from scripts.figures.__main__ import PAGES, PART, PARTS, with_figures
+from scripts.figures.reading import ROOT, stored
+from tests.docs.blocks import FENCE
+
+RESULTS = ROOT / "results"
+needs_cells = pytest.mark.skipif(
+    not (RESULTS / "bench" / "cells").exists(), reason="a source distribution has no cells"
+)
+
+# What looks like a result: shares, differences, p-values, times and sizes.
+NUMBER = r"[+−]?\d[\d,]*(?:\.\d+)?"
+UNIT = r"%|points?|ms|s|seconds|minutes|hours|kB|MB|GB"
+FIGURE = re.compile(
+    rf"(?<![\w.–-]){NUMBER}(?:(?: to |, | and | / |–){NUMBER})*[ \u00a0](?:{UNIT})(?!\w)"
+    rf"|{NUMBER} ± {NUMBER}|\bp [<≤=>] ?\d?\.?\d+|(?<![\w.])[+−]\d+\.\d+|(?<![\w.])0\.\d+ / 0\.\d+"
+)
+
+
+def prose(text: str) -> str:
+    """A page in one line, without generated parts, blocks of code and code in a line."""
+    return re.sub(r"\s+", " ", re.sub(r"`[^`\n]*`", "", FENCE.sub("", PART.sub("", text))))
+
+
+def loose_figures(text: str) -> list[str]:
+    return [found.group() for found in FIGURE.finditer(prose(text))]
+
+
+def name_of(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+LEVELS = {"95 %", "p < 0.05"}  # of intervals and tests, on any page
+# Figures that define something (a limit, a setting, a share of a split), follow from formulas on the same page, or are
+# part of a text that a command prints. Page → figures.
+DEFINITIONS: dict[str, tuple[str, ...]] = {
+    "docs/anchor.md": ("50, 30 %",),
+    "docs/answers.md": ("90 %",),
+    "docs/asking.md": ("30 %", "40 %", "60 %"),
+    "docs/command-line.md": ("30 seconds",),
+    "docs/data.md": ("5 %", "45 %", "67 MB"),
+    "docs/engines.md": ("100 MB",),
+    "docs/glossary.md": ("30 %",),
+    "docs/graph-folder.md": ("200 MB", "248 MB"),
+    "docs/methods.md": ("5 %",),
+    "docs/model-folder.md": ("60 s",),
+    "docs/page.md": ("0.8 s",),
+    "docs/production.md": ("5 points", "10 points", "55 %"),
+    "docs/scale.md": ("0.8 GB", "11.6 GB", "12 GB", "31 GB", "44 kB", "51 GB", "70 MB", "250 MB"),
+    "docs/service.md": ("30 s",),
+    "docs/teaching.md": ("30 %", "38 %", "41 %", "97 %", "99 %"),
+    "docs/visibility.md": ("20 %", "30 %", "60 %", "70 %"),
+}
+
+
+def quoted() -> dict[str, list[str]]:
+    """Page → figures in its prose that were measured once, from ``results/measured.csv``."""
+    found: dict[str, list[str]] = {}
+    with open(RESULTS / "measured.csv", newline="") as file:
+        for line in csv.DictReader(file):
+            assert all(line[key] for key in ("command", "machine", "commit")), line
+            if line["part"].endswith(".md"):
+                found.setdefault(line["part"], []).append(line["value"])
+    return found
+
+
+@needs_cells
+@pytest.mark.long
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+def test_generated_parts_are_as_the_results_say(path: Path) -> None:
+    text = path.read_text()
+    assert with_figures(text) == text, "run `python -m scripts.figures`"
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+def test_every_figure_in_prose_has_a_source(path: Path) -> None:
+    allowed = {*DEFINITIONS.get(name_of(path), ()), *quoted().get(name_of(path), ())}
+    unknown = [figure for figure in loose_figures(path.read_text()) if figure not in allowed | LEVELS]
+    assert unknown == [], "generate them (scripts/figures), or list them in results/measured.csv or DEFINITIONS"
+    gone = [figure for figure in allowed if figure not in prose(path.read_text())]
+    assert gone == [], "these are listed and not on the page"
+
+
+def test_figures_in_prose_are_found() -> None:
+    text = "It ends at 67.2 %, +4.5 ± 1.2 (p < 0.001), in 41 s, 2 to 3 points\nahead; `12 %`.\n"
+    text += "```\n13 %\n```\n<!-- figures: headline -->\n14 %\n<!-- end -->\nThe 95 % interval.\n"
+    assert loose_figures(text) == ["67.2 %", "+4.5 ± 1.2", "p < 0.001", "41 s", "2 to 3 points", "95 %"]
+
+
+CLAIM = re.compile(
+    r"(?:ahead of|outperforms?|level with|tied with) (?:`|[A-Z]|all\b|most\b|any\b|no\b|every\b(?! method\"))"
+    r"|state of the art"
+)
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.name)
+def test_prose_compares_no_methods(path: Path) -> None:
+    """Who is ahead of whom is generated."""
+    text = re.sub(r"\s+", " ", FENCE.sub("", PART.sub("", path.read_text())))
+    assert CLAIM.findall(text) == []
+
+
+def test_comparisons_in_prose_are_found() -> None:
+    for text in ("It is ahead of every method.", "ahead of `joint`", "level with HAG-Meta", "tied with `tem`"):
+        assert CLAIM.search(text), text
+
+
+def test_marks_of_parts_are_whole() -> None:
+    for path in PAGES:
+        text = path.read_text()
+        opened, closed = text.count("<!-- figures: "), text.count("<!-- end -->")
+        assert opened == closed == len(PART.findall(text)), path.name
+        assert all(found[1].split()[0] in PARTS for found in PART.findall(text)), path.name
+
+
+SOURCE_OF_PART = {
+    "anchor-parts": "anchor_grids.csv",
+    "anchor-settings": "anchor_grids.csv",
+    "ablation": "hag_meta_parts.csv",
+    "answers": "answers.csv",
+    "groups": "groups.csv",
+    "strategies": "asked",
+    **dict.fromkeys(("version", "measured", "published", "candidates")),
+}
+
+
+def test_every_section_with_results_says_their_protocol_version() -> None:
+    sources = json.loads((RESULTS / "sources.json").read_text())
+    for path in PAGES:
+        for section in re.split(r"^#+ ", path.read_text(), flags=re.MULTILINE):
+            said = set()
+            for _, words, _ in PART.findall(section):
+                name, *arguments = words.split()
+                if name == "version":
+                    said.add(arguments[0])
+                source = SOURCE_OF_PART.get(name, "bench")
+                assert source is None or source in said, (path.name, section.splitlines()[0], name)
+            assert said <= set(sources)
+
+
+@needs_cells
+@pytest.mark.long
+def test_sources_name_the_protocol_version_of_the_cells() -> None:
+    sources = json.loads((RESULTS / "sources.json").read_text())
+    for folder in ("bench", "asked"):
+        rows = [row for block in stored(folder).blocks for row in block.rows]
+        found = {result["protocol_version"] for row in rows for result in row.results.values()}
+        assert found == {sources[folder]["protocol_version"]}
+
+
+def test_pictures_are_those_of_the_results() -> None:
+    """The docs have smaller files of the same pictures."""
+    matplotlib_image = pytest.importorskip("matplotlib.image")
+    for name, source in (("methods.png", "bench/table2.png"), ("asked.png", "asked/asked.png")):
+        if not (RESULTS / source).exists():
+            pytest.skip("a source distribution has no pictures of results")
+        shown, drawn = (
+            matplotlib_image.imread(path)[..., :3] for path in (ROOT / "docs/images" / name, RESULTS / source)
+        )
+        assert shown.shape == drawn.shape
+        assert abs(shown - drawn).mean() < 0.01, name
+
+
+def test_departures_of_hag_meta_are_listed_with_switches_that_exist() -> None:
+    text = (ROOT / "docs" / "hag-meta.md").read_text()
+    table = text[text.index("## Departures") : text.index("## Which data")]
+    for word in ("binary", "λ̃", "GCN layer", "plain means", "m = 10", "Algorithm 2", "D_novel/val", "last_relu"):
+        assert word in table, word
+    method = find_method("hag-meta")
+    switches = re.findall(r"--set (\w+)=(\w+)", table)
+    assert len(switches) > 5
+    for name, value in switches:
+        method.settings_with({name: value if value != "NUMBER" else "20"})
+    assert "20 of the 77 classes of Amazon-Clothing" in text
+
+
+def test_candidates_of_tap_are_those_of_its_settings() -> None:
+    """TAP chooses from the same steps and rates as HAG-Meta."""
+    settings = [find_method(name).settings_with({}).fine_tuning for name in ("tap", "hag-meta")]
+    assert settings[0] == settings[1]
+    lines = [
+        line for line in (ROOT / "docs" / "methods.md").read_text().splitlines() if "`tap`" in line and " × 0.0" in line
+    ]
+    assert len(lines) == 1
+    assert "`hag-meta`" in lines[0]
+
+
+def test_parts_are_used() -> None:
+    used = Counter(words.split()[0] for path in PAGES for _, words, _ in PART.findall(path.read_text()))
+    assert set(used) == set(PARTS)
