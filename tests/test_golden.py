@@ -107,6 +107,7 @@ def test_a_grid_of_another_protocol_version_is_refused_and_left_alone(tmp_path: 
             run_grid(Grid(name, "grid", (again,)), tmp_path / "grid")
     after = {path.name: path.read_bytes() for path in (tmp_path / "grid").rglob("*.*")}
     assert {name: after.get(name) for name in before} == before, "nothing was lost"
+    assert set(after) - set(before) <= {"grids.lock"}, "and no other grid was added"
 
 
 def test_a_stream_of_another_protocol_version_is_refused() -> None:
