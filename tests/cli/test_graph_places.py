@@ -47,15 +47,16 @@ def test_what_was_refused_is_not_remembered(root: Path) -> None:
     assert "300 nodes" in succeeded(*asked)
 
 
-def test_what_was_enough_is_remembered(root: Path) -> None:
-    succeeded("predict", "--model", root / "model", "--out", root / "a.csv", "--memory", "3GB", "--work", root / "new")
+def test_a_change_remembers_what_was_enough(root: Path) -> None:
+    words = ("--model", root / "model", "--memory", "4GB", "--work", root / "new")
+    succeeded("retire", "class 1", *words)
     said = json.loads((root / "model" / "graph.json").read_text())
-    assert (said["memory"], said["work"]["full"]) == (3 << 30, str(root / "new"))
+    assert (said["memory"], said["work"]["full"]) == (4 << 30, str(root / "new"))
 
 
 def test_a_work_folder_that_went_is_one_sentence(root: Path) -> None:
-    succeeded("predict", "--model", root / "model", "--out", root / "a.csv", "--work", root / "new")
-    shutil.rmtree(root / "new")
+    succeeded("retire", "class 1", "--model", root / "model", "--work", root / "new")
+    shutil.rmtree(root / "new", ignore_errors=True)
     (root / "new").touch()
     said = refused("predict", "--model", root / "model", "--out", root / "b.csv")
     assert f"the work folder {root / 'new'}" in said
@@ -81,9 +82,9 @@ def test_every_verb_that_needs_the_graph_folder_is_told_where_it_is(root: Path) 
     for verb in (["rename", "class 1", "first"], ["labels", "--out", root / "labels.csv"]):
         missing = refused(*verb, "--model", root / "model")
         assert "--graph DIR" in missing
-        assert f"graphfcl labels --model {root / 'model'} --graph DIR" in missing
     succeeded("labels", "--out", root / "labels.csv", "--model", root / "model", "--graph", root / "away")
-    succeeded("rename", "class 1", "first", "--model", root / "model")
+    succeeded("rename", "class 1", "first", "--model", root / "model", "--graph", root / "away")
+    succeeded("labels", "--out", root / "labels.csv", "--model", root / "model")
     (root / "away").rename(root / "again")
     succeeded("rename", "class 2", "second", "--model", root / "model", "--graph", root / "again")
 

@@ -281,7 +281,7 @@ def test_readers_do_not_change_what_is_remembered(model: GraphClassifier, graph:
     model.save(tmp_path / "model")
     shutil.copytree(tmp_path / "graph", tmp_path / "copy")
     place = (tmp_path / "model" / "graph.json").read_bytes()
-    use = FolderUse(graph=tmp_path / "copy", work=tmp_path / "other work", memory=3 << 30, workers=2)
+    use = FolderUse(graph=tmp_path / "copy", work=tmp_path / "other work", memory=6 << 30, workers=2)
     reader = GraphClassifier.load(tmp_path / "model", use=use)
     reader.prediction_columns()
     reader.label_columns()
@@ -292,7 +292,7 @@ def test_readers_do_not_change_what_is_remembered(model: GraphClassifier, graph:
         changed.learn(supports(graph))
     said = json.loads((tmp_path / "model" / "graph.json").read_bytes())
     assert said["graph"]["full"] == str(tmp_path / "copy")
-    assert (said["memory"], said["workers"]) == (3 << 30, 2)
+    assert (said["memory"], said["workers"]) == (6 << 30, 2)
 
 
 def test_another_graph_folder_is_refused(model: GraphClassifier, tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ def test_text_nodes_grow_in_by_their_words() -> None:
     model.add_nodes(
         ["a", "b"] if model.node_ids_.dtype.kind != "i" else [1000, 1001], texts=["Cherry cherry!", "engine"]
     )
-    assert model.predict([1000]).tolist() == ["1"]
+    assert model.predict([1000]).tolist() == [1]
     with pytest.raises(InputError, match="no features"):
         model.add_nodes([1002])
 

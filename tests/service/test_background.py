@@ -55,19 +55,3 @@ def test_a_question_is_answered_for_each_version() -> None:
         background.find(("other", number), compute, held.current)
     assert background.known(("tens",), 2) is None, "old questions are forgotten"
     background.stop()
-
-
-def test_a_version_that_cannot_be_followed_is_trouble_and_the_next_one_is_seen() -> None:
-    held, followed = snapshots(1), iter([True])
-
-    def follow() -> bool:
-        if not held.trouble:
-            raise ZeroDivisionError
-        return next(followed, False)
-
-    held.trouble = None
-    background = Background(held, SimpleNamespace(follow=follow, busy=False))  # type: ignore[arg-type]
-    background.start()
-    assert "could not be loaded" in until(lambda: held.trouble)
-    until(lambda: next(followed, None) is None)
-    background.stop()

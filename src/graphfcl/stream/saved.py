@@ -101,14 +101,10 @@ def stream_hash(stream: Stream) -> str:
 def load_stream(path: str | Path, graph: AnyGraph) -> Stream:
     """Read a stream back; one that is damaged, of another graph or of another protocol version is refused."""
     content = _read_checked(path)
-    made_for = content["graph"]
-    if made_for["sha256"] != graph.sha256:
-        raise InputError(
-            f"{path} was made for another graph ({made_for['name']!r}, {made_for['nodes']:,} nodes, SHA-256 "
-            f"{made_for['sha256'][:12]}…) than this one ({graph.name!r}, {graph.node_count:,} nodes, "
-            f"{graph.sha256[:12]}…): load that graph, or make a new stream{_said_of_cleaning(content, graph)}."
-        )
     try:
+        another = _another_graph(content, graph)
+        if another:
+            raise InputError(f"{path} was made for {another}")
         if type(content["seed"]) is not int:
             raise _Unfit("its seed is no whole number")
         protocol = Protocol.from_json(content["protocol"])
@@ -116,8 +112,22 @@ def load_stream(path: str | Path, graph: AnyGraph) -> Stream:
         view = _saved_view(content, fit_view(graph, protocol, split))
         return Stream(graph, protocol, content["seed"], split, view)
     except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+        if isinstance(error, InputError):
+            raise
         reason = str(error) if isinstance(error, _Unfit) else in_one_line(error)
         raise InputError(f"{path} is no whole stream ({reason}): make it again from its seed.") from error
+
+
+def _another_graph(content: dict[str, Any], graph: AnyGraph) -> str:
+    """What to say if the stream was made for another graph; empty if it was made for this one."""
+    made_for = content["graph"]
+    if made_for["sha256"] == graph.sha256:
+        return ""
+    return (
+        f"another graph ({made_for['name']!r}, {made_for['nodes']:,} nodes, SHA-256 {made_for['sha256'][:12]}…) than this "
+        f"one ({graph.name!r}, {graph.node_count:,} nodes, {graph.sha256[:12]}…): load that graph, or make a new stream"
+        f"{_said_of_cleaning(content, graph)}."
+    )
 
 
 def _said_of_cleaning(content: dict[str, Any], graph: AnyGraph) -> str:
@@ -223,7 +233,11 @@ def _read_checked(path: str | Path) -> dict[str, Any]:
             f"{path} has stream format {content.get('version')}, this graphfcl reads {VERSION}: update it."
         )
     checksum = content.pop("sha256", None)
-    if checksum != sha256_of(canonical_json(content, ascii_only=False)):
+    try:
+        actual = sha256_of(canonical_json(content, ascii_only=False))
+    except UnicodeEncodeError:  # half of a surrogate pair, which no writer leaves
+        actual = None
+    if actual is None or checksum != actual:
         raise InputError(f"{path} was changed or damaged (its checksum does not fit): make it again from its seed.")
     protocol = content.get("protocol")
     if isinstance(protocol, dict):

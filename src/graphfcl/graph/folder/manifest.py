@@ -146,7 +146,9 @@ def read_manifest(folder: Path) -> Manifest:
 
 def _checked(values: dict[str, Any]) -> Manifest:
     """The manifest of plain values; ValueError, TypeError or KeyError if they do not fit together."""
-    files = {name: _entry(entry) for name, entry in values.pop("files").items()}
+    entries = values.pop("files")
+    _need(isinstance(entries, dict))
+    files = {name: _entry(entry) for name, entry in entries.items()}
     for name in ("class_names", "notes"):
         _need(isinstance(values[name], list) and all(isinstance(text, str) for text in values[name]))
         values[name] = tuple(values[name])

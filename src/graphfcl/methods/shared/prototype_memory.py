@@ -21,7 +21,8 @@ def nothing() -> Labelled:
 class PrototypeMemory(ClassMemory):
     """Labelled nodes, which every graph encodes again; or, once :meth:`keep` was called, the prototypes themselves.
 
-    train: (nodes, columns) of the classes of session 0. supports: the same of all others.
+    train: (nodes, columns) of the classes of session 0. supports: the same of all others. Both are in the order of node
+        numbers, so that sums are rounded in the same way in whichever order labels came.
     kept: (classes, h) prototypes, each a mean over ``counts`` nodes that are not kept.
     """
 
@@ -98,7 +99,7 @@ class PrototypeMemory(ClassMemory):
     def restate(self, train: Labelled, supports: Labelled) -> bool:
         if self.kept is not None:
             return False
-        self.train, self.supports = train, supports
+        self.train, self.supports = _by_number(train), _by_number(supports)
         return True
 
     def drop(self, nodes: np.ndarray) -> None:
@@ -129,7 +130,14 @@ class PrototypeMemory(ClassMemory):
 
 
 def _joined(labelled: Labelled, more: Labelled, chosen: np.ndarray) -> Labelled:
-    return np.concatenate([labelled[0], more[0][chosen]]), np.concatenate([labelled[1], more[1][chosen]])
+    both = zip(labelled, more, strict=True)
+    nodes, columns = (np.concatenate([known, new[chosen]]) for known, new in both)
+    return _by_number((nodes, columns))
+
+
+def _by_number(labelled: Labelled) -> Labelled:
+    order = np.argsort(labelled[0], kind="stable")
+    return labelled[0][order], labelled[1][order]
 
 
 def _as_tensors(name: str, labelled: Labelled) -> Tensors:
