@@ -148,10 +148,10 @@ def _stored(folder: CraftedFolder, tree: Tree) -> Tree:
                 arrays[f"tensor {name}"] = folder.index_of(value)
         arrays["pack"] = folder.index_of(np.frombuffer(pack, np.uint8))
         return {"arrays": arrays, "values": {**_dict(values), "tensors": said}}
-    arrays = tree.get("arrays")
-    if isinstance(arrays, dict):
+    contents = tree.get("arrays")
+    if isinstance(contents, dict):
         stored = {
-            name: folder.index_of(each) if isinstance(each, np.ndarray) else each for name, each in arrays.items()
+            name: folder.index_of(each) if isinstance(each, np.ndarray) else each for name, each in contents.items()
         }
         tree = {**tree, "arrays": stored}
     return tree
@@ -166,7 +166,8 @@ def _write_cache(path: Path, tree: Tree) -> None:
     arrays = tree.get("arrays") if isinstance(tree, dict) else None
     known = {name: each for name, each in _dict(arrays).items() if isinstance(each, np.ndarray)}
     path.unlink()
-    write_chunked(path, tree.get("values") if isinstance(tree, dict) else tree, known)
+    values: Any = tree.get("values") if isinstance(tree, dict) else tree
+    write_chunked(path, values, known)
 
 
 class ModelFormat:

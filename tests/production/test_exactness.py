@@ -37,7 +37,7 @@ EXACT = (
 NEW = ("eight", "nine")
 POOL = 8  # nodes of each hidden class that get labels
 
-Labels = Mapping[Any, str]  # node → class
+Labels = Mapping[Any, ClassLabel]  # node → class
 
 
 def graph_of(kind: str) -> Graph:
@@ -225,5 +225,5 @@ def test_on_disk_too(name: str, words: bool, tmp_path: Path) -> None:
     assert_same(model, start)
 
 
-def labelled(nodes: Sequence[Any], name: str) -> dict[Any, str]:
+def labelled(nodes: Sequence[Any], name: ClassLabel) -> dict[Any, ClassLabel]:
     return dict.fromkeys(nodes, name)

@@ -240,7 +240,7 @@ def test_a_version_in_python_that_is_no_whole_number(kept: Path, version: Any) -
     with pytest.raises(InputError, match=r"keep is .*: give a whole number"):
         folder.prune(version)
     assert folder.current() == 3
-    assert len(folder.history(np.int64(2))) == 2
+    assert len(folder.history(cast(int, np.int64(2)))) == 2
 
 
 @pytest.mark.parametrize("node", [10**6, -1])
