@@ -2,6 +2,7 @@
 
 import csv
 import gc
+import itertools
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -215,3 +216,25 @@ def write_sorted_tables(folder: Path, *, of_a_class: int = 1_500, classes: int =
         rows.writerow(["source", "target"])
         rows.writerows(random.permutation(count).reshape(-1, 2).tolist())
     return folder
+
+
+def repeated_draws(base: BaseSession, seed: int) -> list[int]:
+    """Columns of session 0 whose draw of train, validation and test nodes is repeated from the stream's seed.
+
+    The rows of a class's train and validation nodes, in order, must be those of a draw; its test nodes then lie in known
+    gaps between them. Class number and size are tried.
+    """
+    visible, found = base.visible_graph, []
+    for column in range(len(base.classes)):
+        train = rows_of(visible, base.train[base.train_labels == column])
+        validation = rows_of(visible, base.validation[base.validation_labels == column])
+        is_train = np.isin(np.sort(np.concatenate([train, validation])), train)
+        about = round(is_train.size / 0.8)
+        for number, size in itertools.product(range(20), range(about - 3, about + 4)):
+            drawn = np.random.default_rng([seed, 1, number]).permutation(size)
+            place = np.argsort(drawn)
+            labelled = np.sort(drawn[: is_train.size])
+            if np.array_equal(place[labelled] < train.size, is_train):
+                found.append(column)
+                break
+    return found

@@ -29,6 +29,7 @@ from tests.stream.hostile import (
     Peeking,
     public_keys,
     reachable,
+    repeated_draws,
     rows_of,
     unshuffled,
     write_sorted_tables,
@@ -93,6 +94,13 @@ def test_no_public_number_puts_a_sorted_table_back_into_its_order(
             for forwards in (True, False):
                 place = unshuffled(sorted_folder.node_count, key, by_rows=by_rows, forwards=forwards)
                 assert_at_chance(NearestPlace(place), stream, (key, by_rows, forwards))
+
+
+@pytest.mark.parametrize("track", ["transductive", "open"])
+def test_the_draw_of_test_nodes_cannot_be_repeated(sorted_folder: GraphFolder, tmp_path: Path, track: str) -> None:
+    graph = graph_of(sorted_folder, tmp_path, on_disk=True)
+    stream = make_stream(graph, seed=SEED, base=4, pseudo_novel=2, track=track)
+    assert repeated_draws(stream.base, SEED) == []
 
 
 def test_the_key_of_the_order_would_say_it_all(sorted_folder: GraphFolder, tmp_path: Path) -> None:

@@ -246,6 +246,8 @@ def _refuse_another_run(folder: Path, identity: dict[str, Any]) -> None:
         there = json.loads(read_bytes(path, "the result"))
     except ValueError:
         there = {}
+    if not isinstance(there, dict):
+        raise InputError(f"{path} is not the result of a run: choose another --out.")
     if there:
         refuse_other_version(there.get("protocol_version"), str(path), "choose another --out")
     if any(there.get(key) != value for key, value in identity.items()):

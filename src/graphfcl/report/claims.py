@@ -16,12 +16,14 @@ class Claims:
 
     measure: ``average`` over sessions, or ``last``, the balanced accuracy of the last session.
     comparisons: other method → reference − other, with its raw p-value and that after Holm's correction.
+    untested: methods that share no seed with the reference.
     """
 
     reference: str
     dataset: str
     measure: str
     comparisons: Mapping[str, Comparison]
+    untested: frozenset[str] = frozenset()
 
     @property
     def family(self) -> str:
@@ -30,7 +32,7 @@ class Claims:
     @property
     def ahead_of_every(self) -> bool:
         """An intersection–union test: ahead of each other method with a raw p < 0.05, so no correction is needed."""
-        return bool(self.comparisons) and all(found.ahead for found in self.comparisons.values())
+        return not self.untested and bool(self.comparisons) and all(each.ahead for each in self.comparisons.values())
 
     def ahead(self, *, holm: bool = True) -> tuple[str, ...]:
         """Methods that it is ahead of with p < 0.05, after Holm's correction or raw."""
@@ -52,7 +54,10 @@ def _ahead(found: Comparison, *, holm: bool) -> bool:
 
 def claims(block: Block, reference: str, measure: str = "average") -> Claims:
     """What the tests of a block support of one of its methods."""
-    return Claims(reference, block.dataset, measure, compare_with(reference, block.fair_figures(measure), block.ratios))
+    figures = block.fair_figures(measure)
+    comparisons = compare_with(reference, figures, block.ratios)
+    untested = frozenset(figures) - {reference, *comparisons}
+    return Claims(reference, block.dataset, measure, comparisons, untested)
 
 
 def claims_by_dataset(

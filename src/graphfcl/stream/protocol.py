@@ -121,7 +121,7 @@ def refuse_other_version(found: Any, what: str, remedy: str) -> None:
     what: the thing that is of version ``found``; None is a file from before protocol versions were stored.
     remedy: what to do about it.
     """
-    if found != PROTOCOL_VERSION:
+    if type(found) is not int or found != PROTOCOL_VERSION:
         named = "an older protocol version" if found is None else f"protocol version {found}"
         raise InputError(
             f"{what} is of {named}; this graphfcl evaluates under protocol version {PROTOCOL_VERSION}, and results of "

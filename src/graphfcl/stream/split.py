@@ -130,12 +130,12 @@ def draw_numbers(graph: AnyGraph, seed: int) -> np.ndarray:
     The order of nodes in a file often follows their classes. The graph's fingerprint is part of the seed, so that a
     learner, which has the seed but not the graph, cannot repeat the draw.
     """
-    return _generator(seed, _Draw.NUMBERS, int(graph.sha256[:16], 16)).permutation(graph.node_count)
+    return _secret_generator(graph, seed, _Draw.NUMBERS).permutation(graph.node_count)
 
 
 def draw_asked(graph: AnyGraph, seed: int, session: int, nodes: np.ndarray) -> np.ndarray:
     """Node numbers in the random order in which a learner is asked about them after a session."""
-    return _generator(seed, _Draw.ASKED, session, int(graph.sha256[:16], 16)).permutation(nodes)
+    return _secret_generator(graph, seed, _Draw.ASKED, session).permutation(nodes)
 
 
 def strategy_generator(graph: AnyGraph, seed: int, session: int) -> np.random.Generator:
@@ -146,6 +146,14 @@ def strategy_generator(graph: AnyGraph, seed: int, session: int) -> np.random.Ge
     """
     said = f"{graph.sha256} {seed} {int(_Draw.STRATEGY)} {session}"
     return np.random.default_rng(int(hashlib.sha256(said.encode()).hexdigest(), 16))
+
+
+def _secret_generator(graph: AnyGraph, seed: int, purpose: _Draw, *further: int) -> np.random.Generator:
+    """A generator for draws over nodes, which no learner can repeat: it is not given the graph's fingerprint.
+
+    A learner that could repeat the draw of roles would find where the test nodes of a class lie among its labelled ones.
+    """
+    return _generator(seed, purpose, *further, int(graph.sha256[:16], 16))
 
 
 def _generator(seed: int, purpose: _Draw, *further: int) -> np.random.Generator:
@@ -163,7 +171,7 @@ def _members(graph: AnyGraph, chosen: ClassRoles) -> Iterator[tuple[int, np.ndar
 def _draw_roles(graph: AnyGraph, protocol: Protocol, chosen: ClassRoles, seed: int) -> np.ndarray:
     roles = np.zeros(graph.node_count, dtype=np.int8)
     for number, members in _members(graph, chosen):
-        drawn = _generator(seed, _Draw.NODES, number).permutation(members)
+        drawn = _secret_generator(graph, seed, _Draw.NODES, number).permutation(members)
         if number in chosen.novel:
             others = drawn.size - protocol.shot
             parts = (Role.SUPPORT, protocol.shot), (Role.POOL, int(others * protocol.pool_share))
@@ -192,7 +200,7 @@ def _draw_candidates(roles: np.ndarray, graph: AnyGraph, protocol: Protocol, cho
     for number, members in _members(graph, chosen):
         free = np.sort(members[np.isin(roles[members], (Role.TRAIN, Role.SUPPORT, Role.POOL))])
         count = min(round(CANDIDATE_SHARE * members.size), free.size - needed.get(number, 0))
-        roles[_generator(seed, _Draw.CANDIDATES, number).permutation(free)[:count]] = Role.CANDIDATE
+        roles[_secret_generator(graph, seed, _Draw.CANDIDATES, number).permutation(free)[:count]] = Role.CANDIDATE
 
 
 def draw_validation_columns(pseudo_novel: np.ndarray, way: int, seed: int) -> tuple[int, ...]:
@@ -226,7 +234,8 @@ def _draw_queries(
     for session in range(int(session_of_column.max()) + 1):
         seen = [number for number, arrival in zip(classes, session_of_column, strict=True) if arrival <= session]
         drawn = [
-            _generator(seed, _Draw.QUERIES, session, number).permutation(by_class[number])[:wanted] for number in seen
+            _secret_generator(graph, seed, _Draw.QUERIES, session, number).permutation(by_class[number])[:wanted]
+            for number in seen
         ]
         queries.append(np.sort(np.concatenate(drawn)))
     return tuple(queries)
