@@ -35,6 +35,8 @@ PARTS: dict[str, Callable[..., str]] = {
     "groups": others.groups,
     "strategies": others.strategies,
     "candidates": others.candidates,
+    "closed-set": others.closed_set,
+    "false-positives": others.false_positives,
 }
 
 

@@ -12,6 +12,7 @@ from scripts.figures.reading import GRAPHS, find_block, find_row, read_csv, stor
 from scripts.figures.texts import code, difference, listed, signed, table, value
 
 HEADLINE = {"anchor": "this project", "sgc-ridge": "closed form", "lpmc": "2026", "ranpac": "2023", "hag-meta": "2022"}
+NOT_DIFFERENT = "not significantly different after Holm's correction from"
 
 
 @cache
@@ -71,7 +72,7 @@ def differences(method: str) -> str:
 
 
 def claim(method: str, *options: str) -> str:
-    """Where a method is ahead of every row that sees the same labels, what it is tied with elsewhere, and `joint`.
+    """Where a method is ahead of all that see the same labels, which it does not differ from elsewhere, and `joint`.
 
     ``detail`` adds the differences and their corrected p-values.
     """
@@ -80,7 +81,7 @@ def claim(method: str, *options: str) -> str:
     where = listed(code(ahead)) if ahead else "no graph"
     lines = [f"On the average over sessions `{method}` is ahead of every method that sees the same labels on {where}."]
     for family in families:
-        for verb, names in (("statistically tied with", family.tied()), ("behind", family.behind())):
+        for verb, names in ((NOT_DIFFERENT, family.tied()), ("behind", family.behind())):
             if names and not family.ahead_of_every:
                 found = [family.comparisons[name] for name in names]
                 details = [
@@ -107,9 +108,10 @@ def all_pairs(block: Block) -> dict[str, dict[str, Comparison]]:
 def standings(method: str, family: str) -> str:
     """For every other method, on which graphs it is ahead of a method and behind it after Holm's correction.
 
-    family: ``headline``, the method against the rest, or ``pairs``, all pairs of methods.
+    family: ``headline``, the method against the rest, or ``pairs``, all pairs of methods. ANCHOR takes part in both
+    families, but its page compares it with every method under a family of its own.
     """
-    names = [name for name in table2_ranks() if name != method]
+    names = [name for name in table2_ranks() if name not in (method, "anchor")]
     rows = [[f"`{name}`", *significant(name, method, family)] for name in names]
     return table(["", f"ahead of `{method}`", "behind it"], rows)
 
@@ -128,7 +130,7 @@ def significant(name: str, method: str, family: str = "headline") -> list[str]:
 
 
 def peers() -> str:
-    """Later methods minus HAG-Meta: the range at the last session, and where the difference is significant."""
+    """Later methods minus HAG-Meta: the range at the last session, where the difference is significant, and claims."""
     blocks = table2_blocks()
     names = dict.fromkeys(name for line in read_csv("published.csv") for name in line["method"].split(", "))
     rows = []
@@ -138,7 +140,28 @@ def peers() -> str:
             for block in blocks
         ]
         rows.append([f"`{name}`", f"{signed(min(last))} to {signed(max(last))}", *significant(name, "hag-meta")])
-    return table(["", "last session", "ahead", "behind"], rows)
+    return f"{table(['', 'last session', 'ahead', 'behind'], rows)}\n\n{confirmed()}"
+
+
+def confirmed() -> str:
+    """Which of the later methods that published a lead over HAG-Meta are significantly ahead of it here."""
+    claimed: dict[str, list[str]] = {}
+    for line in read_csv("published.csv"):
+        for name in line["method"].split(", "):
+            claimed.setdefault(name, []).append(line["over HAG-Meta as claimed"])
+    graphs = {name: significant(name, "hag-meta")[0] for name in claimed}
+    reported = [name for name, texts in claimed.items() if any(text.startswith("+") for text in texts)]
+    right = [name for name in reported if graphs[name]]
+    wrong = [name for name in reported if not graphs[name]]
+    lines = [f"`{name}`, which reports a lead over HAG-Meta, has one on {graphs[name]}." for name in right]
+    if wrong:
+        start = "No published lead over HAG-Meta is confirmed" if not right else "No other published lead is confirmed"
+        verbs = "reports one, is" if len(wrong) == 1 else "report one, are"
+        lines.append(f"{start}: {listed(code(wrong))}, which {verbs} significantly ahead of it on no graph.")
+    if silent := [name for name in claimed if graphs[name] and not any(claimed[name])]:
+        lines.append('Of the methods in the column "ahead", these published no comparison with it:')
+        lines.append(f"{listed(code(silent))}.")
+    return textwrap.fill(" ".join(lines), 120, break_on_hyphens=False)
 
 
 def published() -> str:

@@ -2,9 +2,8 @@
 
 from collections.abc import Iterable, Sequence
 
-from graphfcl.report.statistics import Comparison
-
 from graphfcl.measures import SeedSummary
+from graphfcl.report.statistics import Comparison
 
 STAR = "\\*"
 

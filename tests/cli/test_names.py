@@ -122,7 +122,7 @@ def test_an_old_folder_cannot_write_to_the_terminal(start: GraphClassifier, tmp_
         (b"node,class\n{first},ei\x07ght\n", r"s.csv, line 2: the class name 'ei\x07ght' holds the control character"),
         (b"node,class\n{first},eight\n{second}\xed\xa0\x80,eight\n", "line 3 is not UTF-8"),
         (b"node,class,by\n{first},eight,a\x1bb\n", "s.csv, line 2: the name in 'by'"),
-        (b"node,class\n{first},eight\nx,eight\n{second},eight\n", "s.csv, line 3: node 'x' is not in the graph. Mend"),
+        (b"node,class\n{first},eight\nx,eight\n{second},eight\n", "s.csv, line 3: node 'x' is not in the graph. Fix"),
         (b"node,class\n{first}," + b"e" * 300 + b"\n", "longer than 200 characters"),
     ],
 )

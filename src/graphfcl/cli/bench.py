@@ -215,7 +215,7 @@ def _failures(grid: "Grid", out: Path) -> list[dict[str, str]]:
     for failure in found[:FAILURES_TOLD]:
         say(f"failed: {failure['cell']}: {failure['error']}")
     further = f"All {len(found)} are in the report. " if len(found) > FAILURES_TOLD else ""
-    say(f"{further}Mend the cause, then run failed cells again with --retry-failed.")
+    say(f"{further}Fix the cause, then run failed cells again with --retry-failed.")
     return found
 
 

@@ -254,4 +254,4 @@ def _refuse(wrong: list[str], conflicts: list[Conflict]) -> None:
     more = [f"and {len(wrong) - LISTED} more"] if len(wrong) > LISTED else []
     sentences = [*wrong[:LISTED], *more, *map(str, conflicts)]
     settle = ", or settle the conflicts with --on-conflict (on_conflict in Python) keep or replace" if conflicts else ""
-    raise InputError(f"{'; '.join(sentences)}. Mend these{settle}; nothing was learned.")
+    raise InputError(f"{'; '.join(sentences)}. Fix these{settle}; nothing was learned.")
