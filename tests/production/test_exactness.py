@@ -19,6 +19,7 @@ from scipy import sparse
 from graphfcl.graph import Graph
 from graphfcl.graph.folder import GraphFolder, write_folder
 from graphfcl.graph.folder_graph import FolderGraph
+from graphfcl.graph.ids import ClassLabel
 from graphfcl.graph.visible_folder import Means
 from graphfcl.methods import METHODS
 from graphfcl.production import GraphClassifier

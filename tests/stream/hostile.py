@@ -221,8 +221,8 @@ def write_sorted_tables(folder: Path, *, of_a_class: int = 1_500, classes: int =
 def repeated_draws(base: BaseSession, seed: int) -> list[int]:
     """Columns of session 0 whose draw of train, validation and test nodes is repeated from the stream's seed.
 
-    The rows of a class's train and validation nodes, in order, must be those of a draw; its test nodes then lie in known
-    gaps between them. Class number and size are tried.
+    The rows of a class's train and validation nodes, in order, must be those of a draw; its test nodes then lie in
+    known gaps between them. Class number and size are tried.
     """
     visible, found = base.visible_graph, []
     for column in range(len(base.classes)):

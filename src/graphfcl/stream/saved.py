@@ -124,9 +124,9 @@ def _another_graph(content: dict[str, Any], graph: AnyGraph) -> str:
     if made_for["sha256"] == graph.sha256:
         return ""
     return (
-        f"another graph ({made_for['name']!r}, {made_for['nodes']:,} nodes, SHA-256 {made_for['sha256'][:12]}…) than this "
-        f"one ({graph.name!r}, {graph.node_count:,} nodes, {graph.sha256[:12]}…): load that graph, or make a new stream"
-        f"{_said_of_cleaning(content, graph)}."
+        f"another graph ({made_for['name']!r}, {made_for['nodes']:,} nodes, SHA-256 {made_for['sha256'][:12]}…) than "
+        f"this one ({graph.name!r}, {graph.node_count:,} nodes, {graph.sha256[:12]}…): load that graph, or make a new "
+        f"stream{_said_of_cleaning(content, graph)}."
     )
 
 

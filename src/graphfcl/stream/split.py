@@ -151,7 +151,7 @@ def strategy_generator(graph: AnyGraph, seed: int, session: int) -> np.random.Ge
 def _secret_generator(graph: AnyGraph, seed: int, purpose: _Draw, *further: int) -> np.random.Generator:
     """A generator for draws over nodes, which no learner can repeat: it is not given the graph's fingerprint.
 
-    A learner that could repeat the draw of roles would find where the test nodes of a class lie among its labelled ones.
+    A learner that repeats the draw of roles finds where the test nodes of a class lie among its labelled ones.
     """
     return _generator(seed, purpose, *further, int(graph.sha256[:16], 16))
 
