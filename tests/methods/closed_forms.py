@@ -11,7 +11,7 @@ from graphfcl.stream import BaseSession, Protocol, Stream, make_stream
 
 GRAPH = "synthetic:nodes=400,edges=1600,classes=9,features=80,signal=0.7,skew=0.5"
 QUICK: dict[str, dict[str, Any]] = {
-    "ranpac": {"rank": 16, "width": 12},
+    "ranpac": {"rank": 16, "width": 40},
     "teen": {"rank": 24},
     "fecam": {"rank": 6},
 }

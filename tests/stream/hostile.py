@@ -203,7 +203,7 @@ def reachable(start: object) -> list[object]:
     return list(seen.values())
 
 
-def write_sorted_tables(folder: Path, *, of_a_class: int = 1_500, classes: int = 10) -> Path:
+def write_sorted_tables(folder: Path, *, of_a_class: int = 4_000, classes: int = 10) -> Path:
     """Tables whose nodes stand class by class; neither features nor edges say anything about classes."""
     random, count = np.random.default_rng(0), of_a_class * classes
     folder.mkdir()

@@ -173,8 +173,7 @@ def read_cell(path: Path) -> tuple[Cell, dict[str, Any]] | None:
     values = read_values(path)
     if values is None:
         return None
-    for part in ("cell", "result"):
-        refuse_other_version(values[part].get("protocol_version"), str(path), OTHER_FOLDER)
+    refuse_other_version(values["cell"].get("protocol_version"), str(path), OTHER_FOLDER)
     try:
         return Cell.from_json(values["cell"]), values["result"]
     except TypeError:

@@ -111,7 +111,7 @@ def load_stream(path: str | Path, graph: AnyGraph) -> Stream:
         split = _split_of(content, graph)
         view = _saved_view(content, fit_view(graph, protocol, split))
         return Stream(graph, protocol, content["seed"], split, view)
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError) as error:
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError, OverflowError) as error:
         if isinstance(error, InputError):
             raise
         reason = str(error) if isinstance(error, _Unfit) else in_one_line(error)

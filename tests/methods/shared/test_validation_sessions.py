@@ -55,7 +55,7 @@ def test_a_rehearsal_is_a_stream_of_held_out_classes(stream: Stream) -> None:
 def test_any_learner_can_be_walked_through_a_rehearsal(stream: Stream) -> None:
     validation = ValidationSessions.draw(stream.base, 0)
     reduced, sessions = validation.rehearsal(stream.base)
-    learner = make("proto-gcn")
+    learner = make("sgc-ridge")
     learner.fit(reduced)
     for session in sessions:
         learner.learn(session)
