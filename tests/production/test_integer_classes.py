@@ -286,3 +286,11 @@ def test_a_stream_takes_integer_classes() -> None:
     )
     assert by_number.split.classes == by_name.split.classes
     assert by_number.protocol.hash == by_name.protocol.hash
+
+
+def test_integers_beside_names_are_refused() -> None:
+    """`predict` could return neither type for all of them."""
+    labels = truth().astype(object)
+    labels[labels == 3] = "three"
+    with pytest.raises(InputError, match="mix integers and texts such as 'three'; give all of them as texts"):
+        graph_of(labels)

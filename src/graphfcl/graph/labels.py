@@ -86,6 +86,7 @@ def clean_labels(
     if labels.dtype.kind in "OU":
         spelled = _Spelled.of(labels, where, counts)
         found = spelled.clean(names, changed, missing_keys(missing, where), where, place)
+        _refuse_mixed(labels, found.names, where)
         whole = read_numbers and bool(found.names) and all(whole_number(name) is not None for name in found.names)
         return replace(found, integers=integers or whole)
     numbers = _whole_numbers(labels, where)
@@ -97,6 +98,16 @@ def clean_labels(
     if numbers.size and numbers.max() >= len(names):
         raise InputError(f"{where}: label {numbers.max()} has no name, there are {len(names)} class names.")
     return CleanLabels(np.where(numbers < 0, UNKNOWN, numbers), tuple(names), changed, integers=integers)
+
+
+def _refuse_mixed(labels: np.ndarray, names: tuple[str, ...], where: str) -> None:
+    """Refuse integers beside names: a prediction would be a text where the label was an integer."""
+    kinds = {type(label) for label in labels.tolist()} if labels.dtype.kind == "O" else set()
+    text = next((name for name in names if whole_number(name) is None), None)
+    if text is not None and any(issubclass(kind, int) for kind in kinds):
+        raise InputError(
+            f"{where}: the labels mix integers and texts such as {quoted(text)}; give all of them as texts."
+        )
 
 
 def missing_keys(missing: Iterable[str] | None, where: str) -> frozenset[str]:

@@ -59,7 +59,7 @@ class GroupName(Body):
 
     name: ClassName
     by: By = ""
-    version: int
+    version: StrictInt
     count: int = Field(5, ge=1, le=20)
     again: bool = False
 
