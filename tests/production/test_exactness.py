@@ -58,8 +58,8 @@ def start_of(name: str, kind: str = "words") -> GraphClassifier:
     return GraphClassifier(name, chosen).fit(graph_of(kind), hide_classes=HIDDEN)
 
 
-def by_class(labels: Labels) -> dict[str, list[Any]]:
-    found: dict[str, list[Any]] = {}
+def by_class(labels: Labels) -> dict[ClassLabel, list[Any]]:
+    found: dict[ClassLabel, list[Any]] = {}
     for node, name in labels.items():
         found.setdefault(name, []).append(node)
     return found
