@@ -106,6 +106,8 @@ def page(browser: Any, served: Served) -> Iterator[Page]:
     if served.ask("GET", "/v1/model")["version"] != 1:
         served.ask("POST", "/v1/versions/1/rollback")
     found = Page(browser, served)
+    browser.get("about:blank")  # the page of a server that has been stopped goes on asking it
+    found.console()
     found.open()
     yield found
     assert found.console() == []

@@ -189,6 +189,19 @@ def test_a_change_from_elsewhere_is_not_overwritten(page: Page) -> None:
 
 
 @pytest.mark.long
+def test_a_confirmation_holds_for_the_version_that_was_shown(page: Page) -> None:
+    page.click("#catalogue summary", "class-01")
+    page.click("#catalogue details[open] button", "Retire")
+    page.wait(lambda: page.all("dialog[open]"), "it is asked")
+    node = str(members("class-08")[1])
+    changed = page.served.ask("POST", "/v1/labels", {"labels": [{"id": node, "class": "meanwhile"}]})
+    page.wait(lambda: page.version() == changed["version"], "the page has read the other version")
+    page.click("dialog[open] .primary")
+    page.says("Nothing was changed")
+    assert page.served.ask("GET", "/v1/model")["version"] == changed["version"]
+
+
+@pytest.mark.long
 def test_the_token_is_asked_for_and_stays_in_the_tab(page: Page) -> None:
     page.browser.execute_script("sessionStorage.clear()")
     page.open(token=False)

@@ -16,10 +16,16 @@ export class ServiceError extends Error {
 const listeners = { version: [], token: null };
 let version = null;
 let writing = 0;
+let changesOfOthers = 0;
 
 /** The version of the model that the last answer came from. */
 export function currentVersion() {
   return version;
+}
+
+/** How many versions of others the page has seen: a dialog that was opened before the last one no longer holds. */
+export function othersChanges() {
+  return changesOfOthers;
 }
 
 /** `heard(version, own)` is called when an answer comes from a later version; own: a write of this page is under way. */
@@ -143,7 +149,9 @@ function hearVersion(answer, content) {
   if (!Number.isFinite(found) || (version !== null && found <= version)) return;
   const first = version === null;
   version = found;
-  if (!first) listeners.version.forEach((heard) => heard(found, writing > 0));
+  if (first) return;
+  if (writing === 0) changesOfOthers += 1;
+  listeners.version.forEach((heard) => heard(found, writing > 0));
 }
 
 /** Takes whatever version the service has, also an earlier one: another folder may be served at the same address. */

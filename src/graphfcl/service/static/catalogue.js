@@ -1,6 +1,6 @@
 /** The catalogue of classes: labels, recall before and after the last change, rename, merge, retire. */
 
-import { path, read } from "./api.js";
+import { othersChanges, path, read } from "./api.js";
 import { change } from "./changes.js";
 import { chooseClass } from "./class_choice.js";
 import { renameKey } from "./class_keys.js";
@@ -76,27 +76,31 @@ function learnedWhen({ session }) {
 }
 
 async function rename(name) {
+  const seen = othersChanges();
   const given = await askName(`Rename “${name}”`, { label: "Its new name", value: name, choices: [["take", "Rename"]] });
   if (given === null || given.name === name) return;
   const said = () => `“${name}” is called “${given.name}”.`;
-  await change("PATCH", path("classes", name), { name: given.name }, said, () => {
+  const after = () => {
     renameKey(name, given.name);
     followName(name, given.name);
-  });
+  };
+  await change("PATCH", path("classes", name), { name: given.name }, said, { after, seen });
 }
 
 async function merge(name) {
+  const seen = othersChanges();
   const others = classNames().filter((each) => each !== name);
   const into = await chooseClass(`Merge “${name}” into which class?`, others);
   if (into === null) return;
   const text = `All labels of “${name}” become labels of “${into}”, and “${name}” is gone.`;
   if (!(await confirmed("Merge two classes", text, "Merge"))) return;
   const said = () => `“${name}” is merged into “${into}”.`;
-  await change("POST", path("classes", name, "merge"), { into }, said, () => followName(name, into));
+  await change("POST", path("classes", name, "merge"), { into }, said, { after: () => followName(name, into), seen });
 }
 
 async function retire({ name, labels }) {
+  const seen = othersChanges();
   const text = `“${name}” is never answered again, and its ${counted(labels, "label")} will be taken back. Versions let you go back.`;
   if (!(await confirmed(`Retire “${name}”?`, text, "Retire"))) return;
-  await change("DELETE", path("classes", name), undefined, () => `“${name}” is retired.`);
+  await change("DELETE", path("classes", name), undefined, () => `“${name}” is retired.`, { seen });
 }

@@ -1,6 +1,6 @@
 /** Changes of the model, one after the other, so that each is made on the version that the one before left. */
 
-import { carryOut, leavesOpen, lostAnswer, parcelOf, readAfresh } from "./api.js";
+import { ServiceError, carryOut, leavesOpen, lostAnswer, othersChanges, parcelOf, readAfresh } from "./api.js";
 import { caution, say, tellError } from "./status.js";
 import { emit, state } from "./state.js";
 
@@ -62,9 +62,10 @@ async function settleChanges() {
 /**
  * Makes one change and says what came of it; resolves to the answer, or to null where nothing is known to be done.
  * done(answer, seconds): the sentence for the status line. after(answer): what else follows. A change that got no answer
- * is finished when it is known that it was made: when it is repeated, or before the next one.
+ * is finished when it is known that it was made: when it is repeated, or before the next one. seen: othersChanges() when
+ * the user was asked; the change is refused like a 412 if someone else changed the model after that.
  */
-export function change(method, address, body, done, after = () => undefined) {
+export function change(method, address, body, done, { after = () => undefined, seen = othersChanges() } = {}) {
   const what = JSON.stringify([method, address, body ?? null]);
   return inTurn(async () => {
     const begun = performance.now();
@@ -77,6 +78,7 @@ export function change(method, address, body, done, after = () => undefined) {
       const before = unanswered.get(what);
       await settleOpen();
       if (before?.answer) return before.answer;
+      if (seen !== othersChanges()) throw new ServiceError(412, "Someone else changed the model.");
       const answer = await sendOnce(what, refused.get(what) ?? parcelOf(method, address, body), finish);
       finish(answer);
       return answer;

@@ -1,6 +1,6 @@
 /** The versions of the model, the newest first; going back makes a new version, so nothing is lost. */
 
-import { path, read } from "./api.js";
+import { othersChanges, path, read } from "./api.js";
 import { change } from "./changes.js";
 import { confirmed } from "./dialogs.js";
 import { asSentence, button, byId, element, fill, percent } from "./dom.js";
@@ -59,9 +59,10 @@ function accuracyOf(accuracy) {
 }
 
 async function goBack(entry) {
+  const seen = othersChanges();
   const text = `The model becomes what it was in version ${entry.version} (${entry.what}). What came after stays in the list, so you can return.`;
   if (!(await confirmed(`Go back to version ${entry.version}?`, text, "Go back"))) return;
   const said = (answer, seconds) => `Version ${answer.version} equals version ${entry.version}; it took ${seconds}.`;
   const after = () => emit("version", { forget: true });
-  await change("POST", path("versions", entry.version, "rollback"), undefined, said, after);
+  await change("POST", path("versions", entry.version, "rollback"), undefined, said, { after, seen });
 }
