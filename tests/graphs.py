@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import strategies as st
 from scipy import sparse
 
-from graphfcl.graph import Graph, build_graph
+from graphfcl import Graph, build_graph
 
 
 def random_graph(

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 import graphfcl
-from graphfcl.methods import LEARNERS, METHODS, Learner
+from graphfcl import Learner
+from graphfcl.methods import LEARNERS, METHODS
 from graphfcl.methods.settings import settings_rows
 
 ROOT = Path(graphfcl.__file__).parent

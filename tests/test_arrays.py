@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphfcl.arrays import rank_in_run, sealed_copy, search_many
-from graphfcl.graph.views import Standardisation
+from graphfcl.graph import Standardisation
 
 
 @given(st.lists(st.integers(0, 5), max_size=30))

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from graphfcl import InputError
 from graphfcl.byte_sizes import bytes_from, in_units
-from graphfcl.errors import InputError
 
 
 @pytest.mark.parametrize(

@@ -4,11 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from graphfcl import GraphClassifier, InputError, devices
+from graphfcl import FolderGraph, GraphClassifier, GraphFolder, InputError, Means, devices
 from graphfcl.devices import checked_device, chosen_device
-from graphfcl.graph.folder import GraphFolder, write_folder
-from graphfcl.graph.folder_graph import FolderGraph
-from graphfcl.graph.visible_folder import Means
+from graphfcl.graph.folder import write_folder
 from tests.methods.on_disk.samples import random_graph
 
 

@@ -9,7 +9,7 @@ from typing import Any, BinaryIO
 
 import pytest
 
-from graphfcl.errors import InputError
+from graphfcl import InputError
 from graphfcl.files import canonical_json, file_lock, read_bytes, sha256_of, temporary_beside, write_durably
 from graphfcl.production.storage.locks import WriterLock
 

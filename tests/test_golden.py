@@ -9,11 +9,10 @@ import numpy as np
 import pytest
 
 import graphfcl
-from graphfcl.errors import InputError
-from graphfcl.experiments import Cell, Grid, Run, load_checkpoint, run, run_grid
-from graphfcl.methods import METHODS, find_method
-from graphfcl.production import GraphClassifier
-from graphfcl.stream import load_stream, split
+from graphfcl import GraphClassifier, InputError, find_method, load_stream, run_grid
+from graphfcl.experiments import Cell, Grid, Run, load_checkpoint, run
+from graphfcl.methods import METHODS
+from graphfcl.stream import split
 from tests.golden.record import FOLDER, VERBS, help_of
 from tests.golden.samples import SHORT_BEFORE, TRACKS, golden_stream, outline, walk
 

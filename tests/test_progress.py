@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from graphfcl import InputError, Progress
+from graphfcl import InputError, Progress, make_stream
 from graphfcl.progress import REHEARSAL_NOTE, ProgressBars, progress_of
-from graphfcl.stream import make_stream
 from tests.production.models import quick, small_graph
 
 
@@ -78,8 +77,8 @@ def test_progress_may_be_true_false_or_an_object(capsys: pytest.CaptureFixture[s
 
 
 def test_evaluate_and_run_take_true(capsys: pytest.CaptureFixture[str]) -> None:
-    from graphfcl import evaluate, find_method
-    from graphfcl.evaluation import evaluate_asked, find_chooser
+    from graphfcl import evaluate, evaluate_asked, find_method
+    from graphfcl.evaluation import find_chooser
     from graphfcl.experiments import Run, run
 
     stream = make_stream(small_graph(), None, seed=0, way=1, sessions=1)

@@ -8,9 +8,8 @@ from typing import Any
 import pytest
 import torch
 
-from graphfcl import source_code
-from graphfcl.errors import InputError
-from graphfcl.methods import import_method, register_method, registry
+from graphfcl import InputError, register_method, source_code
+from graphfcl.methods import import_method, registry
 from graphfcl.source_code import source_hash
 from tests.methods.test_registry import START, Constant
 from tests.outside.samples import nearest_mean

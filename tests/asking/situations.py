@@ -5,8 +5,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from graphfcl.asking import Situation
-from graphfcl.graph import VisibleGraph
+from graphfcl import Situation, VisibleGraph
 
 
 def graph_of(count: int) -> VisibleGraph:

@@ -3,7 +3,8 @@
 import numpy as np
 import pytest
 
-from graphfcl.asking import covering, find_strategy, nearest
+from graphfcl import find_strategy
+from graphfcl.asking import covering, nearest
 from graphfcl.asking.covering import cover, greedy_cover
 from graphfcl.asking.nearest import nearest_neighbours, unit_rows
 from tests.asking.situations import heaps, situation

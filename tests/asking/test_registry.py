@@ -4,19 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from graphfcl import plug_ins
-from graphfcl.asking import (
-    STRATEGIES,
-    Situation,
-    Strategy,
-    Wish,
-    find_strategy,
-    register_strategy,
-    registry,
-    strategy_from,
-)
+from graphfcl import InputError, Situation, Strategy, Wish, find_strategy, plug_ins, register_strategy
+from graphfcl.asking import STRATEGIES, registry, strategy_from
 from graphfcl.asking.typical import Typical
-from graphfcl.errors import InputError
 
 
 class FirstRows(Strategy):

@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 
-from graphfcl.asking import STRATEGIES, Situation, Wish, checked, find_strategy
+from graphfcl import InputError, Situation, Wish, find_strategy
+from graphfcl.asking import STRATEGIES, checked
 from graphfcl.asking.typical import cluster_count
-from graphfcl.errors import InputError
 from tests.asking.situations import heaps, situation
 
 NEED_A_MODEL = ("uncertain", "unknown")

@@ -13,8 +13,8 @@ from scipy import sparse
 from scipy.io import savemat
 
 import graphfcl as package
-from graphfcl.datasets import DATASETS, load_dataset
-from graphfcl.graph import build_graph, write_npz
+from graphfcl import build_graph, load_dataset, write_npz
+from graphfcl.datasets import DATASETS
 from tests.cli.command import Result, assert_one_sentence, graphfcl_inside, run_all, run_python
 from tests.graph.samples import Trap
 

@@ -8,10 +8,8 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from graphfcl.datasets import load_dataset
+from graphfcl import GraphFolder, load_dataset, read_tables, write_tables
 from graphfcl.files import file_lock
-from graphfcl.graph import read_tables, write_tables
-from graphfcl.graph.folder import GraphFolder
 from tests.cli.command import assert_one_sentence, graphfcl, graphfcl_inside, run_python
 from tests.methods.on_disk.samples import folder_of, random_graph
 

@@ -8,8 +8,7 @@ from pathlib import Path
 import numpy as np
 import pyarrow.parquet as pq
 
-from graphfcl.graph import write_tables
-from graphfcl.production import GraphClassifier
+from graphfcl import GraphClassifier, write_tables
 from tests.cli.command import graphfcl_inside
 from tests.production.models import small_graph
 

@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from graphfcl import GraphFolder
 from graphfcl.files import sha256_of
-from graphfcl.graph.folder import GraphFolder, write_folder
+from graphfcl.graph.folder import write_folder
 from tests.cli.forks import Forks
 from tests.methods.on_disk.samples import random_graph
 

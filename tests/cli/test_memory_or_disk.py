@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from graphfcl.errors import InputError
+from graphfcl import InputError
 from graphfcl.graph.folder import write_folder
 from tests.cli.command import Result, graphfcl_inside
 from tests.methods.on_disk.samples import random_graph

@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from graphfcl import GraphClassifier
 from graphfcl.printing import CONTROL
-from graphfcl.production import GraphClassifier
 from tests.cli.command import Result, assert_one_sentence, graphfcl, graphfcl_inside
 from tests.production.models import copy_of, fitted, members, with_parts
 

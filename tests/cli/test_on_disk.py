@@ -8,7 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from graphfcl.graph.folder import GraphFolder, write_folder
+from graphfcl import GraphFolder
+from graphfcl.graph.folder import write_folder
 from graphfcl.production.only_in_memory import INSTEAD
 from tests.cli.command import graphfcl_inside, succeeded
 from tests.cli.test_start_up import large_modules

@@ -6,10 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from graphfcl.datasets import load_dataset
+from graphfcl import Stream, build_graph, load_dataset, make_stream, save_stream, write_npz
 from graphfcl.experiments.benchmark import verify_stream
-from graphfcl.graph import build_graph, write_npz
-from graphfcl.stream import Stream, make_stream, save_stream
 from tests.cli.command import Result, assert_one_sentence, graphfcl, run_all
 
 NAME = "synthetic:nodes=400,classes=8,edges=1200"

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from graphfcl import GraphClassifier, ModelFolder
 from graphfcl.cli.teaching import NOTHING_TO_ASK
-from graphfcl.production import GraphClassifier, ModelFolder
 from tests.cli.command import assert_one_sentence, graphfcl, graphfcl_inside
 from tests.production.models import HIDDEN, NAME, fitted, members, quick, small_graph
 

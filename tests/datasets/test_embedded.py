@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from graphfcl.datasets import load_dataset
-from graphfcl.stream import make_stream
+from graphfcl import load_dataset, make_stream
 
 FILES = files("graphfcl.datasets") / "files"
 LIMIT = 3_000_000

@@ -8,9 +8,8 @@ import pytest
 from scipy import sparse
 from scipy.io import savemat
 
-from graphfcl.datasets import load_dataset
+from graphfcl import InputError, load_dataset
 from graphfcl.datasets.gpn import read_gpn
-from graphfcl.errors import InputError
 
 STEMS = {"amazon-clothing": "Amazon_clothing", "dblp": "dblp"}
 NODES, WIDTH = 30, 11

@@ -10,11 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from graphfcl import GraphFolder, import_graph, load_dataset
+from graphfcl import GraphFolder, InputError, import_graph, load_dataset, to_pyg, write_npz, write_tables
 from graphfcl.datasets import synthetic_blocks
 from graphfcl.datasets.synthetic import SyntheticSettings, make_synthetic
-from graphfcl.errors import InputError
-from graphfcl.graph import to_pyg, write_npz, write_tables
 from graphfcl.graph.folder import build_folder
 
 NAME = "synthetic:nodes=400,edges=1600,classes=9,features=80"

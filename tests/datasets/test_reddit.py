@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from graphfcl.datasets import load_dataset, reddit
-from graphfcl.errors import InputError
+from graphfcl import InputError, load_dataset
+from graphfcl.datasets import reddit
 
 POSTS = ["t3_a", "t3_b", "t3_c", "t3_d"]
 LINKS = [(0, 1), (1, 2), (3, 0), (2, 2)]

@@ -6,10 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from graphfcl.datasets import DATA_VARIABLE, DATASETS, data_folder, find_dataset, load_dataset
+from graphfcl import InputError, build_graph, load_dataset, write_npz
+from graphfcl.datasets import DATA_VARIABLE, DATASETS, data_folder, find_dataset
 from graphfcl.datasets.registry import PLACES
-from graphfcl.errors import InputError
-from graphfcl.graph import build_graph, write_npz
 
 NEEDING_FILES = [dataset.name for dataset in DATASETS if dataset.files]
 

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from graphfcl.datasets import find_dataset, load_dataset
+from graphfcl import load_dataset
+from graphfcl.datasets import find_dataset
 
 
 @pytest.mark.parametrize(

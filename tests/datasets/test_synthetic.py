@@ -6,9 +6,8 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from graphfcl.datasets import load_dataset
+from graphfcl import InputError, load_dataset
 from graphfcl.datasets.synthetic import SyntheticSettings, make_synthetic
-from graphfcl.errors import InputError
 
 
 def same_class_share(homophily: float) -> float:

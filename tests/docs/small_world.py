@@ -13,11 +13,9 @@ from typing import Any
 
 import numpy as np
 
-from graphfcl.datasets import DATASETS, Dataset, find_dataset, finding, load_dataset
-from graphfcl.graph import Graph, build_graph
-from graphfcl.methods import Learner
-from graphfcl.methods.registry import Method
-from graphfcl.stream import Protocol
+from graphfcl import Graph, Learner, Protocol, build_graph, load_dataset
+from graphfcl.datasets import DATASETS, Dataset, find_dataset, finding
+from graphfcl.methods import Method
 from tests.docs.blocks import page_paths
 from tests.methods.test_checks import QUICK
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from graphfcl.methods import find_method
+from graphfcl import find_method
 from scripts.figures.__main__ import PAGES, PART, PARTS, with_figures
 from scripts.figures.reading import ROOT, stored
 from tests.docs.blocks import FENCE

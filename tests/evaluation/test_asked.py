@@ -5,13 +5,26 @@ from typing import Any
 import numpy as np
 import pytest
 
-from graphfcl import Learner, evaluate
-from graphfcl.asking import STRATEGIES, Situation, Strategy, Wish, find_strategy
-from graphfcl.errors import InputError
-from graphfcl.evaluation import Evaluation, asked_record, evaluate_asked, find_chooser
-from graphfcl.graph import VisibleGraph
+from graphfcl import (
+    BaseSession,
+    Evaluation,
+    InputError,
+    Learner,
+    Protocol,
+    Session,
+    Situation,
+    Strategy,
+    Stream,
+    VisibleGraph,
+    Wish,
+    evaluate,
+    evaluate_asked,
+    find_strategy,
+    make_stream,
+)
+from graphfcl.asking import STRATEGIES
+from graphfcl.evaluation import asked_record, find_chooser
 from graphfcl.measures import measure_asked
-from graphfcl.stream import BaseSession, Protocol, Session, Stream, make_stream
 from tests.graphs import random_graph
 
 SIZES = [60, 55, 50, 45, 40, 35, 30, 25, 20]

@@ -6,12 +6,25 @@ import numpy as np
 import pytest
 import torch
 
-from graphfcl.datasets import load_dataset
-from graphfcl.errors import DivergenceError, InputError
-from graphfcl.evaluation import evaluate
-from graphfcl.graph import VisibleGraph
-from graphfcl.methods.learner import NO_STORE, SILENT, EncoderStore, Learner, LearnerState, Progress
-from graphfcl.stream import BaseSession, PaperSession, Protocol, Session, Stream, make_stream
+from graphfcl import (
+    NO_STORE,
+    SILENT,
+    BaseSession,
+    DivergenceError,
+    EncoderStore,
+    InputError,
+    Learner,
+    LearnerState,
+    PaperSession,
+    Progress,
+    Protocol,
+    Session,
+    Stream,
+    VisibleGraph,
+    evaluate,
+    load_dataset,
+    make_stream,
+)
 from tests.graphs import random_graph
 
 

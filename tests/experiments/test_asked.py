@@ -8,14 +8,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from graphfcl.asking import STRATEGIES, Situation, Strategy, Wish, register_strategy, registry
-from graphfcl.datasets import load_dataset
-from graphfcl.errors import InputError
+from graphfcl import InputError, Situation, Strategy, Stream, Wish, load_dataset, make_stream, register_strategy
+from graphfcl.asking import STRATEGIES, registry
 from graphfcl.experiments import Cell, CellStore, Run, run, run_cell
 from graphfcl.experiments.asked_grid import asked
 from graphfcl.experiments.benchmark import GRAPHS
 from graphfcl.experiments.grid_file import grid_from_toml
-from graphfcl.stream import Stream, make_stream
 
 GRAPH = "synthetic:nodes=300,edges=1200,classes=9,features=60,signal=0.8,skew=0.4"
 RULES = {"base": 3, "pseudo_novel": 2, "way": 2, "shot": 3}

@@ -5,11 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from graphfcl.datasets import load_dataset
-from graphfcl.errors import GraphfclWarning
-from graphfcl.experiments import Cell, CellStore, Grid, run_cell, run_grid
+from graphfcl import GraphfclWarning, build_graph, load_dataset, run_grid, write_tables
+from graphfcl.experiments import Cell, CellStore, Grid, run_cell
 from graphfcl.experiments.grid_file import grid_from_toml
-from graphfcl.graph import build_graph, write_tables
 from tests.cli.command import graphfcl
 from tests.experiments.test_grid import WARM
 from tests.methods.test_checks import GRAPH

@@ -9,11 +9,10 @@ from typing import Any
 import pytest
 import torch
 
-from graphfcl.errors import GraphfclWarning, InputError
+from graphfcl import GraphfclWarning, InputError, register_method
 from graphfcl.experiments import Run, load_checkpoint, run
 from graphfcl.experiments.encoders import EncoderFolder
-from graphfcl.methods import register_method, registry
-from graphfcl.methods.learner import Tensors
+from graphfcl.methods import Tensors, registry
 from graphfcl.methods.proto import ProtoGcn
 from graphfcl.nn import Encoder
 from tests.experiments.test_runs import numbers, small_stream

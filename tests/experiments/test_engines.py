@@ -13,12 +13,12 @@ from typing import Any
 
 import pytest
 
-from graphfcl.errors import InputError
-from graphfcl.experiments import Cell, CellStore, Grid, GridStatus, elsewhere, load_grids, run_grid
+from graphfcl import InputError, Tasks, load_grids, run_grid
+from graphfcl.experiments import Cell, CellStore, Grid, GridStatus, elsewhere
 from graphfcl.experiments import grid as grid_module
 from graphfcl.experiments.elsewhere import take_cells
 from graphfcl.experiments.working import Workshop
-from graphfcl.tasks import Backend, Outcome, Tasks, WorkerLost, Workers, running
+from graphfcl.tasks import Backend, Outcome, WorkerLost, Workers, running
 from tests.cli.command import assert_one_sentence, graphfcl_inside
 from tests.experiments.test_grid import grid_of, table, unbroken
 from tests.tasks.conftest import on_ray

@@ -7,12 +7,25 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from graphfcl.evaluation import evaluate
+from graphfcl import (
+    NO_STORE,
+    SILENT,
+    BaseSession,
+    EncoderStore,
+    Learner,
+    PaperSession,
+    PooledSession,
+    Progress,
+    Protocol,
+    Session,
+    Stream,
+    VisibleGraph,
+    evaluate,
+    make_stream,
+    register_method,
+)
 from graphfcl.experiments import Run, run
-from graphfcl.graph import VisibleGraph
-from graphfcl.methods import Learner, Progress, register_method, registry
-from graphfcl.methods.learner import NO_STORE, SILENT, EncoderStore
-from graphfcl.stream import BaseSession, PaperSession, PooledSession, Protocol, Session, Stream, make_stream
+from graphfcl.methods import registry
 from tests.graphs import random_graph
 
 

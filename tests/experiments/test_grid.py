@@ -12,11 +12,10 @@ from typing import Any
 
 import pytest
 
-from graphfcl.errors import GraphfclWarning, InputError
-from graphfcl.experiments import Cell, CellStore, Grid, load_grids, read_cell, run_grid
+from graphfcl import GraphfclWarning, InputError, find_method, load_grids, run_grid
+from graphfcl.experiments import Cell, CellStore, Grid, read_cell
 from graphfcl.experiments.grid_file import grid_from_toml
 from graphfcl.experiments.paper_grids import ABLATION, OTHER_FORMS, embed, sweep, table2, table3
-from graphfcl.methods import find_method
 from tests.methods.test_checks import GRAPH
 from tests.warm import run_warm
 

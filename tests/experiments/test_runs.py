@@ -7,11 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from graphfcl.errors import GraphfclWarning, InputError
+from graphfcl import GraphfclWarning, InputError, Learner, Progress, Stream, load_stream
 from graphfcl.experiments import CHECKPOINT_FILE, RESULT_FILE, STREAM_FILE, Run, load_checkpoint, run, runs
 from graphfcl.experiments.peak_memory import forget_peaks, peak_gpu_memory_mb
-from graphfcl.methods import METHODS, Learner, Progress
-from graphfcl.stream import Stream, load_stream
+from graphfcl.methods import METHODS
 from tests.golden.samples import SHORT
 from tests.marks import some_first
 from tests.methods.test_checks import EASY, stream_of

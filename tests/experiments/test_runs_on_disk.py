@@ -4,11 +4,9 @@ from pathlib import Path
 
 import pytest
 
-from graphfcl.errors import GraphfclWarning
+from graphfcl import GraphfclWarning, GraphFolder, Progress
 from graphfcl.experiments import Run, load_checkpoint, run, runs, save_checkpoint
 from graphfcl.files import file_lock, temporary_beside
-from graphfcl.graph.folder import GraphFolder
-from graphfcl.methods import Progress
 from graphfcl.methods.on_disk.last_tables import LastTables
 from tests.methods.on_disk.samples import folder_of, random_graph
 from tests.methods.on_disk.walks import stream_of

@@ -4,9 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from graphfcl.datasets import load_dataset
-from graphfcl.methods import LearnerState, find_method
-from graphfcl.stream import Protocol, Stream, make_stream
+from graphfcl import LearnerState, Protocol, Stream, find_method, load_dataset, make_stream
 
 GRAPH = "synthetic:nodes=300,edges=1200,classes=9,features=60,signal=0.9,skew=0.4"
 TRACKS = ("transductive", "isolated", "open")

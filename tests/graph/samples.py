@@ -9,7 +9,8 @@ import numpy as np
 from hypothesis import strategies as st
 from scipy import sparse
 
-from graphfcl.graph import Graph, TextSettings, build_graph
+from graphfcl import Graph, build_graph
+from graphfcl.graph import TextSettings
 
 Edge = tuple[int, int, float]
 

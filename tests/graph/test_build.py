@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
-from graphfcl.errors import InputError
-from graphfcl.graph import Graph, build_graph
+from graphfcl import Graph, InputError, build_graph
 from tests.graph.samples import Edge, coo, dense_adjacency, edge_lists
 
 NO_EDGES = np.zeros((3, 3))

@@ -9,15 +9,7 @@ from hypothesis import given, settings
 from scipy import sparse
 from torch_geometric.data import Data, HeteroData
 
-from graphfcl.errors import InputError
-from graphfcl.graph import (
-    Graph,
-    build_graph,
-    from_pyg,
-    from_scipy,
-    to_pyg,
-    to_scipy,
-)
+from graphfcl import Graph, InputError, build_graph, from_pyg, from_scipy, to_pyg, to_scipy
 from tests.graph.samples import assert_same_content, coo, named_labels, small_graphs
 
 pytestmark = pytest.mark.filterwarnings("ignore:Sparse CSR tensor support:UserWarning")

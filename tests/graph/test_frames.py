@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 from scipy import sparse
 
-from graphfcl import InputError, TableColumns, from_frames, read_tables
-from graphfcl.graph import Graph
+from graphfcl import Graph, InputError, TableColumns, from_frames, read_tables
 from tests.frames import LIBRARIES, frame_of
 
 NODES = {

@@ -9,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
-from graphfcl.graph import Graph, TextSettings, build_graph
+from graphfcl import Graph, build_graph
+from graphfcl.graph import TextSettings
 from tests.graph.samples import number_ids, small_graphs, text_ids
 
 PATH = np.array([[0, 1, 0], [1, 0, 1], [0, 1, 0]], dtype=np.float32)

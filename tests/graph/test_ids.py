@@ -12,9 +12,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphfcl.datasets import load_dataset
-from graphfcl.errors import InputError
-from graphfcl.graph import Graph, build_graph, from_networkx, read_npz, read_tables, write_npz, write_tables
+from graphfcl import (
+    Graph,
+    InputError,
+    build_graph,
+    from_networkx,
+    load_dataset,
+    read_npz,
+    read_tables,
+    write_npz,
+    write_tables,
+)
 from graphfcl.graph.id_index import IdIndex
 from graphfcl.graph.ids import CLASS_NAME, NODE_ID, make_ids, pack, unpack
 

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from graphfcl.errors import InputError
-from graphfcl.graph import TableColumns, build_graph, read_tables
+from graphfcl import InputError, TableColumns, build_graph, read_tables
 from graphfcl.graph.column_names import MISSING
 from tests.graph.samples import named_labels
 

@@ -7,11 +7,10 @@ from pathlib import Path
 
 import pytest
 
+from graphfcl import InputError, Means, Tasks, run_tasks
 from graphfcl.byte_sizes import bytes_from
-from graphfcl.errors import InputError
 from graphfcl.graph import visible_folder
-from graphfcl.graph.visible_folder import Means, Need
-from graphfcl.tasks import Tasks, run_tasks
+from graphfcl.graph.visible_folder import Need
 
 
 def process_of(_: int) -> int:

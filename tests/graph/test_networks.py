@@ -9,8 +9,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import sparse
 
-from graphfcl.errors import InputError
-from graphfcl.graph import Graph, TextSettings, build_graph, from_networkx, to_networkx
+from graphfcl import Graph, InputError, build_graph, from_networkx, to_networkx
+from graphfcl.graph import TextSettings
 from graphfcl.graph.labels import means_unknown
 from tests.graph.samples import assert_same_content, coo, named_labels, small_graphs
 

@@ -10,8 +10,8 @@ import pytest
 from pyarrow import parquet
 from scipy import sparse
 
-from graphfcl.errors import InputError
-from graphfcl.graph import Graph, TableColumns, TextSettings, TextWeights, read_tables
+from graphfcl import Graph, InputError, TableColumns, read_tables
+from graphfcl.graph import TextSettings, TextWeights
 
 SHOP = """asin,category,title,price,colour,added,category_id
 p1,shoes,red running shoe,10,red,2026-01-01,7

@@ -11,10 +11,17 @@ import pytest
 import torch
 from torch_geometric.data import Data
 
-from graphfcl import GraphClassifier
-from graphfcl.datasets import load_dataset
-from graphfcl.errors import GraphfclWarning, InputError
-from graphfcl.graph import build_graph, from_frames, from_networkx, from_pyg, read_tables
+from graphfcl import (
+    GraphClassifier,
+    GraphfclWarning,
+    InputError,
+    build_graph,
+    from_frames,
+    from_networkx,
+    from_pyg,
+    load_dataset,
+    read_tables,
+)
 from graphfcl.graph.folder import write_folder
 
 NODES = {

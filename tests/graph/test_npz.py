@@ -10,8 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from scipy import sparse
 
-from graphfcl.errors import InputError
-from graphfcl.graph import Graph, TextSettings, build_graph, read_npz, write_npz
+from graphfcl import Graph, InputError, build_graph, read_npz, write_npz
+from graphfcl.graph import TextSettings
 from tests.graph.samples import Trap, assert_same_content, coo, small_graphs
 
 

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 from scipy import sparse
 
-from graphfcl.errors import InputError
-from graphfcl.graph import Graph, TableColumns, TextSettings, build_graph, read_tables, write_tables
+from graphfcl import Graph, InputError, TableColumns, build_graph, read_tables, write_tables
+from graphfcl.graph import TextSettings
 from graphfcl.graph.folder.sources.tables import tables_source
 from graphfcl.graph.labels import means_unknown
 from tests.graph.samples import assert_same_content, coo, named_labels, small_graphs

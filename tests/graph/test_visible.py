@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
-from graphfcl.errors import InputError
-from graphfcl.graph import Graph, TextSettings, TextWeights, build_graph, cut_visible
+from graphfcl import Graph, InputError, build_graph
+from graphfcl.graph import TextSettings, TextWeights, cut_visible
 from graphfcl.graph.text import count_words
 from tests.graph.samples import coo, plain, small_graphs
 

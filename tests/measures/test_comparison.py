@@ -8,7 +8,8 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from scipy import stats
 
-from graphfcl.measures import FEWEST_SEEDS, average_ranks, holm, paired_difference, summarise_seeds
+from graphfcl import summarise_seeds
+from graphfcl.measures import FEWEST_SEEDS, average_ranks, holm, paired_difference
 
 RATIOS = st.floats(0, 2)  # n_test/n_train
 PAIR = st.tuples(st.floats(0, 100), st.floats(0, 100))

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from sklearn import metrics
 
+from graphfcl import measure_stream, summarise_seeds
 from graphfcl.measures import (
     SESSION_MEASURES,
     STREAM_MEASURES,
@@ -15,8 +16,6 @@ from graphfcl.measures import (
     confusion_matrix,
     harmonic_mean,
     macro_f1,
-    measure_stream,
-    summarise_seeds,
 )
 
 ARRIVAL = np.array([0, 0, 0, 1, 1, 2, 3])

@@ -4,10 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from graphfcl.datasets import load_dataset
-from graphfcl.methods import find_method
+from graphfcl import BaseSession, Protocol, Stream, find_method, load_dataset, make_stream
 from graphfcl.methods.bases.closed_form_learner import ClosedFormLearner
-from graphfcl.stream import BaseSession, Protocol, Stream, make_stream
 
 GRAPH = "synthetic:nodes=400,edges=1600,classes=9,features=80,signal=0.7,skew=0.5"
 QUICK: dict[str, dict[str, Any]] = {

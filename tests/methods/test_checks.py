@@ -12,18 +12,26 @@ import numpy as np
 import pytest
 import torch
 
-from graphfcl.datasets import load_dataset
-from graphfcl.errors import InputError
-from graphfcl.evaluation import evaluate
+from graphfcl import (
+    InputError,
+    Learner,
+    Progress,
+    Protocol,
+    Session,
+    Stream,
+    evaluate,
+    find_method,
+    load_dataset,
+    make_stream,
+)
 from graphfcl.experiments import load_checkpoint, save_checkpoint
-from graphfcl.methods import METHODS, Learner, Progress, find_method
+from graphfcl.methods import METHODS
 from graphfcl.methods.testing import RULES, Rule, Subject
 from graphfcl.methods.testing.rules import (
     an_interrupted_fit_goes_on,
     every_kind_of_stream_can_be_learned,
     more_supports_and_unequal_shots_are_learned,
 )
-from graphfcl.stream import Protocol, Session, Stream, make_stream
 from tests.golden.samples import SHORT
 from tests.marks import SOME_METHODS, some_first
 

@@ -7,7 +7,7 @@ import pytest
 import torch
 from torch import nn
 
-from graphfcl.evaluation import evaluate
+from graphfcl import PooledSession, Session, Stream, evaluate
 from graphfcl.methods.cec import Cec, ClassifierAttention
 from graphfcl.methods.er_gnn import ErGnn
 from graphfcl.methods.finetune import Finetune
@@ -21,7 +21,6 @@ from graphfcl.methods.shared.heads import CosineHead, grown, head_of
 from graphfcl.methods.shared.logit_adjustment import LogitAdjustment
 from graphfcl.methods.shared.sampling import NodePools
 from graphfcl.nn import GraphInputs
-from graphfcl.stream import PooledSession, Session, Stream
 from tests.methods.test_checks import make, stream_of
 
 

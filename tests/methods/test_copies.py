@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 import torch
 
-from graphfcl.graph import VisibleGraph, join_without_edges
-from graphfcl.methods import METHODS, Learner, Progress, find_method
+from graphfcl import Learner, Progress, Session, VisibleGraph, find_method
+from graphfcl.graph import join_without_edges
+from graphfcl.methods import METHODS
 from graphfcl.methods.testing import Subject
 from graphfcl.methods.testing.rules import a_copy_goes_on_by_itself
-from graphfcl.stream import Session
 from tests.golden.samples import SHORT, golden_stream
 from tests.marks import some_first
 

@@ -7,9 +7,8 @@ import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from graphfcl.errors import InputError
+from graphfcl import InputError, Session
 from graphfcl.methods.fecam import FecamSettings, correlations, shrunk, tukey
-from graphfcl.stream import Session
 from tests.methods.closed_forms import ENCODER, fitted, labelled_vectors, stream_of, unit, vectors_of, walked
 
 

@@ -7,17 +7,14 @@ import pytest
 import torch
 from torch import nn
 
-from graphfcl.datasets import load_dataset
-from graphfcl.errors import InputError
+from graphfcl import InputError, Protocol, Stream, find_method, load_dataset, make_stream
 from graphfcl.experiments import load_checkpoint
 from graphfcl.measures import balanced_accuracy, confusion_matrix
-from graphfcl.methods import find_method
 from graphfcl.methods.joint import Joint
 from graphfcl.methods.joint.settings import TRUNKS
 from graphfcl.methods.testing import Rule, Subject
 from graphfcl.methods.testing import rules as contract
 from graphfcl.methods.testing.subject import Checkpoints, through_a_file
-from graphfcl.stream import Protocol, Stream, make_stream
 from tests.golden.record import FOLDER
 from tests.golden.samples import SHORT, SHORT_BEFORE, golden_stream
 from tests.marks import some_first

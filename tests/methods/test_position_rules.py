@@ -5,13 +5,11 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from graphfcl.graph import VisibleGraph
-from graphfcl.methods.learner import NO_STORE, SILENT, EncoderStore, Learner, Progress
+from graphfcl import NO_STORE, SILENT, BaseSession, EncoderStore, Learner, Progress, Session, VisibleGraph
 from graphfcl.methods.testing import Subject, broken_rules
 from graphfcl.methods.testing.position_rules import column_order_means_nothing, node_numbers_mean_nothing
 from graphfcl.methods.testing.rearranged import Rearranged
 from graphfcl.methods.testing.subject import stream_of
-from graphfcl.stream import BaseSession, Session
 
 
 class ByMeans(Learner):

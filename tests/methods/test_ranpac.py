@@ -6,13 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from graphfcl.datasets import load_dataset
-from graphfcl.errors import InputError
-from graphfcl.evaluation import evaluate
-from graphfcl.methods import find_method
+from graphfcl import InputError, Protocol, evaluate, find_method, load_dataset, make_stream
 from graphfcl.methods.ranpac import RELEASED_PENALTIES, RanpacSettings, drawn_fifth
 from graphfcl.methods.shared.ridge import RidgeSums
-from graphfcl.stream import Protocol, make_stream
 from tests.methods.closed_forms import QUICK, fitted, labelled_vectors, stream_of, vectors_of, walked
 
 

@@ -9,9 +9,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from graphfcl import plug_ins
-from graphfcl.errors import InputError
-from graphfcl.methods import Learner, find_method, import_method, method_from, register_method, registry
+from graphfcl import InputError, Learner, find_method, plug_ins, register_method
+from graphfcl.methods import import_method, method_from, registry
 from tests.outside.samples import nearest_mean
 
 

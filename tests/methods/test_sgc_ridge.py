@@ -7,15 +7,21 @@ import numpy as np
 import pytest
 import torch
 
-from graphfcl.datasets import load_dataset
-from graphfcl.errors import InputError
-from graphfcl.graph import VisibleGraph
-from graphfcl.methods import find_method
+from graphfcl import (
+    BaseSession,
+    GraphClassifier,
+    InputError,
+    Protocol,
+    Session,
+    Stream,
+    VisibleGraph,
+    find_method,
+    load_dataset,
+    make_stream,
+)
 from graphfcl.methods.sgc_ridge import SgcRidge
 from graphfcl.methods.shared.ridge import RidgeSums
 from graphfcl.methods.shared.validation_sessions import STEP_DRAWS, ValidationSessions, all_held_out
-from graphfcl.production import GraphClassifier
-from graphfcl.stream import BaseSession, Protocol, Session, Stream, make_stream
 
 GRAPH = "synthetic:nodes=400,edges=1600,classes=9,features=80,signal=0.7,skew=0.5"
 QUICK: dict[str, Any] = {"rank": 24}

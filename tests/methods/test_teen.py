@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 import torch
 
-from graphfcl.errors import InputError
-from graphfcl.methods import find_method
+from graphfcl import InputError, find_method
 from graphfcl.methods.shared.similar_classes import calibrated_prototypes, similarity_weights
 from graphfcl.methods.teen import TeenSettings
 from tests.methods.closed_forms import fitted, labelled_vectors, stream_of, unit, vectors_of, walked

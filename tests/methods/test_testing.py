@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 import torch
 
-from graphfcl import testing
-from graphfcl.errors import InputError
-from graphfcl.methods import Learner, LearnerState, import_method, registry
+from graphfcl import InputError, Learner, LearnerState, testing
+from graphfcl.methods import import_method, registry
 from graphfcl.methods.testing import RULES, broken_rules, check_learner, says
 from tests.outside.samples import nearest_mean
 

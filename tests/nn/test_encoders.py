@@ -9,7 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from graphfcl.graph import VisibleGraph, cut_visible
+from graphfcl import VisibleGraph
+from graphfcl.graph import cut_visible
 from graphfcl.nn import ENCODERS, DenseRows, DenseTable, GatEncoder, GcnEncoder, GraphInputs, SparseMatrix, dropout
 from tests.graphs import random_graph
 

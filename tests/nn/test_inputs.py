@@ -5,7 +5,7 @@ import pytest
 import torch
 from scipy import sparse
 
-from graphfcl.graph import VisibleGraph
+from graphfcl import VisibleGraph
 from graphfcl.nn import GraphInputs
 
 

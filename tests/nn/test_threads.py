@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from graphfcl.datasets import load_dataset
-from graphfcl.graph import VisibleGraph
+from graphfcl import VisibleGraph, load_dataset
 from graphfcl.nn import ENCODERS, GraphInputs
 
 

@@ -5,10 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from graphfcl.errors import InputError
+from graphfcl import InputError, LearnerState, find_method
 from graphfcl.experiments import Cell, CellStore, load_checkpoint, save_checkpoint
 from graphfcl.experiments.store import read_values
-from graphfcl.methods import LearnerState, find_method
 from tests.golden.samples import SHORT
 
 BEFORE = Path(__file__).parents[1] / "golden" / "before"

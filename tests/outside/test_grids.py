@@ -8,8 +8,7 @@ from typing import Any
 
 import pytest
 
-from graphfcl.errors import InputError
-from graphfcl.experiments import load_grids, run_grid
+from graphfcl import InputError, load_grids, run_grid
 from graphfcl.stream import PROTOCOL_VERSION
 from tests.cli.command import graphfcl_inside
 from tests.outside.samples import GRAPH, RULES, nearest_mean

@@ -10,11 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from graphfcl.datasets import load_dataset
-from graphfcl.errors import InputError
+from graphfcl import GraphClassifier, InputError, Learner, ModelFolder, find_method, load_dataset
 from graphfcl.files import canonical_json, sha256_of
-from graphfcl.methods import Learner, find_method, import_method, registry
-from graphfcl.production import GraphClassifier, ModelFolder
+from graphfcl.methods import import_method, registry
 from tests.cli.command import Result, assert_one_sentence, graphfcl_inside
 from tests.outside.samples import GRAPH, nearest_mean
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from graphfcl.production import GraphClassifier
+from graphfcl import GraphClassifier
 from tests.production.models import copy_of, fitted, members
 
 

@@ -9,7 +9,7 @@ import time
 
 import torch
 
-from graphfcl.production import GraphClassifier, ModelFolder
+from graphfcl import GraphClassifier, ModelFolder
 from tests.production.models import fitted, members
 
 torch.set_num_threads(1)  # threads do not survive a fork

@@ -8,9 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from graphfcl.datasets import load_dataset
-from graphfcl.graph import Graph
-from graphfcl.production import GraphClassifier
+from graphfcl import Graph, GraphClassifier, load_dataset
 from graphfcl.production.codec import decode, encode
 from graphfcl.production.history import History
 from graphfcl.production.storage.block_arrays import BlockArrays

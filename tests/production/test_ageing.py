@@ -7,8 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from graphfcl.errors import InputError
-from graphfcl.production import GraphClassifier, ModelFolder
+from graphfcl import GraphClassifier, InputError, ModelFolder
 from graphfcl.production.ageing import Sign, signs_of_age
 from graphfcl.production.history import lineage
 from graphfcl.production.model_info import signs_in_history

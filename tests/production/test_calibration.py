@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from graphfcl.errors import InputError
+from graphfcl import InputError
 from graphfcl.production.calibration import (
     KEPT,
     LEVELS,

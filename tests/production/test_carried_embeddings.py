@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graphfcl.production import GraphClassifier
+from graphfcl import GraphClassifier
 from tests.production.models import copy_of, fitted, same_answers, small_graph
 
 

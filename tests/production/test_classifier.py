@@ -5,9 +5,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from graphfcl.errors import InputError
+from graphfcl import GraphClassifier, InputError
 from graphfcl.methods import METHODS
-from graphfcl.production import GraphClassifier
 from tests.marks import some_first
 from tests.production.models import HIDDEN, copy_of, fitted, members, same_answers, small_graph
 

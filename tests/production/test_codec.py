@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from graphfcl.errors import InputError
+from graphfcl import GraphClassifier, InputError
 from graphfcl.files import canonical_json
-from graphfcl.production import GraphClassifier
 from graphfcl.production.codec import decode, encode
 from graphfcl.production.storage.block_arrays import BlockArrays
 from graphfcl.production.storage.damage import Damaged

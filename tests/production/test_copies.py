@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from graphfcl import GraphClassifier
 from graphfcl.methods import registry
-from graphfcl.production import GraphClassifier
 from tests.outside.samples import GRAPH, nearest_mean
 from tests.production.models import fitted, members, same_answers
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from graphfcl.production import GraphClassifier
+from graphfcl import GraphClassifier
 from tests.marks import some_first
 from tests.production.models import fitted, members, small_graph
 

@@ -14,10 +14,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from graphfcl.errors import InputError
-from graphfcl.graph import Graph
+from graphfcl import Graph, GraphClassifier, InputError, ModelFolder
 from graphfcl.graph.ids import text_array
-from graphfcl.production import GraphClassifier, ModelFolder
 from graphfcl.production.storage.manifests import Manifests
 from graphfcl.production.version_cache import VersionCache
 from tests.cli.command import assert_one_sentence, graphfcl_inside

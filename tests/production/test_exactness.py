@@ -16,13 +16,10 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from graphfcl.graph import Graph
-from graphfcl.graph.folder import GraphFolder, write_folder
-from graphfcl.graph.folder_graph import FolderGraph
+from graphfcl import FolderGraph, Graph, GraphClassifier, GraphFolder, Means
+from graphfcl.graph.folder import write_folder
 from graphfcl.graph.ids import ClassLabel
-from graphfcl.graph.visible_folder import Means
 from graphfcl.methods import METHODS
-from graphfcl.production import GraphClassifier
 from graphfcl.production.ledger import LabelRole
 from tests.marks import some_first
 from tests.methods.on_disk.samples import random_graph

@@ -4,9 +4,7 @@ import json
 
 import pytest
 
-from graphfcl.errors import InputError
-from graphfcl.methods.learner import Explanation
-from graphfcl.production import GraphClassifier
+from graphfcl import Explanation, GraphClassifier, InputError
 from tests.production.models import fitted, members
 
 

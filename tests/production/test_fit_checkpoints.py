@@ -4,9 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from graphfcl.errors import InputError
-from graphfcl.methods import Progress
-from graphfcl.production import GraphClassifier, ModelFolder, fit_checkpoints
+from graphfcl import GraphClassifier, InputError, ModelFolder, Progress
+from graphfcl.production import fit_checkpoints
 from tests.cli.command import graphfcl_inside
 from tests.production.models import HIDDEN, NAME, quick, same_answers, small_graph
 

@@ -5,9 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from graphfcl.errors import DivergenceError, GraphfclWarning
-from graphfcl.graph import build_graph
-from graphfcl.production import GraphClassifier
+from graphfcl import DivergenceError, GraphClassifier, GraphfclWarning, build_graph
 from graphfcl.production.calibration import Rehearsed
 from tests.production.models import fitted, members, quick, small_graph
 

@@ -6,9 +6,8 @@ from typing import Any
 
 import pytest
 
-from graphfcl.errors import InputError
+from graphfcl import GraphClassifier, InputError, ModelFolder
 from graphfcl.files import file_lock
-from graphfcl.production import GraphClassifier, ModelFolder
 from tests.cli.command import assert_one_sentence, graphfcl_inside
 from tests.production.models import NAME, everything, fitted, members, same_answers, with_parts
 from tests.production.test_versions import recorded

@@ -18,19 +18,26 @@ import graphfcl.methods.on_disk.column_phases as column_phases
 import graphfcl.methods.on_disk.row_phases as row_phases
 import graphfcl.production.answers_on_disk as answers_on_disk
 import graphfcl.production.asked_on_disk as asked_on_disk
-from graphfcl.errors import GraphfclWarning, InputError
+from graphfcl import (
+    FolderGraph,
+    GraphClassifier,
+    GraphfclWarning,
+    GraphFolder,
+    InputError,
+    Means,
+    ModelFolder,
+    Progress,
+    Tasks,
+    start_workers,
+)
 from graphfcl.files import file_lock, shared_lock
 from graphfcl.graph import visible_folder
-from graphfcl.graph.folder import GraphFolder, write_folder
-from graphfcl.graph.folder_graph import FolderGraph
-from graphfcl.graph.visible_folder import Means
-from graphfcl.methods import Progress
+from graphfcl.graph.folder import write_folder
 from graphfcl.methods.sgc_ridge import SgcRidge
-from graphfcl.production import GraphClassifier, ModelFolder
 from graphfcl.production.fit_checkpoints import FitCheckpoints
 from graphfcl.production.graph_place import FolderUse
 from graphfcl.production.only_in_memory import INSTEAD
-from graphfcl.tasks import Tasks, Workers, start_workers
+from graphfcl.tasks import Workers
 from tests.methods.on_disk.samples import random_graph
 from tests.production.models import everything
 

@@ -12,16 +12,23 @@ from typing import Any
 import numpy as np
 import pytest
 
-from graphfcl.datasets import load_dataset
-from graphfcl.errors import InputError
-from graphfcl.graph import Graph
-from graphfcl.graph.folder import GraphFolder, write_folder
-from graphfcl.production import GraphClassifier, ModelFolder
+from graphfcl import (
+    Graph,
+    GraphClassifier,
+    GraphFolder,
+    InputError,
+    ModelFolder,
+    Protocol,
+    load_dataset,
+    load_stream,
+    make_stream,
+    save_stream,
+)
+from graphfcl.graph.folder import write_folder
 from graphfcl.service.limits import Limits
 from graphfcl.service.metrics import Metrics
 from graphfcl.service.snapshots import Snapshots
 from graphfcl.service.writer import Writer
-from graphfcl.stream import Protocol, load_stream, make_stream, save_stream
 from tests.fuzzing.formats import CopiedFormat, Format, GraphCopy, ModelFormat, Operations, StreamCopy
 from tests.fuzzing.fuzzer import holes
 from tests.production.models import quick

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from graphfcl.errors import InputError
-from graphfcl.graph import Graph, build_graph
-from graphfcl.production import GraphClassifier, Group, grouping, node_vectors, what_is_common
+from graphfcl import Graph, GraphClassifier, Group, InputError, build_graph
+from graphfcl.production import grouping, node_vectors, what_is_common
 from tests.production.models import HIDDEN, fitted, members, quick, small_graph
 
 

@@ -3,9 +3,7 @@
 import numpy as np
 import pytest
 
-from graphfcl.errors import InputError
-from graphfcl.graph import build_graph
-from graphfcl.production import GraphClassifier
+from graphfcl import GraphClassifier, InputError, build_graph
 from tests.production.models import quick
 
 

@@ -12,9 +12,8 @@ from typing import Any, cast
 import numpy as np
 import pytest
 
-from graphfcl.errors import InputError
+from graphfcl import GraphClassifier, InputError, ModelFolder
 from graphfcl.files import sha256_of
-from graphfcl.production import GraphClassifier, ModelFolder
 from tests.cli.command import assert_one_sentence, graphfcl_inside
 from tests.production.crafting import CraftedFolder
 from tests.production.test_versions import FORMAT_1

@@ -11,12 +11,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graphfcl.errors import InputError
-from graphfcl.graph import (
+from graphfcl import (
     Graph,
+    GraphClassifier,
+    InputError,
+    Protocol,
     build_graph,
     from_networkx,
     from_pyg,
+    make_stream,
     read_npz,
     read_tables,
     to_networkx,
@@ -26,9 +29,7 @@ from graphfcl.graph import (
 )
 from graphfcl.graph.folder.building import build_folder
 from graphfcl.graph.folder.source import of_graph
-from graphfcl.production import GraphClassifier
 from graphfcl.production.ledger import Ledger
-from graphfcl.stream import Protocol, make_stream
 from tests.production.models import small_graph
 
 CLASSES = np.array([0, 3, 7, 12, 20, 21, 22, 40, 100, 2**60])

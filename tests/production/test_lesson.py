@@ -9,8 +9,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from graphfcl.errors import InputError
-from graphfcl.production import GraphClassifier
+from graphfcl import GraphClassifier, InputError
 from graphfcl.production.change_texts import change_notes, change_text
 from graphfcl.production.supports import Statement, Support
 from tests.production.models import copy_of, fitted, members, same_answers, with_parts

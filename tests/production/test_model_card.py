@@ -3,7 +3,7 @@
 import json
 from pathlib import Path
 
-from graphfcl.production import ModelFolder
+from graphfcl import ModelFolder
 from tests.cli.command import graphfcl_inside
 from tests.cli.test_start_up import large_modules
 from tests.production.models import HIDDEN, fitted, members

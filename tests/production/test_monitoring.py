@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from graphfcl.production import GraphClassifier
+from graphfcl import GraphClassifier
 from graphfcl.production.ledger import LabelRole
 from tests.production.models import copy_of, members
 

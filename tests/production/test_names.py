@@ -8,9 +8,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from graphfcl.errors import InputError
+from graphfcl import GraphClassifier, InputError
 from graphfcl.graph.ids import NODE_ID
-from graphfcl.production import GraphClassifier
 from tests.production.models import copy_of, members, with_parts
 
 EIGHT = members("class-08")

@@ -10,9 +10,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import csv, parquet
 
-from graphfcl.errors import GraphfclWarning, InputError
-from graphfcl.graph import TableColumns, read_tables
-from graphfcl.production import GraphClassifier
+from graphfcl import GraphClassifier, GraphfclWarning, InputError, TableColumns, read_tables
 from graphfcl.production.new_nodes import read_nodes
 from graphfcl.production.user_tables import read_supports
 from tests.cli.command import graphfcl_inside

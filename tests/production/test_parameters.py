@@ -9,9 +9,7 @@ import torch
 from sklearn.base import clone, is_classifier
 from torch_geometric.data import Data
 
-from graphfcl import GraphClassifier, InputError, Progress
-from graphfcl.errors import GraphfclWarning
-from graphfcl.graph import to_networkx, to_pyg
+from graphfcl import GraphClassifier, GraphfclWarning, InputError, Progress, to_networkx, to_pyg
 from tests.production.models import HIDDEN, members, quick, small_graph
 
 RIDGE = "sgc-ridge"

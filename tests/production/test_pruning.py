@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from graphfcl.errors import InputError
-from graphfcl.production import GraphClassifier, ModelFolder
+from graphfcl import GraphClassifier, InputError, ModelFolder
 from tests.cli.command import assert_one_sentence, graphfcl_inside
 from tests.production.models import everything, members, same_answers
 

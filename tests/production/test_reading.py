@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from graphfcl.production import GraphClassifier, ModelFolder
+from graphfcl import GraphClassifier, ModelFolder
 from tests.production.models import cached, members, same_answers
 
 

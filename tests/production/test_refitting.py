@@ -8,12 +8,9 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from graphfcl.errors import InputError
-from graphfcl.graph import Graph, build_graph
-from graphfcl.graph.graph import TextSettings
+from graphfcl import Graph, GraphClassifier, InputError, ModelFolder, Progress, build_graph
+from graphfcl.graph import TextSettings
 from graphfcl.graph.text import count_words
-from graphfcl.methods import Progress
-from graphfcl.production import GraphClassifier, ModelFolder
 from graphfcl.production.comparison import ClassComparison, Comparison
 from graphfcl.production.ledger import LabelRole
 from tests.production.models import copy_of, everything, members, quick, same_answers, small_graph

@@ -6,14 +6,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from graphfcl.graph import VisibleGraph
-from graphfcl.methods import SILENT, Learner
-from graphfcl.methods.learner import NO_STORE
+from graphfcl import NO_STORE, SILENT, BaseSession, Learner, Session, VisibleGraph
 from graphfcl.production.calibration import Rehearsed
 from graphfcl.production.fit_checkpoints import FitCheckpoints
 from graphfcl.production.rehearsal import bounded, rehearse
 from graphfcl.production.session_zero import make_start
-from graphfcl.stream import BaseSession, Session
 from tests.graphs import random_graph
 
 CLASSES, EACH = 8, 60

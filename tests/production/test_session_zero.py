@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from graphfcl.production import GraphClassifier
+from graphfcl import GraphClassifier
 from graphfcl.production.ledger import LabelRole
 from tests.production.models import HIDDEN, members, small_graph
 

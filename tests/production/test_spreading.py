@@ -3,9 +3,8 @@
 import numpy as np
 import pytest
 
+from graphfcl import GraphClassifier, InputError
 from graphfcl.asking.nearest import unit_rows
-from graphfcl.errors import InputError
-from graphfcl.production import GraphClassifier
 from graphfcl.production.spreading import spread_of_rows
 from tests.production.models import fitted, members
 

@@ -5,8 +5,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from graphfcl.graph import Graph, build_graph
-from graphfcl.production import GraphClassifier
+from graphfcl import Graph, GraphClassifier, build_graph
 from tests.methods.test_checks import QUICK
 
 

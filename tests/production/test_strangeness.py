@@ -16,7 +16,7 @@ from scipy.special import logsumexp
 from sklearn.metrics import roc_auc_score
 
 import graphfcl
-from graphfcl.errors import InputError
+from graphfcl import InputError
 from graphfcl.production.strangeness import ENERGY, ENERGY_AROUND, MEASURES, Evidence, Measure, find_measure, weighing
 from graphfcl.production.strangeness.weighing import (
     Ruler,

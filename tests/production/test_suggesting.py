@@ -11,12 +11,20 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from graphfcl.asking import Situation, Strategy, Wish
+from graphfcl import (
+    Graph,
+    GraphClassifier,
+    InputError,
+    Situation,
+    Strategy,
+    VisibleGraph,
+    Wish,
+    build_graph,
+    load_dataset,
+    suggest_for_graph,
+)
 from graphfcl.asking.untrained import untrained_vectors
-from graphfcl.datasets import load_dataset
-from graphfcl.errors import InputError
-from graphfcl.graph import Graph, VisibleGraph, build_graph
-from graphfcl.production import GraphClassifier, node_vectors, suggest_for_graph
+from graphfcl.production import node_vectors
 from graphfcl.production.model_state import AskedLearner
 from graphfcl.production.suggesting import suggestion_table
 from tests.production.models import HIDDEN, fitted, members, quick, small_graph

@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from graphfcl.methods import Learner, registry
-from graphfcl.production import GraphClassifier
-from graphfcl.stream import Session
+from graphfcl import GraphClassifier, Learner, Session
+from graphfcl.methods import registry
 from tests.production.models import copy_of, fitted, members, same_answers, small_graph
 
 READERS = 8

@@ -8,9 +8,7 @@ import pyarrow as pa
 import pytest
 from pyarrow import csv, parquet
 
-from graphfcl import GraphClassifier, InputError, from_frames
-from graphfcl.errors import GraphfclWarning
-from graphfcl.graph import from_scipy
+from graphfcl import GraphClassifier, GraphfclWarning, InputError, from_frames, from_scipy
 from graphfcl.graph.column_names import ReadColumns
 from tests.cli.command import graphfcl_inside
 from tests.frames import LIBRARIES, columns_of, frame_of

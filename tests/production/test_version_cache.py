@@ -3,7 +3,7 @@
 import shutil
 from pathlib import Path
 
-from graphfcl.production import GraphClassifier
+from graphfcl import GraphClassifier
 from tests.production.models import cached, same_answers
 
 

@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from graphfcl.errors import InputError
-from graphfcl.production import GraphClassifier, ModelFolder
+from graphfcl import GraphClassifier, InputError, ModelFolder
 from graphfcl.production.storage.objects import unpacked
 from tests.production.models import everything, members, same_answers
 

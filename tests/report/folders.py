@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from graphfcl.experiments import Cell, CellStore, Grid, run_cell
-from graphfcl.report.blocks import Block, Row
+from graphfcl.report import Block, Row
 from graphfcl.stream import PROTOCOL_VERSION
 from tests.methods.test_checks import GRAPH, QUICK
 

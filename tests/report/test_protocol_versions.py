@@ -9,11 +9,10 @@ from typing import Any
 
 import pytest
 
-from graphfcl.errors import InputError
-from graphfcl.experiments import Cell, CellStore, Grid, load_grids, read_cell, run_cell, run_grid
+from graphfcl import InputError, load_grids, run_grid
+from graphfcl.experiments import Cell, CellStore, Grid, read_cell, run_cell
 from graphfcl.experiments.store import read_values
-from graphfcl.report import collect, write_page
-from graphfcl.report.figures import accuracy_figure
+from graphfcl.report import accuracy_figure, collect, write_page
 from graphfcl.report.version_2 import COUNTS, file_key
 from tests.methods.test_checks import GRAPH
 from tests.report.folders import RULES, printed_tables, store, stored_result

@@ -9,10 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from graphfcl.datasets import load_dataset
+from graphfcl import load_dataset
 from graphfcl.experiments import Cell, CellStore, Grid
-from graphfcl.report import collect, write_page
-from graphfcl.report.blocks import Block, Row
+from graphfcl.report import Block, Row, collect, write_page
 from graphfcl.report.comparison import block_figures, paper_tables
 from graphfcl.report.datasets import dataset_rows, write_dataset_table
 from graphfcl.report.tables import all_tables, cost_table, result_table

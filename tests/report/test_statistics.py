@@ -9,8 +9,7 @@ from typing import Any
 import pytest
 
 from graphfcl.experiments import Cell
-from graphfcl.report import write_page
-from graphfcl.report.blocks import Block, Findings, Row
+from graphfcl.report import Block, Findings, Row, write_page
 from graphfcl.report.claims import claims, claims_by_dataset
 from graphfcl.report.comparison import block_figures
 from graphfcl.report.tables import latex, lead_tables, markdown, result_table

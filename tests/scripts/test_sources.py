@@ -4,8 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from graphfcl.errors import InputError
-from graphfcl.graph import Graph
+from graphfcl import Graph, InputError
 from scripts.sources.debian import build_debian, read_packages
 from scripts.sources.wordnet import build_wordnet, read_synsets
 from scripts.sources.words import word_features

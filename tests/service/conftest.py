@@ -8,10 +8,8 @@ from typing import Any
 
 import pytest
 
-from graphfcl.datasets import load_dataset
-from graphfcl.graph import Graph
+from graphfcl import Graph, GraphClassifier, load_dataset
 from graphfcl.graph.ids import text_array
-from graphfcl.production import GraphClassifier
 from tests.browser import chromium
 from tests.production.models import fitted
 from tests.service.pages import Page, Served, serving

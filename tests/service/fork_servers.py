@@ -12,7 +12,7 @@ from pathlib import Path
 
 import torch
 
-from graphfcl.errors import InputError
+from graphfcl import InputError
 from graphfcl.service.serving import Address, serve
 
 torch.set_num_threads(1)  # threads do not survive a fork

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
-from graphfcl.errors import InputError
+from graphfcl import InputError
 from graphfcl.service.background import KINDS, Background
 from graphfcl.service.snapshots import Snapshots
 

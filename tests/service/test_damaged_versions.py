@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from graphfcl.production import GraphClassifier, ModelFolder
+from graphfcl import GraphClassifier, ModelFolder
 from graphfcl.service.limits import Limits
 from graphfcl.service.metrics import Metrics
 from graphfcl.service.snapshots import Snapshots

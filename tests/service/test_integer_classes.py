@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from graphfcl.datasets import load_dataset
-from graphfcl.production import GraphClassifier
+from graphfcl import GraphClassifier, load_dataset
 from tests.service.conftest import NAME
 from tests.service.pages import Page, serving
 from tests.service.servers import Client, Servers

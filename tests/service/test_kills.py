@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from graphfcl.production import GraphClassifier, ModelFolder
+from graphfcl import GraphClassifier, ModelFolder
 from tests.service.servers import Client, Servers
 
 THREADS = 3

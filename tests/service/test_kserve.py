@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from graphfcl.production import GraphClassifier
+from graphfcl import GraphClassifier
 from tests.service.servers import Client
 
 

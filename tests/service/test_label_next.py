@@ -4,7 +4,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from graphfcl.production import GraphClassifier
+from graphfcl import GraphClassifier
 from tests.service.servers import Client
 
 

@@ -9,9 +9,7 @@ from urllib.parse import quote
 import numpy as np
 import pytest
 
-from graphfcl.datasets import load_dataset
-from graphfcl.graph import Graph
-from graphfcl.production import GraphClassifier
+from graphfcl import Graph, GraphClassifier, load_dataset
 from tests.service.pages import DECISIONS, Page, Served, serving
 
 pytest.importorskip("fastapi")

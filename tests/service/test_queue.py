@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from graphfcl.graph import Graph
-from graphfcl.production import GraphClassifier
+from graphfcl import Graph, GraphClassifier
 from graphfcl.service.queue import mixed_order
 from tests.service.conftest import HIDDEN
 from tests.service.servers import Client, Servers

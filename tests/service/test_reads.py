@@ -6,8 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from graphfcl.graph import Graph
-from graphfcl.production import GraphClassifier
+from graphfcl import Graph, GraphClassifier
 from tests.service.conftest import HOSTILE
 from tests.service.servers import Client
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from graphfcl.errors import InputError
+from graphfcl import InputError
 from graphfcl.service.serving import Address, token_of
 from tests.cli.command import assert_one_sentence, graphfcl_inside
 from tests.service.servers import Client

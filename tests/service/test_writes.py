@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from graphfcl.production import GraphClassifier, ModelFolder
+from graphfcl import GraphClassifier, ModelFolder
 from graphfcl.production.storage import trees
 from graphfcl.production.versions import Versions
 from graphfcl.service.limits import Limits

@@ -10,13 +10,22 @@ from typing import Any
 
 import numpy as np
 
-from graphfcl.datasets import load_dataset
-from graphfcl.graph import VisibleGraph
-from graphfcl.graph.folder import GraphFolder
+from graphfcl import (
+    NO_STORE,
+    SILENT,
+    BaseSession,
+    EncoderStore,
+    GraphFolder,
+    Learner,
+    Progress,
+    Session,
+    Stream,
+    VisibleGraph,
+    load_dataset,
+    make_stream,
+)
 from graphfcl.graph.folder.permutation import Shuffle
 from graphfcl.graph.visible_folder import VisibleFolder
-from graphfcl.methods.learner import NO_STORE, SILENT, EncoderStore, Learner, Progress
-from graphfcl.stream import BaseSession, Session, Stream, make_stream
 
 Places = Callable[[VisibleGraph, np.ndarray], np.ndarray]  # where some nodes may have stood in the source
 

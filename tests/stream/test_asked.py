@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 from scipy.stats import chi2
 
-from graphfcl.errors import InputError
-from graphfcl.graph import Graph
-from graphfcl.stream import Protocol, Stream, load_stream, make_stream, save_stream, stream_hash
+from graphfcl import Graph, InputError, Protocol, Stream, load_stream, make_stream, save_stream
+from graphfcl.stream import stream_hash
 from tests.graphs import random_graph
 
 SIZES = [90, 80, 70, 61, 52, 43, 34, 33, 27, 21, 20, 20]

@@ -7,17 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from graphfcl.datasets import load_dataset
-from graphfcl.datasets.importing import import_graph
-from graphfcl.evaluation import ask, evaluate
-from graphfcl.graph.folder import GraphFolder
+from graphfcl import FolderGraph, GraphFolder, Learner, Means, Stream, evaluate, import_graph, load_dataset, make_stream
+from graphfcl.evaluation import ask
 from graphfcl.graph.folder.rows import FolderRows
-from graphfcl.graph.folder_graph import AnyGraph, FolderGraph
-from graphfcl.graph.visible_folder import Means, VisibleFolder
+from graphfcl.graph.folder_graph import AnyGraph
+from graphfcl.graph.visible_folder import VisibleFolder
 from graphfcl.measures import balanced_accuracy
-from graphfcl.methods.learner import Learner
 from graphfcl.methods.on_disk.folder_inputs import FolderInputs
-from graphfcl.stream import Stream, make_stream
 from tests.stream.hostile import (
     DatasetLoader,
     FileReader,

@@ -4,11 +4,20 @@ import numpy as np
 import pytest
 from scipy.sparse.csgraph import connected_components
 
-from graphfcl.datasets import load_dataset
-from graphfcl.evaluation import Evaluation, evaluate
-from graphfcl.graph import VisibleGraph
-from graphfcl.methods.learner import NO_STORE, SILENT, EncoderStore, Learner, Progress
-from graphfcl.stream import BaseSession, Session, make_stream
+from graphfcl import (
+    NO_STORE,
+    SILENT,
+    BaseSession,
+    EncoderStore,
+    Evaluation,
+    Learner,
+    Progress,
+    Session,
+    VisibleGraph,
+    evaluate,
+    load_dataset,
+    make_stream,
+)
 
 SYNTHETIC = "synthetic:nodes=2000,edges=5000,classes=20,features=50"
 

@@ -9,16 +9,27 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from graphfcl.datasets import load_dataset
-from graphfcl.errors import InputError
-from graphfcl.graph import Graph, TableColumns, build_graph, read_npz, read_tables, write_npz
-from graphfcl.graph.folder import GraphFolder
+from graphfcl import (
+    FolderGraph,
+    Graph,
+    GraphFolder,
+    InputError,
+    Means,
+    Protocol,
+    Stream,
+    TableColumns,
+    build_graph,
+    load_dataset,
+    load_stream,
+    make_stream,
+    read_npz,
+    read_tables,
+    save_stream,
+    write_npz,
+)
 from graphfcl.graph.folder.building import build_folder
 from graphfcl.graph.folder.source import of_graph
 from graphfcl.graph.folder.sources import npz_source
-from graphfcl.graph.folder_graph import FolderGraph
-from graphfcl.graph.visible_folder import Means
-from graphfcl.stream import Protocol, Stream, load_stream, make_stream, save_stream
 
 RULES = Protocol(base=("0", "1"), pseudo_novel=0, way=1)
 ROOM = 1 << 31

@@ -11,14 +11,31 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from graphfcl.datasets import DATASETS, data_folder, load_dataset
-from graphfcl.errors import InputError
-from graphfcl.evaluation import ask, evaluate
+from graphfcl import (
+    NO_STORE,
+    SILENT,
+    BaseSession,
+    EncoderStore,
+    Graph,
+    InputError,
+    Learner,
+    Progress,
+    Protocol,
+    Session,
+    Stream,
+    VisibleGraph,
+    build_graph,
+    evaluate,
+    load_dataset,
+    load_stream,
+    make_stream,
+    save_stream,
+)
+from graphfcl.datasets import DATASETS, data_folder
+from graphfcl.evaluation import ask
 from graphfcl.experiments.encoders import EncoderFolder
-from graphfcl.graph import Graph, KnownColumns, Standardisation, VisibleGraph, build_graph
+from graphfcl.graph import KnownColumns, Standardisation
 from graphfcl.measures import balanced_accuracy
-from graphfcl.methods.learner import NO_STORE, SILENT, EncoderStore, Learner, Progress
-from graphfcl.stream import BaseSession, Protocol, Session, Stream, load_stream, make_stream, save_stream
 from tests.graphs import graphs
 from tests.marks import some_first
 

@@ -6,14 +6,24 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from graphfcl.errors import InputError
-from graphfcl.graph import Graph, TextSettings, TextWeights, build_graph, read_npz, write_npz
-from graphfcl.graph.folder import GraphFolder, build_folder
+from graphfcl import (
+    FolderGraph,
+    Graph,
+    GraphFolder,
+    InputError,
+    Means,
+    Stream,
+    build_graph,
+    load_stream,
+    make_stream,
+    read_npz,
+    save_stream,
+    write_npz,
+)
+from graphfcl.graph import TextSettings, TextWeights
+from graphfcl.graph.folder import build_folder
 from graphfcl.graph.folder.source import of_graph
 from graphfcl.graph.folder.sources import npz_source
-from graphfcl.graph.folder_graph import FolderGraph
-from graphfcl.graph.visible_folder import Means
-from graphfcl.stream import Stream, load_stream, make_stream, save_stream
 
 BESIDE = (3, 2)
 

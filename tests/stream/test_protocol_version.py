@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from graphfcl.errors import InputError
+from graphfcl import InputError, Protocol, load_stream, make_stream, save_stream
 from graphfcl.files import canonical_json, sha256_of
-from graphfcl.stream import PROTOCOL_VERSION, Protocol, load_stream, make_stream, save_stream
+from graphfcl.stream import PROTOCOL_VERSION
 from tests.stream.test_leaks import sorted_graph
 
 

@@ -9,10 +9,9 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 
-from graphfcl.errors import InputError
+from graphfcl import InputError, Protocol, Stream, build_graph, load_stream, make_stream, save_stream
 from graphfcl.files import canonical_json, sha256_of
-from graphfcl.graph import Standardisation, TextSettings, build_graph
-from graphfcl.stream import Protocol, Stream, load_stream, make_stream, save_stream
+from graphfcl.graph import Standardisation, TextSettings
 from tests.graphs import random_graph
 from tests.stream.test_stream import assert_same_graph, streams
 

@@ -5,8 +5,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from graphfcl.graph import Graph
-from graphfcl.stream import BaseSession, Protocol, make_stream
+from graphfcl import BaseSession, Graph, Protocol, make_stream
 from tests.graphs import random_graph
 
 PSEUDO_NOVEL = range(3, 15)  # their columns

@@ -8,9 +8,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graphfcl.errors import GraphfclWarning, InputError
-from graphfcl.graph import Graph, TextSettings, VisibleGraph, build_graph
-from graphfcl.stream import PaperSession, Protocol, Session, Stream, make_stream
+from graphfcl import (
+    Graph,
+    GraphfclWarning,
+    InputError,
+    PaperSession,
+    Protocol,
+    Session,
+    Stream,
+    VisibleGraph,
+    build_graph,
+    make_stream,
+)
+from graphfcl.graph import TextSettings
 from graphfcl.stream.split import Role
 from tests.graphs import graphs, random_graph
 from tests.stream.hostile import reachable

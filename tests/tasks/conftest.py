@@ -5,8 +5,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from graphfcl.errors import GraphfclWarning
-from graphfcl.tasks import Tasks, Workers, start_workers
+from graphfcl import GraphfclWarning, Tasks, start_workers
+from graphfcl.tasks import Workers
 from tests.tasks.engines import ON_THIS_MACHINE, needs
 
 

@@ -9,9 +9,9 @@ from typing import BinaryIO
 
 import numpy as np
 
-from graphfcl.errors import InputError
+from graphfcl import InputError, Tasks, run_tasks
 from graphfcl.files import write_durably
-from graphfcl.tasks import Tasks, Workers, run_tasks
+from graphfcl.tasks import Workers
 
 
 def square(number: int) -> int:

@@ -10,9 +10,9 @@ from pathlib import Path
 
 import pytest
 
+from graphfcl import InputError, Tasks, run_tasks, start_workers
 from graphfcl.cores import usable_cores
-from graphfcl.errors import InputError
-from graphfcl.tasks import TaskError, Tasks, Workers, find_backend, run_tasks, running, start_workers
+from graphfcl.tasks import TaskError, Workers, find_backend, running
 from graphfcl.tasks.contract import Package
 from graphfcl.tasks.worker import own_package
 from tests.tasks.samples import dies, has_a_fault, products, refuses, slow_for_the_first, square, threads, where

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from graphfcl.errors import InputError
-from graphfcl.tasks import TaskError, Tasks, Workers, run_tasks, running
+from graphfcl import InputError, Tasks, run_tasks
+from graphfcl.tasks import TaskError, Workers, running
 from graphfcl.tasks.contract import Package
 from graphfcl.tasks.ray_backend import _threads
 from graphfcl.tasks.worker import own_package

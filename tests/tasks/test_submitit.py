@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from graphfcl.errors import GraphfclWarning, InputError
-from graphfcl.tasks import Tasks, Workers, run_tasks, running
+from graphfcl import GraphfclWarning, InputError, Tasks, run_tasks
+from graphfcl.tasks import Workers, running
 from graphfcl.tasks.contract import Package
 from graphfcl.tasks.submitit_backend import options_from
 from graphfcl.tasks.worker import own_package

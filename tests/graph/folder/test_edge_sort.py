@@ -7,7 +7,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from graphfcl.errors import InputError
+from graphfcl import InputError
 from graphfcl.graph.folder.edge_sort import ITEM_BYTES, EdgeSorter, SortedEdges
 
 Edge = tuple[int, int, float]

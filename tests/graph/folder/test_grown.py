@@ -9,11 +9,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from graphfcl.errors import InputError
+from graphfcl import InputError, Means
 from graphfcl.graph.folder.grown import GrownFolder, open_folder
 from graphfcl.graph.folder.growth import Growth
 from graphfcl.graph.folder_adjacency import FolderAdjacency
-from graphfcl.graph.visible_folder import Means, VisibleFolder
+from graphfcl.graph.visible_folder import VisibleFolder
 from tests.methods.on_disk.samples import folder_of, random_graph
 
 NODES, ADDED = 60, 5

@@ -10,10 +10,8 @@ import pytest
 from hypothesis import given, settings
 from scipy import sparse
 
-from graphfcl.datasets import load_dataset
-from graphfcl.errors import InputError
-from graphfcl.graph import Graph, build_graph
-from graphfcl.graph.folder import GraphFolder, is_graph_folder, write_folder
+from graphfcl import Graph, GraphFolder, InputError, build_graph, load_dataset
+from graphfcl.graph.folder import is_graph_folder, write_folder
 from graphfcl.graph.folder.rows import FolderRows
 from tests.graph.samples import plain, small_graphs
 

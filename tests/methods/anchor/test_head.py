@@ -8,8 +8,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from graphfcl import SILENT, Progress
 from graphfcl.methods.anchor.head import retrained_head, shared_out, some_of_each, trained_head
-from graphfcl.methods.learner import SILENT, Progress
 
 
 def drawn(seed: int, nodes: int = 12, classes: int = 5, size: int = 4) -> tuple[torch.Tensor, torch.Tensor]:

@@ -9,18 +9,25 @@ import pytest
 import torch
 from scipy import sparse
 
-from graphfcl.datasets import load_dataset
-from graphfcl.errors import InputError
-from graphfcl.evaluation import evaluate
-from graphfcl.graph import VisibleGraph, build_graph
-from graphfcl.methods import find_method
+from graphfcl import (
+    Anchor,
+    InputError,
+    LearnerState,
+    Protocol,
+    Session,
+    Stream,
+    VisibleGraph,
+    build_graph,
+    evaluate,
+    find_method,
+    load_dataset,
+    make_stream,
+)
 from graphfcl.methods.anchor import choosing
 from graphfcl.methods.anchor.class_sums import Anchors, class_sums, directions_of, whitening
 from graphfcl.methods.anchor.head import shared_out
-from graphfcl.methods.anchor.learner import Anchor
 from graphfcl.methods.anchor.neighbours import Surroundings
 from graphfcl.methods.anchor.settings import Neighbourhood
-from graphfcl.methods.learner import LearnerState
 from graphfcl.methods.shared.untrained_features import (
     WIDEST,
     around_rows,
@@ -30,7 +37,6 @@ from graphfcl.methods.shared.untrained_features import (
     unit_rows,
 )
 from graphfcl.nn import GraphInputs
-from graphfcl.stream import Protocol, Session, Stream, make_stream
 
 GRAPH = "synthetic:nodes=700,edges=2800,classes=10,features=300,signal=0.6,skew=0.5"
 QUICK: dict[str, Any] = {"pretraining.epochs": 5, "hidden": 32, "size": 16, "rank": 32}

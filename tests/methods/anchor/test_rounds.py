@@ -6,15 +6,12 @@ import numpy as np
 import pytest
 import torch
 
-from graphfcl.datasets import load_dataset
-from graphfcl.methods import find_method
+from graphfcl import Anchor, Protocol, Session, Stream, find_method, load_dataset, make_stream
 from graphfcl.methods.anchor.class_sums import Anchors
 from graphfcl.methods.anchor.head import shared_out
 from graphfcl.methods.anchor.in_memory import NodesInMemory
-from graphfcl.methods.anchor.learner import Anchor
 from graphfcl.methods.anchor.neighbours import Surroundings
 from graphfcl.nn import GraphInputs
-from graphfcl.stream import Protocol, Session, Stream, make_stream
 
 QUICK: dict[str, Any] = {"pretraining.epochs": 5, "hidden": 32, "size": 16, "rank": 32}
 KINDS = [("words", 0.5), ("words", 0.0), ("dense", 0.5)]

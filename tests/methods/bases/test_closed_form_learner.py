@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 import torch
 
-from graphfcl.methods import find_method
+from graphfcl import Session, find_method
 from graphfcl.methods.shared.validation_sessions import STEP_DRAWS, ValidationSessions, all_held_out
 from graphfcl.methods.testing import RULES, Rule, Subject
-from graphfcl.stream import Session
 from tests.methods.closed_forms import ENCODER, QUICK, fitted, stream_of
 from tests.production.models import copy_of, members, same_answers
 from tests.production.models import fitted as fitted_model

@@ -7,12 +7,10 @@ import numpy as np
 import pytest
 import torch
 
-from graphfcl.datasets import load_dataset
-from graphfcl.methods import HagMeta, Progress
+from graphfcl import HagMeta, Progress, Protocol, Stream, load_dataset, make_stream
 from graphfcl.methods.shared.episodes import Episode
 from graphfcl.methods.shared.validation_sessions import ValidationSessions
 from graphfcl.nn import GraphInputs
-from graphfcl.stream import Protocol, Stream, make_stream
 from tests.methods.test_checks import make
 
 # Where the validation of each draw is best. The first, the last, the mean, the smallest and the largest differ from

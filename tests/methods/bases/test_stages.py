@@ -14,11 +14,8 @@ import pytest
 import torch
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
-from graphfcl.datasets import load_dataset
-from graphfcl.graph import VisibleGraph
-from graphfcl.methods import Learner, LearnerState, Progress
+from graphfcl import Learner, LearnerState, Progress, Protocol, Stream, VisibleGraph, load_dataset, make_stream
 from graphfcl.methods.shared.episodes import Episode, KnownClasses, TaskSampler
-from graphfcl.stream import Protocol, Stream, make_stream
 from tests.methods.shared.test_prototype_network import loss_by_loop
 from tests.methods.test_checks import make
 

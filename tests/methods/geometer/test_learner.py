@@ -6,15 +6,12 @@ import numpy as np
 import pytest
 import torch
 
-from graphfcl.datasets import load_dataset
-from graphfcl.errors import InputError
-from graphfcl.methods import find_method
+from graphfcl import InputError, Protocol, Stream, find_method, load_dataset, make_stream
 from graphfcl.methods.geometer import Geometer
 from graphfcl.methods.geometer.learner import Teacher, proximity
 from graphfcl.methods.geometer.losses import memorability, separability, uniformity
 from graphfcl.methods.geometer.sampling import SessionClasses
 from graphfcl.nn import GraphInputs
-from graphfcl.stream import Protocol, Stream, make_stream
 from tests.golden.samples import SHORT
 from tests.methods.geometer.test_network import plain_prototype
 

@@ -4,9 +4,9 @@ from typing import Any
 
 import torch
 
+from graphfcl import SILENT
 from graphfcl.methods.geometer import GeometerSettings
 from graphfcl.methods.geometer.session_steps import SessionSteps
-from graphfcl.methods.learner import SILENT
 
 STEPS = ((5, 0.001), (20, 0.005))
 

@@ -7,14 +7,22 @@ import pytest
 import torch
 from scipy import sparse
 
-from graphfcl.datasets import load_dataset
-from graphfcl.errors import DivergenceError, InputError
-from graphfcl.evaluation import evaluate
-from graphfcl.graph import build_graph
-from graphfcl.methods import HagMeta, HagMetaSettings, find_method
+from graphfcl import (
+    BaseSession,
+    DivergenceError,
+    HagMeta,
+    HagMetaSettings,
+    InputError,
+    Protocol,
+    Stream,
+    build_graph,
+    evaluate,
+    find_method,
+    load_dataset,
+    make_stream,
+)
 from graphfcl.methods.shared.episodes import Episode
 from graphfcl.nn import GraphInputs
-from graphfcl.stream import BaseSession, Protocol, Stream, make_stream
 from tests.methods.test_checks import make, stream_of
 
 

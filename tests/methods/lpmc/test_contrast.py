@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 import torch
 
+from graphfcl import SILENT, find_method
 from graphfcl.graph import cut_visible
-from graphfcl.methods import find_method
-from graphfcl.methods.learner import SILENT
 from graphfcl.methods.lpmc import Lpmc
 from graphfcl.methods.lpmc.contrast import (
     ContrastiveTraining,

@@ -6,14 +6,12 @@ import numpy as np
 import pytest
 import torch
 
-from graphfcl.errors import InputError
-from graphfcl.methods import find_method
-from graphfcl.methods.learner import EncoderStore, Tensors
+from graphfcl import EncoderStore, InputError, PaperSession, find_method, make_stream
+from graphfcl.methods import Tensors
 from graphfcl.methods.lpmc import Lpmc, LpmcSettings
 from graphfcl.methods.shared.training_state import copy_weights
 from graphfcl.methods.testing import Subject
 from graphfcl.methods.testing.rules import an_interrupted_fit_goes_on, restating_what_is_known_changes_nothing
-from graphfcl.stream import PaperSession, make_stream
 from tests.golden.samples import SHORT, golden_stream
 
 

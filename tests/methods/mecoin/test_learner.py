@@ -7,13 +7,11 @@ import numpy as np
 import pytest
 import torch
 
-from graphfcl.errors import InputError
-from graphfcl.methods import find_method
+from graphfcl import InputError, Stream, find_method
 from graphfcl.methods.mecoin import Mecoin
 from graphfcl.methods.mecoin import learner as module
 from graphfcl.methods.mecoin.teaching import Lessons
 from graphfcl.nn import GcnEncoder
-from graphfcl.stream import Stream
 from tests.golden.samples import SHORT, golden_stream
 
 FIXED: dict[str, Any] = {"fine_tuning_steps": 4, "fine_tuning_rate": 0.01, "adjustments": (0.0,)}

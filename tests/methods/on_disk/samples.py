@@ -5,10 +5,9 @@ from pathlib import Path
 import numpy as np
 from scipy import sparse
 
-from graphfcl.graph import Graph, VisibleGraph
-from graphfcl.graph.folder import GraphFolder, write_folder
-from graphfcl.graph.visible_folder import Means, VisibleFolder
-from graphfcl.tasks import Tasks
+from graphfcl import Graph, GraphFolder, Means, Tasks, VisibleGraph
+from graphfcl.graph.folder import write_folder
+from graphfcl.graph.visible_folder import VisibleFolder
 
 ROOMY = 4 << 30
 

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 from scipy.special import log_softmax
 
-from graphfcl.graph.visible_folder import Means
-from graphfcl.methods import find_method
+from graphfcl import Means, find_method
 from graphfcl.methods.on_disk.column_phases import STREAMED
 from tests.marks import some_first
 from tests.methods.on_disk.samples import ROOMY, folder_of, random_graph, separate_rings

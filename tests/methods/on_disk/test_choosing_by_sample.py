@@ -8,9 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from graphfcl.graph import Graph, VisibleGraph
-from graphfcl.graph.visible_folder import Means
-from graphfcl.methods import Progress, find_method
+from graphfcl import Graph, Means, Progress, VisibleGraph, find_method
 from graphfcl.methods.anchor import choosing_by_sample
 from graphfcl.methods.anchor.choosing_by_sample import trial_columns
 from graphfcl.methods.anchor.class_sums import Anchors
@@ -270,7 +268,7 @@ def test_a_choice_that_was_killed_goes_on(
     folder = folder_of(hard_graph(), tmp_path / "graph")
     stream = stream_of(folder, tmp_path / "work")
     module, calls = f"graphfcl.methods.on_disk.{phase}.run_tasks", 0
-    from graphfcl.tasks import run_tasks
+    from graphfcl import run_tasks
 
     def dying(*arguments: Any, **more: Any) -> Any:
         nonlocal calls

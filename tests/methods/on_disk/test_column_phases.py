@@ -13,9 +13,9 @@ import numpy as np
 import pytest
 import torch
 
+from graphfcl import InputError, Means
 from graphfcl.byte_sizes import bytes_from
-from graphfcl.errors import InputError
-from graphfcl.graph.visible_folder import Means, VisibleFolder
+from graphfcl.graph.visible_folder import VisibleFolder
 from graphfcl.methods.on_disk.column_phases import MOST_SLICES, STREAMED, slices_at_a_time
 from graphfcl.methods.on_disk.folder_inputs import FolderInputs
 from graphfcl.methods.on_disk.tables import Table

@@ -8,9 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
+from graphfcl import InputError, Learner, Progress, find_method
 from graphfcl.byte_sizes import bytes_from
-from graphfcl.errors import InputError
-from graphfcl.methods import Learner, Progress, find_method
 from graphfcl.methods.anchor import choosing_by_sample
 from tests.methods.on_disk.samples import folder_of, random_graph
 from tests.methods.on_disk.walks import stream_of, walked

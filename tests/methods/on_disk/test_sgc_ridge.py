@@ -8,10 +8,8 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from graphfcl.evaluation import evaluate
+from graphfcl import Means, evaluate, find_method
 from graphfcl.evaluation.evaluate import scores_in_blocks
-from graphfcl.graph.visible_folder import Means
-from graphfcl.methods import find_method
 from graphfcl.methods.on_disk.column_phases import STREAMED
 from tests.methods.on_disk.samples import ROOMY, folder_of, random_graph
 from tests.methods.on_disk.walks import loaded_stream, stream_of, walked

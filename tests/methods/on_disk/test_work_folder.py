@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from graphfcl.errors import GraphfclWarning, InputError
+from graphfcl import GraphfclWarning, InputError
 from graphfcl.files import file_lock, temporary_beside
 from graphfcl.methods.on_disk.work_folder import COMPUTING, alone_in
 

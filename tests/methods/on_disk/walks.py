@@ -5,12 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from graphfcl.graph.folder import GraphFolder
-from graphfcl.graph.folder_graph import FolderGraph
-from graphfcl.graph.visible_folder import Means
-from graphfcl.methods import Learner
-from graphfcl.stream import Stream, make_stream
-from graphfcl.tasks import Tasks
+from graphfcl import FolderGraph, GraphFolder, Learner, Means, Stream, Tasks, make_stream
 from tests.methods.on_disk.samples import ROOMY
 
 RULES: dict[str, Any] = {"base": 3, "pseudo_novel": 3, "way": 2, "shot": 3}

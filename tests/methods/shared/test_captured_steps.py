@@ -4,12 +4,10 @@ import numpy as np
 import pytest
 import torch
 
-from graphfcl.datasets import load_dataset
-from graphfcl.methods.hag_meta import HagMeta
+from graphfcl import HagMeta, Stream, load_dataset, make_stream
 from graphfcl.methods.shared import captured_steps
 from graphfcl.methods.shared.device_episode import DeviceEpisode
 from graphfcl.nn import GraphInputs
-from graphfcl.stream import Stream, make_stream
 
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="recorded steps need a GPU")
 

@@ -4,11 +4,9 @@ import numpy as np
 import pytest
 import torch
 
-from graphfcl.graph import VisibleGraph
-from graphfcl.methods import find_method
+from graphfcl import Session, VisibleGraph, find_method
 from graphfcl.methods.shared.embedding_cache import EmbeddingCache
 from graphfcl.nn import GraphInputs
-from graphfcl.stream import Session
 from tests.golden.samples import SHORT, golden_stream
 
 

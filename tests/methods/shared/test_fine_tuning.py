@@ -4,9 +4,8 @@ from typing import Any
 
 import torch
 
-from graphfcl.errors import DivergenceError
+from graphfcl import SILENT, DivergenceError
 from graphfcl.methods.bases.settings import HeadSettings
-from graphfcl.methods.learner import SILENT
 from graphfcl.methods.shared.fine_tuning import DIVERGED, FineTuning, score_after_sessions
 
 CANDIDATES = ((5, 0.001), (20, 0.005))

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 import torch
 
-from graphfcl.graph import VisibleGraph, cut_visible
+from graphfcl import VisibleGraph
+from graphfcl.graph import cut_visible
 from graphfcl.methods.hag_meta.network import LOSSES, TASK_ATTENTIONS, HagMetaNetwork
 from graphfcl.methods.shared.episodes import Episode
 from graphfcl.methods.shared.prototype_network import NodeLevelAttention, PrototypeNetwork

@@ -3,9 +3,8 @@
 import numpy as np
 import torch
 
-from graphfcl.datasets import load_dataset
+from graphfcl import Protocol, load_dataset, make_stream
 from graphfcl.methods.shared.sampled_memory import SampledMemory, arrival_times, cover
-from graphfcl.stream import Protocol, make_stream
 
 
 def never(nodes: np.ndarray) -> torch.Tensor:

@@ -5,7 +5,7 @@ import pytest
 import torch
 from scipy import sparse
 
-from graphfcl.graph import VisibleGraph
+from graphfcl import VisibleGraph
 from graphfcl.methods.shared import untrained_features
 from graphfcl.methods.shared.untrained_features import leading_vectors
 from graphfcl.nn import GraphInputs

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
+from graphfcl import Protocol, Stream, make_stream
 from graphfcl.methods.shared.validation_sessions import ValidationSessions, all_held_out, held_out_draws
-from graphfcl.stream import Protocol, Stream, make_stream
 from tests.graphs import random_graph
 from tests.methods.test_checks import make, stream_of
 

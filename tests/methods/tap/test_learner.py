@@ -6,15 +6,12 @@ import numpy as np
 import pytest
 import torch
 
-from graphfcl.datasets import load_dataset
-from graphfcl.errors import InputError
-from graphfcl.methods import find_method
+from graphfcl import InputError, Protocol, Session, find_method, load_dataset, make_stream
 from graphfcl.methods.shared.supervised_training import SupervisedSettings
 from graphfcl.methods.tap import Tap, TapSettings
 from graphfcl.methods.tap import learner as tap_learner
 from graphfcl.methods.tap.calibration import assigned, drift, neighbourhood, refined
 from graphfcl.nn import GcnEncoder
-from graphfcl.stream import Protocol, Session, make_stream
 from tests.golden.samples import SHORT, golden_stream
 
 

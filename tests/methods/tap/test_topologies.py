@@ -5,7 +5,7 @@ import pytest
 import torch
 from scipy import sparse
 
-from graphfcl.graph import VisibleGraph
+from graphfcl import VisibleGraph
 from graphfcl.methods.tap.topologies import ClassGroups, encode, inputs_of
 from graphfcl.nn import ENCODERS, GraphInputs
 

@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 import torch
 
-from graphfcl.methods.learner import Labelled
+from graphfcl import Stream
+from graphfcl.methods import Labelled
 from graphfcl.methods.shared.heads import CosineHead
 from graphfcl.methods.shared.supervised_training import SupervisedSettings
 from graphfcl.methods.tap.settings import TapSettings
 from graphfcl.methods.tap.topologies import ClassGroups, encode, inputs_of
 from graphfcl.methods.tap.training import TopologyTraining, cosface
 from graphfcl.nn import GatEncoder, GraphInputs
-from graphfcl.stream import Stream
 from tests.golden.samples import golden_stream
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from graphfcl.errors import InputError
+from graphfcl import InputError
 from graphfcl.production.storage.locks import WriterLock
 
 

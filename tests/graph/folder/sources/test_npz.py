@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given, settings
 from scipy import sparse
 
-from graphfcl.errors import InputError
-from graphfcl.graph import Graph, read_npz, write_npz
-from graphfcl.graph.folder import GraphFolder, build_folder
+from graphfcl import Graph, GraphFolder, InputError, read_npz, write_npz
+from graphfcl.graph.folder import build_folder
 from graphfcl.graph.folder.sources import npz, npz_source
 from tests.graph.samples import Trap, small_graphs
 

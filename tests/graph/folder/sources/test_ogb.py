@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from graphfcl.errors import InputError
-from graphfcl.graph import Graph, build_graph
-from graphfcl.graph.folder import GraphFolder, build_folder
+from graphfcl import Graph, GraphFolder, InputError, build_graph
+from graphfcl.graph.folder import build_folder
 from graphfcl.graph.folder.sources import ogb, ogb_source
 
 COUNT, WIDTH = 40, 3

@@ -13,9 +13,8 @@ from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from pyarrow import parquet
 
-from graphfcl.errors import InputError
-from graphfcl.graph import Graph, TableColumns, read_tables, write_tables
-from graphfcl.graph.folder import GraphFolder, build_folder
+from graphfcl import Graph, GraphFolder, InputError, TableColumns, read_tables, write_tables
+from graphfcl.graph.folder import build_folder
 from graphfcl.graph.folder.sources import table_blocks, tables_source
 from graphfcl.graph.labels import means_unknown
 from tests.graph.samples import small_graphs
