@@ -30,11 +30,11 @@ import torch
 from graphfcl.errors import DivergenceError, InputError
 from graphfcl.graph import VisibleGraph
 from graphfcl.graph.visible_folder import VisibleFolder
+from graphfcl.methods.blocks.folder_inputs import FolderInputs
+from graphfcl.methods.blocks.labelled_rows import some_of_each_class
+from graphfcl.methods.blocks.last_tables import LastTables
+from graphfcl.methods.blocks.untrained import fix_blocks, near_vectors, plus_rows, scores_of, vectors_of
 from graphfcl.methods.learner import NO_STORE, SILENT, EncoderStore, Labelled, Learner, LearnerState, Progress
-from graphfcl.methods.on_disk.folder_inputs import FolderInputs
-from graphfcl.methods.on_disk.labelled_rows import some_of_each_class
-from graphfcl.methods.on_disk.last_tables import LastTables
-from graphfcl.methods.on_disk.untrained import fix_blocks, near_vectors, plus_rows, scores_of, vectors_of
 from graphfcl.methods.settings import require_range
 from graphfcl.methods.shared.choosing import choose_over_draws
 from graphfcl.methods.shared.embedding_cache import EmbeddingCache

@@ -4,12 +4,12 @@ import numpy as np
 import torch
 
 from graphfcl.graph.visible_folder import Need
+from graphfcl.methods.blocks.column_phases import need_of_slice
+from graphfcl.methods.blocks.folder_inputs import FolderInputs
+from graphfcl.methods.blocks.labelled_rows import label_table, labelled_rows
+from graphfcl.methods.blocks.row_phases import RowBlock, Tensors, need_of_rows
+from graphfcl.methods.blocks.stored_table import StoredTable
 from graphfcl.methods.learner import Labelled
-from graphfcl.methods.on_disk.column_phases import need_of_slice
-from graphfcl.methods.on_disk.folder_inputs import FolderInputs
-from graphfcl.methods.on_disk.labelled_rows import label_table, labelled_rows
-from graphfcl.methods.on_disk.row_phases import RowBlock, Tensors, need_of_rows
-from graphfcl.methods.on_disk.tables import Table
 from graphfcl.methods.shared.ridge import RidgeSums, ridge_scores
 from graphfcl.methods.shared.untrained_blocks import HOPS, UntrainedBlocks, centred_rows
 from graphfcl.nn import GraphInputs
@@ -49,7 +49,7 @@ def _need_of_choice(asked: int, kept: int, columns: int) -> Need:
     return Need(held, f"choosing the penalty on {asked:,} rows of {columns:,} columns", here=True)
 
 
-def vectors_of(blocks: UntrainedBlocks, inputs: FolderInputs) -> Table:
+def vectors_of(blocks: UntrainedBlocks, inputs: FolderInputs) -> StoredTable:
     """(n, 2k) in 16 bits, of all nodes."""
     own = inputs.own(blocks.basis, compute=False)
     (around,) = inputs.hops(own, (HOPS,), compute=False)
@@ -78,7 +78,7 @@ def near_vectors(blocks: UntrainedBlocks, inputs: FolderInputs, nodes: np.ndarra
     return blocks.of(GraphInputs(near, inputs.device, sparing=True), rows)
 
 
-def plus_rows(sums: RidgeSums, inputs: FolderInputs, vectors: Table, labelled: Labelled, count: int) -> RidgeSums:
+def plus_rows(sums: RidgeSums, inputs: FolderInputs, vectors: StoredTable, labelled: Labelled, count: int) -> RidgeSums:
     """The sums with many more labelled nodes, in one pass over the rows."""
     counts = sums.counts_with(torch.from_numpy(labelled[1]), count)
     found = inputs.rows.sums(
@@ -91,7 +91,7 @@ def plus_rows(sums: RidgeSums, inputs: FolderInputs, vectors: Table, labelled: L
     return more.with_sums_of(sums)
 
 
-def scores_of(inputs: FolderInputs, vectors: Table, weights: torch.Tensor, counts: torch.Tensor) -> Table:
+def scores_of(inputs: FolderInputs, vectors: StoredTable, weights: torch.Tensor, counts: torch.Tensor) -> StoredTable:
     """(n, C) points · W; −∞ for a class without a point."""
     given = {"weights": weights.float().numpy(), "counts": counts.numpy()}
     return inputs.rows.table("scores", _scores, len(counts), tables={"vectors": vectors}, given=given)

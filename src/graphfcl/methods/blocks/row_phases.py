@@ -14,11 +14,11 @@ import torch
 from graphfcl.cores import limited_threads
 from graphfcl.graph import Features
 from graphfcl.graph.visible_folder import Means, Need
+from graphfcl.methods.blocks.source import Source
+from graphfcl.methods.blocks.stored_table import StoredTable, parts_of
+from graphfcl.methods.blocks.tile_files import BLOCK
+from graphfcl.methods.blocks.work_folder import Arrays, StoredArrays, WorkFolder, key_of, read_arrays, write_arrays
 from graphfcl.methods.learner import SILENT, Progress
-from graphfcl.methods.on_disk.source import Source
-from graphfcl.methods.on_disk.tables import Table, parts_of
-from graphfcl.methods.on_disk.tile_files import BLOCK
-from graphfcl.methods.on_disk.work_folder import Arrays, StoredArrays, WorkFolder, key_of, read_arrays, write_arrays
 from graphfcl.tasks import run_tasks
 
 Tensors = dict[str, torch.Tensor]
@@ -36,8 +36,8 @@ class RowBlock:
     source: Source
     start: int
     stop: int
-    tables: Mapping[str, Table]
-    visible_rows: Table | None
+    tables: Mapping[str, StoredTable]
+    visible_rows: StoredTable | None
     given: Tensors
     values: Mapping[str, Any]
 
@@ -69,12 +69,12 @@ class RowTask:
 
     source: Source
     function: Callable[[RowBlock], Any]
-    tables: Mapping[str, Table]
-    visible_rows: Table | None
+    tables: Mapping[str, StoredTable]
+    visible_rows: StoredTable | None
     given: StoredArrays
     values: Mapping[str, Any]
     part: int
-    found: Table | None = None
+    found: StoredTable | None = None
     sums: StoredArrays | None = None
 
 
@@ -85,7 +85,7 @@ class RowPhases:
     source: Source
     work: WorkFolder
     means: Means
-    visible_rows: Table | None = None
+    visible_rows: StoredTable | None = None
     progress: Progress = field(default=SILENT)
 
     def table(
@@ -95,12 +95,12 @@ class RowPhases:
         columns: int,
         *,
         kind: str = "<f4",
-        tables: Mapping[str, Table] | None = None,
+        tables: Mapping[str, StoredTable] | None = None,
         given: Arrays | None = None,
         before: Callable[[], object] | None = None,
         planned: bool = False,
         **values: Any,
-    ) -> Table:
+    ) -> StoredTable:
         """(n, columns) the function's rows of every block.
 
         before: called if something of it is to be computed, to make the tables that it reads. planned: compute nothing.
@@ -113,7 +113,7 @@ class RowPhases:
         self._run(phase, [RowTask(**{**task, "part": part, "found": found}) for part in missing])
         return found
 
-    def fill(self, phase: str, found: Table, function: RowMap, *, given: Arrays) -> None:
+    def fill(self, phase: str, found: StoredTable, function: RowMap, *, given: Arrays) -> None:
         """Compute what is missing of a table whose key the caller knows."""
         task, _ = self._task(phase, function, {}, given, {})
         self._run(phase, [RowTask(**{**task, "part": part, "found": found}) for part in found.missing()])
@@ -123,7 +123,7 @@ class RowPhases:
         phase: str,
         function: RowSums,
         *,
-        tables: Mapping[str, Table] | None = None,
+        tables: Mapping[str, StoredTable] | None = None,
         given: Arrays | None = None,
         before: Callable[[], object] | None = None,
         **values: Any,
@@ -154,7 +154,7 @@ class RowPhases:
         self,
         phase: str,
         function: Callable[[RowBlock], Any],
-        tables: Mapping[str, Table],
+        tables: Mapping[str, StoredTable],
         given: Arrays,
         values: dict[str, Any],
     ) -> tuple[dict[str, Any], str]:

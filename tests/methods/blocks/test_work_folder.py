@@ -11,12 +11,12 @@ import pytest
 
 from graphfcl import GraphfclWarning, InputError
 from graphfcl.files import file_lock, temporary_beside
-from graphfcl.methods.on_disk.work_folder import COMPUTING, alone_in
+from graphfcl.methods.blocks.work_folder import COMPUTING, alone_in
 
 HOLDS = """
 import sys
 from pathlib import Path
-from graphfcl.methods.on_disk.work_folder import alone_in
+from graphfcl.methods.blocks.work_folder import alone_in
 with alone_in(Path(sys.argv[1])):
     print("inside", flush=True)
     sys.stdin.read()

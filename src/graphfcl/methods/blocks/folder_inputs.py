@@ -12,12 +12,12 @@ import torch
 
 from graphfcl.graph import VisibleGraph
 from graphfcl.graph.visible_folder import VisibleFolder
+from graphfcl.methods.blocks.column_phases import ColumnTask, Operator, run_columns
+from graphfcl.methods.blocks.row_phases import RowBlock, RowPhases, Tensors
+from graphfcl.methods.blocks.source import Source
+from graphfcl.methods.blocks.stored_table import StoredTable
+from graphfcl.methods.blocks.work_folder import WorkFolder, arrays_key, key_of
 from graphfcl.methods.learner import SILENT, Progress
-from graphfcl.methods.on_disk.column_phases import ColumnTask, Operator, run_columns
-from graphfcl.methods.on_disk.row_phases import RowBlock, RowPhases, Tensors
-from graphfcl.methods.on_disk.source import Source
-from graphfcl.methods.on_disk.tables import Table
-from graphfcl.methods.on_disk.work_folder import WorkFolder, arrays_key, key_of
 from graphfcl.methods.shared.untrained_features import leading_vectors_from, prepare
 
 
@@ -46,15 +46,15 @@ class FolderInputs:
         self,
         phase: str,
         operator: Operator,
-        given: Table,
-        found: tuple[tuple[int, Table], ...],
+        given: StoredTable,
+        found: tuple[tuple[int, StoredTable], ...],
         leading: int | None = None,
     ) -> None:
         """Compute what is missing of tables of hops, of all columns or of the leading ones."""
         task = ColumnTask(self.source, operator, given, found, ())
         run_columns(phase, task, self.means, self.progress, leading=leading)
 
-    def smoothed(self, given: Table, share: float, steps: int) -> Table:
+    def smoothed(self, given: StoredTable, share: float, steps: int) -> StoredTable:
         """(n, C) P after ``steps`` of P ← s Â P + (1 − s) P₀; rows are not made to add up to 1."""
         key = key_of(smoothed=given.key, graph=self.source.graph_key, share=share, steps=steps)
         found = self.work.table("smoothed", key, given.rows, given.columns, by="slices")
@@ -72,7 +72,7 @@ class FolderInputs:
     # What every row and edge counts
 
     @cached_property
-    def degrees(self) -> Table:
+    def degrees(self) -> StoredTable:
         """(n, 1) sums of edge weights to visible neighbours."""
         if self.visible.mask is None:
             return self._written("degrees", 1, lambda start, stop: self._folder_degrees[start:stop, None])
@@ -86,7 +86,7 @@ class FolderInputs:
         self.columns("degrees", Operator(of_mask, loop=False), ones, ((1, found),))
         return found
 
-    def tables_of_rows(self) -> list[Table]:
+    def tables_of_rows(self) -> list[StoredTable]:
         """What is kept of every row of this visible graph beside features and their hops."""
         names = {"scales": 2, "link-scales": 2, "ones": 1, "visible": 2}
         degrees = self.degrees if self.visible.mask is not None else self._planned("degrees", 1)
@@ -97,7 +97,7 @@ class FolderInputs:
         return self.visible.reader.degrees()
 
     @cached_property
-    def scales(self) -> Table:
+    def scales(self) -> StoredTable:
         """(n, 2) the factors of Â, (d + 1)^(−1/2); 0 for a hidden row."""
         return self._written("scales", 2, self._scale_rows)
 
@@ -112,7 +112,7 @@ class FolderInputs:
         """Â."""
         return Operator(self.scales)
 
-    def link_scales(self) -> Table:
+    def link_scales(self) -> StoredTable:
         """(n, 2) the factors of d^(−1/2) A with edge weights of mean 1; d of a lone node is 1, a hidden row has 0."""
         return self._written("link-scales", 2, self._link_scale_rows)
 
@@ -134,7 +134,7 @@ class FolderInputs:
             total, count = total + float(weights.sum(dtype=np.float64)), count + weights.size
         return total / count if count else 1.0
 
-    def _written(self, phase: str, columns: int, rows: Callable[[int, int], np.ndarray]) -> Table:
+    def _written(self, phase: str, columns: int, rows: Callable[[int, int], np.ndarray]) -> StoredTable:
         """A table of a few columns, made here."""
         found = self._planned(phase, columns)
         for number in found.missing():
@@ -142,7 +142,7 @@ class FolderInputs:
             file.write(rows(start, stop) for start, stop in file.extent.blocks)
         return found
 
-    def _planned(self, phase: str, columns: int) -> Table:
+    def _planned(self, phase: str, columns: int) -> StoredTable:
         key = key_of(**{phase: self.source.graph_key})
         return self.work.table(phase, key, self.source.rows, columns, by="parts")
 
@@ -160,7 +160,7 @@ class FolderInputs:
         shape = (self.visible.node_count, self.feature_count)
         return leading_vectors_from(shape, product, gram, rank, seed)
 
-    def own(self, basis: torch.Tensor, *, compute: bool = True) -> Table:
+    def own(self, basis: torch.Tensor, *, compute: bool = True) -> StoredTable:
         """(n, k) XB of all rows, hidden ones included: they count nothing wherever rows are counted."""
         array = basis.cpu().numpy()
         key = key_of(own=self.source.feature_key, basis=arrays_key({"basis": array}))
@@ -172,13 +172,13 @@ class FolderInputs:
 
     def hops(
         self,
-        own: Table,
+        own: StoredTable,
         hops: tuple[int, ...],
         *,
         kind: str = "<f4",
         compute: bool = True,
         leading: int | None = None,
-    ) -> list[Table]:
+    ) -> list[StoredTable]:
         """(n, k) Â…ÂXB for each number of hops. leading: compute so many columns, the first ones, alone."""
         found = []
         for count in hops:
@@ -188,7 +188,7 @@ class FolderInputs:
             self.columns("hops", self.adjacency, own, tuple(zip(hops, found, strict=True)), leading)
         return found
 
-    def column_means(self, table: Table, before: Callable[[], object] | None = None) -> torch.Tensor:
+    def column_means(self, table: StoredTable, before: Callable[[], object] | None = None) -> torch.Tensor:
         """(D,) in 32 bits, over visible rows. before: makes the table, if the means are not there."""
         total = self.rows.sums("means", _column_sums, tables={"values": table}, before=before)["total"]
         return torch.from_numpy((total / max(1, self.visible.node_count)).astype(np.float32))

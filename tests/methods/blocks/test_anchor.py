@@ -8,10 +8,10 @@ import pytest
 from scipy.special import log_softmax
 
 from graphfcl import Means, find_method
-from graphfcl.methods.on_disk.column_phases import STREAMED
+from graphfcl.methods.blocks.column_phases import STREAMED
 from tests.marks import some_first
-from tests.methods.on_disk.samples import ROOMY, folder_of, random_graph, separate_rings
-from tests.methods.on_disk.walks import loaded_stream, stream_of, walked
+from tests.methods.blocks.samples import ROOMY, folder_of, random_graph, separate_rings
+from tests.methods.blocks.walks import loaded_stream, stream_of, walked
 
 QUICK: dict[str, Any] = {
     "rank": 24,
@@ -112,7 +112,7 @@ def test_a_session_reads_neighbourhoods_alone(tmp_path: Path, monkeypatch: pytes
 
     with monkeypatch.context() as patched:
         for phase in ("row_phases", "column_phases"):
-            patched.setattr(f"graphfcl.methods.on_disk.{phase}.run_tasks", fail)
+            patched.setattr(f"graphfcl.methods.blocks.{phase}.run_tasks", fail)
         learner.learn(stream.session(1))
     assert learner.scores(stream.evaluation_graph(1), np.arange(600)).shape == (600, len(learner.classes_))
 

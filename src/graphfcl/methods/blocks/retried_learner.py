@@ -3,8 +3,8 @@
 from collections.abc import Callable
 from typing import TypeVar
 
+from graphfcl.methods.blocks.damaged_files import DamagedFile, computed_again
 from graphfcl.methods.learner import Learner
-from graphfcl.methods.on_disk.damaged_files import DamagedFile, computed_again
 
 Result = TypeVar("Result")
 

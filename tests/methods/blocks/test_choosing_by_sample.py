@@ -15,13 +15,13 @@ from graphfcl.methods.anchor.class_sums import Anchors
 from graphfcl.methods.anchor.draws_on_disk import Draws, heard
 from graphfcl.methods.anchor.neighbours import Nobody, Surroundings
 from graphfcl.methods.anchor.settings import AnchorSettings, Neighbourhood
-from graphfcl.methods.on_disk.column_phases import STREAMED
-from graphfcl.methods.on_disk.folder_inputs import FolderInputs
-from graphfcl.methods.on_disk.row_phases import RowBlock
+from graphfcl.methods.blocks.column_phases import STREAMED
+from graphfcl.methods.blocks.folder_inputs import FolderInputs
+from graphfcl.methods.blocks.row_phases import RowBlock
 from graphfcl.methods.shared.validation_sessions import ValidationSessions, all_held_out
 from graphfcl.nn import GraphInputs
-from tests.methods.on_disk.samples import ROOMY, folder_of, in_memory, random_graph, visible_folder
-from tests.methods.on_disk.walks import stream_of
+from tests.methods.blocks.samples import ROOMY, folder_of, in_memory, random_graph, visible_folder
+from tests.methods.blocks.walks import stream_of
 
 NODES = 900
 CANDIDATES = ((2.0, 2, 0.7, 3, 0.0), (2.0, 2, 0.3, 2, 0.5), (2.0, 3, 0.9, 5, 0.0), (0.5, 2, 0.0, 3, 0.0))
@@ -51,8 +51,8 @@ class Told(Progress):
 @pytest.fixture
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Several blocks of a small graph; processes that are started do not see them."""
-    for module in ("tile_files", "tables", "row_phases"):
-        monkeypatch.setattr(f"graphfcl.methods.on_disk.{module}.BLOCK", 256)
+    for module in ("tile_files", "stored_table", "row_phases"):
+        monkeypatch.setattr(f"graphfcl.methods.blocks.{module}.BLOCK", 256)
 
 
 @pytest.fixture(autouse=True)
@@ -267,7 +267,7 @@ def test_a_choice_that_was_killed_goes_on(
 ) -> None:
     folder = folder_of(hard_graph(), tmp_path / "graph")
     stream = stream_of(folder, tmp_path / "work")
-    module, calls = f"graphfcl.methods.on_disk.{phase}.run_tasks", 0
+    module, calls = f"graphfcl.methods.blocks.{phase}.run_tasks", 0
     from graphfcl import run_tasks
 
     def dying(*arguments: Any, **more: Any) -> Any:

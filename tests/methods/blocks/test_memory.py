@@ -11,11 +11,11 @@ import pytest
 from graphfcl import InputError, Learner, Progress, find_method
 from graphfcl.byte_sizes import bytes_from
 from graphfcl.methods.anchor import choosing_by_sample
-from tests.methods.on_disk.samples import folder_of, random_graph
-from tests.methods.on_disk.walks import stream_of, walked
+from tests.methods.blocks.samples import folder_of, random_graph
+from tests.methods.blocks.walks import stream_of, walked
 
 ANCHOR: dict[str, Any] = {"hidden": 16, "size": 8, "pretraining.epochs": 1, "head_steps": 5, "rank": 16}
-ROWS = "on_disk.row_phases.BYTES_A_COLUMN"
+ROWS = "blocks.row_phases.BYTES_A_COLUMN"
 PLAIN: dict[str, Any] = {**ANCHOR, "hop_weight": 2.0, "hops": 2, "smoothing": 0.5, "smoothing_steps": 1, "links": 0.0}
 SAMPLED: dict[str, Any] = {**ANCHOR, "whole_up_to": 100}
 
@@ -26,8 +26,8 @@ SAMPLED: dict[str, Any] = {**ANCHOR, "whole_up_to": 100}
         ("sgc-ridge", {"rank": 16}, None, "a slice of 8 columns"),
         ("sgc-ridge", {"rank": 16}, ROWS, "rows of 33 columns"),
         ("sgc-ridge", {"rank": 4}, ROWS, "rows of 20 columns"),
-        ("sgc-ridge", {"rank": 16}, "on_disk.untrained.BYTES_OF_ASKED", "choosing the penalty on"),
-        ("sgc-ridge", {"rank": 16}, "on_disk.untrained.BYTES_OF_KEPT", "choosing the penalty on"),
+        ("sgc-ridge", {"rank": 16}, "blocks.untrained.BYTES_OF_ASKED", "choosing the penalty on"),
+        ("sgc-ridge", {"rank": 16}, "blocks.untrained.BYTES_OF_KEPT", "choosing the penalty on"),
         ("anchor", SAMPLED, None, "a slice of 8 columns"),
         ("anchor", PLAIN, ROWS, "rows of 49 columns"),
         ("anchor", {**PLAIN, "size": 2}, ROWS, "rows of 48 columns"),

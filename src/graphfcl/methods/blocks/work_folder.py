@@ -18,9 +18,9 @@ import numpy as np
 
 from graphfcl.errors import GraphfclWarning
 from graphfcl.files import canonical_json, open_lock, safetensors_header, sha256_of, take_lock
-from graphfcl.methods.on_disk.damaged_files import DamagedFile
-from graphfcl.methods.on_disk.tables import Table
-from graphfcl.methods.on_disk.tile_files import write_with_room
+from graphfcl.methods.blocks.damaged_files import DamagedFile
+from graphfcl.methods.blocks.stored_table import StoredTable
+from graphfcl.methods.blocks.tile_files import write_with_room
 
 FORMAT = 2  # of what phases compute: another one computes everything again
 IN_USE = "in-use"  # the name of a lock that is held by whoever needs a folder to stay
@@ -91,9 +91,9 @@ class WorkFolder:
 
     def table(
         self, phase: str, key: str, rows: int, columns: int, *, kind: str = "<f4", by: Literal["slices", "parts"]
-    ) -> Table:
+    ) -> StoredTable:
         """The place of a table; ``phase`` names it for people."""
-        return Table(self.path / f"{phase}-{key[:SHORT]}", key, rows, columns, kind, by)
+        return StoredTable(self.path / f"{phase}-{key[:SHORT]}", key, rows, columns, kind, by)
 
     def arrays(self, phase: str, key: str, compute: Callable[[], Arrays]) -> Arrays:
         """Small arrays that were computed before, or are now."""

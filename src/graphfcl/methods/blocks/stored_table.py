@@ -9,7 +9,7 @@ from typing import Literal
 
 import numpy as np
 
-from graphfcl.methods.on_disk.tile_files import BLOCK, SLICE, Extent, TileFile
+from graphfcl.methods.blocks.tile_files import BLOCK, SLICE, Extent, TileFile
 
 PARTS = 32  # files of rows at most: tasks of a row phase, and terms of its sums
 
@@ -31,7 +31,7 @@ def slices_of(columns: int) -> int:
 
 
 @dataclass(frozen=True)
-class Table:
+class StoredTable:
     """rows × columns numbers of type ``kind`` in files under ``folder``.
 
     by: ``slices``, a file for each slice of columns, or ``parts``, a file for each part of rows.
@@ -45,8 +45,15 @@ class Table:
     kind: str
     by: Literal["slices", "parts"]
 
-    def __reduce__(self) -> tuple[type["Table"], tuple[object, ...]]:
-        return Table, (self.folder, self.key, self.rows, self.columns, self.kind, self.by)  # files are opened anew
+    def __reduce__(self) -> tuple[type["StoredTable"], tuple[object, ...]]:
+        return StoredTable, (
+            self.folder,
+            self.key,
+            self.rows,
+            self.columns,
+            self.kind,
+            self.by,
+        )
 
     @cached_property
     def files(self) -> list[TileFile]:
@@ -130,7 +137,7 @@ class Table:
     def __getitem__(self, rows: np.ndarray) -> np.ndarray:
         return self.rows_at(np.asarray(rows))
 
-    def remove(self, *, unless: "Table | None" = None) -> None:
+    def remove(self, *, unless: "StoredTable | None" = None) -> None:
         """Delete its files: nothing needs them any more. unless: a table that stays; it may be this one."""
         if unless is None or unless.folder != self.folder:
             remove_table(self.folder)

@@ -12,10 +12,10 @@ from scipy.sparse._sparsetools import csr_matvecs
 
 from graphfcl.cores import limited_threads
 from graphfcl.graph.visible_folder import Means, Need
+from graphfcl.methods.blocks.source import EDGES_AT_A_TIME, Source
+from graphfcl.methods.blocks.stored_table import StoredTable, slices_of
+from graphfcl.methods.blocks.tile_files import SLICE
 from graphfcl.methods.learner import SILENT, Progress
-from graphfcl.methods.on_disk.source import EDGES_AT_A_TIME, Source
-from graphfcl.methods.on_disk.tables import Table, slices_of
-from graphfcl.methods.on_disk.tile_files import SLICE
 from graphfcl.tasks import run_tasks
 
 ROWS = 4096  # that are multiplied and scaled at a time, so that they stay in the cache
@@ -27,7 +27,7 @@ STREAMED = 24 * EDGES_AT_A_TIME + (64 << 20)  # bytes for rows of A, and for blo
 class Operator:
     """X ↦ l∘(A(r∘X) + loop · r∘X). scales: (n, 2) l and r."""
 
-    scales: Table
+    scales: StoredTable
     loop: bool = True
 
 
@@ -41,8 +41,8 @@ class ColumnTask:
 
     source: Source
     operator: Operator
-    given: Table
-    found: tuple[tuple[int, Table], ...]
+    given: StoredTable
+    found: tuple[tuple[int, StoredTable], ...]
     slices: tuple[int, ...]
     smoothing: tuple[float, int] | None = None
 
@@ -134,7 +134,7 @@ def _scale(values: np.ndarray, by: np.ndarray) -> None:
         values[start : start + ROWS] *= by[start : start + ROWS, None]
 
 
-def _scales(table: Table) -> tuple[np.ndarray, np.ndarray]:
+def _scales(table: StoredTable) -> tuple[np.ndarray, np.ndarray]:
     left, right = (np.empty(table.rows, dtype=np.float32) for _ in range(2))
     for start, stop in table.blocks:
         rows = table.block(start)
@@ -142,7 +142,7 @@ def _scales(table: Table) -> tuple[np.ndarray, np.ndarray]:
     return left, right
 
 
-def _read_slices(table: Table, numbers: tuple[int, ...], by: np.ndarray | None = None) -> np.ndarray:
+def _read_slices(table: StoredTable, numbers: tuple[int, ...], by: np.ndarray | None = None) -> np.ndarray:
     """(n, columns of all these slices) in 32 bits, rows multiplied by (n,) ``by``."""
     width = sum(min(SLICE, table.columns - number * SLICE) for number in numbers)
     values = np.empty((table.rows, width), dtype=np.float32)
@@ -153,7 +153,7 @@ def _read_slices(table: Table, numbers: tuple[int, ...], by: np.ndarray | None =
     return values
 
 
-def _write_slices(table: Table, numbers: tuple[int, ...], values: np.ndarray) -> None:
+def _write_slices(table: StoredTable, numbers: tuple[int, ...], values: np.ndarray) -> None:
     column = 0
     for number in numbers:
         file = table.files[number]

@@ -11,7 +11,7 @@ import numpy as np
 from graphfcl.graph import Features, FeatureView
 from graphfcl.graph.folder.grown import AnyRows, open_folder
 from graphfcl.graph.visible_folder import VisibleFolder
-from graphfcl.methods.on_disk.work_folder import arrays_key, key_of
+from graphfcl.methods.blocks.work_folder import arrays_key, key_of
 from graphfcl.methods.shared.untrained_features import WIDEST, prepare
 
 EDGES_AT_A_TIME = 1 << 18  # entries of A that are read at a time; few enough to stay in the cache

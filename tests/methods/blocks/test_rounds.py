@@ -12,11 +12,11 @@ from graphfcl.methods.anchor.neighbours import Surroundings
 from graphfcl.methods.anchor.rounds_on_disk import posterior_rows, transduced
 from graphfcl.methods.anchor.settings import AnchorSettings, Neighbourhood
 from graphfcl.methods.anchor.vectors import column_means, joined_rows, points_of_table
-from graphfcl.methods.on_disk.folder_inputs import FolderInputs
-from graphfcl.methods.on_disk.tables import Table
+from graphfcl.methods.blocks.folder_inputs import FolderInputs
+from graphfcl.methods.blocks.stored_table import StoredTable
 from graphfcl.methods.shared.untrained_features import leading_vectors, prepare
 from graphfcl.nn import GraphInputs
-from tests.methods.on_disk.samples import folder_of, in_memory, random_graph, separate_rings, visible_folder
+from tests.methods.blocks.samples import folder_of, in_memory, random_graph, separate_rings, visible_folder
 
 CPU = torch.device("cpu")
 HOW = {
@@ -29,12 +29,12 @@ HOW = {
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Several blocks and parts of a small graph."""
-    for module in ("tile_files", "tables", "row_phases"):
-        monkeypatch.setattr(f"graphfcl.methods.on_disk.{module}.BLOCK", 64)
-    monkeypatch.setattr("graphfcl.methods.on_disk.column_phases.ROWS", 48)
+    for module in ("tile_files", "stored_table", "row_phases"):
+        monkeypatch.setattr(f"graphfcl.methods.blocks.{module}.BLOCK", 64)
+    monkeypatch.setattr("graphfcl.methods.blocks.column_phases.ROWS", 48)
 
 
-def whole(table: Table) -> torch.Tensor:
+def whole(table: StoredTable) -> torch.Tensor:
     return torch.from_numpy(np.concatenate([table.block(start) for start, _ in table.blocks]))
 
 

@@ -3,16 +3,16 @@
 import numpy as np
 import torch
 
+from graphfcl.methods.blocks.folder_inputs import FolderInputs
+from graphfcl.methods.blocks.row_phases import RowBlock
+from graphfcl.methods.blocks.stored_table import StoredTable
+from graphfcl.methods.blocks.work_folder import arrays_key
 from graphfcl.methods.learner import Labelled
-from graphfcl.methods.on_disk.folder_inputs import FolderInputs
-from graphfcl.methods.on_disk.row_phases import RowBlock
-from graphfcl.methods.on_disk.tables import Table
-from graphfcl.methods.on_disk.work_folder import arrays_key
 
 NOBODY = -1
 
 
-def label_table(inputs: FolderInputs, labelled: Labelled) -> Table:
+def label_table(inputs: FolderInputs, labelled: Labelled) -> StoredTable:
     """(n, 1) the columns of labelled nodes, by row; ``NOBODY`` for all others."""
     rows, columns = inputs.visible.rows(labelled[0]), labelled[1]
     key = arrays_key({"nodes": rows, "columns": columns, "rows": np.array(inputs.source.rows)})

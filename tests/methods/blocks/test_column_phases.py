@@ -16,22 +16,22 @@ import torch
 from graphfcl import InputError, Means
 from graphfcl.byte_sizes import bytes_from
 from graphfcl.graph.visible_folder import VisibleFolder
-from graphfcl.methods.on_disk.column_phases import MOST_SLICES, STREAMED, slices_at_a_time
-from graphfcl.methods.on_disk.folder_inputs import FolderInputs
-from graphfcl.methods.on_disk.tables import Table
+from graphfcl.methods.blocks.column_phases import MOST_SLICES, STREAMED, slices_at_a_time
+from graphfcl.methods.blocks.folder_inputs import FolderInputs
+from graphfcl.methods.blocks.stored_table import StoredTable
 from graphfcl.own_memory import process_bytes
-from tests.methods.on_disk.samples import folder_of, in_memory, random_graph, visible_folder
+from tests.methods.blocks.samples import folder_of, in_memory, random_graph, visible_folder
 
 
-def whole(table: Table) -> np.ndarray:
+def whole(table: StoredTable) -> np.ndarray:
     return np.concatenate([table.block(start) for start, _ in table.blocks])
 
 
-def bytes_of(table: Table) -> list[bytes]:
+def bytes_of(table: StoredTable) -> list[bytes]:
     return [file.path.read_bytes() for file in table.files]
 
 
-def hop_tables(visible: VisibleFolder, hops: tuple[int, ...] = (1, 2), width: int = 40) -> list[Table]:
+def hop_tables(visible: VisibleFolder, hops: tuple[int, ...] = (1, 2), width: int = 40) -> list[StoredTable]:
     inputs = FolderInputs(visible, 0, unit=True)
     basis = torch.eye(40)[:, :width]
     return inputs.hops(inputs.own(basis), hops)
@@ -75,7 +75,7 @@ def test_workers_and_memory_change_no_byte(tmp_path: Path, monkeypatch: pytest.M
     two = visible_folder(folder, tmp_path / "c", mask, workers=2)
     for other in (hop_tables(narrow), hop_tables(two)):
         assert [bytes_of(table) for table in other] == [bytes_of(table) for table in first]
-    monkeypatch.setattr("graphfcl.methods.on_disk.source.EDGES_AT_A_TIME", 50)
+    monkeypatch.setattr("graphfcl.methods.blocks.source.EDGES_AT_A_TIME", 50)
     in_small_steps = hop_tables(visible_folder(folder, tmp_path / "d", mask))
     assert [bytes_of(table) for table in in_small_steps] == [bytes_of(table) for table in first]
 
@@ -184,10 +184,10 @@ def test_a_full_disk_is_told_and_going_on_works(tmp_path: Path, monkeypatch: pyt
 KILLED = """
 import sys, time
 from pathlib import Path
-from graphfcl.methods.on_disk import column_phases
+from graphfcl.methods.blocks import column_phases
 from graphfcl.graph.folder import GraphFolder
-from tests.methods.on_disk.samples import visible_folder
-from tests.methods.on_disk.test_column_phases import hop_tables
+from tests.methods.blocks.samples import visible_folder
+from tests.methods.blocks.test_column_phases import hop_tables
 
 write = column_phases._write_slices
 def slowly(*given):

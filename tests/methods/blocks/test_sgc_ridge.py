@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from graphfcl import Means, evaluate, find_method
 from graphfcl.evaluation.evaluate import scores_in_blocks
-from graphfcl.methods.on_disk.column_phases import STREAMED
-from tests.methods.on_disk.samples import ROOMY, folder_of, random_graph
-from tests.methods.on_disk.walks import loaded_stream, stream_of, walked
+from graphfcl.methods.blocks.column_phases import STREAMED
+from tests.methods.blocks.samples import ROOMY, folder_of, random_graph
+from tests.methods.blocks.walks import loaded_stream, stream_of, walked
 
 
 @pytest.mark.parametrize("words", [False, True])
@@ -75,7 +75,7 @@ def test_a_second_run_computes_nothing_again(tmp_path: Path) -> None:
 def test_what_lies_around_a_few_nodes_is_cut_right(
     tmp_path_factory: pytest.TempPathFactory, seed: int, hops: int
 ) -> None:
-    from tests.methods.on_disk.samples import in_memory, visible_folder
+    from tests.methods.blocks.samples import in_memory, visible_folder
 
     path = tmp_path_factory.mktemp("around")
     folder = folder_of(random_graph(120, weighted=bool(seed % 2), seed=seed), path / "graph")

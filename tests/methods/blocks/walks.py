@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from graphfcl import FolderGraph, GraphFolder, Learner, Means, Stream, Tasks, make_stream
-from tests.methods.on_disk.samples import ROOMY
+from tests.methods.blocks.samples import ROOMY
 
 RULES: dict[str, Any] = {"base": 3, "pseudo_novel": 3, "way": 2, "shot": 3}
 
