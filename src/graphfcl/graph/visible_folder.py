@@ -198,6 +198,14 @@ class VisibleFolder:
     def _rows(self, nodes: np.ndarray) -> np.ndarray:
         return nodes if self.row_of_number is None else self.row_of_number[nodes].astype(np.int64)
 
+    def numbers(self, rows: np.ndarray) -> np.ndarray:
+        """(m,) int64 node numbers of rows, the reverse of :meth:`rows`."""
+        return rows if self._number_of_row is None else self._number_of_row[rows]
+
+    @cached_property
+    def _number_of_row(self) -> np.ndarray | None:
+        return None if self.row_of_number is None else np.argsort(self.row_of_number)
+
     def features(self, rows: np.ndarray) -> Features:
         """(m, d) of some rows, ascending, as a learner sees them."""
         parts = [self.reader.features(start, stop)[rows[low:high] - start] for start, stop, low, high in _runs(rows)]

@@ -290,7 +290,7 @@ class Anchor(EncoderLearner):
         nodes = self._nodes(inputs)
         found = nodes.scores(embeddings, lambda: self._rounds(inputs, embeddings))
         if isinstance(inputs, FolderInputs):
-            self.last_tables.replace_by(*nodes.tables(), embeddings, found)
+            self.last_tables.replace_by([table.folder for table in (*nodes.tables(), embeddings, found)])
         return found
 
     def _rounds(self, inputs: GraphInputs, embeddings: torch.Tensor) -> Rounds:

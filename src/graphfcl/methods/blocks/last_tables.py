@@ -1,9 +1,10 @@
 """The tables that a learner's latest scores rest on."""
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 
-from graphfcl.methods.blocks.stored_table import StoredTable, remove_table
+from graphfcl.methods.blocks.stored_table import remove_table
 
 NAME = re.compile(r"[a-z0-9-]+-[0-9a-f]{16}")  # of a table's folder, and of nothing outside the work folder
 
@@ -22,9 +23,9 @@ class LastTables:
         """What ``names`` was in the process that a run goes on from; what is no name of a table is passed over."""
         self.names = tuple(name for name in names if NAME.fullmatch(name))
 
-    def replace_by(self, *tables: StoredTable) -> None:
-        """Remove the last ones that are not among these, which are complete. All lie in one work folder."""
-        kept, work = tuple(table.folder.name for table in tables), tables[0].folder.parent
-        for name in set(self.names) - set(kept):
-            remove_table(work / name)
+    def replace_by(self, folders: Sequence[Path]) -> None:
+        """Remove the last tables that are not among these, which are complete. All lie in one work folder."""
+        kept = tuple(folder.name for folder in folders)
+        for name in set(self.names) - set(kept) if folders else ():
+            remove_table(folders[0].parent / name)
         self.names = kept

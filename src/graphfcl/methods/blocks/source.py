@@ -56,7 +56,7 @@ class Source:
     @cached_property
     def feature_key(self) -> str:
         """Of X, whichever rows are visible."""
-        seed = self.seed if self._raw_width > WIDEST else 0  # elsewhere nothing is drawn
+        seed = self.seed if self.raw_width > WIDEST else 0  # elsewhere nothing is drawn
         return key_of(graph=self.content, view=_key_of_view(self.view), unit=self.unit, seed=seed)
 
     @cached_property
@@ -70,14 +70,15 @@ class Source:
         return open_folder(self.path).rows
 
     @cached_property
-    def _raw_width(self) -> int:
+    def raw_width(self) -> int:
+        """Columns of the features that X is made of."""
         empty = self.folder.features(0, 0)
         return int((empty if self.view is None else self.view.apply(empty)).shape[1])
 
     @property
     def feature_count(self) -> int:
         """Columns of X."""
-        return 1 if self._raw_width == 0 else min(self._raw_width, WIDEST)
+        return 1 if self.raw_width == 0 else min(self.raw_width, WIDEST)
 
     def features(self, start: int, stop: int) -> Features:
         """(stop − start, d) rows of X, those of hidden rows among them."""

@@ -121,6 +121,7 @@ class StoredTable:
         """
         order = np.argsort(rows, kind="stable")
         ends = np.searchsorted(rows[order], np.arange(0, self.rows + BLOCK, BLOCK))
+        columns = self.columns if leading is None else min(leading, self.columns)
         found: np.ndarray | None = None
         for number, (start, _) in enumerate(self.blocks):
             here = order[ends[number] : ends[number + 1]]
@@ -129,13 +130,27 @@ class StoredTable:
                 values = values if change is None else change(values)
                 found = np.empty((rows.size, values.shape[1]), dtype=values.dtype) if found is None else found
                 found[here] = values
-        return np.zeros((0, self.columns), dtype=self.kind) if found is None else found
+        if found is None:
+            none = np.zeros((0, columns), dtype=self.kind)
+            return none if change is None else change(none)
+        return found
 
     def __len__(self) -> int:
         return self.rows
 
     def __getitem__(self, rows: np.ndarray) -> np.ndarray:
         return self.rows_at(np.asarray(rows))
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.rows, self.columns
+
+    def fill(self, values: np.ndarray) -> None:
+        """Write what is missing of it from an (n, D) array."""
+        for number in self.missing():
+            file = self.files[number]
+            columns = slice(*file.extent.columns)
+            file.write(values[start:stop, columns] for start, stop in file.extent.blocks)
 
     def remove(self, *, unless: "StoredTable | None" = None) -> None:
         """Delete its files: nothing needs them any more. unless: a table that stays; it may be this one."""

@@ -1,18 +1,12 @@
-"""The two blocks of a node's vector that no label touched, and ridge regression on them, of a graph folder."""
+"""The two blocks of a node's vector that no label touched, and ridge regression on them, of tables of nodes."""
 
 import numpy as np
 import torch
 
-from graphfcl.graph.visible_folder import Need
-from graphfcl.methods.blocks.column_phases import need_of_slice
-from graphfcl.methods.blocks.folder_inputs import FolderInputs
-from graphfcl.methods.blocks.labelled_rows import label_table, labelled_rows
-from graphfcl.methods.blocks.row_phases import RowBlock, Tensors, need_of_rows
-from graphfcl.methods.blocks.stored_table import StoredTable
+from graphfcl.methods.blocks.interface import Held, NodeTables, RowBlock, Table, Tensors
 from graphfcl.methods.learner import Labelled
 from graphfcl.methods.shared.ridge import RidgeSums, ridge_scores
 from graphfcl.methods.shared.untrained_blocks import HOPS, UntrainedBlocks, centred_rows
-from graphfcl.nn import GraphInputs
 
 BYTES_OF_ASKED = 2  # of a number of f(v)
 BYTES_OF_KEPT = 6  # of one that is kept, joined with others and gathered
@@ -20,81 +14,72 @@ BYTES_OF_SQUARE = 40  # of a number of the sums: two of them, a scaled one, its 
 
 
 def fix_blocks(
-    blocks: UntrainedBlocks, inputs: FolderInputs, rank: int, seed: int, *, chosen_on: tuple[int, int]
+    blocks: UntrainedBlocks, tables: NodeTables, rank: int, seed: int, *, chosen_on: tuple[int, int]
 ) -> None:
     """Basis and centres, from the graph of session 0. A limit of memory that is too small for a phase is refused.
 
     chosen_on: where validation sessions choose, how many vectors are asked about, and how many are kept.
     """
-    columns = min(rank, inputs.visible.node_count, inputs.feature_count)
-    needs = (*_needs_of_pass(inputs, columns), _need_of_choice(*chosen_on, 2 * columns))
-    inputs.means.require(inputs.source.rows, *needs)
-    blocks.take_basis(*inputs.leading_vectors(rank, seed), inputs.device)
-    own = inputs.own(blocks.basis, compute=False)
-    (around,) = inputs.hops(own, (HOPS,), compute=False)
-    blocks.centres = (
-        inputs.column_means(own, before=lambda: inputs.own(blocks.basis)),
-        inputs.column_means(around, before=lambda: inputs.hops(inputs.own(blocks.basis), (HOPS,))),
-    )
+    columns = min(rank, tables.node_count, tables.feature_count)
+    _require(tables, columns, _held_by_choice(*chosen_on, 2 * columns))
+    blocks.take_basis(*tables.leading_vectors(rank, seed), tables.device)
+    own, around = _own_and_around(blocks, tables)
+    blocks.centres = (tables.column_means(own), tables.column_means(around))
 
 
-def _needs_of_pass(inputs: FolderInputs, columns: int) -> tuple[Need, Need]:
+def _own_and_around(blocks: UntrainedBlocks, tables: NodeTables) -> tuple[Table, Table]:
+    own = tables.own(blocks.basis)
+    (around,) = tables.hops(own, (HOPS,))
+    return own, around
+
+
+def _require(tables: NodeTables, columns: int, *held: Held) -> None:
     """What is held from features to sums and scores of all nodes. columns: of the basis."""
-    rows, widest = inputs.source.rows, max(inputs.feature_count, 2 * columns + 1)  # vectors with a label
-    return need_of_slice(rows, buffers=2), need_of_rows(rows, widest)
+    widest = max(tables.feature_count, 2 * columns + 1)  # vectors with a label
+    tables.require(*held, columns=widest, slice_copies=2)
 
 
-def _need_of_choice(asked: int, kept: int, columns: int) -> Need:
+def _held_by_choice(asked: int, kept: int, columns: int) -> Held:
     held = columns * (asked * BYTES_OF_ASKED + kept * BYTES_OF_KEPT + columns * BYTES_OF_SQUARE)
-    return Need(held, f"choosing the penalty on {asked:,} rows of {columns:,} columns", here=True)
+    return Held(held, f"choosing the penalty on {asked:,} rows of {columns:,} columns")
 
 
-def vectors_of(blocks: UntrainedBlocks, inputs: FolderInputs) -> StoredTable:
-    """(n, 2k) in 16 bits, of all nodes."""
-    own = inputs.own(blocks.basis, compute=False)
-    (around,) = inputs.hops(own, (HOPS,), compute=False)
-
-    def make() -> None:
-        """A limit of memory that is too small for what follows is refused here, before anything is computed."""
-        inputs.means.require(inputs.source.rows, *_needs_of_pass(inputs, own.columns))
-        inputs.hops(inputs.own(blocks.basis), (HOPS,))
-
-    found = inputs.rows.table(
+def vectors_of(blocks: UntrainedBlocks, tables: NodeTables) -> Table:
+    """(n, 2k) in 16 bits, of all nodes. A limit of memory that is too small for what follows is refused."""
+    own, around = _own_and_around(blocks, tables)
+    _require(tables, own.columns)
+    return tables.table(
         "vectors",
         _vectors,
         2 * own.columns,
         kind="<f2",
         tables={"own": own, "around": around},
-        given={"own": blocks.centres[0].numpy(), "around": blocks.centres[1].numpy()},
-        before=make,
+        given={"own": blocks.centres[0], "around": blocks.centres[1]},
+        last_use=("around",),
     )
-    around.remove()
-    return found
 
 
-def near_vectors(blocks: UntrainedBlocks, inputs: FolderInputs, nodes: np.ndarray) -> torch.Tensor:
+def near_vectors(blocks: UntrainedBlocks, tables: NodeTables, nodes: np.ndarray) -> torch.Tensor:
     """(m, 2k) of a few nodes; only their neighbourhoods are read."""
-    near, rows = inputs.near(nodes, HOPS)
-    return blocks.of(GraphInputs(near, inputs.device, sparing=True), rows)
+    return blocks.of(*tables.near(nodes, HOPS))
 
 
-def plus_rows(sums: RidgeSums, inputs: FolderInputs, vectors: StoredTable, labelled: Labelled, count: int) -> RidgeSums:
+def plus_rows(sums: RidgeSums, tables: NodeTables, vectors: Table, labelled: Labelled, count: int) -> RidgeSums:
     """The sums with many more labelled nodes, in one pass over the rows."""
     counts = sums.counts_with(torch.from_numpy(labelled[1]), count)
-    found = inputs.rows.sums(
+    found = tables.sums(
         "ridge",
         _ridge_sums,
-        tables={"vectors": vectors, "labels": label_table(inputs, labelled)},
-        given={"roots": sums.roots_of(counts).numpy()},
+        tables={"vectors": vectors, "labels": tables.labels(labelled)},
+        given={"roots": sums.roots_of(counts)},
     )
-    more = RidgeSums(torch.from_numpy(found["gram"]), torch.from_numpy(found["sums"]), counts, sums.balanced)
-    return more.with_sums_of(sums)
+    return RidgeSums(found["gram"], found["sums"], counts, sums.balanced).with_sums_of(sums)
 
 
-def scores_of(inputs: FolderInputs, vectors: StoredTable, weights: torch.Tensor, counts: torch.Tensor) -> StoredTable:
+def scores_of(tables: NodeTables, vectors: Table, weights: torch.Tensor, counts: torch.Tensor) -> Table:
     """(n, C) points · W; −∞ for a class without a point."""
-    given = {"weights": weights.float().numpy(), "counts": counts.numpy()}
-    return inputs.rows.table("scores", _scores, len(counts), tables={"vectors": vectors}, given=given)
+    given = {"weights": weights.float(), "counts": counts}
+    return tables.table("scores", _scores, len(counts), tables={"vectors": vectors}, given=given)
 
 
 def _vectors(block: RowBlock) -> torch.Tensor:
@@ -102,10 +87,12 @@ def _vectors(block: RowBlock) -> torch.Tensor:
 
 
 def _ridge_sums(block: RowBlock) -> Tensors:
-    points, labels = labelled_rows(block, "vectors")
+    points, labels = block.labelled("vectors")
     roots = block.given["roots"]
     size, count = block.tables["vectors"].columns, len(roots)
-    gram, sums = (torch.zeros(shape, dtype=torch.float64) for shape in ((size, size), (count, size)))
+    gram, sums = (
+        torch.zeros(shape, dtype=torch.float64, device=points.device) for shape in ((size, size), (count, size))
+    )
     RidgeSums.add(gram, sums, points, labels, roots[labels])
     return {"gram": gram, "sums": sums}
 
