@@ -14,24 +14,10 @@ import numpy as np
 
 from graphfcl.asking import STRATEGIES
 from graphfcl.methods import METHODS
-from tests.cli.command import graphfcl_inside
 from tests.golden.samples import TRACKS, learned_scores, model_answers, selected_nodes
 
 FOLDER = Path(__file__).parent
 KIND = platform.machine()
-VERBS: tuple[tuple[str, ...], ...] = (
-    (),
-    *(("data", verb) for verb in ("list", "show", "import")),
-    *((verb,) for verb in ("data", "stream", "run", "methods", "check", "bench", "report")),
-    *((verb,) for verb in ("fit", "learn", "grow", "predict", "explain", "history", "rollback", "unlearn", "rename")),
-    *((verb,) for verb in ("merge", "retire", "shrink", "labels", "prune", "info", "refit", "erase")),
-    *((verb,) for verb in ("suggest", "groups")),
-)
-
-
-def help_of(verb: tuple[str, ...]) -> list[str]:
-    """The words of a help page; how wide a terminal is, so that lines end elsewhere, does not matter."""
-    return " ".join(graphfcl_inside(*verb, "--help").out.split()).replace("- ", "-").split()
 
 
 def recorded() -> tuple[dict[str, np.ndarray], bool]:
