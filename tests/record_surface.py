@@ -23,6 +23,7 @@ from tests.cli.verbs import COMMANDS
 
 SURFACE = Path(__file__).parent / "surface.txt"
 PUBLIC = ("graphfcl", "graphfcl.testing", "graphfcl.measures", "graphfcl.experiments", "graphfcl.tasks")
+STARS: dict[Any, str] = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
 
 
 def surface() -> str:
@@ -72,7 +73,7 @@ def _parameters(thing: Any) -> str:
         if each.kind is each.KEYWORD_ONLY and not keywords:
             words.append("*")
         keywords = keywords or each.kind in (each.KEYWORD_ONLY, each.VAR_POSITIONAL)
-        stars = {each.VAR_POSITIONAL: "*", each.VAR_KEYWORD: "**"}.get(each.kind, "")
+        stars = STARS.get(each.kind, "")
         words.append(f"{stars}{each.name}{'' if each.default is each.empty else '='}")
     return f"({', '.join(words)})"
 
