@@ -18,6 +18,7 @@ import numpy as np
 import torch
 
 from graphfcl.graph import Features, VisibleGraph
+from graphfcl.graph.visible_nodes import VisibleNodes
 from graphfcl.methods.learner import Labelled, Progress
 from graphfcl.nn import GraphInputs
 
@@ -133,7 +134,7 @@ class NodeTables(Protocol):
     Features X have rows of unit length where ``unit`` says so (:func:`open_tables`); Â is the normalised adjacency.
     """
 
-    visible: Any
+    visible: VisibleNodes
     device: torch.device
 
     @property
