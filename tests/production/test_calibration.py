@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from graphfcl import InputError
+from graphfcl import InputError, VisibleGraph
 from graphfcl.production.calibration import (
     KEPT,
     LEVELS,
@@ -28,8 +28,8 @@ from tests.production.test_temperature import drawn
 def evidence(scores: np.ndarray, few: int = 0) -> Evidence:
     """Without edges or labels. few: so many of the last classes were learned later."""
     count, classes = scores.shape
-    none = sparse.csr_array((count, count))
-    return Evidence(scores, 1.0, np.arange(classes) >= classes - few, none, np.zeros(count, dtype=bool))
+    visible = VisibleGraph(np.arange(count), sparse.csr_array((count, count), dtype=np.float32), np.zeros((count, 0)))
+    return Evidence(scores, 1.0, np.arange(classes) >= classes - few, visible, np.zeros(count, dtype=bool))
 
 
 def answered(scores: np.ndarray, labels: np.ndarray, asked: int, **more: Any) -> Answered:

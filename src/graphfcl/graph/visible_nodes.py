@@ -1,12 +1,15 @@
 """What a learner sees of a graph, in memory or on the disk."""
 
-from typing import Protocol
+from __future__ import annotations
 
-import numpy as np
-from scipy import sparse
+from typing import TYPE_CHECKING, Protocol
 
-from graphfcl.graph.views import Features
-from graphfcl.graph.visible import VisibleGraph
+if TYPE_CHECKING:  # a protocol is no reason to import scipy
+    import numpy as np
+    from scipy import sparse
+
+    from graphfcl.graph.views import Features
+    from graphfcl.graph.visible import VisibleGraph
 
 
 class VisibleNodes(Protocol):
