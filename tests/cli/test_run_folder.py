@@ -5,14 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from tests.methods.on_disk.samples import folder_of, random_graph
+from tests.methods.blocks.samples import folder_of, random_graph
 from tests.warm import Done, run_warm
 
 QUICK = ["--track", "open", "--base", "3", "--pseudo-novel", "3", "--way", "3", "--seed", "1"]
 
 
 def command(graph: Path, method: str, *words: str) -> Done:
-    return run_warm("-m", "graphfcl", "run", "--dataset", graph, "--method", method, *QUICK, *words)
+    return run_warm("-m", "graphfcl", "run", "--graph", graph, "--method", method, *QUICK, *words)
 
 
 @pytest.fixture(scope="module")

@@ -27,7 +27,7 @@ from graphfcl.graph.ids import text_array
 from graphfcl.graph.visible_folder import VisibleFolder
 from graphfcl.production import node_vectors
 from graphfcl.production.node_vectors import vectors_of, vectors_of_all
-from tests.methods.on_disk.samples import random_graph, separate_rings
+from tests.methods.blocks.samples import random_graph, separate_rings
 from tests.production.test_folder_models import HIDDEN, fit, supports
 
 Pair = tuple[GraphClassifier, GraphClassifier, FolderGraph]

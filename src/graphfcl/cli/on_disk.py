@@ -14,7 +14,7 @@ from graphfcl.cli.show import say
 from graphfcl.errors import InputError
 
 if TYPE_CHECKING:
-    from graphfcl.graph.folder_graph import AnyGraph
+    from graphfcl.graph import AnyGraph
     from graphfcl.production import GraphClassifier
     from graphfcl.production.fit_checkpoints import FitCheckpoints
     from graphfcl.production.graph_place import FolderUse
@@ -103,12 +103,11 @@ def graph_to_fit(
     """
     from graphfcl.datasets import load_dataset
     from graphfcl.graph.folder import is_graph_folder
-    from graphfcl.graph.folder_graph import FolderGraph
     from graphfcl.production.graph_place import WORK
 
     if is_graph_folder(name):
         found = _as_before(large, checkpoints).graph(Path(name), method, engine, stack=stack, work=model / WORK)
-        checkpoints.work = str(found.means.work.absolute()) if isinstance(found, FolderGraph) else IN_MEMORY
+        checkpoints.work = IN_MEMORY if found.work is None else str(found.work.absolute())
         return found
     large.refuse(engine)
     return load_dataset(name, data_dir=data_dir)[0]

@@ -18,7 +18,7 @@ from graphfcl.graph.folder.grown import AnyFolder, GrownFolder
 from graphfcl.graph.folder.growth import Growth
 from graphfcl.graph.folder_graph import FolderGraph
 from graphfcl.graph.visible_folder import Means, VisibleFolder
-from graphfcl.methods.on_disk.work_folder import IN_USE, alone_in
+from graphfcl.methods.blocks.work_folder import IN_USE, alone_in
 from graphfcl.production.feature_columns import FeatureColumns, fresh_ids
 from graphfcl.production.node_names import not_there
 

@@ -17,8 +17,8 @@ from graphfcl.graph import VisibleGraph
 from graphfcl.graph.visible_folder import VisibleFolder
 from graphfcl.graph.visible_nodes import VisibleNodes
 from graphfcl.methods import Learner, Progress
+from graphfcl.methods.blocks.labelled_rows import some_of_each_class
 from graphfcl.methods.learner import EncoderStore
-from graphfcl.methods.on_disk.labelled_rows import some_of_each_class
 from graphfcl.methods.shared.validation_sessions import ValidationSessions, all_held_out
 from graphfcl.production.calibration import (
     KEPT,
