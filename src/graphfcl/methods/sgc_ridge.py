@@ -217,7 +217,7 @@ class SgcRidge(Learner):
         rows = visible.rows(nodes)
         if isinstance(vectors, torch.Tensor):
             return vectors[torch.from_numpy(rows).to(self.device)].float().cpu().numpy()
-        return vectors[rows].astype(np.float32)
+        return vectors.rows_at(rows).float().numpy()
 
     # Sessions and scores
 
