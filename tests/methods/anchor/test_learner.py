@@ -48,7 +48,7 @@ def stream_of(**changes: Any) -> Stream:
 
 @pytest.fixture(scope="module")
 def learner() -> Anchor:
-    made = find_method("ours").make(QUICK, seed=0)
+    made = find_method("anchor").make(QUICK, seed=0)
     assert isinstance(made, Anchor)
     made.fit(stream_of().base)
     return made
