@@ -356,15 +356,9 @@ def test_what_needs_memory_is_refused_with_what_to_do_instead(
     node = int(graph.node_ids[0])
     model.save(tmp_path / "model")
     calls: dict[str, Callable[[], Any]] = {
-        "explain": lambda: model.explain(node),
-        "suggest": lambda: model.suggest(),
-        "groups": lambda: model.groups(),
-        "spread": lambda: model.spread([node]),
         "refit": lambda: model.refit(),
         "shrink": lambda: model.remove_nodes([node]),
         "erase": lambda: ModelFolder(tmp_path / "model").erase([node]),
-        "serve": lambda: model.refuse_on_disk("serve"),
-        "all_scores": lambda: model.all_scores(),
     }
     assert set(calls) == set(INSTEAD)
     for what, call in calls.items():

@@ -212,7 +212,12 @@ class SgcRidge(Learner):
         self.cache.keep_embeddings(visible, torch.tensor(embeddings, device=self.device))
 
     def vectors_to_draw(self, visible: VisibleGraph, nodes: np.ndarray) -> np.ndarray | None:
-        return self.embeddings(visible)[visible.rows(nodes)].astype(np.float32)
+        vectors = self._embeddings(self.cache.inputs(visible))
+        self.cache.keep_embeddings(visible, vectors)
+        rows = visible.rows(nodes)
+        if isinstance(vectors, torch.Tensor):
+            return vectors[torch.from_numpy(rows).to(self.device)].float().cpu().numpy()
+        return vectors[rows].astype(np.float32)
 
     # Sessions and scores
 

@@ -41,6 +41,7 @@ class AskedOnDisk:
     ) -> None:
         self.stored, self.memory, self.found = stored, Memory(), found
         self._parts = parts
+        self._answering: Learner | None = None
         self._lock: AbstractContextManager[Any] = lock or threading.RLock()
 
     def with_parts(self, parts: ModelParts) -> "AskedOnDisk":
@@ -114,6 +115,31 @@ class AskedOnDisk:
         """Those of all nodes at once, in memory."""
         graph: Any = self._parts.graph
         return self.read(lambda found: found.of(graph.rows_in_order(0, found.scores.rows)))
+
+    def answers_at(self, rows: np.ndarray) -> Answers:
+        """What the model says of some rows of its graph."""
+        return self.read(lambda found: found.of(rows))
+
+    def using(self, use: Callable[[Learner], Result]) -> Result:
+        """What is computed with the learner as it answers, while no other thread or process computes.
+
+        A learner whose sums are of the graph before it grew is restated in a copy first, once.
+        """
+        graph: Any = self._parts.graph
+
+        def restated(learner: Learner) -> Learner:
+            learner.restate(graph.visible, *self._parts.ledger.knowledge())
+            return learner
+
+        def attempt(learner: Learner) -> Result:
+            self._answering = learner
+            return use(learner)
+
+        with self.alone(), graph.in_use():
+            if self._answering is None:
+                learner = self._parts.learner
+                self._answering = computed_with(learner.copy(graph.visible), restated) if graph.restate_due else learner
+            return computed_with(self._answering, attempt)
 
     def scores(self) -> np.ndarray:
         """(n, columns) the same of scores."""

@@ -152,7 +152,7 @@ def decode_configuration(values: dict[str, Any]) -> Configuration:
     method = find_method(str(values.get("method")), str(values.get("source", "")))
     _warn_of_other_code(method, str(values.get("source", "")))
     max_loss: Any = values.get("max_loss")
-    standardise = values.get("standardise", False)  # a model may be older than the setting
+    standardise: Any = values.get("standardise")
     need(isinstance(max_loss, int | float) and max_loss > -math.inf, "its max_loss is no number")
     need(isinstance(standardise, bool), "its standardise is neither true nor false")
     need(isinstance(values.get("settings"), dict), "it has no settings")
@@ -172,7 +172,7 @@ def decode_configuration(values: dict[str, Any]) -> Configuration:
         way=whole_number(values.get("way"), "way", 1, 2**31),
         shot=whole_number(values.get("shot"), "shot", 1, 2**31),
         seed=whole_number(values.get("seed"), "seed", 0, 2**63),
-        max_loss=min(max_loss, 1.0),  # nothing can lose more; a folder of format 1 may say Infinity
+        max_loss=min(max_loss, 1.0),  # nothing can lose more
         standardise=standardise,
         columns=columns,
     )
@@ -267,8 +267,7 @@ def learner_of(configuration: Configuration, state: LearnerState, device: str) -
     """A learner that was saved; one whose state does not fit it is damaged."""
     try:
         method = find_method(configuration.method)
-        settings = {**method.learner.earlier_settings, **configuration.settings}
-        learner = method.make(settings, seed=configuration.seed, device=device)
+        learner = method.make(dict(configuration.settings), seed=configuration.seed, device=device)
         learner.load_state(state)
     except InputError:
         raise

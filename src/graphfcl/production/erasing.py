@@ -110,7 +110,7 @@ class Erasing:
 
     def look(self) -> None:
         """Find the nodes in every version, and in what is told of versions; nothing is written."""
-        check = Wholeness(self._versions.path, self._versions.manifests, self._versions.objects)
+        check = Wholeness(self._versions.manifests, self._versions.objects)
         for number in self._there:
             self._manifests[number] = self._whole_manifest(check, number)
             model = GraphClassifier.from_version(self._versions, number, device=self._device)
@@ -182,7 +182,7 @@ class Erasing:
         if number not in self._labelled:
             return
         manifest = self._manifests[number]
-        key = canonical_json(manifest["trees"] if manifest["format"] != 1 else [manifest["files"], manifest["values"]])
+        key = canonical_json(manifest["trees"])
         if key not in self._known:
             model = GraphClassifier.from_version(self._versions, number, device=self._device, whole=True)
             rows = IdIndex(model.node_ids_).rows(self._ids)
@@ -204,10 +204,8 @@ class Erasing:
         if without is None:
             return old if changes == old["changes"] else {**old, "changes": changes}
         before = len(self._versions.stored_history(old)) - len(changes)
-        kept = {key: value for key, value in old.items() if key != "files"}
         return {
-            **kept,
-            "format": FORMAT,
+            **old,
             "graphfcl": __version__,
             "written": old.get("written", now()),
             "trees": without.trees,
@@ -239,7 +237,7 @@ class Erasing:
             "written": now(),
             "version": number,
             "parent": number - 1,
-            "trees": self._versions.trees_of(newest) if without is None else without.trees,
+            "trees": newest.manifest["trees"] if without is None else without.trees,
             "values": {"method": newest.parts.configuration.method},
             "past": {"changes": before, "accuracy": accuracy},
             "changes": [change],

@@ -12,7 +12,8 @@ from graphfcl.devices import device_on_disk
 from graphfcl.errors import InputError
 from graphfcl.files import SharedLock
 from graphfcl.graph import Graph
-from graphfcl.graph.folder_graph import AnyGraph
+from graphfcl.graph.any_graph import AnyGraph
+from graphfcl.graph.folder_graph import FolderGraph
 from graphfcl.graph.ids import ClassLabel
 from graphfcl.methods import METHODS, Learner, Progress, find_method
 from graphfcl.methods.learner import EncoderStore, Tensors
@@ -63,7 +64,7 @@ def fit_model(
     checkpoints.begin(identity_of(graph, configuration, hide_classes))
     labels = shown_labels(graph, hide_classes)
     nodes = np.flatnonzero(labels >= 0)
-    growing: Any = GrowingGraph.of(graph) if isinstance(graph, Graph) else FolderModelGraph.of(graph)
+    growing: Any = FolderModelGraph.of(graph) if isinstance(graph, FolderGraph) else GrowingGraph.of(graph.loaded())
     shown = Labels(nodes, labels[nodes], graph.class_names, integers=graph.integer_classes)
     fitted = train_model(growing, shown, configuration, device=device, progress=progress, checkpoints=checkpoints)
     hidden = [graph.class_labels[number] for number in _numbers(graph, hide_classes)]

@@ -99,8 +99,8 @@ class LiveModel:
         return self._current().parts.configured(self.configuration)
 
     def all_scores(self) -> np.ndarray:
-        """(n, columns) the learner's scores of every node; computed once for a state of the model."""
-        return self._in_memory("all_scores").asked.scores()
+        """(n, columns) the learner's scores of every node, in the order of ``node_ids_``."""
+        return self._current().asked.scores()
 
     @property
     def is_on_disk(self) -> bool:
@@ -138,10 +138,6 @@ class LiveModel:
         if state.on_disk is not None:
             raise only_in_memory(what)
         return state
-
-    def refuse_on_disk(self, what: str) -> None:
-        """An error if its graph stays on the disk. what: one of ``only_in_memory.INSTEAD``."""
-        self._in_memory(what)
 
     def _learned(self) -> ModelState:
         """The same for attributes: one that is missing is an AttributeError."""

@@ -4,7 +4,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import numpy as np
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from graphfcl.production.asked_on_disk import AskedOnDisk
 
 Keep = Callable[[StoredVersion, Answers], None]
+Result = TypeVar("Result")
 
 
 class AskedLearner:
@@ -74,6 +75,15 @@ class AskedLearner:
         assert self.known is not None
         assert self.readings is not None
         return Answers(self.known, self.readings.strangeness, self.readings.temperatures)
+
+    def answers_at(self, rows: np.ndarray) -> Answers:
+        """What the model says of some rows of its graph."""
+        return self.answers().of(rows)
+
+    def using(self, use: Callable[[Learner], Result]) -> Result:
+        """What is computed with the learner, while no other thread uses it."""
+        with self.alone():
+            return use(self._parts.learner)
 
     def _compute(self) -> None:
         """Scores and readings, out of the cache of the folder as far as they are there."""

@@ -5,12 +5,13 @@ from collections.abc import Callable
 import numpy as np
 
 from graphfcl.asking.untrained import untrained_vectors
-from graphfcl.graph import VisibleGraph
+from graphfcl.graph.visible_nodes import VisibleNodes
 from graphfcl.production.model_state import ModelState
 
 MANY = 50_000  # nodes above which all of them together are compared by fewer columns
 SAMPLE = 10_000  # nodes that choose those columns
 COLUMNS = 64
+BLOCK = 16_384  # nodes whose vectors are in memory at once then
 
 Vectors = Callable[[np.ndarray], np.ndarray]  # (r,) rows of the visible graph → (r, d) float32
 
@@ -20,24 +21,18 @@ def vectors_of(state: ModelState) -> Vectors:
 
     Without features a learner sees little but how many links a node has; nodes are compared by whom they link to then.
     """
-    visible, learner = state.parts.graph.visible, state.parts.learner
-    if visible.features.shape[1] == 0:
+    visible = state.parts.graph.visible
+
+    def of_rows(rows: np.ndarray) -> np.ndarray | None:
+        nodes = visible.nodes[rows]
+        return state.asked.using(lambda learner: learner.vectors_to_draw(visible, nodes))
+
+    if visible.feature_count == 0 or of_rows(np.arange(1)) is None:
         return vectors_without_learner(visible, state.parts.configuration.seed)
-    with state.asked.alone():
-        found = learner.vectors_to_draw(visible, visible.nodes[:1])
-    if found is None:
-        return vectors_without_learner(visible, state.parts.configuration.seed)
-
-    def of_rows(rows: np.ndarray) -> np.ndarray:
-        with state.asked.alone():
-            vectors = learner.vectors_to_draw(visible, visible.nodes[rows])
-        assert vectors is not None
-        return np.nan_to_num(np.asarray(vectors, dtype=np.float32))
-
-    return of_rows
+    return lambda rows: np.nan_to_num(np.asarray(of_rows(rows), dtype=np.float32))
 
 
-def vectors_without_learner(visible: VisibleGraph, seed: int = 0) -> Vectors:
+def vectors_without_learner(visible: VisibleNodes, seed: int = 0) -> Vectors:
     """How nodes are compared that no learner has seen: by their features, those around them, and links if need be."""
     table = untrained_vectors(visible, seed=seed)
     return lambda rows: table[rows]
@@ -67,4 +62,4 @@ def vectors_of_all(vectors: Vectors, count: int, seed: int) -> np.ndarray:
 
 
 def _blocks(count: int) -> list[np.ndarray]:
-    return np.array_split(np.arange(count), range(MANY, count, MANY))
+    return np.array_split(np.arange(count), range(BLOCK, count, BLOCK))

@@ -10,10 +10,8 @@ from typing import Any
 import numpy as np
 
 import graphfcl.production.codec as codec
-import graphfcl.production.format_1 as format_1
 from graphfcl.devices import device_on_disk
 from graphfcl.errors import GraphfclError, InputError
-from graphfcl.files import sha256_of
 from graphfcl.methods import Learner
 from graphfcl.production.answers import Answers
 from graphfcl.production.answers_on_disk import AnswersOnDisk
@@ -26,19 +24,15 @@ from graphfcl.production.model_parts import Configuration, ModelParts
 from graphfcl.production.node_names import NodeNames
 from graphfcl.production.storage.block_arrays import BlockArrays, checked
 from graphfcl.production.storage.damage import UNFIT, Damaged, first_line, need
-from graphfcl.production.storage.manifests import FORMAT, ON_DISK, Manifest
-from graphfcl.production.storage.objects import ReadCounter, read_file
+from graphfcl.production.storage.manifests import ON_DISK, Manifest
 from graphfcl.production.storage.trees import read_tree
 from graphfcl.production.version_cache import OpenCache, VersionCache, cache_keys
-
-LARGEST_FILE = 1 << 36  # bytes of a file of format 1
 
 
 class StoredVersion:
     """A version of a folder.
 
     folder: of the model. refuse: makes the error that names the version and what is wrong with it.
-    was_united: whether its history tells of classes that were merged without learning them again.
     """
 
     def __init__(
@@ -47,16 +41,14 @@ class StoredVersion:
         manifest: Manifest,
         arrays: BlockArrays,
         cache: VersionCache,
-        counter: ReadCounter,
         refuse: Callable[[str], InputError],
-        was_united: Callable[[], bool],
         device: str,
         use: FolderUse = FolderUse(),  # noqa: B008  # it is frozen
     ) -> None:
         self.manifest, self.version = manifest, int(manifest["version"])
         self._folder, self._arrays, self._refuse = folder, arrays, refuse
         self._device = device_on_disk(device) if self.on_disk else device
-        self._counter, self._was_united, self._use = counter, was_united, use
+        self._use = use
         self._lock = threading.RLock()
         self._read: dict[str, Any] = {}
         self._ids: np.ndarray | None = None
@@ -106,7 +98,7 @@ class StoredVersion:
     def ids(self) -> np.ndarray:
         """(n,) the user's ids, without the rest of the graph."""
         with self._lock:
-            if "graph" in self._read or self.manifest["format"] != FORMAT:
+            if "graph" in self._read or self.on_disk:
                 return self.part("graph").ids
             if self._ids is None:
                 self._ids = self._checked(lambda: decode_ids(self._tree("nodes"), self._arrays))
@@ -115,7 +107,7 @@ class StoredVersion:
     def node_names(self) -> NodeNames:
         """Numbers and ids of the nodes, without the rest of the graph."""
         with self._lock:
-            if "graph" in self._read or self.manifest["format"] != FORMAT:
+            if "graph" in self._read or self.on_disk:
                 return self.part("graph").names
             numbers, _, ids = self._checked(lambda: decode_nodes(self._tree("nodes"), self._arrays))
             return NodeNames(numbers, ids)
@@ -123,7 +115,7 @@ class StoredVersion:
     def counts(self) -> tuple[int, int]:
         """How many nodes and edges there are; of them only an index is read."""
         with self._lock:
-            if "graph" in self._read or self.manifest["format"] == 1:
+            if "graph" in self._read:
                 graph = self.part("graph")
                 return graph.node_count, graph.edge_count
             if self.on_disk:
@@ -181,15 +173,11 @@ class StoredVersion:
 
     @cached_property
     def _values(self) -> dict[str, Any]:
-        return self.manifest["values"] if self.manifest["format"] == 1 else self._tree("answers").values
+        return self._tree("answers").values
 
     def _answers(self) -> tuple[Configuration, Calibration, Ledger]:
         values, names = self._values, codec.decode_names(self._values)
-        twice = codec.named_twice(names)
-        if self.manifest["format"] == 1:  # it did not say which classes had been united, but its history does
-            need(not twice or self._was_united(), "two of its classes have one name")
-        else:
-            need(twice == values.get("united"), "two of its classes have one name")
+        need(codec.named_twice(names) == values.get("united"), "two of its classes have one name")
         configuration = codec.decode_configuration(values)
         need(self.manifest["values"].get("method") == configuration.method, "its manifest names another method")
         return configuration, codec.decode_calibration(values), names
@@ -199,16 +187,11 @@ class StoredVersion:
             trees = self.manifest["trees"]
             folder, means = find_graph(self._folder, digest_of(trees, self._arrays), self._use)
             return decode_folder_graph(trees, self._arrays, folder, means)
-        if self.manifest["format"] == 1:
-            return format_1.decode_graph(self._read_file)
         return codec.decode_graph(self.manifest["trees"], self._arrays)
 
     def _learner(self) -> Learner:
         configuration = self.parts.configuration
-        if self.manifest["format"] == 1:
-            learner = format_1.decode_learner(self._read_file, self._values["learner"], configuration, self._device)
-        else:
-            learner = codec.decode_learner(self.manifest["trees"], self._arrays, configuration, self._device)
+        learner = codec.decode_learner(self.manifest["trees"], self._arrays, configuration, self._device)
         need(len(learner.classes_) == len(self._names.names), "its learner and its classes differ in number")
         graph = self.part("graph")
         table = None if self.cache is None else self.cache.table()
@@ -220,10 +203,7 @@ class StoredVersion:
         return learner
 
     def _ledger(self) -> Ledger:
-        if self.manifest["format"] == 1:
-            ledger = format_1.decode_ledger(self._read_file, self._names, self.part("graph").node_count)
-        else:
-            ledger = codec.decode_ledger(self.manifest["trees"], self._arrays, self._names)
+        ledger = codec.decode_ledger(self.manifest["trees"], self._arrays, self._names)
         codec.refuse_strange_nodes(ledger, self._numbers())
         return ledger
 
@@ -231,7 +211,7 @@ class StoredVersion:
         """The numbers of its nodes, without the rest of the graph."""
         if self.on_disk:
             return range(self.counts()[0])
-        if "graph" in self._read or self.manifest["format"] == 1:
+        if "graph" in self._read:
             return self.part("graph").numbers
         return self._arrays.read(self._tree("nodes").index("numbers"))
 
@@ -252,19 +232,3 @@ class StoredVersion:
         """Whether every node has a highest score; a class that is out of the question may have −∞."""
         used = [column for column, name in enumerate(self._names.names) if name is not None]
         return bool(np.isfinite(scores[:, used].max(axis=1)).all())
-
-    def _read_file(self, name: str) -> bytes:
-        """A file of format 1, verified."""
-        path = format_1_path(self._folder, self.manifest, name)
-        try:
-            content = read_file(path, LARGEST_FILE, self._counter)
-        except Damaged as error:
-            raise Damaged(f"its file {path.name} {error}") from error
-        need(sha256_of(content) == path.stem, f"its file {path.name} ({name}) has another checksum")
-        return content
-
-
-def format_1_path(folder: Path, manifest: Manifest, name: str) -> Path:
-    """A file of a version of format 1."""
-    need(name in manifest["files"], f"its manifest does not name the file {name!r}")
-    return folder / "objects" / f"{manifest['files'][name]}.{format_1.FILES[name]}"

@@ -136,16 +136,10 @@ class Versions:
             manifest,
             self.arrays,
             self.cache,
-            self.counter,
             refuse=lambda why: self._unreadable(manifest, why),
-            was_united=lambda: self._was_united(number),
             device=device,
             use=self.use,
         )
-
-    def _was_united(self, upto: int) -> bool:
-        merges = [entry for entry in self.history(upto) if entry["what"] == "merge"]
-        return any(entry.get("exact") is False for entry in merges)
 
     def history(self, upto: int | None = None) -> list[Entry]:
         """Every change, oldest first, with the version that holds it."""
@@ -169,10 +163,6 @@ class Versions:
     def stored_history(self, manifest: Manifest) -> History:
         """The history of a version, read when somebody looks at it."""
         number = manifest["version"]
-        if manifest["format"] == 1:
-            entries = self.history(number)
-            found = History(entries)
-            return History.stored(lambda: entries, len(entries), found.last_accuracy())
         past = manifest["past"]
         return History.stored(
             lambda: self.history(number), past["changes"] + len(manifest["changes"]), past.get("accuracy")
@@ -242,7 +232,7 @@ class Versions:
     def refuse_missing_files(self, version: int) -> None:
         """Refuse to go on from a version of which a file is gone or has another length."""
         try:
-            cut = Wholeness(self.path, self.manifests, self.objects).cut_short(self.manifest(version))
+            cut = Wholeness(self.manifests, self.objects).cut_short(self.manifest(version))
         except Damaged as error:
             raise self.damaged(version, str(error)) from error
         if cut:
@@ -251,7 +241,7 @@ class Versions:
 
     def _newest_whole(self, below: int | None = None) -> int:
         """The newest version whose manifest and objects are all whole; 0 if there is none."""
-        check = Wholeness(self.path, self.manifests, self.objects)
+        check = Wholeness(self.manifests, self.objects)
         numbers = [number for number in reversed(self.manifests.numbers()) if below is None or number < below]
         return next((number for number in numbers if check.is_whole(number)), 0)
 
@@ -367,7 +357,7 @@ class Versions:
                 "format": ON_DISK if old.on_disk else FORMAT,
                 "version": number,
                 "parent": number - 1,
-                "trees": self.trees_of(old),
+                "trees": old.manifest["trees"],
                 "values": {"method": old.parts.configuration.method},
                 "past": {"changes": before, "accuracy": accuracy},
                 "changes": [change],
@@ -384,11 +374,3 @@ class Versions:
         if manifest is None:
             return number + 1, len(self.history(number))
         return number + 1, len(self.stored_history(manifest))
-
-    def trees_of(self, old: StoredVersion) -> Manifest:
-        """The trees of a version; those of a version of format 1 are written."""
-        if old.manifest["format"] != 1:
-            return old.manifest["trees"]
-        trees = encode(old.parts.read(), self.arrays)
-        self.objects.flush()
-        return trees

@@ -1,10 +1,13 @@
 """What some nodes have in common, in the user's own words: names of features, and classes that they link to."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 
+from graphfcl.graph import Standardisation
 from graphfcl.graph.ids import ClassLabel
 from graphfcl.production.growing_graph import GrowingGraph
 from graphfcl.production.ledger import Ledger
@@ -29,13 +32,18 @@ class Usual:
 
     @classmethod
     def of(cls, graph: GrowingGraph) -> "Usual":
-        features = graph.visible.features
-        if graph.feature_names is None or not features.shape[1]:
+        """Features are read in blocks of rows."""
+        visible = graph.visible
+        if graph.columns.names is None or not visible.feature_count:
             return cls()
-        if isinstance(features, np.ndarray):
-            deviations = features.std(axis=0, dtype=np.float64)
-            return cls(means=features.mean(axis=0, dtype=np.float64), deviations=deviations)
-        return cls(shares=_shares(features))
+
+        def blocks() -> Iterator[Any]:
+            return (visible.features_at(np.arange(start, stop)) for start, stop in visible.row_blocks())
+
+        if not visible.sparse_features:
+            found = Standardisation.fit_blocks(blocks)
+            return cls(means=found.mean, deviations=found.deviation)
+        return cls(shares=np.sum([_counts(block) for block in blocks()], axis=0) / visible.row_count)
 
 
 def common_words(graph: GrowingGraph, rows: np.ndarray, usual: Usual) -> tuple[str, ...]:
@@ -44,23 +52,23 @@ def common_words(graph: GrowingGraph, rows: np.ndarray, usual: Usual) -> tuple[s
     Of sparse features those that many of the nodes have, by p log(p / q): p is the share of the nodes that have it, q
     that of all nodes. Of dense ones those whose mean is far from that of all nodes: "high price", "low weight".
     """
-    features = graph.visible.features[rows]
     if not rows.size:
         return ()
+    features = graph.visible.features_at(rows)
     if usual.means is not None and usual.deviations is not None:
         return _far_numbers(graph, features, usual.means, usual.deviations)
     if usual.shares is None:
         return ()
-    inside = _shares(sparse.csr_array(features))
+    inside = _counts(features) / rows.size
     worth = inside * np.log(np.maximum(inside, 1e-12) / np.maximum(usual.shares, 1e-12))
     worth = np.where((inside >= OFTEN) & (inside >= TIMES * usual.shares), worth, 0.0)
     best = np.argsort(-worth, kind="stable")[:WORDS]
     return tuple(graph.columns.name(column) for column in best[worth[best] > 0].tolist())
 
 
-def _shares(features: sparse.csr_array) -> np.ndarray:
-    """(d,) the share of nodes that have each feature."""
-    return np.bincount(features.indices[features.data != 0], minlength=features.shape[1]) / max(1, features.shape[0])
+def _counts(features: sparse.csr_array) -> np.ndarray:
+    """(d,) how many nodes have each feature."""
+    return np.bincount(features.indices[features.data != 0], minlength=features.shape[1])
 
 
 def _far_numbers(
@@ -80,7 +88,7 @@ def linked_classes(graph: GrowingGraph, ledger: Ledger, rows: np.ndarray) -> tup
     """Classes of labelled nodes that some nodes link to, and their shares of these links, largest first."""
     position = np.full(graph.node_count, -1, dtype=np.int64)
     position[graph.visible.rows(ledger.nodes)] = ledger.class_of_column()[ledger.columns]
-    ends = position[graph.adjacency[rows].indices]
+    ends = position[graph.visible.neighbours_at(rows).indices]
     counts = np.bincount(ends[ends >= 0], minlength=len(ledger.classes))
     best = np.argsort(-counts, kind="stable")[:CLASSES]
     labels = ledger.labels
