@@ -24,7 +24,7 @@ from graphfcl import (
 from graphfcl.methods.anchor import choosing
 from graphfcl.methods.anchor.class_sums import Anchors, class_sums, directions_of, whitening
 from graphfcl.methods.anchor.head import shared_out
-from graphfcl.methods.anchor.settings import Neighbourhood
+from graphfcl.methods.anchor.settings import AnchorSettings, Neighbourhood
 from graphfcl.methods.shared.untrained_features import (
     WIDEST,
     around_rows,
@@ -208,7 +208,7 @@ def test_a_mean_of_few_is_corrected_for_its_noise() -> None:
             drawn = centre + 0.1 * torch.randn(count, 200, generator=random)
             drawn = drawn / drawn.norm(dim=1, keepdim=True)
             mean = drawn.double().mean(dim=0, keepdim=True)
-            settings = SimpleNamespace(length_prior=0.0)
+            settings = AnchorSettings(length_prior=0.0)
             direction = directions_of(mean, torch.tensor([float(count)], dtype=torch.float64), settings)
             found.append(float(mean.norm() / direction.norm()))
         lengths.append(np.mean(found))
