@@ -71,6 +71,10 @@ class VisibleNodes(Protocol):
         """(m,) int64 rows of node numbers; a node that is not visible is an error."""
         ...
 
+    def numbers(self, rows: np.ndarray) -> np.ndarray:
+        """(m,) int64 node numbers of rows, the reverse of :meth:`rows`."""
+        ...
+
     def contains(self, nodes: np.ndarray) -> np.ndarray:
         """(m,) bool, whether each node number is visible."""
         ...
