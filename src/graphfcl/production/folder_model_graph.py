@@ -223,6 +223,6 @@ def _weights_in(folder: AnyFolder, first: np.ndarray, second: np.ndarray) -> np.
     inside = np.flatnonzero((first < folder.node_count) & (second < folder.node_count))
     if inside.size:
         rows, places = np.unique(first[inside], return_inverse=True)
-        near = VisibleFolder.of(folder, None, None, Means(Path(), 0)).adjacency_rows(rows)
+        near = VisibleFolder.of(folder, None, None, Means(Path(), 0)).neighbours_at(rows)
         found[inside] = np.asarray(near[places, second[inside]]).ravel()
     return found
