@@ -44,13 +44,13 @@ class AnsweringModel(LiveModel):
     @property
     def node_ids_(self) -> np.ndarray:
         """The user's ids of all nodes."""
-        return self._current().ids()
+        return self._current().names().ids
 
     @property
     def has_answers(self) -> bool:
         """Whether it answers without a pass over its graph folder; a model in memory always does."""
         state = self._current()
-        return state.on_disk is None or state.on_disk.is_at_hand()
+        return not state.passes or state.asked.is_at_hand()
 
     def settle(self, *, progress: bool | Progress = SILENT) -> "Settlement | None":
         """Of a model on a graph folder: compute what it says of all nodes, unless it lies on the disk already.
@@ -59,12 +59,12 @@ class AnsweringModel(LiveModel):
         compute; otherwise the accuracy that it found, and a warning if older classes lost more than ``max_loss``.
         """
         state = self._current()
-        if state.on_disk is None or state.on_disk.is_at_hand():
+        if self.has_answers:
             return None
         from graphfcl.production.monitoring import regression_warning
 
         with progress_of(progress) as watching:
-            accuracy = state.found_on_disk(watching).accuracy
+            accuracy = state.asked.answers(watching).accuracy or state.history.last_accuracy() or {"classes": {}}
         return Settlement(accuracy, regression_warning(state.history, accuracy, self.max_loss) or "")
 
     # Nodes are a list or an array of ids, or a DataFrame that has them in its column ``node`` or that of the fit.
@@ -219,5 +219,4 @@ class AnsweringModel(LiveModel):
         """A model card: classes with their labels, accuracy, data, settings, hash and version; no learner is asked."""
         from graphfcl.production.model_card import card_of
 
-        folder = None if self._versions is None else self._versions.path
-        return card_of(self._current(), self.configuration, self.info(), folder)
+        return card_of(self._current(), self.configuration, self.info())

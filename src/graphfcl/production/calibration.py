@@ -96,6 +96,7 @@ class Calibration:
         it there.
     tail: the mean of what lies above the 95 % quantile. misses: (1001,) quantiles of 1 − p of the true class.
     earlier: the one score that a model of format 1 tells unknown nodes by, until it is changed.
+    stale: it is of the model before a change, and is computed again with the scores of all nodes.
     """
 
     rehearsed: Rehearsed = field(default_factory=Rehearsed)
@@ -108,6 +109,7 @@ class Calibration:
     tail: float = 1.0
     misses: tuple[float, ...] = ()
     earlier: str = ""
+    stale: bool = False
 
     # Asking
 
@@ -218,7 +220,10 @@ class Calibration:
 
     def as_json(self) -> dict[str, Any]:
         """Its fields as JSON values."""
-        return asdict(self)
+        values = asdict(self)
+        if not self.stale:
+            del values["stale"]
+        return values
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> "Calibration":
@@ -289,7 +294,7 @@ def miss_quantiles(misses: np.ndarray) -> tuple[float, ...]:
     return short(np.minimum(1.0, ordered[np.minimum(places, misses.size + 1)] * (1 + 1e-6) + 1e-9))
 
 
-def unknown_share(calibration: Calibration, readings: Readings) -> float:
-    """The share of nodes that are called unknown."""
-    unknown = calibration.unknown_scores(readings.strangeness) > calibration.threshold
+def unknown_share(calibration: Calibration, strangeness: np.ndarray) -> float:
+    """The share of nodes that are called unknown. strangeness: (n,)."""
+    unknown = calibration.unknown_scores(strangeness) > calibration.threshold
     return float(unknown.mean()) if unknown.size else 0.0

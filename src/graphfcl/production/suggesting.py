@@ -15,7 +15,7 @@ from graphfcl.graph import Graph
 from graphfcl.graph.ids import ClassLabel, text_array
 from graphfcl.production.answers import class_probabilities, few_shot_classes
 from graphfcl.production.arguments import seed_of, shown, whole_number
-from graphfcl.production.growing_graph import GrowingGraph
+from graphfcl.production.model_graph.growing_graph import GrowingGraph
 from graphfcl.production.model_state import ModelState
 from graphfcl.production.node_vectors import vector_table, vectors_of_all, vectors_without_learner
 

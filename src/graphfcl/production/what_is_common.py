@@ -6,8 +6,8 @@ import numpy as np
 from scipy import sparse
 
 from graphfcl.graph.ids import ClassLabel
-from graphfcl.production.growing_graph import GrowingGraph
 from graphfcl.production.ledger import Ledger
+from graphfcl.production.model_graph.growing_graph import GrowingGraph
 
 WORDS = 6  # named at most
 OFTEN = 0.3  # of the nodes have a word at least,

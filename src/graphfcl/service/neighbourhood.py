@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from graphfcl.production.growing_graph import GrowingGraph
+from graphfcl.production.model_graph.growing_graph import GrowingGraph
 
 GOLDEN = np.pi * (3 - np.sqrt(5))  # no two of the first nodes of a ring fall on one another
 STEPS = 60

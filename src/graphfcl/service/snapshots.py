@@ -8,8 +8,8 @@ import numpy as np
 
 from graphfcl.graph.ids import ClassLabel
 from graphfcl.production import GraphClassifier
-from graphfcl.production.growing_graph import GrowingGraph
 from graphfcl.production.ledger import Ledger
+from graphfcl.production.model_graph.growing_graph import GrowingGraph
 from graphfcl.service.changes import Change, as_sent
 from graphfcl.service.search import IdSearch
 
