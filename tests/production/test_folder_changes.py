@@ -10,7 +10,7 @@ import pytest
 
 from graphfcl import FolderGraph, GraphClassifier, GraphFolder, InputError, Means, ModelFolder
 from graphfcl.graph.folder import write_folder
-from tests.methods.on_disk.samples import random_graph
+from tests.methods.blocks.samples import random_graph
 from tests.production.test_folder_models import HIDDEN, assert_same, fit, folder_graph, supports
 
 

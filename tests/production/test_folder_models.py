@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-import graphfcl.methods.on_disk.column_phases as column_phases
-import graphfcl.methods.on_disk.row_phases as row_phases
+import graphfcl.methods.blocks.column_phases as column_phases
+import graphfcl.methods.blocks.row_phases as row_phases
 import graphfcl.production.asked_learner as asked_learner
 import graphfcl.production.model_graph.folder_model_graph as folder_model_graph
 import graphfcl.production.model_state as model_state
@@ -37,9 +37,8 @@ from graphfcl.graph.folder import write_folder
 from graphfcl.methods.sgc_ridge import SgcRidge
 from graphfcl.production.fit_checkpoints import FitCheckpoints
 from graphfcl.production.graph_place import FolderUse
-from graphfcl.production.only_in_memory import INSTEAD
 from graphfcl.tasks import Workers
-from tests.methods.on_disk.samples import random_graph
+from tests.methods.blocks.samples import random_graph
 from tests.production.models import everything
 
 HIDDEN = ["class 7", "class 8"]
@@ -351,23 +350,7 @@ def test_new_nodes_and_edges_are_checked(model: GraphClassifier, graph: FolderGr
     assert len(model.history) == 1
 
 
-def test_what_needs_memory_is_refused_with_what_to_do_instead(
-    model: GraphClassifier, graph: FolderGraph, tmp_path: Path
-) -> None:
-    node = int(graph.node_ids[0])
-    model.save(tmp_path / "model")
-    calls: dict[str, Callable[[], Any]] = {
-        "explain": lambda: model.explain(node),
-        "suggest": lambda: model.suggest(),
-        "groups": lambda: model.groups(),
-        "spread": lambda: model.spread([node]),
-        "serve": lambda: model.refuse_on_disk("serve"),
-    }
-    assert set(calls) == set(INSTEAD)
-    for what, call in calls.items():
-        with pytest.raises(InputError, match=f"^{what} needs the whole graph in memory") as refused:
-            call()
-        assert INSTEAD[what] in str(refused.value)
+def test_a_method_that_needs_memory_is_refused(graph: FolderGraph) -> None:
     with pytest.raises(InputError, match="needs the whole graph in memory"):
         GraphClassifier("proto-gcn").fit(graph)
 

@@ -13,7 +13,7 @@ from graphfcl.graph.folder.rows import FolderRows
 from graphfcl.graph.folder_graph import AnyGraph
 from graphfcl.graph.visible_folder import VisibleFolder
 from graphfcl.measures import balanced_accuracy
-from graphfcl.methods.on_disk.folder_inputs import FolderInputs
+from graphfcl.methods.blocks.folder_inputs import FolderInputs
 from tests.stream.hostile import (
     DatasetLoader,
     FileReader,

@@ -220,6 +220,14 @@ class VisibleFolder:
     def _rows(self, nodes: np.ndarray) -> np.ndarray:
         return nodes if self.row_of_number is None else self.row_of_number[nodes].astype(np.int64)
 
+    def numbers(self, rows: np.ndarray) -> np.ndarray:
+        """(m,) int64 node numbers of rows, the reverse of :meth:`rows`."""
+        return rows if self._number_of_row is None else self._number_of_row[rows]
+
+    @cached_property
+    def _number_of_row(self) -> np.ndarray | None:
+        return None if self.row_of_number is None else np.argsort(self.row_of_number)
+
     def row_blocks(self) -> list[tuple[int, int]]:
         """Ranges of rows that cover the folder, each with a bounded number of edges."""
         return self.reader.neighbour_ranges()

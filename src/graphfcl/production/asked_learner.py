@@ -10,7 +10,7 @@ import numpy as np
 
 from graphfcl.asking.memory import Memory
 from graphfcl.methods import SILENT, Learner, Progress
-from graphfcl.methods.on_disk.damaged_files import DamagedFile, computed_again
+from graphfcl.methods.blocks.damaged_files import DamagedFile, computed_again
 from graphfcl.production.answers import Answers, ModelAnswers
 from graphfcl.production.model_parts import ModelParts
 from graphfcl.production.stored_version import StoredVersion
@@ -38,6 +38,7 @@ class AskedLearner:
     ) -> None:
         self.found, self.stored = found, stored
         self._parts, self._keep = parts, keep
+        self._answering: Learner | None = None
         self._lock: AbstractContextManager[Any] = lock or threading.RLock()
         self.memory = memory or Memory()
 
@@ -93,6 +94,32 @@ class AskedLearner:
                 raise
 
         return computed_again(attempt)
+
+    def answers_at(self, rows: np.ndarray) -> Answers:
+        """What the model says of some rows of its graph."""
+        return self.read(lambda found: found.of(rows))
+
+    def using(self, use: Callable[[Learner], Result]) -> Result:
+        """What is computed with the learner as it answers, while no other thread or process computes.
+
+        A learner that is due to be restated on a changed graph is restated in a copy first, once.
+        """
+        graph = self._parts.graph
+
+        def restated(learner: Learner) -> Learner:
+            learner.restate(graph.visible, *self._parts.ledger.knowledge())
+            return learner
+
+        def attempt(learner: Learner) -> Result:
+            self._answering = learner
+            return use(learner)
+
+        with self.alone(), graph.in_use():
+            if self._answering is None:
+                learner = self._parts.learner
+                due = graph.restate_due
+                self._answering = graph.attempt(learner.copy(graph.visible), restated) if due else learner
+            return graph.attempt(self._answering, attempt)
 
     def answers_of(self, nodes: Sequence[Any]) -> Answers | None:
         """What the folder's cache has about some nodes, as long as nothing more was read; None if it has not all."""

@@ -118,7 +118,7 @@ class GraphClassifier(AnsweringModel):
         that is stopped leaves what it has, and finds it again.
         """
         from graphfcl.graph.given import as_graph
-        from graphfcl.methods.on_disk.damaged_files import DamagedFile, computed_again
+        from graphfcl.methods.blocks.damaged_files import DamagedFile, computed_again
         from graphfcl.production.fit_checkpoints import FitCheckpoints
         from graphfcl.production.fitting import fit_model
         from graphfcl.production.model_graph import kind_of
@@ -388,4 +388,4 @@ class GraphClassifier(AnsweringModel):
 
         with suppress(InputError, OSError):  # the answer is there; only the next reader has less
             parts = stored.parts
-            parts.graph.keep_answers(asked, parts.learner, stored.keys, write if cached else None)
+            parts.graph.keep_answers(asked.answers(), parts.learner, stored.keys, write if cached else None)

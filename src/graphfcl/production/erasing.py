@@ -190,7 +190,7 @@ class Erasing:
             model = GraphClassifier.from_version(self._versions, number, device=self._device, whole=True)
             rows = model.names().rows_of_ids(self._ids)
             try:
-                model.remove_nodes(model.names().ids_at(rows[rows >= 0]))
+                model.remove_nodes(model.names().ids_at(rows[rows >= 0]).tolist())
                 trees = encode(model.parts(), self._versions.arrays)
             except (InputError, Damaged) as error:
                 raise InputError(

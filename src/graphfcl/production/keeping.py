@@ -36,8 +36,11 @@ class WrittenState:
             assert thread is not None
             thread.start(self.versions.cache, contents, lambda: self.versions.shows(self.number))
 
-        cache = None if thread is None else write
-        self.parts.graph.keep_answers(self.state.asked, self.parts.learner, self.keys, cache)
+        graph, asked = self.parts.graph, self.state.asked
+        # Answers on disk are those that were computed; the cache of a model in memory always has all.
+        answers = asked.found if graph.passes or thread is None else asked.answers()
+        if answers is not None:
+            graph.keep_answers(answers, self.parts.learner, self.keys, None if thread is None else write)
 
 
 def write_newest_cache(state: ModelState, versions: Versions | None) -> None:
@@ -51,4 +54,5 @@ def write_newest_cache(state: ModelState, versions: Versions | None) -> None:
     def write(contents: CacheContents) -> None:
         versions.cache.write(contents, lambda: versions.shows(number))
 
-    parts.graph.keep_answers(state.asked, parts.learner, keys, write)
+    if not state.passes:
+        parts.graph.keep_answers(state.asked.answers(), parts.learner, keys, write)

@@ -23,7 +23,6 @@ from graphfcl.production.history import History
 from graphfcl.production.ledger import Ledger
 from graphfcl.production.model_parts import Configuration, ModelParts
 from graphfcl.production.model_state import ModelState
-from graphfcl.production.only_in_memory import only_in_memory
 from graphfcl.production.packing import name_of_method, pack, unpack
 from graphfcl.production.version_cache import CacheThread
 from graphfcl.production.versions import Versions
@@ -140,17 +139,6 @@ class LiveModel:
         if state is None:
             raise InputError(NOT_FITTED)
         return state
-
-    def _in_memory(self, what: str) -> ModelState:
-        """The same; an error if its graph stays on the disk. what: the name of what needs it in memory."""
-        state = self._current()
-        if state.passes:
-            raise only_in_memory(what)
-        return state
-
-    def refuse_on_disk(self, what: str) -> None:
-        """An error if its graph stays on the disk. what: one of ``only_in_memory.INSTEAD``."""
-        self._in_memory(what)
 
     def _learned(self) -> ModelState:
         """The same for attributes: one that is missing is an AttributeError."""

@@ -67,6 +67,11 @@ class ModelState:
         known = self.parts.calibration
         return self.asked.answers(progress).calibration if known.stale else known
 
+    def accuracy(self, progress: Progress = SILENT) -> dict[str, Any]:
+        """As the history keeps it, or after a change without a pass over the graph folder, as one pass finds it."""
+        found = self.asked.answers(progress).accuracy if self.parts.calibration.stale else None
+        return found or self.history.last_accuracy() or {"validation": None, "leave_one_out": None, "classes": {}}
+
     def in_blocks(
         self, nodes: Sequence[Any] | None, progress: Progress = SILENT
     ) -> Iterator[tuple[np.ndarray, Answers]]:

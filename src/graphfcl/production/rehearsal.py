@@ -15,8 +15,8 @@ import numpy as np
 from graphfcl.errors import DivergenceError, GraphfclWarning
 from graphfcl.graph.visible_nodes import VisibleNodes
 from graphfcl.methods import Learner, Progress
+from graphfcl.methods.blocks.labelled_rows import some_of_each_class
 from graphfcl.methods.learner import EncoderStore, Labelled
-from graphfcl.methods.on_disk.labelled_rows import some_of_each_class
 from graphfcl.methods.shared.validation_sessions import ValidationSessions, all_held_out
 from graphfcl.production.calibration import (
     KEPT,

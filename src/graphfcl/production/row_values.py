@@ -2,9 +2,17 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+
+if TYPE_CHECKING:  # stored answers are read without scipy
+    from graphfcl.graph.visible_nodes import VisibleNodes
+
+
+def node_rows(visible: "VisibleNodes") -> np.ndarray:
+    """(node_count,) the rows that have a node, ascending by node number."""
+    return np.arange(visible.row_count) if visible.node_count == visible.row_count else visible.rows(visible.nodes)
 
 
 @dataclass(frozen=True, eq=False)

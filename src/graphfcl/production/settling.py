@@ -12,7 +12,7 @@ from graphfcl.production.ledger import LabelRole
 from graphfcl.production.model_parts import ModelParts
 from graphfcl.production.monitoring import accuracy_of, class_recalls, left_out_recalls, left_out_scores
 from graphfcl.production.rehearsal import evidence_of, some_queries
-from graphfcl.production.row_values import RowValues
+from graphfcl.production.row_values import RowValues, node_rows
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,11 +68,10 @@ def settle(parts: ModelParts, scores: Any) -> Settled:
     answers = class_of_column[active][used[rows].argmax(axis=1)]
     recalls = class_recalls(class_of_column[columns], answers, ledger)
     learned = None if left is None else left_out_recalls(left, ledger, active)
-    shown = slice(None) if visible.node_count == visible.row_count else visible.rows(visible.nodes)
     accuracy = {
         **accuracy_of(recalls, learned),
         "confidence": _confidence(parts, scores, readings, rows),
-        "unknown": round(unknown_share(calibration, readings.strangeness[shown]), 4),
+        "unknown": round(unknown_share(calibration, readings.strangeness[node_rows(visible)]), 4),
     }
     return Settled(calibration, accuracy, readings)
 

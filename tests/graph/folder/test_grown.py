@@ -13,7 +13,7 @@ from graphfcl import InputError, Means
 from graphfcl.graph.folder.grown import GrownFolder, open_folder
 from graphfcl.graph.folder.growth import Growth
 from graphfcl.graph.visible_folder import VisibleFolder
-from tests.methods.on_disk.samples import folder_of, random_graph
+from tests.methods.blocks.samples import folder_of, random_graph
 
 NODES, ADDED = 60, 5
 

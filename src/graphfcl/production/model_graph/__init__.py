@@ -48,7 +48,19 @@ def stored_graph(
     if "graph" in nodes.values:
         from graphfcl.production.model_graph.folder_codec import StoredFolderGraph
 
-        return StoredFolderGraph(trees, arrays, nodes, folder, use)
+        return StoredFolderGraph(trees, arrays, nodes, _folder_graph, folder, use)
     from graphfcl.production.model_graph.growing_codec import StoredGrowingGraph
 
-    return StoredGrowingGraph(trees, arrays, nodes)
+    return StoredGrowingGraph(trees, arrays, nodes, _growing_graph)
+
+
+def _growing_graph(*fields: Any, **named: Any) -> ModelGraph:
+    from graphfcl.production.model_graph.growing_graph import GrowingGraph  # stored answers are read without scipy
+
+    return GrowingGraph(*fields, **named)
+
+
+def _folder_graph(*fields: Any) -> ModelGraph:
+    from graphfcl.production.model_graph.folder_model_graph import FolderModelGraph
+
+    return FolderModelGraph(*fields)

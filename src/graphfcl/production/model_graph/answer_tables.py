@@ -15,8 +15,8 @@ import numpy as np
 
 from graphfcl.errors import InputError
 from graphfcl.files import canonical_json, make_folder, shared_lock, write_bytes
-from graphfcl.methods.on_disk.tables import Table
-from graphfcl.methods.on_disk.work_folder import IN_USE, WorkFolder, alone_in, key_of
+from graphfcl.methods.blocks.stored_table import StoredTable
+from graphfcl.methods.blocks.work_folder import IN_USE, WorkFolder, alone_in, key_of
 from graphfcl.production.answers import ModelAnswers
 from graphfcl.production.calibration import Calibration, Readings
 
@@ -24,7 +24,7 @@ KEPT = 2  # versions whose answers stay on disk
 
 
 def write_answers(
-    work: Path, scores: Table, readings: Readings, calibration: Calibration, accuracy: dict[str, Any] | None
+    work: Path, scores: StoredTable, readings: Readings, calibration: Calibration, accuracy: dict[str, Any] | None
 ) -> ModelAnswers:
     """Write the readings beside the scores. work: of a state of the graph."""
     key = key_of(readings=scores.key, calibration=calibration.as_json())
@@ -85,21 +85,23 @@ def _path(work: Path, version: str) -> Path:
     return work / f"answers-{version[:16]}.json"
 
 
-def _tables_of(answers: ModelAnswers) -> dict[str, Table]:
+def _tables_of(answers: ModelAnswers) -> dict[str, StoredTable]:
     tables: Any = {"scores": answers.scores, "readings": answers.readings}
     return tables
 
 
-def _as_json(table: Table, work: Path) -> dict[str, Any]:
+def _as_json(table: StoredTable, work: Path) -> dict[str, Any]:
     values = {key: value for key, value in asdict(table).items() if key != "folder"}
     return {**values, "folder": table.folder.absolute().relative_to(work.absolute()).as_posix()}
 
 
-def _table(stored: dict[str, Any], work: Path) -> Table:
+def _table(stored: dict[str, Any], work: Path) -> StoredTable:
     place = Path(stored["folder"])
     if place.is_absolute() or ".." in place.parts:
         raise ValueError("a table lies outside of the work folder")
-    return Table(work / place, stored["key"], int(stored["rows"]), int(stored["columns"]), stored["kind"], stored["by"])
+    return StoredTable(
+        work / place, stored["key"], int(stored["rows"]), int(stored["columns"]), stored["kind"], stored["by"]
+    )
 
 
 def _forget_old(work: Path, used: set[Path]) -> None:
@@ -132,7 +134,7 @@ def _remove_state(state: Path, work: Path) -> bool:
         return free
 
 
-def _named_tables(path: Path, work: Path) -> list[Table]:
+def _named_tables(path: Path, work: Path) -> list[StoredTable]:
     """The tables that answers name, whole or not; none if the file cannot be read."""
     with suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
         stored = json.loads(path.read_bytes())

@@ -12,7 +12,6 @@ if TYPE_CHECKING:  # stored answers are read without scipy
     from graphfcl.graph import Features, TextWeights
     from graphfcl.methods import Learner, Progress
     from graphfcl.production.answers import ModelAnswers
-    from graphfcl.production.asked_learner import AskedLearner
     from graphfcl.production.calibration import Calibration, Readings
     from graphfcl.production.feature_columns import FeatureColumns
     from graphfcl.production.graph_place import FolderUse
@@ -246,7 +245,7 @@ class ModelGraph(NodeIndex, Protocol):
 
     def keep_answers(
         self,
-        asked: "AskedLearner",
+        answers: "ModelAnswers",
         learner: "Learner",
         keys: "CacheKeys",
         cache: "Callable[[CacheContents], None] | None",

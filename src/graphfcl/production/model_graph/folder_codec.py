@@ -1,6 +1,6 @@
 """The graph of a model on disk as trees of arrays: the digest of its graph folder, and what differs from it."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -19,16 +19,18 @@ from graphfcl.production.version_cache import CacheKeys
 from graphfcl.production.view_codec import decode_views, encode_views
 
 if TYPE_CHECKING:
+    from graphfcl.graph.folder import GraphFolder
     from graphfcl.graph.folder.growth import Growth
+    from graphfcl.graph.visible_folder import Means
     from graphfcl.production.answers import ModelAnswers
-    from graphfcl.production.model_graph.folder_model_graph import FolderModelGraph
+    from graphfcl.production.model_graph.contract import ModelGraph
 
 BLOCK = 1 << 17  # bytes of a block: an edge more changes the last one
 IDS = 1024  # of added nodes in one block
 ID_ARRAYS = ("places", "gone")
 
 
-def encode_graph(graph: "FolderModelGraph", arrays: BlockArrays) -> dict[str, TreeName]:
+def encode_graph(graph: Any, arrays: BlockArrays) -> dict[str, TreeName]:
     """The trees ``nodes``, ``edges`` and ``features``."""
     growth = graph.growth
     stored = growth.arrays()
@@ -58,14 +60,21 @@ def encode_graph(graph: "FolderModelGraph", arrays: BlockArrays) -> dict[str, Tr
 
 
 class StoredFolderGraph:
-    """See :class:`StoredGraph`. nodes: its tree of nodes. folder: of the model."""
+    """See :class:`StoredGraph`. nodes: its tree of nodes. make: a graph of its fields. folder: of the model."""
 
     passes: ClassVar[bool] = True
 
     def __init__(
-        self, trees: Mapping[str, TreeName], arrays: BlockArrays, nodes: Tree, folder: Path, use: FolderUse
+        self,
+        trees: Mapping[str, TreeName],
+        arrays: BlockArrays,
+        nodes: Tree,
+        make: "Callable[..., ModelGraph]",
+        folder: Path,
+        use: FolderUse,
     ) -> None:
-        self._trees, self._arrays, self._nodes, self._folder, self._use = trees, arrays, nodes, folder, use
+        self._trees, self._arrays, self._nodes, self._make = trees, arrays, nodes, make
+        self._folder, self._use = folder, use
 
     @property
     def digest(self) -> str:
@@ -74,14 +83,17 @@ class StoredFolderGraph:
         need(isinstance(digest, str), "it does not name its graph folder")
         return str(digest)
 
-    def read(self) -> "FolderModelGraph":
+    def read(self) -> "ModelGraph":
         return self._read
 
     @cached_property
-    def _read(self) -> "FolderModelGraph":
-        from graphfcl.production.model_graph.folder_model_graph import FolderModelGraph
+    def _place(self) -> "tuple[GraphFolder, Means]":
+        return find_graph(self._folder, self.digest, self._use)
 
-        folder, means = find_graph(self._folder, self.digest, self._use)
+    @cached_property
+    def _read(self) -> "ModelGraph":
+
+        folder, means = self._place
         due = self._nodes.value("restate_due")
         need(isinstance(due, bool), "it does not say whether its sums are those of its graph")
         need(self._nodes.value("folder_nodes") == folder.node_count, "its graph folder has another number of nodes")
@@ -92,11 +104,11 @@ class StoredFolderGraph:
         text, standardisation = decode_views(
             features, self._arrays, width, dense=isinstance(growth.features, np.ndarray)
         )
-        graph = FolderModelGraph(folder, growth, means, text, standardisation, due)
+        graph = self._make(folder, growth, means, text, standardisation, due)
         need(self.counts() == (graph.node_count, graph.edge_count), "its nodes and edges are miscounted")
         return graph
 
-    def index(self) -> "FolderModelGraph":
+    def index(self) -> "ModelGraph":
         return self.read()
 
     def counts(self) -> tuple[int, int]:
@@ -118,7 +130,7 @@ class StoredFolderGraph:
     def find_answers(self, keys: CacheKeys, columns: int) -> "ModelAnswers | None":
         from graphfcl.production.model_graph.answer_tables import find_answers
 
-        return find_answers(self.read().means.work, keys.readings, self._row_count, columns)
+        return find_answers(self._place[1].work, keys.readings, self._row_count, columns)
 
     @property
     def _row_count(self) -> int:

@@ -6,7 +6,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from scipy import sparse
@@ -22,9 +22,9 @@ from graphfcl.graph.folder.growth import Growth
 from graphfcl.graph.folder_graph import FolderGraph
 from graphfcl.graph.visible_folder import Means, VisibleFolder
 from graphfcl.methods import METHODS, Learner, Progress, find_method
-from graphfcl.methods.on_disk.retried_learner import computed_with
-from graphfcl.methods.on_disk.tile_files import BLOCK
-from graphfcl.methods.on_disk.work_folder import IN_USE, alone_in
+from graphfcl.methods.blocks.retried_learner import computed_with
+from graphfcl.methods.blocks.tile_files import BLOCK
+from graphfcl.methods.blocks.work_folder import IN_USE, alone_in
 from graphfcl.production.answers import ModelAnswers
 from graphfcl.production.calibration import Calibration, Readings
 from graphfcl.production.feature_columns import FeatureColumns, fresh_ids
@@ -42,9 +42,6 @@ from graphfcl.production.refused_fits import LeavingNothing
 from graphfcl.production.storage.block_arrays import BlockArrays
 from graphfcl.production.storage.trees import TreeName
 from graphfcl.production.version_cache import CacheContents, CacheKeys
-
-if TYPE_CHECKING:
-    from graphfcl.production.asked_learner import AskedLearner
 
 SHORT = 16  # digits of a digest in the name of a folder
 SHARE = 4  # answers that are gathered take this part of the memory
@@ -358,14 +355,13 @@ class FolderModelGraph:
 
     def keep_answers(
         self,
-        asked: "AskedLearner",
+        answers: ModelAnswers,
         learner: Learner,  # noqa: ARG002
         keys: CacheKeys,
         cache: Callable[[CacheContents], None] | None,  # noqa: ARG002
     ) -> None:
         with suppress(OSError, InputError):  # they can be computed again
-            if asked.found is not None:
-                keep_answers(asked.found, self.means.work, keys.readings)
+            keep_answers(answers, self.means.work, keys.readings)
 
 
 def _pairs(ends: np.ndarray, weights: np.ndarray | None, what: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:

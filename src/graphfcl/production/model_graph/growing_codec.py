@@ -4,7 +4,7 @@ Blocks end at multiples of node numbers, and an edge stands with the later of it
 change: a node that comes changes the last blocks, one that leaves changes its own and those of its later neighbours.
 """
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -24,7 +24,7 @@ if TYPE_CHECKING:  # ids and labels are read without scipy
 
     from graphfcl.graph import Features
     from graphfcl.production.answers import ModelAnswers
-    from graphfcl.production.model_graph.growing_graph import GrowingGraph
+    from graphfcl.production.model_graph.contract import ModelGraph, NodeIndex
     from graphfcl.production.version_cache import CacheKeys
 
 WIDE, MIDDLE, NARROW = 1 << 16, 1 << 14, 1 << 12  # numbers of nodes in one block: of a few bytes a node, or of many
@@ -32,7 +32,7 @@ TAIL = 16
 WIDEST = 1 << 24  # columns of features
 
 
-def encode_graph(graph: "GrowingGraph", arrays: BlockArrays) -> dict[str, TreeName]:
+def encode_graph(graph: Any, arrays: BlockArrays) -> dict[str, TreeName]:
     """The trees ``nodes``, ``edges`` and ``features``; arrays that lie there already are not written again."""
     return {
         "nodes": write_once(arrays, graph.numbers, (graph.ids,), lambda: encode_nodes(graph, arrays)),
@@ -41,36 +41,40 @@ def encode_graph(graph: "GrowingGraph", arrays: BlockArrays) -> dict[str, TreeNa
     }
 
 
-def _shown(graph: "GrowingGraph") -> tuple[Any, ...]:
+def _shown(graph: Any) -> tuple[Any, ...]:
     """What its tree of features depends on besides the features."""
     return graph.numbers, graph.feature_names, graph.text_weights, graph.standardisation
 
 
 class StoredGrowingGraph:
-    """See :class:`StoredGraph`. nodes: its tree of nodes."""
+    """See :class:`StoredGraph`. nodes: its tree of nodes. make: a graph of its fields."""
 
     passes: ClassVar[bool] = False
 
-    def __init__(self, trees: Mapping[str, TreeName], arrays: BlockArrays, nodes: Tree) -> None:
-        self._trees, self._arrays, self._nodes = trees, arrays, nodes
-        self._read: GrowingGraph | None = None
+    def __init__(
+        self,
+        trees: Mapping[str, TreeName],
+        arrays: BlockArrays,
+        nodes: Tree,
+        make: "Callable[..., ModelGraph]",
+    ) -> None:
+        self._trees, self._arrays, self._nodes, self._make = trees, arrays, nodes, make
+        self._read: ModelGraph | None = None
 
-    def read(self) -> "GrowingGraph":
-        from graphfcl.production.model_graph.growing_graph import GrowingGraph
-
+    def read(self) -> "ModelGraph":
         if self._read is None:
             trees, arrays, nodes = self._trees, self._arrays, self._nodes
             edges, features = (read_tree(arrays.objects, trees.get(name)) for name in ("edges", "features"))
             numbers, next_number, ids = decode_nodes(nodes, arrays)
             fields = decode_features(features, arrays, numbers.size)
-            graph = GrowingGraph(numbers, ids, next_number, decode_edges(edges, arrays, numbers), **fields)
+            graph: Any = self._make(numbers, ids, next_number, decode_edges(edges, arrays, numbers), **fields)
             remember_tree(arrays, graph.numbers, (graph.ids,), trees["nodes"], nodes)
             remember_tree(arrays, graph.adjacency, (graph.numbers,), trees["edges"], edges)
             remember_tree(arrays, graph.features, _shown(graph), trees["features"], features)
             self._read = graph
         return self._read
 
-    def index(self) -> NodeNames:
+    def index(self) -> "NodeIndex":
         return self._index if self._read is None else self._read
 
     @cached_property
@@ -108,7 +112,7 @@ def _length(tree: Tree, array: str) -> int:
 # Nodes
 
 
-def encode_nodes(graph: "GrowingGraph", arrays: BlockArrays) -> Tree:
+def encode_nodes(graph: Any, arrays: BlockArrays) -> Tree:
     """Numbers and ids."""
     ids = write_ids(arrays, graph.ids, _cuts(graph, MIDDLE))
     numbers = arrays.write(graph.numbers, _cuts(graph, WIDE))
@@ -145,7 +149,7 @@ def checked_nodes(numbers: np.ndarray, next_number: int, ids: np.ndarray) -> np.
 # Edges
 
 
-def encode_edges(graph: "GrowingGraph", arrays: BlockArrays) -> Tree:
+def encode_edges(graph: Any, arrays: BlockArrays) -> Tree:
     """Each edge once, in the row of its later node, by the number of the other."""
     from scipy import sparse
 
@@ -213,7 +217,7 @@ def csr_of(counts: Any, columns: Any, values: Any, shape: tuple[int, int], what:
 # Features
 
 
-def encode_features(graph: "GrowingGraph", arrays: BlockArrays) -> Tree:
+def encode_features(graph: Any, arrays: BlockArrays) -> Tree:
     """Features as they are, and what turns them into those that a learner sees."""
     features = graph.features
     found: dict[str, Any] = {}
@@ -258,7 +262,7 @@ def check_features(rows: "Features", shape: tuple[int, int], names: np.ndarray |
     need(names is None or names.shape == (shape[1],), "its features and their names differ in number")
 
 
-def _cuts(graph: "GrowingGraph", width: int) -> np.ndarray:
+def _cuts(graph: Any, width: int) -> np.ndarray:
     """Rows at which blocks of so many node numbers end; the last ones, to which nodes are added, are a part as wide."""
     full, part = graph.next_number // width * width, max(1, width // TAIL)
     ends = np.concatenate([np.arange(width, full + 1, width), np.arange(full + part, graph.next_number, part)])

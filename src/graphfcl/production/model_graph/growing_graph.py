@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from scipy import sparse
@@ -24,9 +24,6 @@ from graphfcl.production.model_graph.node_names import NodeNames
 from graphfcl.production.storage.block_arrays import BlockArrays
 from graphfcl.production.storage.trees import TreeName
 from graphfcl.production.version_cache import CacheContents, CacheKeys
-
-if TYPE_CHECKING:
-    from graphfcl.production.asked_learner import AskedLearner
 
 WHOLE_ABOVE = 0.5  # share of nodes within reach of a change above which all embeddings are computed again
 NO_SUCH_END = (
@@ -288,10 +285,9 @@ class GrowingGraph(NodeNames):
         """The versions have all of it."""
 
     def keep_answers(
-        self, asked: "AskedLearner", learner: Learner, keys: CacheKeys, cache: Callable[[CacheContents], None] | None
+        self, answers: ModelAnswers, learner: Learner, keys: CacheKeys, cache: Callable[[CacheContents], None] | None
     ) -> None:
         if cache is not None:
-            answers = asked.answers()
             readings = Readings(answers.strangeness, answers.temperatures)
             cache(CacheContents(keys, self.ids, learner.embeddings(self.visible), answers.scores, readings))
 
