@@ -14,6 +14,7 @@ import warnings
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,9 +23,10 @@ from graphfcl.errors import GraphfclWarning, InputError
 from graphfcl.graph.column_names import ReadColumns
 from graphfcl.methods import Learner, LearnerState, Method, find_method, flat_settings
 from graphfcl.production.calibration import Calibration
+from graphfcl.production.graph_place import FolderUse
 from graphfcl.production.label_table import read_statements, statements_column
 from graphfcl.production.ledger import LabelRole, Ledger
-from graphfcl.production.model_graph import StoredGraph
+from graphfcl.production.model_graph import stored_graph
 from graphfcl.production.model_parts import Configuration, ModelParts
 from graphfcl.production.storage.block_arrays import BlockArrays
 from graphfcl.production.storage.damage import UNFIT, Damaged, first_line, need
@@ -62,8 +64,18 @@ def encode(parts: ModelParts, arrays: BlockArrays) -> dict[str, TreeName]:
     }  # fmt: skip
 
 
-def decode(trees: Mapping[str, TreeName], arrays: BlockArrays, graph: StoredGraph, *, device: str) -> ModelParts:
-    """The reverse; raises :class:`Damaged` or :class:`InputError` before anything wrong is used."""
+def decode(
+    trees: Mapping[str, TreeName],
+    arrays: BlockArrays,
+    *,
+    device: str,
+    use: FolderUse = FolderUse(),  # noqa: B008  # it is frozen
+) -> ModelParts:
+    """The reverse; raises :class:`Damaged` or :class:`InputError` before anything wrong is used.
+
+    use: where the graph folder of a model on disk is.
+    """
+    graph = stored_graph(trees, arrays, Path(), use)
     answers = read_tree(arrays.objects, trees.get("answers"))
     names = decode_names(answers.values)
     need(named_twice(names) == answers.value("united"), "two of its classes have one name")

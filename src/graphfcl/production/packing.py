@@ -3,7 +3,6 @@
 import io
 import json
 from dataclasses import dataclass, replace
-from pathlib import Path
 
 import numpy as np
 
@@ -13,7 +12,6 @@ from graphfcl.production.calibration import Readings
 from graphfcl.production.codec import decode, encode
 from graphfcl.production.graph_place import FolderUse
 from graphfcl.production.history import History
-from graphfcl.production.model_graph import stored_graph
 from graphfcl.production.model_parts import Configuration
 from graphfcl.production.model_state import ModelState
 from graphfcl.production.storage.block_arrays import BlockArrays
@@ -54,8 +52,7 @@ def unpack(packed: PackedState, *, device: str) -> ModelState:
     """The state again; its method must be known here."""
     objects = MemoryObjects()
     objects.content = packed.objects
-    trees, arrays = json.loads(packed.trees), BlockArrays(objects)
-    parts = decode(trees, arrays, stored_graph(trees, arrays, Path(), packed.use), device=device)
+    parts = decode(json.loads(packed.trees), BlockArrays(objects), device=device, use=packed.use)
     answers = None
     if packed.answers:
         scores, *readings = (np.load(io.BytesIO(each), allow_pickle=False) for each in packed.answers)
