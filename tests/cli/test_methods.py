@@ -57,9 +57,9 @@ def test_a_learner_that_breaks_rules_ends_with_exit_code_1() -> None:
 
 
 WORDS: dict[str, list[object]] = {
-    "run": ["run", "--dataset", GRAPH, "--out", "out", "--method"],
-    "bench": ["bench", "table2", "--datasets", GRAPH, "--out", "out", "--method"],
-    "bench, a list": ["bench", "table2", "--datasets", GRAPH, "--out", "out", "--methods"],
+    "run": ["run", "--graph", GRAPH, "--out", "out", "--method"],
+    "bench": ["bench", "table2", "--graph", GRAPH, "--out", "out", "--method"],
+    "bench, a list": ["bench", "table2", "--graph", GRAPH, "--out", "out", "--methods"],
     "fit": ["fit", "--graph", GRAPH, "--model", "out", "--method"],
     "check": ["check"],
     "methods": ["methods"],

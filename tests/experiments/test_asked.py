@@ -169,11 +169,11 @@ def test_a_cell_is_run_and_stored(tmp_path: Path) -> None:
 
 def test_a_file_lists_strategies(tmp_path: Path) -> None:
     path = tmp_path / "mine.toml"
-    path.write_text(f'datasets=["{GRAPH}"]\nmethods=["sgc-ridge"]\nseeds=1\ntracks=["asked"]\nstrategies=["random"]\n')
+    path.write_text(f'graphs=["{GRAPH}"]\nmethods=["sgc-ridge"]\nseeds=1\ntracks=["asked"]\nstrategies=["random"]\n')
     assert [cell.strategy for cell in grid_from_toml(path).cells] == ["random"]
-    path.write_text(f'datasets=["{GRAPH}"]\nmethods=["sgc-ridge"]\nstrategies=["random"]\n')
+    path.write_text(f'graphs=["{GRAPH}"]\nmethods=["sgc-ridge"]\nstrategies=["random"]\n')
     with pytest.raises(InputError, match="line 3: strategies belong to tracks"):
         grid_from_toml(path)
-    path.write_text(f'datasets=["{GRAPH}"]\nmethods=["sgc-ridge"]\ntracks=["asked"]\nstrategies=["randm"]\n')
+    path.write_text(f'graphs=["{GRAPH}"]\nmethods=["sgc-ridge"]\ntracks=["asked"]\nstrategies=["randm"]\n')
     with pytest.raises(InputError, match="did you mean 'random'"):
         grid_from_toml(path)

@@ -104,7 +104,7 @@ def test_what_another_process_has_run_again_stays(tmp_path: Path, dataset: Path)
 def test_bench_says_so(tmp_path: Path, dataset: Path) -> None:
     path = tmp_path / "one.toml"
     path.write_text(
-        f'datasets = ["{dataset}"]\nseeds = 1\nways = [1]\nshots = [3]\nsessions = 1\n'
+        f'graphs = ["{dataset}"]\nseeds = 1\nways = [1]\nshots = [3]\nsessions = 1\n'
         '[[variants]]\nname = "quick"\nmethod = "proto-gcn"\nsettings = {"pretraining.epochs" = 3}\n'
     )
     fill(tmp_path / "out", grid_from_toml(path))

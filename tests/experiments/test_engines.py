@@ -187,7 +187,7 @@ def test_a_grid_on_a_file_system_without_locks_is_one_sentence(tmp_path: Path, m
 
 
 TOML = """
-datasets = ["synthetic:nodes=400,edges=1600,classes=9,features=80"]
+graphs = ["synthetic:nodes=400,edges=1600,classes=9,features=80"]
 methods = ["proto-gcn"]
 seeds = 1
 base = 4

@@ -340,7 +340,7 @@ def test_what_the_paper_s_tables_need() -> None:
 def test_a_toml_file_describes_a_grid(tmp_path: Path) -> None:
     path = tmp_path / "mine.toml"
     path.write_text(
-        'datasets = ["debian"]\nmethods = ["cec"]\nseeds = [3, 5]\ntracks = ["open", "isolated"]\nsessions = 2\n'
+        'graphs = ["debian"]\nmethods = ["cec"]\nseeds = [3, 5]\ntracks = ["open", "isolated"]\nsessions = 2\n'
         '[[variants]]\nname = "small"\nmethod = "hag-meta"\nsettings = {size = 8}\n'
     )
     grid = grid_from_toml(path)
@@ -355,17 +355,17 @@ def test_a_toml_file_describes_a_grid(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('datasets = ["debian"]\n\nmethdos = ["cec"]\n', r"line 3: there is no key 'methdos': did you mean 'methods'"),
-        ('datasets = ["debian"]\nmethods = ["cecc"]\n', "did you mean 'cec'"),
-        ('datasets = "debian"\nmethods = ["cec"]\n', "line 1: datasets must be a list"),
-        ('datasets = ["debian"]\n', "needs `graphs` and either"),
-        ("datasets = [", "is not TOML"),
-        ('datasets = ["a"]\nmethods = ["cec"]\nseeds = "12"\n', "line 3: seeds must be a count"),
-        ('datasets = ["a"]\nmethods = [3]\n', "list of names"),
-        ('datasets = ["a"]\nmethods = ["cec"]\nname = "../up"\n', "no plain file name"),
-        ('datasets = ["a"]\n[variants]\nname = "x"\n', "variants must be a list"),
-        ('datasets=["a"]\n[[variants]]\nname="x"\nmethod="cec"\nsettings={sizes=3}\n', "did you mean 'size'"),
-        ('datasets=["a"]\n[[variants]]\nname="x"\n', "needs a name and a method"),
+        ('graphs = ["debian"]\n\nmethdos = ["cec"]\n', r"line 3: there is no key 'methdos': did you mean 'methods'"),
+        ('graphs = ["debian"]\nmethods = ["cecc"]\n', "did you mean 'cec'"),
+        ('graphs = "debian"\nmethods = ["cec"]\n', "line 1: graphs must be a list"),
+        ('graphs = ["debian"]\n', "needs `graphs` and either"),
+        ("graphs = [", "is not TOML"),
+        ('graphs = ["a"]\nmethods = ["cec"]\nseeds = "12"\n', "line 3: seeds must be a count"),
+        ('graphs = ["a"]\nmethods = [3]\n', "list of names"),
+        ('graphs = ["a"]\nmethods = ["cec"]\nname = "../up"\n', "no plain file name"),
+        ('graphs = ["a"]\n[variants]\nname = "x"\n', "variants must be a list"),
+        ('graphs=["a"]\n[[variants]]\nname="x"\nmethod="cec"\nsettings={sizes=3}\n', "did you mean 'size'"),
+        ('graphs=["a"]\n[[variants]]\nname="x"\n', "needs a name and a method"),
     ],
 )
 def test_a_wrong_toml_is_one_sentence(tmp_path: Path, text: str, message: str) -> None:

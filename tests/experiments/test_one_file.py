@@ -49,7 +49,7 @@ MINE = Dataset(
 )
 '''
 TOML = f"""
-datasets = ["{GRAPH}"]
+graphs = ["{GRAPH}"]
 methods = []
 seeds = 2
 ways = [1]
@@ -93,7 +93,7 @@ def call(copy: Path, *words: object) -> str:
 
 def test_a_measure_of_one_file_stands_in_the_result_and_in_what_is_printed(copy: Path, tmp_path: Path) -> None:
     rules = ("--base", 4, "--pseudo-novel", 3, "--way", 1)
-    printed = call(copy, "run", "--dataset", GRAPH, *rules, *QUICK, "--out", tmp_path)
+    printed = call(copy, "run", "--graph", GRAPH, *rules, *QUICK, "--out", tmp_path)
     result = json.loads((tmp_path / "result.json").read_text())
     for session, confusion in zip(result["sessions"], result["confusion_matrices"], strict=True):
         assert session["worst_recall"] == min(row[k] / sum(row) for k, row in enumerate(confusion))
@@ -136,5 +136,5 @@ def test_a_report_on_cells_from_before_a_measure_does_without_it(copy: Path, tmp
 
 def test_a_dataset_of_one_file_is_known(copy: Path, tmp_path: Path) -> None:
     assert "a graph of our own" in call(copy, "data", "list")
-    call(copy, "run", "--dataset", "mine", *QUICK, "--out", tmp_path)
+    call(copy, "run", "--graph", "mine", *QUICK, "--out", tmp_path)
     assert len(json.loads((tmp_path / "result.json").read_text())["sessions"]) == 4

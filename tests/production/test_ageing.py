@@ -4,10 +4,9 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
-from graphfcl import GraphClassifier, InputError, ModelFolder
+from graphfcl import GraphClassifier, InputError
 from graphfcl.production.ageing import Sign, signs_of_age
 from graphfcl.production.history import lineage
 from graphfcl.production.model_graph.growing_graph import GrowingGraph
@@ -130,12 +129,3 @@ def test_info_reads_little_and_computes_nothing(folder: Path, monkeypatch: pytes
     assert found.version == 3
     sizes = {name: sum(each.stat().st_size for each in (folder / name).iterdir()) for name in ("versions", "objects")}
     assert found.bytes_on_disk == {"manifests": sizes["versions"], "objects": sizes["objects"], "cache": 0}
-
-
-def test_a_folder_of_before_says_what_was_not_measured(tmp_path: Path) -> None:
-    old = Path(shutil.copytree(Path(__file__).parent / "format_1", tmp_path / "old"))
-    quick, full = ModelFolder(old).info(), ModelFolder(old).info(full=True)
-    assert quick.signs[0].figure == "not measured, after the fit not measured"
-    share = np.mean(GraphClassifier.load(old).prediction_columns()["unknown"])
-    assert full.signs[0].figure == f"{share:.1%}, after the fit not measured"
-    assert not full.signs[0].over

@@ -193,24 +193,6 @@ def test_a_coverage_that_makes_no_sense_is_refused(coverage: float) -> None:
         Calibration(misses=tuple(LEVELS)).sets(np.ones((1, 1)), np.zeros(1, dtype=bool), coverage)
 
 
-def test_a_model_of_format_1_tells_unknown_nodes_as_it_did() -> None:
-    old = {
-        "unknown_by": "probability",
-        "few_losses": None,
-        "few_kept": None,
-        "temperature": 2.0,
-        "threshold": 0.9,
-        "strangeness": np.linspace(0, 1, 1001).tolist(),
-    }
-    calibration = Calibration.from_json(old)
-    scores = np.array([[4.0, 0.0], [0.0, 0.0]])
-    readings = calibration.readings(evidence(scores))
-    expected = [np.log(1 + np.exp(-2)), np.log(2)]
-    np.testing.assert_allclose(calibration.unknown_scores(readings.strangeness), expected, atol=1e-3)
-    np.testing.assert_allclose(readings.temperatures, 2.0)
-    assert Calibration.from_json(calibration.as_json()) == calibration
-
-
 @pytest.mark.parametrize(
     "change",
     [
@@ -227,7 +209,6 @@ def test_a_model_of_format_1_tells_unknown_nodes_as_it_did() -> None:
         {"rehearsed": {"weights": {"no such": 1.0}}, "middles": {"no such": 0.0}, "spreads": {"no such": 1.0}},
         {"rehearsed": {"weights": {"energy around": float("nan")}}},
         {"rehearsed": {"few_share": 0.0}},
-        {"earlier": "no such score"},
     ],
 )
 def test_values_that_cannot_be_used_are_refused(change: dict[str, Any]) -> None:

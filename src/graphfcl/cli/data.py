@@ -7,8 +7,8 @@ import typer
 
 from graphfcl.cli.answer import Answer, answers
 from graphfcl.cli.completion import graphs
-from graphfcl.cli.options import DataDir, Graph, OlderGraph, needed_graph
-from graphfcl.cli.pages import Verb, Verbs, epilog
+from graphfcl.cli.options import DataDir, Graph, needed_graph
+from graphfcl.cli.pages import Verbs, epilog
 from graphfcl.cli.show import print_table, say
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 data = typer.Typer(help="List, show and import graphs.", no_args_is_help=True, cls=Verbs, rich_markup_mode=None)
 
 
-@data.command("list", cls=Verb, epilog=epilog("data list"))
+@data.command("list", epilog=epilog("data list"))
 @answers
 def list_datasets(data_dir: DataDir = None) -> Answer:
     """List all known graphs, and whether their files are present."""
@@ -45,16 +45,14 @@ def list_datasets(data_dir: DataDir = None) -> Answer:
     return Answer({"data_folder": None if folder is None else str(folder), "graphs": listed}, show)
 
 
-@data.command("show", cls=Verb, epilog=epilog("data show"))
+@data.command("show", epilog=epilog("data show"))
 @answers
-def show_dataset(
-    name: OlderGraph = None, graph: Graph = None, data_dir: DataDir = None, as_json: bool = False
-) -> Answer:
+def show_dataset(graph: Graph = None, data_dir: DataDir = None, as_json: bool = False) -> Answer:
     """Show the counts, class sizes and origin of a graph."""
     from graphfcl.datasets import data_folder, find_dataset
     from graphfcl.graph.folder import GraphFolder, is_graph_folder
 
-    found = needed_graph(graph, name)
+    found = needed_graph(graph)
     dataset, options = find_dataset(found)
     if is_graph_folder(found):
         facts = describe_folder(GraphFolder.open(found))
@@ -67,10 +65,9 @@ def show_dataset(
     return Answer(facts, lambda: _print_facts(facts))
 
 
-@data.command("import", cls=Verb, epilog=epilog("data import"))
+@data.command("import", epilog=epilog("data import"))
 @answers
 def import_dataset(
-    source: OlderGraph = None,
     graph: Annotated[
         str | None,
         typer.Option(
@@ -97,7 +94,7 @@ def import_dataset(
     from graphfcl.byte_sizes import in_units
     from graphfcl.datasets.importing import import_graph
 
-    found = needed_graph(graph, source)
+    found = needed_graph(graph)
     folder = import_graph(found, out, memory=memory, name=name, data_dir=data_dir, tell=say)
 
     def show() -> None:

@@ -18,7 +18,6 @@ from graphfcl.cli.options import (
     Device,
     Seed,
     StreamOptions,
-    one_graph,
     settings_from_options,
     strategy_name,
 )
@@ -140,25 +139,11 @@ class FolderOptions:
             need_folder(self.work, "--work")
 
 
-@dataclass(frozen=True)
-class GraphOption:
-    """The graph of a run, by its name of today or by an older one."""
-
-    graph: Annotated[
-        str | None, typer.Option("--graph", help=f"{GRAPH_HELP} (default: debian).", autocompletion=graphs)
-    ] = None
-    dataset: Annotated[str | None, typer.Option("--dataset", help="An older form of --graph.", hidden=True)] = None
-
-    @property
-    def name(self) -> str:
-        return one_graph(self.graph, self.dataset, "--dataset") or "debian"
-
-
 @answers
 def run_method(
     context: typer.Context,
     *,
-    graph: GraphOption,
+    graph: Annotated[str, typer.Option("--graph", help=f"{GRAPH_HELP}.", autocompletion=graphs)] = "debian",
     method: MethodOption = RUN_METHOD,
     strategy: StrategyOption = None,
     seed: Seed = 0,
@@ -191,7 +176,7 @@ def run_method(
     chosen = settings_from_options(settings or [])
     chosen |= switched_off(context.args, declared, found.name, found.settings_with({}))
     with ExitStack() as stack:
-        given = _graph(graph.name, options.data_dir, found.name, large, engine, stack)
+        given = _graph(graph, options.data_dir, found.name, large, engine, stack)
         say_notes(given[0])
         stream = _stream(given, seed, rules, stream_file)
         on = usable_device(options.device) if isinstance(stream.graph, Graph) else on_disk_device(options.device)

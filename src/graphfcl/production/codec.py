@@ -117,7 +117,7 @@ def decode_configuration(values: dict[str, Any]) -> Configuration:
     method = find_method(str(values.get("method")), str(values.get("source", "")))
     _warn_of_other_code(method, str(values.get("source", "")))
     max_loss: Any = values.get("max_loss")
-    standardise = values.get("standardise", False)  # a model may be older than the setting
+    standardise: Any = values.get("standardise")
     need(isinstance(max_loss, int | float) and max_loss > -math.inf, "its max_loss is no number")
     need(isinstance(standardise, bool), "its standardise is neither true nor false")
     need(isinstance(values.get("settings"), dict), "it has no settings")
@@ -216,8 +216,7 @@ def learner_of(configuration: Configuration, state: LearnerState, device: str) -
     """A learner that was saved; one whose state does not fit it is damaged."""
     try:
         method = find_method(configuration.method)
-        settings = {**method.learner.earlier_settings, **configuration.settings}
-        learner = method.make(settings, seed=configuration.seed, device=device)
+        learner = method.make(dict(configuration.settings), seed=configuration.seed, device=device)
         learner.load_state(state)
     except InputError:
         raise

@@ -112,7 +112,7 @@ class Erasing:
 
     def look(self) -> None:
         """Find the nodes in every version, and in what is told of versions; nothing is written."""
-        check = Wholeness(self._versions.path, self._versions.manifests, self._versions.objects)
+        check = Wholeness(self._versions.manifests, self._versions.objects)
         for number in self._there:
             self._manifests[number] = self._whole_manifest(check, number)
             model = GraphClassifier.from_version(self._versions, number, device=self._device)
@@ -209,7 +209,6 @@ class Erasing:
         before = len(self._versions.stored_history(old)) - len(changes)
         return {
             **old,
-            "format": FORMAT,
             "graphfcl": __version__,
             "written": old.get("written", now()),
             "trees": without.trees,

@@ -108,7 +108,7 @@ class Erasures:
             )
 
     def _needed(self) -> set[str]:
-        check, found = Wholeness(self._folder, self._manifests, self._objects), set[str]()
+        check, found = Wholeness(self._manifests, self._objects), set[str]()
         for number in self._manifests.numbers():
             try:
                 found |= check.needed(self._manifests.read(number))

@@ -18,7 +18,7 @@ class Configuration:
     """What a user chooses before a model is fitted.
 
     method: its name. settings: its settings by name, ``{"pretraining.epochs": 5}``; those not named have their
-    defaults, or of a stored model what they were before they existed (``earlier_settings`` of the method).
+    defaults.
     way, shot: how many classes with how many supports a session is expected to bring. seed: repeats everything.
     max_loss: a change that costs older classes more balanced accuracy than this leaves a warning.
     standardise: dense features get mean 0 and deviation 1 over the train nodes of the fit.

@@ -18,7 +18,7 @@ from graphfcl.production.stored_version import StoredVersion
 if TYPE_CHECKING:
     from graphfcl.production.model_graph import NodeIndex
 
-AT_A_TIME = 1 << 16  # nodes that are answered about at a time, where all are
+AT_A_TIME = 1 << 14  # nodes that are answered about at a time, where all are
 
 
 @dataclass(frozen=True, eq=False)

@@ -230,7 +230,7 @@ class Versions:
     def refuse_missing_files(self, version: int) -> None:
         """Refuse to go on from a version of which a file is gone or has another length."""
         try:
-            cut = Wholeness(self.path, self.manifests, self.objects).cut_short(self.manifest(version))
+            cut = Wholeness(self.manifests, self.objects).cut_short(self.manifest(version))
         except Damaged as error:
             raise self.damaged(version, str(error)) from error
         if cut:
@@ -239,7 +239,7 @@ class Versions:
 
     def _newest_whole(self, below: int | None = None) -> int:
         """The newest version whose manifest and objects are all whole; 0 if there is none."""
-        check = Wholeness(self.path, self.manifests, self.objects)
+        check = Wholeness(self.manifests, self.objects)
         numbers = [number for number in reversed(self.manifests.numbers()) if below is None or number < below]
         return next((number for number in numbers if check.is_whole(number)), 0)
 

@@ -1,7 +1,5 @@
 """Which objects a version needs, and whether they are all there and whole."""
 
-from pathlib import Path
-
 from graphfcl.errors import InputError
 from graphfcl.production.codec import TREES
 from graphfcl.production.storage.block_arrays import checked
@@ -14,8 +12,8 @@ from graphfcl.production.storage.trees import read_tree
 class Wholeness:
     """Looks at the versions of one folder; an object that several of them share is looked at once."""
 
-    def __init__(self, folder: Path, manifests: Manifests, objects: ObjectFolder) -> None:
-        self._folder, self._manifests, self._objects = folder, manifests, objects
+    def __init__(self, manifests: Manifests, objects: ObjectFolder) -> None:
+        self._manifests, self._objects = manifests, objects
         self._seen: dict[str, bool] = {}
 
     def is_whole(self, version: int) -> bool:

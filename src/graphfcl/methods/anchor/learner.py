@@ -92,7 +92,6 @@ class Anchor(EncoderLearner):
     reference: ClassVar[str] = "this project, docs/anchor.md"
     settings_type: ClassVar[type[Any]] = AnchorSettings
     production_settings: ClassVar[dict[str, Any]] = {"hidden": 128, "pretraining.epochs": 10, "head_nodes": 500}
-    earlier_settings: ClassVar[dict[str, Any]] = {"unit_rows": True, "head_share": 0.0}
     lasting_tensors: ClassVar[tuple[str, ...]] = ("network.", "frame.")
     works_on_disk: ClassVar[bool] = True
     settings: AnchorSettings
