@@ -8,7 +8,24 @@ row blocks, and sums in a fixed order), ``folder_rows`` (degrees and factors), `
 next session is complete).
 """
 
-from graphfcl.methods.blocks.interface import UNLABELLED, Held, NodeTables, RowBlock, Table
-from graphfcl.methods.blocks.opening import open_tables
+from typing import TYPE_CHECKING
+
+from graphfcl.lazy_names import lazy_names
+
+if TYPE_CHECKING:  # stored answers of a model are read without torch
+    from graphfcl.methods.blocks.interface import UNLABELLED, Held, NodeTables, RowBlock, Table
+    from graphfcl.methods.blocks.opening import open_tables
 
 __all__ = ["UNLABELLED", "Held", "NodeTables", "RowBlock", "Table", "open_tables"]
+
+__getattr__ = lazy_names(
+    __name__,
+    {
+        "UNLABELLED": "interface",
+        "Held": "interface",
+        "NodeTables": "interface",
+        "RowBlock": "interface",
+        "Table": "interface",
+        "open_tables": "opening",
+    },
+)
