@@ -156,6 +156,27 @@ def test_a_method_that_cannot_explain_says_so(pair: Pair) -> None:
     assert said[0] == said[1]
 
 
+def test_removed_nodes_are_not_compared(tmp_path: Path) -> None:
+    """Their rows stay on disk and go in memory; nothing names them, and neighbours are those of the nodes that stay."""
+    graph = on_disk(named_graph(words=False), tmp_path)
+    memory, disk = fit(graph.loaded()), fit(graph)
+    gone = set(graph.node_ids[::7].tolist())
+    for each in (memory, disk):
+        each.remove_nodes(sorted(gone))
+    named = {}
+    for strategy in ("auto", "unknown", "uncertain", "typical", "random"):
+        expected, found = ({each.node for each in model.suggest(10, strategy=strategy)} for model in (memory, disk))
+        named[strategy] = len(found & expected)
+        assert len(found) == 10
+        assert not found & gone
+    assert named["auto"] >= 8
+    assert named["unknown"] == named["uncertain"] == 10
+    assert not gone & {node for group in disk.groups() for node in group.nodes}
+    assert disk.groups()[0].nodes == memory.groups()[0].nodes
+    left = [node for node in graph.node_ids.tolist() if node not in gone]
+    assert disk.spread(left[:5]).say
+
+
 @pytest.fixture(scope="module")
 def anchors(tmp_path_factory: pytest.TempPathFactory) -> Pair:
     """The same of ANCHOR, grown after it was taught a class."""
