@@ -29,9 +29,9 @@ TEXTS = st.builds(
 )
 
 
-def rows_or_sentence(read: Callable[[], Rows]) -> Rows | str:
+def rows_or_sentence(read: Callable[[Path], Rows], path: Path) -> Rows | str:
     try:
-        return read()
+        return read(path)
     except InputError as error:
         return str(error)
 
@@ -69,7 +69,7 @@ def test_the_same_rows_lines_and_sentences(text: str, size: int) -> None:
         path = Path(folder) / "t.csv"
         path.write_bytes(text.encode())
         try:
-            found = [rows_or_sentence(lambda read=read: read(path)) for read in (whole, in_blocks, as_text)]
+            found = [rows_or_sentence(read, path) for read in (whole, in_blocks, as_text)]
         finally:
             reader.BYTES = before
     assert found[0] == found[1]
@@ -91,7 +91,7 @@ def test_the_same_rows_lines_and_sentences(text: str, size: int) -> None:
 def test_files_that_are_no_tables(tmp_path: Path, content: bytes, sentence: str) -> None:
     path = tmp_path / "t.csv"
     path.write_bytes(content)
-    first, *others = (rows_or_sentence(lambda read=read: read(path)) for read in (whole, in_blocks, as_text))
+    first, *others = (rows_or_sentence(read, path) for read in (whole, in_blocks, as_text))
     assert sentence in first
     assert all(other == first for other in others)
 
@@ -102,7 +102,7 @@ def test_parquet_has_rows_and_not_lines(tmp_path: Path) -> None:
     expected = [(f"{path}, row 1", ("a", "1")), (f"{path}, row 2", ("", "2")), (f"{path}, row 3", ("c", ""))]
     assert whole(path) == in_blocks(path) == as_text(path) == expected
     path.write_bytes(path.read_bytes()[:-9])
-    first, *others = (rows_or_sentence(lambda read=read: read(path)) for read in (whole, in_blocks, as_text))
+    first, *others = (rows_or_sentence(read, path) for read in (whole, in_blocks, as_text))
     assert "t.parquet cannot be read as a table" in first
     assert all(other == first for other in others)
 

@@ -102,8 +102,8 @@ def _given(
             given[name] = table.numbers(name)
         elif columns is None:
             raise InputError(f"{table.path}: the graph has no feature {name!r}: leave the column out.")
-    for name in table.lists if columns is not None else ():
-        if name in columns.vectors:
+    for name in table.lists:
+        if columns is not None and name in columns.vectors:
             matrix = vectors_of(table.table, name, _width(name, known))
             given |= {f"{name}_{place}": column for place, column in enumerate(matrix.T)}
     return given
