@@ -19,6 +19,7 @@ from graphfcl import (
     Situation,
     Strategy,
     Wish,
+    suggest_for_graph,
 )
 from graphfcl.asking.contract import likeliest_classes
 from graphfcl.asking.untrained import untrained_vectors
@@ -79,6 +80,14 @@ def test_typical_nodes(pair: Pair) -> None:
     expected, found = ({each.node for each in model.suggest(12, strategy="typical")} for model in pair[:2])
     assert len(found) == 12
     assert len(found & expected) >= 9
+
+
+def test_suggestions_for_a_graph_folder_without_a_model(tmp_path: Path) -> None:
+    graph = random_graph(300)
+    folder = on_disk(replace(graph, labels=np.where(graph.labels > 5, -1, graph.labels)), tmp_path)
+    for strategy in ("auto", "random"):
+        expected, found = (suggest_for_graph(each, 8, strategy=strategy) for each in (folder.loaded(), folder))
+        assert [each.node for each in found] == [each.node for each in expected]
 
 
 def test_a_strategy_of_your_own_reads_rows(pair: Pair) -> None:
