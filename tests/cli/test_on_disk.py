@@ -104,6 +104,25 @@ def test_nodes_leave_are_erased_and_the_model_is_fitted_again(made: Path, tmp_pa
     assert "299 nodes, 9 classes, version 6" in succeeded("predict", *model, "--out", root / "again.csv")
 
 
+def test_what_to_label_next(made: Path, tmp_path: Path) -> None:
+    """With the options of graph folders; the graph folder may have moved, and a version without scores gets them."""
+    root = tmp_path / "next"
+    shutil.copytree(made, root)
+    succeeded("learn", "--model", root / "model", root / "supports.csv")
+    moved = ("--model", root / "model", "--graph", made / "graph", "--work", tmp_path / "aside", "--memory", "2GB")
+    said = succeeded("suggest", *moved, "--workers", "1", "--budget", "5", "--out", root / "next.csv")
+    assert "First prediction for version 2" in said
+    assert "Wrote 5 nodes" in said
+    assert len((root / "next.csv").read_text().splitlines()) == 6
+    assert (tmp_path / "aside").is_dir()
+    suggested = json.loads(succeeded("suggest", "--model", root / "model", "--strategy", "uncertain", "--json"))
+    assert [each["reason"] for each in suggested] == ["between"] * 20
+    succeeded("rollback", "--model", root / "model", 1)
+    assert "Group 1:" in succeeded("groups", *moved)
+    assert "is version 4" in succeeded("groups", *moved, "--name", "1=wheels", "--version", "3", "--by", "ann")
+    assert "cannot explain itself" in refused("explain", 7, *moved)
+
+
 @pytest.mark.long
 @pytest.mark.parametrize("method", ["sgc-ridge", "anchor"])
 def test_the_memory_that_is_asked_for_is_enough(made: Path, tmp_path: Path, method: str) -> None:

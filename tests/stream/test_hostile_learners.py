@@ -9,8 +9,8 @@ import pytest
 
 from graphfcl import FolderGraph, GraphFolder, Learner, Means, Stream, evaluate, import_graph, load_dataset, make_stream
 from graphfcl.evaluation import ask
+from graphfcl.graph import AnyGraph, Graph
 from graphfcl.graph.folder.rows import FolderRows
-from graphfcl.graph.folder_graph import AnyGraph
 from graphfcl.graph.visible_folder import VisibleFolder
 from graphfcl.measures import balanced_accuracy
 from graphfcl.methods.blocks.folder_inputs import FolderInputs
@@ -114,7 +114,7 @@ def test_wordnet_as_a_folder_does_not_tell_classes_by_order(
     """Features and edges are not cut out: the learners read neither."""
     from tests.stream.test_leaks import bare_cut
 
-    monkeypatch.setattr("graphfcl.stream.stream.cut_visible", bare_cut)
+    monkeypatch.setattr(Graph, "visible", bare_cut)
     _, protocol = load_dataset("wordnet")
     stream = make_stream(graph_of(wordnet_folder, tmp_path, on_disk=on_disk), protocol, seed=SEED)
     assert_at_chance(NearestPlace(), stream, "numbers")

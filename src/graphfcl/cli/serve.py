@@ -1,5 +1,7 @@
 """The verb that serves a model over HTTP."""
 
+import sys
+from contextlib import redirect_stdout
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
@@ -47,7 +49,8 @@ def serve(
 
     address, use = Address(host, port, tuple(allow_host or ())), on_disk.use()
     if ModelFolder(model).exists():
-        settle_first(ModelFolder(model, use).load())
+        with redirect_stdout(sys.stderr):  # the first line of the output is the address
+            settle_first(ModelFolder(model, use).load())
     try:
         serve(model, address, token_file, device=asked_device(device), use=use)
     except KeyboardInterrupt:

@@ -13,7 +13,7 @@ from graphfcl.defaults import MODEL_METHOD
 from graphfcl.errors import InputError
 
 if TYPE_CHECKING:
-    from graphfcl.graph.folder_graph import AnyGraph
+    from graphfcl.graph import AnyGraph
     from graphfcl.stream import Protocol, Stream
 
 

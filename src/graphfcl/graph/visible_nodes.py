@@ -5,7 +5,7 @@ from typing import Protocol
 import numpy as np
 from scipy import sparse
 
-from graphfcl.graph.graph import Features
+from graphfcl.graph.views import Features
 from graphfcl.graph.visible import VisibleGraph
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from graphfcl.graph.folder_graph import AnyGraph
+from graphfcl.graph.any_graph import AnyGraph
 from graphfcl.production.history import Entry
 from graphfcl.production.ledger import Ledger
 from graphfcl.production.model_graph import ModelGraph

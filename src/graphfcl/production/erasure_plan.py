@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from graphfcl.errors import InputError
-from graphfcl.production.graph_place import work_folder
 from graphfcl.production.leftovers import remove_manifests, remove_objects
+from graphfcl.production.model_graph.place import work_folder
 from graphfcl.production.storage.damage import Damaged
 from graphfcl.production.storage.locks import WriterLock
 from graphfcl.production.storage.manifests import ERASING, Manifest, Manifests

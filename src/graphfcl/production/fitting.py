@@ -8,7 +8,7 @@ import numpy as np
 
 from graphfcl.errors import InputError
 from graphfcl.files import SharedLock
-from graphfcl.graph.folder_graph import AnyGraph
+from graphfcl.graph.any_graph import AnyGraph
 from graphfcl.graph.ids import ClassLabel
 from graphfcl.methods import Learner, Progress, find_method
 from graphfcl.methods.learner import EncoderStore, Tensors

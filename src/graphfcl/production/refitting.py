@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from graphfcl.errors import InputError
-from graphfcl.graph.folder_graph import AnyGraph
+from graphfcl.graph.any_graph import AnyGraph
 from graphfcl.graph.labels import natural_order
 from graphfcl.methods import Progress
 from graphfcl.production.answers import few_shot_classes

@@ -25,7 +25,7 @@ PLAIN: dict[str, Any] = {"hop_weight": 2.0, "hops": 2, "smoothing": 0.0, "smooth
 
 
 @pytest.mark.parametrize("how", some_first(["plain", "smoothing", "links", "chosen"], ["smoothing"]))
-@pytest.mark.parametrize(("track", "words"), [("open", True), ("transductive", False)])
+@pytest.mark.parametrize(("track", "words"), [("open", True), ("transductive", False), ("isolated", False)])
 def test_scores_are_those_of_memory(tmp_path: Path, track: str, words: bool, how: str) -> None:
     folder = folder_of(random_graph(600, words=words, weighted=not words), tmp_path / "graph")
     fixed = {"plain": (0.0, 0.0), "smoothing": (0.7, 0.0), "links": (0.3, 0.5)}

@@ -16,7 +16,7 @@ from tests.methods.blocks.walks import loaded_stream, stream_of, walked
 
 
 @pytest.mark.parametrize("words", [False, True])
-@pytest.mark.parametrize("track", ["open", "transductive"])
+@pytest.mark.parametrize("track", ["open", "transductive", "isolated"])
 def test_scores_are_those_of_memory(tmp_path: Path, track: str, words: bool) -> None:
     folder = folder_of(random_graph(600, words=words), tmp_path / "graph")
     method = find_method("sgc-ridge")

@@ -14,7 +14,7 @@ if TYPE_CHECKING:  # stored answers are read without scipy
     from graphfcl.production.answers import ModelAnswers
     from graphfcl.production.calibration import Calibration, Readings
     from graphfcl.production.feature_columns import FeatureColumns
-    from graphfcl.production.graph_place import FolderUse
+    from graphfcl.production.model_graph.place import FolderUse
     from graphfcl.production.storage.block_arrays import BlockArrays
     from graphfcl.production.storage.trees import TreeName
     from graphfcl.production.version_cache import CacheContents, CacheKeys

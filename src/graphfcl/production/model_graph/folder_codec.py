@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from graphfcl.devices import device_on_disk
-from graphfcl.production.graph_place import FolderUse, find_graph, seen_at
 from graphfcl.production.model_graph.growing_codec import check_features, csr_of, ids_in_memory
+from graphfcl.production.model_graph.place import FolderUse, find_graph, seen_at
 from graphfcl.production.storage.block_arrays import BlockArrays
 from graphfcl.production.storage.damage import Damaged, need
 from graphfcl.production.storage.ids import read_ids, write_ids

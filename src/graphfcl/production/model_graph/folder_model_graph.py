@@ -28,7 +28,6 @@ from graphfcl.methods.blocks.work_folder import IN_USE, alone_in
 from graphfcl.production.answers import ModelAnswers
 from graphfcl.production.calibration import Calibration, Readings
 from graphfcl.production.feature_columns import FeatureColumns, fresh_ids
-from graphfcl.production.graph_place import FolderUse, write_place
 from graphfcl.production.model_graph.answer_tables import keep_answers, write_answers
 from graphfcl.production.model_graph.folder_codec import encode_graph
 from graphfcl.production.model_graph.growing_graph import (
@@ -38,6 +37,7 @@ from graphfcl.production.model_graph.growing_graph import (
     refuse_other_nodes,
 )
 from graphfcl.production.model_graph.node_names import UNKNOWN_NODE, not_there
+from graphfcl.production.model_graph.place import FolderUse, write_place
 from graphfcl.production.refused_fits import LeavingNothing
 from graphfcl.production.storage.block_arrays import BlockArrays
 from graphfcl.production.storage.trees import TreeName

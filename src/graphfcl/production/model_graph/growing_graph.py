@@ -11,6 +11,7 @@ from scipy import sparse
 
 from graphfcl.errors import InputError
 from graphfcl.graph import Features, Graph, Standardisation, TextWeights, VisibleGraph
+from graphfcl.graph.any_graph import AnyGraph
 from graphfcl.graph.build import adjacency_from_edges
 from graphfcl.graph.id_index import IdIndex
 from graphfcl.methods import Learner, Progress
@@ -18,9 +19,9 @@ from graphfcl.printing import quoted
 from graphfcl.production.answers import ModelAnswers
 from graphfcl.production.calibration import Calibration, Readings
 from graphfcl.production.feature_columns import FeatureColumns, fresh_ids
-from graphfcl.production.graph_place import FolderUse
 from graphfcl.production.model_graph.growing_codec import encode_graph
 from graphfcl.production.model_graph.node_names import NodeNames
+from graphfcl.production.model_graph.place import FolderUse
 from graphfcl.production.storage.block_arrays import BlockArrays
 from graphfcl.production.storage.trees import TreeName
 from graphfcl.production.version_cache import CacheContents, CacheKeys
@@ -64,9 +65,9 @@ class GrowingGraph(NodeNames):
         return nullcontext()
 
     @classmethod
-    def of(cls, graph: Graph) -> "GrowingGraph":
-        count = graph.node_count
-        text = graph.text
+    def of(cls, graph: AnyGraph) -> "GrowingGraph":
+        graph = graph.loaded()
+        count, text = graph.node_count, graph.text
         weights = None if text is None else TextWeights.fit(graph.features, text.min_nodes, text.beside)
         return cls(
             numbers=np.arange(count, dtype=np.int64),

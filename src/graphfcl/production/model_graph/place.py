@@ -14,8 +14,8 @@ from graphfcl.errors import InputError
 from graphfcl.files import canonical_json, make_folder, need_folder, write_bytes
 
 if TYPE_CHECKING:  # whoever asks a model in memory does not wait for scipy
+    from graphfcl.graph.any_graph import AnyGraph
     from graphfcl.graph.folder import GraphFolder
-    from graphfcl.graph.folder_graph import AnyGraph
     from graphfcl.graph.visible_folder import Means
     from graphfcl.tasks import Tasks
 
