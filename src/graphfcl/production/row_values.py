@@ -60,13 +60,14 @@ class RowValues:
 
     def bounded(self) -> "RowValues":
         """Without −∞, which a method may give a class that is out of the question: far below all others instead."""
-        lowest, highest, all_finite = np.inf, -np.inf, True
+        if all(bool(np.isfinite(block).all()) for block in self.blocks()):
+            return self
+        lowest, highest = np.inf, -np.inf
         for block in self.blocks():
             finite = np.isfinite(block)
-            all_finite = all_finite and bool(finite.all())
             lowest = min(lowest, float(block.min(initial=np.inf, where=finite)))
             highest = max(highest, float(block.max(initial=-np.inf, where=finite)))
-        if all_finite or lowest > highest:
+        if lowest > highest:
             return self
         return replace(self, floor=lowest - 10 * max(1.0, highest - lowest))
 

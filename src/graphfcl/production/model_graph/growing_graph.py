@@ -18,7 +18,7 @@ from graphfcl.methods import Learner, Progress
 from graphfcl.printing import quoted
 from graphfcl.production.answers import ModelAnswers
 from graphfcl.production.calibration import Calibration, Readings
-from graphfcl.production.feature_columns import FeatureColumns, fresh_ids
+from graphfcl.production.model_graph.feature_columns import FeatureColumns, fresh_ids
 from graphfcl.production.model_graph.growing_codec import encode_graph
 from graphfcl.production.model_graph.node_names import NodeNames
 from graphfcl.production.model_graph.place import FolderUse
@@ -131,9 +131,6 @@ class GrowingGraph(NodeNames):
     def names(self) -> NodeNames:
         return self
 
-    def id_of(self, number: int) -> Any:
-        return self.ids[self.visible.rows(np.array([number]))].tolist()[0]
-
     @property
     def columns(self) -> FeatureColumns:
         dense = isinstance(self.features, np.ndarray)
@@ -149,12 +146,7 @@ class GrowingGraph(NodeNames):
     # Changes
 
     def with_nodes(self, ids: Any, features: Features) -> tuple["GrowingGraph", np.ndarray]:
-        fresh = fresh_ids(
-            ids,
-            numbers=self.is_whole_numbers,
-            rows_of_ids=self.rows_of_ids,
-            id_of_row=lambda row: self.ids[row],
-        )
+        fresh = fresh_ids(ids, self)
         self.columns.refuse_other_shape(features, fresh.size)
         size = self.node_count + fresh.size
         adjacency = self.adjacency.copy()
