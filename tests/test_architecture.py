@@ -18,7 +18,7 @@ FLOORS = [
     {"errors", "version", "arrays", "cores", "defaults"},
     {"files", "source_code", "byte_sizes", "own_memory", "devices"},
     {"tasks"},
-    {"graph", "plug_ins"},
+    {"graph", "registry"},
     {"stream", "measures"},
     {"datasets", "nn"},
     {"methods", "asking"},

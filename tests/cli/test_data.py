@@ -14,7 +14,7 @@ from scipy.io import savemat
 
 import graphfcl as package
 from graphfcl import build_graph, load_dataset, write_npz
-from graphfcl.datasets import DATASETS
+from graphfcl.datasets import all_datasets
 from tests.cli.command import Result, assert_one_sentence, graphfcl_inside, run_all, run_python
 from tests.graph.samples import Trap
 
@@ -164,7 +164,7 @@ def test_list_names_every_dataset_and_the_state_of_its_files(shown: dict[str, Re
     result = shown["list"]
     assert (result.code, result.err) == (0, "")
     states = {words[0]: words[1] for words in map(str.split, result.out.splitlines()) if len(words) > 1}
-    assert {dataset.name for dataset in DATASETS} <= set(states)
+    assert {dataset.name for dataset in all_datasets()} <= set(states)
     assert states["debian"] == states["wordnet"] == "shipped"
     assert states["synthetic"] == "made"
     assert states["cora-ml"] == "found"

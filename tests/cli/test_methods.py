@@ -15,8 +15,8 @@ from tests.outside.samples import GRAPH, nearest_mean
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A user's current folder; what is brought from it is forgotten afterwards."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(registry, "_registered", {})
-    monkeypatch.setattr(registry, "_written", {})
+    monkeypatch.setattr(registry.REGISTRY, "registered", {})
+    monkeypatch.setattr(registry.REGISTRY, "written", {})
     monkeypatch.setattr(sys, "path", list(sys.path))
     before = set(sys.modules)
     nearest_mean(tmp_path)

@@ -87,23 +87,6 @@ def test_a_moved_or_changed_folder_is_one_sentence(made: Path, tmp_path: Path) -
         shutil.move(tmp_path / "hidden", made / "graph")
 
 
-def test_nodes_leave_are_erased_and_the_model_is_fitted_again(made: Path, tmp_path: Path) -> None:
-    root = tmp_path / "life"
-    shutil.copytree(made, root)
-    model = ("--model", root / "model")
-    succeeded("learn", *model, root / "supports.csv")
-    succeeded("grow", *model, "--nodes", root / "nodes.csv", "--edges", root / "edges.csv")
-    assert "is version 4" in succeeded("shrink", *model, "--edges", root / "edges.csv")
-    assert "301 nodes, 9 classes, version 4" in succeeded("predict", *model, "--out", root / "all.csv")
-    assert "there is no edge" in refused("shrink", *model, "--edges", root / "edges.csv")
-    said = succeeded("erase", root / "asked.csv", *model)
-    assert "Erased 2 nodes" in said
-    assert "The graph folder still holds ids and features of 1 of them" in said
-    assert "299 nodes" in succeeded("predict", *model, "--out", root / "fewer.csv")
-    assert "It is version 6" in succeeded("refit", *model, "--anyway")
-    assert "299 nodes, 9 classes, version 6" in succeeded("predict", *model, "--out", root / "again.csv")
-
-
 def test_what_to_label_next(made: Path, tmp_path: Path) -> None:
     """With the options of graph folders; the graph folder may have moved, and a version without scores gets them."""
     root = tmp_path / "next"
@@ -121,6 +104,23 @@ def test_what_to_label_next(made: Path, tmp_path: Path) -> None:
     assert "Group 1:" in succeeded("groups", *moved)
     assert "is version 4" in succeeded("groups", *moved, "--name", "1=wheels", "--version", "3", "--by", "ann")
     assert "cannot explain itself" in refused("explain", 7, *moved)
+
+
+def test_nodes_leave_are_erased_and_the_model_is_fitted_again(made: Path, tmp_path: Path) -> None:
+    root = tmp_path / "life"
+    shutil.copytree(made, root)
+    model = ("--model", root / "model")
+    succeeded("learn", *model, root / "supports.csv")
+    succeeded("grow", *model, "--nodes", root / "nodes.csv", "--edges", root / "edges.csv")
+    assert "is version 4" in succeeded("shrink", *model, "--edges", root / "edges.csv")
+    assert "301 nodes, 9 classes, version 4" in succeeded("predict", *model, "--out", root / "all.csv")
+    assert "there is no edge" in refused("shrink", *model, "--edges", root / "edges.csv")
+    said = succeeded("erase", root / "asked.csv", *model)
+    assert "Erased 2 nodes" in said
+    assert "The graph folder still holds ids and features of 1 of them" in said
+    assert "299 nodes" in succeeded("predict", *model, "--out", root / "fewer.csv")
+    assert "It is version 6" in succeeded("refit", *model, "--anyway")
+    assert "299 nodes, 9 classes, version 6" in succeeded("predict", *model, "--out", root / "again.csv")
 
 
 @pytest.mark.long

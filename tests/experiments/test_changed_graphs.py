@@ -81,7 +81,7 @@ def test_a_graph_is_loaded_only_where_that_tells_something(
     grid = Grid("one", "grid", cells_of(dataset, 1))
     store = fill(tmp_path / "out", grid)
     with monkeypatch.context() as patch:
-        patch.setattr("graphfcl.experiments.workers.load_dataset", None)
+        patch.setattr("graphfcl.experiments.running.load_dataset", None)
         known = {str(dataset): graph_of(store, grid.cells[0])}
         assert run_grid(grid, tmp_path / "out", graphs=known).done == 1, "the caller knows it"
         CellStore(tmp_path / "new").fail(grid.cells[0], "it failed")

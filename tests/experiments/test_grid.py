@@ -105,14 +105,14 @@ TWO = """
 import sys
 from multiprocessing import get_context
 from pathlib import Path
-from graphfcl.experiments import run_grid, working
+from graphfcl.experiments import run_grid, workers
 from tests.experiments.test_grid import grid_of
-plain = working.run_cell
+plain = workers.run_cell
 def noted(cell, **options):
     with open({watcher!r}, "a") as file:
         file.write(cell.key + "\\n")
     return plain(cell, **options)
-working.run_cell = noted
+workers.run_cell = noted
 if __name__ == "__main__":
     words = (grid_of(), Path({folder!r}))
     options = {{"jobs": 1, "start_method": "fork", "threads": 1}}
@@ -167,7 +167,7 @@ import os, time
 def slow(store, cell, workshop):
     open({place!r}, "a").write(f"{{os.getpid()}}\\n")
     time.sleep(2)
-workers._settle = slow
+workers.settle = slow
 if __name__"""
     script.write_text(text.replace("if __name__", hook.format(place=str(tmp_path / "pids")), 1))
     process = subprocess.Popen([sys.executable, str(script)], cwd=ROOT, env=ENVIRONMENT)
@@ -274,15 +274,15 @@ def test_a_grid_that_grows_keeps_what_it_had(tmp_path: Path) -> None:
 @pytest.mark.long
 def test_a_cell_whose_process_dies_again_and_again_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     deadly, good = grid_of(seeds=1).cells[:2]
-    monkeypatch.setattr("graphfcl.experiments.workers._work", DiesOf(deadly.key))
+    monkeypatch.setattr("graphfcl.experiments.workers.take_cells", DiesOf(deadly.key))
     status = run_grid(Grid("deadly", "grid", (deadly, good)), tmp_path, jobs=1, start_method=WARM)
     assert (status.done, status.failed) == (1, 1)
     assert "died 3 times" in (CellStore(tmp_path).error(deadly) or "")
 
 
 def test_processes_that_cannot_work_end_in_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("graphfcl.experiments.workers._work", _die_at_once)
-    with pytest.raises(InputError, match="check its rights"):
+    monkeypatch.setattr("graphfcl.experiments.workers.take_cells", _die_at_once)
+    with pytest.raises(InputError, match=r"workers die before they begin a cell of .* \(exit code 1\): check"):
         run_grid(grid_of(seeds=1), tmp_path, jobs=1, start_method=WARM)
 
 
@@ -296,19 +296,18 @@ class DiesOf:
     def __init__(self, key: str) -> None:
         self.key = key
 
-    def __call__(self, workshop: Any, cells: tuple[Cell, ...], events: Any) -> None:
+    def __call__(self, workshop: Any, cells: tuple[Cell, ...], call: str, number: int) -> int:
         from graphfcl.experiments import workers
 
-        plain = workers._settle
+        plain = workers.settle
 
         def settle(store: CellStore, cell: Cell, workshop: Any) -> None:
             if cell.key == self.key:
-                time.sleep(1)  # let the parent hear who is running
                 os.kill(os.getpid(), signal.SIGKILL)
             plain(store, cell, workshop)
 
-        workers._settle = settle
-        workers._work(workshop, cells, events)
+        workers.settle = settle
+        return workers.take_cells(workshop, cells, call, number)
 
 
 def test_grids_are_remembered(unbroken: tuple[Path, Grid], tmp_path: Path) -> None:

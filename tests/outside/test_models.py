@@ -18,7 +18,7 @@ from tests.production.crafting import CraftedFolder
 @pytest.fixture
 def learner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[type[Learner]]:
     nearest_mean(tmp_path, "behind_a_model")
-    monkeypatch.setattr(registry, "_registered", {})
+    monkeypatch.setattr(registry.REGISTRY, "registered", {})
     monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.chdir(tmp_path)
     sys.path.insert(0, str(tmp_path))
@@ -44,7 +44,7 @@ def test_a_class_can_be_handed_to_the_classifier(learner: type[Learner], tmp_pat
     assert isinstance(loaded.learner_, learner)
     np.testing.assert_allclose(loaded.predict_proba(), model.predict_proba(), rtol=1e-6)
 
-    registry._registered.clear()
+    registry.REGISTRY.registered.clear()
     with pytest.raises(InputError, match=r"'nearest-mean'.*behind_a_model:NearestMean.*add --method"):
         GraphClassifier.load(tmp_path / "model")
     import_method("behind_a_model:NearestMean")
@@ -54,7 +54,7 @@ def test_a_class_can_be_handed_to_the_classifier(learner: type[Learner], tmp_pat
 def test_our_own_class_is_our_own_method() -> None:
     model = GraphClassifier(find_method("proto-gcn").learner, {"pretraining.epochs": 3})
     assert model.method == "proto-gcn"
-    assert not registry._registered.get("proto-gcn")
+    assert not registry.REGISTRY.registered.get("proto-gcn")
 
 
 @pytest.fixture
@@ -64,14 +64,14 @@ def inside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable
     monkeypatch.setattr(sys, "path", list(sys.path))
 
     def command(*words: object) -> Result:
-        for place in (registry._registered, registry._written):
+        for place in (registry.REGISTRY.registered, registry.REGISTRY.written):
             place.clear()
         sys.modules.pop("nearest_mean", None)
         return graphfcl_inside(*words)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(registry, "_registered", {})
-        patch.setattr(registry, "_written", {})
+        patch.setattr(registry.REGISTRY, "registered", {})
+        patch.setattr(registry.REGISTRY, "written", {})
         yield command
     sys.modules.pop("nearest_mean", None)
 

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import graphfcl.methods.blocks.column_phases as column_phases
-import graphfcl.methods.blocks.row_phases as row_phases
+import graphfcl.methods.blocks.row_tasks as row_tasks
 import graphfcl.production.asked_learner as asked_learner
 import graphfcl.production.model_graph.folder_model_graph as folder_model_graph
 import graphfcl.production.model_state as model_state
@@ -86,7 +86,7 @@ def no_passes(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
         raise AssertionError("a pass over the graph folder")
 
     def forbid() -> None:
-        monkeypatch.setattr(row_phases, "run_tasks", fail)
+        monkeypatch.setattr(row_tasks, "run_tasks", fail)
         monkeypatch.setattr(column_phases, "run_tasks", fail)
 
     return forbid

@@ -13,7 +13,7 @@ from graphfcl.graph import AnyGraph, Graph
 from graphfcl.graph.folder.rows import FolderRows
 from graphfcl.graph.visible_folder import VisibleFolder
 from graphfcl.measures import balanced_accuracy
-from graphfcl.methods.blocks.folder_inputs import FolderInputs
+from graphfcl.methods.blocks.folder_tables import FolderTables
 from tests.stream.hostile import (
     DatasetLoader,
     FileReader,
@@ -203,7 +203,7 @@ def test_a_learner_on_disk_cannot_reach_labels_queries_or_future_nodes(
 def test_tasks_are_handed_no_labels(small_folder: GraphFolder, tmp_path: Path) -> None:
     stream = make_stream(graph_of(small_folder, tmp_path, on_disk=True), seed=SEED, **RULES)
     visible: Any = stream.base.visible_graph
-    inputs = FolderInputs(visible, 0, unit=True)
+    inputs = FolderTables(visible, 0, unit=True)
     source = pickle.loads(pickle.dumps(inputs.source))
     assert source.features(0, 5).shape[0] == 5
     things = reachable((inputs, source))

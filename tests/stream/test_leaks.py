@@ -31,7 +31,7 @@ from graphfcl import (
     make_stream,
     save_stream,
 )
-from graphfcl.datasets import DATASETS, data_folder
+from graphfcl.datasets import all_datasets, data_folder
 from graphfcl.evaluation import ask
 from graphfcl.experiments.encoders import EncoderFolder
 from graphfcl.graph import KnownColumns, Standardisation
@@ -42,7 +42,7 @@ from tests.marks import some_first
 TRACKS = ("transductive", "isolated", "open")
 SEEDS = 10
 RESEARCH = ("amazon-clothing-20", "cora-topics", "coauthor-cs", "cora-ml", "amazon-computers")
-MISSING = {d.name for d in DATASETS if d.name in RESEARCH and d.missing_files(data_folder(None))}
+MISSING = {d.name for d in all_datasets() if d.name in RESEARCH and d.missing_files(data_folder(None))}
 
 
 class NearestNumber(Learner):

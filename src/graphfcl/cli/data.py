@@ -23,7 +23,7 @@ data = typer.Typer(help="List, show and import graphs.", no_args_is_help=True, c
 @answers
 def list_datasets(data_dir: DataDir = None) -> Answer:
     """List all known graphs, and whether their files are present."""
-    from graphfcl.datasets import DATA_VARIABLE, DATASETS, data_folder
+    from graphfcl.datasets import DATA_VARIABLE, all_datasets, data_folder
 
     folder = data_folder(data_dir)
 
@@ -32,7 +32,7 @@ def list_datasets(data_dir: DataDir = None) -> Answer:
             return "shipped" if dataset.source.startswith("shipped") else "made"
         return "missing" if dataset.missing_files(folder) else "found"
 
-    rows = [(d.name, state(d), _defaults(d.protocol), d.title) for d in DATASETS]
+    rows = [(d.name, state(d), _defaults(d.protocol), d.title) for d in all_datasets()]
 
     def show() -> None:
         print_table(("name", "files", "default stream", "what"), rows)

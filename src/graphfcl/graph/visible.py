@@ -100,6 +100,10 @@ class VisibleGraph:
             raise InputError(f"node {hidden[0]} is not in the visible graph: ask only for nodes that exist now.")
         return rows
 
+    def numbers(self, rows: np.ndarray) -> np.ndarray:
+        """(m,) node numbers of rows."""
+        return self.nodes[rows]
+
     def contains(self, nodes: np.ndarray) -> np.ndarray:
         """Whether each node number is visible."""
         return np.isin(nodes, self.nodes)

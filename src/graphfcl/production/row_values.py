@@ -54,6 +54,10 @@ class RowValues:
         blocks = list(self.blocks())
         return blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
 
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        """What functions of numpy read."""
+        return np.array(self.whole(), dtype=dtype, copy=copy)
+
     def _bounded(self, values: np.ndarray) -> np.ndarray:
         chosen = values if self.columns is None else values[:, self.columns]
         return chosen if self.floor == -np.inf else np.maximum(chosen, chosen.dtype.type(self.floor))

@@ -87,7 +87,7 @@ def read_supports(
         if label_key(name) in unknown:
             continue
         if not node.strip():
-            raise table.missing_id(row)
+            raise table.missing_id(row, ids)
         place = table.place(row)
         values = {column: texts[row] for column, texts in kept.items()}
         supports.append(

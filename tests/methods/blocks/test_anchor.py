@@ -111,7 +111,7 @@ def test_a_session_reads_neighbourhoods_alone(tmp_path: Path, monkeypatch: pytes
         raise AssertionError("a phase")
 
     with monkeypatch.context() as patched:
-        for phase in ("row_phases", "column_phases"):
+        for phase in ("row_tasks", "column_phases"):
             patched.setattr(f"graphfcl.methods.blocks.{phase}.run_tasks", fail)
         learner.learn(stream.session(1))
     assert learner.scores(stream.evaluation_graph(1), np.arange(600)).shape == (600, len(learner.classes_))

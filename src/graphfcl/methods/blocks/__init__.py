@@ -18,14 +18,5 @@ if TYPE_CHECKING:  # stored answers of a model are read without torch
 
 __all__ = ["UNLABELLED", "Held", "NodeTables", "RowBlock", "Table", "open_tables"]
 
-__getattr__ = lazy_names(
-    __name__,
-    {
-        "UNLABELLED": "interface",
-        "Held": "interface",
-        "NodeTables": "interface",
-        "RowBlock": "interface",
-        "Table": "interface",
-        "open_tables": "opening",
-    },
-)
+_INTERFACE = dict.fromkeys(("UNLABELLED", "Held", "NodeTables", "RowBlock", "Table"), "interface")
+__getattr__ = lazy_names(__name__, {"open_tables": "opening", **_INTERFACE})
