@@ -27,6 +27,7 @@ BENCHMARKS = (
     "start_up",
     "service",
     "large",
+    "two_trees",
 )
 
 

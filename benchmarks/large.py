@@ -31,7 +31,7 @@ def on_disk(folder: Path, work: Path) -> dict[str, float]:
 
     from graphfcl.graph.folder import GraphFolder
     from graphfcl.graph.visible_folder import Means, VisibleFolder
-    from graphfcl.methods.on_disk.folder_inputs import FolderInputs
+    from graphfcl.methods.blocks.folder_inputs import FolderInputs
 
     visible = VisibleFolder.of(GraphFolder.open(folder), None, None, Means(work, MEMORY))
     inputs = FolderInputs(visible, 0, unit=True)

@@ -18,7 +18,7 @@ from graphfcl.byte_sizes import bytes_from
 from graphfcl.graph.folder import GraphFolder
 from graphfcl.graph.visible_folder import Means, VisibleFolder
 from graphfcl.methods.anchor.frame_on_disk import sums_of
-from graphfcl.methods.on_disk.folder_inputs import FolderInputs
+from graphfcl.methods.blocks.folder_inputs import FolderInputs
 from graphfcl.tasks import Tasks
 
 TICKS = os.sysconf("SC_CLK_TCK")

@@ -86,7 +86,7 @@ def test_methods_seen_from_above() -> None:
     names = {path.stem for path in folder.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
     door = {"__init__", "learner", "registry", "settings", "testing"}
     methods = {inspect.getmodule(learner).__name__.split(".")[2] for learner in CLASSES}  # type: ignore[union-attr]
-    assert names == door | methods | {"bases", "shared", "on_disk"}
+    assert names == door | methods | {"bases", "shared", "blocks"}
 
 
 @pytest.mark.parametrize("learner", CLASSES, ids=lambda learner: learner.name)
@@ -113,7 +113,7 @@ def test_above_methods_nobody_knows_a_method() -> None:
         assert not texts & names, f"{place} names {texts & names}"
         single = {name for name in imported(path) if name.startswith("graphfcl.methods.") and name in MODULES}
         single -= {f"graphfcl.methods.{part}" for part in ("learner", "registry", "settings", "testing")}
-        shared = ("graphfcl.methods.shared", "graphfcl.methods.on_disk")  # parts and tables, of no method
+        shared = ("graphfcl.methods.shared", "graphfcl.methods.blocks")  # parts and tables, of no method
         assert all(name.startswith(shared) for name in single), f"{place} imports {single}"
 
 

@@ -7,7 +7,7 @@ import pytest
 from graphfcl import FolderGraph, GraphClassifier, GraphFolder, InputError, Means, devices
 from graphfcl.devices import checked_device, chosen_device
 from graphfcl.graph.folder import write_folder
-from tests.methods.on_disk.samples import random_graph
+from tests.methods.blocks.samples import random_graph
 
 
 @pytest.mark.parametrize(

@@ -11,9 +11,9 @@ from textwrap import dedent
 import pytest
 
 import graphfcl
+from tests.record_surface import PUBLIC
 
 ROOT = Path(__file__).parents[1]
-PUBLIC = ("graphfcl", "graphfcl.testing", "graphfcl.measures", "graphfcl.experiments", "graphfcl.tasks")
 OF_THE_HOUSE = {"architecture.md"}  # speaks of what is inside
 A_FILE_OF_THE_PACKAGE = {"measures.md"}  # shows one, which imports its neighbours
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]

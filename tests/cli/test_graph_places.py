@@ -8,7 +8,7 @@ import pytest
 
 from graphfcl.graph.folder import write_folder
 from tests.cli.command import graphfcl_inside, succeeded
-from tests.methods.on_disk.samples import random_graph
+from tests.methods.blocks.samples import random_graph
 
 RIDGE = ("--method", "sgc-ridge", "--workers", "1")
 

@@ -11,7 +11,7 @@ from pyarrow import parquet
 from graphfcl import GraphFolder, load_dataset, read_tables, write_tables
 from graphfcl.files import file_lock
 from tests.cli.command import assert_one_sentence, graphfcl, graphfcl_inside, run_python
-from tests.methods.on_disk.samples import folder_of, random_graph
+from tests.methods.blocks.samples import folder_of, random_graph
 
 NAME = "synthetic:nodes=400,edges=1600,classes=9,features=20,kind=dense"
 

@@ -16,7 +16,7 @@ from graphfcl import GraphFolder
 from graphfcl.files import sha256_of
 from graphfcl.graph.folder import write_folder
 from tests.cli.forks import Forks
-from tests.methods.on_disk.samples import random_graph
+from tests.methods.blocks.samples import random_graph
 
 pytestmark = pytest.mark.long
 

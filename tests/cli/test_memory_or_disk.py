@@ -7,7 +7,7 @@ import pytest
 from graphfcl import InputError
 from graphfcl.graph.folder import write_folder
 from tests.cli.command import Result, graphfcl_inside
-from tests.methods.on_disk.samples import random_graph
+from tests.methods.blocks.samples import random_graph
 
 SMALL = "synthetic:nodes=200,edges=400,classes=9,features=20"
 RUN = ("--method", "sgc-ridge", "--base", "3", "--pseudo-novel", "3", "--way", "3", "--sessions", "1")

@@ -13,7 +13,7 @@ from graphfcl.graph.folder import write_folder
 from graphfcl.production.only_in_memory import INSTEAD
 from tests.cli.command import graphfcl_inside, succeeded
 from tests.cli.test_start_up import large_modules
-from tests.methods.on_disk.samples import random_graph
+from tests.methods.blocks.samples import random_graph
 
 
 @pytest.fixture(scope="module")

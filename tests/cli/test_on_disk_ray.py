@@ -12,7 +12,7 @@ from graphfcl.files import sha256_of
 from graphfcl.graph.folder import write_folder
 from graphfcl.tasks.ray_backend import RayEngine
 from tests.cli.command import graphfcl_inside
-from tests.methods.on_disk.samples import random_graph
+from tests.methods.blocks.samples import random_graph
 from tests.tasks.conftest import on_ray
 
 __all__ = ["on_ray"]  # a fixture

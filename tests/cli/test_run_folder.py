@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.methods.on_disk.samples import folder_of, random_graph
+from tests.methods.blocks.samples import folder_of, random_graph
 from tests.warm import Done, run_warm
 
 QUICK = ["--track", "open", "--base", "3", "--pseudo-novel", "3", "--way", "3", "--seed", "1"]

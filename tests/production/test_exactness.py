@@ -22,7 +22,7 @@ from graphfcl.graph.ids import ClassLabel
 from graphfcl.methods import METHODS
 from graphfcl.production.ledger import LabelRole
 from tests.marks import some_first
-from tests.methods.on_disk.samples import random_graph
+from tests.methods.blocks.samples import random_graph
 from tests.production.models import HIDDEN, members, quick, small_graph
 
 TOLERANCE = 1e-6

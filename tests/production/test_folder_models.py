@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-import graphfcl.methods.on_disk.column_phases as column_phases
-import graphfcl.methods.on_disk.row_phases as row_phases
+import graphfcl.methods.blocks.column_phases as column_phases
+import graphfcl.methods.blocks.row_phases as row_phases
 import graphfcl.production.answers_on_disk as answers_on_disk
 import graphfcl.production.asked_on_disk as asked_on_disk
 from graphfcl import (
@@ -38,7 +38,7 @@ from graphfcl.production.fit_checkpoints import FitCheckpoints
 from graphfcl.production.graph_place import FolderUse
 from graphfcl.production.only_in_memory import INSTEAD
 from graphfcl.tasks import Workers
-from tests.methods.on_disk.samples import random_graph
+from tests.methods.blocks.samples import random_graph
 from tests.production.models import everything
 
 HIDDEN = ["class 7", "class 8"]

@@ -16,7 +16,7 @@ from scipy.special import logsumexp
 from sklearn.metrics import roc_auc_score
 
 import graphfcl
-from graphfcl import InputError
+from graphfcl import InputError, VisibleGraph
 from graphfcl.production.strangeness import ENERGY, ENERGY_AROUND, MEASURES, Evidence, Measure, find_measure, weighing
 from graphfcl.production.strangeness.weighing import (
     Ruler,
@@ -57,20 +57,27 @@ print(json.dumps([graphfcl.__file__, model.history[0]["unknown_auroc"]]))
 """
 
 
+def visible_of(adjacency: np.ndarray) -> VisibleGraph:
+    count = len(adjacency)
+    matrix = sparse.csr_array(adjacency.astype(np.float32))
+    return VisibleGraph(np.arange(count), matrix, np.zeros((count, 0), dtype=np.float32))
+
+
 def some_evidence(seed: int = 0, count: int = 12, classes: int = 4) -> Evidence:
     """A random graph with edge weights, a lone node (the last), and some labelled nodes."""
     random = np.random.default_rng(seed)
-    upper = np.triu(random.random((count, count)) * (random.random((count, count)) < 0.3), 1)
+    weights = random.integers(1, 9, (count, count)) / np.float32(8)
+    upper = np.triu(weights * (random.random((count, count)) < 0.3), 1)
     upper[:, -1] = 0
-    adjacency = sparse.csr_array(upper + upper.T)
+    visible = visible_of(upper + upper.T)
     labelled = random.random(count) < 0.5
     scores = random.normal(size=(count, classes)) * 3
-    return Evidence(scores, 2.0, np.arange(classes) >= 3, adjacency, labelled)
+    return Evidence(scores, 2.0, np.arange(classes) >= 3, visible, labelled)
 
 
 def mixed(evidence: Evidence, values: np.ndarray, steps: int) -> np.ndarray:
     """Half of a node's own value and half of the mean of its neighbours, by loops."""
-    plain = evidence.adjacency.toarray()
+    plain = evidence.visible.neighbours_at(np.arange(12)).toarray()
     for _ in range(steps):
         after = values.copy()
         for v in range(len(values)):
@@ -90,7 +97,7 @@ def test_the_measures_are_those_of_loops() -> None:
         energy[v] = -np.log(np.exp(row).sum())
         shares = np.exp(row / 2) / np.exp(row / 2).sum()
         entropy[v] = -(shares * np.log(shares)).sum()
-    plain = evidence.adjacency.toarray()
+    plain = evidence.visible.neighbours_at(np.arange(12)).toarray()
     near = np.array([(row * evidence.labelled).sum() / row.sum() if row.sum() else 0.0 for row in plain])
     expected = {
         "energy": energy,
@@ -123,7 +130,7 @@ def test_a_node_left_out_moves_its_own_energy_and_its_share_of_the_one_around() 
 @pytest.mark.parametrize("measure", MEASURES[:4], ids=lambda each: each.name)
 def test_a_node_far_from_every_class_is_stranger(measure: Measure) -> None:
     scores = np.array([[5.0, 0.0, 0.0], [1.0, 0.5, 0.5]])
-    nothing = Evidence(scores, 1.0, np.zeros(3, dtype=bool), sparse.csr_array((2, 2)), np.zeros(2, dtype=bool))
+    nothing = Evidence(scores, 1.0, np.zeros(3, dtype=bool), visible_of(np.zeros((2, 2))), np.zeros(2, dtype=bool))
     near, far = measure.of(nothing)
     assert find_measure(measure.name) is measure
     assert far > near
@@ -200,8 +207,8 @@ def test_what_two_measures_start_from_is_computed_once() -> None:
         passes.append(evidence)
         return np.arange(3.0)
 
-    adjacency = sparse.csr_array(np.array([[0, 1, 0], [1, 0, 0], [0, 0, 0]], dtype=np.float32))
-    evidence = Evidence(np.zeros((3, 2)), 1.0, np.zeros(2, dtype=bool), adjacency, np.zeros(3, dtype=bool))
+    visible = visible_of(np.array([[0, 1, 0], [1, 0, 0], [0, 0, 0]]))
+    evidence = Evidence(np.zeros((3, 2)), 1.0, np.zeros(2, dtype=bool), visible, np.zeros(3, dtype=bool))
     listed = [Measure("own", own), Measure("own around", own, around=True), Measure("other", lambda _: np.ones(3))]
     alone, around, other = weighing._columns(evidence, listed)
     assert len(passes) == 1

@@ -13,7 +13,7 @@ from graphfcl.graph.folder.rows import FolderRows
 from graphfcl.graph.folder_graph import AnyGraph
 from graphfcl.graph.visible_folder import VisibleFolder
 from graphfcl.measures import balanced_accuracy
-from graphfcl.methods.on_disk.folder_inputs import FolderInputs
+from graphfcl.methods.blocks.folder_inputs import FolderInputs
 from tests.stream.hostile import (
     DatasetLoader,
     FileReader,
@@ -160,8 +160,8 @@ def test_a_folder_gives_one_stream_on_disk_and_in_memory(small_folder: GraphFold
         shown = in_memory.evaluation_graph(session)
         rows = seen.rows(shown.nodes)
         order = np.argsort(rows)
-        np.testing.assert_allclose(seen.features(rows[order]).toarray(), shown.features.toarray()[order])
-        adjacency = seen.adjacency_rows(rows[order])[:, rows[order]].toarray()
+        np.testing.assert_allclose(seen.features_at(rows[order]).toarray(), shown.features.toarray()[order])
+        adjacency = seen.neighbours_at(rows[order])[:, rows[order]].toarray()
         np.testing.assert_array_equal(adjacency, shown.adjacency.toarray()[order][:, order])
 
 

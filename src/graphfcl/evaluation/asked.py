@@ -17,8 +17,8 @@ from graphfcl.asking.untrained import untrained_vectors
 from graphfcl.evaluation.evaluate import Evaluation, fit_base, scores_in_blocks, tell_session
 from graphfcl.graph import VisibleGraph
 from graphfcl.measures import AskedRecord, balanced_accuracy, confusion_matrix
+from graphfcl.methods.blocks.work_folder import alone_on
 from graphfcl.methods.learner import NO_STORE, SILENT, EncoderStore, Learner, Progress
-from graphfcl.methods.on_disk.work_folder import alone_on
 from graphfcl.progress import progress_of
 from graphfcl.stream import Session, Stream
 from graphfcl.stream.split import strategy_generator

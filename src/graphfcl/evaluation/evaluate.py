@@ -14,8 +14,8 @@ from graphfcl.evaluation.tables import Columns, arrow_table, data_frame, session
 from graphfcl.graph import Graph
 from graphfcl.graph.folder_graph import FolderGraph
 from graphfcl.measures import StreamMeasures, balanced_accuracy, confusion_matrix, measure_stream
+from graphfcl.methods.blocks.work_folder import alone_on
 from graphfcl.methods.learner import NO_STORE, SILENT, DeclaredFlags, EncoderStore, Learner, Progress
-from graphfcl.methods.on_disk.work_folder import alone_on
 from graphfcl.progress import progress_of
 from graphfcl.stream import Queries, Stream
 from graphfcl.stream.split import draw_asked

@@ -21,8 +21,8 @@ from graphfcl.experiments.peak_memory import forget_peaks, peak_gpu_memory_mb, p
 from graphfcl.files import read_bytes, write_bytes
 from graphfcl.measures import measure_asked
 from graphfcl.methods import SILENT, Learner, Progress, find_method, settings_as_json
+from graphfcl.methods.blocks.damaged_files import DamagedFile, computed_again
 from graphfcl.methods.learner import NO_STORE, DeclaredFlags
-from graphfcl.methods.on_disk.damaged_files import DamagedFile, computed_again
 from graphfcl.methods.shared.checkpoint import load_checkpoint, save_checkpoint
 from graphfcl.progress import progress_of
 from graphfcl.stream import Stream, refuse_other_version, save_stream, stream_hash

@@ -1,5 +1,6 @@
 """What of a graph exists for a learner at one moment."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -10,6 +11,8 @@ from graphfcl.arrays import read_only
 from graphfcl.errors import InputError
 from graphfcl.graph.graph import Features, Graph
 from graphfcl.graph.views import FeatureView
+
+RELATIONS = ("edges",)  # kinds of edges
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,14 +43,34 @@ class VisibleGraph:
         return int(self.nodes.size)
 
     @property
+    def row_count(self) -> int:
+        return self.node_count
+
+    @property
     def edge_count(self) -> int:
         return int(self.adjacency.nnz) // 2
+
+    @property
+    def feature_count(self) -> int:
+        return int(self.features.shape[1])
+
+    @property
+    def sparse_features(self) -> bool:
+        return not isinstance(self.features, np.ndarray)
+
+    @cached_property
+    def weighted(self) -> bool:
+        return bool((self.adjacency.data != 1).any())
+
+    @property
+    def relations(self) -> tuple[str, ...]:
+        return RELATIONS
 
     @cached_property
     def degrees(self) -> np.ndarray:
         """(n,) float32: number of neighbours, or the sum of edge weights; the self loop is not in it."""
         counts = np.diff(self.adjacency.indptr)
-        if (self.adjacency.data == 1).all():
+        if not self.weighted:
             return read_only(counts.astype(np.float32))
         rows = np.repeat(np.arange(self.node_count, dtype=np.int32), counts)
         sums = np.bincount(rows, weights=self.adjacency.data, minlength=self.node_count)
@@ -81,6 +104,85 @@ class VisibleGraph:
     def contains(self, nodes: np.ndarray) -> np.ndarray:
         """Whether each node number is visible."""
         return np.isin(nodes, self.nodes)
+
+    def row_blocks(self) -> list[tuple[int, int]]:
+        """One block: all of it is in memory."""
+        return [(0, self.row_count)]
+
+    def features_at(self, rows: np.ndarray) -> Features:
+        """(m, d) features of rows in any order."""
+        return self.features[rows]
+
+    def neighbours_at(self, rows: np.ndarray, relation: str = RELATIONS[0]) -> sparse.csr_array:
+        """(m, n) rows of the adjacency in any order."""
+        require_relation(relation)
+        return self.adjacency[rows]
+
+    def product(self, values: np.ndarray) -> np.ndarray:
+        """A · values, for values of shape (n,) or (n, k)."""
+        return self.adjacency @ values
+
+    def around(self, rows: np.ndarray, hops: int) -> "VisibleGraph":
+        """The nodes within ``hops`` edges of some rows, numbered by their rows here, with the degrees of this graph.
+
+        Edges between the outermost nodes are left out.
+        """
+        near = nodes_near(self.neighbours_at, rows, hops, self.row_count)
+        small = VisibleGraph(near.nodes, near.adjacency, self.features[near.nodes])
+        return small.with_degrees(self.degrees[near.nodes])
+
+    def with_degrees(self, degrees: np.ndarray) -> "VisibleGraph":
+        """The same graph as a part of a larger one, whose (n,) degrees count edges that are not here."""
+        other = VisibleGraph(self.nodes, self.adjacency, self.features)
+        other.__dict__["degrees"] = read_only(degrees)
+        return other
+
+    def loaded(self) -> "VisibleGraph":
+        """The graph itself."""
+        return self
+
+
+def require_relation(relation: str) -> None:
+    """Refuse a kind of edges that a graph does not have."""
+    if relation not in RELATIONS:
+        raise InputError(f"the graph has no edges of the kind {relation!r}: use one of {', '.join(RELATIONS)}.")
+
+
+@dataclass(frozen=True, eq=False)
+class Nearby:
+    """The nodes within some edges of a few rows.
+
+    nodes: (m,) rows, ascending. adjacency: (m, m) their edges, without those between outermost nodes. inner: (i,) the
+    rows that are not outermost, and ``inner_rows`` (i, n) their edges. outermost: (m - i,) the others.
+    """
+
+    nodes: np.ndarray
+    adjacency: sparse.csr_array
+    inner: np.ndarray
+    inner_rows: sparse.csr_array
+    outermost: np.ndarray
+
+
+def nodes_near(
+    neighbours_at: Callable[[np.ndarray], sparse.csr_array], rows: np.ndarray, hops: int, row_count: int
+) -> Nearby:
+    """Follow edges from some rows. neighbours_at: (m,) ascending rows → (m, row_count) their edges."""
+    nodes = outermost = np.unique(rows)
+    inner: list[np.ndarray] = []
+    blocks: list[sparse.csr_array] = []
+    for _ in range(hops):
+        blocks.append(neighbours_at(outermost))
+        inner.append(outermost)
+        outermost = np.setdiff1d(blocks[-1].indices, nodes)
+        nodes = np.union1d(nodes, outermost)
+    if not blocks:
+        nothing = sparse.csr_array((0, row_count), dtype=np.float32)
+        return Nearby(nodes, sparse.csr_array((nodes.size,) * 2, dtype=np.float32), nodes[:0], nothing, nodes)
+    inside, block = np.concatenate(inner), sparse.csr_array(sparse.vstack(blocks, format="csr"))
+    columns = np.searchsorted(nodes, block.indices)
+    places = np.repeat(np.searchsorted(nodes, inside), np.diff(block.indptr))
+    whole = sparse.coo_array((block.data, (places, columns)), shape=(nodes.size, nodes.size))
+    return Nearby(nodes, sparse.csr_array(whole.tocsr()), inside, block, outermost)
 
 
 def cut_visible(

@@ -18,7 +18,7 @@ from graphfcl.graph.folder.manifest import row_type
 from graphfcl.graph.folder.rows import Neighbours
 from graphfcl.graph.graph import Features
 from graphfcl.graph.views import FeatureView
-from graphfcl.graph.visible import VisibleGraph
+from graphfcl.graph.visible import RELATIONS, VisibleGraph, nodes_near, require_relation
 from graphfcl.own_memory import process_bytes
 from graphfcl.tasks import Tasks, Workers, start_workers
 
@@ -167,6 +167,28 @@ class VisibleFolder:
             return self.reader.edge_count
         return sum(self.reader.neighbours(*each).indices.size for each in self.reader.neighbour_ranges()) // 2
 
+    @cached_property
+    def feature_count(self) -> int:
+        """Columns that a learner sees."""
+        return int(self.features_at(np.zeros(0, dtype=np.int64)).shape[1])
+
+    @property
+    def sparse_features(self) -> bool:
+        return self.reader.sparse_features
+
+    @property
+    def weighted(self) -> bool:
+        return self.reader.weighted
+
+    @property
+    def relations(self) -> tuple[str, ...]:
+        return RELATIONS
+
+    @cached_property
+    def degrees(self) -> np.ndarray:
+        """(n,) float32 sums of the weights of a row's edges, from one pass over the folder."""
+        return read_only(self.reader.degrees())
+
     @property
     def nodes(self) -> np.ndarray:
         """(n,) int64 numbers of the visible nodes, ascending."""
@@ -198,55 +220,86 @@ class VisibleFolder:
     def _rows(self, nodes: np.ndarray) -> np.ndarray:
         return nodes if self.row_of_number is None else self.row_of_number[nodes].astype(np.int64)
 
-    def features(self, rows: np.ndarray) -> Features:
-        """(m, d) of some rows, ascending, as a learner sees them."""
-        parts = [self.reader.features(start, stop)[rows[low:high] - start] for start, stop, low, high in _runs(rows)]
+    def numbers(self, rows: np.ndarray) -> np.ndarray:
+        """(m,) int64 node numbers of rows, the reverse of :meth:`rows`."""
+        return rows if self._number_of_row is None else self._number_of_row[rows]
+
+    @cached_property
+    def _number_of_row(self) -> np.ndarray | None:
+        return None if self.row_of_number is None else np.argsort(self.row_of_number)
+
+    def row_blocks(self) -> list[tuple[int, int]]:
+        """Ranges of rows that cover the folder, each with a bounded number of edges."""
+        return self.reader.neighbour_ranges()
+
+    def features_at(self, rows: np.ndarray) -> Features:
+        """(m, d) features of rows in any order, as a learner sees them."""
+        ordered, places = _ascending(rows)
+        parts = [
+            self.reader.features(start, stop)[ordered[low:high] - start] for start, stop, low, high in _runs(ordered)
+        ]
         if not parts:
             parts = [self.reader.features(0, 0)]
         together = np.concatenate(parts) if isinstance(parts[0], np.ndarray) else sparse.vstack(parts, format="csr")
         features = together if isinstance(together, np.ndarray) else sparse.csr_array(together)
+        features = features if places is None else features[places]
         return features if self.view is None else self.view.apply(features)
 
-    def around(self, rows: np.ndarray, hops: int) -> VisibleGraph:
-        """The part of it within some hops of some rows, in memory: all that rows of Â…ÂX of these rows read.
-
-        Its nodes are known by their rows. Edges between the outermost nodes are not in it. The degrees are those of the
-        whole visible graph.
-        """
-        inner = np.zeros(0, dtype=np.int64)
-        found = frontier = np.unique(rows)
-        blocks: list[sparse.csr_array] = []
-        for _ in range(hops):
-            block = self.adjacency_rows(frontier)
-            blocks.append(block)
-            inner = np.concatenate([inner, frontier])
-            frontier = np.setdiff1d(block.indices, found)
-            found = np.union1d(found, frontier)
-        together = _stacked(blocks, self.row_count)
-        small = VisibleGraph(found, _among(together, inner, found), self.features(found))
-        if self._whole_degrees is not None:
-            degrees = self._whole_degrees[found]
-        else:
-            degrees = np.zeros(found.size, dtype=np.float32)
-            for some, block in ((inner, together), (frontier, self.adjacency_rows(frontier))):
-                degrees[np.searchsorted(found, some)] = np.asarray(block.sum(axis=1), dtype=np.float32)
-        small.__dict__["degrees"] = read_only(degrees)
-        return small
-
-    @cached_property
-    def _whole_degrees(self) -> np.ndarray | None:
-        """(n,) where the places of rows alone give them: all rows are visible, and all edges count the same."""
-        return self.reader.degrees() if self.mask is None and not self.reader.weighted else None
-
-    def adjacency_rows(self, rows: np.ndarray) -> sparse.csr_array:
-        """(m, n) some rows of A, ascending; hidden nodes are nobody's neighbours."""
+    def neighbours_at(self, rows: np.ndarray, relation: str = RELATIONS[0]) -> sparse.csr_array:
+        """(m, n) rows of the adjacency in any order; hidden nodes are in no row."""
+        require_relation(relation)
+        ordered, places = _ascending(rows)
         reads, chosen = [], []
-        for start, stop, low, high in _runs(rows):
+        for start, stop, low, high in _runs(ordered):
             reads.append(self.reader.neighbours(start, stop))
             wanted = np.zeros(stop - start, dtype=bool)
-            wanted[rows[low:high] - start] = True
+            wanted[ordered[low:high] - start] = True
             chosen.append(wanted)
-        return _chosen_rows(reads, chosen, self.row_count)
+        found = _chosen_rows(reads, chosen, self.row_count)
+        return found if places is None else sparse.csr_array(found[places])
+
+    def product(self, values: np.ndarray) -> np.ndarray:
+        """A · values, for values of shape (n,) or (n, k), with one block of A in memory at a time."""
+        total = np.empty(values.shape, dtype=np.result_type(values, np.float32))
+        for start, stop in self.row_blocks():
+            total[start:stop] = matrix_of(self.reader.neighbours(start, stop), self.row_count) @ values
+        return total
+
+    def around(self, rows: np.ndarray, hops: int) -> VisibleGraph:
+        """The nodes within ``hops`` edges of some rows, in memory; see :class:`VisibleNodes`.
+
+        The whole folder is read only if its degrees are known from the places of rows alone.
+        """
+        near = nodes_near(self.neighbours_at, rows, hops, self.row_count)
+        if "degrees" in self.__dict__ or (self.mask is None and not self.weighted):
+            degrees = self.degrees[near.nodes]
+        else:
+            degrees = np.zeros(near.nodes.size, dtype=np.float32)
+            outer = self.neighbours_at(near.outermost)
+            for some, block in ((near.inner, near.inner_rows), (near.outermost, outer)):
+                degrees[np.searchsorted(near.nodes, some)] = np.asarray(block.sum(axis=1), dtype=np.float32)
+        return VisibleGraph(near.nodes, near.adjacency, self.features_at(near.nodes)).with_degrees(degrees)
+
+    def loaded(self) -> VisibleGraph:
+        """All of it in memory."""
+        rows = self.rows(self.nodes)
+        adjacency = sparse.csr_array(self.neighbours_at(rows)[:, rows])
+        adjacency.sort_indices()
+        return VisibleGraph(self.nodes, adjacency, self.features_at(rows))
+
+
+def matrix_of(part: Neighbours, width: int) -> sparse.csr_array:
+    """(m, width) the rows of the adjacency as a CSR matrix."""
+    weights = np.ones(part.indices.size, dtype=np.float32) if part.weights is None else part.weights
+    return sparse.csr_array((weights, part.indices, part.indptr), shape=(part.indptr.size - 1, width))
+
+
+def _ascending(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+    """The rows in ascending order, each once, and the place of each given row among them; None if they are so."""
+    if rows.size < 2 or (np.diff(rows) > 0).all():
+        return rows, None
+    ordered, places = np.unique(rows, return_inverse=True)
+    return ordered, places
 
 
 def _runs(rows: np.ndarray) -> list[tuple[int, int, int, int]]:
@@ -274,17 +327,3 @@ def _chosen_rows(reads: list[Neighbours], chosen: list[np.ndarray], width: int) 
         weights = np.concatenate([read.weights for read in reads if read.weights is not None])[kept]
     ends = np.concatenate([[0], np.cumsum(lengths[wanted])])
     return sparse.csr_array((weights, indices, ends), shape=(ends.size - 1, width))
-
-
-def _stacked(parts: list[sparse.csr_array], width: int) -> sparse.csr_array:
-    if not parts:
-        return sparse.csr_array((0, width), dtype=np.float32)
-    return sparse.csr_array(sparse.vstack(parts, format="csr"))
-
-
-def _among(block: sparse.csr_array, rows: np.ndarray, found: np.ndarray) -> sparse.csr_array:
-    """(m, m) the block's rows in their places among the nodes that were found; the others have none."""
-    columns = np.searchsorted(found, block.indices)
-    places = np.repeat(np.searchsorted(found, rows), np.diff(block.indptr))
-    whole = sparse.coo_array((block.data, (places, columns)), shape=(found.size, found.size))
-    return sparse.csr_array(whole.tocsr())

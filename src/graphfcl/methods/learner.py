@@ -23,7 +23,7 @@ if TYPE_CHECKING:  # a command that asks no learner need not wait for torch
     import torch
 
     from graphfcl.graph import VisibleGraph
-    from graphfcl.methods.on_disk.last_tables import LastTables
+    from graphfcl.methods.blocks.last_tables import LastTables
     from graphfcl.stream import BaseSession, Session
 
 Tensors = dict[str, "torch.Tensor"]

@@ -30,11 +30,11 @@ import torch
 from graphfcl.errors import DivergenceError, InputError
 from graphfcl.graph import VisibleGraph
 from graphfcl.graph.visible_folder import VisibleFolder
+from graphfcl.methods.blocks.folder_tables import FolderTables
+from graphfcl.methods.blocks.labelled_rows import some_of_each_class
+from graphfcl.methods.blocks.last_tables import LastTables
+from graphfcl.methods.blocks.untrained import fix_blocks, near_vectors, plus_rows, scores_of, vectors_of
 from graphfcl.methods.learner import NO_STORE, SILENT, EncoderStore, Labelled, Learner, LearnerState, Progress
-from graphfcl.methods.on_disk.folder_inputs import FolderInputs
-from graphfcl.methods.on_disk.labelled_rows import some_of_each_class
-from graphfcl.methods.on_disk.last_tables import LastTables
-from graphfcl.methods.on_disk.untrained import fix_blocks, near_vectors, plus_rows, scores_of, vectors_of
 from graphfcl.methods.settings import require_range
 from graphfcl.methods.shared.choosing import choose_over_draws
 from graphfcl.methods.shared.embedding_cache import EmbeddingCache
@@ -116,8 +116,8 @@ class SgcRidge(Learner):
             return
         inputs = self.cache.inputs(base.visible_graph)
         validation = ValidationSessions.draw(all_held_out(base), self.seed)
-        if isinstance(inputs, FolderInputs):
-            inputs.progress = progress
+        if isinstance(inputs, FolderTables):
+            inputs.watch(progress)
             validation = validation.asking(some_of_each_class(validation.asked, MOST_ASKED, self.seed))
             asked = validation.asked[0].size
             kept = sum(size for size in (asked, base.train.size) if size <= FEW)
@@ -153,7 +153,7 @@ class SgcRidge(Learner):
 
     def _make_inputs(self, visible: VisibleGraph, *, sparing: bool = False) -> Any:
         if isinstance(visible, VisibleFolder):
-            return FolderInputs(visible, self.seed, unit=True)
+            return FolderTables(visible, self.seed, unit=True)
         return prepared_inputs(visible, self.device, self.seed, sparing=sparing)
 
     def _embeddings(self, inputs: Any) -> Any:
@@ -161,13 +161,13 @@ class SgcRidge(Learner):
         known = self.cache.embeddings(inputs)
         if known is not None:
             return known
-        return vectors_of(self.blocks, inputs) if isinstance(inputs, FolderInputs) else self.blocks.of(inputs)
+        return vectors_of(self.blocks, inputs) if isinstance(inputs, FolderTables) else self.blocks.of(inputs)
 
     def _points(self, inputs: Any, labelled: Labelled) -> tuple[torch.Tensor, torch.Tensor]:
         """Vectors of some labelled nodes, and their columns."""
         nodes, columns = labelled
         rows, known = inputs.visible.rows(nodes), self.cache.embeddings(inputs)
-        if isinstance(inputs, FolderInputs):
+        if isinstance(inputs, FolderTables):
             found = self._rows_of_folder(inputs, nodes, known)
         elif known is None:
             found = self.blocks.of(GraphInputs(inputs.visible, self.device, sparing=True), rows)
@@ -175,13 +175,13 @@ class SgcRidge(Learner):
             found = known[torch.tensor(rows, device=self.device)]
         return found, torch.tensor(columns, device=self.device)
 
-    def _rows_of_folder(self, inputs: FolderInputs, nodes: np.ndarray, known: Any) -> torch.Tensor:
+    def _rows_of_folder(self, inputs: FolderTables, nodes: np.ndarray, known: Any) -> torch.Tensor:
         """Vectors of some nodes of a graph folder. A few are kept: who leaves out one after the other asks again."""
 
         def read(wanted: np.ndarray) -> torch.Tensor:
             if known is None:
                 return near_vectors(self.blocks, inputs, wanted)
-            return torch.from_numpy(known[inputs.visible.rows(wanted)])
+            return known.rows_at(inputs.visible.rows(wanted))
 
         kept = self.cache.beside(inputs)
         if nodes.size > FEW or (kept is not None and (kept[0] is not known or kept[1].size > FEW)):
@@ -224,7 +224,7 @@ class SgcRidge(Learner):
             some = slice(start, start + FEW)
             earlier = self._points(inputs, (session.earlier[some], session.earlier_labels[some]))
             sums = sums.reweighted(*earlier, self.sums.counts_with(labels, count))
-        if isinstance(inputs, FolderInputs):
+        if isinstance(inputs, FolderTables):
             points = near_vectors(self.blocks, inputs, session.supports)
             self._learned(sums.plus(points, labels, count))
             return
@@ -233,7 +233,7 @@ class SgcRidge(Learner):
     def _plus(self, sums: RidgeSums, inputs: Any, labelled: Labelled, count: int = 0) -> RidgeSums:
         """With more labelled nodes, of ``count`` classes in all, or of as many as they say."""
         count = max(count, len(sums.counts), int(labelled[1].max(initial=-1)) + 1)
-        if isinstance(inputs, FolderInputs) and labelled[0].size > FEW:
+        if isinstance(inputs, FolderTables) and labelled[0].size > FEW:
             return plus_rows(sums, inputs, self._embeddings(inputs), labelled, count)
         return sums.plus(*self._points(inputs, labelled), count)
 
@@ -257,17 +257,18 @@ class SgcRidge(Learner):
 
     def watch(self, visible: VisibleGraph, progress: Progress) -> None:
         inputs = self.cache.inputs(visible)
-        if isinstance(inputs, FolderInputs):
-            inputs.progress = progress
+        if isinstance(inputs, FolderTables):
+            inputs.watch(progress)
 
     def _score_all(self, inputs: Any) -> Any:
         if self._weights is None:
             self._weights = self._solved(self.sums, self.penalty, self.hop_weight)
-        if isinstance(inputs, FolderInputs):
+        if isinstance(inputs, FolderTables):
             vectors = self._embeddings(inputs)
             found = scores_of(inputs, vectors, self._weights, self.sums.counts)
-            self.last_tables.replace_by(*inputs.tables_of_rows(), vectors, found)
-            return found
+            scores = found.readable()
+            self.last_tables.replace_by(inputs.stored_behind(vectors, found))
+            return scores
         return ridge_scores(self._embeddings(inputs), self._weights, self.sums.counts)
 
     def chosen(self) -> dict[str, Any]:

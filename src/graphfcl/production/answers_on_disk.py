@@ -15,9 +15,9 @@ import numpy as np
 
 from graphfcl.errors import InputError
 from graphfcl.files import canonical_json, make_folder, shared_lock, write_bytes
-from graphfcl.methods.on_disk.tables import Table
-from graphfcl.methods.on_disk.tile_files import BLOCK
-from graphfcl.methods.on_disk.work_folder import IN_USE, WorkFolder, key_of
+from graphfcl.methods.blocks.stored_table import StoredTable
+from graphfcl.methods.blocks.tile_files import BLOCK
+from graphfcl.methods.blocks.work_folder import IN_USE, WorkFolder, key_of
 from graphfcl.production.answers import Answers
 from graphfcl.production.calibration import Calibration, Readings
 
@@ -35,8 +35,8 @@ class AnswersOnDisk:
     calibration, accuracy: what the pass found; see ``settling.py``.
     """
 
-    scores: Table
-    readings: Table
+    scores: StoredTable
+    readings: StoredTable
     calibration: Calibration
     accuracy: dict[str, Any]
 
@@ -61,7 +61,7 @@ class AnswersOnDisk:
 
     @classmethod
     def write(
-        cls, graph: "FolderModelGraph", scores: Table, readings: Readings, calibration: Calibration, accuracy: Any
+        cls, graph: "FolderModelGraph", scores: StoredTable, readings: Readings, calibration: Calibration, accuracy: Any
     ) -> "AnswersOnDisk":
         """Write the readings beside the scores."""
         key = key_of(readings=scores.key, calibration=calibration.as_json())
@@ -96,7 +96,7 @@ def _path(work: Path, version: str) -> Path:
     return work / f"answers-{version[:16]}.json"
 
 
-def _said(table: Table, work: Path) -> dict[str, Any]:
+def _said(table: StoredTable, work: Path) -> dict[str, Any]:
     values = {key: value for key, value in asdict(table).items() if key != "folder"}
     return {**values, "folder": table.folder.absolute().relative_to(work.absolute()).as_posix()}
 
@@ -114,11 +114,11 @@ def _found(path: Path, work: Path, version: str, rows: int, columns: int) -> Ans
     return None
 
 
-def _table(said: dict[str, Any], work: Path) -> Table:
+def _table(said: dict[str, Any], work: Path) -> StoredTable:
     place = Path(said["folder"])
     if place.is_absolute() or ".." in place.parts:
         raise ValueError("a table lies outside of the work folder")
-    return Table(work / place, said["key"], int(said["rows"]), int(said["columns"]), said["kind"], said["by"])
+    return StoredTable(work / place, said["key"], int(said["rows"]), int(said["columns"]), said["kind"], said["by"])
 
 
 def _forget_old(work: Path, kept: AnswersOnDisk) -> None:
@@ -151,7 +151,7 @@ def _remove_state(state: Path, work: Path) -> None:
                 shutil.rmtree(path, ignore_errors=True)
 
 
-def _tables(path: Path, work: Path) -> list[Table]:
+def _tables(path: Path, work: Path) -> list[StoredTable]:
     """The tables that answers name, whole or not; none if the file cannot be read."""
     with suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
         said = json.loads(path.read_bytes())

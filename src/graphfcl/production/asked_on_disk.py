@@ -11,9 +11,9 @@ import numpy as np
 from graphfcl.asking.memory import Memory
 from graphfcl.errors import InputError
 from graphfcl.methods import SILENT, Learner, Progress
-from graphfcl.methods.on_disk.damaged_files import DamagedFile, computed_again
-from graphfcl.methods.on_disk.retried_learner import computed_with
-from graphfcl.methods.on_disk.tile_files import BLOCK
+from graphfcl.methods.blocks.damaged_files import DamagedFile, computed_again
+from graphfcl.methods.blocks.retried_learner import computed_with
+from graphfcl.methods.blocks.tile_files import BLOCK
 from graphfcl.production.answers import Answers
 from graphfcl.production.answers_on_disk import AnswersOnDisk
 from graphfcl.production.calibration import Readings

@@ -116,8 +116,8 @@ class GraphClassifier(AnsweringModel):
         that is stopped leaves what it has, and finds it again.
         """
         from graphfcl.graph.given import as_graph
-        from graphfcl.methods.on_disk.damaged_files import DamagedFile, computed_again
-        from graphfcl.methods.on_disk.work_folder import alone_on
+        from graphfcl.methods.blocks.damaged_files import DamagedFile, computed_again
+        from graphfcl.methods.blocks.work_folder import alone_on
         from graphfcl.production.fit_checkpoints import FitCheckpoints
         from graphfcl.production.fitting import fit_model
 

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from graphfcl.methods import Learner, Progress
-from graphfcl.methods.on_disk.retried_learner import computed_with
+from graphfcl.methods.blocks.retried_learner import computed_with
 from graphfcl.production.answers_on_disk import AnswersOnDisk
 from graphfcl.production.asked_on_disk import AskedOnDisk, compute_answers
 from graphfcl.production.calibration import Readings

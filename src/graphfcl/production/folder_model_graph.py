@@ -18,7 +18,7 @@ from graphfcl.graph.folder.grown import AnyFolder, GrownFolder
 from graphfcl.graph.folder.growth import Growth
 from graphfcl.graph.folder_graph import FolderGraph
 from graphfcl.graph.visible_folder import Means, VisibleFolder
-from graphfcl.methods.on_disk.work_folder import IN_USE, alone_in
+from graphfcl.methods.blocks.work_folder import IN_USE, alone_in
 from graphfcl.production.feature_columns import FeatureColumns, fresh_ids
 from graphfcl.production.node_names import not_there
 
@@ -223,6 +223,6 @@ def _weights_in(folder: AnyFolder, first: np.ndarray, second: np.ndarray) -> np.
     inside = np.flatnonzero((first < folder.node_count) & (second < folder.node_count))
     if inside.size:
         rows, places = np.unique(first[inside], return_inverse=True)
-        near = VisibleFolder.of(folder, None, None, Means(Path(), 0)).adjacency_rows(rows)
+        near = VisibleFolder.of(folder, None, None, Means(Path(), 0)).neighbours_at(rows)
         found[inside] = np.asarray(near[places, second[inside]]).ravel()
     return found

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from graphfcl.errors import InputError
 from graphfcl.files import file_lock
-from graphfcl.methods.on_disk.tile_files import DiskFull
-from graphfcl.methods.on_disk.work_folder import COMPUTING
+from graphfcl.methods.blocks.tile_files import DiskFull
+from graphfcl.methods.blocks.work_folder import COMPUTING
 
 
 class LeavingNothing:

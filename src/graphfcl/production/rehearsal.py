@@ -14,11 +14,11 @@ import numpy as np
 
 from graphfcl.errors import DivergenceError, GraphfclWarning
 from graphfcl.graph import VisibleGraph
-from graphfcl.graph.folder_adjacency import FolderAdjacency
 from graphfcl.graph.visible_folder import VisibleFolder
+from graphfcl.graph.visible_nodes import VisibleNodes
 from graphfcl.methods import Learner, Progress
+from graphfcl.methods.blocks.labelled_rows import some_of_each_class
 from graphfcl.methods.learner import EncoderStore
-from graphfcl.methods.on_disk.labelled_rows import some_of_each_class
 from graphfcl.methods.shared.validation_sessions import ValidationSessions, all_held_out
 from graphfcl.production.calibration import (
     KEPT,
@@ -192,10 +192,9 @@ class Look:
         return self.ruler.apply(measured_left_out(self.evidence, self.values, NAMES, rows, bounded(left.scores)))
 
 
-def evidence_of(scores: Any, temperature: float, visible: VisibleGraph, ledger: Ledger, active: np.ndarray) -> Evidence:
+def evidence_of(scores: Any, temperature: float, visible: VisibleNodes, ledger: Ledger, active: np.ndarray) -> Evidence:
     """What is known of all nodes. scores: (n, columns) of the columns in use. active: (columns,) which ones."""
-    labelled = np.zeros(visible.node_count, dtype=bool)
+    labelled = np.zeros(visible.row_count, dtype=bool)
     for nodes, _ in ledger.knowledge():
         labelled[visible.rows(nodes)] = True
-    adjacency = FolderAdjacency(visible) if isinstance(visible, VisibleFolder) else visible.adjacency
-    return Evidence(bounded(scores), temperature, active >= ledger.session_zero_columns, adjacency, labelled)
+    return Evidence(bounded(scores), temperature, active >= ledger.session_zero_columns, visible, labelled)

@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from graphfcl.methods.on_disk.tables import Table
+from graphfcl.methods.blocks.stored_table import StoredTable
 
 
 @dataclass(frozen=True, eq=False)
 class ScoreRows:
     """Some columns of a table of scores. floor: no score is lower."""
 
-    table: Table
+    table: StoredTable
     columns: np.ndarray
     floor: float = -np.inf
 
@@ -66,12 +66,12 @@ def bounded(scores: Any) -> Any:
 
 def columns_of(scores: Any, columns: np.ndarray) -> Any:
     """Some columns of scores, in memory or on the disk."""
-    return ScoreRows(scores, columns) if isinstance(scores, Table) else scores[:, columns]
+    return ScoreRows(scores, columns) if isinstance(scores, StoredTable) else scores[:, columns]
 
 
 def width_of(scores: Any) -> int:
     """How many columns scores have, in memory or on the disk."""
-    return int(scores.columns if isinstance(scores, Table) else scores.shape[1])
+    return int(scores.columns if isinstance(scores, StoredTable) else scores.shape[1])
 
 
 def has_nan(scores: Any) -> bool:

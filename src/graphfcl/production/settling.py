@@ -7,7 +7,7 @@ import numpy as np
 
 from graphfcl.errors import InputError
 from graphfcl.graph.visible_folder import VisibleFolder
-from graphfcl.methods.on_disk.labelled_rows import some_of_each_class
+from graphfcl.methods.blocks.labelled_rows import some_of_each_class
 from graphfcl.production.answers import Answers, class_probabilities
 from graphfcl.production.calibration import Answered, Calibration, Readings, unknown_share
 from graphfcl.production.ledger import LabelRole, Ledger

@@ -12,9 +12,8 @@ from scipy import sparse
 from graphfcl import InputError, Means
 from graphfcl.graph.folder.grown import GrownFolder, open_folder
 from graphfcl.graph.folder.growth import Growth
-from graphfcl.graph.folder_adjacency import FolderAdjacency
 from graphfcl.graph.visible_folder import VisibleFolder
-from tests.methods.on_disk.samples import folder_of, random_graph
+from tests.methods.blocks.samples import folder_of, random_graph
 
 NODES, ADDED = 60, 5
 
@@ -73,9 +72,9 @@ def test_edges_are_those_of_both(base: object, edges: list[tuple[int, int, float
     assert grown.edge_count == np.count_nonzero(np.triu(wanted))
     visible = VisibleFolder.of(grown, None, None, Means(Path(), 0))
     values = np.random.default_rng(0).standard_normal(grown.node_count)
-    np.testing.assert_allclose(FolderAdjacency(visible) @ values, wanted @ values, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(visible.product(values), wanted @ values, rtol=1e-5, atol=1e-5)
     rows = np.array([cut % grown.node_count, 3, 3, 0])
-    np.testing.assert_array_equal(FolderAdjacency(visible)[rows].toarray(), wanted[rows])
+    np.testing.assert_array_equal(visible.neighbours_at(rows).toarray(), wanted[rows])
 
 
 def test_ranges_cover_every_row_once(base: object) -> None:

@@ -24,10 +24,10 @@ from graphfcl.methods.anchor.frame_on_disk import Blocks
 from graphfcl.methods.anchor.neighbours import Nobody
 from graphfcl.methods.anchor.settings import AnchorSettings, Neighbourhood
 from graphfcl.methods.anchor.vectors import joined, points
+from graphfcl.methods.blocks.folder_inputs import FolderInputs
+from graphfcl.methods.blocks.labelled_rows import count_of_each_class, some_of_each_class
+from graphfcl.methods.blocks.work_folder import Arrays, arrays_key, key_of
 from graphfcl.methods.learner import Progress, Tensors
-from graphfcl.methods.on_disk.folder_inputs import FolderInputs
-from graphfcl.methods.on_disk.labelled_rows import count_of_each_class, some_of_each_class
-from graphfcl.methods.on_disk.work_folder import Arrays, arrays_key, key_of
 from graphfcl.methods.shared.validation_sessions import STEP_DRAWS, ValidationSessions, all_held_out
 from graphfcl.stream import BaseSession
 

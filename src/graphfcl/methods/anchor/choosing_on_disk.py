@@ -10,9 +10,9 @@ from graphfcl.methods.anchor.class_sums import Anchors
 from graphfcl.methods.anchor.frame_on_disk import Blocks, frame_of, sums_of, vectors_of
 from graphfcl.methods.anchor.rounds_on_disk import posterior_rows, transduced
 from graphfcl.methods.anchor.settings import AnchorSettings, Neighbourhood
+from graphfcl.methods.blocks.folder_inputs import FolderInputs
+from graphfcl.methods.blocks.stored_table import StoredTable
 from graphfcl.methods.learner import Progress
-from graphfcl.methods.on_disk.folder_inputs import FolderInputs
-from graphfcl.methods.on_disk.tables import Table
 from graphfcl.methods.shared.validation_sessions import STEP_DRAWS, ValidationSessions, all_held_out
 from graphfcl.stream import BaseSession
 
@@ -48,7 +48,7 @@ class _Trial:
     inputs: FolderInputs
     validation: ValidationSessions
     settings: AnchorSettings
-    vectors: Table
+    vectors: StoredTable
     known: Anchors
 
     @classmethod

@@ -14,10 +14,10 @@ from graphfcl.methods.anchor.frame_on_disk import Blocks, frame_arrays, points_o
 from graphfcl.methods.anchor.neighbours import LINK_ITERATIONS, adding_to_one, link_ratios
 from graphfcl.methods.anchor.rounds_on_disk import links_between, near_posteriors
 from graphfcl.methods.anchor.settings import Neighbourhood
+from graphfcl.methods.blocks.folder_inputs import FolderInputs
+from graphfcl.methods.blocks.row_phases import RowBlock
+from graphfcl.methods.blocks.stored_table import StoredTable
 from graphfcl.methods.learner import Tensors
-from graphfcl.methods.on_disk.folder_inputs import FolderInputs
-from graphfcl.methods.on_disk.row_phases import RowBlock
-from graphfcl.methods.on_disk.tables import Table
 
 LEAST = 1e-30  # probability of which a logarithm is taken
 
@@ -36,7 +36,7 @@ class Draws:
         return zip(self.directions, self.counts, strict=True)
 
 
-def posterior_table(inputs: FolderInputs, blocks: Blocks, frame: Tensors, draws: Draws) -> Table:
+def posterior_table(inputs: FolderInputs, blocks: Blocks, frame: Tensors, draws: Draws) -> StoredTable:
     """(n, draws · C) P₀ by the nodes' own vectors; x is made on the way and not stored."""
     given = {"directions": draws.directions.numpy(), "counts": draws.counts.numpy()}
     return inputs.rows.table(
@@ -51,7 +51,7 @@ def posterior_table(inputs: FolderInputs, blocks: Blocks, frame: Tensors, draws:
     )
 
 
-def heard(inputs: FolderInputs, first: Table, draws: Draws, how: Neighbourhood) -> Table:
+def heard(inputs: FolderInputs, first: StoredTable, draws: Draws, how: Neighbourhood) -> StoredTable:
     """(n, draws · C) what neighbours make of P₀ in each draw; rows need not add up to 1. ``first`` stays."""
     if not how.links > 0:
         return inputs.smoothed(first, how.smoothing, how.smoothing_steps)
@@ -70,14 +70,14 @@ def heard(inputs: FolderInputs, first: Table, draws: Draws, how: Neighbourhood) 
     return found
 
 
-def _remove(*tables: Table, keep: Table) -> None:
+def _remove(*tables: StoredTable, keep: StoredTable) -> None:
     for table in tables:
         table.remove(unless=keep)
 
 
 def _table(
-    inputs: FolderInputs, phase: str, function: Any, tables: dict[str, Table], draws: Draws, **values: Any
-) -> Table:
+    inputs: FolderInputs, phase: str, function: Any, tables: dict[str, StoredTable], draws: Draws, **values: Any
+) -> StoredTable:
     return inputs.rows.table(phase, function, draws.counts.numel(), tables=tables, draws=len(draws.counts), **values)
 
 

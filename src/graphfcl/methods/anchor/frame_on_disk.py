@@ -8,12 +8,12 @@ import torch
 
 from graphfcl.methods.anchor.class_sums import Anchors, class_sums, mean_of_means, root_of, spread
 from graphfcl.methods.anchor.vectors import ROWS, joined, points
+from graphfcl.methods.blocks.folder_inputs import FolderInputs
+from graphfcl.methods.blocks.labelled_rows import label_table, labelled_rows
+from graphfcl.methods.blocks.row_phases import RowBlock
+from graphfcl.methods.blocks.stored_table import StoredTable
+from graphfcl.methods.blocks.work_folder import Arrays
 from graphfcl.methods.learner import Labelled, Tensors
-from graphfcl.methods.on_disk.folder_inputs import FolderInputs
-from graphfcl.methods.on_disk.labelled_rows import label_table, labelled_rows
-from graphfcl.methods.on_disk.row_phases import RowBlock
-from graphfcl.methods.on_disk.tables import Table
-from graphfcl.methods.on_disk.work_folder import Arrays
 
 NAMES = ("block 0", "block 1", "block 2")
 
@@ -29,14 +29,14 @@ class Blocks:
     make: computes them, if they were only planned.
     """
 
-    tables: tuple[Table, ...]
+    tables: tuple[StoredTable, ...]
     weights: tuple[float, ...]
     kind: str
     columns: int | None = None
     make: Callable[[], object] = _nothing
 
     @property
-    def named(self) -> dict[str, Table]:
+    def named(self) -> dict[str, StoredTable]:
         return dict(zip(NAMES, self.tables, strict=False))
 
     @property
@@ -79,7 +79,7 @@ def centres_of(inputs: FolderInputs, blocks: Blocks) -> Tensors:
     return found
 
 
-def vectors_of(inputs: FolderInputs, blocks: Blocks, frame: Tensors) -> Table:
+def vectors_of(inputs: FolderInputs, blocks: Blocks, frame: Tensors) -> StoredTable:
     """(n, D) x of all nodes, in 16 bits."""
     return inputs.rows.table(
         "x",
@@ -93,7 +93,7 @@ def vectors_of(inputs: FolderInputs, blocks: Blocks, frame: Tensors) -> Table:
     )
 
 
-def sums_of(inputs: FolderInputs, vectors: Table, labelled: Labelled, count: int) -> Anchors:
+def sums_of(inputs: FolderInputs, vectors: StoredTable, labelled: Labelled, count: int) -> Anchors:
     """Class sums of x over labelled nodes, in one pass."""
     tables = {"x": vectors, "labels": label_table(inputs, labelled)}
     found = inputs.rows.sums("anchors", _anchor_sums, tables=tables, count=count)

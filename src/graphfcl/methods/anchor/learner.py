@@ -58,9 +58,9 @@ from graphfcl.methods.anchor.settings import AnchorSettings, Neighbourhood
 from graphfcl.methods.anchor.storage import FIRST_LAYER, AnchorKnowledge
 from graphfcl.methods.anchor.vectors import block_type, joined, points
 from graphfcl.methods.bases.encoder_learner import EncoderLearner, Stage
+from graphfcl.methods.blocks.folder_inputs import FolderInputs
+from graphfcl.methods.blocks.last_tables import LastTables
 from graphfcl.methods.learner import EncoderStore, Explanation, Labelled, Learner, LearnerState, Progress, Tensors
-from graphfcl.methods.on_disk.folder_inputs import FolderInputs
-from graphfcl.methods.on_disk.last_tables import LastTables
 from graphfcl.methods.shared.parts import Part
 from graphfcl.methods.shared.supervised_training import SupervisedTraining
 from graphfcl.methods.shared.trained_head import head_training
@@ -290,7 +290,7 @@ class Anchor(EncoderLearner):
         nodes = self._nodes(inputs)
         found = nodes.scores(embeddings, lambda: self._rounds(inputs, embeddings))
         if isinstance(inputs, FolderInputs):
-            self.last_tables.replace_by(*nodes.tables(), embeddings, found)
+            self.last_tables.replace_by([table.folder for table in (*nodes.tables(), embeddings, found)])
         return found
 
     def _rounds(self, inputs: GraphInputs, embeddings: torch.Tensor) -> Rounds:

@@ -20,12 +20,12 @@ from graphfcl.methods.anchor.hop_encoder import HOPS, HopEncoder, hop_rows
 from graphfcl.methods.anchor.rounds_on_disk import score_table, transduced
 from graphfcl.methods.anchor.settings import AnchorSettings, Neighbourhood
 from graphfcl.methods.anchor.storage import AnchorKnowledge
+from graphfcl.methods.blocks.column_phases import need_of_slice
+from graphfcl.methods.blocks.folder_inputs import FolderInputs
+from graphfcl.methods.blocks.labelled_rows import count_of_each_class
+from graphfcl.methods.blocks.row_phases import RowBlock, need_of_rows
+from graphfcl.methods.blocks.stored_table import StoredTable
 from graphfcl.methods.learner import Labelled, Progress
-from graphfcl.methods.on_disk.column_phases import need_of_slice
-from graphfcl.methods.on_disk.folder_inputs import FolderInputs
-from graphfcl.methods.on_disk.labelled_rows import count_of_each_class
-from graphfcl.methods.on_disk.row_phases import RowBlock, need_of_rows
-from graphfcl.methods.on_disk.tables import Table
 from graphfcl.methods.shared.validation_sessions import STEP_DRAWS
 from graphfcl.nn import Encoder
 from graphfcl.stream import BaseSession
@@ -99,14 +99,14 @@ class NodesOnDisk:
             plan(hops).tables[1].remove()
         return chosen
 
-    def fix_frame(self, base: BaseSession) -> Table:
+    def fix_frame(self, base: BaseSession) -> StoredTable:
         """Centres, middle and whitening; answers x of all nodes."""
         blocks, labelled = self._blocks(), (base.train, base.train_labels)
         found = frame_of(self.inputs, blocks, labelled, len(base.classes), self.settings.shrinkage)
         self.known.frame |= {**found, "whitening": found["whitening"].half().float()}
         return vectors_of(self.inputs, blocks, self.known.frame)
 
-    def embeddings(self) -> Table:
+    def embeddings(self) -> StoredTable:
         """x of all nodes. A limit of memory that is too small for them or for scores is refused at first."""
         blocks = self._blocks()
 
@@ -116,13 +116,13 @@ class NodesOnDisk:
 
         return vectors_of(self.inputs, replace(blocks, make=make), self.known.frame)
 
-    def points(self, embeddings: Table, labelled: Labelled) -> LabelledPoints:
+    def points(self, embeddings: StoredTable, labelled: Labelled) -> LabelledPoints:
         """x of some labelled nodes, and their columns."""
         self.inputs.means.require(self.inputs.source.rows, _need_of_head(labelled[0].size, embeddings.columns))
         rows = self.inputs.visible.rows(labelled[0])
         return torch.from_numpy(embeddings.rows_at(rows)), torch.from_numpy(labelled[1].copy())
 
-    def anchors(self, embeddings: Table, labelled: Labelled, count: int) -> Anchors:
+    def anchors(self, embeddings: StoredTable, labelled: Labelled, count: int) -> Anchors:
         return sums_of(self.inputs, embeddings, labelled, count)
 
     @property
@@ -134,7 +134,7 @@ class NodesOnDisk:
     def most_asked(self) -> int | None:
         return HEAD_NODES if self._is_large else None
 
-    def scores(self, embeddings: Table, rounds: Any) -> Table:  # noqa: ARG002
+    def scores(self, embeddings: StoredTable, rounds: Any) -> StoredTable:  # noqa: ARG002
         self._require(*self._needs_of_rounds(embeddings.columns))
         found = transduced(self.inputs, embeddings, self.known.anchors, self.known.neighbourhood, self.settings)
         scores = score_table(self.inputs, embeddings, self.known, found, self.settings)
@@ -142,7 +142,7 @@ class NodesOnDisk:
             found.posterior.remove()
         return scores
 
-    def tables(self) -> list[Table]:
+    def tables(self) -> list[StoredTable]:
         """All that x was made of, but for what other visible graphs have as well."""
         (around,) = self.inputs.hops(self._own, (self.known.neighbourhood.hops,), kind=self._kind, compute=False)
         hops = self._hop_tables(compute=False)[1:]
@@ -172,7 +172,7 @@ class NodesOnDisk:
     # Blocks
 
     @property
-    def _own(self) -> Table:
+    def _own(self) -> StoredTable:
         """XB, planned."""
         return self.inputs.own(self.known.frame["basis"], compute=False)
 
@@ -203,11 +203,11 @@ class NodesOnDisk:
         tables = (*two.tables, *([] if codes is None else [codes]))
         return replace(two, tables=tables, weights=(*two.weights, self.settings.encoder_weight), make=make)
 
-    def _hop_tables(self, *, compute: bool) -> list[Table]:
+    def _hop_tables(self, *, compute: bool) -> list[StoredTable]:
         own = self.inputs.own(self.known.frame["basis"], compute=compute)
         return [own, *self.inputs.hops(own, HOPS, kind=self._kind, compute=compute)]
 
-    def _codes(self) -> tuple[Table | None, Any]:
+    def _codes(self) -> tuple[StoredTable | None, Any]:
         """(n, h) Z, planned, and what computes it; none without an encoder."""
         if not isinstance(self.encoder, HopEncoder):
             return None, lambda: None
@@ -215,7 +215,7 @@ class NodesOnDisk:
         given = {name: weight.detach().numpy() for name, weight in self.encoder.state_dict().items()}
         named = {f"hops {number}": table for number, table in enumerate(tables)}
 
-        def table(*, planned: bool) -> Table:
+        def table(*, planned: bool) -> StoredTable:
             return self.inputs.rows.table(
                 "codes",
                 _codes,

@@ -11,12 +11,12 @@ from graphfcl.methods.anchor.in_memory import scores_from
 from graphfcl.methods.anchor.neighbours import LINK_ITERATIONS, adding_to_one, link_ratios
 from graphfcl.methods.anchor.settings import AnchorSettings, Neighbourhood
 from graphfcl.methods.anchor.storage import AnchorKnowledge
+from graphfcl.methods.blocks.column_phases import Operator
+from graphfcl.methods.blocks.folder_inputs import FolderInputs
+from graphfcl.methods.blocks.row_phases import RowBlock
+from graphfcl.methods.blocks.stored_table import StoredTable
+from graphfcl.methods.blocks.work_folder import Arrays, key_of
 from graphfcl.methods.learner import Tensors
-from graphfcl.methods.on_disk.column_phases import Operator
-from graphfcl.methods.on_disk.folder_inputs import FolderInputs
-from graphfcl.methods.on_disk.row_phases import RowBlock
-from graphfcl.methods.on_disk.tables import Table
-from graphfcl.methods.on_disk.work_folder import Arrays, key_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,11 +25,11 @@ class RoundsOnDisk:
     heard, and a node's own vector says it all."""
 
     directions: torch.Tensor
-    posterior: Table | None
+    posterior: StoredTable | None
 
 
 def transduced(
-    inputs: FolderInputs, vectors: Table, anchors: Anchors, how: Neighbourhood, settings: AnchorSettings
+    inputs: FolderInputs, vectors: StoredTable, anchors: Anchors, how: Neighbourhood, settings: AnchorSettings
 ) -> RoundsOnDisk:
     """As in memory: posteriors of all visible nodes move the means, some rounds long."""
     listening = _Listening(inputs, vectors, anchors, how, settings)
@@ -47,8 +47,8 @@ def transduced(
 
 
 def score_table(
-    inputs: FolderInputs, vectors: Table, known: AnchorKnowledge, rounds: RoundsOnDisk, settings: AnchorSettings
-) -> Table:
+    inputs: FolderInputs, vectors: StoredTable, known: AnchorKnowledge, rounds: RoundsOnDisk, settings: AnchorSettings
+) -> StoredTable:
     """(n, C) scores of all nodes."""
     given = {
         "directions": rounds.directions.numpy(),
@@ -70,7 +70,7 @@ def score_table(
 
 
 def posterior_rows(
-    vectors: Table, rounds: RoundsOnDisk, anchors: Anchors, rows: np.ndarray, temperature: float
+    vectors: StoredTable, rounds: RoundsOnDisk, anchors: Anchors, rows: np.ndarray, temperature: float
 ) -> torch.Tensor:
     """(m, C) posteriors of some nodes."""
     if rounds.posterior is not None:
@@ -78,7 +78,7 @@ def posterior_rows(
     return anchors.probabilities(torch.from_numpy(vectors.rows_at(rows)), rounds.directions, temperature)
 
 
-def near_posteriors(inputs: FolderInputs, posterior: Table) -> Table:
+def near_posteriors(inputs: FolderInputs, posterior: StoredTable) -> StoredTable:
     """(n, C) d^(−1/2) A P with edge weights of mean 1."""
     key = key_of(near=posterior.key, graph=inputs.source.graph_key)
     found = inputs.work.table("near", key, posterior.rows, posterior.columns, by="slices")
@@ -86,7 +86,7 @@ def near_posteriors(inputs: FolderInputs, posterior: Table) -> Table:
     return found
 
 
-def links_between(inputs: FolderInputs, posterior: Table, near: Table) -> torch.Tensor:
+def links_between(inputs: FolderInputs, posterior: StoredTable, near: StoredTable) -> torch.Tensor:
     """(C, C) F = Pᵀ A P in 32 bits. near: of these posteriors."""
     tables = {"posterior": posterior, "near": near, "roots": inputs.link_scales()}
     return torch.from_numpy(inputs.rows.sums("links", _links, tables=tables)["links"]).float()
@@ -97,12 +97,12 @@ class _Listening:
     """One graph, its x, and how neighbours are heard."""
 
     inputs: FolderInputs
-    vectors: Table
+    vectors: StoredTable
     anchors: Anchors
     how: Neighbourhood
     settings: AnchorSettings
 
-    def posterior(self, directions: torch.Tensor, before: Table | None) -> Table | None:
+    def posterior(self, directions: torch.Tensor, before: StoredTable | None) -> StoredTable | None:
         """(n, C) by these directions and the posteriors before, if any; None if nobody is listened to."""
         if not self.how.links > 0:
             return self._smoothed(self._own(directions)) if self.how.smoothing > 0 else None
@@ -118,7 +118,7 @@ class _Listening:
             found = self._normalised(self._smoothed(heard)) if self.how.smoothing > 0 else heard
         return found
 
-    def sums(self, directions: torch.Tensor, posterior: Table | None) -> dict[str, torch.Tensor]:
+    def sums(self, directions: torch.Tensor, posterior: StoredTable | None) -> dict[str, torch.Tensor]:
         """(C, D) Σ P_vc x_v and (C,) Σ P_vc."""
         heard = {} if posterior is None else {"posterior": posterior}
         found = self.inputs.rows.sums(
@@ -130,22 +130,22 @@ class _Listening:
         )
         return {name: torch.from_numpy(array) for name, array in found.items()}
 
-    def _own(self, directions: torch.Tensor) -> Table:
+    def _own(self, directions: torch.Tensor) -> StoredTable:
         """P₀ by the nodes' own vectors."""
         return self._table("posterior", _own_posterior, {"x": self.vectors}, self._given(directions))
 
-    def _smoothed(self, first: Table) -> Table:
+    def _smoothed(self, first: StoredTable) -> StoredTable:
         found = self.inputs.smoothed(first, self.how.smoothing, self.how.smoothing_steps)
         first.remove(unless=found)
         return found
 
-    def _normalised(self, given: Table) -> Table:
+    def _normalised(self, given: StoredTable) -> StoredTable:
         """With rows that add up to 1: the next hop reads them as they are."""
         found = self._table("normalised", _normalised, {"posterior": given}, {})
         given.remove(unless=found)
         return found
 
-    def _table(self, phase: str, function: object, tables: dict[str, Table], given: Arrays) -> Table:
+    def _table(self, phase: str, function: object, tables: dict[str, StoredTable], given: Arrays) -> StoredTable:
         return self.inputs.rows.table(
             phase,
             function,  # type: ignore[arg-type]

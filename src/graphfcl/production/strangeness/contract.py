@@ -7,6 +7,8 @@ from typing import Any
 
 import numpy as np
 
+from graphfcl.graph.visible_nodes import VisibleNodes
+
 STEPS_AROUND = 2  # how often a value is mixed with those of the neighbours
 
 
@@ -15,15 +17,15 @@ class Evidence:
     """What is known of every node of a graph when a model has answered.
 
     scores: (n, columns) of the classes in use. temperature: what they are divided by before they become probabilities.
-    few: (columns,) whether a class was learned after session 0. adjacency: (n, n), symmetric, without self loops.
-    labelled: (n,) whether the learner knows the label of a node. Of a graph folder, scores and adjacency are objects
-    (``ScoreRows``, ``FolderAdjacency``) that are read in parts: :meth:`of_scores` and :meth:`around` work on both.
+    few: (columns,) whether a class was learned after session 0. visible: the nodes and edges. labelled: (n,) whether
+    the learner knows the label of a node. Scores of a graph folder are ``ScoreRows``, which are read in parts:
+    :meth:`of_scores` works on both.
     """
 
     scores: Any
     temperature: float
     few: np.ndarray
-    adjacency: Any
+    visible: VisibleNodes
     labelled: np.ndarray
 
     def of_scores(self, function: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
@@ -34,11 +36,11 @@ class Evidence:
 
     @cached_property
     def degrees(self) -> np.ndarray:
-        return np.asarray(self.adjacency.sum(axis=1), dtype=np.float64).ravel()
+        return self.visible.degrees.astype(np.float64)
 
     def mean_of_neighbours(self, values: np.ndarray) -> np.ndarray:
         """(n,) the weighted mean over the neighbours of each node; a lone node keeps its own value."""
-        return np.where(self.degrees > 0, self.adjacency @ values / np.maximum(self.degrees, 1e-12), values)
+        return np.where(self.degrees > 0, self.visible.product(values) / np.maximum(self.degrees, 1e-12), values)
 
     def around(self, values: np.ndarray, steps: int = STEPS_AROUND) -> np.ndarray:
         """(n,) values mixed half and half with the mean of the neighbours, so many times."""
@@ -49,7 +51,7 @@ class Evidence:
     def own_share_around(self, rows: np.ndarray) -> np.ndarray:
         """(rows,) the share of a node's own value in :meth:`around`: ¼ + ¼ of a walk's return in two steps; a lone
         node has all of it."""
-        near = self.adjacency[rows]
+        near = self.visible.neighbours_at(rows)
         back = near.multiply(near) @ (1 / np.maximum(self.degrees, 1e-12)) / np.maximum(self.degrees[rows], 1e-12)
         return np.where(self.degrees[rows] > 0, 0.25 + 0.25 * back, 1.0)
 

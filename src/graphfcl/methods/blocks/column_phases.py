@@ -1,0 +1,163 @@
+"""Column phases: what is computed of each column by itself, a map over slices of columns.
+
+A hop is Y = l∘(A(r∘X) + r∘X) with A read from the folder some rows at a time; for Â both l and r are (d + 1)^(−1/2),
+and 0 for a hidden row, which thereby has no edges. Only the places of edges are stored, 4 bytes each. A column of Y is
+the same to the bit, however many columns are computed at a time: each is added up in the order of its entries.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse._sparsetools import csr_matvecs
+
+from graphfcl.cores import limited_threads
+from graphfcl.graph.visible_folder import Means, Need
+from graphfcl.methods.blocks.source import EDGES_AT_A_TIME, Source
+from graphfcl.methods.blocks.stored_table import StoredTable, slices_of
+from graphfcl.methods.blocks.tile_files import SLICE
+from graphfcl.methods.learner import SILENT, Progress
+from graphfcl.tasks import run_tasks
+
+ROWS = 4096  # that are multiplied and scaled at a time, so that they stay in the cache
+MOST_SLICES = 4  # that a task computes at a time: wider ones are no faster
+STREAMED = 24 * EDGES_AT_A_TIME + (64 << 20)  # bytes for rows of A, and for blocks on their way to a file
+
+
+@dataclass(frozen=True)
+class Operator:
+    """X ↦ l∘(A(r∘X) + loop · r∘X). scales: (n, 2) l and r."""
+
+    scales: StoredTable
+    loop: bool = True
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnTask:
+    """Slices of a table and what becomes of them.
+
+    found: (hops, table) for each number of hops that is kept. smoothing: (s, steps) instead of hops:
+    P ← s Â P + (1 − s) P₀, and ``found`` has one table, whose number is not read.
+    """
+
+    source: Source
+    operator: Operator
+    given: StoredTable
+    found: tuple[tuple[int, StoredTable], ...]
+    slices: tuple[int, ...]
+    smoothing: tuple[float, int] | None = None
+
+
+def run_columns(
+    phase: str, task: ColumnTask, means: Means, progress: Progress = SILENT, *, leading: int | None = None
+) -> None:
+    """Compute all slices of the tables of ``task.found`` that are not there. ``task.slices`` is not read.
+
+    leading: only slices in which so many columns lie, the first ones.
+    """
+    end = slices_of(task.given.columns if leading is None else min(leading, task.given.columns))
+    missing = sorted({number for _, table in task.found for number in table.missing(end)})
+    if not missing:
+        return
+    count = slices_at_a_time(task.source.rows, 3 if task.smoothing else 2, means)
+    count = min(count, -(-len(missing) // means.workers))
+    groups = [tuple(missing[start : start + count]) for start in range(0, len(missing), count)]
+    items = [ColumnTask(task.source, task.operator, task.given, task.found, some, task.smoothing) for some in groups]
+    run_tasks(compute_columns, items, means.tasks, progress=lambda done, total: progress.step(phase, done, total))
+
+
+def slices_at_a_time(rows: int, buffers: int, means: Means) -> int:
+    """How many slices a task may hold; a limit that is too small for one is refused."""
+    around, one = STREAMED + 8 * rows, rows * SLICE * 4 * buffers
+    means.require(rows, need_of_slice(rows, buffers))
+    return min(MOST_SLICES, (means.bytes_of_task(rows) - around) // one)
+
+
+def need_of_slice(rows: int, buffers: int) -> Need:
+    """What a task of one slice holds. buffers: copies of the slice; smoothing has 3, hops have 2."""
+    held = STREAMED + 8 * rows + rows * SLICE * 4 * buffers
+    return Need(held, f"a slice of {SLICE} columns of {rows:,} nodes")
+
+
+def compute_columns(task: ColumnTask) -> None:
+    """One task: read its slices, compute, and write a file for each slice that is not there."""
+    with limited_threads(1):
+        left, right = _scales(task.operator.scales)
+        if task.smoothing is None:
+            _hops(task, _read_slices(task.given, task.slices, right), left, right)
+        else:
+            _smoothed(task, _read_slices(task.given, task.slices), left, right)
+
+
+def _hops(task: ColumnTask, values: np.ndarray, left: np.ndarray, right: np.ndarray) -> None:
+    """values: r∘X."""
+    other, last = np.empty_like(values), max(hops for hops, _ in task.found)
+    kept = dict(task.found)
+    for hop in range(1, last + 1):
+        # Scaled by l and then by r in any case: a hop is the same to the bit whether the ones before are kept or not.
+        _multiply(task, values, other, (left, right) if hop < last and hop not in kept else (left,))
+        if hop in kept:
+            _write_slices(kept[hop], task.slices, other)
+            if hop < last:
+                _scale(other, right)
+        values, other = other, values
+
+
+def _smoothed(task: ColumnTask, first: np.ndarray, left: np.ndarray, right: np.ndarray) -> None:
+    assert task.smoothing is not None
+    share, steps = task.smoothing
+    found, other = first.copy(), np.empty_like(first)
+    for _ in range(steps):
+        _scale(found, right)
+        _multiply(task, found, other, (left,))
+        for start in range(0, len(first), ROWS):
+            part = slice(start, start + ROWS)
+            found[part] = np.float32(share) * other[part] + np.float32(1 - share) * first[part]
+    _write_slices(task.found[0][1], task.slices, found)
+
+
+def _multiply(task: ColumnTask, values: np.ndarray, out: np.ndarray, scales: tuple[np.ndarray, ...]) -> None:
+    """out ← A·values, and the values themselves if the operator has loops; rows multiplied by each of the scales."""
+    flat = values.ravel()
+    for start, stop, indptr, indices, weights in task.source.adjacency():
+        for first in range(start, stop, ROWS):
+            last = min(first + ROWS, stop)
+            rows, pointers = out[first:last], indptr[first - start : last - start + 1]
+            rows[...] = values[first:last] if task.operator.loop else 0
+            # What `matrix @ values` calls, without an array for the product: it adds to the rows that are there.
+            csr_matvecs(last - first, *values.shape, pointers, indices, weights, flat, rows.ravel())
+            for by in scales:
+                rows *= by[first:last, None]
+
+
+def _scale(values: np.ndarray, by: np.ndarray) -> None:
+    for start in range(0, len(values), ROWS):
+        values[start : start + ROWS] *= by[start : start + ROWS, None]
+
+
+def _scales(table: StoredTable) -> tuple[np.ndarray, np.ndarray]:
+    left, right = (np.empty(table.rows, dtype=np.float32) for _ in range(2))
+    for start, stop in table.blocks:
+        rows = table.block(start)
+        left[start:stop], right[start:stop] = rows[:, 0], rows[:, 1]
+    return left, right
+
+
+def _read_slices(table: StoredTable, numbers: tuple[int, ...], by: np.ndarray | None = None) -> np.ndarray:
+    """(n, columns of all these slices) in 32 bits, rows multiplied by (n,) ``by``."""
+    width = sum(min(SLICE, table.columns - number * SLICE) for number in numbers)
+    values = np.empty((table.rows, width), dtype=np.float32)
+    for start, stop in table.blocks:
+        table.slices_of_block(start, numbers, values[start:stop])
+        if by is not None:
+            values[start:stop] *= by[start:stop, None]
+    return values
+
+
+def _write_slices(table: StoredTable, numbers: tuple[int, ...], values: np.ndarray) -> None:
+    column = 0
+    for number in numbers:
+        file = table.files[number]
+        columns = slice(column, column + file.extent.width)
+        column = columns.stop
+        if not file.is_whole():
+            file.write(values[start:stop, columns] for start, stop in file.extent.blocks)

@@ -1,0 +1,423 @@
+"""Tables of a graph on disk: files of a work folder, each under a key that says of what it was computed.
+
+A table is a plan until something reads it: its key alone says whether its files are there already, and then nothing
+that it would be computed of is computed.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from graphfcl.graph import VisibleGraph
+from graphfcl.graph.visible_folder import Need, VisibleFolder
+from graphfcl.methods.blocks.column_phases import ColumnTask, Operator, need_of_slice, run_columns
+from graphfcl.methods.blocks.folder_rows import FolderRows
+from graphfcl.methods.blocks.interface import (
+    TYPES,
+    UNLABELLED,
+    Held,
+    RowBlock,
+    RowMap,
+    RowSums,
+    Table,
+    Tensors,
+    column_sums,
+)
+from graphfcl.methods.blocks.row_tasks import Columns, Joined, RowTask, add_rows, need_of_rows, write_rows
+from graphfcl.methods.blocks.source import Source
+from graphfcl.methods.blocks.stored_table import StoredTable, slices_of
+from graphfcl.methods.blocks.work_folder import WorkFolder, arrays_key, key_of
+from graphfcl.methods.learner import SILENT, Labelled, Progress
+from graphfcl.methods.shared.untrained_features import WIDEST, leading_vectors_from, prepare
+from graphfcl.nn import GraphInputs
+
+
+def _nothing(columns: int) -> None:
+    """What computes a table that is always there."""
+
+
+@dataclass(frozen=True, eq=False)
+class FolderTable:
+    """The first columns of a stored table, and what computes them.
+
+    make: computes so many columns, the first ones. behind: the tables that it is computed of.
+    shared: whether it serves other visible graphs of the folder as well.
+    """
+
+    stored: StoredTable
+    columns: int
+    make: Callable[[int], None] = _nothing
+    behind: tuple["FolderTable | JoinedTables", ...] = ()
+    shared: bool = False
+
+    @property
+    def random_access(self) -> bool:
+        return False
+
+    @property
+    def reader(self) -> Columns:
+        return Columns(self.stored, self.columns)
+
+    @property
+    def is_made(self) -> bool:
+        end = slices_of(self.columns) if self.stored.by == "slices" else None
+        return not self.stored.missing(end)
+
+    def made(self) -> StoredTable:
+        """Its files, computed now if they are not there."""
+        if not self.is_made:
+            self.make(self.columns)
+        return self.stored
+
+    def leading(self, columns: int) -> "FolderTable":
+        return replace(self, columns=min(columns, self.columns))
+
+    def rows_at(self, rows: np.ndarray) -> torch.Tensor:
+        return torch.from_numpy(self.made().rows_at(rows, leading=self.columns))
+
+    def readable(self) -> StoredTable:
+        return self.made()
+
+    def remove(self) -> None:
+        self.stored.remove()
+
+    def folders(self) -> list[Path]:
+        """Its own and those of the tables behind it, without shared ones."""
+        found = [] if self.shared else [self.stored.folder]
+        return found + [folder for table in self.behind for folder in table.folders()]
+
+
+@dataclass(frozen=True, eq=False)
+class JoinedTables:
+    """Tables side by side, rounded to one type when they are read."""
+
+    parts: tuple[FolderTable, ...]
+    kind: str
+
+    @property
+    def columns(self) -> int:
+        return sum(part.columns for part in self.parts)
+
+    @property
+    def random_access(self) -> bool:
+        return False
+
+    @property
+    def reader(self) -> Joined:
+        return Joined(tuple(part.reader for part in self.parts), self.kind)
+
+    def made(self) -> None:
+        for part in self.parts:
+            part.made()
+
+    def leading(self, columns: int) -> "JoinedTables":
+        raise NotImplementedError("take the leading columns of the parts")
+
+    def rows_at(self, rows: np.ndarray) -> torch.Tensor:
+        """Rounded block by block: rows in wider types would take twice the memory."""
+        kind = np.dtype(self.kind)
+        found = torch.empty(rows.size, self.columns, dtype=TYPES[self.kind])
+        for place, part in zip(found.split([part.columns for part in self.parts], dim=1), self.parts, strict=True):
+            place[:] = torch.from_numpy(part.made().rows_at(rows, lambda some: some.astype(kind), part.columns))
+        return found
+
+    def readable(self) -> Any:
+        raise NotImplementedError("read the parts")
+
+    def remove(self) -> None:
+        """The parts stay: other tables are made of them."""
+
+    def folders(self) -> list[Path]:
+        return [folder for part in self.parts for folder in part.folders()]
+
+
+AnyTable = FolderTable | JoinedTables
+
+
+class FolderTables:
+    """The tables of one visible graph on disk."""
+
+    whole = None
+
+    def __init__(self, visible: VisibleFolder, seed: int, *, unit: bool, progress: Progress = SILENT) -> None:
+        self.visible = visible
+        self.device = torch.device("cpu")
+        self.source = Source.of(visible, seed, unit=unit)
+        self.work = WorkFolder(visible.means.work)
+        self.progress = progress
+        self.by_row = FolderRows(visible, self.source, self.work, lambda: self.progress)
+
+    @property
+    def node_count(self) -> int:
+        return self.visible.node_count
+
+    @property
+    def feature_count(self) -> int:
+        return self.source.feature_count
+
+    @property
+    def has_feature_columns(self) -> bool:
+        return 0 < self.source.raw_width <= WIDEST
+
+    @property
+    def class_count(self) -> int:
+        return self.visible.class_count
+
+    @property
+    def kind(self) -> str:
+        reader = self.visible.reader
+        return "<f2" if reader.sparse_features and reader.feature_count else "<f4"
+
+    @property
+    def mean_weight(self) -> float:
+        return self.by_row.mean_weight
+
+    def watch(self, progress: Progress) -> None:
+        self.progress = progress
+
+    def require(self, *held: Held, columns: int = 0, slice_copies: int = 0) -> None:
+        rows = self.source.rows
+        needs = [Need(each.size, each.what, here=True) for each in held]
+        needs += [need_of_rows(rows, columns)] * (columns > 0)
+        needs += [need_of_slice(rows, buffers=slice_copies)] * (slice_copies > 0)
+        if needs:
+            self.visible.means.require(rows, *needs)
+
+    # X, its leading singular vectors, and hops of XB
+
+    def leading_vectors(self, rank: int, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
+        """As in memory, with Σ over blocks of Xᵀ(X S)."""
+
+        def product(span: np.ndarray) -> np.ndarray:
+            return self._sum("span", _products, span)["product"].float().numpy()
+
+        def gram(span: np.ndarray) -> np.ndarray:
+            return self._sum("span-gram", _grams, span)["gram"].float().numpy()
+
+        return leading_vectors_from((self.node_count, self.feature_count), product, gram, rank, seed)
+
+    def _sum(self, phase: str, function: RowSums, span: np.ndarray) -> Tensors:
+        return self.sums(phase, function, given={"span": torch.from_numpy(span)})
+
+    def own(self, basis: torch.Tensor) -> FolderTable:
+        """(n, k) XB of all rows, hidden ones included: they count nothing wherever rows are counted."""
+        array = basis.cpu().numpy()
+        key = key_of(own=self.source.feature_key, basis=arrays_key({"basis": array}))
+        stored = self.work.table("own", key, self.source.rows, array.shape[1], by="parts")
+
+        def make(_: int) -> None:
+            given = self.work.put("given", {"basis": array})
+            write_rows("own", RowTask(self.source, _projected, {}, None, given, {}), stored, *self._how)
+
+        return FolderTable(stored, stored.columns, make, shared=True)
+
+    @property
+    def _how(self) -> tuple[Any, Progress]:
+        return self.visible.means, self.progress
+
+    def hops(self, own: Table, counts: Sequence[int], kind: str = "<f4") -> list[Table]:
+        first, made = _single(own), []
+        for count in counts:
+            key = key_of(hops=count, own=first.stored.key, graph=self.source.graph_key, kind=kind)
+            shape = (first.stored.rows, first.stored.columns)
+            made.append(self.work.table(f"hops-{count}", key, *shape, kind=kind, by="slices"))
+
+        def make(columns: int) -> None:
+            task = ColumnTask(
+                self.source, self.by_row.adjacency, first.made(), tuple(zip(counts, made, strict=True)), ()
+            )
+            run_columns("hops", task, *self._how, leading=columns)
+
+        return [FolderTable(stored, first.columns, make, (first,)) for stored in made]
+
+    def side_by_side(self, tables: Sequence[Table]) -> JoinedTables:
+        return JoinedTables(tuple(_single(table) for table in tables), self.kind)
+
+    # Neighbours
+
+    def smoothed(self, table: Table, share: float, steps: int, *, last_use: bool = False) -> FolderTable:
+        first = _single(table)
+        key = key_of(smoothed=first.stored.key, graph=self.source.graph_key, share=share, steps=steps)
+        stored = self.work.table("smoothed", key, self.source.rows, first.columns, by="slices")
+
+        def make(_: int) -> None:
+            smoothing = (share, steps)
+            task = ColumnTask(self.source, self.by_row.adjacency, first.made(), ((0, stored),), (), smoothing)
+            run_columns("smoothing", task, *self._how)
+
+        return self._planned(stored, make, (first,), (first,) * last_use)
+
+    def linked(self, table: Table) -> FolderTable:
+        first = _single(table)
+        key = key_of(near=first.stored.key, graph=self.source.graph_key)
+        stored = self.work.table("near", key, self.source.rows, first.columns, by="slices")
+
+        def make(_: int) -> None:
+            operator = Operator(self.by_row.link_scales, loop=False)
+            run_columns("links", ColumnTask(self.source, operator, first.made(), ((1, stored),), ()), *self._how)
+
+        return self._planned(stored, make, (first,), ())
+
+    def link_roots(self) -> FolderTable:
+        return self._small(self.by_row.link_roots)
+
+    def labels(self, labelled: Labelled) -> FolderTable:
+        rows, columns = self.visible.rows(labelled[0]), labelled[1]
+        key = arrays_key({"nodes": rows, "columns": columns, "rows": np.array(self.source.rows)})
+        stored = self.work.table("labels", key, self.source.rows, 1, kind="<i4", by="parts")
+        if stored.missing():
+            every = np.full((self.source.rows, 1), UNLABELLED, dtype=np.int32)
+            every[rows, 0] = columns
+            stored.fill(every)
+        return self._small(stored)
+
+    def take(self, values: np.ndarray) -> FolderTable:
+        stored = self.work.table(
+            "taken", arrays_key({"values": values}), *values.shape, kind=values.dtype.str, by="parts"
+        )
+        stored.fill(values)
+        return self._small(stored)
+
+    def _small(self, stored: StoredTable) -> FolderTable:
+        return FolderTable(stored, stored.columns)
+
+    # Functions of blocks
+
+    def table(
+        self,
+        phase: str,
+        function: RowMap,
+        columns: int,
+        *,
+        tables: Mapping[str, Table] | None = None,
+        given: Tensors | None = None,
+        kind: str = "<f4",
+        last_use: Sequence[str] = (),
+        **values: Any,
+    ) -> FolderTable:
+        read = {name: _stored(table) for name, table in (tables or {}).items()}
+        task = self._task(function, read, given or {}, values)
+        stored = self.work.table(phase, task.key(phase), self.source.rows, columns, kind=kind, by="parts")
+
+        def make(_: int) -> None:
+            self._make_all(read)
+            write_rows(phase, replace(task, shown=self._shown()), stored, *self._how)
+
+        return self._planned(stored, make, tuple(read.values()), tuple(read[name] for name in last_use))
+
+    def sums(
+        self,
+        phase: str,
+        function: RowSums,
+        *,
+        tables: Mapping[str, Table] | None = None,
+        given: Tensors | None = None,
+        **values: Any,
+    ) -> Tensors:
+        read = {name: _stored(table) for name, table in (tables or {}).items()}
+        task = self._task(function, read, given or {}, values)
+
+        def before() -> RowTask:
+            self._make_all(read)
+            return replace(task, shown=self._shown())
+
+        found = add_rows(phase, task, before, self.work, *self._how)
+        return {name: torch.from_numpy(array) for name, array in found.items()}
+
+    def _task(self, function: Any, read: dict[str, AnyTable], given: Tensors, values: dict[str, Any]) -> RowTask:
+        arrays = {name: each.cpu().numpy() for name, each in given.items()}
+        readers = {name: table.reader for name, table in read.items()}
+        return RowTask(self.source, function, readers, None, self.work.put("given", arrays), values)
+
+    def _make_all(self, read: dict[str, AnyTable]) -> None:
+        for table in read.values():
+            table.made()
+
+    def _shown(self) -> Columns | None:
+        return None if self.visible.mask is None else Columns(self.by_row.scales, 1)
+
+    def _planned(
+        self,
+        stored: StoredTable,
+        make: Callable[[int], None],
+        behind: tuple[AnyTable, ...],
+        last_use: tuple[AnyTable, ...],
+    ) -> FolderTable:
+        """A table after which some others are removed; one of the same content as it stays."""
+        done = [table for table in last_use if table.folders()[:1] != [stored.folder]]
+
+        def make_and_remove(columns: int) -> None:
+            make(columns)
+            for table in done:
+                table.remove()
+
+        found = FolderTable(stored, stored.columns, make_and_remove, behind)
+        if done and found.is_made:  # a run that was stopped in between left them
+            for table in done:
+                table.remove()
+        return found
+
+    def column_means(self, table: Table) -> torch.Tensor:
+        """Of each part by itself: parts of several joined tables are the same."""
+        read = _stored(table)
+        if isinstance(read, JoinedTables):
+            return torch.cat([self._means_of(JoinedTables((part,), read.kind)) for part in read.parts])
+        return self._means_of(read)
+
+    def _means_of(self, table: AnyTable) -> torch.Tensor:
+        total = self.sums("means", column_sums, tables={"values": table})["total"]
+        return (total / max(1, self.node_count)).float()
+
+    # A few nodes
+
+    def near(self, nodes: np.ndarray, hops: int) -> tuple[GraphInputs, np.ndarray]:
+        rows = self.visible.rows(nodes)
+        near = self.visible.around(rows, hops)
+        prepared = near.with_features(prepare(near.features, self.source.seed, unit=self.source.unit))
+        return GraphInputs(prepared, self.device, sparing=True), near.rows(rows)
+
+    def numbers(self, near: VisibleGraph, rows: np.ndarray) -> np.ndarray:
+        return self.visible.numbers(near.nodes[rows])
+
+    def stored_behind(self, *tables: Table) -> list[Path]:
+        return [*self.by_row.folders(), *(folder for table in tables for folder in _stored(table).folders())]
+
+
+def _stored(table: Table) -> AnyTable:
+    assert isinstance(table, FolderTable | JoinedTables), "a table of another graph"
+    return table
+
+
+def _single(table: Table) -> FolderTable:
+    assert isinstance(table, FolderTable), "a table of another graph, or several tables"
+    return table
+
+
+def _projected(block: RowBlock) -> torch.Tensor:
+    """XB. Features that are fewer than the rank have a diagonal B, and the product is one of columns, to the bit."""
+    features, basis = block.features(), block.given["basis"].numpy()
+    if isinstance(features, np.ndarray) and basis.shape[0] == basis.shape[1]:
+        diagonal = basis.diagonal()
+        if np.count_nonzero(basis) == np.count_nonzero(diagonal):
+            return torch.from_numpy(features * diagonal)
+    return torch.from_numpy(np.asarray(features @ basis))
+
+
+def _products(block: RowBlock) -> Tensors:
+    """Xᵀ(X S) of the visible rows."""
+    features, span = _visible_features(block), block.given["span"].numpy()
+    return {"product": torch.from_numpy(np.asarray(features.T @ (features @ span)))}
+
+
+def _grams(block: RowBlock) -> Tensors:
+    seen = np.asarray(_visible_features(block) @ block.given["span"].numpy())
+    return {"gram": torch.from_numpy(seen.T @ seen)}
+
+
+def _visible_features(block: RowBlock) -> Any:
+    features = block.features()
+    return features if block.visible is None else features[block.visible.numpy()]

@@ -1,0 +1,310 @@
+"""Tables of a graph in memory: tensors on the device of the learner.
+
+XB and its hops are computed for a slice of columns at a time, straight into the table that joins them, so that a wide
+table in 16 bits and one slice in 32 are all there is at once.
+"""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+from scipy import sparse
+
+from graphfcl.graph import Features, VisibleGraph
+from graphfcl.methods.blocks.interface import (
+    TYPES,
+    UNLABELLED,
+    Held,
+    RowBlock,
+    RowMap,
+    RowSums,
+    Table,
+    Tensors,
+    column_sums,
+)
+from graphfcl.methods.learner import Labelled, Progress
+from graphfcl.methods.shared.untrained_features import WIDEST, leading_vectors
+from graphfcl.nn import GraphInputs, tensor_of
+from graphfcl.nn.sparse import SparseMatrix
+
+BLOCK = 16_384  # rows of a block: what a function makes of them in wider types is small beside the tables
+COLUMNS = 128  # of the basis that are propagated at a time
+
+Slices = dict[int, torch.Tensor]  # what a slice of columns of each table is, while several tables are made of it
+
+
+class ResidentTable:
+    """An (n, D) tensor, or what computes slices of its columns. compute: (columns, slices known) ↦ (n, columns)."""
+
+    def __init__(
+        self,
+        columns: int,
+        values: torch.Tensor | None = None,
+        compute: Callable[[slice, Slices], torch.Tensor] | None = None,
+    ) -> None:
+        self.columns = columns
+        self._values, self._compute = values, compute
+        self._hops: dict[int, ResidentTable] = {}  # Âⁿ of this table, by n
+
+    @classmethod
+    def of(cls, values: torch.Tensor) -> "ResidentTable":
+        return cls(values.shape[1], values)
+
+    @property
+    def random_access(self) -> bool:
+        return True
+
+    @property
+    def values(self) -> torch.Tensor:
+        """(n, D); computed once."""
+        if self._values is None:
+            self._values = torch.cat(list(self._all_slices()), dim=1)
+        return self._values
+
+    def _all_slices(self) -> Iterator[torch.Tensor]:
+        for start in range(0, self.columns, COLUMNS):
+            yield self.slice(slice(start, min(start + COLUMNS, self.columns)), {})
+
+    def slice(self, part: slice, known: Slices) -> torch.Tensor:
+        """(n, columns of the part)."""
+        if self._values is not None:
+            return self._values[:, part]
+        if id(self) not in known:
+            assert self._compute is not None, "a table was read after its last use"
+            known[id(self)] = self._compute(part, known)
+        return known[id(self)]
+
+    def leading(self, columns: int) -> "ResidentTable":
+        if columns >= self.columns:
+            return self
+        if self._values is not None:
+            return ResidentTable.of(self._values[:, :columns])
+        return ResidentTable(columns, compute=self._compute)
+
+    def rows_at(self, rows: np.ndarray) -> torch.Tensor:
+        if self._values is not None:
+            return self._values[torch.from_numpy(rows).to(self._values.device)]
+        return torch.cat([part[torch.from_numpy(rows).to(part.device)] for part in self._all_slices()], dim=1)
+
+    def part(self, start: int, stop: int) -> torch.Tensor:
+        return self.values[start:stop]
+
+    def readable(self) -> np.ndarray:
+        return self.values.cpu().numpy()
+
+    def remove(self) -> None:
+        self._values = None
+
+    def hop(self, count: int, adjacency: SparseMatrix) -> "ResidentTable":
+        """Â multiplied so many times; hops of one table are made of each other."""
+        if count == 0:
+            return self
+        if count not in self._hops:
+            before = self.hop(count - 1, adjacency)
+            self._hops[count] = ResidentTable(
+                self.columns, compute=lambda part, known: adjacency @ before.slice(part, known)
+            )
+        return self._hops[count]
+
+
+class _JoinedTable(ResidentTable):
+    """Tables side by side, made when they are read."""
+
+    def __init__(self, tables: Sequence[ResidentTable], rows: int, kind: torch.dtype, device: torch.device) -> None:
+        super().__init__(sum(table.columns for table in tables))
+        self._tables, self._rows, self._kind, self._device = list(tables), rows, kind, device
+
+    @property
+    def values(self) -> torch.Tensor:
+        if self._values is None:
+            self._values = self._joined(self._rows, slice(None))
+        return self._values
+
+    def rows_at(self, rows: np.ndarray) -> torch.Tensor:
+        """Slices of the tables are computed for all rows and kept for these alone."""
+        chosen = torch.from_numpy(rows).to(self._device)
+        return self._joined(rows.size, chosen) if self._values is None else self._values[chosen]
+
+    def _joined(self, count: int, chosen: slice | torch.Tensor) -> torch.Tensor:
+        found = torch.empty(count, self.columns, dtype=self._kind, device=self._device)
+        places = found.split([table.columns for table in self._tables], dim=1)
+        for start in range(0, max((table.columns for table in self._tables), default=0), COLUMNS):
+            known: Slices = {}
+            for place, table in zip(places, self._tables, strict=True):
+                part = slice(start, min(start + COLUMNS, table.columns))
+                if part.start < part.stop:
+                    place[:, part] = table.slice(part, known)[chosen]
+        return found
+
+
+class ResidentTables:
+    """The tables of a visible graph in memory.
+
+    visible: the graph as it is. inputs: the same with the features X, on the device.
+    """
+
+    def __init__(self, visible: VisibleGraph, inputs: GraphInputs) -> None:
+        self.visible = visible
+        self.device = inputs.device
+        self._inputs = inputs
+
+    @property
+    def node_count(self) -> int:
+        return self._inputs.visible.node_count
+
+    @property
+    def feature_count(self) -> int:
+        return self._inputs.feature_count
+
+    @property
+    def has_feature_columns(self) -> bool:
+        return 0 < int(self.visible.features.shape[1]) <= WIDEST
+
+    @property
+    def class_count(self) -> int:
+        return 0
+
+    @property
+    def kind(self) -> str:
+        return "<f4" if isinstance(self._inputs.visible.features, np.ndarray) else "<f2"
+
+    @property
+    def whole(self) -> GraphInputs:
+        return self._inputs
+
+    @cached_property
+    def mean_weight(self) -> float:
+        adjacency = self.visible.adjacency
+        return float(adjacency.data.mean()) if adjacency.nnz else 1.0
+
+    def watch(self, progress: Progress) -> None:
+        """A graph in memory has no long passes to report."""
+
+    def require(self, *held: Held, columns: int = 0, slice_copies: int = 0) -> None:
+        """The graph is in memory already."""
+
+    # Tables
+
+    def leading_vectors(self, rank: int, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
+        return leading_vectors(self._inputs, rank, seed)
+
+    def own(self, basis: torch.Tensor) -> ResidentTable:
+        basis = basis.to(self.device)
+        return ResidentTable(basis.shape[1], compute=lambda part, _: self._inputs.raw() @ basis[:, part])
+
+    def hops(self, own: Table, counts: Sequence[int], kind: str = "<f4") -> list[Table]:  # noqa: ARG002
+        return [_resident(own).hop(count, self._inputs.adjacency) for count in counts]
+
+    def side_by_side(self, tables: Sequence[Table]) -> ResidentTable:
+        return _JoinedTable([_resident(table) for table in tables], self.node_count, TYPES[self.kind], self.device)
+
+    def smoothed(self, table: Table, share: float, steps: int, *, last_use: bool = False) -> ResidentTable:  # noqa: ARG002
+        first = found = _resident(table).values
+        for _ in range(steps):
+            found = share * (self._inputs.adjacency @ found) + (1 - share) * first
+        return ResidentTable.of(found)
+
+    def linked(self, table: Table) -> ResidentTable:
+        return ResidentTable.of(self._links @ _resident(table).values)
+
+    @cached_property
+    def _links(self) -> SparseMatrix:
+        """d^(−1/2) A with edge weights of mean 1."""
+        plain = self.visible.adjacency
+        data = plain.data / np.float32(self.mean_weight) / np.repeat(self._roots, np.diff(plain.indptr))
+        near = sparse.csr_array((data, plain.indices, plain.indptr), shape=plain.shape)
+        return SparseMatrix(near, self.device, reused=True)
+
+    @cached_property
+    def _roots(self) -> np.ndarray:
+        return np.sqrt(np.maximum(self.visible.degrees / np.float32(self.mean_weight), 1))
+
+    def link_roots(self) -> ResidentTable:
+        return self.take(self._roots[:, None])
+
+    def labels(self, labelled: Labelled) -> ResidentTable:
+        every = np.full((self.node_count, 1), UNLABELLED, dtype=np.int32)
+        every[self.visible.rows(labelled[0]), 0] = labelled[1]
+        return self.take(every)
+
+    def take(self, values: np.ndarray) -> ResidentTable:
+        return ResidentTable.of(tensor_of(values, self.device))
+
+    def table(
+        self,
+        phase: str,  # noqa: ARG002
+        function: RowMap,
+        columns: int,
+        *,
+        tables: Mapping[str, Table] | None = None,
+        given: Tensors | None = None,
+        kind: str = "<f4",
+        last_use: Sequence[str] = (),
+        **values: Any,
+    ) -> ResidentTable:
+        read = {name: _resident(each) for name, each in (tables or {}).items()}
+        blocks = self._blocks(read, given or {}, values)
+        if len(blocks) == 1:
+            return ResidentTable.of(function(blocks[0]).to(TYPES[kind]))
+        found = self._room(columns, TYPES[kind], [read[name] for name in last_use])
+        for block in blocks:
+            found[block.start : block.stop] = function(block)
+        return ResidentTable.of(found)
+
+    def _room(self, columns: int, kind: torch.dtype, last_use: list[ResidentTable]) -> torch.Tensor:
+        """A table to write to: one that is read for the last time if it fits, row by row in its place."""
+        for table in last_use:
+            values = table.values
+            if values.shape == (self.node_count, columns) and values.dtype == kind:
+                return values
+        return torch.empty(self.node_count, columns, dtype=kind, device=self.device)
+
+    def sums(
+        self,
+        phase: str,  # noqa: ARG002
+        function: RowSums,
+        *,
+        tables: Mapping[str, Table] | None = None,
+        given: Tensors | None = None,
+        **values: Any,
+    ) -> Tensors:
+        total: Tensors = {}
+        read = {name: _resident(each) for name, each in (tables or {}).items()}
+        for block in self._blocks(read, given or {}, values):
+            for name, each in function(block).items():
+                total[name] = total[name] + each.double() if name in total else each.double()
+        return total
+
+    def _blocks(self, tables: dict[str, ResidentTable], given: Tensors, values: dict[str, Any]) -> list[RowBlock]:
+        count = self.node_count
+        there = {name: each.to(self.device) for name, each in given.items()}
+        return [
+            RowBlock(start, min(start + BLOCK, count), self, tables, None, there, values)
+            for start in range(0, max(count, 1), BLOCK)
+        ]
+
+    def features(self, start: int, stop: int) -> Features:
+        """(stop − start, d) rows of X."""
+        return self._inputs.visible.features[start:stop]
+
+    def column_means(self, table: Table) -> torch.Tensor:
+        total = self.sums("means", column_sums, tables={"values": table})["total"]
+        return (total / max(1, self.node_count)).float()
+
+    # A few nodes
+
+    def near(self, nodes: np.ndarray, hops: int) -> tuple[GraphInputs, np.ndarray]:  # noqa: ARG002
+        return GraphInputs(self._inputs.visible, self.device, sparing=True), self.visible.rows(nodes)
+
+    def numbers(self, near: VisibleGraph, rows: np.ndarray) -> np.ndarray:
+        return near.nodes[rows]
+
+    def stored_behind(self, *tables: Table) -> list[Any]:  # noqa: ARG002
+        return []
+
+
+def _resident(table: Table) -> ResidentTable:
+    assert isinstance(table, ResidentTable), "a table of another graph"
+    return table

@@ -1,0 +1,161 @@
+"""Functions of blocks of rows, run over a graph on disk: as a table, or as sums that are added in a fixed order.
+
+A task is a part of the rows, and the parts follow from the number of rows alone; a sum is one over blocks within a
+part, and then over parts. So neither the number of workers nor the memory changes a byte of it.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import torch
+
+from graphfcl.cores import limited_threads
+from graphfcl.graph.visible_folder import Means, Need
+from graphfcl.methods.blocks.interface import TYPES, BlockReader, RowBlock
+from graphfcl.methods.blocks.source import Source
+from graphfcl.methods.blocks.stored_table import StoredTable, parts_of
+from graphfcl.methods.blocks.tile_files import BLOCK
+from graphfcl.methods.blocks.work_folder import Arrays, StoredArrays, WorkFolder, key_of, read_arrays, write_arrays
+from graphfcl.methods.learner import Progress
+from graphfcl.tasks import run_tasks
+
+BYTES_A_COLUMN = 24  # of a row, in all steps of a task together
+
+
+class KeyedReader(BlockReader, Protocol):
+    """A table that a task reads, and the key of what it was computed of."""
+
+    @property
+    def key(self) -> Any: ...
+
+
+@dataclass(frozen=True)
+class Columns:
+    """The first columns of a stored table."""
+
+    stored: StoredTable
+    columns: int
+
+    @property
+    def key(self) -> Any:
+        return [self.stored.key, self.columns]
+
+    def part(self, start: int, stop: int) -> torch.Tensor:  # noqa: ARG002
+        return torch.from_numpy(self.stored.block(start, self.columns))
+
+
+@dataclass(frozen=True)
+class Joined:
+    """Stored tables side by side, rounded to one type."""
+
+    parts: tuple[Columns, ...]
+    kind: str
+
+    @property
+    def columns(self) -> int:
+        return sum(part.columns for part in self.parts)
+
+    @property
+    def key(self) -> Any:
+        return [[part.key for part in self.parts], self.kind]
+
+    def part(self, start: int, stop: int) -> torch.Tensor:
+        return torch.cat([part.part(start, stop).to(TYPES[self.kind]) for part in self.parts], dim=1)
+
+
+@dataclass(frozen=True, eq=False)
+class RowTask:
+    """A part of the rows, a function of its blocks, and where the result goes: a table, or a file of sums.
+
+    shown: (n, 1) above 0 where a row is visible; None if all are.
+    """
+
+    source: Source
+    function: Callable[[RowBlock], Any]
+    tables: Mapping[str, KeyedReader]
+    shown: Columns | None
+    given: StoredArrays
+    values: Mapping[str, Any]
+    part: int = 0
+    found: StoredTable | None = None
+    sums: StoredArrays | None = None
+
+    def key(self, phase: str) -> str:
+        """Says of what it computes the result."""
+        keys = {name: table.key for name, table in self.tables.items()}
+        name = f"{self.function.__module__}.{self.function.__qualname__}"
+        return key_of(
+            phase=phase, function=name, source=self.source.key, tables=keys, given=self.given.key, values=self.values
+        )
+
+
+def write_rows(phase: str, task: RowTask, found: StoredTable, means: Means, progress: Progress) -> None:
+    """Compute what is missing of a table."""
+    _run(phase, [replace(task, part=part, found=found) for part in found.missing()], means, progress)
+
+
+def add_rows(
+    phase: str, task: RowTask, before: Callable[[], RowTask], work: WorkFolder, means: Means, progress: Progress
+) -> Arrays:
+    """The sums over all blocks, in 64 bits; read if they were computed before.
+
+    before: called if something is to be computed, to make the tables that it reads; returns the task with them.
+    """
+    key = task.key(phase)
+    parts = [work.path_of(f"{phase}-part-{part:04d}", key) for part in range(len(parts_of(task.source.rows)))]
+
+    def compute() -> Arrays:
+        ready = before()
+        missing = [part for part, path in enumerate(parts) if read_arrays(path, key) is None]
+        items = [replace(ready, part=part, sums=StoredArrays(parts[part], key)) for part in missing]
+        _run(phase, items, means, progress)
+        total: Arrays = {}
+        for path in parts:
+            _add(total, StoredArrays(path, key).read())
+        return total
+
+    found = work.arrays(phase, key, compute)
+    for path in parts:
+        path.unlink(missing_ok=True)
+    return found
+
+
+def _run(phase: str, items: list[RowTask], means: Means, progress: Progress) -> None:
+    if items:
+        rows = items[0].source.rows
+        columns = sum(table.columns for table in items[0].tables.values()) or items[0].source.feature_count
+        means.require(rows, need_of_rows(rows, columns))
+    run_tasks(compute_rows, items, means.tasks, progress=lambda done, total: progress.step(phase, done, total))
+
+
+def need_of_rows(rows: int, columns: int) -> Need:
+    """What a task holds: a block of rows, and sums as large as the square of its columns."""
+    held = BYTES_A_COLUMN * columns * (min(BLOCK, rows) + columns)
+    return Need(held, f"a block of {BLOCK:,} rows of {columns:,} columns")
+
+
+def compute_rows(task: RowTask) -> None:
+    """One task: its blocks one after the other."""
+    first, end = parts_of(task.source.rows)[task.part]
+    with limited_threads(1), torch.no_grad():
+        given = {name: torch.from_numpy(array) for name, array in task.given.read().items()}
+        blocks = (
+            RowBlock(start, min(start + BLOCK, end), task.source, task.tables, task.shown, given, task.values)
+            for start in range(first, end, BLOCK)
+        )
+        if task.found is not None:
+            task.found.files[task.part].write(task.function(block).numpy() for block in blocks)
+        if task.sums is not None:
+            total: Arrays = {}
+            for block in blocks:
+                _add(total, {name: each.double().numpy() for name, each in task.function(block).items()})
+            write_arrays(task.sums.path, task.sums.key, total)
+
+
+def _add(total: Arrays, more: Arrays) -> None:
+    for name, values in more.items():
+        if name in total:
+            total[name] += values
+        else:
+            total[name] = values.copy()

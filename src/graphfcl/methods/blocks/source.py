@@ -1,0 +1,107 @@
+"""A visible part of a graph folder as tasks open it: paths and numbers, from which rows of X and of A are read."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, fields
+from functools import cached_property
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from graphfcl.graph import Features, FeatureView
+from graphfcl.graph.folder.grown import AnyRows, open_folder
+from graphfcl.graph.visible_folder import VisibleFolder
+from graphfcl.methods.blocks.work_folder import arrays_key, key_of
+from graphfcl.methods.shared.untrained_features import WIDEST, prepare
+
+EDGES_AT_A_TIME = 1 << 18  # entries of A that are read at a time; few enough to stay in the cache
+
+
+class AdjacencyRows(NamedTuple):
+    """Rows ``start`` to ``stop`` − 1 of A in the form of CSR; pointers and places have one type."""
+
+    start: int
+    stop: int
+    indptr: np.ndarray
+    indices: np.ndarray
+    weights: np.ndarray
+
+
+@dataclass(frozen=True, eq=False)
+class Source:
+    """A folder, and how a learner's features X are made of its raw ones.
+
+    content: identifies that of the folder. mask: a digest of the visible rows, empty if all are. unit, seed: see
+    ``prepare``.
+    """
+
+    path: Path
+    content: str
+    mask: str
+    view: FeatureView | None
+    unit: bool
+    seed: int
+    rows: int
+
+    @classmethod
+    def of(cls, visible: VisibleFolder, seed: int, *, unit: bool) -> "Source":
+        reader = visible.reader
+        return cls(reader.path, reader.key, visible.mask_digest, visible.view, unit, seed, reader.node_count)
+
+    @cached_property
+    def graph_key(self) -> str:
+        """Of the visible nodes and edges."""
+        return key_of(graph=self.content, mask=self.mask)
+
+    @cached_property
+    def feature_key(self) -> str:
+        """Of X, whichever rows are visible."""
+        seed = self.seed if self.raw_width > WIDEST else 0  # elsewhere nothing is drawn
+        return key_of(graph=self.content, view=_key_of_view(self.view), unit=self.unit, seed=seed)
+
+    @cached_property
+    def key(self) -> str:
+        """Of the visible nodes and edges, and of X."""
+        return key_of(graph=self.graph_key, features=self.feature_key)
+
+    @cached_property
+    def folder(self) -> AnyRows:
+        """Edges and features of all rows."""
+        return open_folder(self.path).rows
+
+    @cached_property
+    def raw_width(self) -> int:
+        """Columns of the features that X is made of."""
+        empty = self.folder.features(0, 0)
+        return int((empty if self.view is None else self.view.apply(empty)).shape[1])
+
+    @property
+    def feature_count(self) -> int:
+        """Columns of X."""
+        return 1 if self.raw_width == 0 else min(self.raw_width, WIDEST)
+
+    def features(self, start: int, stop: int) -> Features:
+        """(stop − start, d) rows of X, those of hidden rows among them."""
+        raw = self.folder.features(start, stop)
+        return prepare(raw if self.view is None else self.view.apply(raw), self.seed, unit=self.unit)
+
+    def adjacency(self) -> Iterator[AdjacencyRows]:
+        """The rows of A, some at a time; edges of hidden rows are among them."""
+        ones = np.ones(0, dtype=np.float32)
+        for start, stop in self.folder.neighbour_ranges(EDGES_AT_A_TIME):
+            part = self.folder.neighbours(start, stop)
+            count = part.indices.size
+            if part.weights is None and ones.size < count:
+                ones = np.ones(count, dtype=np.float32)
+            weights = ones[:count] if part.weights is None else part.weights
+            yield AdjacencyRows(start, stop, part.indptr.astype(part.indices.dtype), part.indices, weights)
+
+
+def _key_of_view(view: FeatureView | None) -> str:
+    if view is None:
+        return ""
+    values = {field.name: getattr(view, field.name) for field in fields(view)}  # type: ignore[arg-type]
+    beside = values.pop("beside", None)
+    if beside is not None:
+        values |= {"first": beside.first, "groups": beside.groups, **vars(beside.standardisation)}
+    return type(view).__name__ + arrays_key({name: np.asarray(value) for name, value in values.items()})

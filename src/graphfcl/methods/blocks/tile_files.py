@@ -1,0 +1,226 @@
+"""One file of a large array: some rows and some columns of it, in tiles with checksums.
+
+::
+
+    "graphfcl tiles 1"  8 bytes: length of the header  header (JSON), filled up with spaces to a multiple of 64
+    tiles  4 bytes a tile: its CRC-32  4 bytes: the CRC-32 of header and checksums
+
+A tile has ``BLOCK`` rows and ``SLICE`` columns, fewer at the ends, row by row. Tiles lie block after block, and in a
+block column after column. So rows of a file that holds one slice follow one another, and so do the tiles of one block
+in a file that holds all columns. The header says of what the file was computed (``key``) and what of the array it
+holds: its size follows from that, and a file that was cut short is known without reading it.
+"""
+
+import errno
+import os
+import zlib
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import BinaryIO
+
+import numpy as np
+
+from graphfcl.errors import InputError
+from graphfcl.files import canonical_json, write_durably
+from graphfcl.methods.blocks.damaged_files import DamagedFile
+
+MAGIC = b"graphfcl tiles 1"
+BLOCK = 16_384  # rows of a tile; every sum over rows is one over such blocks, in their order
+SLICE = 8  # columns of a tile
+ALIGNED = 64
+
+
+class DiskFull(InputError):
+    """There is no room for a file; what was written before stays, and is not computed again."""
+
+
+@dataclass(frozen=True)
+class Extent:
+    """What of an array a file holds. rows, columns: (first, end), which begin at a block and at a slice."""
+
+    rows: tuple[int, int]
+    columns: tuple[int, int]
+    kind: str
+
+    @property
+    def blocks(self) -> list[tuple[int, int]]:
+        """(first row, end) of its blocks."""
+        first, end = self.rows
+        return [(start, min(start + BLOCK, end)) for start in range(first, end, BLOCK)]
+
+    @property
+    def slices(self) -> list[tuple[int, int]]:
+        """(first column, end) of its slices."""
+        first, end = self.columns
+        return [(start, min(start + SLICE, end)) for start in range(first, end, SLICE)]
+
+    @property
+    def width(self) -> int:
+        return self.columns[1] - self.columns[0]
+
+    @property
+    def dtype(self) -> np.dtype:
+        return np.dtype(self.kind)
+
+    @property
+    def tile_bytes(self) -> int:
+        """Of all tiles."""
+        return (self.rows[1] - self.rows[0]) * self.width * self.dtype.itemsize
+
+    @property
+    def tile_count(self) -> int:
+        return -(-(self.rows[1] - self.rows[0]) // BLOCK) * self.slice_count
+
+    @property
+    def slice_count(self) -> int:
+        return -(-self.width // SLICE)
+
+    def block_rows(self, block: int) -> tuple[int, int]:
+        """(first row, end) of a block, both counted within the file."""
+        return block * BLOCK, min((block + 1) * BLOCK, self.rows[1] - self.rows[0])
+
+    def slice_columns(self, number: int) -> tuple[int, int]:
+        """(first column, end) of a slice, both counted within the file."""
+        return number * SLICE, min((number + 1) * SLICE, self.width)
+
+
+@dataclass(frozen=True)
+class TileFile:
+    """A file at ``path`` that holds ``extent`` of what ``key`` stands for, once it is written."""
+
+    path: Path
+    key: str
+    extent: Extent
+
+    @cached_property
+    def _header(self) -> bytes:
+        extent = self.extent
+        values = {"key": self.key, "rows": extent.rows, "columns": extent.columns, "kind": extent.kind}
+        text = canonical_json(values)
+        start = len(MAGIC) + 8
+        text += b" " * (-(start + len(text)) % ALIGNED)
+        return MAGIC + len(text).to_bytes(8, "little") + text
+
+    @property
+    def byte_count(self) -> int:
+        return len(self._header) + self.extent.tile_bytes + 4 * self.extent.tile_count + 4
+
+    def write(self, blocks: Iterator[np.ndarray]) -> None:
+        """Write it durably. blocks: for each block of rows its (rows, width) values."""
+
+        room = np.empty(BLOCK * SLICE, dtype=self.extent.dtype)  # of one tile: fresh pages for each cost more
+
+        def fill(file: BinaryIO) -> None:
+            file.write(self._header)
+            checksums = []
+            for (first, end), values in zip(self.extent.blocks, blocks, strict=True):
+                assert values.shape == (end - first, self.extent.width)
+                for number in range(self.extent.slice_count):
+                    start, stop = self.extent.slice_columns(number)
+                    tile = room[: len(values) * (stop - start)].reshape(len(values), stop - start)
+                    _copy_rows(values[:, start:stop], tile)
+                    checksums.append(zlib.crc32(tile.data))
+                    file.write(tile.data)
+            found = np.array(checksums, dtype="<u4").tobytes()
+            file.write(found)
+            file.write(_checksum(self._header, found))
+
+        write_with_room(self.path, fill)
+
+    def is_whole(self) -> bool:
+        """Whether it is there, of this key and extent, and of full size; what tiles hold is checked when read."""
+        try:
+            return self.path.stat().st_size == self.byte_count and self._read_checksums() is not None
+        except (OSError, InputError):
+            return False
+
+    def block(self, block: int, out: np.ndarray) -> None:
+        """Read all columns of a block into (rows, width) ``out``."""
+        self.slices_of_block(block, range(self.extent.slice_count), out)
+
+    def slices_of_block(self, block: int, numbers: Sequence[int], out: np.ndarray) -> None:
+        """Read some slices of a block side by side into (rows, their columns) ``out``."""
+        checksums, item = self._checksums(), self.extent.dtype.itemsize
+        (first, end), column = self.extent.block_rows(block), 0
+        with self._opened() as file:
+            for number in numbers:
+                start, stop = self.extent.slice_columns(number)
+                size = (end - first) * (stop - start) * item
+                before = (first * self.extent.width + start * (end - first)) * item
+                raw = os.pread(file.fileno(), size, len(self._header) + before)
+                if len(raw) != size or zlib.crc32(raw) != checksums[block * self.extent.slice_count + number]:
+                    raise self._damaged()
+                tile = np.frombuffer(raw, dtype=self.extent.dtype).reshape(end - first, stop - start)
+                _copy_rows(tile, out[:, column : column + stop - start])
+                column += stop - start
+
+    def _checksums(self) -> np.ndarray:
+        found = self._read_checksums()
+        if found is None:
+            raise self._damaged()
+        return found
+
+    def _read_checksums(self) -> np.ndarray | None:
+        """(tiles,) CRC-32; None if the header is not that of this file, or they are not those that were written."""
+        known: np.ndarray | None = self.__dict__.get("_known_checksums")
+        if known is not None:
+            return known
+        place, size = len(self._header) + self.extent.tile_bytes, 4 * self.extent.tile_count
+        with self._opened() as file:
+            header = os.pread(file.fileno(), len(self._header), 0)
+            found, last = os.pread(file.fileno(), size, place), os.pread(file.fileno(), 4, place + size)
+        if header != self._header or last != _checksum(header, found):
+            return None
+        self.__dict__["_known_checksums"] = checksums = np.frombuffer(found, dtype="<u4")
+        return checksums
+
+    def _opened(self) -> BinaryIO:
+        try:
+            return open(self.path, "rb", buffering=0)
+        except FileNotFoundError as error:
+            raise DamagedFile(f"{self.path} is missing: start again, and it is computed again.") from error
+        except OSError as error:
+            raise InputError(
+                f"{self.path} cannot be read ({error.strerror}): start again, and it is computed again."
+            ) from error
+
+    def _damaged(self) -> InputError:
+        """It goes: one that is of full size would be read again by whoever starts again."""
+        try:
+            self.path.unlink(missing_ok=True)
+        except OSError as error:
+            return InputError(
+                f"{self.path} is damaged and cannot be removed ({error.strerror}): delete it and start again "
+                "(--resume), and it is computed again."
+            )
+        return DamagedFile(f"{self.path} is damaged and was removed: start again (--resume), and it is computed again.")
+
+
+def write_with_room(path: Path, fill: Callable[[BinaryIO], None]) -> None:
+    """Write a file durably; a full disk is told as what it is."""
+    try:
+        write_durably(path, fill)
+    except InputError as error:
+        if isinstance(error.__cause__, OSError) and error.__cause__.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise DiskFull(
+                f"the disk of {path.parent} is full: make room and start again, which goes on where it stopped."
+            ) from error
+        raise
+
+
+def _copy_rows(values: np.ndarray, out: np.ndarray) -> None:
+    """out ← values; rows of one type are copied whole, which is twice as fast as number by number."""
+    size = values.shape[1] * values.itemsize
+    if values.dtype == out.dtype and all(each.size and each.strides[1] == each.itemsize for each in (values, out)):
+        np.copyto(out.view(f"V{size}"), values.view(f"V{size}"))
+    else:
+        np.copyto(out, values, casting="same_kind")
+
+
+def _checksum(*parts: bytes) -> bytes:
+    value = 0
+    for part in parts:
+        value = zlib.crc32(part, value)
+    return value.to_bytes(4, "little")

@@ -1,0 +1,302 @@
+"""The neighbourhood of a large graph folder, chosen on a sample, against a plain version of the whole choice."""
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+
+from graphfcl import Graph, Means, Progress, VisibleGraph, find_method
+from graphfcl.methods.anchor import choosing_by_sample
+from graphfcl.methods.anchor.choosing_by_sample import trial_columns
+from graphfcl.methods.anchor.class_sums import Anchors
+from graphfcl.methods.anchor.draws_on_disk import Draws, heard
+from graphfcl.methods.anchor.neighbours import Nobody, Surroundings
+from graphfcl.methods.anchor.settings import AnchorSettings, Neighbourhood
+from graphfcl.methods.blocks.column_phases import STREAMED
+from graphfcl.methods.blocks.folder_inputs import FolderInputs
+from graphfcl.methods.blocks.row_phases import RowBlock
+from graphfcl.methods.shared.validation_sessions import ValidationSessions, all_held_out
+from graphfcl.nn import GraphInputs
+from tests.methods.blocks.samples import ROOMY, folder_of, in_memory, random_graph, visible_folder
+from tests.methods.blocks.walks import stream_of
+
+NODES = 900
+CANDIDATES = ((2.0, 2, 0.7, 3, 0.0), (2.0, 2, 0.3, 2, 0.5), (2.0, 3, 0.9, 5, 0.0), (0.5, 2, 0.0, 3, 0.0))
+CHANGES: dict[str, Any] = {
+    "rank": 24,
+    "encoder_input": "none",
+    "head_share": 0.0,
+    "whole_up_to": 0,
+    "candidates": CANDIDATES,
+}
+
+
+class Told(Progress):
+    def __init__(self) -> None:
+        self.stages: list[str] = []
+
+    def step(self, stage: str, step: int, total: int, **_: Any) -> None:  # noqa: ARG002
+        self.stages.append(stage)
+
+    @property
+    def while_choosing(self) -> set[str]:
+        """What was done up to the last candidate."""
+        last = len(self.stages) - self.stages[::-1].index("choosing hops")
+        return set(self.stages[:last])
+
+
+@pytest.fixture
+def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Several blocks of a small graph; processes that are started do not see them."""
+    for module in ("tile_files", "stored_table", "row_phases"):
+        monkeypatch.setattr(f"graphfcl.methods.blocks.{module}.BLOCK", 256)
+
+
+@pytest.fixture(autouse=True)
+def small_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A basis that is halved, few labelled nodes, and a sample of some nodes."""
+    for name, value in {"FEW_COLUMNS": 8, "MOST_NODES": 40, "SAMPLE": 400, "MOST_BEHIND": 1.0}.items():
+        monkeypatch.setattr(choosing_by_sample, name, value)
+
+
+@pytest.fixture
+def scores(monkeypatch: pytest.MonkeyPatch) -> list[np.ndarray]:
+    """The scores of all candidates, of every choice in a test."""
+    found: list[np.ndarray] = []
+    function = choosing_by_sample.scores_by_sample
+
+    def recorded(*arguments: Any) -> np.ndarray:
+        found.append(function(*arguments))
+        return found[-1]
+
+    monkeypatch.setattr(choosing_by_sample, "scores_by_sample", recorded)
+    return found
+
+
+def hard_graph() -> Graph:
+    """Features that say little."""
+    graph = random_graph(NODES, weighted=True)
+    assert isinstance(graph.features, np.ndarray)
+    noise = np.random.default_rng(5).standard_normal(size=graph.features.shape, dtype=np.float32)
+    return replace(graph, features=graph.features + 7 * noise)
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_scores_are_those_of_a_plain_version(tmp_path: Path, scores: list[np.ndarray]) -> None:
+    folder = folder_of(hard_graph(), tmp_path / "graph")
+    stream = stream_of(folder, tmp_path / "work")
+    learner: Any = find_method("anchor").make(CHANGES, seed=1)
+    learner.fit(stream.base)
+    basis = learner.known.frame["basis"][:, :12].numpy().astype(np.float64)
+    validation = ValidationSessions.draw(all_held_out(stream.base), 1)
+    validation = replace(
+        validation,
+        train=choosing_by_sample.some_of_each_class(validation.train, 40, 1),
+        asked=choosing_by_sample.some_of_each_class(validation.asked, 40, 1),
+    )
+    sample = choosing_by_sample.sampled_nodes(np.arange(NODES), 1)
+    assert sample.size == 400
+    shown: Any = stream.base.visible_graph
+    features, by_row = FolderInputs(shown, 1, unit=False).source.features(0, NODES), in_memory(folder)
+    rows = stream.node_of_number
+    visible = VisibleGraph(np.arange(NODES), by_row.adjacency[rows][:, rows], features[rows])
+    expected = [plain_score(visible, basis, validation, Neighbourhood(*how), sample) for how in CANDIDATES]
+    assert len(set(expected)) >= 3
+    assert max(expected) < 0.99
+    np.testing.assert_allclose(scores[0], expected, atol=0.005)  # some answers hang on roundings to 16 bits
+    best = int(np.argmax(scores[0]))
+    assert learner.known.neighbourhood == CANDIDATES[best if scores[0][best] > scores[0][0] + 0.01 else 0]
+
+
+def plain_score(
+    visible: VisibleGraph, basis: np.ndarray, validation: ValidationSessions, how: Neighbourhood, sample: np.ndarray
+) -> float:
+    """All of a trial in 64 bits with whole matrices."""
+    adjacency = visible.adjacency.toarray().astype(np.float64)
+    root = 1 / np.sqrt(adjacency.sum(axis=1) + 1)
+    hop = root[:, None] * (adjacency + np.eye(len(root))) * root
+    own = np.asarray(visible.features, dtype=np.float64) @ basis
+    around = np.linalg.matrix_power(hop, how.hops) @ own
+    vectors = np.hstack(
+        [weight * unit(block - block[sample].mean(axis=0)) for weight, block in ((1.0, own), (how.hop_weight, around))]
+    )
+    nodes, labels = validation.train
+    groups = [vectors[nodes[labels == known]] for known in range(validation.known_count)]
+    within = np.mean([np.cov(group.T) for group in groups], axis=0)
+    within += 0.3 * np.trace(within) / len(within) * np.eye(len(within))
+    middle = np.mean([group.mean(axis=0) for group in groups], axis=0)
+    points = unit((vectors - middle) @ np.linalg.inv(np.linalg.cholesky(within)).T)
+    found = []
+    for supports in validation.supports[:3]:
+        members = [points[nodes[labels == known]] for known in range(validation.known_count)]
+        members += [points[row[row >= 0]] for row in supports]
+        logits = 30 * points @ moved(members, points[sample], len(points) / len(sample)).T
+        posterior = listened(adjacency, hop, logits, how)
+        found.append(validation.score_of(posterior.argmax(axis=1)[validation.asked[0]]))
+    return float(np.mean(found))
+
+
+def moved(members: list[np.ndarray], sample: np.ndarray, each: float) -> np.ndarray:
+    """Means over their lengths after two rounds."""
+    sums, counts = np.stack([each.sum(axis=0) for each in members]), np.array([len(each) for each in members], float)
+    found = directions(sums / counts[:, None], counts)
+    for _ in range(2):
+        posterior = softmax(30 * sample @ found.T)
+        weights = counts + each * posterior.sum(axis=0)
+        found = directions((sums + each * posterior.T @ sample) / weights[:, None], weights)
+    return found
+
+
+def directions(means: np.ndarray, weights: np.ndarray) -> np.ndarray:
+    squares = np.clip(((means**2).sum(axis=1) - 1 / weights) / np.maximum(1 - 1 / weights, 0.3), 0, 1)
+    usual = squares[weights >= 20].mean()
+    return means / np.sqrt((weights * squares + 20 * usual) / (weights + 20))[:, None]
+
+
+def listened(adjacency: np.ndarray, hop: np.ndarray, logits: np.ndarray, how: Neighbourhood) -> np.ndarray:
+    def smoothed(first: np.ndarray) -> np.ndarray:
+        found = first
+        for _ in range(how.smoothing_steps if how.smoothing > 0 else 0):
+            found = how.smoothing * hop @ found + (1 - how.smoothing) * first
+        return found / found.sum(axis=1, keepdims=True)
+
+    if not how.links > 0:
+        return smoothed(softmax(logits))
+    scaled = adjacency / adjacency[adjacency > 0].mean()
+    found, counts = softmax(logits), logits.shape[1]
+    for _ in range(2):
+        links = found.T @ scaled @ found
+        usual = links.sum(axis=0) / links.sum()
+        profile = (links + 50 * (0.7 * usual + 0.3 * np.eye(counts))) / (links.sum(axis=1, keepdims=True) + 50)
+        near = scaled @ found / np.sqrt(np.maximum(scaled.sum(axis=1), 1))[:, None]
+        found = smoothed(softmax(logits + how.links * near @ np.log(profile / usual).T))
+    return found
+
+
+def unit(rows: np.ndarray) -> np.ndarray:
+    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+
+def softmax(logits: np.ndarray) -> np.ndarray:
+    found = np.exp(logits - logits.max(axis=1, keepdims=True))
+    return found / found.sum(axis=1, keepdims=True)
+
+
+def _three_draws(block: RowBlock) -> torch.Tensor:
+    logits = 3 * torch.from_numpy(block.features()[:, :15])
+    return torch.softmax(logits.reshape(-1, 3, 5), dim=2).reshape(-1, 15)
+
+
+@pytest.mark.usefixtures("small_blocks")
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize("how", [(0.7, 3, 0.0), (0.0, 3, 0.5), (0.3, 2, 0.5)])
+def test_draws_side_by_side_are_heard_as_one_by_one(
+    tmp_path: Path, masked: bool, how: tuple[float, int, float]
+) -> None:
+    folder = folder_of(random_graph(500, weighted=masked), tmp_path / "graph")
+    mask = np.random.default_rng(3).random(500) < 0.8 if masked else None
+    there = FolderInputs(visible_folder(folder, tmp_path / "work", mask), 0, unit=False)
+    here = in_memory(folder, mask)
+    neighbourhood, shown = Neighbourhood(2.0, 2, *how), here.nodes
+    first = there.rows.table("first", _three_draws, 15)
+    table = heard(there, first, Draws(torch.zeros(3, 5, 2), torch.ones(3, 5), 30.0), neighbourhood)
+    assert not first.missing()  # other candidates read it
+    logits = torch.from_numpy(3 * np.asarray(there.source.features(0, 500))[shown, :15])
+    around = Surroundings(GraphInputs(here, torch.device("cpu")), neighbourhood)
+    for draw in range(3):
+        found = table.rows_at(shown)[:, draw * 5 : draw * 5 + 5]
+        expected = around.posterior(logits[:, draw * 5 : draw * 5 + 5], None)
+        np.testing.assert_allclose(found / found.sum(axis=1, keepdims=True), expected, atol=1e-5)
+    left = {path.name.rsplit("-", 1)[0] for path in (tmp_path / "work").iterdir() if path.is_dir()}
+    assert not left & {"near"}
+    assert len(left & {"heard", "smoothed", "normalised"}) == 1
+
+
+def test_a_node_that_counts_twice_is_two_nodes() -> None:
+    random = torch.Generator().manual_seed(0)
+    points = torch.nn.functional.normalize(torch.randn(60, 8, generator=random), dim=1).half()
+    anchors = Anchors.empty().plus(points[:12], torch.arange(12) % 4, 4)
+    settings = AnchorSettings(rounds=2)
+    _, once = anchors.transduced(points, Nobody(), settings, each=2.0)
+    _, twice = anchors.transduced(torch.cat([points, points]), Nobody(), settings)
+    np.testing.assert_allclose(once, twice, rtol=1e-5)
+    assert not np.allclose(once, anchors.transduced(points, Nobody(), settings)[1], rtol=1e-3)
+
+
+def test_features_around_that_are_far_behind_are_not_heard(
+    tmp_path: Path, scores: list[np.ndarray], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(choosing_by_sample, "MOST_BEHIND", -1.0)  # all of them are
+    stream, told = stream_of(folder_of(hard_graph(), tmp_path / "graph"), tmp_path / "work"), Told()
+    find_method("anchor").make(CHANGES, seed=1).fit(stream.base, told)
+    assert not {"smoothing", "links"} & told.while_choosing
+    assert scores[0][0] == scores[0][1] > 0
+
+
+@pytest.mark.parametrize(
+    ("rank", "trial_rank", "columns"), [(1024, 512, 512), (1024, 100, 100), (300, 512, 150), (8, 512, 8), (9, 512, 8)]
+)
+def test_half_of_the_columns_are_looked_at(rank: int, trial_rank: int, columns: int) -> None:
+    assert trial_columns(rank, AnchorSettings(trial_rank=trial_rank)) == columns
+
+
+@pytest.mark.long
+@pytest.mark.soak
+def test_workers_and_memory_change_no_byte(tmp_path: Path, scores: list[np.ndarray]) -> None:
+    folder = folder_of(hard_graph(), tmp_path / "graph")
+    memory = Means(tmp_path, 0).needed_for(STREAMED + NODES * (8 * 4 * 3 + 8), NODES)
+    found = []
+    for name, workers, limit in (("a", 1, ROOMY), ("b", 1, memory), ("c", 2, ROOMY)):
+        learner = find_method("anchor").make(CHANGES, seed=1)
+        learner.fit(stream_of(folder, tmp_path / name, workers=workers, memory=limit).base)
+        found.append({key: value.numpy().tobytes() for key, value in learner.state().tensors.items()})
+    assert found[0] == found[1] == found[2]
+    assert scores[0].tobytes() == scores[1].tobytes() == scores[2].tobytes()
+
+
+class Killed(Exception):
+    pass
+
+
+@pytest.mark.parametrize("phase", ["row_phases", "column_phases"])
+def test_a_choice_that_was_killed_goes_on(
+    tmp_path: Path, scores: list[np.ndarray], monkeypatch: pytest.MonkeyPatch, phase: str
+) -> None:
+    folder = folder_of(hard_graph(), tmp_path / "graph")
+    stream = stream_of(folder, tmp_path / "work")
+    module, calls = f"graphfcl.methods.blocks.{phase}.run_tasks", 0
+    from graphfcl import run_tasks
+
+    def dying(*arguments: Any, **more: Any) -> Any:
+        nonlocal calls
+        calls += 1
+        if calls == last:
+            raise Killed
+        return run_tasks(*arguments, **more)
+
+    last = 6 if phase == "row_phases" else 4
+    with monkeypatch.context() as patched:
+        patched.setattr(module, dying)
+        with pytest.raises(Killed):
+            find_method("anchor").make(CHANGES, seed=1).fit(stream.base)
+    learners: list[Any] = [find_method("anchor").make(CHANGES, seed=1) for _ in range(2)]
+    learners[0].fit(stream.base)
+    fresh = stream_of(folder, tmp_path / "other")
+    learners[1].fit(fresh.base)
+    assert scores[-2].tobytes() == scores[-1].tobytes()
+    told = Told()
+    find_method("anchor").make(CHANGES, seed=1).fit(stream.base, told)  # the scores are there
+    assert told.while_choosing == {"choosing hops"}
+
+
+def test_the_choice_leaves_one_table_of_hops(tmp_path: Path) -> None:
+    stream = stream_of(folder_of(hard_graph(), tmp_path / "graph"), tmp_path / "work")
+    learner: Any = find_method("anchor").make(CHANGES, seed=1)
+    learner.fit(stream.base)
+    names = {path.name.rsplit("-", 1)[0] for path in (tmp_path / "work").iterdir() if path.is_dir()}
+    hops = learner.known.neighbourhood.hops
+    assert names & {"hops-2", "hops-3"} == {"hops-2", f"hops-{hops}"}
+    assert not names & {"posterior", "smoothed", "heard", "normalised", "near"}

@@ -1,0 +1,62 @@
+"""The script that counts files and lines."""
+
+from pathlib import Path
+
+from scripts.code_size import Executed, Modules, code_lines, episode_figure, executed, imports_of_tests
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_lines_of_code_leave_out_words(tmp_path: Path) -> None:
+    path = tmp_path / "module.py"
+    path.write_text('"""Text\nof two lines."""\n\n# a comment\nimport os\n\n\nclass A:\n    b: int\n    """Of b."""\n')
+    assert code_lines(path) == 3
+
+
+def test_closures_and_importers(tmp_path: Path) -> None:
+    package = tmp_path / "src" / "pack"
+    package.mkdir(parents=True)
+    for name, text in {
+        "__init__": "",
+        "a": "from pack import b\ndef f():\n    from pack.c import x",
+        "b": "import pack.d",
+        "c": "from pack.b import y",
+        "d": "",
+        "e": "",
+    }.items():
+        (package / f"{name}.py").write_text(text)
+    modules = Modules(tmp_path / "src")
+    assert modules.closure("pack.a") == {"pack.a", "pack.b", "pack.c", "pack.d"}
+    assert modules.with_one_importer() == 2, "c and d"
+
+
+def test_names_of_a_stub_come_from_their_modules(tmp_path: Path) -> None:
+    package = tmp_path / "src" / "pack"
+    package.mkdir(parents=True)
+    for name, text in {
+        "__init__.py": "",
+        "__init__.pyi": "from .b import y as y",
+        "a.py": "from pack import y",
+    }.items():
+        (package / name).write_text(text)
+    (package / "b.py").write_text("y = 1")
+    assert Modules(tmp_path / "src").closure("pack.a") == {"pack.a", "pack", "pack.b"}
+
+
+def test_imports_are_counted(tmp_path: Path) -> None:
+    (tmp_path / "test_a.py").write_text("import graphfcl\nfrom graphfcl import Graph\nfrom graphfcl.graph import ids\n")
+    assert imports_of_tests(tmp_path) == (1, 2)
+
+
+def test_executed_files_are_counted() -> None:
+    from graphfcl.byte_sizes import bytes_from
+
+    assert executed(lambda: bytes_from("2GB", "--memory")) == 1
+    assert executed(lambda: None) == 0
+    assert Executed().files == set()
+
+
+def test_the_episode_and_the_package_are_measured() -> None:
+    assert 3 < episode_figure() < 40
+    modules = Modules(ROOT / "src")
+    assert 20 < len(modules.closure("graphfcl.methods.icarl")) < len(modules.paths)
