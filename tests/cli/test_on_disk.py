@@ -10,7 +10,6 @@ import pytest
 
 from graphfcl import GraphFolder
 from graphfcl.graph.folder import write_folder
-from graphfcl.production.only_in_memory import INSTEAD
 from tests.cli.command import graphfcl_inside, succeeded
 from tests.cli.test_start_up import large_modules
 from tests.methods.blocks.samples import random_graph
@@ -107,17 +106,21 @@ def test_what_to_label_next(made: Path, tmp_path: Path) -> None:
     assert "cannot explain itself" in refused("explain", 7, *moved)
 
 
-def test_what_a_folder_cannot_do_is_said(made: Path) -> None:
-    model = ("--model", made / "model")
-    for verb in (
-        ["refit"],
-        ["erase", made / "asked.csv"],
-        ["shrink", "--edges", made / "edges.csv"],
-    ):
-        said = refused(*verb, *model)
-        assert said.startswith(f"error: {verb[0]} needs the whole graph in memory")
-        assert len(said.splitlines()) == 1
-        assert INSTEAD[str(verb[0])] in said
+def test_nodes_leave_are_erased_and_the_model_is_fitted_again(made: Path, tmp_path: Path) -> None:
+    root = tmp_path / "life"
+    shutil.copytree(made, root)
+    model = ("--model", root / "model")
+    succeeded("learn", *model, root / "supports.csv")
+    succeeded("grow", *model, "--nodes", root / "nodes.csv", "--edges", root / "edges.csv")
+    assert "is version 4" in succeeded("shrink", *model, "--edges", root / "edges.csv")
+    assert "301 nodes, 9 classes, version 4" in succeeded("predict", *model, "--out", root / "all.csv")
+    assert "there is no edge" in refused("shrink", *model, "--edges", root / "edges.csv")
+    said = succeeded("erase", root / "asked.csv", *model)
+    assert "Erased 2 nodes" in said
+    assert "The graph folder still holds ids and features of 1 of them" in said
+    assert "299 nodes" in succeeded("predict", *model, "--out", root / "fewer.csv")
+    assert "It is version 6" in succeeded("refit", *model, "--anyway")
+    assert "299 nodes, 9 classes, version 6" in succeeded("predict", *model, "--out", root / "again.csv")
 
 
 @pytest.mark.long

@@ -9,8 +9,9 @@ import pytest
 from graphfcl import GraphClassifier, InputError
 from graphfcl.production.ageing import Sign, signs_of_age
 from graphfcl.production.history import lineage
+from graphfcl.production.model_graph.growing_graph import GrowingGraph
 from graphfcl.production.model_info import signs_in_history
-from graphfcl.production.model_parts import Configuration, ModelParts
+from graphfcl.production.model_parts import Configuration
 from tests.production.models import copy_of, members
 
 CONFIGURATION = Configuration("proto-gcn", {}, 2, 5, 0, 0.05)
@@ -117,7 +118,7 @@ def test_each_change_says_how_sure_the_model_is_and_what_it_calls_unknown(start:
 
 def test_info_reads_little_and_computes_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shutil.rmtree(folder / "cache")
-    monkeypatch.setattr(ModelParts, "compute_scores", lambda _: pytest.fail("a forward pass"))
+    monkeypatch.setattr(GrowingGraph, "all_scores", lambda *_: pytest.fail("a forward pass"))
     model = GraphClassifier.load(folder)
     found = model.info()
     assert model._state is not None

@@ -156,6 +156,41 @@ def test_a_method_that_cannot_explain_says_so(pair: Pair) -> None:
     assert said[0] == said[1]
 
 
+@pytest.fixture(scope="module")
+def anchors(tmp_path_factory: pytest.TempPathFactory) -> Pair:
+    """The same of ANCHOR, grown after it was taught a class."""
+    graph = on_disk(named_graph(words=False), tmp_path_factory.mktemp("anchors"))
+    memory, disk = fit(graph.loaded(), "anchor"), fit(graph, "anchor")
+    ends = graph.node_ids[:4].tolist()
+    for each in (memory, disk):
+        each.learn({HIDDEN[0]: supports(graph)[HIDDEN[0]]})
+        new = ([5000, 5001], graph.folder.features(0, 2), None)
+        each.grow(nodes=new, edges=([5000, 5001, *ends], [*ends, 5000, 5001], None))
+    return memory, disk, graph
+
+
+@pytest.mark.long
+def test_explanations(anchors: Pair) -> None:
+    memory, disk, graph = anchors
+    for node in (5000, supports(graph)[HIDDEN[1]][0], *graph.node_ids[:3].tolist()):
+        expected, found = memory.explain(node), disk.explain(node)
+        assert [each["class"] for each in found["classes"]] == [each["class"] for each in expected["classes"]]
+        for name in ("probability", "by_itself"):
+            values = [[each[name] for each in one["classes"]] for one in (expected, found)]
+            assert values[1] == pytest.approx(values[0], abs=1e-4)
+        for name in ("blocks", "features", "around"):
+            assert found[name] == pytest.approx(expected[name], abs=1e-2), name
+        neighbours = [{each["node"]: each["share"] for each in one["neighbours"]} for one in (expected, found)]
+        assert neighbours[1] == pytest.approx(neighbours[0], abs=1e-4)
+
+
+@pytest.mark.long
+def test_suggestions_and_groups_of_anchor(anchors: Pair) -> None:
+    expected, found = (model.suggest(8) for model in anchors[:2])
+    assert [each.node for each in found] == [each.node for each in expected]
+    assert [each.nodes for each in anchors[1].groups()] == [each.nodes for each in anchors[0].groups()]
+
+
 @pytest.mark.parametrize("make", [lambda: separate_rings(features=False), lambda: random_graph(300, words=True)])
 def test_vectors_that_no_learner_touched(
     make: Callable[[], Graph], tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -144,9 +144,9 @@ def test_a_blank_and_na_in_the_label_column_of_the_fit_are_no_classes(folder: Pa
     ("change", "message"),
     [
         ({"price": None}, r"lacks the feature column 'price': give all 6 of them"),
-        ({"price": ["1", "much"]}, r"row 2: price is 'much', which is no number"),
-        ({"added": ["2026-01-01", "soon"]}, r"row 2: added is 'soon', which is no date"),
-        ({"emb": [[1.0], [1.0, 2.0]]}, r"row 1: emb is no list of 2 numbers"),
+        ({"price": ["1", "much"]}, r"row 2: column 'price' does not hold a number but 'much'"),
+        ({"added": ["2026-01-01", "soon"]}, r"row 2: column 'added' does not hold dates as .* but 'soon'"),
+        ({"emb": [[1.0], [1.0, 2.0]]}, r"row 1: column 'emb' has a list of 1 numbers, all others have 2"),
         (
             {"emb": None},
             r"lacks the vectors 'emb': put emb.npy beside it, or give a column 'emb' of lists of 2 numbers",

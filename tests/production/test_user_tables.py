@@ -56,11 +56,11 @@ def test_a_missing_id_is_named_and_no_row_is_dropped(library: str) -> None:
     model = made(library)
     asked = frame_of(library, {"sku": [None, "p1", "p2"]})
     for ask in (model.predict, model.predictions, model.labels, model.unknown_scores):
-        with pytest.raises(InputError, match="nodes, row 1: the node id is missing"):
+        with pytest.raises(InputError, match="nodes, row 1: a node id is missing in column 'sku'"):
             ask(asked)
-    with pytest.raises(InputError, match="supports, row 2: the node id is missing"):
+    with pytest.raises(InputError, match="supports, row 2: a node id is missing in column 'sku'"):
         model.learn(frame_of(library, {"sku": ["p1", None], "category": ["class-00", "class-01"]}))
-    with pytest.raises(InputError, match="edges, row 2: the node id is missing"):
+    with pytest.raises(InputError, match="edges, row 2: a node id is missing in column 'source'"):
         model.grow(edges=frame_of(library, {"source": ["p1", None], "target": ["p2", None]}))
     assert len(model.history) == 1
 
@@ -74,7 +74,7 @@ def test_a_missing_id_in_a_file_is_named_with_its_line(fitted: Path, tmp_path: P
 
     done = ask("sku,x0\np1,1\n,2\n")
     assert done.code == 2
-    assert "asked.csv, line 3: the node id is missing: give it one, or drop the row." in done.err
+    assert "asked.csv, line 3: a node id is missing in column 'sku': fill it in, or drop the row." in done.err
     # A blank line is none of the rows.
     assert ask("sku,x0\np1,1\n\np2,2\n").code == 0
     assert len((tmp_path / "p.csv").read_text().splitlines()) == 3
@@ -141,10 +141,10 @@ def test_truth_values_of_new_nodes_are_read_as_at_the_fit(fitted: Path, tmp_path
 @pytest.mark.parametrize(
     ("values", "message"),
     [
-        (["1", "1_000"], "row 2: x0 is '1_000', which is no number"),
-        (["true", "perhaps"], "row 2: x0 is 'perhaps', which is no number"),
-        (["2.5", "true"], "row 2: x0 is 'true', which is no number"),
-        (["1", None], "row 2: x0 is empty: fill it in"),
+        (["1", "1_000"], "row 2: column 'x0' does not hold a number but '1_000'"),
+        (["true", "perhaps"], "row 2: column 'x0' does not hold a number but 'perhaps'"),
+        (["2.5", "true"], "row 2: column 'x0' does not hold a number but 'true'"),
+        (["1", None], "row 2: column 'x0' is empty; fill it in"),
     ],
 )
 def test_what_the_fit_reads_as_no_number_grow_refuses(fitted: Path, values: list[Any], message: str) -> None:
@@ -211,9 +211,8 @@ def test_whole_floats_are_the_class_numbers_that_they_mean() -> None:
 
 def test_whole_floats_are_the_ids_that_they_mean() -> None:
     adjacency = np.ones((4, 4)) - np.eye(4)
-    from scipy import sparse
-
     from graphfcl.production.growing_graph import GrowingGraph
+    from scipy import sparse
 
     for ids, asked in (([3, 5, 7, 9], [5.0, np.float32(9)]), (["3", "5", "x", "9"], [5.0, 9.0])):
         graph = from_scipy(sparse.csr_array(adjacency), np.eye(4), [0, 0, 1, 1], node_ids=ids)

@@ -7,11 +7,11 @@ from graphfcl.lazy_names import lazy_names
 if TYPE_CHECKING:
     from graphfcl.graph.any_graph import AnyGraph
     from graphfcl.graph.build import build_graph
+    from graphfcl.graph.column_names import TableColumns
     from graphfcl.graph.convert import from_pyg, from_scipy, to_pyg, to_scipy
     from graphfcl.graph.graph import UNKNOWN, Graph, TextSettings
     from graphfcl.graph.networks import from_networkx, to_networkx
     from graphfcl.graph.npz import read_npz, write_npz
-    from graphfcl.graph.table_columns import TableColumns
     from graphfcl.graph.tables import from_frames, read_tables, write_tables
     from graphfcl.graph.text import TextWeights
     from graphfcl.graph.views import Features, FeatureView, KnownColumns, Standardisation
@@ -33,7 +33,7 @@ _PLACES = {
     "TextSettings": "graph",
     "read_npz": "npz",
     "write_npz": "npz",
-    "TableColumns": "table_columns",
+    "TableColumns": "column_names",
     "from_frames": "tables",
     "read_tables": "tables",
     "write_tables": "tables",

@@ -1,17 +1,20 @@
 """From raw parts to a clean :class:`Graph`: checks, symmetry, duplicates, self loops, labels."""
 
 import math
+import sys
+import warnings
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 from scipy import sparse
 
-from graphfcl.errors import InputError
+from graphfcl.errors import GraphNote, InputError
 from graphfcl.graph.graph import Features, Graph, TextSettings
 from graphfcl.graph.ids import ClassLabel, Place, listed, make_ids, text_array, text_of
 from graphfcl.graph.labels import clean_labels
-from graphfcl.graph.notes import NO_FEATURES, warn_of_serious
+
+NO_FEATURES = "The graph has no features: only its edges tell its nodes apart."
 
 
 def build_graph(
@@ -206,3 +209,31 @@ def clean_feature_names(feature_names: Any, width: int, where: str) -> np.ndarra
     if names.shape != (width,):
         raise InputError(f"{where}: {names.size} feature names for {width} features; give one a column.")
     return names
+
+
+def is_serious(note: str) -> bool:
+    """Whether a model of the graph may be of no use."""
+    return note.startswith("Warning") or note == NO_FEATURES
+
+
+def warn_of_serious(notes: Iterable[str]) -> None:
+    """Warn of what is serious among the notes of a new graph."""
+    _warn(note for note in notes if is_serious(note))
+
+
+def warn_of_others(notes: Iterable[str]) -> None:
+    """Warn of all else, where nobody will see the graph."""
+    _warn(note for note in notes if not is_serious(note))
+
+
+def _warn(notes: Iterable[str]) -> None:
+    for note in notes:
+        warnings.warn(note, GraphNote, stacklevel=_frames_of_this_package())
+
+
+def _frames_of_this_package() -> int:
+    """A warning names the line of the user's that led to it: so many calls above the one that warns."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] == "graphfcl":
+        level, frame = level + 1, frame.f_back
+    return level

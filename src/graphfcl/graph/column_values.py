@@ -7,7 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from graphfcl.errors import InputError
+from graphfcl.graph.table import Table
+
 NUMBER = r"^-?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?$|^-?(?i:nan|inf|infinity)$"
+FLAG = r"^(?i:true|false)$"
 DECIMAL_COMMA = re.compile(r"[-+]?[0-9]+,[0-9]+")  # a whole text, as spreadsheets of many countries write numbers
 MICROSECONDS_A_DAY = 86_400_000_000
 
@@ -91,14 +95,19 @@ def as_days(values: Any) -> Any | None:
     return compute.divide(moments.cast(pa.int64()).cast(pa.float64(), safe=False), float(MICROSECONDS_A_DAY))
 
 
-def first_word(values: Any) -> tuple[int, str] | None:
-    """Row and value of the first text that is no number."""
+def first_word(values: Any, pattern: str = NUMBER) -> tuple[int, str] | None:
+    """Row and value of the first text that is no number. pattern: of all that is none of the words."""
     from pyarrow import compute
 
     texts = trimmed(values)
-    words = compute.invert(compute.match_substring_regex(texts, NUMBER)).fill_null(False)
+    words = compute.invert(compute.match_substring_regex(texts, pattern)).fill_null(False)
     found = np.flatnonzero(words.to_numpy())
     return (int(found[0]), str(texts[int(found[0])].as_py())) if found.size else None
+
+
+def _wrong_word(values: Any) -> tuple[int, str] | None:
+    """Row and value that keep a column from being numbers or truth values: a truth value only beside numbers."""
+    return first_word(values, f"{NUMBER}|{FLAG}") or first_word(values)
 
 
 @dataclass
@@ -182,3 +191,99 @@ def list_lengths(values: Any) -> np.ndarray:
     from pyarrow import compute
 
     return compute.list_value_length(values).fill_null(-1).to_numpy().astype(np.int64)
+
+
+def numbers_of(table: Table, columns: list[str]) -> np.ndarray:
+    """(rows, columns) float32; a word, an empty place or a number that is not finite is an error."""
+    result = np.empty((table.row_count, len(columns)), dtype=np.float32)
+    for position, column in enumerate(columns):
+        found = as_floats(table.column(column))
+        if found is None:
+            word = _wrong_word(table.column(column)) if says_text(table.column(column).type) else None
+            if word is None:
+                raise InputError(f"{table.path}: column {column!r} does not hold numbers: mend it or leave it out.")
+            raise InputError(
+                f"{table.path}, {table.line(word[0])}: column {column!r} does not hold a number but {word[1]!r}: mend "
+                "it or leave the column out."
+            )
+        result[:, position] = _filled(table, found, column)
+    return result
+
+
+def days_of(table: Table, column: str) -> np.ndarray:
+    """(rows,) float32, dates as days since 1970."""
+    values = table.column(column)
+    found = as_days(values)
+    if found is None:
+        texts = trimmed(values).to_pylist() if says_text(values.type) else []
+        row = next((row for row, text in enumerate(texts) if as_days(_one(text)) is None), None)
+        place, said = (table.path, "") if row is None else (table.place(row), f" but {texts[row]!r}")
+        raise InputError(
+            f"{place}: column {column!r} does not hold dates as 2026-01-31 or 2026-01-31 12:00{said}: write them so, "
+            "or leave the column out of dates=."
+        )
+    return _filled(table, found, column)
+
+
+def _one(text: str | None) -> Any:
+    """A column of one text."""
+    import pyarrow as pa
+
+    return pa.chunked_array([[text]], pa.string())
+
+
+def vectors_of(table: Table, column: str, width: int | None) -> np.ndarray:
+    """(rows, width) float32 of a column of lists. width: that of the rows before, if there are any."""
+    import pyarrow as pa
+
+    values = table.column(column)
+    if declared_kind(values.type) is not Kind.LIST:
+        raise InputError(
+            f"{table.path}: column {column!r} does not hold lists of numbers, which vectors= needs: write it as a "
+            "list column of Parquet, or name an .npy file."
+        )
+    lengths = list_lengths(values)
+    width = int(lengths[0]) if width is None and lengths.size else width or 0
+    wrong = np.flatnonzero(lengths != width) if width >= 0 else np.zeros(1, np.int64)
+    if lengths.size and wrong.size:
+        row = int(wrong[0])
+        said = "no list" if lengths[row] < 0 else f"a list of {lengths[row]} numbers"
+        raise InputError(
+            f"{table.path}, {table.line(row)}: column {column!r} has {said}, all others have {max(width, 0)}: make "
+            "all of one length."
+        )
+    flat = pa.chunked_array([chunk.flatten() for chunk in values.chunks], values.type.value_type)
+    numbers = np.asarray(flat.cast(pa.float32(), safe=False).to_numpy(), dtype=np.float32)
+    _refuse_strange(table, numbers.reshape(lengths.size, width), column)
+    return numbers.reshape(lengths.size, width)
+
+
+def weights_of(table: Table, column: str) -> np.ndarray:
+    """(rows,) float32 weights of edges."""
+    values = numbers_of(table, [column])[:, 0]
+    if values.size and values.min() < 0:
+        row = int(np.flatnonzero(values < 0)[0])
+        raise InputError(
+            f"{table.path}, {table.line(row)}: the edge has weight {values[row]}, which is below 0: mend it."
+        )
+    return values
+
+
+def _filled(table: Table, found: Any, column: str) -> np.ndarray:
+    """Arrow's numbers as float32; an empty place is an error."""
+    if found.null_count:
+        row = int(np.flatnonzero(found.is_null().to_numpy(zero_copy_only=False))[0])
+        raise InputError(
+            f"{table.path}, {table.line(row)}: column {column!r} is empty; fill it in or leave the column out."
+        )
+    values = np.asarray(found.to_numpy()).astype(np.float32)
+    _refuse_strange(table, values, column)
+    return values
+
+
+def _refuse_strange(table: Table, values: np.ndarray, column: str) -> None:
+    if not np.isfinite(values).all():
+        row = int(np.argwhere(~np.isfinite(values))[0][0])
+        raise InputError(
+            f"{table.path}, {table.line(row)}: column {column!r} is NaN or infinite; fill it in or leave it out."
+        )

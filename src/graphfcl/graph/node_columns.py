@@ -5,10 +5,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from graphfcl.errors import InputError, did_you_mean
-from graphfcl.graph.column_names import ID_NAMES, LABEL_NAMES, TEXT_NAMES
+from graphfcl.graph.column_names import ID_NAMES, LABEL_NAMES, TEXT_NAMES, TableColumns
 from graphfcl.graph.column_values import DECIMAL_COMMA, Kind
 from graphfcl.graph.table import Table
-from graphfcl.graph.table_columns import TableColumns
 
 LISTED = 8  # columns of one kind that a note lists
 ASKED = ("features", "text", "categories", "dates", "vectors")

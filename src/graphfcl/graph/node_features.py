@@ -8,12 +8,12 @@ import numpy as np
 from scipy import sparse
 
 from graphfcl.errors import InputError
+from graphfcl.graph.column_values import days_of, numbers_of, vectors_of
 from graphfcl.graph.graph import Features, TextSettings
 from graphfcl.graph.ids import normal, text_array
 from graphfcl.graph.node_columns import NodeColumns
 from graphfcl.graph.node_scan import NodeFacts, joined_texts
 from graphfcl.graph.table import Table
-from graphfcl.graph.table_values import days_of, numbers_of, vectors_of
 from graphfcl.graph.text import count_known_words
 
 Blocks = Callable[[Sequence[str]], Iterator[Table]]  # the table in parts, with some of its columns

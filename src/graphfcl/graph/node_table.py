@@ -1,10 +1,13 @@
 """Labels, features and notes of a table of nodes, by one plan for both readers, in memory and in blocks."""
 
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from graphfcl.graph.column_names import SOURCE_NAMES, TARGET_NAMES, WEIGHT_NAMES, ReadColumns
+from graphfcl.errors import InputError
+from graphfcl.graph.column_names import SOURCE_NAMES, TARGET_NAMES, WEIGHT_NAMES, ReadColumns, TableColumns
 from graphfcl.graph.graph import UNKNOWN
 from graphfcl.graph.label_coder import LabelCoder
 from graphfcl.graph.labels import CleanLabels, bare_name
@@ -12,7 +15,9 @@ from graphfcl.graph.node_columns import AskedColumns
 from graphfcl.graph.node_features import Blocks, NodeFeatures
 from graphfcl.graph.node_scan import scan_nodes
 from graphfcl.graph.table import Table
-from graphfcl.graph.table_columns import TableColumns
+from graphfcl.printing import quoted
+
+TYPE_NAMES = ("type", "relation", "edge_type")
 
 
 @dataclass(frozen=True)
@@ -107,3 +112,19 @@ def _labels(nodes: Table, column: str, blocks: Blocks, columns: TableColumns) ->
         else:
             coder.add_numbers(found)
     return coder.finish(str(nodes.path), nodes.place, columns.names("missing"), read_numbers=read_numbers)
+
+
+def several_types(path: Path, column: str) -> InputError:
+    """A column names more than one type of edges."""
+    return InputError(
+        f"{path}: column {column!r} names several types of edges; heterogeneous graphs are not supported: keep one "
+        "type, or drop the column to treat all alike."
+    )
+
+
+def unknown_end(edges: Table, row: int, node: Any) -> InputError:
+    """An edge leads to a node that has no row."""
+    return InputError(
+        f"{edges.path}, {edges.line(row)}: the edge leads to node {quoted(node)}, which is not among the nodes: add "
+        "the node or drop the edge."
+    )

@@ -1,6 +1,5 @@
-"""One table of a graph, nodes or edges, CSV or Parquet; and what is wrong with it, in a sentence."""
+"""One table, CSV, Parquet or in memory, read as a whole or in blocks; and what is wrong with it, in a sentence."""
 
-import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from copy import copy
@@ -10,14 +9,20 @@ from typing import Any
 import numpy as np
 
 from graphfcl.errors import InputError, did_you_mean
-from graphfcl.graph.csv_format import TEXT_SUFFIXES, separator_of
-from graphfcl.graph.csv_lines import line_of_row
 from graphfcl.graph.ids import text_array
-from graphfcl.graph.utf8 import first_not_utf8, where_not_utf8
+from graphfcl.graph.text_files import (
+    TEXT_SUFFIXES,
+    first_not_utf8,
+    line_of_row,
+    separator_of,
+    where_not_utf8,
+    wrong_row,
+)
 from graphfcl.printing import quoted
 
 SUFFIXES = ("parquet", *TEXT_SUFFIXES)
-TYPE_NAMES = ("type", "relation", "edge_type")
+BYTES = 1 << 22  # of a CSV file in a block
+NUMBERS = 1 << 21  # of a Parquet file in a block
 
 
 class Table:
@@ -25,25 +30,21 @@ class Table:
 
     path: its file; of a table in memory what messages call it. is_csv: or else columns have types; all columns of a
     CSV file are read as text. separator: of its columns. first: rows of the file before those that were read.
+    kept: (rows,) the places of rows in the file, if some were left out.
     """
 
     first = 0
+    kept: np.ndarray | None = None
     _table: Any = None
 
-    def __init__(self, folder: Path, stem: str) -> None:
+    def __init__(self, path: Path) -> None:
         import pyarrow as pa
         from pyarrow import csv, parquet
 
         self._failures: tuple[type[Exception], ...] = (pa.ArrowException, OSError, UnicodeDecodeError)
-        for suffix in SUFFIXES:
-            self.path = folder / f"{stem}.{suffix}"
-            if self.path.exists():
-                break
-        else:
-            listed = ", ".join(f"{stem}.{suffix}" for suffix in SUFFIXES[:-1])
-            raise InputError(
-                f"{folder} has no {listed} or {stem}.{SUFFIXES[-1]}: a folder of tables needs nodes and edges."
-            )
+        if not path.is_file():
+            raise InputError(f"{path} does not exist: check the path.")
+        self.path = path
         self.is_csv = self.path.suffix != ".parquet"
         self.separator = separator_of(self.path) if self.is_csv else ""
         try:
@@ -55,6 +56,16 @@ class Table:
         except self._failures as error:
             raise self.unreadable(error) from error
         self._name_columns()
+
+    @classmethod
+    def in_folder(cls, folder: Path, stem: str) -> "Table":
+        """The table of a name in a folder of tables."""
+        paths = [folder / f"{stem}.{suffix}" for suffix in SUFFIXES]
+        path = next((each for each in paths if each.exists()), None)
+        if path is None:
+            listed = ", ".join(each.name for each in paths[:-1])
+            raise InputError(f"{folder} has no {listed} or {paths[-1].name}: a folder of tables needs nodes and edges.")
+        return cls(path)
 
     @classmethod
     def of(cls, rows: Any, called: str) -> "Table":
@@ -93,7 +104,7 @@ class Table:
 
         return csv.ParseOptions(delimiter=self.separator, newlines_in_values=True)
 
-    def convert_options(self, columns: list[str]) -> Any:
+    def convert_options(self, columns: Sequence[str]) -> Any:
         """All columns of a CSV file as text."""
         import pyarrow as pa
         from pyarrow import csv
@@ -124,6 +135,51 @@ class Table:
         except self._failures as error:
             raise self.unreadable(error) from error
 
+    def blocks(self, columns: Sequence[str]) -> Iterator["Table"]:
+        """The file in blocks of rows, with some of its columns; messages speak of lines of the whole file."""
+        import pyarrow as pa
+
+        first, batches = 0, self._csv_batches(columns) if self.is_csv else self._parquet_batches(columns)
+        while True:
+            try:
+                batch = next(batches, None)
+            except self._failures as error:
+                raise self.unreadable(error) from error
+            if batch is None:
+                return
+            yield self.part(pa.Table.from_batches([batch]), first)
+            first += batch.num_rows
+
+    def _parquet_batches(self, columns: Sequence[str]) -> Iterator[Any]:
+        from pyarrow import parquet
+
+        rows = max(1, min(1 << 18, NUMBERS // max(1, len(columns))))
+        with parquet.ParquetFile(self.path, pre_buffer=False, buffer_size=1 << 20) as file:
+            yield from file.iter_batches(batch_size=rows, columns=self.written(columns), use_threads=False)
+
+    def _csv_batches(self, columns: Sequence[str]) -> Iterator[Any]:
+        from pyarrow import csv
+
+        yield from csv.open_csv(
+            self.path,
+            read_options=csv.ReadOptions(block_size=BYTES, use_threads=False),
+            parse_options=self.parse_options,
+            convert_options=self.convert_options(columns),
+        )
+
+    def without_empty_rows(self) -> "Table":
+        """The same table without rows of a CSV file of which every value is empty."""
+        if not self.is_csv or not self.columns:
+            return self
+        empty = np.logical_and.reduce(
+            [self._table[name].is_null().to_numpy(zero_copy_only=False) for name in self.columns]
+        )
+        if not empty.any():
+            return self
+        part = self.part(self._table.filter(~empty), self.first)
+        part.kept = np.flatnonzero(~empty)
+        return part
+
     def pieces(self, rows: int) -> Iterator["Table"]:
         """What was read in parts of so many rows, which share its memory."""
         for first in range(0, self.row_count, rows):
@@ -135,11 +191,6 @@ class Table:
         part._table, part.first = stripped_names(rows), first
         return part
 
-    @property
-    def failures(self) -> tuple[type[Exception], ...]:
-        """What reading a damaged file may raise."""
-        return self._failures
-
     def unreadable(self, error: Exception) -> InputError:
         """One sentence for such an error."""
         found = wrong_row(self.path, error, self.separator)
@@ -149,7 +200,9 @@ class Table:
         if place is not None:
             return InputError(f"{self.path} cannot be read as a table ({place} is not UTF-8): write it as UTF-8.")
         reason = str(error).splitlines()[0].rstrip(".")
-        return InputError(f"{self.path} cannot be read as a table ({reason}): write it again.")
+        return InputError(
+            f"{self.path} cannot be read as a table ({reason}): write it as CSV with a header, or as Parquet."
+        )
 
     def find(self, wanted: str | None, usual: tuple[str, ...], what: str) -> str | None:
         """The wanted column, or the first usual one, or None."""
@@ -170,7 +223,7 @@ class Table:
 
     def line(self, row: int) -> str:
         """What a message calls a row: its line in a CSV file, the header counted; elsewhere its number from 1."""
-        row += self.first
+        row = self.first + (row if self.kept is None else int(self.kept[row]))
         return f"line {line_of_row(self.path, self.separator, row)}" if self.is_csv else f"row {row + 1}"
 
     def place(self, row: int) -> str:
@@ -213,7 +266,7 @@ class Table:
             raise InputError(f"{self.path}: column {column!r} holds lists; it must hold one value a row.")
         if what is not None and values.null_count:
             row = int(np.flatnonzero(values.is_null().to_numpy(zero_copy_only=False))[0])
-            raise InputError(f"{self.path}, {self.line(row)}: {what} is missing in column {column!r}.")
+            raise missing_value(self.place(row), what, column)
         try:
             return values.cast(pa.string()).fill_null("")
         except pa.ArrowException as error:
@@ -265,53 +318,13 @@ def _same_letters(columns: Sequence[str], usual: Sequence[str]) -> str:
     return next((column for column in columns if column.casefold() in usual), "NAME")
 
 
-def wrong_row(path: Path, error: Exception, separator: str = ",") -> InputError | None:
-    """A row of a CSV file that has too few or too many columns, if that is what Arrow says."""
-    said = re.search(r"Expected (\d+) columns, got (\d+)", str(error))
-    if said is None:
-        return None
-    line = _line_of_wrong_row(path, separator, int(said[1]))
-    place = f"{path}, line {line}: the" if line else f"{path}: a"
-    return InputError(f"{place} row has {said[2]} columns in place of {said[1]}: mend the row or drop it.")
-
-
-def _line_of_wrong_row(path: Path, separator: str, columns: int) -> str | None:
-    """Arrow counts rows only where one thread reads, and empty lines only where they are rows: read once more, so."""
-    import pyarrow as pa
-    from pyarrow import csv
-
-    options = {
-        "read_options": csv.ReadOptions(use_threads=False, autogenerate_column_names=True),
-        "parse_options": csv.ParseOptions(delimiter=separator, newlines_in_values=True, ignore_empty_lines=False),
-        "convert_options": csv.ConvertOptions(column_types={f"f{column}": pa.binary() for column in range(columns)}),
-    }
-    try:
-        for _ in csv.open_csv(path, **options):
-            pass
-    except pa.ArrowInvalid as error:
-        said = re.search(r"Row #(\d+)", str(error))
-        return said[1] if said else None
-    return None
-
-
-def several_types(path: Path, column: str) -> InputError:
-    """A column names more than one type of edges."""
-    return InputError(
-        f"{path}: column {column!r} names several types of edges; heterogeneous graphs are not supported: keep one "
-        "type, or drop the column to treat all alike."
-    )
+def missing_value(place: str, what: str, column: str) -> InputError:
+    """A row has no value where it needs one. what: what is missing."""
+    return InputError(f"{place}: {what} is missing in column {column!r}: fill it in, or drop the row.")
 
 
 def id_stands_twice(where: Path | str, node: Any, first: str, second: str) -> InputError:
     """Two rows have one id. first, second: what messages call them."""
     return InputError(
         f"{where}, {second}: node id {quoted(node)} stands twice, first in {first}; a node has one row and one label."
-    )
-
-
-def unknown_end(edges: Table, row: int, node: Any) -> InputError:
-    """An edge leads to a node that has no row."""
-    return InputError(
-        f"{edges.path}, {edges.line(row)}: the edge leads to node {quoted(node)}, which is not among the nodes: add "
-        "the node or drop the edge."
     )

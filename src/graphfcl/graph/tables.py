@@ -15,16 +15,22 @@ from scipy import sparse
 from graphfcl.errors import InputError
 from graphfcl.files import write_durably
 from graphfcl.graph.build import adjacency_from_edges, build_graph, clean_adjacency
+from graphfcl.graph.column_names import TableColumns
+from graphfcl.graph.column_values import weights_of
 from graphfcl.graph.frames import arrow_table, is_frame
 from graphfcl.graph.graph import Graph
 from graphfcl.graph.id_index import IdIndex
 from graphfcl.graph.ids import as_arrow, class_label, make_ids
 from graphfcl.graph.labels import means_unknown
 from graphfcl.graph.node_columns import AskedColumns
-from graphfcl.graph.node_table import EdgeColumns, read_node_table
-from graphfcl.graph.table import SUFFIXES, TYPE_NAMES, Table, id_stands_twice, several_types, unknown_end
-from graphfcl.graph.table_columns import TableColumns
-from graphfcl.graph.table_values import weights_of
+from graphfcl.graph.node_table import (
+    TYPE_NAMES,
+    EdgeColumns,
+    read_node_table,
+    several_types,
+    unknown_end,
+)
+from graphfcl.graph.table import SUFFIXES, Table, id_stands_twice
 from graphfcl.printing import quoted
 
 
@@ -37,7 +43,7 @@ def read_tables(
     folder: str | Path, columns: TableColumns | None = None, *, name: str | None = None, **options: Any
 ) -> Graph:
     """A graph from a folder of tables. options: fields of :class:`TableColumns`, such as ``label="category"``."""
-    nodes, edges = Table(Path(folder), "nodes"), Table(Path(folder), "edges")
+    nodes, edges = Table.in_folder(Path(folder), "nodes"), Table.in_folder(Path(folder), "edges")
     columns = (columns or TableColumns()).with_options(options)
     return _graph_of(nodes, edges, columns, name or Path(folder).resolve().name)
 

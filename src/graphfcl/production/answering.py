@@ -45,13 +45,13 @@ class AnsweringModel(LiveModel):
     @property
     def node_ids_(self) -> np.ndarray:
         """The user's ids of all nodes."""
-        return self._current().ids()
+        return self._current().names().ids
 
     @property
     def has_answers(self) -> bool:
         """Whether it answers without a pass over its graph folder; a model in memory always does."""
         state = self._current()
-        return state.on_disk is None or state.on_disk.is_at_hand()
+        return not state.passes or state.asked.is_at_hand()
 
     def settle(self, *, progress: bool | Progress = SILENT) -> "Settlement | None":
         """Compute what the model says of all nodes, unless that was computed before.
@@ -61,21 +61,18 @@ class AnsweringModel(LiveModel):
         a warning if older classes lost more than ``max_loss``.
         """
         state = self._current()
-        if state.on_disk is None:
+        if self.has_answers:
             state.asked.answers()
-            return None
-        if state.on_disk.is_at_hand():
             return None
         from graphfcl.production.monitoring import regression_warning
 
         with progress_of(progress) as watching:
-            accuracy = state.found_on_disk(watching).accuracy
+            accuracy = state.accuracy(watching)
         return Settlement(accuracy, regression_warning(state.history, accuracy, self.max_loss) or "")
 
-    def accuracy(self) -> dict[str, Any] | None:
+    def accuracy(self) -> dict[str, Any]:
         """The accuracy of this state as the history keeps it; of a model on a graph folder, what its pass found."""
-        state = self._current()
-        return state.history.last_accuracy() if state.on_disk is None else state.found_on_disk().accuracy
+        return self._current().accuracy()
 
     @property
     def by_row(self) -> "RowAnswers":
@@ -233,5 +230,4 @@ class AnsweringModel(LiveModel):
         """A model card: classes with their labels, accuracy, data, settings, hash and version; no learner is asked."""
         from graphfcl.production.model_card import card_of
 
-        folder = None if self._versions is None else self._versions.path
-        return card_of(self._current(), self.configuration, self.info(), folder)
+        return card_of(self._current(), self.configuration, self.info())

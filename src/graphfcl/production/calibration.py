@@ -94,6 +94,7 @@ class Calibration:
     middles, spreads: of the measures of strangeness, by name, over validation nodes. strangeness: (1001,) quantiles of
         it there.
     tail: the mean of what lies above the 95 % quantile. misses: (1001,) quantiles of 1 − p of the true class.
+    stale: it is of the model before a change, and is computed again with the scores of all nodes.
     """
 
     rehearsed: Rehearsed = field(default_factory=Rehearsed)
@@ -105,6 +106,7 @@ class Calibration:
     strangeness: tuple[float, ...] = ()
     tail: float = 1.0
     misses: tuple[float, ...] = ()
+    stale: bool = False
 
     # Asking
 
@@ -208,7 +210,10 @@ class Calibration:
 
     def as_json(self) -> dict[str, Any]:
         """Its fields as JSON values."""
-        return asdict(self)
+        values = asdict(self)
+        if not self.stale:
+            del values["stale"]
+        return values
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> "Calibration":
@@ -276,7 +281,7 @@ def miss_quantiles(misses: np.ndarray) -> tuple[float, ...]:
     return short(np.minimum(1.0, ordered[np.minimum(places, misses.size + 1)] * (1 + 1e-6) + 1e-9))
 
 
-def unknown_share(calibration: Calibration, readings: Readings) -> float:
-    """The share of nodes that are called unknown."""
-    unknown = calibration.unknown_scores(readings.strangeness) > calibration.threshold
+def unknown_share(calibration: Calibration, strangeness: np.ndarray) -> float:
+    """The share of nodes that are called unknown. strangeness: (n,)."""
+    unknown = calibration.unknown_scores(strangeness) > calibration.threshold
     return float(unknown.mean()) if unknown.size else 0.0

@@ -15,6 +15,7 @@ from graphfcl.production.arguments import seed_of, shown, whole_number
 from graphfcl.production.model_state import ModelState
 from graphfcl.production.node_vectors import Vectors, vectors_of
 from graphfcl.production.row_answers import RowAnswers
+from graphfcl.production.row_values import node_rows
 from graphfcl.production.what_is_common import Usual, common_words, linked_classes
 
 MOST = 20_000  # nodes that groups are looked for among; of more that look unknown, so many are drawn
@@ -67,8 +68,8 @@ def find_groups(state: ModelState, count: int, seed: int) -> tuple[Group, ...]:
     visible, ledger = parts.graph.visible, parts.ledger
     labelled = visible.rows(ledger.nodes)
     strange = RowAnswers(state).unknown_scores() > state.calibration().threshold
-    strange[labelled] = False
-    unknown = np.flatnonzero(strange)
+    rows = node_rows(visible)
+    unknown = np.setdiff1d(rows[strange[rows]], labelled)
     asked = _drawn(unknown, MOST, random)
     classes = ledger.class_of_column()[ledger.columns]
     taught = _drawn(_whole_classes(classes, asked.size, random), MOST, random)

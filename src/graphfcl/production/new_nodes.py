@@ -8,7 +8,7 @@ import numpy as np
 
 from graphfcl.errors import InputError
 from graphfcl.graph.column_names import TEXT_NAMES, ReadColumns, label_key, unknown_keys
-from graphfcl.graph.column_values import Kind, as_days, declared_kind, list_lengths
+from graphfcl.graph.column_values import days_of, vectors_of
 from graphfcl.graph.frames import is_frame
 from graphfcl.graph.ids import make_ids, normal
 from graphfcl.graph.node_features import open_vectors
@@ -18,12 +18,12 @@ from graphfcl.production.user_tables import id_names, warn
 
 if TYPE_CHECKING:
     from graphfcl.graph import Features
-    from graphfcl.production.growing_graph import GrowingGraph
+    from graphfcl.production.model_graph import ModelGraph
 
 
 def read_nodes(
     source: Any,
-    graph: "GrowingGraph",
+    graph: "ModelGraph",
     columns: ReadColumns | None = None,
     tell: Callable[[str], None] = warn,
 ) -> tuple[list[str], "Features", list[str] | None]:
@@ -97,14 +97,15 @@ def _given(
         if columns is not None and name in columns.categories:
             given |= _one_hot(table, name, known, tell)
         elif columns is not None and name in columns.dates and name in known:
-            given[name] = _days(table, name)
+            given[name] = days_of(table.table, name)
         elif name in known:
             given[name] = table.numbers(name)
         elif columns is None:
             raise InputError(f"{table.path}: the graph has no feature {name!r}: leave the column out.")
-    for name, values in table.lists.items():
+    for name in table.lists:
         if columns is not None and name in columns.vectors:
-            given |= _vectors(table, name, values, known)
+            matrix = vectors_of(table.table, name, _width(name, known))
+            given |= {f"{name}_{place}": column for place, column in enumerate(matrix.T)}
     return given
 
 
@@ -121,36 +122,6 @@ def _one_hot(table: TextTable, name: str, known: dict[str, int], tell: Callable[
     return given
 
 
-def _days(table: TextTable, name: str) -> np.ndarray:
-    import pyarrow as pa
-
-    found = as_days(pa.chunked_array([table.columns[name]], pa.string()))
-    if found is None or found.null_count:
-        wrong = next(row for row, text in enumerate(table.columns[name]) if not _is_date(text))
-        raise InputError(f"{table.place(wrong)}: {name} is {table.columns[name][wrong]!r}, which is no date: mend it.")
-    return np.asarray(found.to_numpy()).astype(np.float32)
-
-
-def _is_date(text: str) -> bool:
-    import pyarrow as pa
-
-    found = as_days(pa.chunked_array([[text]], pa.string()))
-    return found is not None and not found.null_count
-
-
-def _vectors(table: TextTable, name: str, values: Any, known: dict[str, int]) -> dict[str, np.ndarray]:
-    import pyarrow as pa
-
-    width = _width(name, known)
-    lengths = list_lengths(values)
-    if declared_kind(values.type) is not Kind.LIST or (lengths != width).any():
-        row = int(np.flatnonzero(lengths != width)[0]) if (lengths != width).any() else 0
-        raise InputError(f"{table.place(row)}: {name} is no list of {width} numbers, as the graph has them: mend it.")
-    flat = pa.chunked_array([chunk.flatten() for chunk in values.chunks], values.type.value_type)
-    matrix = np.asarray(flat.cast(pa.float32(), safe=False).to_numpy()).reshape(-1, width)
-    return {f"{name}_{place}": matrix[:, place] for place in range(width)}
-
-
 def _vector_file(table: TextTable, name: str, beside: Path | None, width: int) -> dict[str, np.ndarray]:
     """Vectors of an ``.npy`` file beside the table. beside: the folder of the table; a DataFrame is nowhere."""
     if beside is None or not (beside / f"{name}.npy").is_file():
@@ -159,7 +130,7 @@ def _vector_file(table: TextTable, name: str, beside: Path | None, width: int) -
             f"{table.path} lacks the vectors {name!r}: {file}give a column {name!r} of lists of {width} numbers."
         )
     path = beside / f"{name}.npy"
-    matrix = open_vectors(path, len(table.lines), table.path)
+    matrix = open_vectors(path, table.row_count, table.path)
     if matrix.shape[1] != width:
         raise InputError(f"{path} has {matrix.shape[1]} columns, the vectors of the graph have {width}: save as many.")
     return {f"{name}_{place}": np.asarray(matrix[:, place], dtype=np.float32) for place in range(width)}

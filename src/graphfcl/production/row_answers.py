@@ -16,7 +16,7 @@ class RowAnswers:
 
     @property
     def shape(self) -> tuple[int, int]:
-        return self.state.parts.graph.node_count, len(self.state.parts.ledger.classes)
+        return self.state.parts.graph.visible.row_count, len(self.state.parts.ledger.classes)
 
     def __getitem__(self, rows: np.ndarray) -> np.ndarray:
         """(r, classes) probabilities of some rows; each sums to 1."""

@@ -17,6 +17,7 @@ from graphfcl.errors import InputError
 from graphfcl.production.arguments import list_of_nodes
 from graphfcl.production.model_state import ModelState
 from graphfcl.production.node_vectors import vectors_of
+from graphfcl.production.row_values import node_rows
 
 DRAWN = 2_000  # nodes by which it is said what is near,
 KNOWN = 4_000  # and labelled nodes that baskets are drawn from, at most
@@ -47,7 +48,7 @@ def spread_of(state: ModelState, nodes: Sequence[Any]) -> Spread:
         return Spread(0.0, False, "One node says nothing about spread: add more, from other corners of the class.")
     random = np.random.default_rng(rows.size)
     rows = rows if rows.size <= LARGEST else random.choice(rows, LARGEST, replace=False)
-    drawn = random.permutation(visible.row_count)[:DRAWN]
+    drawn = node_rows(visible)[random.permutation(visible.node_count)[:DRAWN]]
     taught = random.permutation(ledger.nodes.size)[:KNOWN]
     every = np.concatenate([rows, drawn, visible.rows(ledger.nodes[taught])])
     values = unit_rows(principal_components(vectors_of(state)(every)))

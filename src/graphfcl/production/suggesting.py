@@ -15,10 +15,11 @@ from graphfcl.graph import Graph
 from graphfcl.graph.ids import ClassLabel, text_array
 from graphfcl.production.answers import few_shot_classes
 from graphfcl.production.arguments import seed_of, shown, whole_number
-from graphfcl.production.growing_graph import GrowingGraph
+from graphfcl.production.model_graph.growing_graph import GrowingGraph
 from graphfcl.production.model_state import ModelState
 from graphfcl.production.node_vectors import vector_table, vectors_of_all, vectors_without_learner
 from graphfcl.production.row_answers import RowAnswers
+from graphfcl.production.row_values import node_rows
 
 LIKELIEST = 5  # classes that a suggestion names
 COUNTED = 20_000  # nodes that are asked which suggestion they are most like; of more, so many are drawn
@@ -69,7 +70,7 @@ def suggest_for_model(
     situation = Situation(
         visible=visible,
         vectors=vector_table(state),
-        candidates=_without(labelled, visible.row_count, random),
+        candidates=_without(labelled, node_rows(visible), random),
         labelled=labelled,
         columns=ledger.class_of_column()[ledger.columns],
         late=few_shot_classes(ledger),
@@ -110,7 +111,7 @@ def suggest_for_graph(
     situation = Situation(
         visible=visible,
         vectors=vectors_of_all(vectors_without_learner(visible, seed), graph.node_count, seed),
-        candidates=_without(labelled, graph.node_count, random),
+        candidates=_without(labelled, node_rows(visible), random),
         labelled=labelled,
         columns=graph.labels[labelled],
         late=np.bincount(graph.labels[labelled], minlength=len(graph.class_names)) < FEW,
@@ -155,11 +156,9 @@ def _checked_budget(budget: int) -> int:
     return budget
 
 
-def _without(labelled: np.ndarray, count: int, random: np.random.Generator) -> np.ndarray:
+def _without(labelled: np.ndarray, rows: np.ndarray, random: np.random.Generator) -> np.ndarray:
     """(c,) rows that have no label, in a drawn order: of nodes that are all alike, not those first in the file."""
-    free = np.ones(count, dtype=bool)
-    free[labelled] = False
-    return random.permutation(np.flatnonzero(free))
+    return random.permutation(np.setdiff1d(rows, labelled))
 
 
 def _known(strategy: str | type[Strategy]) -> str:

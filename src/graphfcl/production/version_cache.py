@@ -176,10 +176,10 @@ class VersionCache:
 
 def cache_keys(manifest: dict[str, Any], method: str) -> CacheKeys:
     """Equal for versions with equal contents; edited code of a method from outside gives others."""
-    known = [manifest["trees"].get(name) for name in COMPUTED_FROM]
+    trees = manifest["trees"]
+    known = [trees.get(name) for name in COMPUTED_FROM]
     source = find_method(method).source
-    contents = (known, [known, manifest["trees"]])
-    return CacheKeys(*(sha256_of(canonical_json([each, method, source])) for each in contents))
+    return CacheKeys(*(sha256_of(canonical_json([each, method, source])) for each in (known, [known, trees])))
 
 
 class CacheThread:

@@ -22,19 +22,18 @@ import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Any
 
 from graphfcl.errors import InputError
 from graphfcl.production.arguments import whole_number
 from graphfcl.production.codec import encode
 from graphfcl.production.erasure_plan import ErasurePlan, Erasures
-from graphfcl.production.graph_place import FolderUse, write_place
+from graphfcl.production.graph_place import FolderUse
 from graphfcl.production.history import Entry, History, now
-from graphfcl.production.model_parts import ModelParts, is_on_disk
+from graphfcl.production.model_parts import ModelParts
 from graphfcl.production.storage.block_arrays import BlockArrays
 from graphfcl.production.storage.damage import Damaged
 from graphfcl.production.storage.locks import WriterLock
-from graphfcl.production.storage.manifests import FORMAT, ON_DISK, PRUNED, Manifest, Manifests, Newer, NotKept
+from graphfcl.production.storage.manifests import FORMAT, PRUNED, Manifest, Manifests, Newer, NotKept
 from graphfcl.production.storage.objects import ObjectFolder, ReadCounter
 from graphfcl.production.stored_version import StoredVersion
 from graphfcl.production.version_cache import VersionCache
@@ -162,8 +161,7 @@ class Versions:
 
     def stored_history(self, manifest: Manifest) -> History:
         """The history of a version, read when somebody looks at it."""
-        number = manifest["version"]
-        past = manifest["past"]
+        number, past = manifest["version"], manifest["past"]
         return History.stored(
             lambda: self.history(number), past["changes"] + len(manifest["changes"]), past.get("accuracy")
         )
@@ -294,11 +292,8 @@ class Versions:
 
         loaded: the version that the model was loaded from or saved as. request: kept with the last change.
         """
-        graph: Any = parts.graph
-        on_disk = is_on_disk(graph)
         try:
-            if on_disk:
-                write_place(self.path, graph.base, graph.means)
+            parts.graph.write_place(self.path)
             trees = encode(parts, self.arrays)
         except Damaged as error:
             raise NotKept(f"the model cannot be kept in {self.path}: {error}; nothing was changed.") from error
@@ -312,7 +307,7 @@ class Versions:
             changes[-1]["request"] = request
         return self._publish(
             {
-                "format": ON_DISK if on_disk else FORMAT,
+                "format": FORMAT,
                 "version": number,
                 "parent": parent,
                 "trees": trees,
@@ -342,9 +337,7 @@ class Versions:
         """The same for a caller that holds the lock. request: kept with the change."""
         old = self.load(version)
         old.verify()
-        if old.on_disk:
-            graph: Any = old.parts.graph
-            write_place(self.path, graph.base, graph.means)
+        old.parts.graph.write_place(self.path)
         number, before = self.after_newest()
         change: Entry = {"what": "rollback", "to": version, "when": now()}
         accuracy = self.stored_history(old.manifest).last_accuracy()
@@ -354,7 +347,7 @@ class Versions:
             change["request"] = request
         self._publish(
             {
-                "format": ON_DISK if old.on_disk else FORMAT,
+                "format": FORMAT,
                 "version": number,
                 "parent": number - 1,
                 "trees": old.manifest["trees"],

@@ -9,8 +9,9 @@ from scipy import sparse
 
 from graphfcl.graph import Standardisation
 from graphfcl.graph.ids import ClassLabel
-from graphfcl.production.growing_graph import GrowingGraph
 from graphfcl.production.ledger import Ledger
+from graphfcl.production.model_graph import ModelGraph
+from graphfcl.production.row_values import node_rows
 
 WORDS = 6  # named at most
 OFTEN = 0.3  # of the nodes have a word at least,
@@ -31,22 +32,24 @@ class Usual:
     deviations: np.ndarray | None = None
 
     @classmethod
-    def of(cls, graph: GrowingGraph) -> "Usual":
+    def of(cls, graph: ModelGraph) -> "Usual":
         """Features are read in blocks of rows."""
         visible = graph.visible
         if graph.columns.names is None or not visible.feature_count:
             return cls()
 
         def blocks() -> Iterator[Any]:
-            return (visible.features_at(np.arange(start, stop)) for start, stop in visible.row_blocks())
+            rows = node_rows(visible)
+            cuts = [stop for _, stop in visible.row_blocks()[:-1]]
+            return (visible.features_at(part) for part in np.split(rows, np.searchsorted(rows, cuts)))
 
         if not visible.sparse_features:
             found = Standardisation.fit_blocks(blocks)
             return cls(means=found.mean, deviations=found.deviation)
-        return cls(shares=np.sum([_counts(block) for block in blocks()], axis=0) / visible.row_count)
+        return cls(shares=np.sum([_counts(block) for block in blocks()], axis=0) / max(1, visible.node_count))
 
 
-def common_words(graph: GrowingGraph, rows: np.ndarray, usual: Usual) -> tuple[str, ...]:
+def common_words(graph: ModelGraph, rows: np.ndarray, usual: Usual) -> tuple[str, ...]:
     """Features that are common among some nodes and rare elsewhere; none if features have no names.
 
     Of sparse features those that many of the nodes have, by p log(p / q): p is the share of the nodes that have it, q
@@ -71,9 +74,7 @@ def _counts(features: sparse.csr_array) -> np.ndarray:
     return np.bincount(features.indices[features.data != 0], minlength=features.shape[1])
 
 
-def _far_numbers(
-    graph: GrowingGraph, features: np.ndarray, means: np.ndarray, deviations: np.ndarray
-) -> tuple[str, ...]:
+def _far_numbers(graph: ModelGraph, features: np.ndarray, means: np.ndarray, deviations: np.ndarray) -> tuple[str, ...]:
     away = features.mean(axis=0, dtype=np.float64) - means
     away = np.divide(away, deviations, out=np.zeros_like(deviations), where=deviations > 1e-12)
     best = np.argsort(-np.abs(away), kind="stable")[:WORDS]
@@ -84,9 +85,9 @@ def _far_numbers(
     )
 
 
-def linked_classes(graph: GrowingGraph, ledger: Ledger, rows: np.ndarray) -> tuple[tuple[ClassLabel, float], ...]:
+def linked_classes(graph: ModelGraph, ledger: Ledger, rows: np.ndarray) -> tuple[tuple[ClassLabel, float], ...]:
     """Classes of labelled nodes that some nodes link to, and their shares of these links, largest first."""
-    position = np.full(graph.node_count, -1, dtype=np.int64)
+    position = np.full(graph.visible.row_count, -1, dtype=np.int64)
     position[graph.visible.rows(ledger.nodes)] = ledger.class_of_column()[ledger.columns]
     ends = position[graph.visible.neighbours_at(rows).indices]
     counts = np.bincount(ends[ends >= 0], minlength=len(ledger.classes))

@@ -9,8 +9,8 @@ import numpy as np
 from graphfcl.asking.memory import Memory
 from graphfcl.graph.ids import ClassLabel
 from graphfcl.production import GraphClassifier
-from graphfcl.production.growing_graph import GrowingGraph
 from graphfcl.production.ledger import Ledger
+from graphfcl.production.model_graph import ModelGraph
 from graphfcl.service.changes import Change, as_sent
 from graphfcl.service.search import IdSearch
 
@@ -64,7 +64,7 @@ class Snapshot:
         return self.pointer[0]
 
     @property
-    def graph(self) -> GrowingGraph:
+    def graph(self) -> ModelGraph:
         return self.model.graph_
 
     @property
@@ -145,8 +145,8 @@ def _recalls(
     return found, last if before is None else before.recalls[0]
 
 
-def _labels(graph: GrowingGraph, ledger: Ledger) -> np.ndarray:
+def _labels(graph: ModelGraph, ledger: Ledger) -> np.ndarray:
     """(n,) the place of each node's class; -1 without a label."""
-    labels = np.full(graph.node_count, -1, dtype=np.int64)
+    labels = np.full(graph.visible.row_count, -1, dtype=np.int64)
     labels[graph.visible.rows(ledger.nodes)] = ledger.class_of_column()[ledger.columns]
     return labels

@@ -5,17 +5,16 @@ from typing import TYPE_CHECKING
 from graphfcl.lazy_names import lazy_names
 
 if TYPE_CHECKING:
-    from graphfcl.graph.folder.building import build_folder
+    from graphfcl.graph.folder.building import build_folder, write_folder
     from graphfcl.graph.folder.reader import GraphFolder, is_graph_folder
     from graphfcl.graph.folder.rows import Neighbours
-    from graphfcl.graph.folder.writer import write_folder
 
 _PLACES = {
     "GraphFolder": "reader",
     "Neighbours": "rows",
     "build_folder": "building",
     "is_graph_folder": "reader",
-    "write_folder": "writer",
+    "write_folder": "building",
 }
 
 __all__ = ["GraphFolder", "Neighbours", "build_folder", "is_graph_folder", "write_folder"]

@@ -18,14 +18,15 @@ from graphfcl.graph.folder.manifest import Manifest, row_type
 from graphfcl.graph.folder.permutation import Shuffle
 from graphfcl.graph.folder.reader import GraphFolder
 from graphfcl.graph.folder.row_spool import RowSpool
-from graphfcl.graph.folder.source import EdgeBlock, GraphSource, Spool
+from graphfcl.graph.folder.source import EdgeBlock, GraphSource, Spool, of_graph
 from graphfcl.graph.folder.text_keys import pack_texts
 from graphfcl.graph.folder.workspace import Workspace, publish, workspace
-from graphfcl.graph.graph import Features
+from graphfcl.graph.graph import Features, Graph
 
 LIBRARIES = 200 << 20  # bytes that Python and its libraries take before anything is read
 LEAST_ROOM = 48 << 20  # bytes for blocks and sorting
 SHUFFLE_BYTES, LABEL_BYTES, NUMBER_BYTES, TEXT_BYTES = 4, 8, 28, 28  # memory for each node
+NODE_BYTES = 64  # for each node of a graph in memory
 MEMORY = 2 << 30
 Tell = Callable[[str], None]
 
@@ -71,6 +72,12 @@ def build_folder(
         )
         publish(space, manifest, out)
     return GraphFolder.open(out)
+
+
+def write_folder(graph: Graph, out: str | Path) -> GraphFolder:
+    """Write a graph folder. Besides the graph it takes about 64 bytes a node."""
+    memory = LIBRARIES + 4 * LEAST_ROOM + NODE_BYTES * graph.node_count
+    return build_folder(of_graph(graph), out, memory=memory)
 
 
 def _room(source: GraphSource, memory: int) -> int:

@@ -13,7 +13,6 @@ from graphfcl.production.storage.objects import ReadCounter, read_file
 from graphfcl.production.storage.strict_json import read_json, whole_number
 
 FORMAT = 2
-ON_DISK = 3  # the format of a version whose graph is a graph folder that stays where it is
 LARGEST = 1 << 26  # bytes of a manifest
 PAGE = re.compile(r"[0-9]{6,15}\.json")
 PRUNED = "pruned.json"
@@ -48,13 +47,13 @@ class Manifests:
         """The manifest of a version, verified."""
         found = self._read(self.path(version))
         claimed, number = found.pop("sha256", None), found.get("format")
-        if type(number) is int and number > ON_DISK:
+        if type(number) is int and number > FORMAT:
             wrote = str(found.get("graphfcl", "unknown"))[:40]
             raise Newer(
-                f"{self.folder}, version {version}, has format {number}; this graphfcl reads up to {ON_DISK}: use the "
+                f"{self.folder}, version {version}, has format {number}; this graphfcl reads up to {FORMAT}: use the "
                 f"graphfcl that wrote it ({wrote})."
             )
-        need(number in (FORMAT, ON_DISK), "has no format that can be")
+        need(number == FORMAT, "has no format that can be")
         need(claimed == sha256_of(canonical_json(found)), "has another checksum than it says")
         number = whole_number(found.get("version"), "its version", 1, 10**15 - 1)
         need(number == version, "is the manifest of another version")
@@ -109,7 +108,7 @@ class Manifests:
         planned: Any = found.get("manifests")
         need(isinstance(planned, list) and len(planned) > 0, "lacks its manifests")
         for manifest in planned:
-            need(isinstance(manifest, dict) and manifest.get("format") in (FORMAT, ON_DISK), "has another format")
+            need(isinstance(manifest, dict) and manifest.get("format") == FORMAT, "has another format")
             whole_number(manifest.get("version"), "the version of a manifest", 1, 10**15 - 1)
             _check(manifest)
         pruned = found.get("pruned")

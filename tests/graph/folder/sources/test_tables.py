@@ -14,8 +14,9 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 from graphfcl import Graph, GraphFolder, InputError, TableColumns, read_tables, write_tables
+from graphfcl.graph import table as reader
 from graphfcl.graph.folder import build_folder
-from graphfcl.graph.folder.sources import table_blocks, tables_source
+from graphfcl.graph.folder.sources import tables_source
 from graphfcl.graph.labels import means_unknown
 from tests.graph.samples import small_graphs
 
@@ -25,10 +26,10 @@ MEMORY = 300 << 20
 @pytest.fixture(autouse=True, scope="module")
 def _small_blocks() -> Iterator[None]:
     """So that every table of more than a few rows is read in several parts."""
-    before = table_blocks.BYTES, table_blocks.NUMBERS
-    table_blocks.BYTES, table_blocks.NUMBERS = 400, 6
+    before = reader.BYTES, reader.NUMBERS
+    reader.BYTES, reader.NUMBERS = 400, 6
     yield
-    table_blocks.BYTES, table_blocks.NUMBERS = before
+    reader.BYTES, reader.NUMBERS = before
 
 
 def imported(folder: Path, out: Path, columns: TableColumns | None = None) -> GraphFolder:

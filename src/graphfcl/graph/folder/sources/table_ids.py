@@ -10,11 +10,11 @@ from graphfcl.arrays import search_many
 from graphfcl.graph.folder.build_ids import different_keys
 from graphfcl.graph.folder.manifest import row_type
 from graphfcl.graph.folder.source import TextBlock
-from graphfcl.graph.folder.sources.table_blocks import table_blocks
 from graphfcl.graph.folder.stored_ids import numbers_of
 from graphfcl.graph.folder.text_keys import pack_texts, text_keys
 from graphfcl.graph.ids import NODE_ID, normal, whole_number
-from graphfcl.graph.table import Table, id_stands_twice, unknown_end
+from graphfcl.graph.node_table import unknown_end
+from graphfcl.graph.table import Table, id_stands_twice
 
 WHOLE = r"^(0|-?[1-9][0-9]{0,18})$"
 LONGEST = NODE_ID.longest
@@ -113,7 +113,7 @@ class TableIds:
 def read_numbers(nodes: Table, column: str) -> tuple[np.ndarray, int] | None:
     """(n,) int64 and how many cleaning changed; None if an id is no whole number or the table says it is text."""
     parts, cleaned = [np.zeros(0, dtype=np.int64)], 0
-    for block in table_blocks(nodes, [column]):
+    for block in nodes.blocks([column]):
         if block.says_text(column):
             return None
         numbers = block.whole_numbers(column)
@@ -146,7 +146,7 @@ class _Counter:
 
 
 def _texts(nodes: Table, column: str, counter: _Counter) -> Iterator[TextBlock]:
-    for block in table_blocks(nodes, [column]):
+    for block in nodes.blocks([column]):
         packed = _plain_texts(block.text(column, "a node id"))
         changed = 0
         if packed is None:

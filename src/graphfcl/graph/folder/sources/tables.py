@@ -5,25 +5,24 @@ from pathlib import Path
 from typing import Any
 
 from graphfcl.graph.build import cleaned_note, no_features_note
+from graphfcl.graph.column_names import TableColumns
+from graphfcl.graph.column_values import weights_of
 from graphfcl.graph.folder.source import EdgeBlock, GraphSource, of_files
-from graphfcl.graph.folder.sources.table_blocks import table_blocks
 from graphfcl.graph.folder.sources.table_ids import TableIds
 from graphfcl.graph.graph import Features
 from graphfcl.graph.node_columns import AskedColumns
 from graphfcl.graph.node_features import NodeFeatures
-from graphfcl.graph.node_table import EdgeColumns, read_node_table
-from graphfcl.graph.table import TYPE_NAMES, Table, several_types
-from graphfcl.graph.table_columns import TableColumns
-from graphfcl.graph.table_values import weights_of
+from graphfcl.graph.node_table import TYPE_NAMES, EdgeColumns, read_node_table, several_types
+from graphfcl.graph.table import Table
 
 
 def tables_source(folder: str | Path, columns: TableColumns | None = None, *, name: str | None = None) -> GraphSource:
     """The graph of a folder of tables. Ids and labels are read here, features and edges when they are asked for."""
     columns = columns or TableColumns()
-    nodes, edges = Table(Path(folder), "nodes"), Table(Path(folder), "edges")
+    nodes, edges = Table.in_folder(Path(folder), "nodes"), Table.in_folder(Path(folder), "edges")
     asked, ends = AskedColumns.check(nodes, columns), EdgeColumns.choose(edges, columns)
     ids = TableIds.read(nodes, asked.id)
-    found = read_node_table(nodes, asked, columns, lambda names: table_blocks(nodes, list(names)))
+    found = read_node_table(nodes, asked, columns, nodes.blocks)
     features = found.features
     names = features.names
     cleaned = ids.cleaned + found.labels.changed
@@ -56,7 +55,7 @@ def tables_source(folder: str | Path, columns: TableColumns | None = None, *, na
 
 def _features(nodes: Table, features: NodeFeatures) -> Iterator[Features]:
     # A table of which no column is read still has rows.
-    for block in table_blocks(nodes, list(features.columns.of_table) or [features.columns.id]):
+    for block in nodes.blocks(list(features.columns.of_table) or [features.columns.id]):
         yield features.rows(block)
 
 
@@ -64,7 +63,7 @@ def _edges(edges: Table, ends: EdgeColumns, ids: TableIds) -> Iterator[EdgeBlock
     kinds: dict[str, set[Any]] = {column: set() for column in ends.others(edges) if column.lower() in TYPE_NAMES}
     texts = [ends.source, ends.target, *kinds]
     columns = [*texts, *([] if ends.weight is None else [ends.weight])]
-    for block in table_blocks(edges, columns):
+    for block in edges.blocks(columns):
         for column, kind in kinds.items():
             kind.update(block.text(column, None).unique().to_pylist())
             if len(kind) > 1:

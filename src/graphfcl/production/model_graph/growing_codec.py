@@ -4,33 +4,115 @@ Blocks end at multiples of node numbers, and an edge stands with the later of it
 change: a node that comes changes the last blocks, one that leaves changes its own and those of its later neighbours.
 """
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
 from graphfcl.graph.ids import text_array
-from graphfcl.production.storage.block_arrays import BLOCK, BlockArrays
+from graphfcl.production.model_graph.node_names import NodeNames
+from graphfcl.production.storage.block_arrays import BLOCK, BlockArrays, checked
 from graphfcl.production.storage.damage import need
 from graphfcl.production.storage.ids import read_ids, write_ids
 from graphfcl.production.storage.strict_json import whole_number
-from graphfcl.production.storage.trees import Tree
+from graphfcl.production.storage.trees import Tree, TreeName, read_tree, remember_tree, write_once
 from graphfcl.production.view_codec import decode_views, encode_views
 
 if TYPE_CHECKING:  # ids and labels are read without scipy
     from scipy import sparse
 
     from graphfcl.graph import Features
-    from graphfcl.production.growing_graph import GrowingGraph
+    from graphfcl.production.answers import ModelAnswers
+    from graphfcl.production.model_graph.contract import ModelGraph, NodeIndex
+    from graphfcl.production.version_cache import CacheKeys
 
 WIDE, MIDDLE, NARROW = 1 << 16, 1 << 14, 1 << 12  # numbers of nodes in one block: of a few bytes a node, or of many
 TAIL = 16
 WIDEST = 1 << 24  # columns of features
 
 
+def encode_graph(graph: Any, arrays: BlockArrays) -> dict[str, TreeName]:
+    """The trees ``nodes``, ``edges`` and ``features``; arrays that lie there already are not written again."""
+    return {
+        "nodes": write_once(arrays, graph.numbers, (graph.ids,), lambda: encode_nodes(graph, arrays)),
+        "edges": write_once(arrays, graph.adjacency, (graph.numbers,), lambda: encode_edges(graph, arrays)),
+        "features": write_once(arrays, graph.features, _shown(graph), lambda: encode_features(graph, arrays)),
+    }
+
+
+def _shown(graph: Any) -> tuple[Any, ...]:
+    """What its tree of features depends on besides the features."""
+    return graph.numbers, graph.feature_names, graph.text_weights, graph.standardisation
+
+
+class StoredGrowingGraph:
+    """See :class:`StoredGraph`. nodes: its tree of nodes. make: a graph of its fields."""
+
+    passes: ClassVar[bool] = False
+
+    def __init__(
+        self,
+        trees: Mapping[str, TreeName],
+        arrays: BlockArrays,
+        nodes: Tree,
+        make: "Callable[..., ModelGraph]",
+    ) -> None:
+        self._trees, self._arrays, self._nodes, self._make = trees, arrays, nodes, make
+        self._read: ModelGraph | None = None
+
+    def read(self) -> "ModelGraph":
+        if self._read is None:
+            trees, arrays, nodes = self._trees, self._arrays, self._nodes
+            edges, features = (read_tree(arrays.objects, trees.get(name)) for name in ("edges", "features"))
+            numbers, next_number, ids = decode_nodes(nodes, arrays)
+            fields = decode_features(features, arrays, numbers.size)
+            graph: Any = self._make(numbers, ids, next_number, decode_edges(edges, arrays, numbers), **fields)
+            remember_tree(arrays, graph.numbers, (graph.ids,), trees["nodes"], nodes)
+            remember_tree(arrays, graph.adjacency, (graph.numbers,), trees["edges"], edges)
+            remember_tree(arrays, graph.features, _shown(graph), trees["features"], features)
+            self._read = graph
+        return self._read
+
+    def index(self) -> "NodeIndex":
+        return self._index if self._read is None else self._read
+
+    @cached_property
+    def _index(self) -> NodeNames:
+        numbers, _, ids = decode_nodes(self._nodes, self._arrays)
+        return NodeNames(numbers, ids)
+
+    def counts(self) -> tuple[int, int]:
+        return _length(self._nodes, "numbers"), _length(
+            read_tree(self._arrays.objects, self._trees.get("edges")), "others"
+        )
+
+    def contains(self, numbers: np.ndarray) -> np.ndarray:
+        if self._read is not None:
+            return self._read.contains(numbers)
+        return np.isin(numbers, self._arrays.read(self._nodes.index("numbers")))
+
+    def origin(self) -> dict[str, Any]:
+        return {}
+
+    def device(self, wanted: str) -> str:
+        return wanted
+
+    def find_answers(self, keys: "CacheKeys", columns: int) -> "ModelAnswers | None":  # noqa: ARG002
+        """The cache of the model folder has all of them."""
+        return None
+
+
+def _length(tree: Tree, array: str) -> int:
+    _, shape, _ = checked(tree.index(array))
+    need(len(shape) == 1, f"its {array} are no row of numbers")
+    return int(shape[0])
+
+
 # Nodes
 
 
-def encode_nodes(graph: "GrowingGraph", arrays: BlockArrays) -> Tree:
+def encode_nodes(graph: Any, arrays: BlockArrays) -> Tree:
     """Numbers and ids."""
     ids = write_ids(arrays, graph.ids, _cuts(graph, MIDDLE))
     numbers = arrays.write(graph.numbers, _cuts(graph, WIDE))
@@ -67,7 +149,7 @@ def checked_nodes(numbers: np.ndarray, next_number: int, ids: np.ndarray) -> np.
 # Edges
 
 
-def encode_edges(graph: "GrowingGraph", arrays: BlockArrays) -> Tree:
+def encode_edges(graph: Any, arrays: BlockArrays) -> Tree:
     """Each edge once, in the row of its later node, by the number of the other."""
     from scipy import sparse
 
@@ -135,7 +217,7 @@ def csr_of(counts: Any, columns: Any, values: Any, shape: tuple[int, int], what:
 # Features
 
 
-def encode_features(graph: "GrowingGraph", arrays: BlockArrays) -> Tree:
+def encode_features(graph: Any, arrays: BlockArrays) -> Tree:
     """Features as they are, and what turns them into those that a learner sees."""
     features = graph.features
     found: dict[str, Any] = {}
@@ -180,7 +262,7 @@ def check_features(rows: "Features", shape: tuple[int, int], names: np.ndarray |
     need(names is None or names.shape == (shape[1],), "its features and their names differ in number")
 
 
-def _cuts(graph: "GrowingGraph", width: int) -> np.ndarray:
+def _cuts(graph: Any, width: int) -> np.ndarray:
     """Rows at which blocks of so many node numbers end; the last ones, to which nodes are added, are a part as wide."""
     full, part = graph.next_number // width * width, max(1, width // TAIL)
     ends = np.concatenate([np.arange(width, full + 1, width), np.arange(full + part, graph.next_number, part)])
