@@ -6,6 +6,10 @@ from graphfcl.datasets.finding import (
     load_dataset as load_dataset,
     split_options as split_options,
 )
-from graphfcl.datasets.registry import all_datasets as all_datasets, register_dataset as register_dataset
+from graphfcl.datasets.registry import (
+    all_datasets as all_datasets,
+    outside_datasets as outside_datasets,
+    register_dataset as register_dataset,
+)
 
 __all__: list[str]
