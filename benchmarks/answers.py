@@ -37,7 +37,7 @@ def calibration_error(confidence: np.ndarray, right: np.ndarray, bins: int = 15)
 
 def fitted(stream: Stream, device: str = "cpu", method: str = MODEL_METHOD) -> GraphClassifier:
     """A model of session 0's labels; all other nodes are there without one."""
-    graph, base = stream.graph, stream.base
+    graph, base = stream.graph.loaded(), stream.base
     labels = np.full(graph.node_count, -1)
     known = stream.node_of_number[np.concatenate([base.train, base.validation])]
     labels[known] = graph.labels[known]

@@ -31,17 +31,18 @@ def on_disk(folder: Path, work: Path) -> dict[str, float]:
 
     from graphfcl.graph.folder import GraphFolder
     from graphfcl.graph.visible_folder import Means, VisibleFolder
-    from graphfcl.methods.blocks.folder_inputs import FolderInputs
+    from graphfcl.methods.blocks.folder_tables import FolderTables
 
     visible = VisibleFolder.of(GraphFolder.open(folder), None, None, Means(work, MEMORY))
-    inputs = FolderInputs(visible, 0, unit=True)
+    inputs = FolderTables(visible, 0, unit=True)
     basis = torch.randn(inputs.feature_count, COLUMNS, generator=torch.Generator().manual_seed(0))
     own = inputs.own(basis)
-    _ = inputs.scales
-    for table in inputs.hops(own, (2,), compute=False):
-        table.remove()
+    own.readable()
+    _ = inputs.by_row.scales
+    (around,) = inputs.hops(own, (2,))
+    around.remove()
     start, processor = time.perf_counter(), time.process_time()
-    inputs.hops(own, (2,))
+    around.readable()
     return {"cpu": time.process_time() - processor, "seconds": time.perf_counter() - start, "peak": peak()}
 
 

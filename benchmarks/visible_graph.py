@@ -11,7 +11,7 @@ from pathlib import Path
 
 from benchmarks.timing import best_seconds, report
 from graphfcl.datasets import load_dataset
-from graphfcl.graph import VisibleGraph, cut_visible
+from graphfcl.graph import VisibleGraph
 from graphfcl.stream import Stream, make_stream
 
 
@@ -22,16 +22,16 @@ def make(track: str = "transductive") -> Stream:
 
 def time_ratios() -> None:
     stream = make()
-    adjacency, session = stream.graph.adjacency, len(stream) // 2
+    graph, session = stream.graph.loaded(), len(stream) // 2
     nodes = stream.evaluation_graph(session).nodes
 
     def cut() -> VisibleGraph:
-        cut_out = cut_visible(stream.graph, nodes)
+        cut_out = graph.visible(nodes)
         _ = cut_out.normalised
         return cut_out
 
-    reference = best_seconds(lambda: adjacency[nodes][:, nodes])
-    features = best_seconds(lambda: stream.graph.features[nodes])
+    reference = best_seconds(lambda: graph.adjacency[nodes][:, nodes])
+    features = best_seconds(lambda: graph.features[nodes])
     whole = best_seconds(cut)
     report(f"scipy fancy-index, {nodes.size:,} of {stream.graph.node_count:,} nodes", reference, "s", "-", True)
     report("copy of the feature rows alone", features, "s", "-", True)

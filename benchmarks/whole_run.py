@@ -13,7 +13,7 @@ from benchmarks.timing import report
 def run(dataset: str, method: str = "hag-meta") -> tuple[float, float]:
     """Seconds of the whole command and gigabytes of its peak; the encoder is trained again."""
     with tempfile.TemporaryDirectory() as folder:
-        words = ["run", "--dataset", dataset, "--method", method, "--device", "cpu"]
+        words = ["run", "--graph", dataset, "--method", method, "--device", "cpu"]
         words += ["--out", f"{folder}/run", "--encoders", f"{folder}/encoders"]
         start = time.perf_counter()
         subprocess.run([sys.executable, "-m", "graphfcl", *words], check=True, capture_output=True)

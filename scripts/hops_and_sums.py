@@ -17,8 +17,8 @@ import torch
 from graphfcl.byte_sizes import bytes_from
 from graphfcl.graph.folder import GraphFolder
 from graphfcl.graph.visible_folder import Means, VisibleFolder
-from graphfcl.methods.anchor.frame_on_disk import sums_of
-from graphfcl.methods.blocks.folder_inputs import FolderInputs
+from graphfcl.methods.anchor.frame import sums_of
+from graphfcl.methods.blocks.folder_tables import FolderTables
 from graphfcl.tasks import Tasks
 
 TICKS = os.sysconf("SC_CLK_TCK")
@@ -83,12 +83,12 @@ def main(folder: Path, work: Path, columns: int, memory: int, workers: int) -> N
     with Means(work, memory, Tasks(workers=workers)).at_work() as means:
         opened = GraphFolder.open(folder)
         print(repr(opened), flush=True)
-        inputs = FolderInputs(VisibleFolder.of(opened, None, None, means), 0, unit=True)
+        inputs = FolderTables(VisibleFolder.of(opened, None, None, means), 0, unit=True)
         basis = torch.randn(inputs.feature_count, columns, generator=torch.Generator().manual_seed(0))
-        watch.phase("degrees", lambda: inputs.scales)
-        watch.phase("XB", lambda: inputs.own(basis))
+        watch.phase("degrees", lambda: inputs.by_row.scales)
+        watch.phase("XB", lambda: inputs.own(basis).readable())
         own = inputs.own(basis)
-        watch.phase("two hops", lambda: inputs.hops(own, (2,)))
+        watch.phase("two hops", lambda: inputs.hops(own, (2,))[0].readable())
         (around,) = inputs.hops(own, (2,))
         labelled = np.flatnonzero(opened.labels >= 0)
         labels = opened.labels[labelled].astype(np.int64)

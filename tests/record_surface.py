@@ -15,8 +15,8 @@ from typing import Any
 import graphfcl
 from graphfcl import GraphClassifier, load_dataset
 from graphfcl.asking import STRATEGIES
-from graphfcl.datasets import DATASETS
-from graphfcl.measures import ASKED_MEASURES, SESSION_MEASURES, STREAM_MEASURES
+from graphfcl.datasets import all_datasets
+from graphfcl.measures import asked_metrics, session_metrics, stream_metrics
 from graphfcl.methods import METHODS
 from graphfcl.service.app import make_app
 from tests.cli.verbs import COMMANDS
@@ -33,8 +33,8 @@ def surface() -> str:
         "HTTP": _paths(),
         "Settings of methods": _settings(),
         "Strategies": iter(STRATEGIES),
-        "Datasets": (f"{dataset.name} {' '.join(dataset.options)}".strip() for dataset in DATASETS),
-        "Metrics": (each.name for each in (*SESSION_MEASURES, *STREAM_MEASURES, *ASKED_MEASURES)),
+        "Datasets": (f"{dataset.name} {' '.join(dataset.options)}".strip() for dataset in all_datasets()),
+        "Metrics": (each.name for each in (*session_metrics(), *stream_metrics(), *asked_metrics())),
     }
     return "\n".join(f"# {title}\n" + "\n".join(lines) + "\n" for title, lines in sections.items())
 

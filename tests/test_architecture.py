@@ -19,7 +19,7 @@ FLOORS = [
     {"errors", "version", "arrays", "cores", "defaults"},
     {"files", "source_code", "byte_sizes", "own_memory", "devices"},
     {"tasks"},
-    {"graph", "plug_ins"},
+    {"graph", "registry"},
     {"stream", "measures"},
     {"datasets", "nn"},
     {"methods", "asking"},
@@ -117,6 +117,63 @@ def test_above_methods_nobody_knows_a_method() -> None:
         single -= {f"graphfcl.methods.{part}" for part in ("learner", "registry", "settings", "testing")}
         shared = ("graphfcl.methods.shared", "graphfcl.methods.blocks")  # parts and tables, of no method
         assert all(name.startswith(shared) for name in single), f"{place} imports {single}"
+
+
+FOLDERS = {
+    "VisibleFolder",
+    "FolderGraph",
+    "GraphFolder",
+    "GrownFolder",
+    "FolderRows",
+    "FolderModelGraph",
+    "FolderInputs",
+    "FolderTables",
+}
+IN_MEMORY = {"Graph", "VisibleGraph", "GrowingGraph", "GraphInputs", "ResidentTables"}
+KNOW_THE_DISK = ("graph/", "methods/blocks/", "methods/on_disk/", "production/model_graph/")
+NOT_YET = ("methods/anchor/", "production/", "service/", "cli/on_disk.py")
+MAY_NAME_FOLDERS = {"__init__.py", "datasets/importing.py", "datasets/finding.py"}  # they make folders and read them
+
+
+def names_in(node: ast.AST) -> set[str]:
+    """Names and attributes in a piece of code, texts of annotations included."""
+    return (
+        {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
+        | {each.attr for each in ast.walk(node) if isinstance(each, ast.Attribute)}
+        | {each.value for each in ast.walk(node) if isinstance(each, ast.Constant) and isinstance(each.value, str)}
+    )
+
+
+def questions_of_place(tree: ast.AST) -> Iterator[str]:
+    """Code that asks whether a graph is in memory or on the disk."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+            if node.func.id == "isinstance" and names_in(node.args[1]) & (FOLDERS | IN_MEMORY):
+                yield ast.unparse(node)
+            if node.func.id == "hasattr" and names_in(node.args[0]) & {"graph", "visible", "inputs", "growing"}:
+                yield ast.unparse(node)
+        if isinstance(node, ast.Name | ast.Attribute | ast.FunctionDef):
+            name = {ast.Name: "id", ast.Attribute: "attr", ast.FunctionDef: "name"}[type(node)]
+            if getattr(node, name) == "is_on_disk":
+                yield "is_on_disk"
+        if isinstance(node, ast.AnnAssign | ast.arg) and node.annotation is not None:
+            target = node.arg if isinstance(node, ast.arg) else ast.unparse(node.target)
+            if target.rpartition(".")[2] in ("graph", "visible", "visible_graph") and "Any" in names_in(
+                node.annotation
+            ):
+                yield f"{target}: {ast.unparse(node.annotation)}"
+
+
+def test_few_ask_whether_a_graph_is_on_the_disk() -> None:
+    """Algorithms are written against AnyGraph, VisibleNodes and NodeTables, which are in memory or on the disk."""
+    for path in FILES:
+        place = path.relative_to(ROOT).as_posix()
+        if place.startswith((*KNOW_THE_DISK, *NOT_YET)):
+            continue
+        tree = ast.parse(path.read_text())
+        assert not list(questions_of_place(tree)), f"{place} asks {list(questions_of_place(tree))}"
+        named = {name.rpartition(".")[2] for name in imported(path)} & FOLDERS
+        assert not named or place in MAY_NAME_FOLDERS, f"{place} imports {named}"
 
 
 def functions() -> Iterator[tuple[str, ast.FunctionDef]]:

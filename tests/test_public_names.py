@@ -15,7 +15,6 @@ from tests.record_surface import PUBLIC
 
 ROOT = Path(__file__).parents[1]
 OF_THE_HOUSE = {"architecture.md"}  # speaks of what is inside
-A_FILE_OF_THE_PACKAGE = {"measures.md"}  # shows one, which imports its neighbours
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
 FENCED = re.compile(r"^ *```(\w*)[^\n]*\n(.*?)^ *```$", re.DOTALL | re.MULTILINE)
 INLINE = re.compile(r"(?<!`)`([^`\n]+)`(?!`)")
@@ -65,7 +64,7 @@ def imports(text: str) -> Iterator[tuple[str, str]]:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
 def test_names_of_a_page_are_public(page: Path) -> None:
     text = page.read_text()
-    for module, name in imports(text) if page.name not in A_FILE_OF_THE_PACKAGE else ():
+    for module, name in imports(text):
         assert module in PUBLIC, f"{page.name} imports {name} from {module}"
         assert name in import_module(module).__all__, f"{page.name}: {module}.{name} is not public"
     if page.name in OF_THE_HOUSE:

@@ -17,7 +17,7 @@ from tests.outside.samples import nearest_mean
 
 @pytest.fixture(autouse=True)
 def _own_registry(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "_registered", {})
+    monkeypatch.setattr(registry.REGISTRY, "registered", {})
 
 
 @pytest.fixture

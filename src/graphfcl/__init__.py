@@ -14,7 +14,7 @@ from graphfcl.version import __version__ as __version__
 
 if TYPE_CHECKING:
     from graphfcl.asking import Situation, Strategy, Wish, find_strategy, register_strategy
-    from graphfcl.datasets import load_dataset
+    from graphfcl.datasets import Dataset, find_dataset, load_dataset, register_dataset
     from graphfcl.datasets.importing import import_graph
     from graphfcl.errors import DivergenceError, GraphfclWarning, InputError
     from graphfcl.evaluation import Evaluation, evaluate_asked
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from graphfcl.graph.folder import GraphFolder
     from graphfcl.graph.folder_graph import FolderGraph
     from graphfcl.graph.visible_folder import Means
-    from graphfcl.measures import measure_stream, summarise_seeds
+    from graphfcl.measures import find_metric, measure_stream, register_metric, summarise_seeds
     from graphfcl.methods import (
         NO_STORE,
         SILENT,
@@ -94,7 +94,10 @@ _PLACES = {
     "FolderGraph": "graph.folder_graph",
     "Means": "graph.visible_folder",
     "import_graph": "datasets.importing",
+    "Dataset": "datasets",
+    "find_dataset": "datasets",
     "load_dataset": "datasets",
+    "register_dataset": "datasets",
     "BaseSession": "stream",
     "PaperSession": "stream",
     "PooledSession": "stream",
@@ -137,7 +140,9 @@ _PLACES = {
     "run_grid": "experiments",
     "MLflowTracker": "trackers",
     "TensorBoardTracker": "trackers",
+    "find_metric": "measures",
     "measure_stream": "measures",
+    "register_metric": "measures",
     "summarise_seeds": "measures",
 }
 
@@ -146,6 +151,7 @@ __all__ = [
     "SILENT",
     "Anchor",
     "BaseSession",
+    "Dataset",
     "DivergenceError",
     "EncoderStore",
     "Evaluation",
@@ -182,7 +188,9 @@ __all__ = [
     "build_graph",
     "evaluate",
     "evaluate_asked",
+    "find_dataset",
     "find_method",
+    "find_metric",
     "find_strategy",
     "from_frames",
     "from_networkx",
@@ -196,7 +204,9 @@ __all__ = [
     "measure_stream",
     "read_npz",
     "read_tables",
+    "register_dataset",
     "register_method",
+    "register_metric",
     "register_strategy",
     "run_grid",
     "run_tasks",

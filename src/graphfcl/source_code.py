@@ -6,14 +6,16 @@ import inspect
 import sys
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from graphfcl.errors import InputError
 
 OWN = "graphfcl"  # its version is noted elsewhere
 
 
-def reference_of(kind: type) -> str:
-    """``module:Class``, as a command line names it."""
+def reference_of(kind: Any) -> str:
+    """``module:Name`` of a class or function, as a command line names it; of another object, that of its class."""
+    kind = kind if hasattr(kind, "__qualname__") else type(kind)
     module = "__main__" if kind.__module__ == "__mp_main__" else kind.__module__  # a worker calls the script so
     return f"{module}:{kind.__qualname__}"
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from graphfcl import InputError, Situation, Strategy, Wish, find_strategy, plug_ins, register_strategy
+from graphfcl import InputError, Situation, Strategy, Wish, find_strategy, register_strategy
 from graphfcl.asking import STRATEGIES, registry, strategy_from
 from graphfcl.asking.typical import Typical
 
@@ -18,7 +18,7 @@ class FirstRows(Strategy):
 
 @pytest.fixture(autouse=True)
 def _own_registry(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "_registered", {})
+    monkeypatch.setattr(registry.REGISTRY, "registered", {})
 
 
 def test_our_own_have_titles_and_can_be_made() -> None:
@@ -82,5 +82,7 @@ class Point:
 
 
 def test_a_plug_in(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plug_ins, "entry_points", lambda group: [Point()] if group == "graphfcl.strategies" else [])
+    monkeypatch.setattr(
+        "graphfcl.registry.entry_points", lambda group: [Point()] if group == "graphfcl.strategies" else []
+    )
     assert find_strategy("first-rows").strategy is FirstRows

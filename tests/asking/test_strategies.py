@@ -99,7 +99,7 @@ def test_uncertain_and_unknown_are_in_order() -> None:
     assert given.scores is not None
     assert given.strangeness is not None
     strangeness = given.strangeness.tolist()
-    margins = [sorted(row)[-1] - sorted(row)[-2] for row in given.scores.tolist()]
+    margins = [sorted(row)[-1] - sorted(row)[-2] for row in given.scores[np.arange(20)].tolist()]
     assert named("uncertain", given) == sorted(range(20), key=lambda row: margins[row])[:6]
     assert named("unknown", given) == sorted(range(20), key=lambda row: -strangeness[row])[:6]
 

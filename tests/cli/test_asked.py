@@ -9,7 +9,7 @@ from tests.cli.command import assert_one_sentence, graphfcl_inside
 
 GRAPH = "synthetic:nodes=300,edges=1200,classes=9,features=60,signal=0.8,skew=0.4"
 RULES = ("--base", 3, "--pseudo-novel", 2, "--way", 2, "--shot", 3, "--track", "asked")
-RUN = ("run", "--dataset", GRAPH, "--method", "sgc-ridge", "--device", "cpu")
+RUN = ("run", "--graph", GRAPH, "--method", "sgc-ridge", "--device", "cpu")
 
 
 def test_a_run_with_a_strategy(tmp_path: Path) -> None:
@@ -38,7 +38,7 @@ def test_a_strategy_of_one_s_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 def test_a_stream_prints_what_may_be_asked(tmp_path: Path) -> None:
-    done = graphfcl_inside("stream", GRAPH, *RULES, "--out", tmp_path / "stream.json")
+    done = graphfcl_inside("stream", "--graph", GRAPH, *RULES, "--out", tmp_path / "stream.json")
     assert done.code == 0, done.err
     assert "track asked" in done.out
 

@@ -11,7 +11,7 @@ from tests.cli.command import assert_one_sentence, graphfcl, graphfcl_inside
 GRAPH = "synthetic:nodes=700,edges=2800,classes=10,features=300,signal=0.6,skew=0.5"
 TOML = f"""
 name = "quick"
-datasets = ["{GRAPH}"]
+graphs = ["{GRAPH}"]
 seeds = 2
 ways = [1]
 sessions = 2
@@ -58,7 +58,7 @@ def test_failures_are_told_and_end_with_exit_code_1(tmp_path: Path) -> None:
 
 
 def test_table_1_is_printed_and_kept(tmp_path: Path) -> None:
-    done = graphfcl_inside("bench", "table1", "--datasets", "debian", "--out", tmp_path)
+    done = graphfcl_inside("bench", "table1", "--graph", "debian", "--out", tmp_path)
     assert done.code == 0
     assert "62615" in done.out
     assert json.loads((tmp_path / "table1.json").read_text())["rows"][0][0] == "debian"
@@ -68,7 +68,7 @@ def test_table_1_is_printed_and_kept(tmp_path: Path) -> None:
     ("words", "message"),
     [
         (["table2", "--methods", "hagmeta"], "did you mean 'hag-meta'"),
-        (["table2", "--datasets", "debain"], "did you mean 'debian'"),
+        (["table2", "--graph", "debain"], "did you mean 'debian'"),
         (["tabel2"], "did you mean 'table2'"),
         (["nothing"], "there are table1"),
         (["missing.toml"], "does not exist"),
@@ -77,7 +77,7 @@ def test_table_1_is_printed_and_kept(tmp_path: Path) -> None:
         (["table3", "--methods", "cec"], "no use for --methods"),
         (["embed", "--seeds", "3"], "no use for --seeds"),
         (["mine.toml", "--seeds", "3"], "leave --seeds out"),
-        (["table2", "--track", "sideways", "--datasets", GRAPH], "track"),
+        (["table2", "--track", "sideways", "--graph", GRAPH], "track"),
     ],
 )
 def test_bad_input_is_one_sentence(words: list[str], message: str, tmp_path: Path) -> None:

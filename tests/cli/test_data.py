@@ -14,7 +14,7 @@ from scipy.io import savemat
 
 import graphfcl as package
 from graphfcl import build_graph, load_dataset, write_npz
-from graphfcl.datasets import DATASETS
+from graphfcl.datasets import all_datasets
 from tests.cli.command import Result, assert_one_sentence, graphfcl_inside, run_all, run_python
 from tests.graph.samples import Trap
 
@@ -99,13 +99,14 @@ def bad(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def refused(bad: Path) -> dict[str, Result]:
-    commands: dict[str, list[object]] = {name: ["data", "show", bad / name] for name in BAD_FILES}
-    commands |= {name: ["data", "show", name, "--json"] for name in BAD_NAMES}
+    commands: dict[str, list[object]] = {name: ["data", "show", "--graph", bad / name] for name in BAD_FILES}
+    commands |= {name: ["data", "show", "--graph", name, "--json"] for name in BAD_NAMES}
     commands |= {
-        name: ["data", "show", "amazon-clothing-20", "--data-dir", bad / name, "--json"] for name in ("keys", "cut")
+        name: ["data", "show", "--graph", "amazon-clothing-20", "--data-dir", bad / name, "--json"]
+        for name in ("keys", "cut")
     }
     commands["folder"] = ["data", "list", "--data-dir", bad / "none"]
-    commands["debug"] = ["data", "show", bad / "missing.npz", "--debug"]
+    commands["debug"] = ["data", "show", "--graph", bad / "missing.npz", "--debug"]
     return run_all(commands, {"missing.npz", "cut.npz", "pickle.npz", "nowhere", "cora-m", "keys", "debug"})
 
 
@@ -150,9 +151,9 @@ def shown(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Result]:
     return run_all(
         {
             "list": ["data", "list", "--data-dir", folder],
-            "show": ["data", "show", SYNTHETIC],
-            "json": ["data", "show", SYNTHETIC, "--json"],
-            "odd": ["data", "show", folder / "odd.npz"],
+            "show": ["data", "show", "--graph", SYNTHETIC],
+            "json": ["data", "show", "--graph", SYNTHETIC, "--json"],
+            "odd": ["data", "show", "--graph", folder / "odd.npz"],
             "version": ["--version"],
         },
         {"list", "json", "odd"},
@@ -163,7 +164,7 @@ def test_list_names_every_dataset_and_the_state_of_its_files(shown: dict[str, Re
     result = shown["list"]
     assert (result.code, result.err) == (0, "")
     states = {words[0]: words[1] for words in map(str.split, result.out.splitlines()) if len(words) > 1}
-    assert {dataset.name for dataset in DATASETS} <= set(states)
+    assert {dataset.name for dataset in all_datasets()} <= set(states)
     assert states["debian"] == states["wordnet"] == "shipped"
     assert states["synthetic"] == "made"
     assert states["cora-ml"] == "found"

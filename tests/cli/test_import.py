@@ -26,7 +26,7 @@ def tables(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_import_and_show(tmp_path: Path, tables: Path) -> None:
-    result = graphfcl("data", "import", tables, "--out", tmp_path / "big", "--memory", "400MB")
+    result = graphfcl("data", "import", "--graph", tables, "--out", tmp_path / "big", "--memory", "400MB")
     assert (result.code, result.err) == (0, "")
     folder = GraphFolder.open(tmp_path / "big")
     graph = read_tables(tables)
@@ -40,9 +40,12 @@ def test_import_and_show(tmp_path: Path, tables: Path) -> None:
     assert folder.digest in lines[-1]
     assert [path.name for path in tmp_path.iterdir()] == ["big"]
 
-    shown = graphfcl("data", "show", tmp_path / "big", "--json")
+    shown = graphfcl("data", "show", "--graph", tmp_path / "big", "--json")
     assert (shown.code, shown.err) == (0, "")
-    facts, expected = json.loads(shown.out), json.loads(graphfcl_inside("data", "show", tables, "--json").out)
+    facts, expected = (
+        json.loads(shown.out),
+        json.loads(graphfcl_inside("data", "show", "--graph", tables, "--json").out),
+    )
     for key in ("nodes", "edges", "weighted", "features", "feature_storage", "classes", "unlabelled_nodes"):
         assert facts[key] == expected[key], key
     for key in ("isolated_nodes", "class_sizes", "notes"):
@@ -51,14 +54,14 @@ def test_import_and_show(tmp_path: Path, tables: Path) -> None:
     assert facts["digest"] == folder.digest
     files = [path for path in (tmp_path / "big").iterdir() if path.name != "manifest.json"]
     assert facts["bytes"] == sum(path.stat().st_size for path in files)
-    printed = graphfcl_inside("data", "show", tmp_path / "big").out
+    printed = graphfcl_inside("data", "show", "--graph", tmp_path / "big").out
     assert "edges            1,60" in printed
     assert folder.digest in printed
 
 
 def test_verbs_take_a_folder_like_any_other_graph(tmp_path: Path, tables: Path) -> None:
-    assert graphfcl_inside("data", "import", tables, "--out", tmp_path / "mine").code == 0
-    first, second = (graphfcl_inside("stream", path, "--seed", 3) for path in (tables, tmp_path / "mine"))
+    assert graphfcl_inside("data", "import", "--graph", tables, "--out", tmp_path / "mine").code == 0
+    first, second = (graphfcl_inside("stream", "--graph", path, "--seed", 3) for path in (tables, tmp_path / "mine"))
     assert first.code == 0
     assert first.out == second.out
 
@@ -100,7 +103,7 @@ def test_bad_input_ends_in_one_sentence(tmp_path: Path, tables: Path) -> None:
         (("cut.npz", "damaged"), [tmp_path / "cut.npz", "--out", out]),
         (("cannot be written",), [NAME, "--out", tmp_path / "cut.npz" / "big"]),
     ):
-        assert_one_sentence(graphfcl_inside("data", "import", *arguments), *words)
+        assert_one_sentence(graphfcl_inside("data", "import", "--graph", *arguments), *words)
     assert {path.name for path in tmp_path.iterdir()} == {"there", "cut.npz"}
     with open(tables / "edges.csv") as file:
         lines = file.readlines()
@@ -109,22 +112,22 @@ def test_bad_input_ends_in_one_sentence(tmp_path: Path, tables: Path) -> None:
         broken.mkdir()
         (broken / "nodes.csv").write_bytes((tables / "nodes.csv").read_bytes())
         (broken / "edges.csv").write_text("".join([*lines[: place - 1], line, *lines[place:]]))
-        result = graphfcl("data", "import", broken, "--out", out)
+        result = graphfcl("data", "import", "--graph", broken, "--out", out)
         assert_one_sentence(result, f"{broken}/edges.csv, line {place}: ", reason)
     assert not out.exists()
     assert not list(tmp_path.glob(".*"))
 
 
 def test_a_damaged_folder_is_told_by_the_file(tmp_path: Path) -> None:
-    assert graphfcl_inside("data", "import", NAME, "--out", tmp_path / "big").code == 0
+    assert graphfcl_inside("data", "import", "--graph", NAME, "--out", tmp_path / "big").code == 0
     path = tmp_path / "big" / "edges.indices"
     whole = path.read_bytes()
     path.write_bytes(whole[:-8])
-    assert_one_sentence(graphfcl("data", "show", tmp_path / "big"), str(path), "it was cut or changed")
+    assert_one_sentence(graphfcl("data", "show", "--graph", tmp_path / "big"), str(path), "it was cut or changed")
     path.write_bytes(whole[:40] + b"\1" + whole[41:])
-    assert_one_sentence(graphfcl_inside("data", "show", tmp_path / "big"), str(path), "was changed (block 0")
+    assert_one_sentence(graphfcl_inside("data", "show", "--graph", tmp_path / "big"), str(path), "was changed (block 0")
     path.write_bytes(whole)
-    assert graphfcl_inside("data", "show", tmp_path / "big").code == 0
+    assert graphfcl_inside("data", "show", "--graph", tmp_path / "big").code == 0
 
 
 SMALL_FILES = """
@@ -146,7 +149,7 @@ def test_a_full_disk_leaves_nothing_behind(tmp_path: Path, tables: Path, limit: 
     1,000 bytes are too few for the labels; 20,000 for the features, for those on their way, and for the edges.
     """
     for source in (NAME, tables, MANY_EDGES):
-        result = run_python("-c", SMALL_FILES, limit, "data", "import", source, "--out", tmp_path / "big")
+        result = run_python("-c", SMALL_FILES, limit, "data", "import", "--graph", source, "--out", tmp_path / "big")
         assert_one_sentence(result, "the disk is full", "big is written")
         assert list(tmp_path.iterdir()) == []
 
@@ -166,18 +169,18 @@ def test_a_killed_import_starts_over(tmp_path: Path) -> None:
     assert run_python("-c", KILLED, NAME, out).code == -9
     assert not out.exists()
     assert [path.name for path in tmp_path.iterdir()] == [".big.importing"]
-    assert graphfcl_inside("data", "import", NAME, "--out", out).code == 0
+    assert graphfcl_inside("data", "import", "--graph", NAME, "--out", out).code == 0
     assert [path.name for path in tmp_path.iterdir()] == ["big"]
-    assert graphfcl_inside("data", "import", NAME, "--out", tmp_path / "other").code == 0
+    assert graphfcl_inside("data", "import", "--graph", NAME, "--out", tmp_path / "other").code == 0
     assert GraphFolder.open(out).digest == GraphFolder.open(tmp_path / "other").digest
 
 
 def test_two_imports_to_one_place(tmp_path: Path) -> None:
     (tmp_path / ".big.importing").mkdir()
     with file_lock(tmp_path / ".big.importing" / "lock", wait=0):
-        result = graphfcl("data", "import", NAME, "--out", tmp_path / "big")
+        result = graphfcl("data", "import", "--graph", NAME, "--out", tmp_path / "big")
     assert_one_sentence(result, "another process is importing to", "big")
-    assert graphfcl_inside("data", "import", NAME, "--out", tmp_path / "big").code == 0
+    assert graphfcl_inside("data", "import", "--graph", NAME, "--out", tmp_path / "big").code == 0
 
 
 MEASURED = """
@@ -202,7 +205,7 @@ def test_an_import_stays_within_its_memory(tmp_path: Path) -> None:
     (tmp_path / "tables").mkdir()
     parquet.write_table(nodes, tmp_path / "tables" / "nodes.parquet")
     parquet.write_table(pa.table({"source": ends[0], "target": ends[1]}), tmp_path / "tables" / "edges.parquet")
-    arguments = ["data", "import", tmp_path / "tables", "--out", tmp_path / "big", "--memory", "300MB"]
+    arguments = ["data", "import", "--graph", tmp_path / "tables", "--out", tmp_path / "big", "--memory", "300MB"]
     result = run_python("-c", MEASURED, *arguments)
     assert (result.code, result.err) == (0, "")
     assert int(result.out.split()[-1]) < 200

@@ -24,7 +24,7 @@ KILLS = 3
 QUICK = ["--set", "pretraining.epochs=2", "--set", "whole_up_to=100", "--set", "head_steps=20"]
 FIT = ["fit", "--graph", "graph", "--model", "model", "--method", "anchor", "--work", "work", "--memory", "2GB"]
 FIT += ["--workers", "1", "--hide-classes", "class 8", *QUICK]
-RUN = ["run", "--dataset", "graph", "--method", "anchor", "--track", "open", "--base", "3", "--pseudo-novel", "3"]
+RUN = ["run", "--graph", "graph", "--method", "anchor", "--track", "open", "--base", "3", "--pseudo-novel", "3"]
 RUN += ["--way", "3", "--sessions", "1", "--work", "work", "--workers", "1", "--memory", "2GB", "--out", "run", *QUICK]
 
 
@@ -66,7 +66,7 @@ CASES = {
     "run": Case(RUN, [*RUN, "--resume"], ["work", "run/stream.json", "run/matrix.png"]),
     "predict": Case(["predict", "--model", "model", "--out", "all.csv"], [], ["all.csv", "work"]),
     "import": Case(
-        ["data", "import", "synthetic:nodes=9000,edges=90000,classes=9,features=60", "--out", "b"], [], ["b"]
+        ["data", "import", "--graph", "synthetic:nodes=9000,edges=90000,classes=9,features=60", "--out", "b"], [], ["b"]
     ),
 }
 

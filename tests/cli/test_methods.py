@@ -15,8 +15,8 @@ from tests.outside.samples import GRAPH, nearest_mean
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A user's current folder; what is brought from it is forgotten afterwards."""
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(registry, "_registered", {})
-    monkeypatch.setattr(registry, "_written", {})
+    monkeypatch.setattr(registry.REGISTRY, "registered", {})
+    monkeypatch.setattr(registry.REGISTRY, "written", {})
     monkeypatch.setattr(sys, "path", list(sys.path))
     before = set(sys.modules)
     nearest_mean(tmp_path)
@@ -57,9 +57,9 @@ def test_a_learner_that_breaks_rules_ends_with_exit_code_1() -> None:
 
 
 WORDS: dict[str, list[object]] = {
-    "run": ["run", "--dataset", GRAPH, "--out", "out", "--method"],
-    "bench": ["bench", "table2", "--datasets", GRAPH, "--out", "out", "--method"],
-    "bench, a list": ["bench", "table2", "--datasets", GRAPH, "--out", "out", "--methods"],
+    "run": ["run", "--graph", GRAPH, "--out", "out", "--method"],
+    "bench": ["bench", "table2", "--graph", GRAPH, "--out", "out", "--method"],
+    "bench, a list": ["bench", "table2", "--graph", GRAPH, "--out", "out", "--methods"],
     "fit": ["fit", "--graph", GRAPH, "--model", "out", "--method"],
     "check": ["check"],
     "methods": ["methods"],

@@ -148,9 +148,9 @@ def test_new_nodes_name_their_line(model: Path, tmp_path: Path) -> None:
 def test_a_graph_with_hostile_class_names_is_refused_and_clean_ones_are_shown(tmp_path: Path) -> None:
     table(tmp_path / "edges.csv", "source,target\na,b\n")
     table(tmp_path / "nodes.csv", f"id,label\na,x\nb,{HOSTILE}\n")
-    assert_one_sentence(graphfcl_inside("data", "show", tmp_path), "nodes.csv, line 3", "U+001B")
+    assert_one_sentence(graphfcl_inside("data", "show", "--graph", tmp_path), "nodes.csv, line 3", "U+001B")
     table(tmp_path / "nodes.csv", "id,label\na, naïve\nb,nai\u0308ve\n")
-    shown = graphfcl_inside("data", "show", tmp_path)
+    shown = graphfcl_inside("data", "show", "--graph", tmp_path)
     assert "were cleaned" in shown.out
-    facts = json.loads(graphfcl_inside("data", "show", tmp_path, "--json").out)
+    facts = json.loads(graphfcl_inside("data", "show", "--graph", tmp_path, "--json").out)
     assert facts["class_sizes"] == {"naïve": 2}

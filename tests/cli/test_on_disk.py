@@ -10,7 +10,6 @@ import pytest
 
 from graphfcl import GraphFolder
 from graphfcl.graph.folder import write_folder
-from graphfcl.production.only_in_memory import INSTEAD
 from tests.cli.command import graphfcl_inside, succeeded
 from tests.cli.test_start_up import large_modules
 from tests.methods.blocks.samples import random_graph
@@ -88,21 +87,40 @@ def test_a_moved_or_changed_folder_is_one_sentence(made: Path, tmp_path: Path) -
         shutil.move(tmp_path / "hidden", made / "graph")
 
 
-def test_what_a_folder_cannot_do_is_said(made: Path) -> None:
-    model = ("--model", made / "model")
-    for verb in (
-        ["explain", 1],
-        ["suggest"],
-        ["groups"],
-        ["refit"],
-        ["erase", made / "asked.csv"],
-        ["shrink", "--edges", made / "edges.csv"],
-        ["serve", "--port", "0"],
-    ):
-        said = refused(*verb, *model)
-        assert said.startswith(f"error: {verb[0]} needs the whole graph in memory")
-        assert len(said.splitlines()) == 1
-        assert INSTEAD[str(verb[0])] in said
+def test_what_to_label_next(made: Path, tmp_path: Path) -> None:
+    """With the options of graph folders; the graph folder may have moved, and a version without scores gets them."""
+    root = tmp_path / "next"
+    shutil.copytree(made, root)
+    succeeded("learn", "--model", root / "model", root / "supports.csv")
+    moved = ("--model", root / "model", "--graph", made / "graph", "--work", tmp_path / "aside", "--memory", "2GB")
+    said = succeeded("suggest", *moved, "--workers", "1", "--budget", "5", "--out", root / "next.csv")
+    assert "First prediction for version 2" in said
+    assert "Wrote 5 nodes" in said
+    assert len((root / "next.csv").read_text().splitlines()) == 6
+    assert (tmp_path / "aside").is_dir()
+    suggested = json.loads(succeeded("suggest", "--model", root / "model", "--strategy", "uncertain", "--json"))
+    assert [each["reason"] for each in suggested] == ["between"] * 20
+    succeeded("rollback", "--model", root / "model", 1)
+    assert "Group 1:" in succeeded("groups", *moved)
+    assert "is version 4" in succeeded("groups", *moved, "--name", "1=wheels", "--version", "3", "--by", "ann")
+    assert "cannot explain itself" in refused("explain", 7, *moved)
+
+
+def test_nodes_leave_are_erased_and_the_model_is_fitted_again(made: Path, tmp_path: Path) -> None:
+    root = tmp_path / "life"
+    shutil.copytree(made, root)
+    model = ("--model", root / "model")
+    succeeded("learn", *model, root / "supports.csv")
+    succeeded("grow", *model, "--nodes", root / "nodes.csv", "--edges", root / "edges.csv")
+    assert "is version 4" in succeeded("shrink", *model, "--edges", root / "edges.csv")
+    assert "301 nodes, 9 classes, version 4" in succeeded("predict", *model, "--out", root / "all.csv")
+    assert "there is no edge" in refused("shrink", *model, "--edges", root / "edges.csv")
+    said = succeeded("erase", root / "asked.csv", *model)
+    assert "Erased 2 nodes" in said
+    assert "The graph folder still holds ids and features of 1 of them" in said
+    assert "299 nodes" in succeeded("predict", *model, "--out", root / "fewer.csv")
+    assert "It is version 6" in succeeded("refit", *model, "--anyway")
+    assert "299 nodes, 9 classes, version 6" in succeeded("predict", *model, "--out", root / "again.csv")
 
 
 @pytest.mark.long

@@ -1,4 +1,4 @@
-"""Every help page: nothing of it is cut off, its examples are commands, and older names are hidden."""
+"""Every help page: nothing of it is cut off, and its examples are commands."""
 
 import shlex
 
@@ -28,8 +28,6 @@ def test_no_default_no_name_and_no_word_is_missing(verb: str, monkeypatch: pytes
     shown = page(verb, monkeypatch)
     flat = joined(shown)
     for parameter in ALL[verb].params:
-        if getattr(parameter, "hidden", False):
-            continue
         names = [name for name in (*parameter.opts, *parameter.secondary_opts) if name.startswith("-")]
         assert all(name in flat.split() or f"{name}," in flat for name in names), names
         text = getattr(parameter, "help", None) or ""
@@ -58,8 +56,6 @@ def test_examples_are_commands_of_the_verb(verb: str, monkeypatch: pytest.Monkey
         command = ALL[verb]
         # What no verb declares would be an error here; `run` takes --no-NAME, which its method knows.
         with command.make_context(verb, words[len(verb.split()) :]) as context:
-            hidden = {each.name for each in command.params if getattr(each, "hidden", False)}
-            assert all(context.params[name] is None for name in hidden), f"{example} uses an older name"
             assert all(word.startswith("--no-") for word in context.args)
 
 
@@ -85,14 +81,6 @@ def test_no_page_uses_a_private_word(verb: str, monkeypatch: pytest.MonkeyPatch)
         "mend",
     }
     assert not private & set(joined(page(verb, monkeypatch)).lower().replace(",", " ").replace(".", " ").split())
-
-
-def test_older_names_are_on_no_page(monkeypatch: pytest.MonkeyPatch) -> None:
-    for verb in ("run", "bench", "stream", "data show", "data import"):
-        words = page(verb, monkeypatch).split("Examples:")[0].replace("]", " ").replace("[", " ").split()
-        assert not {"--dataset", "--datasets", "NAME", "{name}", "name", "source", "{source}"} & set(words[:8]), words
-        assert not {"--dataset", "--datasets"} & set(words)
-        assert "--graph" in words
 
 
 def test_the_page_of_all_verbs_has_whole_summaries(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,7 +20,7 @@ QUICK = [*SHORT, "--base", "4", "--pseudo-novel", "3", "--way", "1"]
 
 
 def command(*words: str) -> list[str]:
-    return [sys.executable, "-m", "graphfcl", "run", "--dataset", GRAPH, "--device", "cpu", *QUICK, *words]
+    return [sys.executable, "-m", "graphfcl", "run", "--graph", GRAPH, "--device", "cpu", *QUICK, *words]
 
 
 def numbers(folder: Path) -> Any:
@@ -156,7 +156,7 @@ def test_what_is_off_follows_from_the_type_of_a_setting() -> None:
 def test_a_saved_stream_can_be_run(tmp_path: Path, finished: tuple[Path, subprocess.CompletedProcess[str]]) -> None:
     from graphfcl.cli import main
 
-    words = ["run", "--dataset", GRAPH, "--device", "cpu", *SHORT, "--stream", str(finished[0] / "stream.json")]
+    words = ["run", "--graph", GRAPH, "--device", "cpu", *SHORT, "--stream", str(finished[0] / "stream.json")]
     main_without_exit(main, [*words, "--out", str(tmp_path)])
     assert numbers(tmp_path) == numbers(finished[0])
 

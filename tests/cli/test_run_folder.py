@@ -12,7 +12,7 @@ QUICK = ["--track", "open", "--base", "3", "--pseudo-novel", "3", "--way", "3", 
 
 
 def command(graph: Path, method: str, *words: str) -> Done:
-    return run_warm("-m", "graphfcl", "run", "--dataset", graph, "--method", method, *QUICK, *words)
+    return run_warm("-m", "graphfcl", "run", "--graph", graph, "--method", method, *QUICK, *words)
 
 
 @pytest.fixture(scope="module")

@@ -53,23 +53,23 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def results(folder: Path) -> dict[str, Result]:
     saved = folder / "saved.json"
-    made = {"made": graphfcl("stream", NAME, "--seed", 0, "--out", saved)}
-    from_file = ["stream", NAME, "--from"]
+    made = {"made": graphfcl("stream", "--graph", NAME, "--seed", 0, "--out", saved)}
+    from_file = ["stream", "--graph", NAME, "--from"]
     return made | run_all(
         {
             "read": [*from_file, saved],
-            "strange graph": ["stream", "synthetic:nodes=400,classes=8,edges=1201", "--from", saved],
+            "strange graph": ["stream", "--graph", "synthetic:nodes=400,classes=8,edges=1201", "--from", saved],
             "cut": [*from_file, folder / "cut.json"],
             "changed": [*from_file, folder / "changed.json"],
             "other": [*from_file, folder / "other.json"],
             "none": [*from_file, folder / "none.json"],
             "rules": [*from_file, saved, "--shot", 3],
-            "shots": ["stream", "debian", "--novel", "games,", "--shot", 99999],
-            "classes": ["stream", NAME, "--base", 50],
-            "class": ["stream", "debian", "--novel", "gmaes,"],
-            "track": ["stream", NAME, "--track", "closed"],
-            "unwritable": ["stream", NAME, "--out", folder / "whole.json" / "inside.json"],
-            "small": ["stream", folder / "small.npz", "--seed", 1],
+            "shots": ["stream", "--graph", "debian", "--novel", "games,", "--shot", 99999],
+            "classes": ["stream", "--graph", NAME, "--base", 50],
+            "class": ["stream", "--graph", "debian", "--novel", "gmaes,"],
+            "track": ["stream", "--graph", NAME, "--track", "closed"],
+            "unwritable": ["stream", "--graph", NAME, "--out", folder / "whole.json" / "inside.json"],
+            "small": ["stream", "--graph", folder / "small.npz", "--seed", 1],
         },
         {"read", "strange graph", "changed", "shots", "classes", "small"},
     )
@@ -150,12 +150,12 @@ def test_the_benchmark_s_streams_are_verified(tmp_path: Path) -> None:
     found = run_all(
         {
             "all": ["stream", "--verify", "--data-dir", tmp_path],
-            "one": ["stream", "wordnet", "--verify"],
-            "saved": ["stream", "wordnet", "--from", tmp_path / "same.json", "--verify"],
-            "other": ["stream", "wordnet", "--from", tmp_path / "other.json", "--verify"],
-            "missing": ["stream", "cora-topics", "--verify", "--data-dir", tmp_path],
-            "stranger": ["stream", "synthetic", "--verify"],
-            "seed": ["stream", "wordnet", "--verify", "--seed", 3],
+            "one": ["stream", "--graph", "wordnet", "--verify"],
+            "saved": ["stream", "--graph", "wordnet", "--from", tmp_path / "same.json", "--verify"],
+            "other": ["stream", "--graph", "wordnet", "--from", tmp_path / "other.json", "--verify"],
+            "missing": ["stream", "--graph", "cora-topics", "--verify", "--data-dir", tmp_path],
+            "stranger": ["stream", "--graph", "synthetic", "--verify"],
+            "seed": ["stream", "--graph", "wordnet", "--verify", "--seed", 3],
             "nothing": ["stream"],
         },
         outside={"one"},

@@ -104,6 +104,8 @@ def test_bad_suggestions(model: Path, tmp_path: Path) -> None:
         (("--model", model, "--data-dir", tmp_path), "--model has no use for --data-dir"),
         (("--graph", NAME, "--device", "cpu"), "--graph has no use for --device"),
         (("--graph", NAME, "--method", "sgc-ridge"), "--graph has no use for --method"),
+        (("--graph", NAME, "--memory", "1GB"), "--graph has no use for --memory"),
+        (("--graph", NAME, "--workers", "2"), "--graph has no use for --workers"),
     ):
         assert_one_sentence(graphfcl_inside("suggest", *words), said)
 

@@ -146,7 +146,7 @@ def test_a_named_dataset_goes_through_memory(tmp_path: Path) -> None:
         ("nothing", "there is no dataset or file 'nothing'"),
         ("data.pt", "data.pt is a pickle, which is never loaded: load it yourself and call graphfcl.import_graph"),
         ("synthetic:colour=3", "synthetic has no option 'colour'"),
-        (3, "a int cannot be imported"),
+        (3, "import_graph needs a graph, and got int: "),
     ],
 )
 def test_what_cannot_be_imported(tmp_path: Path, source: Any, words: str) -> None:

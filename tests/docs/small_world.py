@@ -14,8 +14,10 @@ from typing import Any
 import numpy as np
 
 from graphfcl import Graph, Learner, Protocol, build_graph, load_dataset
-from graphfcl.datasets import DATASETS, Dataset, find_dataset, finding
+from graphfcl.datasets import Dataset, find_dataset
+from graphfcl.datasets.registry import REGISTRY
 from graphfcl.methods import Method
+from graphfcl.registry import Entry
 from tests.docs.blocks import page_paths
 from tests.methods.test_checks import QUICK
 
@@ -65,7 +67,7 @@ def small_debian(texts: Iterable[str]) -> Graph:
 
 
 @cache
-def small_datasets() -> tuple[Dataset, ...]:
+def small_datasets() -> dict[str, Entry[Dataset]]:
     """All datasets by name, each with a small graph."""
     debian = small_debian([path.read_text() for path in page_paths()])
     synthetic, options = find_dataset(SYNTHETIC)
@@ -79,21 +81,21 @@ def small_datasets() -> tuple[Dataset, ...]:
 
         return replace(dataset, load=load, protocol=PROTOCOL, files=())
 
-    return tuple(map(small, DATASETS))
+    return {name: Entry(name, small(entry.thing)) for name, entry in REGISTRY.own.items()}
 
 
 @contextmanager
 def small_world() -> Iterator[None]:
     """Names of datasets mean small graphs, and methods train for few steps unless they are told otherwise."""
-    whole, make = finding.DATASETS, Method.make
+    whole, make = REGISTRY.own, Method.make
 
     def make_quick(
         self: Method, changes: dict[str, Any] | None = None, *, seed: int = 0, device: str = "cpu"
     ) -> Learner:
         return make(self, {**QUICK.get(self.name, {}), **(changes or {})}, seed=seed, device=device)
 
-    finding.DATASETS, Method.make = small_datasets(), make_quick  # type: ignore[method-assign]
+    REGISTRY.own, Method.make = small_datasets(), make_quick  # type: ignore[method-assign]
     try:
         yield
     finally:
-        finding.DATASETS, Method.make = whole, make  # type: ignore[method-assign]
+        REGISTRY.own, Method.make = whole, make  # type: ignore[method-assign]

@@ -71,7 +71,7 @@ def page_of(folder: Path, text: str) -> Page:
 @pytest.mark.parametrize(
     ("block", "complaint"),
     [
-        ("```bash\ngraphfcl data show nowhere\n```", "there is no dataset or file 'nowhere'"),
+        ("```bash\ngraphfcl data show --graph nowhere\n```", "there is no dataset or file 'nowhere'"),
         ("```python\nimport graphfcl_of_old\n```", "No module named 'graphfcl_of_old'"),
         ("```console\n$ graphfcl predict --model m --nodes asked.csv --out a.csv\n```", "ended with 2"),
         ("<!-- test: output -->\n```console\n$ echo one\ntwo\n```", "shows\n  two\nwhich does not come out"),

@@ -15,7 +15,7 @@ from tests.docs.blocks import ROOT
 
 def test_every_field_of_a_result_is_described(tmp_path: Path) -> None:
     graph = "synthetic:nodes=200,edges=800,classes=6,features=30"
-    done = graphfcl_inside("run", "--dataset", graph, "--method", "sgc-ridge", "--out", tmp_path / "run")
+    done = graphfcl_inside("run", "--graph", graph, "--method", "sgc-ridge", "--out", tmp_path / "run")
     assert done.code == 0, done.err
     result = json.loads((tmp_path / "run" / "result.json").read_text())
     page = (ROOT / "docs" / "result-json.md").read_text()

@@ -88,7 +88,8 @@ def test_who_sees_what(stream: Stream) -> None:
         spent += session.supports.size
         assert situation.scores is not None
         assert situation.scores.shape[0] == situation.visible.node_count == stream.graph.node_count
-        np.testing.assert_allclose(situation.scores.sum(axis=1), 1, atol=1e-5)
+        every = np.arange(situation.visible.node_count)
+        np.testing.assert_allclose(situation.scores[every].sum(axis=1), 1, atol=1e-5)
         # What is answered is the truth, in the learner's own columns.
         for node, column in zip(session.supports.tolist(), session.support_labels.tolist(), strict=True):
             assert known[learner.classes_[column]] == truth[node]
@@ -240,7 +241,7 @@ class Knowing(Strategy):
         self.seen: list[tuple[Situation, np.ndarray, int]] = []
 
     def choose(self, situation: Situation) -> list[Wish]:
-        visible = situation.visible
+        visible = situation.visible.loaded()
         scores = self.learner.scores(visible, visible.nodes)
         self.seen.append((situation, scores, len(self.learner.classes_)))
         return find_strategy("random").make().choose(situation)

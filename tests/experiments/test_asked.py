@@ -100,7 +100,7 @@ def interrupted(given: Run, folder: Path, monkeypatch: pytest.MonkeyPatch) -> No
 def test_what_a_strategy_keeps_does_not_matter_to_a_run_that_goes_on(
     stream: Stream, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(registry, "_registered", {})
+    monkeypatch.setattr(registry.REGISTRY, "registered", {})
     register_strategy(Keeping)
     whole = run(job(stream, "keeping"))
     interrupted(job(stream, "keeping"), tmp_path, monkeypatch)
@@ -110,11 +110,11 @@ def test_what_a_strategy_keeps_does_not_matter_to_a_run_that_goes_on(
 def test_a_strategy_that_was_edited_meanwhile_is_told(
     stream: Stream, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(registry, "_registered", {})
+    monkeypatch.setattr(registry.REGISTRY, "registered", {})
     register_strategy(Keeping)
     interrupted(job(stream, "keeping"), tmp_path, monkeypatch)
-    found = registry._registered["keeping"]
-    registry._registered["keeping"] = replace(found, source=found.source[:-16] + "0" * 16)
+    found = registry.REGISTRY.registered["keeping"]
+    registry.REGISTRY.registered["keeping"] = replace(found, source=found.source[:-16] + "0" * 16)
     with pytest.raises(InputError, match="the code of its strategy was edited, so choose another --out"):
         run(job(stream, "keeping"), tmp_path, resume=True)
     with pytest.raises(InputError, match="repeat its options, or choose another --out"):
@@ -169,11 +169,11 @@ def test_a_cell_is_run_and_stored(tmp_path: Path) -> None:
 
 def test_a_file_lists_strategies(tmp_path: Path) -> None:
     path = tmp_path / "mine.toml"
-    path.write_text(f'datasets=["{GRAPH}"]\nmethods=["sgc-ridge"]\nseeds=1\ntracks=["asked"]\nstrategies=["random"]\n')
+    path.write_text(f'graphs=["{GRAPH}"]\nmethods=["sgc-ridge"]\nseeds=1\ntracks=["asked"]\nstrategies=["random"]\n')
     assert [cell.strategy for cell in grid_from_toml(path).cells] == ["random"]
-    path.write_text(f'datasets=["{GRAPH}"]\nmethods=["sgc-ridge"]\nstrategies=["random"]\n')
+    path.write_text(f'graphs=["{GRAPH}"]\nmethods=["sgc-ridge"]\nstrategies=["random"]\n')
     with pytest.raises(InputError, match="line 3: strategies belong to tracks"):
         grid_from_toml(path)
-    path.write_text(f'datasets=["{GRAPH}"]\nmethods=["sgc-ridge"]\ntracks=["asked"]\nstrategies=["randm"]\n')
+    path.write_text(f'graphs=["{GRAPH}"]\nmethods=["sgc-ridge"]\ntracks=["asked"]\nstrategies=["randm"]\n')
     with pytest.raises(InputError, match="did you mean 'random'"):
         grid_from_toml(path)

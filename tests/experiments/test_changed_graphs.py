@@ -81,7 +81,7 @@ def test_a_graph_is_loaded_only_where_that_tells_something(
     grid = Grid("one", "grid", cells_of(dataset, 1))
     store = fill(tmp_path / "out", grid)
     with monkeypatch.context() as patch:
-        patch.setattr("graphfcl.experiments.workers.load_dataset", None)
+        patch.setattr("graphfcl.experiments.running.load_dataset", None)
         known = {str(dataset): graph_of(store, grid.cells[0])}
         assert run_grid(grid, tmp_path / "out", graphs=known).done == 1, "the caller knows it"
         CellStore(tmp_path / "new").fail(grid.cells[0], "it failed")
@@ -104,7 +104,7 @@ def test_what_another_process_has_run_again_stays(tmp_path: Path, dataset: Path)
 def test_bench_says_so(tmp_path: Path, dataset: Path) -> None:
     path = tmp_path / "one.toml"
     path.write_text(
-        f'datasets = ["{dataset}"]\nseeds = 1\nways = [1]\nshots = [3]\nsessions = 1\n'
+        f'graphs = ["{dataset}"]\nseeds = 1\nways = [1]\nshots = [3]\nsessions = 1\n'
         '[[variants]]\nname = "quick"\nmethod = "proto-gcn"\nsettings = {"pretraining.epochs" = 3}\n'
     )
     fill(tmp_path / "out", grid_from_toml(path))

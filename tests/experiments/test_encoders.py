@@ -133,7 +133,7 @@ class OtherStart(ProtoGcn):
 
 
 def test_code_from_outside_shares_no_encoder_with_ours(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry, "_registered", {})
+    monkeypatch.setattr(registry.REGISTRY, "registered", {})
     register_method(OtherStart)
     expected = numbers(run(job("proto-gcn")))
     other = Run(small_stream(), "other-start", SHORT["proto-gcn"])

@@ -14,10 +14,9 @@ from typing import Any
 import pytest
 
 from graphfcl import InputError, Tasks, load_grids, run_grid
-from graphfcl.experiments import Cell, CellStore, Grid, GridStatus, elsewhere
+from graphfcl.experiments import Cell, CellStore, Grid, GridStatus, workers
 from graphfcl.experiments import grid as grid_module
-from graphfcl.experiments.elsewhere import take_cells
-from graphfcl.experiments.working import Workshop
+from graphfcl.experiments.workers import Workshop, take_cells
 from graphfcl.tasks import Backend, Outcome, WorkerLost, Workers, running
 from tests.cli.command import assert_one_sentence, graphfcl_inside
 from tests.experiments.test_grid import grid_of, table, unbroken
@@ -42,7 +41,7 @@ class Killer:
 
 @pytest.fixture
 def look_often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(elsewhere, "LOOK_EVERY", 0.02)
+    monkeypatch.setattr(workers, "SECONDS_HERE", 0.02)
     monkeypatch.setattr(running, "LOOK_EVERY", 0.02)
 
 
@@ -81,7 +80,7 @@ def test_a_cell_that_kills_its_workers_is_given_up_by_the_next(tmp_path: Path) -
         store.note_start(deadly, "this call")
     store.note_start(good, "an earlier call")
     assert (store.starts(deadly, "this call"), store.starts(good, "this call")) == (3, 0)
-    workshop = Workshop(tmp_path, "cpu", None, 1)
+    workshop = Workshop(tmp_path, "cpu", None)
     assert take_cells(workshop, (deadly, good), "this call", 0) == 1
     assert "its worker died 3 times" in (store.error(deadly) or "")
     assert store.done(good), "what was begun by another call does not count"
@@ -187,7 +186,7 @@ def test_a_grid_on_a_file_system_without_locks_is_one_sentence(tmp_path: Path, m
 
 
 TOML = """
-datasets = ["synthetic:nodes=400,edges=1600,classes=9,features=80"]
+graphs = ["synthetic:nodes=400,edges=1600,classes=9,features=80"]
 methods = ["proto-gcn"]
 seeds = 1
 base = 4

@@ -71,7 +71,7 @@ class Lying(Learner):
 
 @pytest.fixture(autouse=True)
 def _one_registry(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(registry, "_registered", {})
+    monkeypatch.setattr(registry.REGISTRY, "registered", {})
     register_method(Lying)
     yield
     Lying.values, Lying.flag = [], ""

@@ -105,14 +105,14 @@ TWO = """
 import sys
 from multiprocessing import get_context
 from pathlib import Path
-from graphfcl.experiments import run_grid, working
+from graphfcl.experiments import run_grid, workers
 from tests.experiments.test_grid import grid_of
-plain = working.run_cell
+plain = workers.run_cell
 def noted(cell, **options):
     with open({watcher!r}, "a") as file:
         file.write(cell.key + "\\n")
     return plain(cell, **options)
-working.run_cell = noted
+workers.run_cell = noted
 if __name__ == "__main__":
     words = (grid_of(), Path({folder!r}))
     options = {{"jobs": 1, "start_method": "fork", "threads": 1}}
@@ -167,7 +167,7 @@ import os, time
 def slow(store, cell, workshop):
     open({place!r}, "a").write(f"{{os.getpid()}}\\n")
     time.sleep(2)
-workers._settle = slow
+workers.settle = slow
 if __name__"""
     script.write_text(text.replace("if __name__", hook.format(place=str(tmp_path / "pids")), 1))
     process = subprocess.Popen([sys.executable, str(script)], cwd=ROOT, env=ENVIRONMENT)
@@ -274,15 +274,15 @@ def test_a_grid_that_grows_keeps_what_it_had(tmp_path: Path) -> None:
 @pytest.mark.long
 def test_a_cell_whose_process_dies_again_and_again_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     deadly, good = grid_of(seeds=1).cells[:2]
-    monkeypatch.setattr("graphfcl.experiments.workers._work", DiesOf(deadly.key))
+    monkeypatch.setattr("graphfcl.experiments.workers.take_cells", DiesOf(deadly.key))
     status = run_grid(Grid("deadly", "grid", (deadly, good)), tmp_path, jobs=1, start_method=WARM)
     assert (status.done, status.failed) == (1, 1)
     assert "died 3 times" in (CellStore(tmp_path).error(deadly) or "")
 
 
 def test_processes_that_cannot_work_end_in_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("graphfcl.experiments.workers._work", _die_at_once)
-    with pytest.raises(InputError, match="check its rights"):
+    monkeypatch.setattr("graphfcl.experiments.workers.take_cells", _die_at_once)
+    with pytest.raises(InputError, match=r"workers die before they begin a cell of .* \(exit code 1\): check"):
         run_grid(grid_of(seeds=1), tmp_path, jobs=1, start_method=WARM)
 
 
@@ -296,19 +296,18 @@ class DiesOf:
     def __init__(self, key: str) -> None:
         self.key = key
 
-    def __call__(self, workshop: Any, cells: tuple[Cell, ...], events: Any) -> None:
+    def __call__(self, workshop: Any, cells: tuple[Cell, ...], call: str, number: int) -> int:
         from graphfcl.experiments import workers
 
-        plain = workers._settle
+        plain = workers.settle
 
         def settle(store: CellStore, cell: Cell, workshop: Any) -> None:
             if cell.key == self.key:
-                time.sleep(1)  # let the parent hear who is running
                 os.kill(os.getpid(), signal.SIGKILL)
             plain(store, cell, workshop)
 
-        workers._settle = settle
-        workers._work(workshop, cells, events)
+        workers.settle = settle
+        return workers.take_cells(workshop, cells, call, number)
 
 
 def test_grids_are_remembered(unbroken: tuple[Path, Grid], tmp_path: Path) -> None:
@@ -340,7 +339,7 @@ def test_what_the_paper_s_tables_need() -> None:
 def test_a_toml_file_describes_a_grid(tmp_path: Path) -> None:
     path = tmp_path / "mine.toml"
     path.write_text(
-        'datasets = ["debian"]\nmethods = ["cec"]\nseeds = [3, 5]\ntracks = ["open", "isolated"]\nsessions = 2\n'
+        'graphs = ["debian"]\nmethods = ["cec"]\nseeds = [3, 5]\ntracks = ["open", "isolated"]\nsessions = 2\n'
         '[[variants]]\nname = "small"\nmethod = "hag-meta"\nsettings = {size = 8}\n'
     )
     grid = grid_from_toml(path)
@@ -355,17 +354,17 @@ def test_a_toml_file_describes_a_grid(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ('datasets = ["debian"]\n\nmethdos = ["cec"]\n', r"line 3: there is no key 'methdos': did you mean 'methods'"),
-        ('datasets = ["debian"]\nmethods = ["cecc"]\n', "did you mean 'cec'"),
-        ('datasets = "debian"\nmethods = ["cec"]\n', "line 1: datasets must be a list"),
-        ('datasets = ["debian"]\n', "needs `graphs` and either"),
-        ("datasets = [", "is not TOML"),
-        ('datasets = ["a"]\nmethods = ["cec"]\nseeds = "12"\n', "line 3: seeds must be a count"),
-        ('datasets = ["a"]\nmethods = [3]\n', "list of names"),
-        ('datasets = ["a"]\nmethods = ["cec"]\nname = "../up"\n', "no plain file name"),
-        ('datasets = ["a"]\n[variants]\nname = "x"\n', "variants must be a list"),
-        ('datasets=["a"]\n[[variants]]\nname="x"\nmethod="cec"\nsettings={sizes=3}\n', "did you mean 'size'"),
-        ('datasets=["a"]\n[[variants]]\nname="x"\n', "needs a name and a method"),
+        ('graphs = ["debian"]\n\nmethdos = ["cec"]\n', r"line 3: there is no key 'methdos': did you mean 'methods'"),
+        ('graphs = ["debian"]\nmethods = ["cecc"]\n', "did you mean 'cec'"),
+        ('graphs = "debian"\nmethods = ["cec"]\n', "line 1: graphs must be a list"),
+        ('graphs = ["debian"]\n', "needs `graphs` and either"),
+        ("graphs = [", "is not TOML"),
+        ('graphs = ["a"]\nmethods = ["cec"]\nseeds = "12"\n', "line 3: seeds must be a count"),
+        ('graphs = ["a"]\nmethods = [3]\n', "list of names"),
+        ('graphs = ["a"]\nmethods = ["cec"]\nname = "../up"\n', "no plain file name"),
+        ('graphs = ["a"]\n[variants]\nname = "x"\n', "variants must be a list"),
+        ('graphs=["a"]\n[[variants]]\nname="x"\nmethod="cec"\nsettings={sizes=3}\n', "did you mean 'size'"),
+        ('graphs=["a"]\n[[variants]]\nname="x"\n', "needs a name and a method"),
     ],
 )
 def test_a_wrong_toml_is_one_sentence(tmp_path: Path, text: str, message: str) -> None:

@@ -8,10 +8,19 @@ import numpy as np
 import pytest
 
 from graphfcl import GraphfclWarning, InputError, Learner, Progress, Stream, load_stream
-from graphfcl.experiments import CHECKPOINT_FILE, RESULT_FILE, STREAM_FILE, Run, load_checkpoint, run, runs
+from graphfcl.experiments import (
+    CHECKPOINT_FILE,
+    RESULT_FILE,
+    STREAM_FILE,
+    Run,
+    load_checkpoint,
+    run,
+    runs,
+    save_checkpoint,
+)
 from graphfcl.experiments.peak_memory import forget_peaks, peak_gpu_memory_mb
 from graphfcl.methods import METHODS
-from tests.golden.samples import SHORT
+from tests.golden.samples import SHORT, golden_stream
 from tests.marks import some_first
 from tests.methods.test_checks import EASY, stream_of
 
@@ -232,3 +241,16 @@ def test_a_damaged_checkpoint_is_refused(tmp_path: Path, unbroken: tuple[dict[st
 def test_names_differ_whenever_runs_do() -> None:
     names = {job().short_name(), job(seed=1).short_name(), job(nla=False).short_name()}
     assert len(names) == 3
+
+
+def test_a_checkpoint_of_another_protocol_version_is_refused(tmp_path: Path) -> None:
+    small = Run(golden_stream("transductive"), "sgc-ridge", SHORT["sgc-ridge"])
+    run(small, tmp_path / "out")
+    path = tmp_path / "out" / "checkpoint.safetensors"
+    state, values = load_checkpoint(path)
+    save_checkpoint(path, state, {**values, "identity": {**values["identity"], "protocol_version": 2}})
+    (tmp_path / "out" / RESULT_FILE).unlink()
+    before = path.read_bytes()
+    with pytest.raises(InputError, match=r"is of protocol version 2; .* version 3.*another --out\.$"):
+        run(small, tmp_path / "out", resume=True)
+    assert path.read_bytes() == before, "nothing was touched"

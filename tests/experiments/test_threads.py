@@ -10,7 +10,7 @@ import pytest
 
 from graphfcl import InputError, run_grid
 from graphfcl.cores import usable_cores
-from graphfcl.experiments import Cell, CellStore, Grid, workers
+from graphfcl.experiments import Cell, CellStore, Grid, running, workers
 from tests.methods.test_checks import GRAPH
 
 THREADS_OF_USERS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "GOTO_NUM_THREADS")
@@ -23,11 +23,11 @@ class TellsThreads:
     def __init__(self, place: Path) -> None:
         self.place = place
 
-    def __call__(self, workshop: workers.Workshop, cells: tuple[Cell, ...], events: Any) -> None:
-        workers._settle = self.settle
-        workers._work(workshop, cells, events)
+    def __call__(self, workshop: workers.Workshop, cells: tuple[Cell, ...], call: str, number: int) -> int:
+        workers.settle = self.settle
+        return workers.take_cells(workshop, cells, call, number)
 
-    def settle(self, store: CellStore, cell: Cell, workshop: workers.Workshop) -> None:
+    def settle(self, store: CellStore, cell: Cell, workshop: workers.Workshop) -> None:  # noqa: ARG002
         import pyarrow.parquet
         import sklearn.manifold
         import torch
@@ -35,7 +35,6 @@ class TellsThreads:
 
         assert [pyarrow.parquet, sklearn.manifold], "all that a cell may load"
         found = {
-            "share": workshop.threads,
             "torch": torch.get_num_threads(),
             "between": torch.get_num_interop_threads(),
             "pools": [(pool["prefix"], pool["user_api"], pool["num_threads"]) for pool in threadpool_info()],
@@ -55,7 +54,7 @@ def _own_fork_server() -> Iterator[None]:
 @pytest.fixture
 def told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Runs a grid of one cell in a process of its own, and gives what that one told."""
-    monkeypatch.setattr(workers, "_work", TellsThreads(tmp_path / "told.json"))
+    monkeypatch.setattr(workers, "take_cells", TellsThreads(tmp_path / "told.json"))
     for name in THREADS_OF_USERS:
         monkeypatch.delenv(name, raising=False)
 
@@ -97,14 +96,14 @@ def test_one_library_s_limit_in_the_environment_is_its_own(told: Any, monkeypatc
 
 @pytest.mark.long
 def test_processes_share_the_usable_cores(told: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(workers, "usable_cores", lambda: 7)
-    assert told(jobs=3)["share"] == 2
+    monkeypatch.setattr(running, "usable_cores", lambda: 7)
+    assert told(jobs=3)["torch"] == 2
 
 
 @pytest.mark.parametrize(("cores", "jobs", "expected"), [(16, 14, 1), (16, 4, 4), (2, 8, 1), (1, 1, 1)])
 def test_a_share_is_at_least_one_thread(monkeypatch: pytest.MonkeyPatch, cores: int, jobs: int, expected: int) -> None:
-    monkeypatch.setattr(workers, "usable_cores", lambda: cores)
-    assert workers._threads_of_each(None, jobs) == expected
+    monkeypatch.setattr(running, "usable_cores", lambda: cores)
+    assert running._threads_of_each(None, jobs) == expected
 
 
 def test_no_threads_at_all_is_one_sentence(tmp_path: Path) -> None:

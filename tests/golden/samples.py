@@ -75,18 +75,6 @@ SHORT: dict[str, dict[str, Any]] = {
         "rank": 24,
     },
 }
-# Of methods whose states of before had other settings.
-SHORT_BEFORE: dict[str, dict[str, Any]] = {
-    **SHORT,
-    "joint": TRAINING,
-    "er-gnn": {
-        **SHORT["er-gnn"],
-        "selection": "influence",
-        "replay": "printed",
-        "fine_tuning": ((5, 0.001), (20, 0.001), (5, 0.005), (20, 0.005)),
-    },
-    "anchor": {**SHORT["anchor"], "encoder_weight": 0.7, "unit_rows": True, "head_share": 0.0},
-}
 
 
 def golden_stream(track: str) -> Stream:

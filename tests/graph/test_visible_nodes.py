@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphfcl import Graph, InputError, Means, VisibleGraph
-from graphfcl.graph import KnownColumns, Standardisation, cut_visible
+from graphfcl.graph import KnownColumns, Standardisation
 from graphfcl.graph.folder import write_folder
 from graphfcl.graph.folder_graph import FolderGraph
 from graphfcl.graph.views import FeatureView
@@ -24,7 +24,7 @@ def view_of(graph: Graph, nodes: np.ndarray) -> FeatureView | None:
     if not nodes.size:
         return None
     known = graph.features[nodes]
-    return Standardisation.fit(known) if isinstance(known, np.ndarray) else KnownColumns.fit(known)
+    return KnownColumns.fit_blocks(lambda: iter([known])) if graph.sparse_features else Standardisation.fit(known)
 
 
 def both(graph: Graph, path: Path, shown: np.ndarray, numbers: np.ndarray) -> tuple[VisibleGraph, VisibleFolder]:
@@ -32,7 +32,7 @@ def both(graph: Graph, path: Path, shown: np.ndarray, numbers: np.ndarray) -> tu
     on_disk = FolderGraph(write_folder(graph, path / "graph"), Means(path / "work", 4 << 30))
     loaded, visible = on_disk.loaded(), np.flatnonzero(shown[numbers])
     view = view_of(loaded, np.flatnonzero(shown))
-    in_memory = cut_visible(loaded, numbers[visible], numbers=visible, view=view)
+    in_memory = loaded.visible(visible, view, numbers)
     return in_memory, on_disk.visible(visible, view, numbers)
 
 

@@ -8,15 +8,13 @@ import torch
 from torch import nn
 
 from graphfcl import InputError, Protocol, Stream, find_method, load_dataset, make_stream
-from graphfcl.experiments import load_checkpoint
 from graphfcl.measures import balanced_accuracy, confusion_matrix
 from graphfcl.methods.joint import Joint
 from graphfcl.methods.joint.settings import TRUNKS
 from graphfcl.methods.testing import Rule, Subject
 from graphfcl.methods.testing import rules as contract
 from graphfcl.methods.testing.subject import Checkpoints, through_a_file
-from tests.golden.record import FOLDER
-from tests.golden.samples import SHORT, SHORT_BEFORE, golden_stream
+from tests.golden.samples import SHORT, golden_stream
 from tests.marks import some_first
 from tests.methods.test_sgc_ridge import weights_by_loop
 
@@ -206,13 +204,6 @@ def test_the_wide_gcn_is_trained_again_from_scratch(stream: Stream) -> None:
     first, second = (each.network.wide.state_dict() for each in (learner, other))
     assert all(torch.equal(first[name], second[name]) for name in first)
     assert learner.network.wide.head.bias.shape == (len(learner.classes_),)
-
-
-def test_a_state_that_is_older_than_trunks_is_that_of_the_gcn() -> None:
-    state, _ = load_checkpoint(FOLDER / "before" / "states" / "joint.safetensors")
-    learner = find_method("joint").make(SHORT_BEFORE["joint"], seed=0)
-    learner.load_state(state)
-    assert learner.chosen() == {"trunk": "gcn", "epochs": 3}
 
 
 @pytest.mark.parametrize(

@@ -21,7 +21,7 @@ def good(tmp_path_factory: pytest.TempPathFactory) -> Iterator[type[Learner]]:
     folder = tmp_path_factory.mktemp("page")
     nearest_mean(folder, "good_nearest_mean")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(registry, "_registered", {})
+        patch.setattr(registry.REGISTRY, "registered", {})
         patch.setattr(sys, "path", [str(folder), *sys.path])
         yield import_method("good_nearest_mean:NearestMean").learner
         sys.modules.pop("good_nearest_mean")

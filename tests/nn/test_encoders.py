@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from graphfcl import VisibleGraph
-from graphfcl.graph import cut_visible
 from graphfcl.nn import ENCODERS, DenseRows, DenseTable, GatEncoder, GcnEncoder, GraphInputs, SparseMatrix, dropout
 from tests.graphs import random_graph
 
@@ -21,7 +20,7 @@ CPU = torch.device("cpu")
 
 def visible_graph(seed: int, *, dense: bool = False, density: float = 0.05) -> VisibleGraph:
     graph = random_graph(seed, [12, 9, 8], density=density, dense=dense)
-    return cut_visible(graph, np.arange(graph.node_count))
+    return graph.visible(np.arange(graph.node_count))
 
 
 def encoder_of(name: str, features: int, **options: object) -> Any:

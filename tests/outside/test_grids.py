@@ -62,7 +62,7 @@ def test_it_works_in_worker_processes_under_every_start_method(tmp_path: Path, w
 
 TOML = f"""
 name = "mine"
-datasets = ["{GRAPH}"]
+graphs = ["{GRAPH}"]
 methods = ["nearest_mean:NearestMean"]
 seeds = 1
 ways = [1]
@@ -113,7 +113,7 @@ def test_edited_code_is_never_taken_for_what_was_computed(tmp_path: Path) -> Non
 @pytest.mark.long
 def test_a_run_of_edited_code_is_another_run(tmp_path: Path) -> None:
     path = nearest_mean(tmp_path)
-    words = ("run", "--method", "nearest_mean:NearestMean", "--dataset", GRAPH, *RULES, "--out", "out")
+    words = ("run", "--method", "nearest_mean:NearestMean", "--graph", GRAPH, *RULES, "--out", "out")
     assert graphfcl(tmp_path, *words).returncode == 0
     assert graphfcl(tmp_path, *words, "--resume").returncode == 0
     result = json.loads((tmp_path / "out" / "result.json").read_text())
@@ -181,7 +181,7 @@ def test_an_installed_plug_in_is_listed_and_runs_in_workers(tmp_path: Path, monk
     (tmp_path / "mine.toml").write_text(TOML.replace("nearest_mean:NearestMean", "nearest-mean"))
     assert "1 cells done, 0 failed" in bench(tmp_path).stdout
     assert cells(tmp_path)[0]["source"].startswith("nearest_mean:NearestMean@")
-    broken = graphfcl(tmp_path, "run", "--method", "half", "--dataset", GRAPH)
+    broken = graphfcl(tmp_path, "run", "--method", "half", "--graph", GRAPH)
     assert broken.returncode == 2
     assert broken.stderr.count("\n") == 1
     assert "the plug-in half" in broken.stderr

@@ -1,7 +1,5 @@
 """Methods from outside behind a model: the classifier, its folder, the verbs, and folders that name a trap."""
 
-import json
-import shutil
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -11,16 +9,16 @@ import numpy as np
 import pytest
 
 from graphfcl import GraphClassifier, InputError, Learner, ModelFolder, find_method, load_dataset
-from graphfcl.files import canonical_json, sha256_of
 from graphfcl.methods import import_method, registry
 from tests.cli.command import Result, assert_one_sentence, graphfcl_inside
 from tests.outside.samples import GRAPH, nearest_mean
+from tests.production.crafting import CraftedFolder
 
 
 @pytest.fixture
 def learner(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[type[Learner]]:
     nearest_mean(tmp_path, "behind_a_model")
-    monkeypatch.setattr(registry, "_registered", {})
+    monkeypatch.setattr(registry.REGISTRY, "registered", {})
     monkeypatch.setattr(sys, "path", list(sys.path))
     monkeypatch.chdir(tmp_path)
     sys.path.insert(0, str(tmp_path))
@@ -46,7 +44,7 @@ def test_a_class_can_be_handed_to_the_classifier(learner: type[Learner], tmp_pat
     assert isinstance(loaded.learner_, learner)
     np.testing.assert_allclose(loaded.predict_proba(), model.predict_proba(), rtol=1e-6)
 
-    registry._registered.clear()
+    registry.REGISTRY.registered.clear()
     with pytest.raises(InputError, match=r"'nearest-mean'.*behind_a_model:NearestMean.*add --method"):
         GraphClassifier.load(tmp_path / "model")
     import_method("behind_a_model:NearestMean")
@@ -56,7 +54,7 @@ def test_a_class_can_be_handed_to_the_classifier(learner: type[Learner], tmp_pat
 def test_our_own_class_is_our_own_method() -> None:
     model = GraphClassifier(find_method("proto-gcn").learner, {"pretraining.epochs": 3})
     assert model.method == "proto-gcn"
-    assert not registry._registered.get("proto-gcn")
+    assert not registry.REGISTRY.registered.get("proto-gcn")
 
 
 @pytest.fixture
@@ -66,14 +64,14 @@ def inside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable
     monkeypatch.setattr(sys, "path", list(sys.path))
 
     def command(*words: object) -> Result:
-        for place in (registry._registered, registry._written):
+        for place in (registry.REGISTRY.registered, registry.REGISTRY.written):
             place.clear()
         sys.modules.pop("nearest_mean", None)
         return graphfcl_inside(*words)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(registry, "_registered", {})
-        patch.setattr(registry, "_written", {})
+        patch.setattr(registry.REGISTRY, "registered", {})
+        patch.setattr(registry.REGISTRY, "written", {})
         yield command
     sys.modules.pop("nearest_mean", None)
 
@@ -128,18 +126,6 @@ def test_edited_code_does_not_answer_with_what_other_code_computed(
     assert (tmp_path / "answers.csv").read_bytes() != before
 
 
-def crafted(folder: Path, change: dict[str, Any]) -> None:
-    """Give the newest version other values, with checksums that fit."""
-    pointer = json.loads((folder / "current").read_bytes())
-    path = folder / "versions" / f"{pointer['version']:06d}.json"
-    manifest = json.loads(path.read_bytes())
-    manifest.pop("sha256")
-    manifest["values"] |= change
-    digest = sha256_of(canonical_json(manifest))
-    path.write_bytes(canonical_json({**manifest, "sha256": digest}))
-    (folder / "current").write_bytes(canonical_json({**pointer, "sha256": digest}))
-
-
 @pytest.mark.parametrize(
     "change",
     [
@@ -154,12 +140,15 @@ def crafted(folder: Path, change: dict[str, Any]) -> None:
 def test_a_folder_may_name_a_method_but_never_import_it(
     tmp_path: Path, change: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    before = Path(__file__).parents[1] / "golden" / "before" / "models" / "anchor"
-    shutil.copytree(before, tmp_path / "model")
+    model = GraphClassifier("sgc-ridge").fit(load_dataset(GRAPH)[0])
+    model.save(tmp_path / "saved")
+    model.wait()
+    folder = CraftedFolder(tmp_path / "saved", tmp_path / "model")
+    folder.change_tree("answers", lambda tree: tree["values"].update(change))
+    folder.change_manifest(lambda manifest: manifest["values"].update(change))
     (tmp_path / "trap.py").write_text("open('sprung', 'w').close()\n")
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
-    crafted(tmp_path / "model", change)
     assert_one_sentence(graphfcl_inside("predict", "--model", "model", "--out", "answers.csv"))
     assert not (tmp_path / "sprung").exists()
     assert "trap" not in sys.modules

@@ -111,7 +111,7 @@ def test_the_wheel_runs_without_extras(python: Path, tmp_path: Path) -> None:
     every = in_environment(python, "-c", IMPORT_ALL)
     assert every.returncode == 0, every.stderr
     assert Path(every.stdout.strip()).is_relative_to(python.parents[1])
-    words = ["-m", "graphfcl", "run", "--dataset", GRAPH, "--method", "anchor", "--device", "cpu", "--base", "3"]
+    words = ["-m", "graphfcl", "run", "--graph", GRAPH, "--method", "anchor", "--device", "cpu", "--base", "3"]
     words += ["--pseudo-novel", "2", "--way", "1", "--set", "pretraining.epochs=3", "--out", str(tmp_path / "out")]
     done = in_environment(python, *words)
     assert done.returncode == 0, done.stderr

@@ -4,14 +4,14 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
-from graphfcl import GraphClassifier, InputError, ModelFolder
+from graphfcl import GraphClassifier, InputError
 from graphfcl.production.ageing import Sign, signs_of_age
 from graphfcl.production.history import lineage
+from graphfcl.production.model_graph.growing_graph import GrowingGraph
 from graphfcl.production.model_info import signs_in_history
-from graphfcl.production.model_parts import Configuration, ModelParts
+from graphfcl.production.model_parts import Configuration
 from tests.production.models import copy_of, members
 
 CONFIGURATION = Configuration("proto-gcn", {}, 2, 5, 0, 0.05)
@@ -118,7 +118,7 @@ def test_each_change_says_how_sure_the_model_is_and_what_it_calls_unknown(start:
 
 def test_info_reads_little_and_computes_nothing(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shutil.rmtree(folder / "cache")
-    monkeypatch.setattr(ModelParts, "compute_scores", lambda _: pytest.fail("a forward pass"))
+    monkeypatch.setattr(GrowingGraph, "all_scores", lambda *_: pytest.fail("a forward pass"))
     model = GraphClassifier.load(folder)
     found = model.info()
     assert model._state is not None
@@ -129,12 +129,3 @@ def test_info_reads_little_and_computes_nothing(folder: Path, monkeypatch: pytes
     assert found.version == 3
     sizes = {name: sum(each.stat().st_size for each in (folder / name).iterdir()) for name in ("versions", "objects")}
     assert found.bytes_on_disk == {"manifests": sizes["versions"], "objects": sizes["objects"], "cache": 0}
-
-
-def test_a_folder_of_before_says_what_was_not_measured(tmp_path: Path) -> None:
-    old = Path(shutil.copytree(Path(__file__).parent / "format_1", tmp_path / "old"))
-    quick, full = ModelFolder(old).info(), ModelFolder(old).info(full=True)
-    assert quick.signs[0].figure == "not measured, after the fit not measured"
-    share = np.mean(GraphClassifier.load(old).prediction_columns()["unknown"])
-    assert full.signs[0].figure == f"{share:.1%}, after the fit not measured"
-    assert not full.signs[0].over

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from graphfcl import InputError
+from graphfcl import InputError, VisibleGraph
 from graphfcl.production.calibration import (
     KEPT,
     LEVELS,
@@ -28,8 +28,8 @@ from tests.production.test_temperature import drawn
 def evidence(scores: np.ndarray, few: int = 0) -> Evidence:
     """Without edges or labels. few: so many of the last classes were learned later."""
     count, classes = scores.shape
-    none = sparse.csr_array((count, count))
-    return Evidence(scores, 1.0, np.arange(classes) >= classes - few, none, np.zeros(count, dtype=bool))
+    visible = VisibleGraph(np.arange(count), sparse.csr_array((count, count), dtype=np.float32), np.zeros((count, 0)))
+    return Evidence(scores, 1.0, np.arange(classes) >= classes - few, visible, np.zeros(count, dtype=bool))
 
 
 def answered(scores: np.ndarray, labels: np.ndarray, asked: int, **more: Any) -> Answered:
@@ -193,24 +193,6 @@ def test_a_coverage_that_makes_no_sense_is_refused(coverage: float) -> None:
         Calibration(misses=tuple(LEVELS)).sets(np.ones((1, 1)), np.zeros(1, dtype=bool), coverage)
 
 
-def test_a_model_of_format_1_tells_unknown_nodes_as_it_did() -> None:
-    old = {
-        "unknown_by": "probability",
-        "few_losses": None,
-        "few_kept": None,
-        "temperature": 2.0,
-        "threshold": 0.9,
-        "strangeness": np.linspace(0, 1, 1001).tolist(),
-    }
-    calibration = Calibration.from_json(old)
-    scores = np.array([[4.0, 0.0], [0.0, 0.0]])
-    readings = calibration.readings(evidence(scores))
-    expected = [np.log(1 + np.exp(-2)), np.log(2)]
-    np.testing.assert_allclose(calibration.unknown_scores(readings.strangeness), expected, atol=1e-3)
-    np.testing.assert_allclose(readings.temperatures, 2.0)
-    assert Calibration.from_json(calibration.as_json()) == calibration
-
-
 @pytest.mark.parametrize(
     "change",
     [
@@ -227,7 +209,6 @@ def test_a_model_of_format_1_tells_unknown_nodes_as_it_did() -> None:
         {"rehearsed": {"weights": {"no such": 1.0}}, "middles": {"no such": 0.0}, "spreads": {"no such": 1.0}},
         {"rehearsed": {"weights": {"energy around": float("nan")}}},
         {"rehearsed": {"few_share": 0.0}},
-        {"earlier": "no such score"},
     ],
 )
 def test_values_that_cannot_be_used_are_refused(change: dict[str, Any]) -> None:

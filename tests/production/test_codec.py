@@ -46,20 +46,3 @@ def test_lasting_tensors_have_a_tree_of_their_own(name: str) -> None:
     trees = encode(parts, arrays)
     assert not tensors()[0]
     same_answers(GraphClassifier.from_parts(decode(trees, arrays, device="cpu")), GraphClassifier.from_parts(parts))
-
-
-def test_settings_that_a_folder_does_not_name_are_what_they_were_then() -> None:
-    then = {"head_share": 0.0, "unit_rows": True}
-    objects = MemoryObjects()
-    trees = encode(fitted("anchor", **then).parts(), BlockArrays(objects))
-    for name, place in (("answers", ("settings",)), ("knowledge", ("learner", "settings"))):
-        tree = json.loads(objects.content[trees[name][0]])
-        settings = tree["values"]
-        for key in place:
-            settings = settings[key]
-        for key in then:
-            del settings[key]
-        content = canonical_json(tree)
-        trees[name] = [objects.put(content), len(content)]
-    learner = decode(trees, BlockArrays(objects), device="cpu").learner
-    assert {key: getattr(learner.settings, key) for key in then} == then

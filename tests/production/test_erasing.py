@@ -21,8 +21,6 @@ from graphfcl.production.version_cache import VersionCache
 from tests.cli.command import assert_one_sentence, graphfcl_inside
 from tests.production.models import HIDDEN, everything, quick, same_answers, small_graph
 
-FORMAT_1 = Path(__file__).parent / "format_1"
-
 
 @cache
 def people() -> Graph:
@@ -228,24 +226,6 @@ def test_weights_that_cannot_forget_are_named(tmp_path: Path) -> None:
     assert done.remembering == (2, 3)
     assert holding(folder, GONE.encode()) == set()
     assert ModelFolder(folder).history()[-1]["exact"] is False
-
-
-def test_a_folder_of_format_1(tmp_path: Path) -> None:
-    folder = Path(shutil.copytree(FORMAT_1, tmp_path / "model"))
-    (folder / "cache").mkdir()
-    (folder / "cache" / "newest.safetensors").write_bytes(b"what format 1 kept")
-    graph = GraphClassifier.load(folder).graph_
-    done = ModelFolder(folder).erase(["17"])
-    assert (done.versions, done.version) == ((1, 2), 3)
-    assert [ModelFolder(folder).manifest(number)["format"] for number in (1, 2, 3)] == [2, 2, 2]
-    assert ModelFolder(folder).history()[1]["supports"] == {"three": [26, 32]}
-    assert not list((folder / "objects").glob("*.*"))
-    assert not (folder / "cache" / "newest.safetensors").exists()
-    for version in (1, 2, 3):
-        model = GraphClassifier.load(folder, version=version)
-        assert 17 not in model.node_ids_.tolist()
-        assert model.graph_.node_count == graph.node_count - 1
-    assert len(GraphClassifier.load(folder).history) == 3
 
 
 def test_what_cannot_be_erased_leaves_everything_as_it_was(folder: Path) -> None:

@@ -15,9 +15,10 @@ import numpy as np
 import pytest
 
 import graphfcl.methods.blocks.column_phases as column_phases
-import graphfcl.methods.blocks.row_phases as row_phases
-import graphfcl.production.answers_on_disk as answers_on_disk
-import graphfcl.production.asked_on_disk as asked_on_disk
+import graphfcl.methods.blocks.row_tasks as row_tasks
+import graphfcl.production.asked_learner as asked_learner
+import graphfcl.production.model_graph.folder_model_graph as folder_model_graph
+import graphfcl.production.model_state as model_state
 from graphfcl import (
     FolderGraph,
     GraphClassifier,
@@ -36,7 +37,6 @@ from graphfcl.graph.folder import write_folder
 from graphfcl.methods.sgc_ridge import SgcRidge
 from graphfcl.production.fit_checkpoints import FitCheckpoints
 from graphfcl.production.graph_place import FolderUse
-from graphfcl.production.only_in_memory import INSTEAD
 from graphfcl.tasks import Workers
 from tests.methods.blocks.samples import random_graph
 from tests.production.models import everything
@@ -86,7 +86,7 @@ def no_passes(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
         raise AssertionError("a pass over the graph folder")
 
     def forbid() -> None:
-        monkeypatch.setattr(row_phases, "run_tasks", fail)
+        monkeypatch.setattr(row_tasks, "run_tasks", fail)
         monkeypatch.setattr(column_phases, "run_tasks", fail)
 
     return forbid
@@ -350,27 +350,7 @@ def test_new_nodes_and_edges_are_checked(model: GraphClassifier, graph: FolderGr
     assert len(model.history) == 1
 
 
-def test_what_needs_memory_is_refused_with_what_to_do_instead(
-    model: GraphClassifier, graph: FolderGraph, tmp_path: Path
-) -> None:
-    node = int(graph.node_ids[0])
-    model.save(tmp_path / "model")
-    calls: dict[str, Callable[[], Any]] = {
-        "explain": lambda: model.explain(node),
-        "suggest": lambda: model.suggest(),
-        "groups": lambda: model.groups(),
-        "spread": lambda: model.spread([node]),
-        "refit": lambda: model.refit(),
-        "shrink": lambda: model.remove_nodes([node]),
-        "erase": lambda: ModelFolder(tmp_path / "model").erase([node]),
-        "serve": lambda: model.refuse_on_disk("serve"),
-        "all_scores": lambda: model.all_scores(),
-    }
-    assert set(calls) == set(INSTEAD)
-    for what, call in calls.items():
-        with pytest.raises(InputError, match=f"^{what} needs the whole graph in memory") as refused:
-            call()
-        assert INSTEAD[what] in str(refused.value)
+def test_a_method_that_needs_memory_is_refused(graph: FolderGraph) -> None:
     with pytest.raises(InputError, match="needs the whole graph in memory"):
         GraphClassifier("proto-gcn").fit(graph)
 
@@ -383,8 +363,9 @@ def test_answers_about_all_nodes_come_in_the_order_of_the_source(
     model.add_nodes([5000], graph.folder.features(0, 1))
     found = model.prediction_columns()
     assert found["node"].tolist() == wanted == model.node_ids_.tolist()
-    monkeypatch.setattr(answers_on_disk, "BLOCK", 64)  # several passes, of several blocks
-    monkeypatch.setattr(answers_on_disk, "SHARE", (4 << 30) // (100 * (4 * 7 + 16)))
+    monkeypatch.setattr(model_state, "AT_A_TIME", 64)  # several passes, of several blocks
+    monkeypatch.setattr(folder_model_graph, "BLOCK", 64)
+    monkeypatch.setattr(folder_model_graph, "SHARE", (4 << 30) // (100 * (4 * 7 + 16)))
     parts = list(model.predictions_in_blocks())
     assert len(parts) == 7
     for name, values in found.items():
@@ -460,14 +441,14 @@ def test_two_who_ask_at_once_compute_once(
     model: GraphClassifier, graph: FolderGraph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model.learn(supports(graph)).save(tmp_path / "model")
-    passes, computed = [], asked_on_disk._computed
+    passes, computed = [], asked_learner.compute_answers
 
     def counted(*given: Any) -> Any:
         passes.append(given)
         time.sleep(0.2)  # the other asks meanwhile
         return computed(*given)
 
-    monkeypatch.setattr(asked_on_disk, "_computed", counted)
+    monkeypatch.setattr(asked_learner, "compute_answers", counted)
     models = [GraphClassifier.load(tmp_path / "model") for _ in range(2)]
     with ThreadPoolExecutor(2) as threads:
         first, second = threads.map(lambda each: each.predict_proba(), models)

@@ -137,13 +137,13 @@ def test_features_of_all_nodes_are_counted_once(monkeypatch: pytest.MonkeyPatch)
         GraphClassifier("sgc-ridge", quick("sgc-ridge")).fit(named_graph(), hide_classes=HIDDEN),
         list[int](),
     )
-    real = what_is_common._shares
+    real = what_is_common._counts
 
     def noted(features: Any) -> np.ndarray:
         counted.append(features.shape[0])
         return real(features)
 
-    monkeypatch.setattr(what_is_common, "_shares", noted)
+    monkeypatch.setattr(what_is_common, "_counts", noted)
     groups = model.groups()
     assert len(groups) > 1
     assert sorted(counted) == sorted([len(model.node_ids_), *(group.size for group in groups)])

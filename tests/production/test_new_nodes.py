@@ -241,7 +241,7 @@ def test_tables_that_are_not_utf8_are_named_with_the_line(folder: Path, tmp_path
 @pytest.mark.long
 def test_a_model_on_a_graph_folder_reads_the_same_columns(folder: Path, tmp_path: Path) -> None:
     big, model = tmp_path / "big", tmp_path / "m"
-    done = graphfcl_inside("data", "import", f"{folder}:{COLUMNS}", "--out", big)
+    done = graphfcl_inside("data", "import", "--graph", f"{folder}:{COLUMNS}", "--out", big)
     assert done.code == 0, done.err
     fitted = graphfcl_inside(
         "fit", "--graph", big, "--model", model, "--method", "sgc-ridge", "--hide-classes", "kind 4", "--work",

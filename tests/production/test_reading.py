@@ -91,6 +91,7 @@ def test_a_learn_writes_what_it_changed(folder: Path) -> None:
 
 def test_what_did_not_change_is_not_looked_at_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from graphfcl.production import codec
+    from graphfcl.production.model_graph import growing_codec
 
     def never(*_: object) -> None:
         raise AssertionError("it was encoded again")
@@ -98,7 +99,7 @@ def test_what_did_not_change_is_not_looked_at_again(folder: Path, monkeypatch: p
     with ModelFolder(folder).editing() as model:
         model.learn({"nine": members("class-09")[:5]})
         for name in ("encode_nodes", "encode_edges", "encode_features"):
-            monkeypatch.setattr(codec, name, never)
+            monkeypatch.setattr(growing_codec, name, never)
     model.wait()
     with ModelFolder(folder).editing() as model:
         model.rename("nine", "neun")

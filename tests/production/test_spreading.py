@@ -30,6 +30,16 @@ def test_spread_is_the_mean_over_pairs() -> None:
     assert spread_of_rows(twins, twins) == pytest.approx(np.log(1 / 4))  # as near is not nearer
 
 
+def test_a_node_is_not_nearer_than_itself_by_rounding() -> None:
+    around = unit_rows(np.random.default_rng(0).normal(size=(400, 64)))
+    cosines = around.astype(np.float64) @ around.T.astype(np.float64)
+    for basket in np.arange(50).reshape(-1, 5).tolist():
+        pairs = [(u, v) for u in basket for v in basket if u != v]
+        nearer = [sum(cosines[u, w] > cosines[u, v] + 1e-5 for w in range(400)) for u, v in pairs]
+        expected = np.mean(np.log((1 + np.array(nearer)) / 401))
+        assert spread_of_rows(around[basket], around) == pytest.approx(expected)
+
+
 def nearest_to_the_mean(model: GraphClassifier, nodes: list[int], count: int) -> list[int]:
     visible = model.graph_.visible
     vectors = model.learner_.vectors_to_draw(visible, model.numbers_of(nodes))

@@ -124,7 +124,7 @@ class Waiting(Learner):
 
 @pytest.fixture
 def waiting(monkeypatch: pytest.MonkeyPatch) -> Iterator[GraphClassifier]:
-    monkeypatch.setattr(registry, "_registered", {})
+    monkeypatch.setattr(registry.REGISTRY, "registered", {})
     monkeypatch.setattr(Waiting, "entered", threading.Event())
     monkeypatch.setattr(Waiting, "let_go", threading.Event())
     model = GraphClassifier(Waiting).fit(small_graph(), hide_classes=["class-08", "class-09"])

@@ -9,7 +9,6 @@ import shutil
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 
 from graphfcl import GraphClassifier, InputError, ModelFolder
@@ -278,36 +277,6 @@ def test_versions_without_a_pointer_are_not_written_over(folder: Path) -> None:
         name: content for name, content in before.items() if name != "lock"
     }
     assert ModelFolder(folder).rollback(3) == 4
-
-
-FORMAT_1 = Path(__file__).parent / "format_1"
-
-
-def test_a_format_of_the_past_stays_readable_and_is_upgraded_by_the_first_write(tmp_path: Path) -> None:
-    """A folder that format 1 wrote, kept in the repository."""
-    folder = Path(shutil.copytree(FORMAT_1, tmp_path / "model"))
-    model = GraphClassifier.load(folder)
-    expected = json.loads((folder / "expected.json").read_text())
-    assert list(model.classes_) == expected["classes"]
-    np.testing.assert_allclose(model.predict_proba()[:5], expected["probabilities"], atol=1e-4)
-    model.rename("three", "drei")
-    assert model.save(folder) == 3
-    assert [ModelFolder(folder).manifest(number)["format"] for number in (1, 2, 3)] == [1, 1, 2]
-    renamed = GraphClassifier.load(folder)
-    assert [entry["what"] for entry in renamed.history] == ["fit", "learn", "rename"]
-    np.testing.assert_allclose(renamed.predict_proba()[:5], expected["probabilities"], atol=1e-4)
-    renamed.wait()
-    first = GraphClassifier.load(folder, version=1)
-    assert ModelFolder(folder).rollback(1) == 4
-    back = GraphClassifier.load(folder)
-    same_answers(back, first, 1e-6)
-    assert [entry["what"] for entry in back.history] == ["fit", "learn", "rename", "rollback"]
-    assert ModelFolder(folder).manifest(4)["format"] == 2
-    back.wait()
-    first.wait()
-    assert ModelFolder(folder).prune(2).versions == (1, 2)
-    same_answers(read(folder), back, 1e-6)
-    assert not list((folder / "objects").glob("*.npz")), "what only format 1 needs is gone with its versions"
 
 
 def test_nothing_is_written_that_could_not_be_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -82,7 +82,7 @@ def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
     words = ("--methods", "proto-gcn", "--seeds", 1, "--device", "cpu", "--data-dir", data, "--out", folder)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("graphfcl.experiments.run_grid", run_quickly)
-        done = graphfcl_inside("bench", "table2", "--datasets", ",".join([*RULES, OTHER]), *words)
+        done = graphfcl_inside("bench", "table2", "--graph", ",".join([*RULES, OTHER]), *words)
     assert done.code == 0, done.err
     assert "8 cells done, 0 failed" in done.out, done.err
     return folder

@@ -117,11 +117,6 @@ def test_other_folders_of_version_2_are_refused(of_version_2: Path) -> None:
     assert {name: content for name, content in everything(of_version_2).items() if "lock" not in name} == before
 
 
-def test_results_of_version_1_are_refused() -> None:
-    with pytest.raises(InputError, match="is of an older protocol version"):
-        collect(STORED / "rules-1")
-
-
 def test_a_cell_of_another_version_does_not_run(tmp_path: Path) -> None:
     cell = Cell(GRAPH, "proto-gcn", 0, rules=RULES, protocol_version=4)
     with pytest.raises(InputError, match="protocol version 4; this graphfcl evaluates under protocol version 3"):

@@ -26,7 +26,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     place = tmp_path_factory.mktemp("report")
     methods = ("hag-meta", "proto-gcn", "joint")
     main = [Cell(GRAPH, m, seed, rules=RULES, settings=QUICK[m]) for seed in range(2) for m in methods]
-    save(place, Grid("table2", "table2", tuple(main), "graphfcl bench table2 --datasets x"))
+    save(place, Grid("table2", "table2", tuple(main), "graphfcl bench table2 --graph x"))
     store = CellStore(place)
     store.save(main[0], {**(store.read(main[0]) or {}), "peak_gpu_memory_mb": 512.3})  # as if it had been on a GPU
     swept = [

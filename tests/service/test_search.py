@@ -18,4 +18,4 @@ def test_search(listed: list[str], asked: str, limit: int) -> None:
         expected += [row for row, text in enumerate(listed) if fits(text.lower()) and row not in expected]
     if not wanted:
         expected = list(range(len(listed)))
-    assert IdSearch.of(text_array(listed)).rows(asked, limit) == expected[:limit]
+    assert IdSearch.of(text_array(listed)).places(asked, limit) == expected[:limit]

@@ -9,11 +9,11 @@ import pytest
 
 from graphfcl import FolderGraph, GraphFolder, Learner, Means, Stream, evaluate, import_graph, load_dataset, make_stream
 from graphfcl.evaluation import ask
+from graphfcl.graph import AnyGraph, Graph
 from graphfcl.graph.folder.rows import FolderRows
-from graphfcl.graph.folder_graph import AnyGraph
 from graphfcl.graph.visible_folder import VisibleFolder
 from graphfcl.measures import balanced_accuracy
-from graphfcl.methods.blocks.folder_inputs import FolderInputs
+from graphfcl.methods.blocks.folder_tables import FolderTables
 from tests.stream.hostile import (
     DatasetLoader,
     FileReader,
@@ -114,7 +114,7 @@ def test_wordnet_as_a_folder_does_not_tell_classes_by_order(
     """Features and edges are not cut out: the learners read neither."""
     from tests.stream.test_leaks import bare_cut
 
-    monkeypatch.setattr("graphfcl.stream.stream.cut_visible", bare_cut)
+    monkeypatch.setattr(Graph, "visible", bare_cut)
     _, protocol = load_dataset("wordnet")
     stream = make_stream(graph_of(wordnet_folder, tmp_path, on_disk=on_disk), protocol, seed=SEED)
     assert_at_chance(NearestPlace(), stream, "numbers")
@@ -203,7 +203,7 @@ def test_a_learner_on_disk_cannot_reach_labels_queries_or_future_nodes(
 def test_tasks_are_handed_no_labels(small_folder: GraphFolder, tmp_path: Path) -> None:
     stream = make_stream(graph_of(small_folder, tmp_path, on_disk=True), seed=SEED, **RULES)
     visible: Any = stream.base.visible_graph
-    inputs = FolderInputs(visible, 0, unit=True)
+    inputs = FolderTables(visible, 0, unit=True)
     source = pickle.loads(pickle.dumps(inputs.source))
     assert source.features(0, 5).shape[0] == 5
     things = reachable((inputs, source))

@@ -37,7 +37,7 @@ ROOM = 1 << 31
 
 def seen_often(stream: Stream, least: int) -> list[int]:
     """The columns that at least so many nodes of session 0 have."""
-    graph, split = stream.graph, stream.split
+    graph, split = stream.graph.loaded(), stream.split
     counts: dict[int, int] = {}
     for node, session in enumerate(split.sessions_of_nodes(graph).tolist()):
         if session == 0 or stream.protocol.shows_all:

@@ -31,7 +31,7 @@ from graphfcl import (
     make_stream,
     save_stream,
 )
-from graphfcl.datasets import DATASETS, data_folder
+from graphfcl.datasets import all_datasets, data_folder
 from graphfcl.evaluation import ask
 from graphfcl.experiments.encoders import EncoderFolder
 from graphfcl.graph import KnownColumns, Standardisation
@@ -42,7 +42,7 @@ from tests.marks import some_first
 TRACKS = ("transductive", "isolated", "open")
 SEEDS = 10
 RESEARCH = ("amazon-clothing-20", "cora-topics", "coauthor-cs", "cora-ml", "amazon-computers")
-MISSING = {d.name for d in DATASETS if d.name in RESEARCH and d.missing_files(data_folder(None))}
+MISSING = {d.name for d in all_datasets() if d.name in RESEARCH and d.missing_files(data_folder(None))}
 
 
 class NearestNumber(Learner):
@@ -76,7 +76,7 @@ def sorted_graph() -> Graph:
     return build_graph(np.zeros((300, 300)), np.zeros((300, 0)), labels)
 
 
-def bare_cut(graph: Graph, nodes: np.ndarray, *, numbers: np.ndarray, **_: Any) -> VisibleGraph:  # noqa: ARG001
+def bare_cut(graph: Graph, numbers: np.ndarray, *_: Any) -> VisibleGraph:  # noqa: ARG001
     """A visible graph without edges and features: quick to cut, and a learner that looks at numbers reads neither."""
     count = numbers.size
     edges = sparse.csr_array((count, count), dtype=np.float32)
@@ -97,7 +97,7 @@ def test_numbers_say_nothing_about_classes(name: str, track: Any, monkeypatch: p
     """Mean of ten seeds within three standard errors of 1/C, after session 0 and after the last."""
     if name in MISSING:
         pytest.skip(f"the files of {name} are not here")
-    monkeypatch.setattr("graphfcl.stream.stream.cut_visible", bare_cut)
+    monkeypatch.setattr(Graph, "visible", bare_cut)
     graph, protocol = graph_of(name)
     streams = [make_stream(graph, protocol, seed=seed, track=track) for seed in range(SEEDS)]
     last = len(streams[0])
@@ -319,7 +319,7 @@ def test_columns_that_no_node_of_session_0_has_do_not_exist(track: Any, width: i
     for number in range(2):
         assert stream.evaluation_graph(number).features.shape[1] == width
     shown = stream.evaluation_graph(1).features.toarray()
-    raw = stream.graph.features.toarray()[stream.node_of_number[stream.evaluation_graph(1).nodes]]
+    raw = stream.graph.loaded().features.toarray()[stream.node_of_number[stream.evaluation_graph(1).nodes]]
     np.testing.assert_array_equal(shown, raw if width == 4 else raw[:, [0, 2, 3]])
 
 
@@ -331,7 +331,7 @@ def test_a_standardised_column_stays_finite() -> None:
 
 def test_a_stored_zero_is_no_value() -> None:
     matrix = sparse.csr_array((np.array([0.0, 1.0]), np.array([0, 1]), np.array([0, 2])), shape=(1, 3))
-    assert KnownColumns.fit(matrix).columns.tolist() == [1]
+    assert KnownColumns.fit_blocks(lambda: iter([matrix])).columns.tolist() == [1]
 
 
 @pytest.mark.parametrize("track", TRACKS)

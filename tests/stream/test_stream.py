@@ -104,7 +104,7 @@ def test_nodes_have_one_part_and_supports_are_never_asked_about(stream: Stream) 
 @given(streams())
 @settings(max_examples=60, deadline=None)
 def test_visible_graph_has_no_unseen_class_and_its_own_degrees(stream: Stream) -> None:
-    graph = stream.graph
+    graph = stream.graph.loaded()
     of_number = stream.node_of_number
     adjacency = graph.adjacency.toarray()[np.ix_(of_number, of_number)]
     column = {name: position for position, name in enumerate(stream.classes)}

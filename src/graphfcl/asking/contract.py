@@ -11,7 +11,7 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from dataclasses import dataclass, field
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, get_args
 
 import numpy as np
 
@@ -20,34 +20,46 @@ from graphfcl.asking.memory import Memory
 from graphfcl.errors import InputError
 
 if TYPE_CHECKING:
-    from graphfcl.graph import VisibleGraph
+    from graphfcl.graph.visible_nodes import VisibleNodes
 
 Reason = Literal["cluster", "unknown", "uncovered", "between", "random"]
+ROWS_AT_A_TIME = 1 << 16  # whose probabilities are read at once
+
+
+class RowValues(Protocol):
+    """An (n, C) table that is read by rows: an array, or one of which rows are computed when they are read."""
+
+    @property
+    def shape(self) -> tuple[int, ...]: ...
+
+    def __getitem__(self, rows: np.ndarray, /) -> np.ndarray:
+        """(r, C) values of some rows in any order."""
+        ...
 
 
 @dataclass(frozen=True, eq=False)
 class Situation:
     """What is known when nodes to label are chosen. Rows are rows of the visible graph; all arrays are read-only.
 
-    visible: the graph.
+    visible: the graph, in memory or on disk.
     vectors: (n, d) float32, what nodes are compared by.
     candidates: (c,) rows that may be named, in an order that means nothing.
     labelled: (m,) rows that have a label; ``columns``: (m,) their classes. Both are empty if nothing is labelled.
     late: (C,) whether each class came after session 0, or has few labels if there was no session 0.
-    scores: (n, C) probabilities of the classes known; None without a model.
+    scores: (n, C) probabilities of the known classes, read by rows (``scores[rows]``); None without a model.
     strangeness: (n,) higher is stranger; None without a model.
     budget: how many nodes to name.
     random: a generator; the only source of chance.
     memory: what was computed of the same vectors, candidates and labels before. Keys name the strategy.
     """
 
-    visible: VisibleGraph
+    visible: VisibleNodes
     vectors: np.ndarray
     candidates: np.ndarray
     labelled: np.ndarray
     columns: np.ndarray
     late: np.ndarray
-    scores: np.ndarray | None
+    scores: RowValues | None
     strangeness: np.ndarray | None
     budget: int
     random: np.random.Generator
@@ -56,7 +68,7 @@ class Situation:
     def __post_init__(self) -> None:
         labels = (self.labelled, self.columns, self.late)
         for array in (self.vectors, self.candidates, *labels, self.scores, self.strangeness):
-            if array is not None:
+            if isinstance(array, np.ndarray):
                 read_only(array)
 
     @property
@@ -67,6 +79,29 @@ class Situation:
     def shuffled(self) -> np.ndarray:
         """(c,) the candidates in an order drawn by ``random``."""
         return self.candidates[self.random.permutation(self.candidates.size)]
+
+    def likeliest(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+        """(r,) the likeliest class of some rows, its probability, and by how much the second is less likely.
+
+        With a single class the last is the probability itself. Scores are read in blocks.
+        """
+        assert self.scores is not None
+        return likeliest_classes(self.scores, rows)
+
+
+def likeliest_classes(scores: RowValues, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """See :meth:`Situation.likeliest`."""
+    found = [_likeliest(scores[rows[start : start + ROWS_AT_A_TIME]]) for start in range(0, rows.size, ROWS_AT_A_TIME)]
+    best, highest, margin = map(np.concatenate, zip(*found or [_likeliest(scores[rows])], strict=True))
+    return best, highest, margin
+
+
+def _likeliest(scores: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    highest = scores.max(axis=1)
+    if scores.shape[1] == 1:
+        return np.zeros(len(scores), dtype=np.int64), highest, highest
+    two = np.partition(scores, -2, axis=1)[:, -2:]
+    return scores.argmax(axis=1), highest, two[:, 1] - two[:, 0]
 
 
 @dataclass(frozen=True)

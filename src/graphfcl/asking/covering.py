@@ -61,7 +61,7 @@ class Covering(Strategy):
         found = situation.memory.find((self.name, seed), lambda: self._compared(situation, seed))
         values, neighbours, distances = found
         reach = self._unreached(situation, neighbours)
-        weight = reach * self._doubt(situation) * self._need(situation)
+        weight = reach * self._opinion(situation)
         usual = float(np.median(distances[reach >= np.median(reach), min(9, distances.shape[1] - 1)]))
         width = max(1e-3, self.settings.width * usual)
         covered = self._covered(situation, values, width)
@@ -87,24 +87,29 @@ class Covering(Strategy):
             usual = float(share.max())
         return np.clip(1 - share / usual, 0, 1) if usual > 0 else np.ones(share.size, dtype=np.float32)
 
-    def _doubt(self, situation: Situation) -> np.ndarray:
-        """(c,) 1 on average; larger where the model is less certain. 1 without a model."""
-        count = situation.candidates.size
-        if situation.scores is None or count < 2:
-            return np.ones(count)
-        doubt = 1 - situation.scores[situation.candidates].max(axis=1)
-        rank = np.empty(count)
-        rank[np.argsort(doubt, kind="stable")] = np.arange(count) / (count - 1)
-        return 1 - self.settings.doubt + 2 * self.settings.doubt * rank
-
-    def _need(self, situation: Situation) -> np.ndarray:
-        """(c,) max(least, 1 − labels / enough) of the likeliest class, if it came late; else 1."""
+    def _opinion(self, situation: Situation) -> np.ndarray:
+        """(c,) doubt · need of each candidate; 1 without a model."""
         if situation.scores is None:
             return np.ones(situation.candidates.size)
+        best, highest, _ = situation.likeliest(situation.candidates)
+        return self._doubt(highest) * self._need(situation, best)
+
+    def _doubt(self, highest: np.ndarray) -> np.ndarray:
+        """(c,) 1 on average; larger where the model is less certain. highest: (c,) largest probabilities."""
+        count = highest.size
+        if count < 2:
+            return np.ones(count)
+        rank = np.empty(count)
+        rank[np.argsort(1 - highest, kind="stable")] = np.arange(count) / (count - 1)
+        return 1 - self.settings.doubt + 2 * self.settings.doubt * rank
+
+    def _need(self, situation: Situation, best: np.ndarray) -> np.ndarray:
+        """(c,) max(least, 1 − labels / enough) of the likeliest class, if it came late; else 1. best: (c,) classes."""
+        assert situation.scores is not None
         counts = np.bincount(situation.columns, minlength=situation.scores.shape[1])
         need = np.maximum(self.settings.least, 1 - counts / self.settings.enough)
         need[~situation.late] = 1
-        return need[situation.scores[situation.candidates].argmax(axis=1)]
+        return need[best]
 
     def _covered(self, situation: Situation, values: np.ndarray, width: float) -> np.ndarray:
         """(c,) how well labelled nodes of classes that came late stand for each candidate."""

@@ -44,9 +44,8 @@ class Crowd:
     degrees: np.ndarray
 
     @classmethod
-    def of(cls, values: np.ndarray, adjacency: sparse.csr_array, rows: np.ndarray) -> "Crowd":
-        """values: (n, d) of ``rows`` alone. adjacency: (N, N) of the whole graph; a link counts as one."""
-        near = adjacency[rows]
+    def of(cls, values: np.ndarray, near: sparse.csr_array, rows: np.ndarray) -> "Crowd":
+        """values: (n, d) of ``rows`` alone. near: (n, N) their rows of the adjacency; a link counts as one."""
         links = sparse.csr_array(near[:, rows])
         plain = sparse.csr_array((np.ones(links.nnz, np.float32), links.indices, links.indptr), shape=links.shape)
         return cls(values, plain, np.diff(near.indptr).astype(np.float64))

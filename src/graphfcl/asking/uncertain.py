@@ -20,11 +20,6 @@ class Uncertain(Strategy):
         if situation.scores is None:
             raise InputError("the strategy 'uncertain' needs a model, and there is none: take 'auto' or 'typical'.")
         rows = situation.shuffled()
-        probabilities = situation.scores[rows]
-        if probabilities.shape[1] > 1:
-            two = np.partition(probabilities, -2, axis=1)[:, -2:]
-            margin = two[:, 1] - two[:, 0]
-        else:
-            margin = probabilities.sum(axis=1)
+        _, _, margin = situation.likeliest(rows)
         first = np.argsort(margin, kind="stable")[: situation.wanted]
         return [Wish(int(row), "between") for row in rows[first]]

@@ -11,7 +11,7 @@ from graphfcl.cli.data import data
 from graphfcl.cli.interrupts import how_to_go_on
 from graphfcl.cli.methods import check, list_methods
 from graphfcl.cli.model import VERBS
-from graphfcl.cli.pages import Interrupted, Verb, Verbs, epilog
+from graphfcl.cli.pages import Interrupted, Verbs, epilog
 from graphfcl.cli.run import SWITCHES, run_method
 from graphfcl.cli.serve import serve
 from graphfcl.cli.stream import show_stream
@@ -41,10 +41,10 @@ for name, verb in {
     "report": write_report,
 }.items():
     more = {"context_settings": SWITCHES} if name == "run" else {}
-    app.command(name=name, cls=Verb, epilog=epilog(name), rich_help_panel=EXPERIMENTS, **more)(verb)  # type: ignore[arg-type]
+    app.command(name=name, epilog=epilog(name), rich_help_panel=EXPERIMENTS, **more)(verb)  # type: ignore[arg-type]
 for verb in (*VERBS, *TEACHING_VERBS, *AGEING_VERBS, serve):
     name = verb.__name__
-    app.command(name=name, cls=Verb, epilog=epilog(name), rich_help_panel=PRODUCTION)(verb)
+    app.command(name=name, epilog=epilog(name), rich_help_panel=PRODUCTION)(verb)
 
 
 @app.callback(invoke_without_command=True)

@@ -15,6 +15,7 @@ from graphfcl.cli.show import print_table, say, say_notes
 from graphfcl.errors import InputError
 
 if TYPE_CHECKING:
+    from graphfcl.graph.folder_graph import AnyGraph
     from graphfcl.production.comparison import Comparison
     from graphfcl.production.model_card import ModelCard
 
@@ -42,13 +43,18 @@ def refit(
     bring(method, model)
     from graphfcl.cli.run import usable_device
     from graphfcl.datasets import load_dataset
+    from graphfcl.graph.folder import is_graph_folder
     from graphfcl.production import ModelFolder
+    from graphfcl.production.graph_place import graph_at
     from graphfcl.progress import ProgressBars
 
     folder = ModelFolder(model)
     before = folder.current()
-    loaded = None if graph is None else load_dataset(graph, data_dir=data_dir)[0]
-    if loaded is not None:
+    loaded: AnyGraph | None = None
+    if graph is not None and is_graph_folder(graph) and folder.load().is_on_disk:
+        loaded = graph_at(Path(graph))
+    elif graph is not None:
+        loaded = load_dataset(graph, data_dir=data_dir)[0]
         say_notes(loaded)
     with ProgressBars() as bars:
         found = folder.refit(loaded, anyway=anyway, progress=bars, device=usable_device(device), wait=wait)

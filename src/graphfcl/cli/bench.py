@@ -45,7 +45,6 @@ class GridOptions:
             autocompletion=listed_graphs,
         ),
     ] = None
-    datasets: Annotated[str | None, typer.Option("--datasets", help="An older form of --graph.", hidden=True)] = None
     methods: Annotated[
         str | None,
         typer.Option(
@@ -111,9 +110,7 @@ class GridOptions:
 
     def graphs(self) -> list[str]:
         """The graphs that were named."""
-        if self.graph and self.datasets is not None:
-            raise InputError("graphs are named twice, by --graph and by --datasets: keep --graph.")
-        return [name for text in self.graph or [self.datasets or ""] for name in _listed(text)]
+        return [name for text in self.graph or () for name in _listed(text)]
 
     def given(self) -> list[str]:
         return [field.name for field in fields(self) if getattr(self, field.name) not in (None, [])]

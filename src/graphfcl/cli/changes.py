@@ -134,13 +134,15 @@ def shrink(
     method: OwnMethod = None,
     device: Device = "auto",
     wait: Wait = 60.0,
+    *,
+    on_disk: OnDiskOptions,
 ) -> Answer:
     """Remove nodes and edges, and what was learned from them as far as the method allows."""
     from graphfcl.production.user_tables import read_edges, read_ids
 
     if nodes is None and edges is None:
         raise InputError("there is nothing to remove: give --nodes, --edges or both.")
-    with changing(model, wait, device, method) as classifier:
+    with changing(model, wait, device, method, on_disk) as classifier:
         columns = classifier.configuration.columns
         classifier.shrink(
             nodes=None if nodes is None else read_ids(nodes, columns),
@@ -203,6 +205,7 @@ def erase(
     method: OwnMethod = None,
     device: Device = "auto",
     wait: Wait = 60.0,
+    graph: GraphPlace = None,
 ) -> Answer:
     """Delete nodes and everything stored about them from every version, irrevocably."""
     from dataclasses import asdict
@@ -212,7 +215,7 @@ def erase(
     from graphfcl.production.user_tables import read_ids
 
     bring(method, model)
-    folder = ModelFolder(model)
+    folder = ModelFolder(model, OnDiskOptions(graph=graph).use())
     columns = None
     with suppress(InputError):  # whatever is wrong with the folder, erasing says so
         columns = folder.load().configuration.columns

@@ -22,11 +22,9 @@ def choices(*words: str) -> Callable[[str], list[str]]:
 
 def methods(incomplete: str) -> list[str]:
     """Names of methods, installed plug-ins included, which are not imported."""
-    from graphfcl.methods.registry import ENTRY_POINTS, LEARNERS
-    from graphfcl.plug_ins import installed_plug_ins
+    from graphfcl.methods.registry import REGISTRY
 
-    names = [*LEARNERS, *(point.name for point in installed_plug_ins(ENTRY_POINTS))]
-    return [name for name in names if name.startswith(incomplete)]
+    return [name for name in REGISTRY.names() if name.startswith(incomplete)]
 
 
 def listed_methods(incomplete: str) -> list[str]:
@@ -35,10 +33,10 @@ def listed_methods(incomplete: str) -> list[str]:
 
 
 def graphs(incomplete: str) -> list[str]:
-    """Names of graphs; a path is left to the shell."""
-    from graphfcl.datasets.registry import PLACES
+    """Names of graphs, installed plug-ins included; a path is left to the shell."""
+    from graphfcl.datasets.registry import REGISTRY
 
-    return [name for name in PLACES if name.startswith(incomplete)]
+    return [name for name in REGISTRY.names() if name.startswith(incomplete)]
 
 
 def listed_graphs(incomplete: str) -> list[str]:

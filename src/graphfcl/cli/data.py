@@ -7,24 +7,23 @@ import typer
 
 from graphfcl.cli.answer import Answer, answers
 from graphfcl.cli.completion import graphs
-from graphfcl.cli.options import DataDir, Graph, OlderGraph, needed_graph
-from graphfcl.cli.pages import Verb, Verbs, epilog
+from graphfcl.cli.options import DataDir, Graph, needed_graph
+from graphfcl.cli.pages import Verbs, epilog
 from graphfcl.cli.show import print_table, say
 
 if TYPE_CHECKING:
     from graphfcl.datasets import Dataset
-    from graphfcl.graph import Graph as LoadedGraph
-    from graphfcl.graph.folder import GraphFolder
+    from graphfcl.graph import AnyGraph
     from graphfcl.stream import Protocol
 
 data = typer.Typer(help="List, show and import graphs.", no_args_is_help=True, cls=Verbs, rich_markup_mode=None)
 
 
-@data.command("list", cls=Verb, epilog=epilog("data list"))
+@data.command("list", epilog=epilog("data list"))
 @answers
 def list_datasets(data_dir: DataDir = None) -> Answer:
     """List all known graphs, and whether their files are present."""
-    from graphfcl.datasets import DATA_VARIABLE, DATASETS, data_folder
+    from graphfcl.datasets import DATA_VARIABLE, all_datasets, data_folder
 
     folder = data_folder(data_dir)
 
@@ -33,7 +32,7 @@ def list_datasets(data_dir: DataDir = None) -> Answer:
             return "shipped" if dataset.source.startswith("shipped") else "made"
         return "missing" if dataset.missing_files(folder) else "found"
 
-    rows = [(d.name, state(d), _defaults(d.protocol), d.title) for d in DATASETS]
+    rows = [(d.name, state(d), _defaults(d.protocol), d.title) for d in all_datasets()]
 
     def show() -> None:
         print_table(("name", "files", "default stream", "what"), rows)
@@ -45,32 +44,32 @@ def list_datasets(data_dir: DataDir = None) -> Answer:
     return Answer({"data_folder": None if folder is None else str(folder), "graphs": listed}, show)
 
 
-@data.command("show", cls=Verb, epilog=epilog("data show"))
+@data.command("show", epilog=epilog("data show"))
 @answers
-def show_dataset(
-    name: OlderGraph = None, graph: Graph = None, data_dir: DataDir = None, as_json: bool = False
-) -> Answer:
+def show_dataset(graph: Graph = None, data_dir: DataDir = None, as_json: bool = False) -> Answer:
     """Show the counts, class sizes and origin of a graph."""
     from graphfcl.datasets import data_folder, find_dataset
-    from graphfcl.graph.folder import GraphFolder, is_graph_folder
+    from graphfcl.graph.folder import is_graph_folder
+    from graphfcl.graph.folder_graph import open_graph
 
-    found = needed_graph(graph, name)
+    found = needed_graph(graph)
     dataset, options = find_dataset(found)
     if is_graph_folder(found):
-        facts = describe_folder(GraphFolder.open(found))
+        stored = open_graph(found)
+        facts = describe(dataset, stored, name=stored.name, source=stored.source, digest=stored.sha256)
         return Answer(facts, lambda: _print_facts(facts))
     folder = data_folder(data_dir) if dataset.files else None
     if dataset.missing_files(folder) and not as_json:
         say(f"{dataset.name}: {dataset.title}")
         say()
-    facts = describe(dataset, dataset.load(folder, options))
+    loaded = dataset.load(folder, options)
+    facts = describe(dataset, loaded, sha256=loaded.sha256)
     return Answer(facts, lambda: _print_facts(facts))
 
 
-@data.command("import", cls=Verb, epilog=epilog("data import"))
+@data.command("import", epilog=epilog("data import"))
 @answers
 def import_dataset(
-    source: OlderGraph = None,
     graph: Annotated[
         str | None,
         typer.Option(
@@ -97,7 +96,7 @@ def import_dataset(
     from graphfcl.byte_sizes import in_units
     from graphfcl.datasets.importing import import_graph
 
-    found = needed_graph(graph, source)
+    found = needed_graph(graph)
     folder = import_graph(found, out, memory=memory, name=name, data_dir=data_dir, tell=say)
 
     def show() -> None:
@@ -119,46 +118,10 @@ def import_dataset(
     return Answer(values, show)
 
 
-def describe_folder(folder: "GraphFolder") -> dict[str, Any]:
-    """What `data show` tells of a graph folder; edges are read in blocks."""
+def describe(dataset: "Dataset", graph: "AnyGraph", **more: Any) -> dict[str, Any]:
+    """What `data show` prints, as plain values. more: what takes the place of a value, or is printed beside them."""
     import numpy as np
 
-    order = np.argsort(-folder.class_sizes, kind="stable")
-    return {
-        "name": folder.name,
-        "title": "a graph folder",
-        "nodes": folder.node_count,
-        "edges": folder.edge_count,
-        "weighted": folder.weighted,
-        "features": folder.feature_count,
-        "feature_storage": "sparse" if folder.sparse_features else "dense",
-        "feature_nonzeros": folder.stored_values,
-        "text": folder.text is not None,
-        "numbers_beside_words": 0 if folder.text is None else sum(folder.text.beside),
-        "classes": len(folder.class_names),
-        "unlabelled_nodes": int((folder.labels < 0).sum()),
-        "isolated_nodes": int((folder.degrees() == 0).sum()),
-        "components": None,
-        "same_class_edges": folder.same_class_share(),
-        "class_sizes": {folder.class_names[number]: int(folder.class_sizes[number]) for number in order},
-        "default_stream": None,
-        "source": folder.manifest.source,
-        "files": [],
-        "note": "",
-        "notes": list(folder.manifest.notes),
-        "bytes": folder.byte_count,
-        "digest": folder.digest,
-    }
-
-
-def describe(dataset: "Dataset", graph: "LoadedGraph") -> dict[str, Any]:
-    """What `data show` tells, as plain values."""
-    import numpy as np
-    from scipy import sparse
-    from scipy.sparse.csgraph import connected_components
-
-    is_sparse = sparse.issparse(graph.features)
-    stored: Any = graph.features.nnz if is_sparse else np.count_nonzero(graph.features)
     order = np.argsort(-graph.class_sizes, kind="stable")
     return {
         "name": dataset.name,
@@ -166,15 +129,15 @@ def describe(dataset: "Dataset", graph: "LoadedGraph") -> dict[str, Any]:
         "nodes": graph.node_count,
         "edges": graph.edge_count,
         "weighted": graph.weighted,
-        "features": int(graph.features.shape[1]),
-        "feature_storage": "sparse" if is_sparse else "dense",
-        "feature_nonzeros": int(stored),
+        "features": graph.feature_count,
+        "feature_storage": "sparse" if graph.sparse_features else "dense",
+        "feature_nonzeros": graph.stored_values,
         "text": graph.text is not None,
         "numbers_beside_words": 0 if graph.text is None else sum(graph.text.beside),
         "classes": len(graph.class_names),
         "unlabelled_nodes": int((graph.labels < 0).sum()),
-        "isolated_nodes": int((np.diff(graph.adjacency.indptr) == 0).sum()),
-        "components": int(connected_components(graph.adjacency, directed=False)[0]) if graph.node_count else 0,
+        "isolated_nodes": graph.isolated_node_count,
+        "components": graph.component_count,
         "same_class_edges": graph.same_class_share,
         "class_sizes": {graph.class_names[number]: int(graph.class_sizes[number]) for number in order},
         "default_stream": None if dataset.protocol is None else dataset.protocol.as_json(),
@@ -183,7 +146,7 @@ def describe(dataset: "Dataset", graph: "LoadedGraph") -> dict[str, Any]:
         "note": dataset.note,
         "notes": list(graph.notes),
         "bytes": graph.byte_count,
-        "sha256": graph.sha256,
+        **more,
     }
 
 

@@ -35,6 +35,11 @@ def remains(done: "Erased") -> list[str]:
             f"`graphfcl fit` saw {done.seen:,} of them, {trained}: what it trained, scaled and chose by them stays; "
             "fit again, without them, to be rid of that."
         )
+    if done.in_graph_folder:
+        said.append(
+            f"The graph folder still holds ids and features of {done.in_graph_folder:,} of them: import the graph "
+            "without them, `graphfcl refit --graph NEW --anyway`, `graphfcl prune --keep 1`, and delete the old folder."
+        )
     return said
 
 

@@ -225,12 +225,16 @@ def explain(
     model: Model,
     top: Annotated[int, typer.Option("--top", min=1, help="Number of classes, features and neighbours to show.")] = 5,
     method: OwnMethod = None,
+    *,
+    on_disk: OnDiskOptions,
 ) -> Answer:
     """Explain the prediction for a node: competing classes, and the features, hops and neighbours that decide."""
     from graphfcl.production import GraphClassifier
 
     bring(method, model)
-    found = GraphClassifier.load(model).explain(node, top=top)
+    classifier = GraphClassifier.load(model, use=on_disk.use())
+    settle_first(classifier)
+    found = classifier.explain(node, top=top)
     return Answer(found, lambda: _print_explanation(found))
 
 

@@ -14,7 +14,7 @@ from graphfcl.cli.show import say
 from graphfcl.errors import InputError
 
 if TYPE_CHECKING:
-    from graphfcl.graph.folder_graph import AnyGraph
+    from graphfcl.graph import AnyGraph
     from graphfcl.production import GraphClassifier
     from graphfcl.production.fit_checkpoints import FitCheckpoints
     from graphfcl.production.graph_place import FolderUse
@@ -24,13 +24,9 @@ IN_MEMORY = ""  # in place of the work folder of a fit
 
 
 @dataclass(frozen=True)
-class OnDiskOptions:
-    """Where the graph folder of a model is, and what may be used to compute on it; all but the engine is remembered
-    with the model."""
+class OnDiskResources:
+    """What may be used to compute on the graph folder of a model; all but the engine is remembered with the model."""
 
-    graph: Annotated[
-        Path | None, typer.Option("--graph", help="New place of the model's graph folder, if it was moved.")
-    ] = None
     memory: Annotated[
         str | None,
         typer.Option("--memory", help="Memory to use for a graph folder, such as 4GB (default: the last value used)."),
@@ -50,13 +46,26 @@ class OnDiskOptions:
     ray_address: RayAddress = None
     submitit_option: SubmititOption = None
 
-    def use(self) -> "FolderUse":
-        """What they say."""
+    def use_at(self, graph: Path | None) -> "FolderUse":
+        """What they say. graph: where the graph folder is, if it was moved."""
         from graphfcl.production.graph_place import FolderUse
 
         memory = None if self.memory is None else bytes_from(self.memory, "--memory")
         engine = BackendOptions(self.backend, self.ray_address, self.submitit_option).tasks(1)
-        return FolderUse(self.graph, self.work, memory, self.workers, engine)
+        return FolderUse(graph, self.work, memory, self.workers, engine)
+
+
+@dataclass(frozen=True)
+class OnDiskOptions(OnDiskResources):
+    """The same, and where the graph folder of a model is."""
+
+    graph: Annotated[
+        Path | None, typer.Option("--graph", help="New place of the model's graph folder, if it was moved.")
+    ] = None
+
+    def use(self) -> "FolderUse":
+        """What they say."""
+        return self.use_at(self.graph)
 
 
 def settle_first(classifier: "GraphClassifier") -> None:
@@ -94,12 +103,11 @@ def graph_to_fit(
     """
     from graphfcl.datasets import load_dataset
     from graphfcl.graph.folder import is_graph_folder
-    from graphfcl.graph.folder_graph import FolderGraph
     from graphfcl.production.graph_place import WORK
 
     if is_graph_folder(name):
         found = _as_before(large, checkpoints).graph(Path(name), method, engine, stack=stack, work=model / WORK)
-        checkpoints.work = str(found.means.work.absolute()) if isinstance(found, FolderGraph) else IN_MEMORY
+        checkpoints.work = IN_MEMORY if found.work is None else str(found.work.absolute())
         return found
     large.refuse(engine)
     return load_dataset(name, data_dir=data_dir)[0]

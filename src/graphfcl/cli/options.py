@@ -20,7 +20,6 @@ Device = Annotated[
 ]
 GRAPH_HELP = "Graph: a name from `data list`, an .npz file, a folder of tables, or a graph folder"
 Graph = Annotated[str | None, typer.Option("--graph", help=f"{GRAPH_HELP}.", autocompletion=graphs)]
-OlderGraph = Annotated[str | None, typer.Argument(help="An older form of --graph.", hidden=True)]
 DataDir = Annotated[
     Path | None,
     typer.Option("--data-dir", help="Folder with the data files (default: $GRAPHFCL_DATA).", show_default=False),
@@ -176,19 +175,11 @@ class BackendOptions:
                 raise InputError(f"{name} is for graph folders that stay on the disk: {mend}.")
 
 
-def one_graph(graph: str | None, older: str | None, called: str = "its name alone") -> str | None:
-    """The graph that a user named, by ``--graph`` or in an older form. called: that form, for the message."""
-    if graph is not None and older is not None:
-        raise InputError(f"the graph is named twice, by --graph and by {called}: keep --graph.")
-    return older if graph is None else graph
-
-
-def needed_graph(graph: str | None, older: str | None) -> str:
-    """The same where there is nothing to do without one."""
-    found = one_graph(graph, older)
-    if found is None:
+def needed_graph(graph: str | None) -> str:
+    """The graph that a user named with ``--graph``."""
+    if graph is None:
         raise InputError("name the graph with --graph: `graphfcl data list` has the names.")
-    return found
+    return graph
 
 
 def with_option_groups(verb: Callable[..., Any]) -> Callable[..., Any]:

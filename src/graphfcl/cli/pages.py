@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperGroup
 
 from graphfcl.cli.examples import EXAMPLES, JSON_KEYS
 from graphfcl.errors import GraphfclError
@@ -12,16 +12,6 @@ OTHERS = "Commands"
 
 class Interrupted(GraphfclError):
     """Somebody pressed Ctrl-C."""
-
-
-class Verb(TyperCommand):
-    """A command whose usage line names what its page names: older forms that are still read are not shown."""
-
-    def collect_usage_pieces(self, ctx: Any) -> list[str]:
-        hidden = {
-            piece for each in self.params if getattr(each, "hidden", False) for piece in each.get_usage_pieces(ctx)
-        }
-        return [piece for piece in super().collect_usage_pieces(ctx) if piece not in hidden]
 
 
 class Verbs(TyperGroup):

@@ -4,7 +4,7 @@ from itertools import groupby
 from typing import Any
 
 from graphfcl.cli.show import print_table
-from graphfcl.measures import ASKED_MEASURES, SESSION_MEASURES, STREAM_MEASURES
+from graphfcl.measures import asked_metrics, session_metrics, stream_metrics
 
 
 def print_result(result: dict[str, Any]) -> None:
@@ -17,7 +17,7 @@ def print_result(result: dict[str, Any]) -> None:
         print("\nA CONTROL: it measures what the protocol gives away, and is not compared with methods.")
     if result.get("needs_oracle"):
         print("\nNEEDS AN ORACLE: nodes are named by their class, which nobody knows before they are labelled.")
-    measures = [measure for measure in SESSION_MEASURES if "print" in measure.places]
+    measures = [measure for measure in session_metrics() if "print" in measure.places]
     asked = ("labels", "novel_classes_found") if "strategy" in result else ()
     titles = tuple(name.replace("_", " ") for name in asked)
     columns = ("session", "classes", *titles, *(measure.title for measure in measures), "seconds")
@@ -51,10 +51,10 @@ def print_result(result: dict[str, Any]) -> None:
 def _stream_lines(result: dict[str, Any]) -> list[str]:
     """The figures of the whole stream; those with the same note stand in one line."""
     lines = []
-    shown = [measure for measure in STREAM_MEASURES if "print" in measure.places]
+    shown = [measure for measure in stream_metrics() if "print" in measure.places]
     for note, group in groupby(shown, key=lambda measure: measure.note):
         figures = "  ".join(f"{measure.title} {measure.text(result[measure.name])}" for measure in group)
         lines.append(f"{figures}  ({note})" if note else figures)
     if "strategy" in result:
-        lines.append("  ".join(f"{measure.title} {measure.text(result[measure.name])}" for measure in ASKED_MEASURES))
+        lines.append("  ".join(f"{measure.title} {measure.text(result[measure.name])}" for measure in asked_metrics()))
     return lines

@@ -2,7 +2,7 @@
 
 import os
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,7 +18,6 @@ from graphfcl.cli.options import (
     Device,
     Seed,
     StreamOptions,
-    one_graph,
     settings_from_options,
     strategy_name,
 )
@@ -26,12 +25,12 @@ from graphfcl.cli.show import say, say_notes, tell
 from graphfcl.cli.switches import switched_off
 from graphfcl.cores import usable_cores
 from graphfcl.defaults import MODEL_METHOD, RUN_METHOD, STRATEGY
-from graphfcl.devices import best_device, checked_device, device_on_disk
+from graphfcl.devices import best_device, checked_device
 from graphfcl.errors import InputError
 from graphfcl.files import need_folder
 
 if TYPE_CHECKING:
-    from graphfcl.graph.folder_graph import AnyGraph
+    from graphfcl.graph import AnyGraph
     from graphfcl.stream import Protocol, Stream
 
 MethodOption = Annotated[
@@ -107,7 +106,6 @@ class FolderOptions:
         stack: workers are started once, and end with it. work: the work folder if no other is named.
         """
         from graphfcl.experiments.graph_folders import graph_of_folder, usual_memory
-        from graphfcl.graph.folder_graph import FolderGraph
         from graphfcl.graph.visible_folder import Means
         from graphfcl.methods import find_method
 
@@ -116,15 +114,13 @@ class FolderOptions:
         tasks = engine.tasks(self.workers or usable_cores(), folder=work / "tasks")
         found = graph_of_folder(path, method, Means(work, memory, tasks), stay=self.work is not None)
         self.refuse_unusable_work()
-        if not isinstance(found, FolderGraph):
+        if found.work is None:
             engine.refuse("this one fits into memory; give --work, or leave it out")
             able = "; give --work to keep it on the disk" * find_method(method).learner.works_on_disk
             tell(f"note: {path} fits into memory and is loaded{able}.")
             return found
         tell(f"note: {path} stays on the disk: --work {work}, --memory {in_units(memory)}.")
-        if stack is not None:
-            return replace(found, means=stack.enter_context(found.means.at_work()))
-        return found
+        return found if stack is None else stack.enter_context(found.with_workers())
 
     def refuse(self, engine: BackendOptions) -> None:
         """They are for graph folders alone, and so is an engine."""
@@ -140,25 +136,11 @@ class FolderOptions:
             need_folder(self.work, "--work")
 
 
-@dataclass(frozen=True)
-class GraphOption:
-    """The graph of a run, by its name of today or by an older one."""
-
-    graph: Annotated[
-        str | None, typer.Option("--graph", help=f"{GRAPH_HELP} (default: debian).", autocompletion=graphs)
-    ] = None
-    dataset: Annotated[str | None, typer.Option("--dataset", help="An older form of --graph.", hidden=True)] = None
-
-    @property
-    def name(self) -> str:
-        return one_graph(self.graph, self.dataset, "--dataset") or "debian"
-
-
 @answers
 def run_method(
     context: typer.Context,
     *,
-    graph: GraphOption,
+    graph: Annotated[str, typer.Option("--graph", help=f"{GRAPH_HELP}.", autocompletion=graphs)] = "debian",
     method: MethodOption = RUN_METHOD,
     strategy: StrategyOption = None,
     seed: Seed = 0,
@@ -180,7 +162,6 @@ def run_method(
     """
     from graphfcl.cli.results import print_result
     from graphfcl.experiments import Run, run
-    from graphfcl.graph import Graph
     from graphfcl.methods import method_from
     from graphfcl.progress import ProgressBars
     from graphfcl.report import accuracy_figure, matrix_figure
@@ -191,10 +172,10 @@ def run_method(
     chosen = settings_from_options(settings or [])
     chosen |= switched_off(context.args, declared, found.name, found.settings_with({}))
     with ExitStack() as stack:
-        given = _graph(graph.name, options.data_dir, found.name, large, engine, stack)
+        given = _graph(graph, options.data_dir, found.name, large, engine, stack)
         say_notes(given[0])
         stream = _stream(given, seed, rules, stream_file)
-        on = usable_device(options.device) if isinstance(stream.graph, Graph) else on_disk_device(options.device)
+        on = usable_device(stream.graph.device_for(asked_device(options.device)))
         job = Run(stream, found.name, chosen, on, _strategy(strategy, stream))
         folder = options.out or Path("runs") / job.short_name()
         encoders = options.encoders or folder.parent / "encoders"
@@ -271,11 +252,6 @@ def _stream(given: "tuple[AnyGraph, Protocol | None]", seed: int, rules: StreamO
 def usable_device(wanted: str) -> str:
     """cpu, cuda or cuda:1."""
     return best_device() if asked_device(wanted) == "auto" else wanted
-
-
-def on_disk_device(wanted: str) -> str:
-    """The one that works on a graph that stays on the disk."""
-    return device_on_disk(asked_device(wanted))
 
 
 def asked_device(wanted: str) -> str:

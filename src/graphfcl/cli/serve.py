@@ -1,5 +1,7 @@
 """The verb that serves a model over HTTP."""
 
+import sys
+from contextlib import redirect_stdout
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
@@ -7,10 +9,12 @@ from typing import Annotated
 import typer
 
 from graphfcl.cli.changes import Model, OwnMethod, bring
-from graphfcl.cli.options import Device
+from graphfcl.cli.on_disk import OnDiskOptions, settle_first
+from graphfcl.cli.options import Device, with_option_groups
 from graphfcl.errors import InputError
 
 
+@with_option_groups
 def serve(
     model: Model,
     host: Annotated[str, typer.Option("--host", help="Address to listen on; 0.0.0.0 listens on all.")] = "127.0.0.1",
@@ -29,6 +33,8 @@ def serve(
     ] = None,
     method: OwnMethod = None,
     device: Device = "auto",
+    *,
+    on_disk: OnDiskOptions,
 ) -> None:
     """Serve a model over HTTP, with a web page for labelling."""
     missing = [name for name in ("fastapi", "uvicorn") if find_spec(name) is None]
@@ -38,9 +44,14 @@ def serve(
         )
     bring(method, model)
     from graphfcl.cli.run import asked_device
+    from graphfcl.production import ModelFolder
     from graphfcl.service.serving import Address, serve
 
+    address, use = Address(host, port, tuple(allow_host or ())), on_disk.use()
+    if ModelFolder(model).exists():
+        with redirect_stdout(sys.stderr):  # the first line of the output is the address
+            settle_first(ModelFolder(model, use).load())
     try:
-        serve(model, Address(host, port, tuple(allow_host or ())), token_file, device=asked_device(device))
+        serve(model, address, token_file, device=asked_device(device), use=use)
     except KeyboardInterrupt:
         raise typer.Exit from None

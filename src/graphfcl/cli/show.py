@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from graphfcl.printing import printable
 
 if TYPE_CHECKING:
-    from graphfcl.graph.folder_graph import AnyGraph
+    from graphfcl.graph import AnyGraph
 
 
 def say(text: str = "") -> None:

@@ -6,20 +6,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from graphfcl.cli.answer import Answer, answers
-from graphfcl.cli.options import DataDir, Graph, OlderGraph, Seed, StreamOptions, needed_graph, one_graph
+from graphfcl.cli.options import DataDir, Graph, Seed, StreamOptions, needed_graph
 from graphfcl.cli.run import refuse_file
 from graphfcl.cli.show import say, say_notes
 from graphfcl.defaults import MODEL_METHOD
 from graphfcl.errors import InputError
 
 if TYPE_CHECKING:
-    from graphfcl.graph.folder_graph import AnyGraph
+    from graphfcl.graph import AnyGraph
     from graphfcl.stream import Protocol, Stream
 
 
 @answers
 def show_stream(
-    name: OlderGraph = None,
     *,
     graph: Graph = None,
     seed: Seed = 0,
@@ -38,9 +37,8 @@ def show_stream(
     if verify and (out or seed or rules.given()):
         raise InputError("--verify checks the benchmark's own seeds and rules: leave the other options out.")
     if verify and saved is None:
-        named = one_graph(graph, name)
-        return _verify([named] if named else None, data_dir)
-    found = needed_graph(graph, name)
+        return _verify([graph] if graph else None, data_dir)
+    found = needed_graph(graph)
     changes = rules.changes()
     refuse_file(out, "--out", is_folder=False)
     if saved is not None and (seed or rules.given()):

@@ -9,6 +9,7 @@ import typer
 from graphfcl.cli.answer import Answer, answers
 from graphfcl.cli.changes import Model, OwnMethod, Wait, bring, changed, changing
 from graphfcl.cli.completion import choices, graphs, models
+from graphfcl.cli.on_disk import OnDiskOptions, OnDiskResources, settle_first
 from graphfcl.cli.options import DataDir, Device
 from graphfcl.cli.show import print_table, say, say_notes
 from graphfcl.errors import InputError
@@ -16,11 +17,14 @@ from graphfcl.errors import InputError
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from graphfcl.production import GraphClassifier
+    from graphfcl.production.graph_place import FolderUse
     from graphfcl.production.grouping import Group
     from graphfcl.production.suggesting import Suggestion
 
 NOTHING_UNKNOWN = "No group to name: too few nodes without a label look like none of the known classes."
 DrawingSeed = Annotated[int, typer.Option("--seed", min=0, help="Random seed; the same seed gives the same result.")]
+ONE_OF_TWO = "give either --model, a folder, or --graph, of a graph that has no model yet."
 NOTHING_TO_ASK = "No node was named: every node has a label, or the strategy found none that is worth one."
 SHOWN = 20  # suggestions that are printed
 
@@ -34,7 +38,10 @@ def suggest(
     graph: Annotated[
         str | None,
         typer.Option(
-            "--graph", help="Graph without a model: a name from `data list` or a path.", autocompletion=graphs
+            "--graph",
+            help="Graph without a model: a name from `data list` or a path; with --model: new place of its graph "
+            "folder, if it was moved.",
+            autocompletion=graphs,
         ),
     ] = None,
     budget: Annotated[int, typer.Option("--budget", min=1, help="Maximum number of nodes to suggest.")] = 20,
@@ -53,24 +60,24 @@ def suggest(
     method: OwnMethod = None,
     device: Device = "auto",
     data_dir: DataDir = None,
+    *,
+    on_disk: OnDiskResources,
 ) -> Answer:
     """Suggest nodes to label next, with reasons; fill in the column class and pass the file to `graphfcl learn`."""
     from graphfcl.asking import strategy_from
     from graphfcl.production.user_tables import refuse_unwritable
 
-    _refuse_unused(model, graph, method, device, data_dir)
+    _refuse_unused(model, graph, method, device, data_dir, on_disk)
     refuse_unwritable(out, "suggestions")
     name = strategy_from(strategy).name
     found: Sequence[Suggestion]
     if model is None:
-        assert graph is not None
-        found = _suggested(graph, data_dir, budget, name, seed)
+        found = _suggested(graph or "", data_dir, budget, name, seed)
     else:
-        from graphfcl.cli.run import asked_device
-        from graphfcl.production import GraphClassifier
-
-        bring(method, model)
-        found = GraphClassifier.load(model, device=asked_device(device)).suggest(budget, strategy=name, seed=seed)
+        classifier = _loaded(model, method, device, on_disk.use_at(None if graph is None else Path(graph)))
+        if graph is not None and not classifier.is_on_disk:
+            raise InputError(ONE_OF_TWO)
+        found = classifier.suggest(budget, strategy=name, seed=seed)
     if out is not None:
         from graphfcl.production.suggesting import suggestion_table
         from graphfcl.production.user_tables import write_table
@@ -83,6 +90,17 @@ def suggest(
             say(f"Wrote {len(found):,} nodes to {out}: fill in the column class, and give it to `graphfcl learn`.")
 
     return Answer([each.as_json() for each in found], show)
+
+
+def _loaded(model: Path, method: str | None, device: str, use: "FolderUse") -> "GraphClassifier":
+    """The newest version, with answers about all nodes."""
+    from graphfcl.cli.run import asked_device
+    from graphfcl.production import GraphClassifier
+
+    bring(method, model)
+    classifier = GraphClassifier.load(model, device=asked_device(device), use=use)
+    settle_first(classifier)
+    return classifier
 
 
 def _suggested(graph: str, data_dir: Path | None, budget: int, strategy: str, seed: int) -> "Sequence[Suggestion]":
@@ -117,10 +135,10 @@ def groups(
     method: OwnMethod = None,
     device: Device = "auto",
     wait: Wait = 60.0,
+    *,
+    on_disk: OnDiskOptions,
 ) -> Answer:
     """Find groups of similar nodes that look like none of the known classes; name one to learn it."""
-    from graphfcl.cli.run import asked_device
-    from graphfcl.production import GraphClassifier
     from graphfcl.production.user_tables import refuse_unwritable
 
     if name:
@@ -131,7 +149,7 @@ def groups(
                 "--name needs --version: a number means a group of one version, and `graphfcl groups` says of which."
             )
         named = _names(name)
-        with changing(model, wait, device, method) as classifier:
+        with changing(model, wait, device, method, on_disk) as classifier:
             _refuse_other_version(version, classifier.version)
             found = classifier.groups(max(count, *named), seed=seed)
             for number, class_name in named.items():
@@ -142,8 +160,7 @@ def groups(
     if by:
         raise InputError("--by belongs to --name: it says who names a group.")
     refuse_unwritable(out, "groups")
-    bring(method, model)
-    classifier = GraphClassifier.load(model, device=asked_device(device))
+    classifier = _loaded(model, method, device, on_disk.use())
     found = classifier.groups(count, seed=seed)
     if out is not None:
         _write_members(out, found, classifier.version)
@@ -161,14 +178,21 @@ GROUP_NUMBER = re.compile(r"[1-9][0-9]{0,8}")
 
 
 def _refuse_unused(
-    model: Path | None, graph: str | None, method: str | None, device: str, data_dir: Path | None
+    model: Path | None,
+    graph: str | None,
+    method: str | None,
+    device: str,
+    data_dir: Path | None,
+    on_disk: OnDiskResources,
 ) -> None:
-    """An option that would change nothing is an error, not a wish."""
-    if (model is None) == (graph is None):
-        raise InputError("give either --model, a folder, or --graph, of a graph that has no model yet.")
+    """Refuse an option that would change nothing."""
+    if model is None and graph is None:
+        raise InputError(ONE_OF_TWO)
     if model is not None and data_dir is not None:
         raise InputError("--model has no use for --data-dir: leave it out.")
-    for option, given in (("--method", method is not None), ("--device", device != "auto")):
+    options = {"--method": method is not None, "--device": device != "auto", "--backend": on_disk.backend != "local"}
+    options |= {f"--{name}": getattr(on_disk, name) is not None for name in ("memory", "work", "workers")}
+    for option, given in options.items():
         if model is None and given:
             raise InputError(f"--graph has no use for {option}: leave it out.")
 

@@ -3,16 +3,13 @@
 from pathlib import Path
 
 from graphfcl.datasets.dataset import Dataset, data_folder, settings_from
-from graphfcl.datasets.registry import PLACES
+from graphfcl.datasets.registry import REGISTRY
 from graphfcl.errors import InputError, did_you_mean
 from graphfcl.graph import Graph, TableColumns, read_npz, read_tables
 from graphfcl.graph.folder import GraphFolder, is_graph_folder
 from graphfcl.graph.notes import warn_of_serious
 from graphfcl.graph.tables import is_table_folder
-from graphfcl.plug_ins import object_at
 from graphfcl.stream import Protocol
-
-DATASETS: tuple[Dataset, ...] = tuple(object_at("graphfcl.datasets", place) for place in PLACES.values())
 
 
 def find_dataset(name: str | Path) -> tuple[Dataset, dict[str, str]]:
@@ -22,9 +19,9 @@ def find_dataset(name: str | Path) -> tuple[Dataset, dict[str, str]]:
             f"a dataset is called by a name or a path, and not by {type(name).__name__}: give one of them."
         )
     stem, options = split_options(str(name))
-    known = {dataset.name: dataset for dataset in DATASETS}
-    if stem in known:
-        dataset = known[stem]
+    known = REGISTRY.names()
+    if stem in REGISTRY.own or stem in known:
+        dataset = REGISTRY.find(stem).thing
     elif stem.endswith(".npz") or is_table_folder(stem) or Path(stem).is_dir():
         dataset = _of_path(Path(stem))
     elif Path(stem).is_file():
@@ -33,7 +30,7 @@ def find_dataset(name: str | Path) -> tuple[Dataset, dict[str, str]]:
             f"{str(Path(stem).parent)!r}."
         )
     else:
-        raise InputError(f"there is no dataset or file {stem!r}: {did_you_mean(stem, list(known))}")
+        raise InputError(f"there is no dataset or file {stem!r}: {did_you_mean(stem, known)}")
     unknown = [key for key in options if key not in dataset.options]
     if unknown:
         hint = did_you_mean(unknown[0], dataset.options) if dataset.options else "it has none."

@@ -11,10 +11,11 @@ from graphfcl.datasets.dataset import settings_from
 from graphfcl.datasets.synthetic import SYNTHETIC, SYNTHETIC_REDDIT, synthetic_settings
 from graphfcl.datasets.synthetic_blocks import synthetic_source
 from graphfcl.errors import InputError
-from graphfcl.graph import Graph, TableColumns, from_pyg
+from graphfcl.graph import TableColumns
 from graphfcl.graph.folder import GraphFolder, build_folder, is_graph_folder
 from graphfcl.graph.folder.source import GraphSource, of_graph
 from graphfcl.graph.folder.sources import npz_source, ogb_source, raw_folder, tables_source
+from graphfcl.graph.given import as_graph
 from graphfcl.graph.tables import is_table_folder
 
 
@@ -29,7 +30,8 @@ def import_graph(
 ) -> GraphFolder:
     """Build a graph folder, whole or not at all.
 
-    source: a name or path as `data show` takes it, the raw layout of an OGB node set, a :class:`Graph`, or PyG data.
+    source: a name or path as `data show` takes it, the raw layout of an OGB node set, a graph, PyG data or a
+        networkx graph.
     memory: what the process may use. name: what the graph is called. tell: takes a sentence when a part is done.
     """
     limit = bytes_from(memory, "--memory") if isinstance(memory, str) else memory
@@ -66,8 +68,4 @@ def find_source(name: str, data_dir: str | Path | None = None) -> GraphSource:
 def _source(source: Any, data_dir: str | Path | None) -> GraphSource:
     if isinstance(source, str | Path):
         return find_source(str(source), data_dir)
-    if isinstance(source, Graph):
-        return of_graph(source)
-    if hasattr(source, "edge_index") or hasattr(source, "edge_types"):
-        return of_graph(from_pyg(source), made_of="PyG data")
-    raise InputError(f"a {type(source).__name__} cannot be imported: give a name, a path, a Graph or PyG data.")
+    return of_graph(as_graph(source, "import_graph").loaded())

@@ -1,10 +1,22 @@
-"""The datasets: the name of each, and where its ``Dataset`` is made, as ``module:NAME`` below this package.
+"""Datasets by name. One of this package is added by one file that makes a ``Dataset`` and one line in ``PLACES``.
 
-Their order is that of ``graphfcl data list``. Nothing is imported here, so that a shell is offered names at once.
+Nothing is imported before it is used, so that a shell is offered names at once.
 """
 
-from collections.abc import Mapping
+from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
+from graphfcl.errors import InputError
+from graphfcl.registry import Entry, Registry, check_name
+from graphfcl.source_code import reference_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from graphfcl.datasets.dataset import Dataset
+
+# By name: the module of this package and what is made there. Their order is that of ``graphfcl data list``.
 PLACES: Mapping[str, str] = {
     "debian": "embedded:DEBIAN",
     "wordnet": "embedded:WORDNET",
@@ -20,3 +32,36 @@ PLACES: Mapping[str, str] = {
     "synthetic": "synthetic:SYNTHETIC",
     "synthetic-reddit": "synthetic:SYNTHETIC_REDDIT",
 }
+
+
+def register_dataset(dataset: Dataset) -> Dataset:
+    """Make a dataset of your own known by its name, in this process.
+
+    An installed package offers one with an entry point of the group ``graphfcl.datasets``.
+    """
+    return REGISTRY.register(dataset).thing
+
+
+def all_datasets() -> list[Dataset]:
+    """All datasets: those of this package, registered ones and installed plug-ins."""
+    return [entry.thing for entry in REGISTRY.all()]
+
+
+def _check(found: Any, where: str) -> None:
+    from graphfcl.datasets.dataset import Dataset
+
+    if not isinstance(found, Dataset):
+        raise InputError(f"{where}: it is no graphfcl.Dataset: give Dataset(name, title, load, source).")
+    check_name(found.name, where, "the dataset")
+    if not callable(found.load):
+        raise InputError(f"{where}: load of {found.name} cannot be called: give a function (folder, options) -> Graph.")
+
+
+REGISTRY: Registry[Dataset, Entry[Dataset]] = Registry(
+    "dataset",
+    "graphfcl.datasets",
+    {name: f"graphfcl.datasets.{place}" for name, place in PLACES.items()},
+    Entry,
+    _check,
+    reference=lambda dataset: reference_of(dataset.load),
+)

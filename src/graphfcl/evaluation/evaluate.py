@@ -11,8 +11,7 @@ import numpy as np
 from graphfcl.arrays import read_only
 from graphfcl.errors import DivergenceError, InputError
 from graphfcl.evaluation.tables import Columns, arrow_table, data_frame, session_columns, text_of
-from graphfcl.graph import Graph
-from graphfcl.graph.folder_graph import FolderGraph
+from graphfcl.graph.given import is_graph
 from graphfcl.measures import StreamMeasures, balanced_accuracy, confusion_matrix, measure_stream
 from graphfcl.methods.blocks.work_folder import alone_on
 from graphfcl.methods.learner import NO_STORE, SILENT, DeclaredFlags, EncoderStore, Learner, Progress
@@ -129,7 +128,7 @@ def _refuse_others(learner: Any, stream: Any) -> None:
         raise InputError(
             f"evaluate needs a learner, and got the class {learner.__name__}: {learner.__name__}(seed=0) makes one."
         )
-    if isinstance(stream, Graph | FolderGraph):
+    if is_graph(stream):
         raise InputError(
             "evaluate needs a stream of sessions, and got a graph: make_stream(graph, seed=0) makes one of it."
         )
@@ -165,8 +164,8 @@ def _asked(numbers: np.ndarray, queries: Queries, stream: Stream, session: int) 
     """The node numbers a learner is asked about, block by block."""
     if stream.protocol.name == "paper":
         return [queries.nodes]
-    if isinstance(stream.graph, FolderGraph):
-        # In the order of rows, which comes from the content: a block is a range of rows, which is read at once.
+    if stream.graph.shuffled:
+        # In the order of the graph's nodes: on the disk a block is then a range of rows, which is read at once.
         order = numbers[np.argsort(stream.node_of_number[numbers])]
     else:
         order = draw_asked(stream.graph, stream.seed, session, numbers)

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from graphfcl.errors import InputError
-from graphfcl.measures import SESSION_MEASURES, STREAM_MEASURES, StreamMeasures
+from graphfcl.measures import StreamMeasures, session_metrics, stream_metrics
 
 Columns = dict[str, list[Any]]
 WHOLE = ("session", "classes", "labels")  # columns of whole numbers
@@ -26,7 +26,7 @@ def session_columns(measures: StreamMeasures, seconds: Sequence[float], answered
     }
     if answered:
         columns["labels"] = np.cumsum([0, *(nodes.size for nodes in answered)]).tolist()
-    for measure in SESSION_MEASURES:
+    for measure in session_metrics():
         columns[measure.name] = [each.values[measure.name] for each in sessions]
     columns["seconds"] = list(seconds)
     return columns
@@ -52,7 +52,7 @@ def data_frame(columns: Columns) -> Any:
 def text_of(columns: Columns, measures: StreamMeasures) -> str:
     """A table for a person, accuracies in %, and lines with what the whole stream comes to."""
     shown = {name: [str(each) for each in columns[name]] for name in WHOLE if name in columns}
-    for measure in SESSION_MEASURES:
+    for measure in session_metrics():
         if "print" in measure.places:
             shown[measure.title] = [measure.text(value) for value in columns[measure.name]]
     shown["seconds"] = [f"{value:.2f}" for value in columns["seconds"]]
@@ -64,7 +64,7 @@ def _stream_lines(measures: StreamMeasures) -> list[str]:
     """The figures of the whole stream; those with the same note stand in one line."""
     lines = []
     for note, group in groupby(
-        (each for each in STREAM_MEASURES if "print" in each.places), key=lambda each: each.note
+        (each for each in stream_metrics() if "print" in each.places), key=lambda each: each.note
     ):
         figures = "  ".join(f"{each.title} {each.text(measures.values[each.name])}".rstrip() for each in group)
         lines.append(f"{figures}  ({note})" if note else figures)

@@ -2,9 +2,9 @@
 
 from graphfcl.experiments.cells import Cell, run_cell
 from graphfcl.experiments.grid import Grid, GridStatus, load_grids
+from graphfcl.experiments.running import run_grid
 from graphfcl.experiments.runs import CHECKPOINT_FILE, RESULT_FILE, STREAM_FILE, Run, run
 from graphfcl.experiments.store import CellStore, read_cell
-from graphfcl.experiments.workers import run_grid
 from graphfcl.methods.shared.checkpoint import load_checkpoint, save_checkpoint
 
 __all__ = [

@@ -4,8 +4,8 @@ from pathlib import Path
 
 from graphfcl.byte_sizes import in_units
 from graphfcl.errors import InputError
-from graphfcl.graph.folder import GraphFolder
-from graphfcl.graph.folder_graph import AnyGraph, FolderGraph
+from graphfcl.graph import AnyGraph
+from graphfcl.graph.folder_graph import open_graph
 from graphfcl.graph.visible_folder import Means
 from graphfcl.methods import METHODS, find_method
 from graphfcl.own_memory import process_bytes, usable_bytes
@@ -21,7 +21,7 @@ def usual_memory() -> int:
 
 def graph_of_folder(path: str | Path, method: str, means: Means, *, stay: bool = False) -> AnyGraph:
     """The graph of a folder as a method takes it. stay: on the disk even if it fits into memory."""
-    graph = FolderGraph(GraphFolder.open(path), means)
+    graph = open_graph(path, means)
     needed = process_bytes() + graph.bytes_in_memory
     on_disk = find_method(method).learner.works_on_disk
     if needed <= means.memory and not stay:

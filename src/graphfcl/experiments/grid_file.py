@@ -19,8 +19,8 @@ from graphfcl.methods import as_tuples, find_method
 
 RULE_KEYS = ("sessions", "base", "pseudo_novel", "novel", "standardise")
 LISTED_RULES = {"protocols": "name", "tracks": "track", "ways": "way", "shots": "shot"}  # key of the file → rule
-LIST_KEYS = ("graphs", "datasets", "methods", "strategies", *LISTED_RULES, "variants")
-GRID_KEYS = ("name", "graphs", "datasets", "methods", "strategies", "seeds", *LISTED_RULES, "variants", *RULE_KEYS)
+LIST_KEYS = ("graphs", "methods", "strategies", *LISTED_RULES, "variants")
+GRID_KEYS = ("name", "graphs", "methods", "strategies", "seeds", *LISTED_RULES, "variants", *RULE_KEYS)
 VARIANT_KEYS = ("name", "method", "settings")
 SEEDS = 10
 
@@ -28,7 +28,7 @@ SEEDS = 10
 def grid_from_toml(path: Path) -> Grid:
     """Every combination of what a file lists.
 
-    ``graphs`` (or ``datasets``, its older name); ``methods``, or ``[[variants]]`` with name, method and settings;
+    ``graphs``; ``methods``, or ``[[variants]]`` with name, method and settings;
     ``seeds`` (how many, or a list); and where the graph's rules are to be changed ``protocols``, ``tracks``, ``ways``,
     ``shots`` (lists), ``sessions``, the numbers of classes ``base``, ``pseudo_novel``, ``novel``, and ``standardise``.
     ``strategies`` are those tried under the track ``asked`` (by default ``auto``).
@@ -84,7 +84,7 @@ class _GridFile:
         )
 
     def name(self) -> str:
-        for key in ("graphs", "datasets", "methods", "strategies"):
+        for key in ("graphs", "methods", "strategies"):
             if not all(isinstance(name, str) for name in self.values.get(key, [])):
                 raise InputError(f"{self.path}, line {self.line_of(key)}: {key} must be a list of names.")
         name = str(self.values.get("name", self.path.stem))
@@ -95,11 +95,7 @@ class _GridFile:
         return name
 
     def graphs(self) -> list[str]:
-        if "graphs" in self.values and "datasets" in self.values:
-            raise InputError(
-                f"{self.path}, line {self.line_of('datasets')}: `datasets` is an older name of `graphs`: keep `graphs`."
-            )
-        return self.values.get("graphs", self.values.get("datasets", []))
+        return self.values.get("graphs", [])
 
     def rows(self) -> list[tuple[str, str, dict[str, Any]]]:
         """Name, method and settings of each row."""

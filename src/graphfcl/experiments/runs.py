@@ -223,7 +223,7 @@ class _Recorder(Progress):
         if learner.last_tables is not None:
             learner.last_tables.recall(values.get("tables", ()))
         self.earlier = values["elapsed"]
-        self.earlier_peak = values.get("peak_memory_mb", 0.0)  # older checkpoints do not say it
+        self.earlier_peak = values["peak_memory_mb"]
         matrices = tuple(np.array(matrix, dtype=np.int64) for matrix in values["confusions"])
         answered = tuple(np.array(nodes, dtype=np.int64) for nodes in values["answered"])
         flags = DeclaredFlags(**values["flags"])

@@ -20,22 +20,10 @@ from typing import Any
 from graphfcl.errors import GraphfclWarning, InputError
 from graphfcl.experiments.cells import OTHER_FOLDER, Cell
 from graphfcl.files import file_lock, read_bytes, write_bytes, write_durably
-from graphfcl.measures import ASKED_MEASURES, SESSION_MEASURES, STREAM_MEASURES
+from graphfcl.measures import asked_metrics, session_metrics, stream_metrics
 from graphfcl.stream import refuse_other_version
 
 FORMAT = "graphfcl cell 1"
-SESSION_COLUMNS = (
-    "session",
-    "classes",
-    *(measure.name for measure in SESSION_MEASURES if "column" in measure.places),
-    "seconds",
-)
-RUN_COLUMNS = (
-    *(measure.name for measure in STREAM_MEASURES if "column" in measure.places),
-    "stored_bytes",
-    "peak_memory_mb",
-    "total_seconds",
-)
 ASKED_SESSION_COLUMNS = ("labels", "novel_classes_found")  # of the track ``asked`` alone
 
 
@@ -100,11 +88,14 @@ class CellStore:
                 *((("strategy", cell.strategy),) if cell.strategy else ()),
             )
         }
-        columns |= {name: [session.get(name) for session in sessions] for name in SESSION_COLUMNS}
-        columns |= {name: [result.get(name)] * len(sessions) for name in RUN_COLUMNS}
+        of_sessions = [metric.name for metric in session_metrics() if "column" in metric.places]
+        columns |= {name: [s.get(name) for s in sessions] for name in ("session", "classes", *of_sessions, "seconds")}
+        of_runs = [metric.name for metric in stream_metrics() if "column" in metric.places]
+        of_runs += ["stored_bytes", "peak_memory_mb", "total_seconds"]
+        columns |= {name: [result.get(name)] * len(sessions) for name in of_runs}
         if cell.strategy:
             columns |= {name: [session[name] for session in sessions] for name in ASKED_SESSION_COLUMNS}
-            columns |= {measure.name: [result[measure.name]] * len(sessions) for measure in ASKED_MEASURES}
+            columns |= {metric.name: [result[metric.name]] * len(sessions) for metric in asked_metrics()}
         whole = json.dumps({"cell": cell.as_json(), "result": result})
         columns["result"] = [whole, *[None] * (len(sessions) - 1)]
         table = pa.table(columns).replace_schema_metadata(

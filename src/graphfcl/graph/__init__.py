@@ -5,19 +5,22 @@ from typing import TYPE_CHECKING
 from graphfcl.lazy_names import lazy_names
 
 if TYPE_CHECKING:
+    from graphfcl.graph.any_graph import AnyGraph
     from graphfcl.graph.build import build_graph
     from graphfcl.graph.convert import from_pyg, from_scipy, to_pyg, to_scipy
-    from graphfcl.graph.graph import UNKNOWN, Features, Graph, TextSettings
+    from graphfcl.graph.graph import UNKNOWN, Graph, TextSettings
     from graphfcl.graph.networks import from_networkx, to_networkx
     from graphfcl.graph.npz import read_npz, write_npz
     from graphfcl.graph.table_columns import TableColumns
     from graphfcl.graph.tables import from_frames, read_tables, write_tables
     from graphfcl.graph.text import TextWeights
-    from graphfcl.graph.views import FeatureView, KnownColumns, Standardisation
-    from graphfcl.graph.visible import VisibleGraph, cut_visible, join_without_edges
+    from graphfcl.graph.views import Features, FeatureView, KnownColumns, Standardisation
+    from graphfcl.graph.visible import VisibleGraph, join_without_edges
+    from graphfcl.graph.visible_nodes import VisibleNodes
 
 # Where each name lives: ids are read without the sparse matrices of scipy.
 _PLACES = {
+    "AnyGraph": "any_graph",
     "build_graph": "build",
     "from_networkx": "networks",
     "from_pyg": "convert",
@@ -26,7 +29,6 @@ _PLACES = {
     "to_pyg": "convert",
     "to_scipy": "convert",
     "UNKNOWN": "graph",
-    "Features": "graph",
     "Graph": "graph",
     "TextSettings": "graph",
     "read_npz": "npz",
@@ -37,15 +39,17 @@ _PLACES = {
     "write_tables": "tables",
     "TextWeights": "text",
     "FeatureView": "views",
+    "Features": "views",
     "KnownColumns": "views",
     "Standardisation": "views",
     "VisibleGraph": "visible",
-    "cut_visible": "visible",
+    "VisibleNodes": "visible_nodes",
     "join_without_edges": "visible",
 }
 
 __all__ = [
     "UNKNOWN",
+    "AnyGraph",
     "FeatureView",
     "Features",
     "Graph",
@@ -55,8 +59,8 @@ __all__ = [
     "TextSettings",
     "TextWeights",
     "VisibleGraph",
+    "VisibleNodes",
     "build_graph",
-    "cut_visible",
     "from_frames",
     "from_networkx",
     "from_pyg",

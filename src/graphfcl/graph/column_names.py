@@ -33,7 +33,7 @@ class ReadColumns:
 
     text: columns whose words are features. dates, categories, vectors: columns of which several features or other
     numbers were made; those of plain numbers are called as the features. missing: labels that mean unknown; None: the
-    usual ones. unused: columns of nodes that say nothing; a model may be older than both.
+    usual ones. unused: columns of nodes that say nothing.
     """
 
     id: str

@@ -1,19 +1,21 @@
 """A graph folder as streams know graphs: names, labels and ids; nodes are its rows, and edges stay on the disk."""
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import TypeAlias
+from pathlib import Path
 
 import numpy as np
 from scipy import sparse
 
+from graphfcl.devices import device_on_disk
 from graphfcl.graph.column_names import ReadColumns
 from graphfcl.graph.folder.reader import GraphFolder
 from graphfcl.graph.graph import Features, Graph, TextSettings
 from graphfcl.graph.ids import ClassLabel, class_label, normal, text_of
-from graphfcl.graph.text import NumbersBesideWords, TextWeights
-from graphfcl.graph.views import FeatureView, KnownColumns, Standardisation
+from graphfcl.graph.text import TextWeights
+from graphfcl.graph.views import FeatureView, Standardisation
 from graphfcl.graph.visible_folder import Means, VisibleFolder
 
 ROWS_AT_A_TIME = 16_384
@@ -77,6 +79,11 @@ class FolderGraph:
         return self.folder.manifest.notes
 
     @property
+    def source(self) -> str:
+        """What the folder was imported from."""
+        return self.folder.manifest.source
+
+    @property
     def columns(self) -> ReadColumns | None:
         """Of the tables that it was imported from."""
         return self.folder.columns
@@ -105,44 +112,87 @@ class FolderGraph:
         numbers = {known: number for number, known in enumerate(self.class_names)}
         return numbers.get(name, numbers.get(normal(name)))
 
+    @property
+    def feature_count(self) -> int:
+        return self.folder.feature_count
+
+    @property
+    def sparse_features(self) -> bool:
+        return self.folder.sparse_features
+
+    @property
+    def stored_values(self) -> int:
+        return self.folder.stored_values
+
+    @property
+    def weighted(self) -> bool:
+        return self.folder.weighted
+
+    @property
+    def byte_count(self) -> int:
+        """Bytes of all files."""
+        return self.folder.byte_count
+
+    @cached_property
+    def same_class_share(self) -> float | None:
+        """Share of edges, among those with both labels known, whose ends are of one class; counted in blocks."""
+        return self.folder.same_class_share()
+
+    @property
+    def isolated_node_count(self) -> int:
+        return int((self.folder.degrees() == 0).sum())
+
+    @property
+    def component_count(self) -> None:
+        """Not counted: that needs all edges in memory."""
+        return None
+
+    @property
+    def unsupported_tracks(self) -> tuple[str, ...]:
+        """Strategies of the track ``asked`` compare all nodes in memory."""
+        return ("asked",)
+
+    @property
+    def shuffled(self) -> bool:
+        """Rows are in the order of a secret key of the folder."""
+        return True
+
+    @property
+    def work(self) -> Path:
+        return self.means.work
+
+    def device_for(self, wanted: str) -> str:
+        """The CPU; a GPU is refused."""
+        return device_on_disk(wanted)
+
+    @contextmanager
+    def with_workers(self) -> "Iterator[FolderGraph]":
+        """The same graph, with workers that run until the context ends."""
+        with self.means.at_work() as means:
+            yield replace(self, means=means)
+
     def visible(
-        self, numbers: np.ndarray, view: FeatureView | None, row_of_number: np.ndarray | None = None
+        self, numbers: np.ndarray, view: FeatureView | None = None, node_of_number: np.ndarray | None = None
     ) -> VisibleFolder:
-        """The part that has some nodes. row_of_number: (n,) the row of each number; None: they are the same."""
+        """The part that has some nodes; see :class:`~graphfcl.graph.any_graph.AnyGraph`."""
         mask = None
         if numbers.size < self.node_count:
             mask = np.zeros(self.node_count, dtype=bool)
-            mask[numbers if row_of_number is None else row_of_number[numbers]] = True
-        return VisibleFolder.of(self.folder, mask, view, self.means, row_of_number)
+            mask[numbers if node_of_number is None else node_of_number[numbers]] = True
+        return VisibleFolder.of(self.folder, mask, view, self.means, node_of_number)
 
     # Views of features, fitted in blocks
 
     def standardisation(self, chosen: np.ndarray) -> Standardisation:
         """Of the rows where ``chosen`` (n,) is true."""
-        return Standardisation.fit_blocks(lambda: self._features(chosen))
-
-    def known_columns(self, chosen: np.ndarray) -> KnownColumns:
-        """Those that enough of these rows have."""
-        return KnownColumns.from_counts(self._nodes_with(chosen, with_zeros=False), self.column_min_nodes)
+        return Standardisation.fit_blocks(lambda: self.feature_blocks(chosen))
 
     def text_weights(self, chosen: np.ndarray, settings: TextSettings) -> TextWeights:
         """TF-IDF, and the numbers beside the words, fitted on these rows."""
-        counts, words = self._nodes_with(chosen, with_zeros=True), self.folder.feature_count - sum(settings.beside)
-        weights = TextWeights.from_counts(counts[:words], int(chosen.sum()), settings.min_nodes)
-        if not settings.beside:
-            return weights
-        fitted = Standardisation.fit_blocks(lambda: (part[:, words:].toarray() for part in self._features(chosen)))
-        return replace(weights, beside=NumbersBesideWords(words, settings.beside, fitted))
+        return TextWeights.fit_blocks(lambda: self.feature_blocks(chosen), settings.min_nodes, settings.beside)
 
-    def _nodes_with(self, chosen: np.ndarray, *, with_zeros: bool) -> np.ndarray:
-        """(d,) how many of the rows have each column."""
-        total = np.zeros(self.folder.feature_count, dtype=np.int64)
-        for part in self._features(chosen):
-            columns = part.indices if with_zeros else part.indices[part.data != 0]
-            total += np.bincount(columns, minlength=total.size)
-        return total
-
-    def _features(self, chosen: np.ndarray) -> Iterator[Features]:
+    def feature_blocks(self, chosen: np.ndarray) -> Iterator[Features]:
+        """The raw features of the rows where ``chosen`` (n,) is true, in blocks that are not empty."""
         for start in range(0, self.node_count, ROWS_AT_A_TIME):
             stop = min(start + ROWS_AT_A_TIME, self.node_count)
             if chosen[start:stop].any():
@@ -185,4 +235,6 @@ class FolderGraph:
         return found
 
 
-AnyGraph: TypeAlias = Graph | FolderGraph
+def open_graph(path: str | Path, means: Means | None = None) -> FolderGraph:
+    """Open a graph folder. means: what may be used to compute on it; without them it is only looked at."""
+    return FolderGraph(GraphFolder.open(path), Means(Path(), 0) if means is None else means)

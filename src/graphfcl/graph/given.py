@@ -8,13 +8,19 @@ import numpy as np
 from scipy import sparse
 
 from graphfcl.errors import InputError
+from graphfcl.graph.any_graph import AnyGraph
 from graphfcl.graph.convert import from_pyg
 from graphfcl.graph.folder.reader import GraphFolder
-from graphfcl.graph.folder_graph import AnyGraph, FolderGraph
+from graphfcl.graph.folder_graph import FolderGraph
 from graphfcl.graph.frames import is_frame, library_of
 from graphfcl.graph.graph import Graph
 from graphfcl.graph.networks import from_networkx
 from graphfcl.graph.notes import warn_of_others
+
+
+def is_graph(given: object) -> bool:
+    """Whether something is a graph of this package, in memory or on the disk."""
+    return isinstance(given, Graph | FolderGraph)
 
 
 def as_graph(given: Any, who: str) -> AnyGraph:

@@ -1,10 +1,11 @@
 """The graph every other part stands on."""
 
 import hashlib
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import Any, TypeAlias
+from pathlib import Path
 
 import numpy as np
 from scipy import sparse
@@ -12,8 +13,9 @@ from scipy import sparse
 from graphfcl.graph.column_names import ReadColumns
 from graphfcl.graph.id_index import IdIndex
 from graphfcl.graph.ids import ClassLabel, byte_count, class_label, normal, text_of
+from graphfcl.graph.views import Features, FeatureView
+from graphfcl.graph.visible import VisibleGraph
 
-Features: TypeAlias = Any  # scipy.sparse.csr_array | numpy.ndarray, (n, d) float32
 UNKNOWN = -1
 
 
@@ -72,7 +74,7 @@ class Graph:
     def __repr__(self) -> str:
         return (
             f"Graph({self.name!r}, {self.node_count:,} nodes, {self.edge_count:,} edges, "
-            f"{self.features.shape[1]:,} features, {len(self.class_names)} classes)"
+            f"{self.feature_count:,} features, {len(self.class_names)} classes)"
         )
 
     @property
@@ -83,6 +85,19 @@ class Graph:
     def edge_count(self) -> int:
         """Undirected edges: each pair of nodes counts once."""
         return int(self.adjacency.nnz) // 2
+
+    @property
+    def feature_count(self) -> int:
+        return int(self.features.shape[1])
+
+    @property
+    def sparse_features(self) -> bool:
+        return not isinstance(self.features, np.ndarray)
+
+    @property
+    def stored_values(self) -> int:
+        """Number of feature values that are not zero; in a CSR matrix those that are stored."""
+        return int(self.features.nnz if self.sparse_features else np.count_nonzero(self.features))
 
     @cached_property
     def weighted(self) -> bool:
@@ -110,6 +125,18 @@ class Graph:
         first, second = self.labels[rows], self.labels[self.adjacency.indices]
         known = (first >= 0) & (second >= 0)
         return float((first[known] == second[known]).mean()) if known.any() else None
+
+    @property
+    def isolated_node_count(self) -> int:
+        """Number of nodes without an edge."""
+        return int((np.diff(self.adjacency.indptr) == 0).sum())
+
+    @property
+    def component_count(self) -> int:
+        """Number of connected components."""
+        from scipy.sparse.csgraph import connected_components
+
+        return int(connected_components(self.adjacency, directed=False)[0]) if self.node_count else 0
 
     @cached_property
     def sha256(self) -> str:
@@ -159,6 +186,51 @@ class Graph:
     def nodes_of(self, ids: "list[str] | list[int] | np.ndarray") -> np.ndarray:
         """Node numbers of the user's own ids, exactly as they are; -1 for an id the graph does not have."""
         return self._id_index.exact(ids)
+
+    # What a stream needs of any graph: see AnyGraph
+
+    @property
+    def unsupported_tracks(self) -> tuple[str, ...]:
+        return ()
+
+    @property
+    def shuffled(self) -> bool:
+        return False
+
+    @property
+    def work(self) -> Path | None:
+        return None
+
+    def device_for(self, wanted: str) -> str:
+        """The device itself."""
+        return wanted
+
+    def with_workers(self) -> AbstractContextManager["Graph"]:
+        """The graph itself: it is computed in this process."""
+        return nullcontext(self)
+
+    def loaded(self) -> "Graph":
+        """The graph itself."""
+        return self
+
+    def feature_blocks(self, chosen: np.ndarray) -> Iterator[Features]:
+        """The raw features of the nodes where ``chosen`` (n,) is true, in one block."""
+        if chosen.any():
+            yield self.features if chosen.all() else self.features[np.flatnonzero(chosen)]
+
+    def visible(
+        self, numbers: np.ndarray, view: FeatureView | None = None, node_of_number: np.ndarray | None = None
+    ) -> VisibleGraph:
+        """The subgraph of some nodes, with all edges among them.
+
+        numbers: (m,) ascending, by which nodes are known there. view: what a learner sees of the raw features.
+        node_of_number: (n,) the node behind each number; None: they are the same.
+        """
+        nodes = numbers if node_of_number is None else node_of_number[numbers]
+        adjacency = self.adjacency[nodes][:, nodes]
+        adjacency.sort_indices()
+        features = self.features[nodes]
+        return VisibleGraph(numbers, adjacency, features if view is None else view.apply(features))
 
     @cached_property
     def _class_numbers(self) -> dict[str, int]:

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy import sparse
 
-from graphfcl.graph.views import Standardisation
+from graphfcl.graph.views import Blocks, Standardisation
 
 TOKEN_PATTERN = r"(?u)\b\w\w+\b"
 
@@ -65,12 +65,20 @@ class TextWeights:
     @classmethod
     def fit(cls, features: sparse.csr_array, min_nodes: int, beside: tuple[int, ...] = ()) -> "TextWeights":
         """Fit on the word counts of the nodes known now, and on the numbers behind them, in groups of so many."""
-        words = features.shape[1] - sum(beside)
-        counts = np.bincount(features.indices, minlength=features.shape[1])[:words]
-        weights = cls.from_counts(counts, features.shape[0], min_nodes)
+        return cls.fit_blocks(lambda: iter([features]), min_nodes, beside)
+
+    @classmethod
+    def fit_blocks(cls, blocks: Blocks, min_nodes: int, beside: tuple[int, ...] = ()) -> "TextWeights":
+        """The same of rows that are read some at a time."""
+        nodes, total = 0, np.zeros(0, dtype=np.int64)
+        for part in blocks():
+            counts = np.bincount(part.indices, minlength=part.shape[1])
+            nodes, total = nodes + part.shape[0], counts + total if total.size else counts
+        words = total.size - sum(beside)
+        weights = cls.from_counts(total[:words], nodes, min_nodes)
         if not beside:
             return weights
-        fitted = Standardisation.fit(features[:, words:].toarray())
+        fitted = Standardisation.fit_blocks(lambda: (part[:, words:].toarray() for part in blocks()))
         return replace(weights, beside=NumbersBesideWords(words, beside, fitted))
 
     @classmethod

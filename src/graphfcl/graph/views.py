@@ -2,13 +2,13 @@
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 from scipy import sparse
 
-from graphfcl.graph.graph import Features
-
+Features: TypeAlias = Any  # scipy.sparse.csr_array | numpy.ndarray, (n, d) float32
+Blocks: TypeAlias = Callable[[], Iterator[Features]]  # the features of some nodes, some rows at a time
 FARTHEST = 1e6  # deviations
 
 
@@ -33,15 +33,10 @@ class KnownColumns:
     columns: np.ndarray
 
     @classmethod
-    def fit(cls, features: sparse.csr_array, min_nodes: int = 1) -> "KnownColumns":
-        """features: (n, d) of the nodes of session 0. min_nodes: how many of them must have a column."""
-        counts = np.bincount(features.indices[features.data != 0], minlength=features.shape[1])
-        return cls.from_counts(counts, min_nodes)
-
-    @classmethod
-    def from_counts(cls, nodes_with_column: np.ndarray, min_nodes: int) -> "KnownColumns":
-        """nodes_with_column: (d,) how many nodes of session 0 have each column."""
-        return cls(np.flatnonzero(nodes_with_column >= min_nodes))
+    def fit_blocks(cls, blocks: Blocks, min_nodes: int = 1) -> "KnownColumns":
+        """blocks: features of the nodes of session 0. min_nodes: how many of them must have a column."""
+        counts = sum(np.bincount(part.indices[part.data != 0], minlength=part.shape[1]) for part in blocks())
+        return cls(np.flatnonzero(np.asarray(counts) >= min_nodes))
 
     def apply(self, features: sparse.csr_array) -> sparse.csr_array:
         return features if self.columns.size == features.shape[1] else features[:, self.columns]
@@ -63,14 +58,10 @@ class Standardisation:
     @classmethod
     def fit(cls, features: np.ndarray) -> "Standardisation":
         """features: (n, d) of the train nodes of session 0, at least one."""
-        mean = features.mean(axis=0, dtype=np.float64)
-        deviation = np.sqrt(np.mean((features - mean) ** 2, axis=0))
-        # Rounding gives the deviation of a constant column a value that is tiny beside the column's own size.
-        same = (features == features[:1]).all(axis=0)
-        return cls(mean, np.where(same, 0.0, deviation))
+        return cls.fit_blocks(lambda: iter([features]))
 
     @classmethod
-    def fit_blocks(cls, blocks: Callable[[], Iterator[np.ndarray]]) -> "Standardisation":
+    def fit_blocks(cls, blocks: Blocks) -> "Standardisation":
         """The same of rows that are read some at a time, twice. blocks: at least one, none of them empty."""
         first: np.ndarray | None = None
         same, total, count = np.ones((), dtype=bool), np.zeros(()), 0
@@ -80,6 +71,7 @@ class Standardisation:
             total, count = total + part.sum(axis=0, dtype=np.float64), count + len(part)
         mean = total / count
         squares = sum(((part - mean) ** 2).sum(axis=0) for part in blocks())
+        # Rounding gives the deviation of a constant column a value that is tiny beside the column's own size.
         return cls(mean, np.where(same, 0.0, np.sqrt(squares / count)))
 
     def apply(self, features: np.ndarray) -> np.ndarray:

@@ -9,8 +9,7 @@ from scipy import sparse
 
 from graphfcl.arrays import read_only
 from graphfcl.errors import InputError
-from graphfcl.graph.graph import Features, Graph
-from graphfcl.graph.views import FeatureView
+from graphfcl.graph.views import Features
 
 RELATIONS = ("edges",)  # kinds of edges
 
@@ -101,6 +100,10 @@ class VisibleGraph:
             raise InputError(f"node {hidden[0]} is not in the visible graph: ask only for nodes that exist now.")
         return rows
 
+    def numbers(self, rows: np.ndarray) -> np.ndarray:
+        """(m,) node numbers of rows."""
+        return self.nodes[rows]
+
     def contains(self, nodes: np.ndarray) -> np.ndarray:
         """Whether each node number is visible."""
         return np.isin(nodes, self.nodes)
@@ -183,24 +186,6 @@ def nodes_near(
     places = np.repeat(np.searchsorted(nodes, inside), np.diff(block.indptr))
     whole = sparse.coo_array((block.data, (places, columns)), shape=(nodes.size, nodes.size))
     return Nearby(nodes, sparse.csr_array(whole.tocsr()), inside, block, outermost)
-
-
-def cut_visible(
-    graph: Graph, nodes: np.ndarray, *, numbers: np.ndarray | None = None, view: FeatureView | None = None
-) -> VisibleGraph:
-    """The subgraph of some nodes, with all edges among them.
-
-    nodes: (m,) nodes of the graph, each once; they become the rows of the visible graph in this order.
-    numbers: (m,) ascending, by what numbers they are known there; without it by those of the graph, and ``nodes`` is
-        ascending.
-    view: what a learner sees of the raw features.
-    """
-    adjacency = graph.adjacency[nodes][:, nodes]
-    adjacency.sort_indices()
-    features = graph.features[nodes]
-    if view is not None:
-        features = view.apply(features)
-    return VisibleGraph(nodes=nodes if numbers is None else numbers, adjacency=adjacency, features=features)
 
 
 def join_without_edges(visible: VisibleGraph, nodes: np.ndarray, features: Features) -> VisibleGraph:

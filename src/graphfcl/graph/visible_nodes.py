@@ -1,12 +1,15 @@
 """What a learner sees of a graph, in memory or on the disk."""
 
-from typing import Protocol
+from __future__ import annotations
 
-import numpy as np
-from scipy import sparse
+from typing import TYPE_CHECKING, Protocol
 
-from graphfcl.graph.graph import Features
-from graphfcl.graph.visible import VisibleGraph
+if TYPE_CHECKING:  # a protocol is no reason to import scipy
+    import numpy as np
+    from scipy import sparse
+
+    from graphfcl.graph.views import Features
+    from graphfcl.graph.visible import VisibleGraph
 
 
 class VisibleNodes(Protocol):
@@ -66,6 +69,10 @@ class VisibleNodes(Protocol):
 
     def rows(self, nodes: np.ndarray) -> np.ndarray:
         """(m,) int64 rows of node numbers; a node that is not visible is an error."""
+        ...
+
+    def numbers(self, rows: np.ndarray) -> np.ndarray:
+        """(m,) int64 node numbers of rows, the reverse of :meth:`rows`."""
         ...
 
     def contains(self, nodes: np.ndarray) -> np.ndarray:

@@ -78,7 +78,6 @@ class ErGnn(GrowingHeadLearner):
         "Zhou, Cao: Overcoming Catastrophic Forgetting in Graph Neural Networks with Experience Replay. AAAI 2021"
     )
     settings_type: ClassVar[type[Any]] = ErGnnSettings
-    earlier_settings: ClassVar[dict[str, Any]] = {"replay": "printed"}
     settings: ErGnnSettings
 
     def _session_loss(self, before: torch.Tensor, supports: Labelled) -> Callable[[torch.Tensor], torch.Tensor]:  # noqa: ARG002

@@ -117,8 +117,6 @@ class Learner(ABC):
     """A frozen dataclass whose fields all have defaults; ``--set key=value`` sets them."""
     production_settings: ClassVar[dict[str, Any]] = {}
     """Settings that a model in production has where they differ from the defaults."""
-    earlier_settings: ClassVar[dict[str, Any]] = {}
-    """Settings that learners saved before they existed behave by, where that is not the default."""
     lasting_tensors: ClassVar[tuple[str, ...]] = ()
     """How names of tensors begin that a session leaves as they are: versions of a model share them in one file."""
     trains_on_query_labels: ClassVar[bool] = False
@@ -224,13 +222,8 @@ class Learner(ABC):
         read_learned(self, state.tensors, state.values["learned"])
 
     def refuse_another(self, saved: dict[str, Any]) -> None:
-        """Refuse the values of a state of another method, seed or settings.
-
-        A setting that the saved learner does not know yet must have its default here, or what it was then.
-        """
-        then = {**settings_as_json(type(self.settings)()), **self.earlier_settings}
-        settings = {**then, **(saved.get("settings") or {})}
-        found = (saved.get("method"), settings, saved.get("seed"))
+        """Refuse the values of a state of another method, seed or settings."""
+        found = (saved.get("method"), saved.get("settings"), saved.get("seed"))
         if found != (self.name, self.settings_as_json(), self.seed):
             raise InputError("the saved learner has another method, seed or settings than this one: use the same ones.")
 

@@ -1,10 +1,7 @@
-"""Names to methods: those of this package, those registered in this process, and installed plug-ins.
+"""Methods by name.
 
 A method of this package is added by one file with its learner and one line in ``GROUPS``; it is imported when its
-learner is first asked for, so that a command that needs no learner does not wait for torch. A method from outside is
-known once it was handed to :func:`register_method`, named as ``module:Class`` on the command line
-(:func:`import_method`), or installed with an entry point of the group ``graphfcl.methods``. A name that stands in a
-file is never imported.
+learner is first used, so that a command that needs no learner does not wait for torch.
 """
 
 from __future__ import annotations
@@ -14,52 +11,29 @@ from dataclasses import MISSING, dataclass, fields, is_dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from graphfcl.devices import chosen_device
-from graphfcl.errors import InputError, did_you_mean, in_one_line
+from graphfcl.errors import InputError, in_one_line
 from graphfcl.methods.learner import Learner
 from graphfcl.methods.settings import SettingRow, flat_settings, settings_as_json, settings_rows, with_changes
-from graphfcl.plug_ins import (
-    described,
-    import_class,
-    installed_plug_ins,
-    loaded_plug_in,
-    object_at,
-    refuse_taken_name,
-    refuse_unfit_class,
-    source_of,
-)
+from graphfcl.registry import Entry, Registry, check_class
 from graphfcl.source_code import reference_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from importlib.metadata import EntryPoint
 
-ENTRY_POINTS = "graphfcl.methods"
 CALLS = {
     "fit": ("base", "progress", "encoders"),
     "learn": ("session",),
     "scores": ("visible", "nodes"),
 }  # what is handed in
-PACKAGE = "graphfcl.methods"
 
 
 @dataclass(frozen=True)
-class Method:
-    """A learner class, and how it is made.
-
-    kept: the class, or of a method of this package its place in ``GROUPS``.
-    source: of a method from outside, ``module:Class`` and the hash of its code; results are kept apart by it.
-    """
-
-    name: str
-    kept: type[Learner] | str
-    source: str = ""
+class Method(Entry[type[Learner]]):
+    """A learner class, and how it is made."""
 
     @property
     def learner(self) -> type[Learner]:
-        """The class; that of a method of this package is imported now, if nobody asked for it before."""
-        if not isinstance(self.kept, str):
-            return self.kept
-        return object_at(PACKAGE, self.kept)
+        return self.thing
 
     @property
     def title(self) -> str:
@@ -120,51 +94,24 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
     },
 }
 LEARNERS: Mapping[str, str] = {name: place for group in GROUPS.values() for name, place in group.items()}
-METHODS: tuple[Method, ...] = tuple(Method(name, place) for name, place in LEARNERS.items())
-ALIASES = {"ours": "anchor"}
-
-_registered: dict[str, Method] = {}  # by name; what this process brought from outside
-_written: dict[
-    str, Method
-] = {}  # by the reference that a user wrote, which may name a class that is imported elsewhere
-
 Kind = TypeVar("Kind", bound=type[Learner])
 
 
 def find_method(name: str, source: str = "") -> Method:
-    """The method of a name, of an alias, or of a ``module:Class`` that is known already.
+    """The method of a name, or of a ``module:Class`` that is known already.
 
     source: what a file says of where the method comes from; it is named in the message if the method is missing.
     """
-    known = {method.name: method for method in METHODS} | _registered
-    by_reference = _written | {reference_of(method.learner): method for method in _registered.values()}
-    found = known.get(ALIASES.get(name, name)) or by_reference.get(name)
-    if found is not None:
-        return found
-    origin = source.partition("@")[0] or (name if ":" in name else "")
-    for point in _plug_ins():
-        if name in (point.name, point.value) or origin == point.value:
-            return _loaded(point)
-    if origin:
-        raise InputError(
-            f"the method {name!r} comes from outside graphfcl ({origin}) and is not known here: if you trust it, add "
-            f"--method {origin} to the command, or call register_method in Python."
-        )
-    names = [*known, *(point.name for point in _plug_ins())]
-    mend = did_you_mean(name, names, f"there are {', '.join(names)}; --method module:Class brings one of your own.")
-    raise InputError(f"there is no method {name!r}: {mend}")
+    return REGISTRY.find(name, source)
 
 
 def register_method(learner: Kind) -> Kind:
     """Make a learner of your own known by its name, in this process and in the workers of its grids.
 
-    Answers the class, so that it can stand above it as a decorator. The same class may be registered again, as when
-    a cell of a notebook runs twice.
+    Returns the class, so that it can be used as a decorator. The same class may be registered again, as when a cell of
+    a notebook runs twice.
     """
-    refuse_no_learner(learner, "register_method")
-    there = _registered.get(learner.name)
-    refuse_taken_name(learner, {*LEARNERS, *ALIASES}, None if there is None else there.learner)
-    _registered[learner.name] = Method(learner.name, learner, source_of(learner))
+    REGISTRY.register(learner)
     return learner
 
 
@@ -173,13 +120,7 @@ def import_method(reference: str, where: str | None = None) -> Method:
 
     where: how the user wrote it, for messages.
     """
-    where = where or f"--method {reference}"
-    found = import_class(reference, where, Learner)
-    refuse_no_learner(found, where)
-    if is_own(found):
-        return find_method(found.name)
-    _written[reference] = _registered[register_method(found).name]
-    return _written[reference]
+    return REGISTRY.import_class(reference, where or f"--method {reference}", Learner)
 
 
 def method_from(text: str, where: str | None = None) -> Method:
@@ -189,29 +130,17 @@ def method_from(text: str, where: str | None = None) -> Method:
 
 def is_own(learner: type[Learner]) -> bool:
     """Whether a class is the learner of a method of this package."""
-    return f"{PACKAGE}.{LEARNERS.get(learner.name)}" == reference_of(learner)
+    return REGISTRY.is_own(learner)
 
 
 def outside_methods() -> tuple[Method, ...]:
     """What was registered in this process."""
-    return tuple(_registered.values())
-
-
-def plug_in_rows() -> list[tuple[str, str, str]]:
-    """Name, what and reference of every installed plug-in; of a broken one, why it is broken."""
-    rows = []
-    for point in _plug_ins():
-        try:
-            method = _loaded(point)
-            rows.append((point.name, method.title, method.reference or point.value))
-        except InputError as error:
-            rows.append((point.name, f"broken plug-in: {error}", point.value))
-    return rows
+    return tuple(REGISTRY.registered.values())
 
 
 def refuse_no_learner(found: Any, where: str) -> None:
     """Refuse what cannot be a method, in one sentence that says what it lacks."""
-    refuse_unfit_class(found, where, Learner)
+    check_class(found, where, Learner)
     name = reference_of(found)
     settings = found.settings_type
     if not (isinstance(settings, type) and is_dataclass(settings)):
@@ -244,12 +173,13 @@ def refuse_no_learner(found: Any, where: str) -> None:
             ) from error
 
 
-def _plug_ins() -> list[EntryPoint]:
-    """Installed plug-ins; a name of this package's own is not theirs to take."""
-    return installed_plug_ins(ENTRY_POINTS)
-
-
-def _loaded(point: EntryPoint) -> Method:
-    learner = loaded_plug_in(point)
-    refuse_no_learner(learner, described(point))
-    return _registered[register_method(learner).name]
+REGISTRY: Registry[type[Learner], Method] = Registry(
+    "method",
+    "graphfcl.methods",
+    {name: f"graphfcl.methods.{place}" for name, place in LEARNERS.items()},
+    Method,
+    refuse_no_learner,
+    hint="--method module:Class brings one of your own",
+)
+METHODS: tuple[Method, ...] = tuple(REGISTRY.own.values())
+plug_in_rows = REGISTRY.plug_in_rows

@@ -39,7 +39,8 @@ import torch
 from torch import nn
 
 from graphfcl.errors import InputError
-from graphfcl.graph import VisibleGraph
+from graphfcl.graph.visible import VisibleGraph
+from graphfcl.graph.visible_nodes import VisibleNodes
 from graphfcl.measures import balanced_accuracy, confusion_matrix
 from graphfcl.methods.bases.closed_form_learner import Choice, ClosedFormLearner
 from graphfcl.methods.blocks import NodeTables
@@ -269,7 +270,7 @@ class Tem(ClosedFormLearner):
     def forgets_exactly(self) -> bool:
         return self.track != "isolated"
 
-    def restate(self, visible: VisibleGraph, train: Labelled, supports: Labelled) -> bool:
+    def restate(self, visible: VisibleNodes, train: Labelled, supports: Labelled) -> bool:
         if not self.forgets_exactly:
             return False
         super().restate(visible, train, supports)

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from graphfcl.production.grouping import Group
     from graphfcl.production.model_card import ModelCard
     from graphfcl.production.model_info import ModelInfo
+    from graphfcl.production.row_answers import RowAnswers
     from graphfcl.production.spreading import Spread
     from graphfcl.production.suggesting import Suggestion
 
@@ -44,28 +45,41 @@ class AnsweringModel(LiveModel):
     @property
     def node_ids_(self) -> np.ndarray:
         """The user's ids of all nodes."""
-        return self._current().ids()
+        return self._current().names().ids
 
     @property
     def has_answers(self) -> bool:
         """Whether it answers without a pass over its graph folder; a model in memory always does."""
         state = self._current()
-        return state.on_disk is None or state.on_disk.is_at_hand()
+        return not state.passes or state.asked.is_at_hand()
 
     def settle(self, *, progress: bool | Progress = SILENT) -> "Settlement | None":
-        """Of a model on a graph folder: compute what it says of all nodes, unless it lies on the disk already.
+        """Compute what the model says of all nodes, unless that was computed before.
 
-        A change of such a model returns before that; the first question would compute it. None if nothing was left to
-        compute; otherwise the accuracy that it found, and a warning if older classes lost more than ``max_loss``.
+        A change of a model on a graph folder returns before that; the first question would compute it. None if the
+        history has its accuracy already, or nothing was left to compute; otherwise the accuracy that a pass found, and
+        a warning if older classes lost more than ``max_loss``.
         """
         state = self._current()
-        if state.on_disk is None or state.on_disk.is_at_hand():
+        if self.has_answers:
+            state.asked.answers()
             return None
         from graphfcl.production.monitoring import regression_warning
 
         with progress_of(progress) as watching:
-            accuracy = state.found_on_disk(watching).accuracy
+            accuracy = state.accuracy(watching)
         return Settlement(accuracy, regression_warning(state.history, accuracy, self.max_loss) or "")
+
+    def accuracy(self) -> dict[str, Any]:
+        """The accuracy of this state as the history keeps it; of a model on a graph folder, what its pass found."""
+        return self._current().accuracy()
+
+    @property
+    def by_row(self) -> "RowAnswers":
+        """Probabilities and unknown scores by rows of ``graph_``."""
+        from graphfcl.production.row_answers import RowAnswers
+
+        return RowAnswers(self._current())
 
     # Nodes are a list or an array of ids, or a DataFrame that has them in its column ``node`` or that of the fit.
 
@@ -171,10 +185,7 @@ class AnsweringModel(LiveModel):
         """
         from graphfcl.production.explanation import explain_node
 
-        state = self._in_memory("explain")
-        number, answer = int(state.parts.graph.numbers_of([node])[0]), state.asked_about([node])[1]
-        with state.asked.alone():
-            return explain_node(state.parts, number, answer, top)
+        return explain_node(self._current(), node, top)
 
     # What to teach next
 
@@ -187,7 +198,7 @@ class AnsweringModel(LiveModel):
         """
         from graphfcl.production.suggesting import suggest_for_model
 
-        return suggest_for_model(self._in_memory("suggest"), budget, strategy, seed)
+        return suggest_for_model(self._current(), budget, strategy, seed)
 
     def groups(self, count: int = 5, *, seed: int = 0) -> "tuple[Group, ...]":
         """A few tight groups among nodes that look like none of the classes, the tightest first; perhaps none.
@@ -196,13 +207,13 @@ class AnsweringModel(LiveModel):
         """
         from graphfcl.production.grouping import find_groups
 
-        return find_groups(self._in_memory("groups"), count, seed)
+        return find_groups(self._current(), count, seed)
 
     def spread(self, nodes: Any) -> "Spread":
         """How spread some nodes are, and whether they are too alike to teach a class well."""
         from graphfcl.production.spreading import spread_of
 
-        return spread_of(self._in_memory("spread"), self._ids(nodes))
+        return spread_of(self._current(), self._ids(nodes))
 
     def info(self, *, full: bool = False) -> "ModelInfo":
         """What the model is, and whether a refit is due (``ageing.py``); next to nothing of a folder is read for it.
@@ -219,5 +230,4 @@ class AnsweringModel(LiveModel):
         """A model card: classes with their labels, accuracy, data, settings, hash and version; no learner is asked."""
         from graphfcl.production.model_card import card_of
 
-        folder = None if self._versions is None else self._versions.path
-        return card_of(self._current(), self.configuration, self.info(), folder)
+        return card_of(self._current(), self.configuration, self.info())

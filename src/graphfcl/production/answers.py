@@ -1,12 +1,14 @@
-"""From scores of columns to answers about classes."""
+"""What a model says of nodes: from scores of columns to answers about classes."""
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from graphfcl.graph.ids import ClassLabel
-from graphfcl.production.calibration import Calibration, probabilities_of
+from graphfcl.production.calibration import Calibration, Readings, probabilities_of
 from graphfcl.production.ledger import Ledger
+from graphfcl.production.row_values import RowValues
 
 Predictions = dict[str, np.ndarray]
 
@@ -25,6 +27,49 @@ class Answers:
     def of(self, rows: np.ndarray) -> "Answers":
         """Those of some rows."""
         return Answers(self.scores[rows], self.strangeness[rows], self.temperatures[rows])
+
+
+@dataclass(frozen=True, eq=False)
+class ModelAnswers:
+    """What a model says of all nodes, by row.
+
+    scores: (n, columns) of the learner. readings: (n, 2) strangeness and temperatures. Each is an array, or a table on
+    disk of which rows are read. A row without a node has values without meaning.
+    calibration: how they become answers. accuracy: as the history keeps it, if it was measured with them.
+    """
+
+    scores: Any
+    readings: Any
+    calibration: Calibration
+    accuracy: dict[str, Any] | None = None
+
+    @classmethod
+    def in_memory(
+        cls, scores: np.ndarray, readings: Readings, calibration: Calibration, accuracy: dict[str, Any] | None = None
+    ) -> "ModelAnswers":
+        """Those of a graph in memory."""
+        together = np.stack([readings.strangeness, readings.temperatures], axis=1)
+        return cls(scores, together, calibration, accuracy)
+
+    def of(self, rows: np.ndarray) -> Answers:
+        """Those of some rows, in any order."""
+        readings = self.readings[rows]
+        return Answers(self.scores[rows], readings[:, 0], readings[:, 1])
+
+    @property
+    def strangeness(self) -> np.ndarray:
+        """(n,) of all rows, in memory."""
+        return RowValues.of(self.readings).whole()[:, 0]
+
+    @property
+    def temperatures(self) -> np.ndarray:
+        """(n,) of all rows, in memory."""
+        return RowValues.of(self.readings).whole()[:, 1]
+
+    @property
+    def row_bytes(self) -> int:
+        """What the answers of one row take in memory."""
+        return 4 * RowValues.of(self.scores).shape[1] + 2 * 8
 
 
 def class_probabilities(ledger: Ledger, answers: Answers) -> np.ndarray:

@@ -1,18 +1,15 @@
-"""A graph that a user brings anew for a model that lives on it: the same nodes, other features, edges or labels."""
+"""Labels of a graph that a user brings for a refit: the same nodes, other features, edges or labels."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from graphfcl.errors import InputError
-from graphfcl.graph import Graph
-from graphfcl.graph.id_index import IdIndex
-from graphfcl.printing import quoted
-from graphfcl.production.growing_graph import GrowingGraph
+from graphfcl.graph.any_graph import AnyGraph
 from graphfcl.production.history import Entry
 from graphfcl.production.ledger import Ledger
+from graphfcl.production.model_graph import ModelGraph
 
 
 @dataclass(frozen=True)
@@ -44,52 +41,22 @@ class Decisions:
         return cls(called, frozenset(gone), tuple(unlearned))
 
 
-def bring(before: GrowingGraph, graph: Graph) -> tuple[GrowingGraph, np.ndarray]:
-    """The graph anew, its nodes with the numbers and ids that they have; (n,) their rows in ``graph``."""
-    rows = IdIndex(graph.node_ids).rows(before.ids)
-    missing = np.flatnonzero(rows < 0)
-    if missing.size:
-        more = f" (and {missing.size - 1} more)" if missing.size > 1 else ""
-        raise InputError(
-            f"{graph.name} lacks node {quoted(before.ids[[missing[0]]].tolist()[0])}{more} of the model: add it, or "
-            "take it out of the model with `graphfcl shrink --nodes` first; nothing was changed."
-        )
-    if graph.node_count > before.node_count:
-        strange = np.setdiff1d(np.arange(graph.node_count), rows)
-        more = f" (and {strange.size - 1} more)" if strange.size > 1 else ""
-        raise InputError(
-            f"node {quoted(graph.node_ids[[strange[0]]].tolist()[0])}{more} of {graph.name} is not in the model: "
-            "`graphfcl grow` it first, or leave it out; nothing was changed."
-        )
-    fresh = GrowingGraph.of(graph)
-    adjacency = fresh.adjacency[rows][:, rows]
-    adjacency.sort_indices()
-    anew = replace(
-        before,
-        adjacency=adjacency,
-        features=fresh.features[rows],
-        feature_names=fresh.feature_names,
-        text_weights=fresh.text_weights,
-        standardisation=None,
-    )
-    return anew, rows
-
-
 def more_labels(
-    graph: Graph, rows: np.ndarray, before: GrowingGraph, ledger: Ledger, decisions: Decisions
+    graph: AnyGraph, numbers: np.ndarray, growing: ModelGraph, ledger: Ledger, decisions: Decisions
 ) -> tuple[np.ndarray, list[str]]:
     """Labels of a graph that was brought which the ledger does not have: (k,) node numbers, and their classes.
 
-    rows: of the model's nodes in ``graph``. What the ledger says wins, and what was taken back or retired stays so.
+    numbers: (n,) of the rows of ``graph`` in ``growing``, which the ledger is of. What the ledger says wins, and what
+    was taken back or retired stays so.
     """
     names = [_name(name, ledger, decisions) for name in graph.class_names]
-    labels = graph.labels[rows]
     used = np.array([name is not None for name in names] + [False])  # the last one: a node without a label
-    there = before.rows_of_ids(list(decisions.unlearned)) if decisions.unlearned else np.zeros(0, dtype=np.int64)
-    free = used[labels] & ~np.isin(before.numbers, ledger.nodes)
-    free[there[there >= 0]] = False
+    free = used[graph.labels] & ~np.isin(numbers, ledger.nodes)
+    there = growing.rows_of_ids(list(decisions.unlearned)) if decisions.unlearned else np.zeros(0, dtype=np.int64)
+    free &= ~np.isin(numbers, growing.numbers_at(there[there >= 0]))
     found = np.flatnonzero(free)
-    return before.numbers[found], [str(names[label]) for label in labels[found].tolist()]
+    found = found[np.argsort(numbers[found])]
+    return numbers[found], [str(names[label]) for label in graph.labels[found].tolist()]
 
 
 def _name(name: str, ledger: Ledger, decisions: Decisions) -> str | None:

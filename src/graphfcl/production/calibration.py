@@ -22,7 +22,6 @@ import numpy as np
 
 from graphfcl.errors import InputError
 from graphfcl.production.strangeness import MEASURES, Evidence
-from graphfcl.production.strangeness.earlier import EARLIER
 from graphfcl.production.strangeness.weighing import Ruler, combined, measured, measured_left_out, unrehearsed
 from graphfcl.production.temperature import HIGHEST, HOTTEST, LOWEST, best_temperature
 
@@ -95,7 +94,7 @@ class Calibration:
     middles, spreads: of the measures of strangeness, by name, over validation nodes. strangeness: (1001,) quantiles of
         it there.
     tail: the mean of what lies above the 95 % quantile. misses: (1001,) quantiles of 1 − p of the true class.
-    earlier: the one score that a model of format 1 tells unknown nodes by, until it is changed.
+    stale: it is of the model before a change, and is computed again with the scores of all nodes.
     """
 
     rehearsed: Rehearsed = field(default_factory=Rehearsed)
@@ -107,15 +106,12 @@ class Calibration:
     strangeness: tuple[float, ...] = ()
     tail: float = 1.0
     misses: tuple[float, ...] = ()
-    earlier: str = ""
+    stale: bool = False
 
     # Asking
 
     def readings(self, evidence: Evidence) -> "Readings":
         """What all nodes are asked by, besides their scores. The temperature of the evidence must be this one's."""
-        if self.earlier:
-            strangeness = evidence.of_scores(lambda scores: EARLIER[self.earlier](scores / self.temperature))
-            return Readings(strangeness, np.full(strangeness.size, self.temperature))
         names = tuple(self.rehearsed.weights)
         middles, spreads = (np.array([by[name] for name in names]) for by in (self.middles, self.spreads))
         ruler = Ruler(names, middles, spreads)
@@ -139,8 +135,6 @@ class Calibration:
         gap = np.where(above > below, above - below, 1.0)
         between = LEVELS[place.clip(1, known.size - 1) - 1] + (strangeness - below) / gap / (known.size - 1)
         found = np.where(place == 0, 0.0, np.where(place == known.size, 1.0, between))
-        if self.earlier:
-            return found
         excess = (strangeness - np.interp(KEPT, LEVELS, known)) / self.tail
         return np.where(excess > 0, 1 - (1 - KEPT) / (1 + np.maximum(excess, 0)), np.minimum(found, KEPT))
 
@@ -155,9 +149,7 @@ class Calibration:
         if not 0 < coverage < 1:
             raise InputError(f"a coverage of {coverage:g} makes no sense: choose one between 0 and 1, such as 0.9.")
         if not self.misses:
-            raise InputError(
-                "this version was calibrated by an earlier graphfcl and has no sets: teach it more, or fit anew."
-            )
+            raise InputError("this model has no quantiles for prediction sets: fit it again.")
         place = int(np.ceil(coverage * (LEVELS.size - 1) - 1e-9))
         many_limit = self.misses[place]
         few_limit = many_limit
@@ -218,15 +210,15 @@ class Calibration:
 
     def as_json(self) -> dict[str, Any]:
         """Its fields as JSON values."""
-        return asdict(self)
+        values = asdict(self)
+        if not self.stale:
+            del values["stale"]
+        return values
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> "Calibration":
-        """The reverse of :meth:`as_json`; also reads what a model of format 1 has."""
+        """The reverse of :meth:`as_json`."""
         plain: dict[str, Any] = {key: tuple(v) if isinstance(v, list) else v for key, v in values.items()}
-        if "unknown_by" in plain:
-            kept = {key: plain[key] for key in ("temperature", "threshold", "strangeness")}
-            return cls(**kept, earlier=plain["unknown_by"]).checked()
         taught: dict[str, Any] = {
             key: tuple(v) if isinstance(v, list) else v for key, v in plain.pop("rehearsed").items()
         }
@@ -249,9 +241,9 @@ class Calibration:
         measures = set(taught.weights)
         heats = [self.heat, taught.few_heat, *taught.slopes.values()]
         bounded = all(abs(heat) < WIDEST for heat in heats) and all(spread > 0 for spread in self.spreads.values())
-        if not bounded or not measures <= {each.name for each in MEASURES} or not (measures or self.earlier):
+        if not bounded or not measures <= {each.name for each in MEASURES} or not measures:
             raise ValueError("its calibration has values that cannot be")
-        fits = self.earlier in EARLIER if self.earlier else set(self.middles) == set(self.spreads) == measures
+        fits = set(self.middles) == set(self.spreads) == measures
         if not (finite and fits and self.tail > 0 and taught.few_share > 0):
             raise ValueError("its calibration cannot be used")
         return self
@@ -289,7 +281,7 @@ def miss_quantiles(misses: np.ndarray) -> tuple[float, ...]:
     return short(np.minimum(1.0, ordered[np.minimum(places, misses.size + 1)] * (1 + 1e-6) + 1e-9))
 
 
-def unknown_share(calibration: Calibration, readings: Readings) -> float:
-    """The share of nodes that are called unknown."""
-    unknown = calibration.unknown_scores(readings.strangeness) > calibration.threshold
+def unknown_share(calibration: Calibration, strangeness: np.ndarray) -> float:
+    """The share of nodes that are called unknown. strangeness: (n,)."""
+    unknown = calibration.unknown_scores(strangeness) > calibration.threshold
     return float(unknown.mean()) if unknown.size else 0.0

@@ -51,7 +51,7 @@ def take_back(draft: "Draft", nodes: Sequence[Any]) -> Change:
     trained = draft.ledger.trained_on(numbers)
     draft.ledger, emptied = draft.ledger.without_nodes(numbers).without_empty_classes()
     retired = [draft.ledger.label(name) for name in emptied]
-    change = {"what": "unlearn", "nodes": draft.graph.with_own_ids(nodes).tolist(), "retired": retired}
+    change = {"what": "unlearn", "nodes": draft.graph.ids_of(numbers).tolist(), "retired": retired}
     draft.learner.drop_nodes(numbers)
     return {**change, **_restated(draft, trained)}
 

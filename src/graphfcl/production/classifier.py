@@ -2,8 +2,9 @@
 
 import datetime
 from collections.abc import Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,15 +15,16 @@ from graphfcl.graph.frames import is_frame
 from graphfcl.graph.ids import ClassLabel
 from graphfcl.methods import SILENT, Learner, Progress
 from graphfcl.production.answering import AnsweringModel
-from graphfcl.production.answers import Answers
 from graphfcl.production.arguments import list_of_names
+from graphfcl.production.asked_learner import AskedLearner
 from graphfcl.production.graph_place import FolderUse
-from graphfcl.production.keeping import WrittenState, cache_contents, write_newest_cache
+from graphfcl.production.keeping import WrittenState, write_newest_cache
 from graphfcl.production.model_parts import ModelParts
 from graphfcl.production.model_state import ModelState
 from graphfcl.production.parameters import checked, given_by, values_of, with_changes
 from graphfcl.production.stored_version import StoredVersion
 from graphfcl.production.supports import Statement, Support
+from graphfcl.production.version_cache import CacheContents
 from graphfcl.production.versions import Versions
 from graphfcl.progress import progress_of
 
@@ -71,7 +73,7 @@ class GraphClassifier(AnsweringModel):
     def __repr__(self) -> str:
         if self._state is None:
             return f"GraphClassifier({self.method!r}, not fitted)"
-        return f"GraphClassifier({self.method!r}, {len(self.classes_)} classes, {self._current().node_count:,} nodes)"
+        return f"GraphClassifier({self.method!r}, {len(self.classes_)} classes, {self._current().counts()[0]:,} nodes)"
 
     # Parameters
 
@@ -117,16 +119,16 @@ class GraphClassifier(AnsweringModel):
         """
         from graphfcl.graph.given import as_graph
         from graphfcl.methods.blocks.damaged_files import DamagedFile, computed_again
-        from graphfcl.methods.blocks.work_folder import alone_on
         from graphfcl.production.fit_checkpoints import FitCheckpoints
         from graphfcl.production.fitting import fit_model
+        from graphfcl.production.model_graph import kind_of
 
         graph, hidden = as_graph(graph, "fit"), list_of_names(hide_classes, "the classes to hide")
         chosen = replace(self.configuration, columns=graph.columns)
-        with self._changing, alone_on(graph), _tidy(graph, checkpoints), progress_of(progress) as watching:
+        kept = checkpoints or FitCheckpoints()
+        with self._changing, kind_of(graph).fitting(graph, kept.has_states), progress_of(progress) as watching:
             if self._state is not None:
                 raise InputError("this classifier is fitted: make a new one to fit it to another graph.")
-            kept = checkpoints or FitCheckpoints()
 
             def fit() -> Any:
                 try:
@@ -160,7 +162,7 @@ class GraphClassifier(AnsweringModel):
         with self._change() as draft, progress_of(progress) as watching:
             return refit_draft(
                 draft,
-                self._in_memory("refit"),
+                self._current(),
                 self.configuration,
                 brought,
                 anyway=anyway,
@@ -292,7 +294,6 @@ class GraphClassifier(AnsweringModel):
         from graphfcl.production.graph_changes import as_new_edges, shrunk
 
         with self._change() as draft:
-            self._in_memory("shrink")
             ends = as_new_edges(edges, self._columns())
             return self._move(draft, shrunk(draft.graph, self._ids(nodes), None if ends is None else ends[:2]))
 
@@ -369,7 +370,7 @@ class GraphClassifier(AnsweringModel):
         model = cls.from_parts(stored.parts, device=device)
         history = versions.stored_history(stored.manifest)
         # Whoever is about to change a model leaves the cache to the next reader.
-        keep = None if whole else model._keep_cache
+        keep = partial(model._keep_answers, cached=not whole)
         model._hold(ModelState.of_version(stored, history, keep), versions)
         return model
 
@@ -377,21 +378,14 @@ class GraphClassifier(AnsweringModel):
         """How many bytes of its folder were read, the cache included."""
         return 0 if self._versions is None else self._versions.counter.read
 
-    def _keep_cache(self, stored: StoredVersion, answers: Answers) -> None:
-        """Let the next reader find what had to be computed."""
+    def _keep_answers(self, stored: StoredVersion, asked: AskedLearner, *, cached: bool) -> None:
+        """Let the next reader find what had to be computed. cached: also if it belongs into the cache of the folder."""
         versions = self._versions
-        with suppress(InputError, OSError):  # the answer is there; only the next reader has less
+
+        def write(contents: CacheContents) -> None:
             if versions is not None and versions.shows(stored.version):
-                contents = cache_contents(stored.keys, stored.parts, answers)
                 self._cache_thread.start(versions.cache, contents, lambda: versions.shows(stored.version))
 
-
-def _tidy(graph: Any, checkpoints: "FitCheckpoints | None") -> "AbstractContextManager[None]":
-    """A refused fit leaves nothing in the work folder of a graph on the disk."""
-    from graphfcl.graph.folder_graph import FolderGraph
-    from graphfcl.production.refused_fits import LeavingNothing
-
-    if not isinstance(graph, FolderGraph):
-        return nullcontext()
-    keep = (lambda: False) if checkpoints is None else checkpoints.has_states
-    return LeavingNothing(graph.means.work, keep=keep)
+        with suppress(InputError, OSError):  # the answer is there; only the next reader has less
+            parts = stored.parts
+            parts.graph.keep_answers(asked.answers(), parts.learner, stored.keys, write if cached else None)

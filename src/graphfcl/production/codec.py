@@ -14,7 +14,8 @@ import warnings
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -22,27 +23,17 @@ from graphfcl.errors import GraphfclWarning, InputError
 from graphfcl.graph.column_names import ReadColumns
 from graphfcl.methods import Learner, LearnerState, Method, find_method, flat_settings
 from graphfcl.production.calibration import Calibration
-from graphfcl.production.folder_codec import encode_folder_graph
-from graphfcl.production.graph_codec import (
-    decode_edges,
-    decode_features,
-    decode_nodes,
-    encode_edges,
-    encode_features,
-    encode_nodes,
-)
+from graphfcl.production.graph_place import FolderUse
 from graphfcl.production.label_table import read_statements, statements_column
 from graphfcl.production.ledger import LabelRole, Ledger
-from graphfcl.production.model_parts import Configuration, ModelParts, is_on_disk
+from graphfcl.production.model_graph import stored_graph
+from graphfcl.production.model_parts import Configuration, ModelParts
 from graphfcl.production.storage.block_arrays import BlockArrays
 from graphfcl.production.storage.damage import UNFIT, Damaged, first_line, need
 from graphfcl.production.storage.ids import read_ids, write_ids
 from graphfcl.production.storage.strict_json import whole_number
 from graphfcl.production.storage.tensors import read_tensors, write_tensors
-from graphfcl.production.storage.trees import Tree, TreeName, read_tree, write_tree
-
-if TYPE_CHECKING:
-    from graphfcl.production.growing_graph import GrowingGraph
+from graphfcl.production.storage.trees import Tree, TreeName, read_tree, remember_tree, write_once, write_tree
 
 TREES = ("nodes", "edges", "features", "network", "knowledge", "ledger", "answers")
 ROWS = 1 << 17  # bytes of a block of the ledger: a support more changes the last one
@@ -52,18 +43,18 @@ LONGEST_NAME = 10_000  # letters of a class name
 
 def encode(parts: ModelParts, arrays: BlockArrays) -> dict[str, TreeName]:
     """Write the trees of a model; what a manifest calls them."""
-    graph, ledger = parts.graph, parts.ledger
+    ledger = parts.ledger
     state = parts.learner.state()
     lasting = {key for key in state.tensors if key.startswith(parts.learner.lasting_tensors)}
     network = write_tensors(arrays, {key: tensor for key, tensor in state.tensors.items() if key in lasting})
     knowledge = write_tensors(arrays, {key: tensor for key, tensor in state.tensors.items() if key not in lasting})
     return {
-        **_encode_graph(graph, arrays),
+        **parts.graph.encode(arrays),
         "network": write_tree(arrays.objects, network),
         "knowledge": write_tree(
             arrays.objects, Tree(knowledge.arrays, {**knowledge.values, "learner": state.values})
         ),
-        "ledger": _once(
+        "ledger": write_once(
             arrays,
             ledger.nodes,
             (ledger.columns, ledger.parts, ledger.statements),
@@ -73,53 +64,27 @@ def encode(parts: ModelParts, arrays: BlockArrays) -> dict[str, TreeName]:
     }  # fmt: skip
 
 
-def _encode_graph(graph: "GrowingGraph", arrays: BlockArrays) -> dict[str, TreeName]:
-    if is_on_disk(graph):
-        return encode_folder_graph(graph, arrays)
-    return {
-        "nodes": _once(arrays, graph.numbers, (graph.ids,), lambda: encode_nodes(graph, arrays)),
-        "edges": _once(arrays, graph.adjacency, (graph.numbers,), lambda: encode_edges(graph, arrays)),
-        "features": _once(
-            arrays,
-            graph.features,
-            (graph.numbers, graph.feature_names, graph.text_weights, graph.standardisation),
-            lambda: encode_features(graph, arrays),
-        ),
-    }
+def decode(
+    trees: Mapping[str, TreeName],
+    arrays: BlockArrays,
+    *,
+    device: str,
+    use: FolderUse = FolderUse(),  # noqa: B008  # it is frozen
+) -> ModelParts:
+    """The reverse; raises :class:`Damaged` or :class:`InputError` before anything wrong is used.
 
-
-def decode(trees: Mapping[str, TreeName], arrays: BlockArrays, *, device: str) -> ModelParts:
-    """The reverse; raises :class:`Damaged` or :class:`InputError` before anything wrong is used."""
+    use: where the graph folder of a model on disk is.
+    """
+    graph = stored_graph(trees, arrays, Path(), use)
     answers = read_tree(arrays.objects, trees.get("answers"))
     names = decode_names(answers.values)
     need(named_twice(names) == answers.value("united"), "two of its classes have one name")
     configuration = decode_configuration(answers.values)
-    graph = decode_graph(trees, arrays)
-    learner = decode_learner(trees, arrays, configuration, device)
+    learner = decode_learner(trees, arrays, configuration, graph.device(device))
     ledger = decode_ledger(trees, arrays, names)
     need(len(ledger.names) == len(learner.classes_), "its learner and its classes differ in number")
-    refuse_strange_nodes(ledger, range(graph.node_count) if is_on_disk(graph) else graph.numbers)
-    return ModelParts(configuration, graph, learner, ledger, decode_calibration(answers.values))
-
-
-def _once(arrays: BlockArrays, owner: Any, others: tuple[Any, ...], encode_tree: Any) -> TreeName:
-    """The tree of an object that never changes, written unless it lies there already."""
-    known = arrays.recall(owner)
-    if known is not None and all(mine is theirs for mine, theirs in zip(known[0], others, strict=True)):
-        name, names = known[1], known[2]
-        try:
-            arrays.objects.stored_bytes(names)
-            return name
-        except Damaged:
-            pass  # somebody removed a file: write it again
-    tree = encode_tree()
-    name = write_tree(arrays.objects, tree)
-    _remember(arrays, owner, others, name, tree)
-    return name
-
-
-def _remember(arrays: BlockArrays, owner: Any, others: tuple[Any, ...], name: TreeName, tree: Tree) -> None:
-    arrays.remember(owner, (others, name, {name[0], *tree.objects()}))
+    need(bool(graph.contains(ledger.nodes).all()), "its ledger names a node that is not in its graph")
+    return ModelParts(configuration, graph.read(), learner, ledger, decode_calibration(answers.values))
 
 
 # Answers
@@ -152,7 +117,7 @@ def decode_configuration(values: dict[str, Any]) -> Configuration:
     method = find_method(str(values.get("method")), str(values.get("source", "")))
     _warn_of_other_code(method, str(values.get("source", "")))
     max_loss: Any = values.get("max_loss")
-    standardise = values.get("standardise", False)  # a model may be older than the setting
+    standardise: Any = values.get("standardise")
     need(isinstance(max_loss, int | float) and max_loss > -math.inf, "its max_loss is no number")
     need(isinstance(standardise, bool), "its standardise is neither true nor false")
     need(isinstance(values.get("settings"), dict), "it has no settings")
@@ -172,7 +137,7 @@ def decode_configuration(values: dict[str, Any]) -> Configuration:
         way=whole_number(values.get("way"), "way", 1, 2**31),
         shot=whole_number(values.get("shot"), "shot", 1, 2**31),
         seed=whole_number(values.get("seed"), "seed", 0, 2**63),
-        max_loss=min(max_loss, 1.0),  # nothing can lose more; a folder of format 1 may say Infinity
+        max_loss=min(max_loss, 1.0),  # nothing can lose more
         standardise=standardise,
         columns=columns,
     )
@@ -226,23 +191,7 @@ def _warn_of_other_code(method: Method, source: str) -> None:
         )
 
 
-# Graph, learner, ledger
-
-
-def decode_graph(trees: Mapping[str, TreeName], arrays: BlockArrays) -> "GrowingGraph":
-    """The graph, checked."""
-    from graphfcl.production.growing_graph import GrowingGraph
-
-    names = {name: trees.get(name) for name in ("nodes", "edges", "features")}
-    nodes, edges, features = (read_tree(arrays.objects, name) for name in names.values())
-    numbers, next_number, ids = decode_nodes(nodes, arrays)
-    fields = decode_features(features, arrays, numbers.size)
-    graph = GrowingGraph(numbers, next_number, ids, decode_edges(edges, arrays, numbers), **fields)
-    _remember(arrays, graph.numbers, (graph.ids,), trees["nodes"], nodes)
-    _remember(arrays, graph.adjacency, (graph.numbers,), trees["edges"], edges)
-    shown = (graph.numbers, graph.feature_names, graph.text_weights, graph.standardisation)
-    _remember(arrays, graph.features, shown, trees["features"], features)
-    return graph
+# Learner, ledger
 
 
 def decode_learner(
@@ -267,8 +216,7 @@ def learner_of(configuration: Configuration, state: LearnerState, device: str) -
     """A learner that was saved; one whose state does not fit it is damaged."""
     try:
         method = find_method(configuration.method)
-        settings = {**method.learner.earlier_settings, **configuration.settings}
-        learner = method.make(settings, seed=configuration.seed, device=device)
+        learner = method.make(dict(configuration.settings), seed=configuration.seed, device=device)
         learner.load_state(state)
     except InputError:
         raise
@@ -303,7 +251,7 @@ def decode_ledger(trees: Mapping[str, TreeName], arrays: BlockArrays, names: Led
         except UNFIT as error:
             raise Damaged(f"who gave its labels cannot be read ({first_line(error)})") from error
     known = (ledger.columns, ledger.parts, ledger.statements)
-    _remember(arrays, ledger.nodes, known, trees["ledger"], tree)
+    remember_tree(arrays, ledger.nodes, known, trees["ledger"], tree)
     return ledger
 
 
@@ -314,12 +262,3 @@ def checked_ledger(nodes: np.ndarray, columns: np.ndarray, parts: np.ndarray, na
     need(bool(known.all()), "its ledger names a class that is not there")
     need(np.unique(nodes).size == nodes.size, "its ledger names a node twice")
     return replace(names, nodes=nodes, columns=columns, parts=parts)
-
-
-def refuse_strange_nodes(ledger: Ledger, numbers: np.ndarray | range) -> None:
-    """Refuse a ledger with a node that its graph does not have. numbers: of the nodes, all up to an end on the disk."""
-    if isinstance(numbers, range):
-        there = (ledger.nodes >= numbers.start) & (ledger.nodes < numbers.stop)
-    else:
-        there = np.isin(ledger.nodes, numbers)
-    need(bool(there.all()), "its ledger names a node that is not in its graph")

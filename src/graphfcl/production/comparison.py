@@ -20,6 +20,7 @@ import numpy as np
 
 from graphfcl.graph.ids import ClassLabel
 from graphfcl.production.ledger import LabelRole, Ledger
+from graphfcl.production.model_graph import ModelGraph
 from graphfcl.production.model_parts import ModelParts
 from graphfcl.production.monitoring import left_out_scores
 
@@ -81,12 +82,16 @@ class Comparison:
         }
 
 
-def compare(old: ModelParts, old_scores: np.ndarray, new: ModelParts, new_scores: np.ndarray) -> Comparison:
-    """old_scores, new_scores: (n, columns) of every node of the graph of each."""
+def compare(old: ModelParts, old_scores: Any, new: ModelParts, new_scores: Any) -> Comparison:
+    """old_scores, new_scores: (n, columns) of every row of the graph of each, arrays or tables on disk.
+
+    Both graphs have the same nodes by id; their numbers may differ.
+    """
     names, labels = old.ledger.classes, old.ledger.labels
     true_nodes, truth = labelled(new.ledger, names)
-    unlabelled = np.setdiff1d(np.intersect1d(true_nodes, old.graph.numbers), old.ledger.nodes)
+    unlabelled = np.setdiff1d(translated(true_nodes, new.graph, old.graph), old.ledger.nodes)
     first_nodes, first = _told(old, old_scores, names, unlabelled)
+    first_nodes = translated(first_nodes, old.graph, new.graph)
     second_nodes, second = _told(new, new_scores, names, np.zeros(0, dtype=np.int64))
     both, in_first, in_second = np.intersect1d(first_nodes, second_nodes, assume_unique=True, return_indices=True)
     order = np.argsort(true_nodes)
@@ -106,6 +111,11 @@ def compare(old: ModelParts, old_scores: np.ndarray, new: ModelParts, new_scores
     )
 
 
+def translated(numbers: np.ndarray, source: ModelGraph, target: ModelGraph) -> np.ndarray:
+    """(m,) the numbers in one graph of nodes of another one with the same ids."""
+    return numbers if source.shares_numbers(target) else target.numbers_of(source.ids_of(numbers))
+
+
 def labelled(ledger: Ledger, names: tuple[str, ...]) -> tuple[Numbers, Positions]:
     """The labelled nodes and their classes, as positions in ``names``; -1 where it is none of these."""
     return ledger.nodes, _positions(ledger, names)[ledger.columns]
@@ -117,9 +127,7 @@ def _positions(ledger: Ledger, names: tuple[str, ...]) -> np.ndarray:
     return np.array([-1 if name is None else place.get(name, -1) for name in ledger.names], dtype=np.int64)
 
 
-def _told(
-    parts: ModelParts, scores: np.ndarray, names: tuple[str, ...], unlabelled: np.ndarray
-) -> tuple[Numbers, Positions]:
+def _told(parts: ModelParts, scores: Any, names: tuple[str, ...], unlabelled: np.ndarray) -> tuple[Numbers, Positions]:
     """Nodes that a model can be asked about, and the classes that it answers, as positions in ``names``."""
     visible, ledger = parts.graph.visible, parts.ledger
     positions = _positions(ledger, names)

@@ -13,7 +13,6 @@ import numpy as np
 
 from graphfcl.errors import InputError
 from graphfcl.files import canonical_json
-from graphfcl.graph.id_index import IdIndex
 from graphfcl.graph.ids import listed, normal, text_of
 from graphfcl.printing import quoted
 from graphfcl.production.arguments import list_of_nodes
@@ -39,6 +38,7 @@ class Erased:
     trained, seen: how many of them ``fit`` had as labelled nodes, and how many it saw at all. Weights, scales and
         choices that it made of them stay.
     remembering: versions whose weights were taught labels of them by a method that cannot take that back.
+    in_graph_folder: how many of them the graph folder of a model on disk still holds, which no model ever changes.
     """
 
     method: str
@@ -49,6 +49,7 @@ class Erased:
     trained: int
     seen: int
     remembering: tuple[int, ...]
+    in_graph_folder: int = 0
 
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> "Erased":
@@ -103,6 +104,7 @@ class Erasing:
         self._labelled: dict[int, set[int]] = {}  # version → numbers of those that have a label in it
         self._numbers: set[int] = set()
         self._trained: set[int] = set()
+        self._folder_nodes = 0  # numbers below it are of nodes of a graph folder
         self._scrubber = Scrubber(ids)
         self._pruned: tuple[int, list[Entry]] | None = None
 
@@ -110,12 +112,13 @@ class Erasing:
 
     def look(self) -> None:
         """Find the nodes in every version, and in what is told of versions; nothing is written."""
-        check = Wholeness(self._versions.path, self._versions.manifests, self._versions.objects)
+        check = Wholeness(self._versions.manifests, self._versions.objects)
         for number in self._there:
             self._manifests[number] = self._whole_manifest(check, number)
             model = GraphClassifier.from_version(self._versions, number, device=self._device)
-            rows = IdIndex(model.node_ids_).rows(self._ids)
+            rows = model.names().rows_of_ids(self._ids)
             self._in_graph |= rows >= 0
+            self._folder_nodes = max(self._folder_nodes, model.names().folder_nodes)
             if (rows >= 0).any():
                 self._note_labels(number, model, rows[rows >= 0])
             for change in self._manifests[number]["changes"]:
@@ -142,7 +145,7 @@ class Erasing:
         return self._versions.manifest(number)
 
     def _note_labels(self, number: int, model: GraphClassifier, rows: np.ndarray) -> None:
-        numbers, ledger = model.graph_.numbers[rows], model.ledger_
+        numbers, ledger = model.names().numbers_at(rows), model.ledger_
         self._numbers |= set(numbers.tolist())
         ours = np.isin(ledger.nodes, numbers)
         self._labelled[number] = set(ledger.nodes[ours].tolist())
@@ -182,12 +185,12 @@ class Erasing:
         if number not in self._labelled:
             return
         manifest = self._manifests[number]
-        key = canonical_json(manifest["trees"] if manifest["format"] != 1 else [manifest["files"], manifest["values"]])
+        key = canonical_json(manifest["trees"])
         if key not in self._known:
             model = GraphClassifier.from_version(self._versions, number, device=self._device, whole=True)
-            rows = IdIndex(model.node_ids_).rows(self._ids)
+            rows = model.names().rows_of_ids(self._ids)
             try:
-                model.remove_nodes(model.node_ids_[rows[rows >= 0]])
+                model.remove_nodes(model.names().ids_at(rows[rows >= 0]).tolist())
                 trees = encode(model.parts(), self._versions.arrays)
             except (InputError, Damaged) as error:
                 raise InputError(
@@ -204,10 +207,8 @@ class Erasing:
         if without is None:
             return old if changes == old["changes"] else {**old, "changes": changes}
         before = len(self._versions.stored_history(old)) - len(changes)
-        kept = {key: value for key, value in old.items() if key != "files"}
         return {
-            **kept,
-            "format": FORMAT,
+            **old,
             "graphfcl": __version__,
             "written": old.get("written", now()),
             "trees": without.trees,
@@ -239,7 +240,7 @@ class Erasing:
             "written": now(),
             "version": number,
             "parent": number - 1,
-            "trees": self._versions.trees_of(newest) if without is None else without.trees,
+            "trees": newest.manifest["trees"] if without is None else without.trees,
             "values": {"method": newest.parts.configuration.method},
             "past": {"changes": before, "accuracy": accuracy},
             "changes": [change],
@@ -262,4 +263,5 @@ class Erasing:
             trained=len(self._trained),
             seen=sum(number < first for number in self._numbers),
             remembering=tuple(remembering),
+            in_graph_folder=sum(number < self._folder_nodes for number in self._numbers),
         )

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from graphfcl.errors import InputError
+from graphfcl.production.graph_place import work_folder
 from graphfcl.production.leftovers import remove_manifests, remove_objects
 from graphfcl.production.storage.damage import Damaged
 from graphfcl.production.storage.locks import WriterLock
@@ -69,9 +70,18 @@ class Erasures:
         remove_manifests(self._manifests, [each for each in self._manifests.numbers() if each > plan.version])
         needed = self._needed()
         self._cache.clear()
+        self._clear_work()
         remove_objects(self._folder, self._lock, needed)
         self._manifests.remove_erasing()
         return plan
+
+    def _clear_work(self) -> None:
+        """What was computed of a graph folder goes: it may hold features of the nodes."""
+        work = work_folder(self._folder)
+        if work is not None and work.is_dir():
+            from graphfcl.production.model_graph.answer_tables import clear_work
+
+            clear_work(work)
 
     def _found(self) -> ErasurePlan | None:
         try:
@@ -98,7 +108,7 @@ class Erasures:
             )
 
     def _needed(self) -> set[str]:
-        check, found = Wholeness(self._folder, self._manifests, self._objects), set[str]()
+        check, found = Wholeness(self._manifests, self._objects), set[str]()
         for number in self._manifests.numbers():
             try:
                 found |= check.needed(self._manifests.read(number))

@@ -1,26 +1,21 @@
 """Fitting a model for production: train on every label there is, and rehearse without some classes."""
 
-import shutil
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from graphfcl.devices import device_on_disk
 from graphfcl.errors import InputError
 from graphfcl.files import SharedLock
-from graphfcl.graph import Graph
-from graphfcl.graph.folder_graph import AnyGraph
+from graphfcl.graph.any_graph import AnyGraph
 from graphfcl.graph.ids import ClassLabel
-from graphfcl.methods import METHODS, Learner, Progress, find_method
+from graphfcl.methods import Learner, Progress, find_method
 from graphfcl.methods.learner import EncoderStore, Tensors
 from graphfcl.production.calibration import Calibration
 from graphfcl.production.fit_checkpoints import FitCheckpoints
-from graphfcl.production.folder_model_graph import FolderModelGraph
-from graphfcl.production.growing_graph import GrowingGraph
 from graphfcl.production.ledger import Ledger
+from graphfcl.production.model_graph import ModelGraph, kind_of
 from graphfcl.production.model_parts import Configuration, ModelParts
 from graphfcl.production.rehearsal import rehearse
 from graphfcl.production.session_zero import Start, make_start
@@ -59,11 +54,11 @@ def fit_model(
     checkpoints: FitCheckpoints,
 ) -> Fitted:
     """See :meth:`GraphClassifier.fit`."""
-    refuse_in_memory_method(graph, configuration)
+    kind_of(graph).refuse_method(configuration.method)
     checkpoints.begin(identity_of(graph, configuration, hide_classes))
     labels = shown_labels(graph, hide_classes)
     nodes = np.flatnonzero(labels >= 0)
-    growing: Any = GrowingGraph.of(graph) if isinstance(graph, Graph) else FolderModelGraph.of(graph)
+    growing = kind_of(graph).of(graph)
     shown = Labels(nodes, labels[nodes], graph.class_names, integers=graph.integer_classes)
     fitted = train_model(growing, shown, configuration, device=device, progress=progress, checkpoints=checkpoints)
     hidden = [graph.class_labels[number] for number in _numbers(graph, hide_classes)]
@@ -72,7 +67,7 @@ def fit_model(
 
 
 def train_model(
-    growing: GrowingGraph,
+    growing: ModelGraph,
     labels: Labels,
     configuration: Configuration,
     *,
@@ -82,20 +77,18 @@ def train_model(
 ) -> Fitted:
     """A model of a graph and its labels, rehearsed, with the classes of few labels learned."""
     checkpoints = checkpoints or FitCheckpoints()
-    device = device_on_disk(device) if isinstance(growing, FolderModelGraph) else device
-    with growing.in_use() if isinstance(growing, FolderModelGraph) else nullcontext() as lock:
-        leftovers = Leftovers(growing, checkpoints, lock)
-        return _trained(growing, labels, configuration, device, progress, checkpoints, leftovers)
+    with growing.in_use() as lock:
+        return _trained(growing, labels, configuration, growing.device(device), progress, checkpoints, lock)
 
 
 def _trained(
-    growing: GrowingGraph,
+    growing: ModelGraph,
     labels: Labels,
     configuration: Configuration,
     device: str,
     progress: Progress,
     checkpoints: FitCheckpoints,
-    leftovers: "Leftovers",
+    lock: SharedLock | None,
 ) -> Fitted:
     learner = new_learner(configuration, device)
     start = make_start(
@@ -116,7 +109,7 @@ def _trained(
     learner.fit(start.base, checkpoints.watching("learner", progress), encoders)
     checkpoints.keep("learner", learner)
     another = new_learner(configuration, device)
-    with leftovers.removed():
+    with growing.cleared(lock, checkpoints.remember):
         rehearsed, separations = rehearse(start.base, learner, another, encoders, progress, checkpoints)
     ledger = learn_few(start, learner, integers=labels.integers)
     change = {
@@ -129,13 +122,6 @@ def _trained(
         "chosen": learner.chosen(),
     }
     return Fitted(ModelParts(configuration, growing, learner, ledger, Calibration(rehearsed)), change)
-
-
-def refuse_in_memory_method(graph: AnyGraph, configuration: Configuration) -> None:
-    """A graph that stays on the disk is for methods that compute there."""
-    if not isinstance(graph, Graph) and not find_method(configuration.method).learner.works_on_disk:
-        able = " or ".join(each.name for each in METHODS if each.learner.works_on_disk)
-        raise InputError(f"{configuration.method} needs the whole graph in memory: take {able}, or load the graph.")
 
 
 def identity_of(graph: AnyGraph, configuration: Configuration, hide_classes: Sequence[ClassLabel]) -> dict[str, Any]:
@@ -186,35 +172,6 @@ def learn_few(start: Start, learner: Learner, *, integers: bool = False) -> Ledg
         return ledger
     learner.learn(Session(1, start.few_classes, *start.few, base.visible_graph, "open"))
     return ledger.with_supports(*start.few, start.few_classes)
-
-
-@dataclass(frozen=True)
-class Leftovers:
-    """What a rehearsal leaves in the work folder of a graph on the disk; nobody needs it again.
-
-    What was there before is kept with the states of the fit: one that goes on after a kill removes what the rehearsal
-    left before it. lock: of a graph on the disk; nothing is removed while another process computes there.
-    """
-
-    graph: object
-    checkpoints: FitCheckpoints
-    lock: SharedLock | None
-
-    @contextmanager
-    def removed(self) -> Iterator[None]:
-        """At the end of what is done inside."""
-        if self.lock is None or not isinstance(self.graph, FolderModelGraph):
-            yield
-            return
-        work = self.graph.work
-        before = set(self.checkpoints.remember("before the rehearsal", sorted(path.name for path in work.iterdir())))
-        yield
-        with self.lock.alone() as free:
-            for path in [path for path in work.iterdir() if free and path.name not in before]:
-                if path.is_dir():
-                    shutil.rmtree(path, ignore_errors=True)
-                else:
-                    path.unlink(missing_ok=True)
 
 
 class SharedEncoders(EncoderStore):

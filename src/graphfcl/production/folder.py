@@ -11,14 +11,12 @@ from graphfcl.production.classifier import GraphClassifier
 from graphfcl.production.fit_checkpoints import FitCheckpoints
 from graphfcl.production.graph_place import FolderUse
 from graphfcl.production.history import Entry
-from graphfcl.production.only_in_memory import only_in_memory
 from graphfcl.production.pruning import Pruned, prune
-from graphfcl.production.storage.manifests import ON_DISK
 from graphfcl.production.versions import FITTING, Busy, Versions
 from graphfcl.progress import progress_of
 
 if TYPE_CHECKING:
-    from graphfcl.graph import Graph
+    from graphfcl.graph.any_graph import AnyGraph
     from graphfcl.production.erasing import Erased
     from graphfcl.production.model_card import ModelCard
     from graphfcl.production.model_info import ModelInfo
@@ -158,7 +156,7 @@ class ModelFolder:
 
     def refit(
         self,
-        graph: "Graph | None" = None,
+        graph: "AnyGraph | None" = None,
         *,
         anyway: bool = False,
         progress: bool | Progress = SILENT,
@@ -184,9 +182,4 @@ class ModelFolder:
         """
         from graphfcl.production.erasing import erase
 
-        on_disk = False
-        with suppress(InputError):  # what is wrong with it is said below
-            on_disk = self.exists() and self.manifest(self.current())["format"] == ON_DISK
-        if on_disk:
-            raise only_in_memory("erase")
         return erase(self._versions, nodes, wait=wait, device=device)

@@ -10,7 +10,7 @@ from graphfcl.errors import InputError
 from graphfcl.graph.column_names import ReadColumns
 from graphfcl.graph.frames import is_frame
 from graphfcl.production.arguments import list_of_nodes, shown
-from graphfcl.production.growing_graph import GrowingGraph
+from graphfcl.production.model_graph import ModelGraph
 
 NewNodes = tuple[Sequence[Any], Any, Sequence[str] | None]  # ids, features, texts
 NewEdges = tuple[Sequence[Any], Sequence[Any], np.ndarray | None]  # ids of sources, ids of targets, weights
@@ -26,13 +26,13 @@ class GraphChange:
     entry: what the history says of the change.
     """
 
-    graph: GrowingGraph
+    graph: ModelGraph
     touched: list[np.ndarray]
     entry: dict[str, Any]
     removed: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
 
 
-def as_new_nodes(given: Any, graph: GrowingGraph, columns: ReadColumns | None) -> NewNodes | None:
+def as_new_nodes(given: Any, graph: ModelGraph, columns: ReadColumns | None) -> NewNodes | None:
     """New nodes as they were given, or of a DataFrame. columns: of the tables of the fit."""
     if is_frame(given):
         from graphfcl.production.new_nodes import read_nodes
@@ -86,7 +86,7 @@ def _parts(given: Any, count: int, what: str, wanted: str) -> list[Any]:
     return [*given, *[None] * (count - len(given))]
 
 
-def grown(before: GrowingGraph, nodes: NewNodes | None, edges: NewEdges | None) -> GraphChange:
+def grown(before: ModelGraph, nodes: NewNodes | None, edges: NewEdges | None) -> GraphChange:
     """Add nodes, then edges, which may lead to the new nodes."""
     if not (nodes is not None and len(nodes[0])) and not (edges is not None and len(edges[0])):
         raise InputError("there is nothing to add: give nodes, edges or both.")
@@ -105,7 +105,7 @@ def grown(before: GrowingGraph, nodes: NewNodes | None, edges: NewEdges | None) 
     return GraphChange(graph, touched, {"what": "grow", "nodes": nodes_more, "edges": edges_more, **words})
 
 
-def shrunk(before: GrowingGraph, nodes: Sequence[Any] | None, edges: EdgeEnds | None) -> GraphChange:
+def shrunk(before: ModelGraph, nodes: Sequence[Any] | None, edges: EdgeEnds | None) -> GraphChange:
     """Remove edges, then nodes with the edges that they still have."""
     if not (nodes is not None and len(nodes)) and not (edges is not None and len(edges[0])):
         raise InputError("there is nothing to remove: give nodes, edges or both.")

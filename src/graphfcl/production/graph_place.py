@@ -14,6 +14,7 @@ from graphfcl.errors import InputError
 from graphfcl.files import canonical_json, make_folder, need_folder, write_bytes
 
 if TYPE_CHECKING:  # whoever asks a model in memory does not wait for scipy
+    from graphfcl.graph.any_graph import AnyGraph
     from graphfcl.graph.folder import GraphFolder
     from graphfcl.graph.visible_folder import Means
     from graphfcl.tasks import Tasks
@@ -55,6 +56,21 @@ def find_graph(model: Path, digest: str, use: FolderUse) -> "tuple[GraphFolder, 
     workers = use.workers or _whole(said.get("workers"), 1)
     means = Means(Path(work), memory, replace(use.engine or Tasks(), workers=workers, folder=Path(work) / "tasks"))
     return folder, means
+
+
+def graph_at(path: Path) -> "AnyGraph":
+    """A graph folder for a model that computes on it as on the one before."""
+    from graphfcl.graph.folder import GraphFolder
+    from graphfcl.graph.folder_graph import FolderGraph
+    from graphfcl.graph.visible_folder import Means
+
+    return FolderGraph(GraphFolder.open(path), Means(path / WORK, USUAL_MEMORY))
+
+
+def work_folder(model: Path) -> Path | None:
+    """The work folder of a model on a graph folder; None if it has none."""
+    stored = _read(model)
+    return _work_folder(model, stored.get("work")) if stored else None
 
 
 def seen_at(model: Path) -> str | None:

@@ -14,6 +14,8 @@ from graphfcl.graph.ids import ClassLabel, listed
 from graphfcl.production.arguments import seed_of, shown, whole_number
 from graphfcl.production.model_state import ModelState
 from graphfcl.production.node_vectors import Vectors, vectors_of
+from graphfcl.production.row_answers import RowAnswers
+from graphfcl.production.row_values import node_rows
 from graphfcl.production.what_is_common import Usual, common_words, linked_classes
 
 MOST = 20_000  # nodes that groups are looked for among; of more that look unknown, so many are drawn
@@ -65,9 +67,9 @@ def find_groups(state: ModelState, count: int, seed: int) -> tuple[Group, ...]:
     parts, random = state.parts, np.random.default_rng([seed, 18])
     visible, ledger = parts.graph.visible, parts.ledger
     labelled = visible.rows(ledger.nodes)
-    strange = parts.calibration.unknown_scores(state.asked.answers().strangeness) > parts.calibration.threshold
-    strange[labelled] = False
-    unknown = np.flatnonzero(strange)
+    strange = RowAnswers(state).unknown_scores() > state.calibration().threshold
+    rows = node_rows(visible)
+    unknown = np.setdiff1d(rows[strange[rows]], labelled)
     asked = _drawn(unknown, MOST, random)
     classes = ledger.class_of_column()[ledger.columns]
     taught = _drawn(_whole_classes(classes, asked.size, random), MOST, random)
@@ -75,8 +77,8 @@ def find_groups(state: ModelState, count: int, seed: int) -> tuple[Group, ...]:
     if not asked.size:
         return ()
     values = unit_rows(principal_components(vectors_of(state)(rows), COMPONENTS, seed=seed))
-    crowd = Crowd.of(values[: asked.size], visible.adjacency, asked)
-    known = Crowd.of(values[asked.size :], visible.adjacency, labelled[taught])
+    crowd = Crowd.of(values[: asked.size], visible.neighbours_at(asked), asked)
+    known = Crowd.of(values[asked.size :], visible.neighbours_at(labelled[taught]), labelled[taught])
     sureness = Sureness.learned(Balls.of(known, core_size(asked.size)), classes[taught])
     found = tight_groups(crowd, sureness, count)
     usual = Usual.of(parts.graph)
@@ -117,9 +119,9 @@ def _described(
     )
     return Group(
         number=number,
-        nodes=tuple(graph.ids[rows].tolist()),
+        nodes=tuple(graph.ids_at(rows).tolist()),
         size=int(rows.size),
-        typical=tuple(graph.ids[typical].tolist()),
+        typical=tuple(graph.ids_at(typical).tolist()),
         words=common_words(graph, rows, usual),
         neighbours=linked_classes(graph, ledger, rows),
         sure=found.sure,
@@ -154,14 +156,14 @@ def supports_of_group(state: ModelState, group: Group, count: int) -> list[Any]:
     graph = state.parts.graph
     typical = _without_label(state, group.typical)
     if len(group.typical) >= count and typical.size == len(group.typical):
-        return graph.ids[typical[:count]].tolist()
+        return graph.ids_at(typical[:count]).tolist()
     rows = _without_label(state, group.nodes)
     if not rows.size:
         raise InputError(
             f"every node of group {group.number} is labelled by now or gone: ask for the groups again; "
             "nothing was learned."
         )
-    return graph.ids[rows[spread_typical(_comparable(vectors_of(state), rows), count)]].tolist()
+    return graph.ids_at(rows[spread_typical(_comparable(vectors_of(state), rows), count)]).tolist()
 
 
 def _without_label(state: ModelState, nodes: Sequence[Any]) -> np.ndarray:
@@ -169,7 +171,7 @@ def _without_label(state: ModelState, nodes: Sequence[Any]) -> np.ndarray:
     graph = state.parts.graph
     rows = graph.rows_of_ids(listed(nodes))
     rows = rows[rows >= 0]
-    return rows[~np.isin(graph.numbers[rows], state.parts.ledger.nodes)]
+    return rows[~np.isin(graph.numbers_at(rows), state.parts.ledger.nodes)]
 
 
 def _comparable(vectors: Vectors, rows: np.ndarray) -> np.ndarray:

@@ -1,10 +1,8 @@
-"""How the state of a model becomes a version of a folder, and what the cache beside it holds."""
+"""How the state of a model becomes a version of a folder, and its answers are kept for the next reader."""
 
 from dataclasses import dataclass
 from typing import Any
 
-from graphfcl.production.answers import Answers
-from graphfcl.production.calibration import Readings
 from graphfcl.production.model_parts import Configuration, ModelParts
 from graphfcl.production.model_state import ModelState
 from graphfcl.production.version_cache import CacheContents, CacheKeys, CacheThread, cache_keys
@@ -33,26 +31,28 @@ class WrittenState:
 
     def keep_answers(self, thread: CacheThread | None) -> None:
         """Leave what was computed to the next reader. thread: writes the cache of a model in memory, None: nobody."""
-        if self.state.on_disk is not None:
-            self.state.on_disk.keep_for(self.keys)
-        elif thread is not None:
-            contents = cache_contents(self.keys, self.parts, self.state.asked.answers())
+
+        def write(contents: CacheContents) -> None:
+            assert thread is not None
             thread.start(self.versions.cache, contents, lambda: self.versions.shows(self.number))
+
+        graph, asked = self.parts.graph, self.state.asked
+        # Answers on disk are those that were computed; the cache of a model in memory always has all.
+        answers = asked.found if graph.passes or thread is None else asked.answers()
+        if answers is not None:
+            graph.keep_answers(answers, self.parts.learner, self.keys, None if thread is None else write)
 
 
 def write_newest_cache(state: ModelState, versions: Versions | None) -> None:
     """Write the cache of the version that a state is, if that is the newest one of its folder."""
     number = state.version
-    saved = number is not None and not state.history.unsaved() and state.on_disk is None
-    if versions is None or number is None or not saved or not versions.shows(number):
+    if versions is None or number is None or state.history.unsaved() or not versions.shows(number):
         return
     parts = state.copy().parts
     keys = cache_keys(versions.manifest(number), parts.configuration.method)
-    versions.cache.write(cache_contents(keys, parts, state.asked.answers()), lambda: versions.shows(number))
 
+    def write(contents: CacheContents) -> None:
+        versions.cache.write(contents, lambda: versions.shows(number))
 
-def cache_contents(keys: CacheKeys, parts: ModelParts, answers: Answers) -> CacheContents:
-    """What the next reader of a version need not compute."""
-    table = parts.learner.embeddings(parts.graph.visible)
-    readings = Readings(answers.strangeness, answers.temperatures)
-    return CacheContents(keys, parts.graph.ids, table, answers.scores, readings)
+    if not state.passes:
+        parts.graph.keep_answers(state.asked.answers(), parts.learner, keys, write)

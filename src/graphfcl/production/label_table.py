@@ -8,14 +8,14 @@ import numpy as np
 
 from graphfcl.graph.ids import text_array
 from graphfcl.production.ledger import LabelRole, Ledger, Statements
-from graphfcl.production.node_names import NodeNames
+from graphfcl.production.model_graph import NodeIndex
 from graphfcl.production.supports import Statement
 
 Columns = dict[str, np.ndarray]
 
 
 def label_table(
-    ledger: Ledger, names: NodeNames, nodes: Sequence[Any] | None = None
+    ledger: Ledger, names: NodeIndex, nodes: Sequence[Any] | None = None
 ) -> tuple[Columns, np.ndarray | None]:
     """Columns ``node, class, part, by, when`` and those that were kept; a row for each statement, or one without any.
 

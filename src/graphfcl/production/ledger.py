@@ -178,6 +178,12 @@ class Ledger:
         more = {node: (*self.statements.get(node, ()), *said) for node, said in statements.items()}
         return replace(self, statements={**self.statements, **more})
 
+    def renumbered(self, numbers: np.ndarray) -> "Ledger":
+        """The same labels of nodes that have other numbers. numbers: (m,) in the order of ``nodes``."""
+        moved = dict(zip(self.nodes.tolist(), numbers.tolist(), strict=True))
+        said = {moved[node]: statements for node, statements in self.statements.items() if node in moved}
+        return replace(self, nodes=numbers, statements=said)
+
     def without_nodes(self, nodes: np.ndarray) -> "Ledger":
         """Some nodes are labelled no more."""
         return self._kept(~np.isin(self.nodes, nodes))

@@ -4,7 +4,6 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from graphfcl.files import flush_folder
-from graphfcl.production.format_1 import FILES
 from graphfcl.production.storage.locks import WriterLock
 from graphfcl.production.storage.manifests import Manifests
 from graphfcl.production.storage.objects import NAME
@@ -23,13 +22,8 @@ def remove_objects(folder: Path, lock: WriterLock, needed: set[str]) -> int:
     freed = 0
     lock.check()
     for path in (folder / "objects").iterdir():
-        if path.name not in needed and _is_object(path.name):
+        if path.name not in needed and NAME.fullmatch(path.name):
             freed += path.stat().st_size
             path.unlink(missing_ok=True)
     flush_folder(folder / "objects")
     return freed
-
-
-def _is_object(name: str) -> bool:
-    stem, _, kind = name.partition(".")
-    return NAME.fullmatch(stem) is not None and (kind == "" or kind in FILES.values())

@@ -12,8 +12,8 @@ from graphfcl.graph.ids import ClassLabel, normal
 from graphfcl.methods import Learner
 from graphfcl.printing import quoted
 from graphfcl.production.arguments import list_of_nodes, shown
-from graphfcl.production.growing_graph import GrowingGraph
 from graphfcl.production.ledger import Ledger, Statements
+from graphfcl.production.model_graph import ModelGraph
 from graphfcl.production.supports import Statement, Support, people
 from graphfcl.stream import Session
 
@@ -162,7 +162,7 @@ def supports_of(classes: Mapping[Any, Sequence[Any]], statement: Statement, ledg
     ]
 
 
-def prepare(supports: Sequence[Support], graph: GrowingGraph, ledger: Ledger, on_conflict: str) -> Lesson:
+def prepare(supports: Sequence[Support], graph: ModelGraph, ledger: Ledger, on_conflict: str) -> Lesson:
     """Refuses all supports if one is wrong, and names each that is.
 
     on_conflict: what becomes of a node that has another label: ``refuse`` everything, ``keep`` the label it has, or
@@ -197,7 +197,7 @@ def prepare(supports: Sequence[Support], graph: GrowingGraph, ledger: Ledger, on
     return Lesson((*learned, *replaced), tuple(agreed), tuple(replaced), tuple(conflicts), tuple(again))
 
 
-def _gathered(supports: Sequence[Support], graph: GrowingGraph, ledger: Ledger) -> tuple[list[Said], list[str]]:
+def _gathered(supports: Sequence[Support], graph: ModelGraph, ledger: Ledger) -> tuple[list[Said], list[str]]:
     """What is said of each node, and a sentence for each support that cannot be used."""
     rows = graph.rows_of_ids([support.node for support in supports])
     name_of = {

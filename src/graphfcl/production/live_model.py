@@ -21,9 +21,8 @@ from graphfcl.production.arguments import list_of_nodes
 from graphfcl.production.calibration import Calibration
 from graphfcl.production.history import History
 from graphfcl.production.ledger import Ledger
-from graphfcl.production.model_parts import Configuration, ModelParts, is_on_disk
+from graphfcl.production.model_parts import Configuration, ModelParts
 from graphfcl.production.model_state import ModelState
-from graphfcl.production.only_in_memory import only_in_memory
 from graphfcl.production.packing import name_of_method, pack, unpack
 from graphfcl.production.version_cache import CacheThread
 from graphfcl.production.versions import Versions
@@ -31,7 +30,7 @@ from graphfcl.production.versions import Versions
 if TYPE_CHECKING:  # whoever only asks need not wait for what a change needs
     from graphfcl.production.draft import Draft
     from graphfcl.production.graph_changes import GraphChange
-    from graphfcl.production.growing_graph import GrowingGraph
+    from graphfcl.production.model_graph import ModelGraph, NodeIndex
 
 NOT_FITTED = "this classifier is not fitted: call fit with a graph first."
 
@@ -59,7 +58,7 @@ class LiveModel:
     # State
 
     @property
-    def graph_(self) -> "GrowingGraph":
+    def graph_(self) -> "ModelGraph":
         """The graph that it lives on."""
         return self._learned().parts.graph
 
@@ -99,13 +98,22 @@ class LiveModel:
         return self._current().parts.configured(self.configuration)
 
     def all_scores(self) -> np.ndarray:
-        """(n, columns) the learner's scores of every node; computed once for a state of the model."""
-        return self._in_memory("all_scores").asked.scores()
+        """(n, columns) the learner's scores of every node, in the order of ``node_ids_``, in memory.
+
+        They are computed once for a state of the model.
+        """
+        state = self._current()
+        scores = state.asked.answers().scores
+        return np.concatenate([scores[rows] for rows in state.names().row_parts(row_bytes=64)])
 
     @property
     def is_on_disk(self) -> bool:
         """Whether its graph is a graph folder that stays on the disk."""
-        return self._current().on_disk is not None
+        return self._current().passes
+
+    def names(self) -> "NodeIndex":
+        """How its nodes are found by the user's ids."""
+        return self._current().names()
 
     def numbers_of(self, nodes: Sequence[Any]) -> np.ndarray:
         """Node numbers of the user's ids."""
@@ -131,17 +139,6 @@ class LiveModel:
         if state is None:
             raise InputError(NOT_FITTED)
         return state
-
-    def _in_memory(self, what: str) -> ModelState:
-        """The same; an error if its graph stays on the disk. what: the name of what needs it in memory."""
-        state = self._current()
-        if state.on_disk is not None:
-            raise only_in_memory(what)
-        return state
-
-    def refuse_on_disk(self, what: str) -> None:
-        """An error if its graph stays on the disk. what: one of ``only_in_memory.INSTEAD``."""
-        self._in_memory(what)
 
     def _learned(self) -> ModelState:
         """The same for attributes: one that is missing is an AttributeError."""
@@ -176,10 +173,7 @@ class LiveModel:
 
         first = ModelState.of(parts)
         draft = Draft(first, replace(self.configuration, columns=parts.configuration.columns), parts.learner)
-        if is_on_disk(parts.graph):
-            draft.settle_on_disk(change, progress)
-        else:
-            self._settle(draft, change)
+        draft.settle(change, self.max_loss, at_once=True, progress=progress)
         self._state = draft.finished(first)
 
     def _settle(self, draft: "Draft", change: dict[str, Any]) -> None:
@@ -230,8 +224,6 @@ class LiveModel:
     def __getstate__(self) -> dict[str, Any]:
         """The learner's class goes by its name, the state as the bytes of its files."""
         state = self._state
-        if state is not None and state.on_disk is not None:
-            raise InputError("a model on a graph folder does not travel to another process: load it there.")
         packed = None if state is None else pack(state, self.configuration)
         return {"learner": find_method(self.method).learner, "plain": self._plain(), "state": packed}
 

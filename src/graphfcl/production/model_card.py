@@ -3,7 +3,6 @@
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,7 +12,6 @@ from graphfcl.graph.ids import ClassLabel
 from graphfcl.printing import counted
 from graphfcl.production.ageing import FITS
 from graphfcl.production.answers import few_shot_classes
-from graphfcl.production.graph_place import seen_at
 from graphfcl.production.history import Entry, lineage, written_by_graphfcl
 from graphfcl.production.ledger import LabelRole, Ledger
 from graphfcl.production.model_info import ModelInfo
@@ -140,16 +138,16 @@ class ModelCard:
 CLASS_COLUMNS = ("class", "labels", "validation nodes", "recall, %", "")
 
 
-def card_of(state: ModelState, configuration: Configuration, info: ModelInfo, folder: Path | None) -> ModelCard:
-    """See :meth:`ModelFolder.card`. folder: where the model lies."""
+def card_of(state: ModelState, configuration: Configuration, info: ModelInfo) -> ModelCard:
+    """See :meth:`ModelFolder.card`."""
     stored = state.asked.stored
     manifest = {} if stored is None else stored.manifest
     entries = state.history.entries()
     with written_by_graphfcl():
         accuracy = _accuracy(state)
         data = _data(lineage(entries), configuration)
-    if stored is not None and stored.on_disk:
-        data |= {"graph_folder": None if folder is None else seen_at(folder), "digest": stored.graph_digest()}
+    if stored is not None:
+        data |= stored.graph.origin()
     recalls = accuracy.get("classes") or {}
     return ModelCard(
         info=info,
@@ -163,12 +161,12 @@ def card_of(state: ModelState, configuration: Configuration, info: ModelInfo, fo
 
 
 def _accuracy(state: ModelState) -> Mapping[str, Any]:
-    """As it was measured last; of a model on a graph folder what its last pass found, if that is at hand."""
+    """As it was measured last; after a change without a pass over the graph folder what a pass found since."""
     found = state.history.last_accuracy()
-    if found is None and state.on_disk is not None:
+    if found is None:
         with suppress(InputError):  # a graph folder that has moved
-            if state.on_disk.is_at_hand():
-                return state.on_disk.on_disk().accuracy
+            if state.asked.is_at_hand():
+                found = state.asked.answers().accuracy
     return found or {}
 
 

@@ -5,9 +5,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from graphfcl.production.ageing import FITS, Sign, last_measured, signs_of_age, verdict
 from graphfcl.production.answers import few_shot_classes
-from graphfcl.production.calibration import Readings, unknown_share
+from graphfcl.production.calibration import unknown_share
 from graphfcl.production.history import Entry, lineage, written_by_graphfcl
 from graphfcl.production.model_parts import Configuration
 from graphfcl.production.model_state import ModelState
@@ -62,7 +64,7 @@ def info_of(state: ModelState, configuration: Configuration, folder: Path | None
     with written_by_graphfcl():
         life = lineage(entries)
         signs = signs_of_age(life, configuration, ledger=ledger, unknown=_unknown_share(state, life, full=full))
-    nodes, edges = _counts(state)
+    nodes, edges = state.counts()
     return ModelInfo(
         method=configuration.method,
         classes=len(ledger.classes),
@@ -86,12 +88,6 @@ def signs_in_history(entries: Sequence[Entry], configuration: Configuration) -> 
         return signs_of_age(life, configuration, ledger=None, unknown=last_measured(life).get("unknown"))
 
 
-def _counts(state: ModelState) -> tuple[int, int]:
-    """Nodes and edges; those of a version in a folder without reading them."""
-    stored = state.asked.stored
-    return stored.counts() if stored is not None else (state.parts.graph.node_count, state.parts.graph.edge_count)
-
-
 def _unknown_share(state: ModelState, life: Sequence[Entry], *, full: bool) -> float | None:
     """The share of nodes that are called unknown; None if neither the history nor the cache has it.
 
@@ -100,10 +96,11 @@ def _unknown_share(state: ModelState, life: Sequence[Entry], *, full: bool) -> f
     if not full and last_measured(life).get("unknown") is not None:
         return float(last_measured(life)["unknown"])
     if full:
-        answers = state.asked.answers()
-        return unknown_share(state.parts.calibration, Readings(answers.strangeness, answers.temperatures))
-    readings = state.asked.readings_at_hand()
-    return None if readings is None else unknown_share(state.parts.calibration, readings)
+        strangeness = state.asked.answers().strangeness
+        there = np.concatenate(list(state.names().row_parts(row_bytes=16)))
+        return unknown_share(state.calibration(), strangeness[there])
+    cached = state.asked.strangeness_at_hand()
+    return None if cached is None else unknown_share(state.calibration(), cached)
 
 
 def bytes_on_disk(folder: Path) -> dict[str, int]:

@@ -2,9 +2,7 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, TypeGuard
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, Protocol
 
 from graphfcl.graph.column_names import ReadColumns
 from graphfcl.methods import Learner
@@ -12,8 +10,7 @@ from graphfcl.production.calibration import Calibration
 from graphfcl.production.ledger import Ledger
 
 if TYPE_CHECKING:
-    from graphfcl.production.folder_model_graph import FolderModelGraph
-    from graphfcl.production.growing_graph import GrowingGraph
+    from graphfcl.production.model_graph import ModelGraph
 
 
 @dataclass(frozen=True)
@@ -21,7 +18,7 @@ class Configuration:
     """What a user chooses before a model is fitted.
 
     method: its name. settings: its settings by name, ``{"pretraining.epochs": 5}``; those not named have their
-    defaults, or of a stored model what they were before they existed (``earlier_settings`` of the method).
+    defaults.
     way, shot: how many classes with how many supports a session is expected to bring. seed: repeats everything.
     max_loss: a change that costs older classes more balanced accuracy than this leaves a warning.
     standardise: dense features get mean 0 and deviation 1 over the train nodes of the fit.
@@ -36,11 +33,6 @@ class Configuration:
     max_loss: float
     standardise: bool = True
     columns: ReadColumns | None = None
-
-
-def is_on_disk(graph: object) -> "TypeGuard[FolderModelGraph]":
-    """Whether it is a graph folder that stays on the disk; told without importing what only a change needs."""
-    return hasattr(graph, "restate_due")
 
 
 class PartSource(Protocol):
@@ -60,13 +52,11 @@ class PartSource(Protocol):
 class ModelParts:
     """Everything that makes a model. Graph, ledger and calibration are immutable; the learner is not.
 
-    graph: one in memory, or a :class:`FolderModelGraph`, which has of it what changes and answers need.
-
     Of a model that lies in a folder, graph, learner and ledger are read when they are first asked for.
     """
 
     configuration: Configuration
-    graph: "GrowingGraph"
+    graph: "ModelGraph"
     learner: Learner
     ledger: Ledger
     calibration: Calibration
@@ -108,8 +98,3 @@ class ModelParts:
         parts = object.__new__(ModelParts)
         parts.__dict__.update(self.__dict__, ledger=source.names)
         return parts
-
-    def compute_scores(self) -> np.ndarray:
-        """(n, columns) the learner's scores of every node of the graph."""
-        self.learner.embeddings(self.graph.visible)
-        return self.learner.scores(self.graph.visible, self.graph.numbers)

@@ -18,12 +18,12 @@ from graphfcl.production.user_tables import id_names, warn
 
 if TYPE_CHECKING:
     from graphfcl.graph import Features
-    from graphfcl.production.growing_graph import GrowingGraph
+    from graphfcl.production.model_graph import ModelGraph
 
 
 def read_nodes(
     source: Any,
-    graph: "GrowingGraph",
+    graph: "ModelGraph",
     columns: ReadColumns | None = None,
     tell: Callable[[str], None] = warn,
 ) -> tuple[list[str], "Features", list[str] | None]:

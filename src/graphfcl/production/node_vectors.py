@@ -5,12 +5,14 @@ from collections.abc import Callable
 import numpy as np
 
 from graphfcl.asking.untrained import untrained_vectors
-from graphfcl.graph import VisibleGraph
+from graphfcl.graph.visible_nodes import VisibleNodes
 from graphfcl.production.model_state import ModelState
+from graphfcl.production.row_values import node_rows
 
 MANY = 50_000  # nodes above which all of them together are compared by fewer columns
 SAMPLE = 10_000  # nodes that choose those columns
 COLUMNS = 64
+BLOCK = 16_384  # nodes whose vectors are in memory at once then
 
 Vectors = Callable[[np.ndarray], np.ndarray]  # (r,) rows of the visible graph → (r, d) float32
 
@@ -20,24 +22,29 @@ def vectors_of(state: ModelState) -> Vectors:
 
     Without features a learner sees little but how many links a node has; nodes are compared by whom they link to then.
     """
-    visible, learner = state.parts.graph.visible, state.parts.learner
-    if visible.features.shape[1] == 0:
+    graph, visible = state.parts.graph, state.parts.graph.visible
+    there = node_rows(visible)
+
+    def of_rows(rows: np.ndarray) -> np.ndarray | None:
+        nodes = graph.numbers_at(rows)
+        return state.asked.using(lambda learner: learner.vectors_to_draw(visible, nodes))
+
+    def of_all_rows(rows: np.ndarray) -> np.ndarray:
+        """A row without a node has 0."""
+        shown = np.isin(rows, there) if there.size < visible.row_count else np.ones(rows.size, dtype=bool)
+        vectors = np.nan_to_num(np.asarray(of_rows(rows[shown]), dtype=np.float32))
+        if shown.all():
+            return vectors
+        found = np.zeros((rows.size, vectors.shape[1]), dtype=np.float32)
+        found[shown] = vectors
+        return found
+
+    if visible.feature_count == 0 or of_rows(there[:1]) is None:
         return vectors_without_learner(visible, state.parts.configuration.seed)
-    with state.asked.alone():
-        found = learner.vectors_to_draw(visible, visible.nodes[:1])
-    if found is None:
-        return vectors_without_learner(visible, state.parts.configuration.seed)
-
-    def of_rows(rows: np.ndarray) -> np.ndarray:
-        with state.asked.alone():
-            vectors = learner.vectors_to_draw(visible, visible.nodes[rows])
-        assert vectors is not None
-        return np.nan_to_num(np.asarray(vectors, dtype=np.float32))
-
-    return of_rows
+    return of_all_rows
 
 
-def vectors_without_learner(visible: VisibleGraph, seed: int = 0) -> Vectors:
+def vectors_without_learner(visible: VisibleNodes, seed: int = 0) -> Vectors:
     """How nodes are compared that no learner has seen: by their features, those around them, and links if need be."""
     table = untrained_vectors(visible, seed=seed)
     return lambda rows: table[rows]
@@ -45,7 +52,7 @@ def vectors_without_learner(visible: VisibleGraph, seed: int = 0) -> Vectors:
 
 def vector_table(state: ModelState) -> np.ndarray:
     """(n, d) of all nodes of a model, as :func:`vectors_of_all` has them; computed once for a state of the model."""
-    count, seed = state.parts.graph.node_count, state.parts.configuration.seed
+    count, seed = state.parts.graph.visible.row_count, state.parts.configuration.seed
     return state.asked.memory.find("vectors", lambda: vectors_of_all(vectors_of(state), count, seed))
 
 
@@ -67,4 +74,4 @@ def vectors_of_all(vectors: Vectors, count: int, seed: int) -> np.ndarray:
 
 
 def _blocks(count: int) -> list[np.ndarray]:
-    return np.array_split(np.arange(count), range(MANY, count, MANY))
+    return np.array_split(np.arange(count), range(BLOCK, count, BLOCK))

@@ -7,8 +7,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from graphfcl.methods import Learner, is_own, register_method
+from graphfcl.production.answers import ModelAnswers
 from graphfcl.production.calibration import Readings
 from graphfcl.production.codec import decode, encode
+from graphfcl.production.graph_place import FolderUse
 from graphfcl.production.history import History
 from graphfcl.production.model_parts import Configuration
 from graphfcl.production.model_state import ModelState
@@ -19,7 +21,8 @@ from graphfcl.production.storage.objects import MemoryObjects
 @dataclass(frozen=True)
 class PackedState:
     """objects, trees: as a folder has them, the trees as JSON. history: JSON. answers: those of all nodes as ``.npy``,
-    so that a copy answers the same to the digit, without a forward pass.
+    so that a copy answers the same to the digit, without a forward pass; none of a graph on disk, where they lie.
+    use: where such a graph and its work folder are.
     """
 
     objects: dict[str, bytes]
@@ -27,26 +30,39 @@ class PackedState:
     history: str
     version: int | None
     answers: tuple[bytes, ...]
+    use: FolderUse
 
 
 def pack(state: ModelState, configuration: Configuration) -> PackedState:
     """A state that another process can :func:`unpack`."""
-    arrays, answers = BlockArrays(MemoryObjects()), state.asked.answers()
-    trees = encode(replace(state.copy().parts, configuration=configuration), arrays)
-    parts = (_npy(each) for each in (answers.scores, answers.strangeness, answers.temperatures))
+    arrays, parts = BlockArrays(MemoryObjects()), state.copy().parts
+    trees = encode(replace(parts, configuration=configuration), arrays)
     assert isinstance(arrays.objects, MemoryObjects)
-    content = arrays.objects.content
-    return PackedState(content, json.dumps(trees), json.dumps(state.history.entries()), state.version, tuple(parts))
+    return PackedState(
+        objects=arrays.objects.content,
+        trees=json.dumps(trees),
+        history=json.dumps(state.history.entries()),
+        version=state.version,
+        answers=() if state.passes else _packed(state.asked.answers()),
+        use=parts.graph.use(),
+    )
 
 
 def unpack(packed: PackedState, *, device: str) -> ModelState:
     """The state again; its method must be known here."""
     objects = MemoryObjects()
     objects.content = packed.objects
-    parts = decode(json.loads(packed.trees), BlockArrays(objects), device=device)
-    scores, *readings = (np.load(io.BytesIO(each), allow_pickle=False) for each in packed.answers)
-    state = ModelState.of(parts, scores, Readings(*readings))
+    parts = decode(json.loads(packed.trees), BlockArrays(objects), device=device, use=packed.use)
+    answers = None
+    if packed.answers:
+        scores, *readings = (np.load(io.BytesIO(each), allow_pickle=False) for each in packed.answers)
+        answers = ModelAnswers.in_memory(scores, Readings(*readings), parts.calibration)
+    state = ModelState.of(parts, answers)
     return replace(state, history=History(json.loads(packed.history)), version=packed.version)
+
+
+def _packed(answers: ModelAnswers) -> tuple[bytes, ...]:
+    return tuple(_npy(each) for each in (answers.scores, answers.strangeness, answers.temperatures))
 
 
 def _npy(array: np.ndarray) -> bytes:

@@ -45,7 +45,7 @@ def prune(versions: Versions, keep: int, *, wait: float = 60.0) -> Pruned:
 
 def _needed(versions: Versions, kept: list[int]) -> set[str]:
     """The objects of all kept versions; an error if that cannot be told of one, and nothing is removed."""
-    check = Wholeness(versions.path, versions.manifests, versions.objects)
+    check = Wholeness(versions.manifests, versions.objects)
     found: set[str] = set()
     for number in kept:
         try:

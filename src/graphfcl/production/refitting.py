@@ -5,16 +5,17 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from graphfcl.graph import Graph
+from graphfcl.errors import InputError
+from graphfcl.graph.any_graph import AnyGraph
 from graphfcl.graph.labels import natural_order
 from graphfcl.methods import Progress
 from graphfcl.production.answers import few_shot_classes
-from graphfcl.production.brought_graph import Decisions, bring, more_labels
-from graphfcl.production.comparison import Comparison, compare, labelled
+from graphfcl.production.brought_graph import Decisions, more_labels
+from graphfcl.production.comparison import Comparison, compare, labelled, translated
 from graphfcl.production.fitting import Labels, train_model
-from graphfcl.production.growing_graph import GrowingGraph
 from graphfcl.production.history import lineage, written_by_graphfcl
 from graphfcl.production.ledger import LabelRole, Ledger
+from graphfcl.production.model_graph import ModelGraph, kind_of
 from graphfcl.production.model_parts import Configuration, ModelParts
 
 if TYPE_CHECKING:
@@ -62,8 +63,8 @@ class Refitted:
 
 def refit_model(
     before: ModelParts,
-    scores: np.ndarray,
-    graph: Graph | None,
+    scores: Any,
+    graph: AnyGraph | None,
     decisions: Decisions,
     *,
     device: str,
@@ -71,14 +72,14 @@ def refit_model(
 ) -> Refitted:
     """See :meth:`GraphClassifier.refit`.
 
-    scores: (n, columns) of every node, by the model before. graph: brought by the user, or None. decisions: what
+    scores: (n, columns) of every row, by the model before. graph: brought by the user, or None. decisions: what
     the model was told of classes and labels that such a graph does not know.
     """
-    ledger = before.ledger
-    growing, labels = _material(before, graph, decisions)
+    growing, ledger, labels = _material(before, graph, decisions)
     trained = train_model(growing, labels, before.configuration, device=device, progress=progress)
     parts = replace(trained.parts, ledger=replace(trained.parts.ledger, statements=ledger.statements))
-    comparison = compare(before, scores, parts, parts.compute_scores())
+    with parts.graph.in_use():
+        comparison = compare(before, scores, parts, parts.graph.all_scores(parts.learner, progress))
     change = {
         "what": "refit",
         **({} if graph is None else {"graph": graph.name}),
@@ -93,39 +94,50 @@ def refit_draft(
     draft: "Draft",
     state: "ModelState",
     configuration: Configuration,
-    graph: Graph | None,
+    graph: AnyGraph | None,
     *,
     anyway: bool,
     device: str,
     progress: Progress,
 ) -> Refit:
     """Train anew, and let the draft be the new model if it is better, or ``anyway``."""
-    before = replace(state.parts.read(), learner=draft.learner, configuration=configuration)
+    if draft.graph.restate_due:
+        draft.restate()
+    before = replace(state.parts.read(), graph=draft.graph, learner=draft.learner, configuration=configuration)
     with written_by_graphfcl():
         decisions = Decisions.of(lineage(state.history.entries()))
-    found = refit_model(before, state.asked.scores(), graph, decisions, device=device, progress=progress)
+    scores = state.asked.answers(progress).scores
+    found = refit_model(before, scores, graph, decisions, device=device, progress=progress)
     result = Refit(found.comparison, anyway or found.comparison.better)
     if result.taken:
         draft.exchange(found.parts)
         # What older classes lost is in the comparison: the accuracy of before is of other nodes.
-        draft.settle({**found.change, "why": result.why, "compared": found.comparison.as_json()}, max_loss=1.0)
+        change = {**found.change, "why": result.why, "compared": found.comparison.as_json()}
+        draft.settle(change, max_loss=1.0, at_once=True, progress=progress)
     return result
 
 
-def _material(before: ModelParts, graph: Graph | None, decisions: Decisions) -> tuple[GrowingGraph, Labels]:
-    """The graph, with its features fitted again, and all labels."""
+def _material(before: ModelParts, graph: AnyGraph | None, decisions: Decisions) -> tuple[ModelGraph, Ledger, Labels]:
+    """The graph with its features fitted again, the ledger with the numbers of that graph, and all labels."""
     ledger, names = before.ledger, before.ledger.classes
+    if graph is None:
+        growing, numbers = before.graph.fitted_again(), None
+    else:
+        if kind_of(graph) is not type(before.graph):
+            where = "on disk: give a graph folder" if before.graph.passes else "in memory: give a graph, not a folder"
+            raise InputError(f"the graph of this model is {where}; nothing was changed.")
+        growing, numbers = before.graph.brought(graph)
+        moved = translated(ledger.nodes, before.graph, growing)
+        ledger = ledger.renumbered(moved)
     nodes, classes = labelled(ledger, names)
     held_out = ledger.of_part(LabelRole.VALIDATION)[0]
-    if graph is None:
-        return before.graph.fitted_again(), Labels(nodes, classes, names, held_out, ledger.integers)
-    growing, rows = bring(before.graph, graph)
-    more, called = more_labels(graph, rows, before.graph, ledger, decisions)
-    names = tuple(dict.fromkeys([*names, *called]))
-    place = {name: number for number, name in enumerate(names)}
-    added = np.array([place[name] for name in called], dtype=np.int64)
-    nodes, classes = np.concatenate([nodes, more]), np.concatenate([classes, added])
-    return growing, Labels(nodes, classes, names, held_out, ledger.integers)
+    if graph is not None and numbers is not None:
+        more, called = more_labels(graph, numbers, growing, ledger, decisions)
+        names = tuple(dict.fromkeys([*names, *called]))
+        place = {name: number for number, name in enumerate(names)}
+        added = np.array([place[name] for name in called], dtype=np.int64)
+        nodes, classes = np.concatenate([nodes, more]), np.concatenate([classes, added])
+    return growing, ledger, Labels(nodes, classes, names, held_out, ledger.integers)
 
 
 def _few(ledger: Ledger) -> set[str]:

@@ -13,12 +13,10 @@ from typing import Any
 import numpy as np
 
 from graphfcl.errors import DivergenceError, GraphfclWarning
-from graphfcl.graph import VisibleGraph
-from graphfcl.graph.visible_folder import VisibleFolder
 from graphfcl.graph.visible_nodes import VisibleNodes
 from graphfcl.methods import Learner, Progress
 from graphfcl.methods.blocks.labelled_rows import some_of_each_class
-from graphfcl.methods.learner import EncoderStore
+from graphfcl.methods.learner import EncoderStore, Labelled
 from graphfcl.methods.shared.validation_sessions import ValidationSessions, all_held_out
 from graphfcl.production.calibration import (
     KEPT,
@@ -31,10 +29,11 @@ from graphfcl.production.calibration import (
 from graphfcl.production.fit_checkpoints import FitCheckpoints
 from graphfcl.production.ledger import Ledger
 from graphfcl.production.monitoring import left_out_scores
-from graphfcl.production.score_rows import bounded, columns_of, width_of
+from graphfcl.production.row_values import RowValues
 from graphfcl.production.session_zero import with_validation_classes
 from graphfcl.production.strangeness import MEASURES, Evidence
 from graphfcl.production.strangeness.weighing import (
+    MANY_NODES,
     Ruler,
     Stage,
     combined,
@@ -47,7 +46,7 @@ from graphfcl.production.temperature import HIGHEST, LOWEST, best_slopes, best_t
 from graphfcl.progress import REHEARSAL
 from graphfcl.stream import BaseSession, Session
 
-MOST_ASKED = 2000  # validation nodes of a class that are asked about on a graph folder
+MOST_ASKED = 2000  # validation nodes of a class that are asked about on a graph of more than ``MANY_NODES``
 NAMES = tuple(each.name for each in MEASURES)
 
 
@@ -69,8 +68,7 @@ def rehearse(
     learner = another if own is None else own
     base = base if own is None else all_held_out(base)
     validation = ValidationSessions.draw(base, learner.seed)
-    if isinstance(base.visible_graph, VisibleFolder):
-        validation = validation.asking(some_of_each_class(validation.asked, MOST_ASKED, learner.seed))
+    validation = validation.asking(some_queries(base.visible_graph, validation.asked, learner.seed))
     if not validation.has_new_classes:
         return Rehearsed(), {}
     reduced, sessions = validation.rehearsal(base)
@@ -87,6 +85,11 @@ def rehearse(
         )
         return Rehearsed(), {}
     return _walk(learner, reduced, sessions, validation)
+
+
+def some_queries(visible: VisibleNodes, labelled: Labelled, seed: int) -> Labelled:
+    """The validation nodes that a model is asked about: all, or some of each class on a large graph."""
+    return some_of_each_class(labelled, MOST_ASKED, seed) if visible.node_count > MANY_NODES else labelled
 
 
 def _walk(
@@ -167,13 +170,11 @@ class Look:
     known: validation nodes of the classes of session 0, and their columns.
     """
 
-    def __init__(
-        self, learner: Learner, visible: VisibleGraph, ledger: Ledger, known: tuple[np.ndarray, np.ndarray]
-    ) -> None:
+    def __init__(self, learner: Learner, visible: Any, ledger: Ledger, known: tuple[np.ndarray, np.ndarray]) -> None:
         self.learner, self.visible, self.ledger = learner, visible, ledger
         found = learner.all_scores(visible)
         rows = visible.rows(known[0])
-        scores = bounded(columns_of(found, np.arange(width_of(found))))
+        scores = RowValues.of(found).bounded()
         temperature = best_temperature(scores[rows], known[1])
         self.evidence = evidence_of(scores, temperature, visible, ledger, np.arange(scores.shape[1]))
         self.values = measured(self.evidence, NAMES)
@@ -189,12 +190,16 @@ class Look:
         if left is None:
             return None
         rows = self.visible.rows(left.nodes)
-        return self.ruler.apply(measured_left_out(self.evidence, self.values, NAMES, rows, bounded(left.scores)))
+        return self.ruler.apply(
+            measured_left_out(self.evidence, self.values, NAMES, rows, RowValues.of(left.scores).bounded().whole())
+        )
 
 
-def evidence_of(scores: Any, temperature: float, visible: VisibleNodes, ledger: Ledger, active: np.ndarray) -> Evidence:
+def evidence_of(
+    scores: RowValues, temperature: float, visible: VisibleNodes, ledger: Ledger, active: np.ndarray
+) -> Evidence:
     """What is known of all nodes. scores: (n, columns) of the columns in use. active: (columns,) which ones."""
     labelled = np.zeros(visible.row_count, dtype=bool)
     for nodes, _ in ledger.knowledge():
         labelled[visible.rows(nodes)] = True
-    return Evidence(bounded(scores), temperature, active >= ledger.session_zero_columns, visible, labelled)
+    return Evidence(scores.bounded(), temperature, active >= ledger.session_zero_columns, visible, labelled)

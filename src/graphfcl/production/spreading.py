@@ -17,11 +17,13 @@ from graphfcl.errors import InputError
 from graphfcl.production.arguments import list_of_nodes
 from graphfcl.production.model_state import ModelState
 from graphfcl.production.node_vectors import vectors_of
+from graphfcl.production.row_values import node_rows
 
 DRAWN = 2_000  # nodes by which it is said what is near,
 KNOWN = 4_000  # and labelled nodes that baskets are drawn from, at most
 BASKETS = 300  # of as many members of one known class
 LARGEST = 50  # nodes of a basket that are looked at
+SAME = 1e-5  # a cosine is larger only by more than this: the same one is rounded differently in two products
 ALIKE = 0.02  # nodes are too alike if at most this share of these baskets is as alike
 
 
@@ -46,7 +48,7 @@ def spread_of(state: ModelState, nodes: Sequence[Any]) -> Spread:
         return Spread(0.0, False, "One node says nothing about spread: add more, from other corners of the class.")
     random = np.random.default_rng(rows.size)
     rows = rows if rows.size <= LARGEST else random.choice(rows, LARGEST, replace=False)
-    drawn = random.permutation(visible.node_count)[:DRAWN]
+    drawn = node_rows(visible)[random.permutation(visible.node_count)[:DRAWN]]
     taught = random.permutation(ledger.nodes.size)[:KNOWN]
     every = np.concatenate([rows, drawn, visible.rows(ledger.nodes[taught])])
     values = unit_rows(principal_components(vectors_of(state)(every)))
@@ -68,7 +70,7 @@ def spread_of_rows(basket: np.ndarray, around: np.ndarray) -> float:
     """
     count = len(basket)
     likeness = np.sort(basket @ around.T, axis=1)
-    pairs = basket @ basket.T
+    pairs = basket @ basket.T + SAME
     nearer = np.stack([likeness.shape[1] - np.searchsorted(likeness[u], pairs[u], side="right") for u in range(count)])
     shares = np.log((1 + nearer) / (1 + likeness.shape[1]))
     return float(shares[~np.eye(count, dtype=bool)].mean())

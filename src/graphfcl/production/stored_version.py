@@ -1,4 +1,4 @@
-"""One version of a model in a folder; what it consists of is read when it is first asked for."""
+"""One version of a model in a folder; what it consists of is read when it is first needed."""
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -10,35 +10,26 @@ from typing import Any
 import numpy as np
 
 import graphfcl.production.codec as codec
-import graphfcl.production.format_1 as format_1
-from graphfcl.devices import device_on_disk
 from graphfcl.errors import GraphfclError, InputError
-from graphfcl.files import sha256_of
 from graphfcl.methods import Learner
-from graphfcl.production.answers import Answers
-from graphfcl.production.answers_on_disk import AnswersOnDisk
+from graphfcl.production.answers import Answers, ModelAnswers
 from graphfcl.production.calibration import Calibration
-from graphfcl.production.folder_codec import counts_of, decode_folder_graph, digest_of
-from graphfcl.production.graph_codec import decode_ids, decode_nodes
-from graphfcl.production.graph_place import FolderUse, find_graph
+from graphfcl.production.graph_place import FolderUse
 from graphfcl.production.ledger import Ledger
+from graphfcl.production.model_graph import ModelGraph, NodeIndex, StoredGraph, stored_graph
 from graphfcl.production.model_parts import Configuration, ModelParts
-from graphfcl.production.node_names import NodeNames
-from graphfcl.production.storage.block_arrays import BlockArrays, checked
+from graphfcl.production.row_values import RowValues
+from graphfcl.production.storage.block_arrays import BlockArrays
 from graphfcl.production.storage.damage import UNFIT, Damaged, first_line, need
-from graphfcl.production.storage.manifests import FORMAT, ON_DISK, Manifest
-from graphfcl.production.storage.objects import ReadCounter, read_file
+from graphfcl.production.storage.manifests import Manifest
 from graphfcl.production.storage.trees import read_tree
 from graphfcl.production.version_cache import OpenCache, VersionCache, cache_keys
-
-LARGEST_FILE = 1 << 36  # bytes of a file of format 1
 
 
 class StoredVersion:
     """A version of a folder.
 
     folder: of the model. refuse: makes the error that names the version and what is wrong with it.
-    was_united: whether its history tells of classes that were merged without learning them again.
     """
 
     def __init__(
@@ -47,25 +38,19 @@ class StoredVersion:
         manifest: Manifest,
         arrays: BlockArrays,
         cache: VersionCache,
-        counter: ReadCounter,
         refuse: Callable[[str], InputError],
-        was_united: Callable[[], bool],
         device: str,
         use: FolderUse = FolderUse(),  # noqa: B008  # it is frozen
     ) -> None:
         self.manifest, self.version = manifest, int(manifest["version"])
         self._folder, self._arrays, self._refuse = folder, arrays, refuse
-        self._device = device_on_disk(device) if self.on_disk else device
-        self._counter, self._was_united, self._use = counter, was_united, use
+        self._device, self._use = device, use
         self._lock = threading.RLock()
         self._read: dict[str, Any] = {}
-        self._ids: np.ndarray | None = None
-        configuration, calibration, self._names = self._checked(self._answers)
+        configuration, calibration, self._names = self._checked(self._configuration)
         self.parts = ModelParts.from_source(configuration, calibration, self)
         self.keys = cache_keys(manifest, configuration.method)
-        self.cache: OpenCache | None = None
-        if not self.on_disk:
-            self.cache = cache.open(self.keys.scores, len(self._names.names))
+        self.cache: OpenCache | None = cache.open(self.keys.scores, len(self._names.names))
 
     # What a model asks for
 
@@ -74,22 +59,16 @@ class StoredVersion:
         """A ledger that has the names of the classes, and no labelled nodes."""
         return self._names
 
-    @property
-    def on_disk(self) -> bool:
-        """Whether its graph is a graph folder that stays on the disk."""
-        return self.manifest["format"] == ON_DISK
-
-    def answers_on_disk(self) -> AnswersOnDisk | None:
-        """What it says of every node, if that was computed before and is in the work folder."""
-        graph = self.part("graph")
-        columns = len(self._names.names)
-        return AnswersOnDisk.find(graph.means.work, self.keys.readings, graph.node_count, columns)
+    @cached_property
+    def graph(self) -> StoredGraph:
+        """Its graph, of which next to nothing is read yet."""
+        return self._checked(lambda: stored_graph(self.manifest["trees"], self._arrays, self._folder, self._use))
 
     def part(self, name: str) -> Any:
         """``graph``, ``learner`` or ``ledger``; the same object every time."""
         with self._lock:
             if name not in self._read:
-                read = {"graph": self._graph, "learner": self._learner, "ledger": self._ledger}
+                read = {"graph": self.graph.read, "learner": self._learner, "ledger": self._ledger}
                 self._read[name] = self._checked(read[name])
             return self._read[name]
 
@@ -103,55 +82,34 @@ class StoredVersion:
         except UNFIT as error:
             raise self._refuse(f"its learner cannot be used ({first_line(error)})") from error
 
-    def ids(self) -> np.ndarray:
-        """(n,) the user's ids, without the rest of the graph."""
+    def node_index(self) -> NodeIndex:
+        """How its nodes are found, without the rest of the graph where that is possible."""
         with self._lock:
-            if "graph" in self._read or self.manifest["format"] != FORMAT:
-                return self.part("graph").ids
-            if self._ids is None:
-                self._ids = self._checked(lambda: decode_ids(self._tree("nodes"), self._arrays))
-            return self._ids
-
-    def node_names(self) -> NodeNames:
-        """Numbers and ids of the nodes, without the rest of the graph."""
-        with self._lock:
-            if "graph" in self._read or self.manifest["format"] != FORMAT:
-                return self.part("graph").names
-            numbers, _, ids = self._checked(lambda: decode_nodes(self._tree("nodes"), self._arrays))
-            return NodeNames(numbers, ids)
+            return self._checked(self.graph.index)
 
     def counts(self) -> tuple[int, int]:
         """How many nodes and edges there are; of them only an index is read."""
-        with self._lock:
-            if "graph" in self._read or self.manifest["format"] == 1:
-                graph = self.part("graph")
-                return graph.node_count, graph.edge_count
-            if self.on_disk:
-                return self._checked(lambda: counts_of(self.manifest["trees"], self._arrays))
-            return self._checked(lambda: (self._rows("nodes", "numbers"), self._rows("edges", "others")))
+        return self._checked(self.graph.counts)
 
-    def graph_digest(self) -> str:
-        """Of a version on a graph folder: the digest of that, which is not opened."""
-        return self._checked(lambda: digest_of(self.manifest["trees"], self._arrays))
+    def verify(self) -> None:
+        """Read everything."""
+        for name in ("graph", "learner", "ledger"):
+            self.part(name)
 
-    def _rows(self, tree: str, array: str) -> int:
-        _, shape, _ = checked(self._tree(tree).index(array))
-        need(len(shape) == 1, f"its {tree} are no row of numbers")
-        return int(shape[0])
-
-    def compute_scores(self) -> np.ndarray:
-        """(n, columns) of every node; a learner that cannot give them is damaged."""
-        return self._checked(self._scores)
+    # Answers
 
     @property
     def has_numbers(self) -> bool:
         """Whether the cache knows nodes by whole numbers."""
         return self.cache is not None and self.cache.of_numbers
 
-    def cached_scores(self) -> np.ndarray | None:
-        """(n, columns) of every node, if they are in the cache."""
-        found = None if self.cache is None else self.cache.scores()
-        return found if found is not None and len(found) == len(self.ids()) and self._are_scores(found) else None
+    def answers(self) -> ModelAnswers | None:
+        """What it says of every node, if that was computed before and kept."""
+        scores = self._cached_scores()
+        readings = None if scores is None or self.cache is None else self.cache.readings(self.keys.readings)
+        if scores is not None and readings is not None:
+            return ModelAnswers.in_memory(scores, readings, self.parts.calibration)
+        return self._checked(lambda: self.graph.find_answers(self.keys, len(self._names.names)))
 
     def cached_answers(self, nodes: Sequence[Any]) -> Answers | None:
         """What the version says of some nodes, if the cache knows them by exactly these ids."""
@@ -163,10 +121,36 @@ class StoredVersion:
             return None
         return Answers(scores, readings.strangeness, readings.temperatures)
 
-    def verify(self) -> None:
-        """Read everything."""
-        for name in ("graph", "learner", "ledger"):
-            self.part(name)
+    def cached_strangeness(self) -> np.ndarray | None:
+        """(n,) of every node, if the cache has it."""
+        readings = None if self.cache is None else self.cache.readings(self.keys.readings)
+        return None if readings is None else readings.strangeness
+
+    def scores(self, compute: Callable[[], Any]) -> Any:
+        """(n, columns) of every node, from the cache or computed; a learner that cannot give them is damaged."""
+        cached = self._cached_scores()
+        return self._checked(lambda: self._computed_scores(compute)) if cached is None else cached
+
+    def _cached_scores(self) -> np.ndarray | None:
+        found = None if self.cache is None else self.cache.scores()
+        return found if found is not None and len(found) == self.counts()[0] and self._are_scores(found) else None
+
+    def _computed_scores(self, compute: Callable[[], Any]) -> Any:
+        try:
+            scores = compute()
+            shape = (self.part("graph").visible.row_count, len(self._names.names))
+            need(RowValues.of(scores).shape == shape, "its learner gives other scores")
+        except (InputError, Damaged):
+            raise
+        except UNFIT as error:
+            raise Damaged(f"its learner cannot answer ({first_line(error)})") from error
+        need(self._are_scores(scores), "its learner gives scores that are no numbers")
+        return scores
+
+    def _are_scores(self, scores: Any) -> bool:
+        """Whether every node has a highest score; a class that is out of the question may have −∞."""
+        used = np.array([column for column, name in enumerate(self._names.names) if name is not None])
+        return all(bool(np.isfinite(block.max(axis=1)).all()) for block in RowValues.of(scores, used).blocks())
 
     # How it is read
 
@@ -176,41 +160,19 @@ class StoredVersion:
         except Damaged as error:
             raise self._refuse(str(error)) from error
 
-    def _tree(self, name: str) -> Any:
-        return read_tree(self._arrays.objects, self.manifest["trees"].get(name))
-
-    @cached_property
-    def _values(self) -> dict[str, Any]:
-        return self.manifest["values"] if self.manifest["format"] == 1 else self._tree("answers").values
-
-    def _answers(self) -> tuple[Configuration, Calibration, Ledger]:
-        values, names = self._values, codec.decode_names(self._values)
-        twice = codec.named_twice(names)
-        if self.manifest["format"] == 1:  # it did not say which classes had been united, but its history does
-            need(not twice or self._was_united(), "two of its classes have one name")
-        else:
-            need(twice == values.get("united"), "two of its classes have one name")
+    def _configuration(self) -> tuple[Configuration, Calibration, Ledger]:
+        values = read_tree(self._arrays.objects, self.manifest["trees"].get("answers")).values
+        names = codec.decode_names(values)
+        need(codec.named_twice(names) == values.get("united"), "two of its classes have one name")
         configuration = codec.decode_configuration(values)
         need(self.manifest["values"].get("method") == configuration.method, "its manifest names another method")
         return configuration, codec.decode_calibration(values), names
 
-    def _graph(self) -> Any:
-        if self.on_disk:
-            trees = self.manifest["trees"]
-            folder, means = find_graph(self._folder, digest_of(trees, self._arrays), self._use)
-            return decode_folder_graph(trees, self._arrays, folder, means)
-        if self.manifest["format"] == 1:
-            return format_1.decode_graph(self._read_file)
-        return codec.decode_graph(self.manifest["trees"], self._arrays)
-
     def _learner(self) -> Learner:
-        configuration = self.parts.configuration
-        if self.manifest["format"] == 1:
-            learner = format_1.decode_learner(self._read_file, self._values["learner"], configuration, self._device)
-        else:
-            learner = codec.decode_learner(self.manifest["trees"], self._arrays, configuration, self._device)
+        device = self.graph.device(self._device)
+        learner = codec.decode_learner(self.manifest["trees"], self._arrays, self.parts.configuration, device)
         need(len(learner.classes_) == len(self._names.names), "its learner and its classes differ in number")
-        graph = self.part("graph")
+        graph: ModelGraph = self.part("graph")
         table = None if self.cache is None else self.cache.table()
         if table is not None and len(table) == graph.node_count:
             with self.using_learner():
@@ -220,51 +182,6 @@ class StoredVersion:
         return learner
 
     def _ledger(self) -> Ledger:
-        if self.manifest["format"] == 1:
-            ledger = format_1.decode_ledger(self._read_file, self._names, self.part("graph").node_count)
-        else:
-            ledger = codec.decode_ledger(self.manifest["trees"], self._arrays, self._names)
-        codec.refuse_strange_nodes(ledger, self._numbers())
+        ledger = codec.decode_ledger(self.manifest["trees"], self._arrays, self._names)
+        need(bool(self.graph.contains(ledger.nodes).all()), "its ledger names a node that is not in its graph")
         return ledger
-
-    def _numbers(self) -> np.ndarray | range:
-        """The numbers of its nodes, without the rest of the graph."""
-        if self.on_disk:
-            return range(self.counts()[0])
-        if "graph" in self._read or self.manifest["format"] == 1:
-            return self.part("graph").numbers
-        return self._arrays.read(self._tree("nodes").index("numbers"))
-
-    def _scores(self) -> np.ndarray:
-        parts = self.parts
-        parts.learner, parts.graph  # noqa: B018 - what is wrong with them is said in their own words
-        try:
-            scores = parts.compute_scores()
-            need(scores.shape == (parts.graph.node_count, len(self._names.names)), "its learner gives other scores")
-        except (InputError, Damaged):
-            raise
-        except UNFIT as error:
-            raise Damaged(f"its learner cannot answer ({first_line(error)})") from error
-        need(self._are_scores(scores), "its learner gives scores that are no numbers")
-        return scores
-
-    def _are_scores(self, scores: np.ndarray) -> bool:
-        """Whether every node has a highest score; a class that is out of the question may have −∞."""
-        used = [column for column, name in enumerate(self._names.names) if name is not None]
-        return bool(np.isfinite(scores[:, used].max(axis=1)).all())
-
-    def _read_file(self, name: str) -> bytes:
-        """A file of format 1, verified."""
-        path = format_1_path(self._folder, self.manifest, name)
-        try:
-            content = read_file(path, LARGEST_FILE, self._counter)
-        except Damaged as error:
-            raise Damaged(f"its file {path.name} {error}") from error
-        need(sha256_of(content) == path.stem, f"its file {path.name} ({name}) has another checksum")
-        return content
-
-
-def format_1_path(folder: Path, manifest: Manifest, name: str) -> Path:
-    """A file of a version of format 1."""
-    need(name in manifest["files"], f"its manifest does not name the file {name!r}")
-    return folder / "objects" / f"{manifest['files'][name]}.{format_1.FILES[name]}"

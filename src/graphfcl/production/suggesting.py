@@ -13,11 +13,13 @@ from graphfcl.asking.nearest import likeliest_of, unit_rows
 from graphfcl.errors import InputError
 from graphfcl.graph import Graph
 from graphfcl.graph.ids import ClassLabel, text_array
-from graphfcl.production.answers import class_probabilities, few_shot_classes
+from graphfcl.production.answers import few_shot_classes
 from graphfcl.production.arguments import seed_of, shown, whole_number
-from graphfcl.production.growing_graph import GrowingGraph
+from graphfcl.production.model_graph.growing_graph import GrowingGraph
 from graphfcl.production.model_state import ModelState
 from graphfcl.production.node_vectors import vector_table, vectors_of_all, vectors_without_learner
+from graphfcl.production.row_answers import RowAnswers
+from graphfcl.production.row_values import node_rows
 
 LIKELIEST = 5  # classes that a suggestion names
 COUNTED = 20_000  # nodes that are asked which suggestion they are most like; of more, so many are drawn
@@ -61,28 +63,29 @@ def suggest_for_model(
     """Nodes of a model that have no label, best first."""
     budget, seed, strategy = _checked_budget(budget), seed_of(seed), _known(strategy)
     parts, random = state.parts, np.random.default_rng([seed, 20])
-    visible, ledger, answers = parts.graph.visible, parts.ledger, state.asked.answers()
+    visible, ledger, calibration = parts.graph.visible, parts.ledger, state.calibration()
     labelled = visible.rows(ledger.nodes)
-    probabilities = class_probabilities(ledger, answers)
+    probabilities = RowAnswers(state)
+    strange = probabilities.strangeness()
     situation = Situation(
         visible=visible,
         vectors=vector_table(state),
-        candidates=_without(labelled, visible.node_count, random),
+        candidates=_without(labelled, node_rows(visible), random),
         labelled=labelled,
         columns=ledger.class_of_column()[ledger.columns],
         late=few_shot_classes(ledger),
         scores=probabilities,
-        strangeness=answers.strangeness,
+        strangeness=strange,
         budget=budget,
         random=random,
         memory=state.asked.memory.find((seed, ledger.nodes.tobytes()), Memory),
     )
     wishes = _chosen(situation, strategy)
     rows = np.array([wish.row for wish in wishes], dtype=np.int64)
-    scores = parts.calibration.unknown_scores(answers.strangeness[rows])
-    unknown = (scores > parts.calibration.threshold).tolist()
-    thoughts = [_likeliest(ledger.labels, probabilities[row]) for row in rows]
-    nodes, reasons = parts.graph.ids[rows].tolist(), list(map(_reason, wishes, unknown))
+    scores = calibration.unknown_scores(strange[rows])
+    unknown = (scores > calibration.threshold).tolist()
+    thoughts = [_likeliest(ledger.labels, each) for each in probabilities[rows]]
+    nodes, reasons = parts.graph.ids_at(rows).tolist(), list(map(_reason, wishes, unknown))
     whys = _sentences(situation, rows, reasons, thoughts, scores)
     return tuple(map(Suggestion, nodes, reasons, whys, thoughts, unknown, scores.tolist()))
 
@@ -108,7 +111,7 @@ def suggest_for_graph(
     situation = Situation(
         visible=visible,
         vectors=vectors_of_all(vectors_without_learner(visible, seed), graph.node_count, seed),
-        candidates=_without(labelled, graph.node_count, random),
+        candidates=_without(labelled, node_rows(visible), random),
         labelled=labelled,
         columns=graph.labels[labelled],
         late=np.bincount(graph.labels[labelled], minlength=len(graph.class_names)) < FEW,
@@ -153,11 +156,9 @@ def _checked_budget(budget: int) -> int:
     return budget
 
 
-def _without(labelled: np.ndarray, count: int, random: np.random.Generator) -> np.ndarray:
+def _without(labelled: np.ndarray, rows: np.ndarray, random: np.random.Generator) -> np.ndarray:
     """(c,) rows that have no label, in a drawn order: of nodes that are all alike, not those first in the file."""
-    free = np.ones(count, dtype=bool)
-    free[labelled] = False
-    return random.permutation(np.flatnonzero(free))
+    return random.permutation(np.setdiff1d(rows, labelled))
 
 
 def _known(strategy: str | type[Strategy]) -> str:

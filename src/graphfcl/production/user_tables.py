@@ -27,7 +27,7 @@ from graphfcl.production.supports import KEPT, MOST_COLUMNS, Statement, Support,
 from graphfcl.production.text_table import PlacedIds, TextTable
 
 if TYPE_CHECKING:
-    from graphfcl.production.growing_graph import GrowingGraph
+    from graphfcl.production.model_graph import ModelGraph
 
 CLASS_NAMES = ("class", "label")
 GUESS = "guess"  # a table of suggestions has it beside the class that somebody is to fill in
@@ -57,7 +57,7 @@ def read_supports(
     source: Any,
     columns: ReadColumns | None = None,
     *,
-    graph: "GrowingGraph | None" = None,
+    graph: "ModelGraph | None" = None,
     by: str = "",
     when: Any = "",
     known: Sequence[ClassLabel] = (),
@@ -96,7 +96,7 @@ def read_supports(
     return supports
 
 
-def _columns_of_fit(columns: ReadColumns | None, graph: "GrowingGraph | None") -> set[str]:
+def _columns_of_fit(columns: ReadColumns | None, graph: "ModelGraph | None") -> set[str]:
     """What the columns of the nodes of the fit were called, besides ids and labels."""
     if columns is None:
         return set()

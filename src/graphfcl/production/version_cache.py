@@ -21,7 +21,6 @@ from graphfcl.production.storage.objects import ReadCounter
 COMPUTED_FROM = ("nodes", "edges", "features", "network", "knowledge")
 READINGS = ("strangeness", "temperatures")
 MANY_ROWS = 1000
-FORMAT_1_CACHE = "newest.safetensors"
 CLEAR_WAIT = 60.0  # seconds
 
 
@@ -148,7 +147,6 @@ class VersionCache:
                 arrays |= {name: getattr(contents.readings, name) for name in READINGS}
                 values = {"key": contents.keys.scores, "readings": contents.keys.readings, "fence": fence}
                 write_chunked(self.path, values, arrays)
-                (self.folder / FORMAT_1_CACHE).unlink(missing_ok=True)
 
     def clear(self) -> None:
         """Remove it for good, and what a killed writer left of it; the newest version in the folder is another now."""
@@ -160,7 +158,7 @@ class VersionCache:
                     f"{self.folder} is being written by another process, for longer than {CLEAR_WAIT:g} s: try again "
                     "later; what is left to do is done by the next command that writes."
                 )
-            for path in (self.path, self.folder / FORMAT_1_CACHE, *self.folder.glob(".*.tmp")):
+            for path in (self.path, *self.folder.glob(".*.tmp")):
                 path.unlink(missing_ok=True)
             flush_folder(self.folder)
 
@@ -178,14 +176,10 @@ class VersionCache:
 
 def cache_keys(manifest: dict[str, Any], method: str) -> CacheKeys:
     """Equal for versions with equal contents; edited code of a method from outside gives others."""
-    if manifest["format"] == 1:
-        known: list[Any] = [manifest["files"], manifest["values"]["learner"]]
-        all_of_it: Any = manifest["values"]
-    else:
-        known = [manifest["trees"].get(name) for name in COMPUTED_FROM]
-        all_of_it = manifest["trees"]
+    trees = manifest["trees"]
+    known = [trees.get(name) for name in COMPUTED_FROM]
     source = find_method(method).source
-    return CacheKeys(*(sha256_of(canonical_json([each, method, source])) for each in (known, [known, all_of_it])))
+    return CacheKeys(*(sha256_of(canonical_json([each, method, source])) for each in (known, [known, trees])))
 
 
 class CacheThread:

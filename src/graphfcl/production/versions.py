@@ -22,19 +22,18 @@ import shutil
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import Any
 
 from graphfcl.errors import InputError
 from graphfcl.production.arguments import whole_number
 from graphfcl.production.codec import encode
 from graphfcl.production.erasure_plan import ErasurePlan, Erasures
-from graphfcl.production.graph_place import FolderUse, write_place
+from graphfcl.production.graph_place import FolderUse
 from graphfcl.production.history import Entry, History, now
-from graphfcl.production.model_parts import ModelParts, is_on_disk
+from graphfcl.production.model_parts import ModelParts
 from graphfcl.production.storage.block_arrays import BlockArrays
 from graphfcl.production.storage.damage import Damaged
 from graphfcl.production.storage.locks import WriterLock
-from graphfcl.production.storage.manifests import FORMAT, ON_DISK, PRUNED, Manifest, Manifests, Newer, NotKept
+from graphfcl.production.storage.manifests import FORMAT, PRUNED, Manifest, Manifests, Newer, NotKept
 from graphfcl.production.storage.objects import ObjectFolder, ReadCounter
 from graphfcl.production.stored_version import StoredVersion
 from graphfcl.production.version_cache import VersionCache
@@ -136,16 +135,10 @@ class Versions:
             manifest,
             self.arrays,
             self.cache,
-            self.counter,
             refuse=lambda why: self._unreadable(manifest, why),
-            was_united=lambda: self._was_united(number),
             device=device,
             use=self.use,
         )
-
-    def _was_united(self, upto: int) -> bool:
-        merges = [entry for entry in self.history(upto) if entry["what"] == "merge"]
-        return any(entry.get("exact") is False for entry in merges)
 
     def history(self, upto: int | None = None) -> list[Entry]:
         """Every change, oldest first, with the version that holds it."""
@@ -168,12 +161,7 @@ class Versions:
 
     def stored_history(self, manifest: Manifest) -> History:
         """The history of a version, read when somebody looks at it."""
-        number = manifest["version"]
-        if manifest["format"] == 1:
-            entries = self.history(number)
-            found = History(entries)
-            return History.stored(lambda: entries, len(entries), found.last_accuracy())
-        past = manifest["past"]
+        number, past = manifest["version"], manifest["past"]
         return History.stored(
             lambda: self.history(number), past["changes"] + len(manifest["changes"]), past.get("accuracy")
         )
@@ -242,7 +230,7 @@ class Versions:
     def refuse_missing_files(self, version: int) -> None:
         """Refuse to go on from a version of which a file is gone or has another length."""
         try:
-            cut = Wholeness(self.path, self.manifests, self.objects).cut_short(self.manifest(version))
+            cut = Wholeness(self.manifests, self.objects).cut_short(self.manifest(version))
         except Damaged as error:
             raise self.damaged(version, str(error)) from error
         if cut:
@@ -251,7 +239,7 @@ class Versions:
 
     def _newest_whole(self, below: int | None = None) -> int:
         """The newest version whose manifest and objects are all whole; 0 if there is none."""
-        check = Wholeness(self.path, self.manifests, self.objects)
+        check = Wholeness(self.manifests, self.objects)
         numbers = [number for number in reversed(self.manifests.numbers()) if below is None or number < below]
         return next((number for number in numbers if check.is_whole(number)), 0)
 
@@ -304,11 +292,8 @@ class Versions:
 
         loaded: the version that the model was loaded from or saved as. request: kept with the last change.
         """
-        graph: Any = parts.graph
-        on_disk = is_on_disk(graph)
         try:
-            if on_disk:
-                write_place(self.path, graph.base, graph.means)
+            parts.graph.write_place(self.path)
             trees = encode(parts, self.arrays)
         except Damaged as error:
             raise NotKept(f"the model cannot be kept in {self.path}: {error}; nothing was changed.") from error
@@ -322,7 +307,7 @@ class Versions:
             changes[-1]["request"] = request
         return self._publish(
             {
-                "format": ON_DISK if on_disk else FORMAT,
+                "format": FORMAT,
                 "version": number,
                 "parent": parent,
                 "trees": trees,
@@ -352,9 +337,7 @@ class Versions:
         """The same for a caller that holds the lock. request: kept with the change."""
         old = self.load(version)
         old.verify()
-        if old.on_disk:
-            graph: Any = old.parts.graph
-            write_place(self.path, graph.base, graph.means)
+        old.parts.graph.write_place(self.path)
         number, before = self.after_newest()
         change: Entry = {"what": "rollback", "to": version, "when": now()}
         accuracy = self.stored_history(old.manifest).last_accuracy()
@@ -364,10 +347,10 @@ class Versions:
             change["request"] = request
         self._publish(
             {
-                "format": ON_DISK if old.on_disk else FORMAT,
+                "format": FORMAT,
                 "version": number,
                 "parent": number - 1,
-                "trees": self.trees_of(old),
+                "trees": old.manifest["trees"],
                 "values": {"method": old.parts.configuration.method},
                 "past": {"changes": before, "accuracy": accuracy},
                 "changes": [change],
@@ -384,11 +367,3 @@ class Versions:
         if manifest is None:
             return number + 1, len(self.history(number))
         return number + 1, len(self.stored_history(manifest))
-
-    def trees_of(self, old: StoredVersion) -> Manifest:
-        """The trees of a version; those of a version of format 1 are written."""
-        if old.manifest["format"] != 1:
-            return old.manifest["trees"]
-        trees = encode(old.parts.read(), self.arrays)
-        self.objects.flush()
-        return trees

@@ -1,13 +1,17 @@
 """What some nodes have in common, in the user's own words: names of features, and classes that they link to."""
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 
+from graphfcl.graph import Standardisation
 from graphfcl.graph.ids import ClassLabel
-from graphfcl.production.growing_graph import GrowingGraph
 from graphfcl.production.ledger import Ledger
+from graphfcl.production.model_graph import ModelGraph
+from graphfcl.production.row_values import node_rows
 
 WORDS = 6  # named at most
 OFTEN = 0.3  # of the nodes have a word at least,
@@ -28,44 +32,49 @@ class Usual:
     deviations: np.ndarray | None = None
 
     @classmethod
-    def of(cls, graph: GrowingGraph) -> "Usual":
-        features = graph.visible.features
-        if graph.feature_names is None or not features.shape[1]:
+    def of(cls, graph: ModelGraph) -> "Usual":
+        """Features are read in blocks of rows."""
+        visible = graph.visible
+        if graph.columns.names is None or not visible.feature_count:
             return cls()
-        if isinstance(features, np.ndarray):
-            deviations = features.std(axis=0, dtype=np.float64)
-            return cls(means=features.mean(axis=0, dtype=np.float64), deviations=deviations)
-        return cls(shares=_shares(features))
+
+        def blocks() -> Iterator[Any]:
+            rows = node_rows(visible)
+            cuts = [stop for _, stop in visible.row_blocks()[:-1]]
+            return (visible.features_at(part) for part in np.split(rows, np.searchsorted(rows, cuts)))
+
+        if not visible.sparse_features:
+            found = Standardisation.fit_blocks(blocks)
+            return cls(means=found.mean, deviations=found.deviation)
+        return cls(shares=np.sum([_counts(block) for block in blocks()], axis=0) / max(1, visible.node_count))
 
 
-def common_words(graph: GrowingGraph, rows: np.ndarray, usual: Usual) -> tuple[str, ...]:
+def common_words(graph: ModelGraph, rows: np.ndarray, usual: Usual) -> tuple[str, ...]:
     """Features that are common among some nodes and rare elsewhere; none if features have no names.
 
     Of sparse features those that many of the nodes have, by p log(p / q): p is the share of the nodes that have it, q
     that of all nodes. Of dense ones those whose mean is far from that of all nodes: "high price", "low weight".
     """
-    features = graph.visible.features[rows]
     if not rows.size:
         return ()
+    features = graph.visible.features_at(rows)
     if usual.means is not None and usual.deviations is not None:
         return _far_numbers(graph, features, usual.means, usual.deviations)
     if usual.shares is None:
         return ()
-    inside = _shares(sparse.csr_array(features))
+    inside = _counts(features) / rows.size
     worth = inside * np.log(np.maximum(inside, 1e-12) / np.maximum(usual.shares, 1e-12))
     worth = np.where((inside >= OFTEN) & (inside >= TIMES * usual.shares), worth, 0.0)
     best = np.argsort(-worth, kind="stable")[:WORDS]
     return tuple(graph.columns.name(column) for column in best[worth[best] > 0].tolist())
 
 
-def _shares(features: sparse.csr_array) -> np.ndarray:
-    """(d,) the share of nodes that have each feature."""
-    return np.bincount(features.indices[features.data != 0], minlength=features.shape[1]) / max(1, features.shape[0])
+def _counts(features: sparse.csr_array) -> np.ndarray:
+    """(d,) how many nodes have each feature."""
+    return np.bincount(features.indices[features.data != 0], minlength=features.shape[1])
 
 
-def _far_numbers(
-    graph: GrowingGraph, features: np.ndarray, means: np.ndarray, deviations: np.ndarray
-) -> tuple[str, ...]:
+def _far_numbers(graph: ModelGraph, features: np.ndarray, means: np.ndarray, deviations: np.ndarray) -> tuple[str, ...]:
     away = features.mean(axis=0, dtype=np.float64) - means
     away = np.divide(away, deviations, out=np.zeros_like(deviations), where=deviations > 1e-12)
     best = np.argsort(-np.abs(away), kind="stable")[:WORDS]
@@ -76,11 +85,11 @@ def _far_numbers(
     )
 
 
-def linked_classes(graph: GrowingGraph, ledger: Ledger, rows: np.ndarray) -> tuple[tuple[ClassLabel, float], ...]:
+def linked_classes(graph: ModelGraph, ledger: Ledger, rows: np.ndarray) -> tuple[tuple[ClassLabel, float], ...]:
     """Classes of labelled nodes that some nodes link to, and their shares of these links, largest first."""
-    position = np.full(graph.node_count, -1, dtype=np.int64)
+    position = np.full(graph.visible.row_count, -1, dtype=np.int64)
     position[graph.visible.rows(ledger.nodes)] = ledger.class_of_column()[ledger.columns]
-    ends = position[graph.adjacency[rows].indices]
+    ends = position[graph.visible.neighbours_at(rows).indices]
     counts = np.bincount(ends[ends >= 0], minlength=len(ledger.classes))
     best = np.argsort(-counts, kind="stable")[:CLASSES]
     labels = ledger.labels

@@ -1,50 +1,36 @@
 """Which objects a version needs, and whether they are all there and whole."""
 
-from pathlib import Path
-
 from graphfcl.errors import InputError
-from graphfcl.files import sha256_of
 from graphfcl.production.codec import TREES
-from graphfcl.production.format_1 import FILES
 from graphfcl.production.storage.block_arrays import checked
 from graphfcl.production.storage.damage import Damaged, need
 from graphfcl.production.storage.manifests import Manifest, Manifests
 from graphfcl.production.storage.objects import ObjectFolder
 from graphfcl.production.storage.trees import read_tree
-from graphfcl.production.stored_version import format_1_path
 
 
 class Wholeness:
     """Looks at the versions of one folder; an object that several of them share is looked at once."""
 
-    def __init__(self, folder: Path, manifests: Manifests, objects: ObjectFolder) -> None:
-        self._folder, self._manifests, self._objects = folder, manifests, objects
+    def __init__(self, manifests: Manifests, objects: ObjectFolder) -> None:
+        self._manifests, self._objects = manifests, objects
         self._seen: dict[str, bool] = {}
 
     def is_whole(self, version: int) -> bool:
         """Whether manifest, trees and blocks of a version are what their checksums say."""
         try:
             manifest = self._manifests.read(version)
-            if manifest["format"] == 1:
-                return all(self._is_file(format_1_path(self._folder, manifest, name)) for name in FILES)
             return all(self._is_block(name, size) for name, size in self._blocks(manifest))
         except (Damaged, InputError):
             return False
 
     def needed(self, manifest: Manifest) -> set[str]:
         """The names of all files under ``objects`` that a version needs; :class:`Damaged` if that cannot be told."""
-        if manifest["format"] == 1:
-            return {format_1_path(self._folder, manifest, name).name for name in FILES}
         trees = {manifest["trees"].get(name, [""])[0] for name in TREES}
         return trees | {name for name, _ in self._blocks(manifest)}
 
     def cut_short(self, manifest: Manifest) -> list[str]:
-        """The files under ``objects`` that a version needs and that are gone or of another length.
-
-        The length that a file of format 1 must have is not known: it must be there.
-        """
-        if manifest["format"] == 1:
-            return sorted(name for name in self.needed(manifest) if not (self._objects.path / name).is_file())
+        """The files under ``objects`` that a version needs and that are gone or of another length."""
         return sorted(name for name, size in self._blocks(manifest) if not self._objects.is_there(name, size))
 
     def _blocks(self, manifest: Manifest) -> set[tuple[str, int]]:
@@ -65,11 +51,3 @@ class Wholeness:
             except Damaged:
                 self._seen[name] = False
         return self._seen[name]
-
-    def _is_file(self, path: Path) -> bool:
-        if path.name not in self._seen:
-            try:
-                self._seen[path.name] = sha256_of(path.read_bytes()) == path.stem
-            except OSError:
-                self._seen[path.name] = False
-        return self._seen[path.name]

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from graphfcl.measures import ASKED_MEASURES
+from graphfcl.measures import asked_metrics
 from graphfcl.report.blocks import ORACLE, Block, Row, summary
 from graphfcl.report.figures import draw_line, label_ends, new_figure, percent_axis, save_figure
 from graphfcl.report.styles import Style
@@ -20,7 +20,7 @@ def is_asked(block: Block) -> bool:
 
 
 def asked_columns() -> tuple[str, ...]:
-    return ("method, strategy", "seeds", "labels", *(measure.title for measure in ASKED_MEASURES))
+    return ("method, strategy", "seeds", "labels", *(measure.title for measure in asked_metrics()))
 
 
 def asked_lines(block: Block) -> list[tuple[str, ...]]:
@@ -29,13 +29,13 @@ def asked_lines(block: Block) -> list[tuple[str, ...]]:
     for row in block.rows:
         name = row.name + "".join(MARKS[mark] for mark in row.marks)
         labels = summary([float(result["sessions"][-1]["labels"]) for result in row.results.values()]).mean
-        cells = [figure(summary(row.values(measure.name))) for measure in ASKED_MEASURES]
+        cells = [figure(summary(row.values(measure.name))) for measure in asked_metrics()]
         lines.append((name, str(len(row.results)), f"{labels:.0f}", *cells))
     return lines
 
 
 def asked_notes(block: Block) -> tuple[str, ...]:
-    about = [f"{measure.title}: {measure.what}" for measure in ASKED_MEASURES]
+    about = [f"{measure.title}: {measure.what}" for measure in asked_metrics()]
     marks = sorted({MARKS[mark] for row in block.rows for mark in row.marks})
     about += [f"{mark} {NOTES[mark]}" for mark in marks]
     return (*about, "a class that was not found counts 0; between sessions figures are linear in the labels")

@@ -11,11 +11,11 @@ import numpy as np
 from graphfcl.defaults import REFERENCE_METHOD, STRATEGY
 from graphfcl.experiments import Cell, CellStore, Grid, load_grids
 from graphfcl.measures import (
-    ASKED_MEASURES,
-    SESSION_MEASURES,
-    STREAM_MEASURES,
     SeedSummary,
+    asked_metrics,
     average_ranks,
+    session_metrics,
+    stream_metrics,
     summarise_seeds,
 )
 from graphfcl.report.statistics import Comparison, compare_pairs, compare_with
@@ -25,9 +25,13 @@ from graphfcl.stream import PROTOCOL_VERSION
 MOST_COLOURS = 12  # rows of a picture that all have colours
 SHOWN_OF_MANY = 9
 FIRST = {"table2": 0, "table3": 1}  # kinds of grids that a report begins with
-SCALES = {measure.name: measure.scale for measure in (*SESSION_MEASURES, *STREAM_MEASURES, *ASKED_MEASURES)}
 POOL, QUERIES, FORM = "uses pool labels", "trained on query labels", "another form of a method"
 ORACLE, CONTROL = "needs an oracle", "a control"
+
+
+def _scale(key: str) -> float:
+    """What a figure is shown times; 1 for what is no metric."""
+    return next((m.scale for m in (*session_metrics(), *stream_metrics(), *asked_metrics()) if m.name == key), 1.0)
 
 
 def version_text(result: dict[str, Any]) -> str:
@@ -67,17 +71,17 @@ class Row:
     def values(self, key: str) -> dict[int, float]:
         """A figure of the whole run for each seed that has it, in % where it is a share."""
         found = {seed: result.get(key) for seed, result in self.results.items()}
-        return {seed: SCALES.get(key, 1.0) * value for seed, value in found.items() if value is not None}
+        return {seed: _scale(key) * value for seed, value in found.items() if value is not None}
 
     def last(self, key: str = "balanced_accuracy") -> dict[int, float]:
         """A figure of the last session for each seed that has it, in % where it is a share."""
         found = {seed: result["sessions"][-1].get(key) for seed, result in self.results.items()}
-        return {seed: SCALES.get(key, 1.0) * value for seed, value in found.items() if value is not None}
+        return {seed: _scale(key) * value for seed, value in found.items() if value is not None}
 
     def sessions(self, key: str = "balanced_accuracy") -> np.ndarray:
         """(seeds, sessions), in % where it is a share; NaN where a figure does not exist."""
         rows = [[session.get(key) for session in result["sessions"]] for result in self.results.values()]
-        return SCALES.get(key, 1.0) * np.array([[np.nan if value is None else value for value in row] for row in rows])
+        return _scale(key) * np.array([[np.nan if value is None else value for value in row] for row in rows])
 
     def matrix(self) -> np.ndarray:
         """(sessions, sessions) mean of a_{t,j} over seeds, in %."""

@@ -8,20 +8,35 @@ from typing import Any
 
 import numpy as np
 
-from graphfcl.measures import SESSION_MEASURES, STREAM_MEASURES, PairedDifference, SeedSummary
+from graphfcl.measures import (
+    PairedDifference,
+    SeedSummary,
+    SessionMeasure,
+    StreamMeasure,
+    session_metrics,
+    stream_metrics,
+)
 from graphfcl.report.blocks import Block, Row, summary
 from graphfcl.report.statistics import Comparison
 
 PRINTED_RULES = {"amazon-clothing": (3, 5), "dblp": (5, 5), "reddit": (2, 3)}  # N and K of Table 2
 PRINTED_SESSIONS = 10  # 0 to 9
-FURTHER_OF_SESSIONS = tuple(measure for measure in SESSION_MEASURES if "report" in measure.places)
-FURTHER_OF_STREAMS = tuple(measure for measure in STREAM_MEASURES if "report" in measure.places)
+
+
+def further_of_sessions() -> list[SessionMeasure]:
+    """Metrics of sessions that the report shows besides its main table."""
+    return [metric for metric in session_metrics() if "report" in metric.places]
+
+
+def further_of_streams() -> list[StreamMeasure]:
+    """The same of whole streams."""
+    return [metric for metric in stream_metrics() if "report" in metric.places]
 
 
 def further_titles() -> dict[str, str]:
     """Name → title of the measures besides the result table's own, where a session's says of which one it is."""
-    titles = {measure.name: f"{measure.title}, last session" for measure in FURTHER_OF_SESSIONS}
-    return titles | {measure.name: measure.title for measure in FURTHER_OF_STREAMS}
+    titles = {measure.name: f"{measure.title}, last session" for measure in further_of_sessions()}
+    return titles | {measure.name: measure.title for measure in further_of_streams()}
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,8 +108,8 @@ class RowFigures:
 
     @cached_property
     def further(self) -> dict[str, SeedSummary | None]:
-        found = {measure.name: self.row.last(measure.name) for measure in FURTHER_OF_SESSIONS}
-        found |= {measure.name: self.row.values(measure.name) for measure in FURTHER_OF_STREAMS}
+        found = {measure.name: self.row.last(measure.name) for measure in further_of_sessions()}
+        found |= {measure.name: self.row.values(measure.name) for measure in further_of_streams()}
         return {name: summary(values) if values else None for name, values in found.items()}
 
 

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from graphfcl.datasets import DATASETS, data_folder, load_dataset
+from graphfcl.datasets import all_datasets, data_folder, load_dataset
 from graphfcl.files import write_bytes
 from graphfcl.stream import make_stream
 
@@ -27,7 +27,9 @@ FILE = "table1.json"
 def dataset_rows(names: list[str], data_dir: Path | None) -> list[tuple[Any, ...]]:
     """One row per dataset; without names, all whose files are there and that are no made-up graphs."""
     folder = data_folder(data_dir)
-    chosen = names or [d.name for d in DATASETS if not d.missing_files(folder) and not d.name.startswith("synthetic")]
+    chosen = names or [
+        d.name for d in all_datasets() if not d.missing_files(folder) and not d.name.startswith("synthetic")
+    ]
     return [_row(name, data_dir) for name in chosen]
 
 

@@ -4,10 +4,10 @@ from typing import Any
 
 import numpy as np
 
-from graphfcl.measures import ASKED_MEASURES, FEWEST_SEEDS, SeedSummary
+from graphfcl.measures import FEWEST_SEEDS, SeedSummary, asked_metrics
 from graphfcl.report.asked import asked_data, is_asked
 from graphfcl.report.blocks import Block, Findings, by_strength, prominent, summary, version_text
-from graphfcl.report.comparison import FURTHER_OF_SESSIONS, BlockFigures, RowFigures, block_figures, further_titles
+from graphfcl.report.comparison import BlockFigures, RowFigures, block_figures, further_of_sessions, further_titles
 from graphfcl.report.datasets import read_dataset_table
 from graphfcl.report.styles import Style, row_styles
 from graphfcl.report.tables import ABOUT_LEADS, Table, lead_tables
@@ -109,7 +109,7 @@ def _block(block: Block, findings: Findings) -> dict[str, Any]:
     }
     if further:
         found["further"] = further
-        found["curves"] = {m.name: f"{m.title}: {m.what}" for m in FURTHER_OF_SESSIONS if m.share}
+        found["curves"] = {m.name: f"{m.title}: {m.what}" for m in further_of_sessions() if m.share}
     if is_asked(block):
         found["asked"] = asked_data(block)
     return found
@@ -117,7 +117,7 @@ def _block(block: Block, findings: Findings) -> dict[str, Any]:
 
 def _measures(figures: BlockFigures, *, asked: bool) -> list[dict[str, str]]:
     """What a figure for each row may be of: name and title, the first chosen where nobody chose another."""
-    titles = {measure.name: measure.title for measure in ASKED_MEASURES} if asked else {}
+    titles = {measure.name: measure.title for measure in asked_metrics()} if asked else {}
     titles |= MEASURES | (further_titles() if figures.has_further else {})
     return [{"name": name, "title": title} for name, title in titles.items()]
 
@@ -157,10 +157,10 @@ def _row(figures: RowFigures, *, with_further: bool, asked: bool) -> dict[str, A
         "chosen": chosen_text(figures),
     }
     if asked:
-        found["asked"] = {m.name: _plain(summary(row.values(m.name))) for m in ASKED_MEASURES}
+        found["asked"] = {m.name: _plain(summary(row.values(m.name))) for m in asked_metrics()}
     if with_further:
         found["further"] = {name: _plain(one) for name, one in figures.further.items()}
-        found["curves"] = {m.name: _curve(row.sessions(m.name)) for m in FURTHER_OF_SESSIONS if m.share}
+        found["curves"] = {m.name: _curve(row.sessions(m.name)) for m in further_of_sessions() if m.share}
     return found
 
 

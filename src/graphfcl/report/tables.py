@@ -6,10 +6,10 @@ from dataclasses import dataclass
 from graphfcl.report.asked import asked_columns, asked_lines, asked_notes, is_asked
 from graphfcl.report.blocks import Block, Findings, summary
 from graphfcl.report.comparison import (
-    FURTHER_OF_SESSIONS,
-    FURTHER_OF_STREAMS,
     BlockFigures,
     block_figures,
+    further_of_sessions,
+    further_of_streams,
     further_titles,
 )
 from graphfcl.report.datasets import read_dataset_table
@@ -78,7 +78,7 @@ def further_table(figures: BlockFigures) -> Table:
     """Measures besides the result table's own."""
     titles = further_titles()
     rows = tuple((found.row.name, *(figure(found.further[name]) for name in titles)) for found in figures.rows)
-    about = tuple(f"{measure.title}: {measure.what}" for measure in (*FURTHER_OF_SESSIONS, *FURTHER_OF_STREAMS))
+    about = tuple(f"{measure.title}: {measure.what}" for measure in (*further_of_sessions(), *further_of_streams()))
     return Table(f"{figures.block.title}: further measures", ("method", *titles.values()), rows, notes=about)
 
 

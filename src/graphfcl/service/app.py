@@ -9,6 +9,7 @@ from fastapi import FastAPI, Response
 from starlette.middleware import Middleware
 
 from graphfcl.errors import InputError
+from graphfcl.production.graph_place import FolderUse
 from graphfcl.service.background import Background
 from graphfcl.service.kserve import kserve_routes
 from graphfcl.service.limits import Limits
@@ -44,15 +45,17 @@ def make_app(
     token_for_reads: bool = False,
     limits: Limits | None = None,
     device: str = "cpu",
+    use: FolderUse = FolderUse(),  # noqa: B008  # it is frozen
 ) -> FastAPI:
     """The service of a model folder, as an ASGI app; the newest version is loaded at once.
 
     token: what every change needs, None if none does. hosts: names that the service is called by; any_address: an
-    address of numbers will do too. token_for_reads: reading needs the token too.
+    address of numbers will do too. token_for_reads: reading needs the token too. use: of a model on a graph folder,
+    where that is and what may be used to compute on it, if it is not as it was.
     """
     limits, metrics, snapshots = limits or Limits(), Metrics(), Snapshots()
     rules = Rules(token, token_for_reads, frozenset(name.lower() for name in hosts), any_address)
-    writer = Writer(Path(folder), snapshots, metrics, limits, device=device)
+    writer = Writer(Path(folder), snapshots, metrics, limits, device=device, use=use)
     if not writer.versions.exists() and not writer.versions.manifests.numbers():
         raise InputError(f"{folder} holds no model: make one with `graphfcl fit --model {folder}`.")
     writer.start()

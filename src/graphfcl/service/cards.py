@@ -4,7 +4,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from scipy import sparse
 
 from graphfcl.errors import InputError
 from graphfcl.graph.ids import ClassLabel
@@ -26,22 +25,16 @@ def short_card(snapshot: Snapshot, row: int) -> dict[str, Any]:
 
 def node_card(snapshot: Snapshot, row: int) -> dict[str, Any]:
     """A node, what the model thinks of it, and its features."""
-    node = [snapshot.graph.ids[row]]
-    strangeness = float(snapshot.model.unknown_scores(node)[0])
-    adjacency = snapshot.graph.adjacency
+    rows = np.array([row])
+    said = snapshot.opinions(rows)
     return {
         **short_card(snapshot, row),
-        "classes": likeliest(snapshot.classes, snapshot.model.predict_proba(node)[0]),
-        "unknown": bool(looks_unknown(snapshot, node)[0]),
-        "strangeness": strangeness,
-        "degree": int(adjacency.indptr[row + 1] - adjacency.indptr[row]),
+        "classes": likeliest(snapshot.classes, said.probabilities[0]),
+        "unknown": bool(said.unknown[0]),
+        "strangeness": float(said.unknown_scores[0]),
+        "degree": int(snapshot.graph.visible.neighbours_at(rows).nnz),
         "features": _features(snapshot, row),
     }
-
-
-def looks_unknown(snapshot: Snapshot, nodes: Any) -> np.ndarray:
-    """(n,) whether each node looks like none of the classes."""
-    return snapshot.model.unknown_scores(nodes) > snapshot.model.calibration_.threshold
 
 
 def likeliest(classes: Sequence[ClassLabel], probabilities: np.ndarray) -> list[dict[str, Any]]:
@@ -52,14 +45,12 @@ def likeliest(classes: Sequence[ClassLabel], probabilities: np.ndarray) -> list[
 
 def _features(snapshot: Snapshot, row: int) -> list[dict[str, Any]]:
     """The largest features of a node, as the learner sees them."""
-    features = snapshot.graph.visible.features
-    if sparse.issparse(features):
-        start, end = features.indptr[row], features.indptr[row + 1]
-        columns, values = features.indices[start:end], features.data[start:end]
+    features = snapshot.graph.visible.features_at(np.array([row]))
+    if isinstance(features, np.ndarray):
+        columns = np.flatnonzero(features[0])
+        values = features[0][columns]
     else:
-        values = np.asarray(features[row])
-        columns = np.flatnonzero(values)
-        values = values[columns]
+        columns, values = features.indices, features.data
     order = np.argsort(-np.abs(values), kind="stable")[:FEATURES]
     return [
         {"name": snapshot.graph.columns.name(int(columns[place])), "value": float(values[place])}
@@ -69,25 +60,23 @@ def _features(snapshot: Snapshot, row: int) -> list[dict[str, Any]]:
 
 def neighbours_card(snapshot: Snapshot, row: int, limit: int) -> dict[str, Any]:
     """The nodes around a node, with positions to draw them at. unknown: a node looks like none of the classes."""
-    found = neighbourhood(snapshot.graph, row, limit)
-    ids = snapshot.graph.ids[found.rows]
-    predicted = snapshot.model.predict(ids)
-    unknown = looks_unknown(snapshot, ids)
+    found = neighbourhood(snapshot.graph.visible, row, limit)
+    said = snapshot.opinions(found.rows)
     nodes = [
         {
-            "id": str(node),
+            "id": node,
             "label": snapshot.label_at(each),
-            "predicted": as_sent(label),
+            "predicted": snapshot.classes[best],
             "unknown": is_unknown,
             "x": round(x, 4),
             "y": round(y, 4),
             "hops": hops,
         }
-        for node, each, label, is_unknown, (x, y), hops in zip(
-            ids.tolist(),
+        for node, each, best, is_unknown, (x, y), hops in zip(
+            snapshot.ids_at(found.rows),
             found.rows.tolist(),
-            predicted.tolist(),
-            unknown.tolist(),
+            said.probabilities.argmax(axis=1).tolist(),
+            said.unknown.tolist(),
             found.positions.tolist(),
             found.hops.tolist(),
             strict=True,
@@ -98,10 +87,9 @@ def neighbours_card(snapshot: Snapshot, row: int, limit: int) -> dict[str, Any]:
 
 def explanation_card(snapshot: Snapshot, row: int) -> dict[str, Any]:
     """Why a node gets its class, in sentences and figures; some methods cannot say why."""
-    node = snapshot.graph.ids[row]
-    classes = likeliest(snapshot.classes, snapshot.model.predict_proba([node])[0])
-    unknown = bool(looks_unknown(snapshot, [node])[0])
-    summary = [_first_sentence(classes, unknown), *_around(snapshot, row)]
+    node, said = snapshot.graph.ids_at(np.array([row]))[0], snapshot.opinions(np.array([row]))
+    classes = likeliest(snapshot.classes, said.probabilities[0])
+    summary = [_first_sentence(classes, bool(said.unknown[0])), *_around(snapshot, row)]
     words: list[dict[str, Any]] = []
     shares: list[dict[str, Any]] = []
     try:
@@ -127,8 +115,7 @@ def _first_sentence(classes: list[dict[str, Any]], unknown: bool) -> str:
 
 def _around(snapshot: Snapshot, row: int) -> list[str]:
     """A sentence about the labels of the nodes next to it."""
-    adjacency = snapshot.graph.adjacency
-    near = adjacency.indices[adjacency.indptr[row] : adjacency.indptr[row + 1]]
+    near = snapshot.graph.visible.neighbours_at(np.array([row])).indices
     if not near.size:
         return ["It has no edge."]
     labels = snapshot.labels[near]

@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from graphfcl.production.growing_graph import GrowingGraph
+from graphfcl.graph.visible_nodes import VisibleNodes
 
 GOLDEN = np.pi * (3 - np.sqrt(5))  # no two of the first nodes of a ring fall on one another
 STEPS = 60
@@ -24,13 +24,12 @@ class Neighbourhood:
     positions: np.ndarray
 
 
-def neighbourhood(graph: GrowingGraph, row: int, limit: int) -> Neighbourhood:
+def neighbourhood(visible: VisibleNodes, row: int, limit: int) -> Neighbourhood:
     """At most ``limit`` nodes around a row: those next to it by the weight of their edge, then those next to them."""
-    adjacency = graph.adjacency
     rows, hops = [np.array([row])], [np.zeros(1, dtype=np.int64)]
     seen, room, frontier = np.array([row]), limit - 1, np.array([row])
     for hop in range(1, HOPS + 1):
-        near = adjacency[frontier]
+        near = visible.neighbours_at(frontier)
         strength = np.bincount(near.indices, weights=np.abs(near.data)) if near.nnz else np.zeros(0)
         found = np.setdiff1d(np.flatnonzero(strength), seen)
         frontier = found[np.argsort(-strength[found], kind="stable")][:room]
@@ -40,7 +39,7 @@ def neighbourhood(graph: GrowingGraph, row: int, limit: int) -> Neighbourhood:
         if room == 0 or frontier.size == 0:
             break
     chosen, far = np.concatenate(rows), np.concatenate(hops)
-    block = adjacency[chosen][:, chosen].tocoo()
+    block = visible.neighbours_at(chosen)[:, chosen].tocoo()
     edges = np.stack([block.row, block.col], axis=1)[block.row < block.col]
     return Neighbourhood(chosen, far, edges, layout(far, edges))
 

@@ -4,7 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from graphfcl.service.cards import likeliest, looks_unknown
+from graphfcl.asking.contract import RowValues, likeliest_classes
+from graphfcl.service.cards import likeliest
 from graphfcl.service.snapshots import Snapshot
 
 CHOSEN = 200  # nodes that the strategy ``auto`` chooses
@@ -18,19 +19,19 @@ def queue_order(snapshot: Snapshot) -> np.ndarray:
 
 def simple_order(snapshot: Snapshot) -> np.ndarray:
     """(u,) the same without the strategy, which takes seconds."""
-    return _order_of(snapshot, np.zeros(0, dtype=np.int64))
+    return snapshot.memory.find("simple order", lambda: _order_of(snapshot, np.zeros(0, dtype=np.int64)))
 
 
 def _order_of(snapshot: Snapshot, chosen: np.ndarray) -> np.ndarray:
     model = snapshot.model
-    unknown_scores = model.unknown_scores()
+    unknown_scores = model.by_row.unknown_scores()
     unknown = unknown_scores > model.calibration_.threshold
     free = np.flatnonzero(snapshot.labels < 0)
-    return mixed_order(free, chosen, model.predict_proba(), unknown_scores, unknown)
+    return mixed_order(free, chosen, model.by_row, unknown_scores, unknown)
 
 
 def mixed_order(
-    free: np.ndarray, chosen: np.ndarray, probabilities: np.ndarray, unknown_scores: np.ndarray, unknown: np.ndarray
+    free: np.ndarray, chosen: np.ndarray, probabilities: RowValues, unknown_scores: np.ndarray, unknown: np.ndarray
 ) -> np.ndarray:
     """(u,) the rows of ``free``, taken in turn from two lists until both are used up.
 
@@ -38,24 +39,22 @@ def mixed_order(
     has the rows that look known: of each predicted class the most doubtful one (smallest p_1 - p_2), then of each the
     next, and so on, so that every class is asked about.
 
-    free: (u,) rows without a label. chosen: some of them, best first. probabilities: (n, C).
+    free: (u,) rows without a label. chosen: some of them, best first. probabilities: (n, C), read in blocks of rows.
     unknown_scores, unknown: (n,) of all nodes.
     """
     strange, known = np.setdiff1d(free[unknown[free]], chosen), free[~unknown[free]]
     strange = strange[np.argsort(-unknown_scores[strange], kind="stable")]
     first = np.concatenate([chosen[unknown[chosen]], strange])
-    second = _class_by_class(known, probabilities[known])
+    second = _class_by_class(known, probabilities)
     place = np.concatenate([2 * np.arange(first.size), 2 * np.arange(second.size) + 1])
     return np.concatenate([first, second])[np.argsort(place, kind="stable")]
 
 
-def _class_by_class(rows: np.ndarray, probabilities: np.ndarray) -> np.ndarray:
+def _class_by_class(rows: np.ndarray, probabilities: RowValues) -> np.ndarray:
     """The rows, the most doubtful of each predicted class first, then the second of each, and so on."""
     if rows.size == 0:
         return rows
-    top = np.sort(probabilities, axis=1)[:, ::-1][:, :2]
-    margin = top[:, 0] - top[:, 1] if top.shape[1] > 1 else top[:, 0]
-    predicted = probabilities.argmax(axis=1)
+    predicted, _, margin = likeliest_classes(probabilities, rows)
     by_class = np.lexsort((margin, predicted))
     sizes = np.bincount(predicted)
     turn = np.empty(rows.size, dtype=np.int64)  # how many of its class come before a row
@@ -76,9 +75,8 @@ def queue_cards(snapshot: Snapshot, rows: np.ndarray) -> list[dict[str, Any]]:
     """What this version of the model says of some rows; the same as the card of each node."""
     if rows.size == 0:
         return []
-    ids = snapshot.graph.ids[rows]
-    unknown = looks_unknown(snapshot, ids).tolist()
+    said = snapshot.opinions(rows)
     return [
-        {"id": str(node), "classes": likeliest(snapshot.classes, each), "unknown": strange}
-        for node, each, strange in zip(ids.tolist(), snapshot.model.predict_proba(ids), unknown, strict=True)
+        {"id": node, "classes": likeliest(snapshot.classes, each), "unknown": strange}
+        for node, each, strange in zip(snapshot.ids_at(rows), said.probabilities, said.unknown.tolist(), strict=True)
     ]

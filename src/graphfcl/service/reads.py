@@ -88,7 +88,8 @@ def _node_routes(routes: APIRouter, service: Service) -> None:
         """Nodes whose id is, begins with or holds a text."""
         refuse_many(limit, service.limits.nodes, "nodes")
         snapshot = service.snapshots.current
-        found = [short_card(snapshot, row) for row in snapshot.search.rows(q, limit)]
+        rows = snapshot.graph.rows_of_ids(snapshot.search.found(q, limit)).tolist()
+        found = [short_card(snapshot, row) for row in rows]
         return answered({"nodes": found}, snapshot.version)
 
     @routes.get("/nodes/{node}")

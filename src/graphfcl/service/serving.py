@@ -12,6 +12,7 @@ import uvicorn
 
 from graphfcl.errors import InputError
 from graphfcl.printing import quoted
+from graphfcl.production.graph_place import FolderUse
 from graphfcl.service.app import make_app
 from graphfcl.service.security import LOOPBACK, is_host_name
 
@@ -109,7 +110,14 @@ def _read_token(path: Path) -> str:
     return token
 
 
-def serve(folder: Path, address: Address, token_file: Path | None, *, device: str = "cpu") -> None:
+def serve(
+    folder: Path,
+    address: Address,
+    token_file: Path | None,
+    *,
+    device: str = "cpu",
+    use: FolderUse = FolderUse(),  # noqa: B008  # it is frozen
+) -> None:
     """Serve a model until the process is told to stop; the change in flight is finished first."""
     token, listening = token_of(token_file), address.listen()
     try:
@@ -120,6 +128,7 @@ def serve(folder: Path, address: Address, token_file: Path | None, *, device: st
             any_address=not address.is_loopback,
             token_for_reads=not address.is_loopback,
             device=device,
+            use=use,
         )
     except BaseException:  # whatever it is, it goes on to the user, and the port is free again
         listening.close()

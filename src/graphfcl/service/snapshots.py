@@ -1,15 +1,16 @@
-"""What readers see: one version, whole, in memory. The next one takes its place by one assignment."""
+"""What readers see: one version, whole. The next one takes its place by one assignment."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
+from graphfcl.asking.memory import Memory
 from graphfcl.graph.ids import ClassLabel
 from graphfcl.production import GraphClassifier
-from graphfcl.production.growing_graph import GrowingGraph
 from graphfcl.production.ledger import Ledger
+from graphfcl.production.model_graph import ModelGraph
 from graphfcl.service.changes import Change, as_sent
 from graphfcl.service.search import IdSearch
 
@@ -22,7 +23,8 @@ class Snapshot:
 
     model: its scores are computed. pointer: what the folder showed. changes: all up to here. recalls: of each class
     that was measured, by the last change and by the one before. classes: as they travel, see :func:`as_sent`.
-    labels: (n,) the place of each node's class in ``classes``, -1 without a label. search: finds ids.
+    labels: (n,) the place of each node's class in ``classes``, -1 without a label. search: finds ids. memory: what was
+    computed of it for several requests.
     """
 
     model: GraphClassifier
@@ -32,6 +34,7 @@ class Snapshot:
     classes: tuple[ClassLabel, ...]
     labels: np.ndarray
     search: IdSearch
+    memory: Memory = field(default_factory=Memory)
 
     @classmethod
     def of(
@@ -43,15 +46,14 @@ class Snapshot:
         before: "Snapshot | None",
     ) -> "Snapshot":
         """A snapshot of a model that is this version. before: what it may share something with."""
-        model.refuse_on_disk("serve")
-        model.all_scores()
-        ids = model.graph_.ids
-        known = before is not None and before.search.ids is ids
+        model.settle()
+        ids = model.node_ids_
+        known = before is not None and (before.search.ids is ids or np.array_equal(before.search.ids, ids))
         return cls(
             model=model,
             pointer=pointer,
             changes=tuple(changes),
-            recalls=(recalls[-1] if recalls else {}, recalls[-2] if len(recalls) > 1 else {}),
+            recalls=_recalls(model, recalls, before),
             classes=tuple(map(as_sent, model.classes_)),
             labels=_labels(model.graph_, model.ledger_),
             search=before.search if known and before is not None else IdSearch.of(ids),
@@ -62,7 +64,7 @@ class Snapshot:
         return self.pointer[0]
 
     @property
-    def graph(self) -> GrowingGraph:
+    def graph(self) -> ModelGraph:
         return self.model.graph_
 
     @property
@@ -76,11 +78,16 @@ class Snapshot:
 
     def id_at(self, row: int) -> str:
         """The id of a row, as it travels."""
-        return str(self.graph.ids[row])
+        return self.ids_at(np.array([row]))[0]
 
     def ids_at(self, rows: np.ndarray) -> list[str]:
         """The ids of some rows."""
-        return [str(each) for each in self.graph.ids[rows].tolist()]
+        return [str(each) for each in self.graph.ids_at(rows).tolist()]
+
+    def opinions(self, rows: np.ndarray) -> "Opinions":
+        """What the model says of some rows."""
+        probabilities, scores = self.model.by_row.with_unknown_scores(rows)
+        return Opinions(probabilities, scores, scores > self.model.calibration_.threshold)
 
     def label_at(self, row: int) -> ClassLabel | None:
         """The label of a row."""
@@ -114,8 +121,32 @@ class Snapshots:
         self._current, self.trouble = snapshot, None
 
 
-def _labels(graph: GrowingGraph, ledger: Ledger) -> np.ndarray:
+@dataclass(frozen=True, eq=False)
+class Opinions:
+    """probabilities: (r, classes). unknown_scores, unknown: (r,); a node that is unknown looks like no class."""
+
+    probabilities: np.ndarray
+    unknown_scores: np.ndarray
+    unknown: np.ndarray
+
+
+def _recalls(
+    model: GraphClassifier, measured: Sequence[dict[str, float]], before: Snapshot | None
+) -> tuple[dict[str, float], dict[str, float]]:
+    """Of each class now, and before the last change.
+
+    measured: by the last two changes that say so. Those of a model on a graph folder say nothing: its recalls are known
+    once all nodes have scores.
+    """
+    found = (model.accuracy() or {}).get("classes") or {}
+    last = measured[-1] if measured else {}
+    if not found or found == last:
+        return last, measured[-2] if len(measured) > 1 else {}
+    return found, last if before is None else before.recalls[0]
+
+
+def _labels(graph: ModelGraph, ledger: Ledger) -> np.ndarray:
     """(n,) the place of each node's class; -1 without a label."""
-    labels = np.full(graph.node_count, -1, dtype=np.int64)
+    labels = np.full(graph.visible.row_count, -1, dtype=np.int64)
     labels[graph.visible.rows(ledger.nodes)] = ledger.class_of_column()[ledger.columns]
     return labels

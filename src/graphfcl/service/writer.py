@@ -15,6 +15,7 @@ from typing import Any
 
 from graphfcl.errors import GraphfclError, InputError, in_one_line
 from graphfcl.production import GraphClassifier
+from graphfcl.production.graph_place import FolderUse
 from graphfcl.production.storage.damage import Damaged
 from graphfcl.production.storage.manifests import NotKept
 from graphfcl.production.versions import Busy, Versions
@@ -48,12 +49,22 @@ class Asked:
 
 
 class Writer:
-    """Makes changes one after the other. snapshots: told of each version. device: where a learner computes."""
+    """Makes changes one after the other. snapshots: told of each version. device: where a learner computes.
+
+    use: of a model on a graph folder, where that is and what may be used to compute on it.
+    """
 
     def __init__(
-        self, folder: Path, snapshots: Snapshots, metrics: Metrics, limits: Limits, *, device: str = "cpu"
+        self,
+        folder: Path,
+        snapshots: Snapshots,
+        metrics: Metrics,
+        limits: Limits,
+        *,
+        device: str = "cpu",
+        use: FolderUse = FolderUse(),  # noqa: B008  # it is frozen
     ) -> None:
-        self.versions = Versions(folder)
+        self.versions = Versions(folder, use)
         self._snapshots, self._metrics, self._limits, self._device = snapshots, metrics, limits, device
         self._log = ChangeLog(limits.keys)
         self._looked = 0.0  # when the files of the version were looked at last

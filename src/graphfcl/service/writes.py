@@ -205,7 +205,9 @@ def _graph_routes(routes: APIRouter, service: Service) -> None:
             refuse_strange(snapshot, [*body.sources, *body.targets])
             weights = None if body.weights is None else np.array(body.weights, dtype=np.float64)
             model.add_edges(body.sources, body.targets, weights)
-            if (model.graph_.adjacency != snapshot.graph.adjacency).nnz == 0:
+            rows = snapshot.graph.rows_of_ids(body.sources)
+            before, after = (each.visible.neighbours_at(rows) for each in (snapshot.graph, model.graph_))
+            if (before != after).nnz == 0:
                 raise Problem(
                     422,
                     "the edges add nothing: each is there already with this weight or a larger one, or leads from a "

@@ -10,7 +10,7 @@ import numpy as np
 from graphfcl.errors import InputError, in_one_line
 from graphfcl.files import canonical_json, read_bytes, sha256_of, write_bytes
 from graphfcl.graph import FeatureView, Standardisation, TextWeights
-from graphfcl.graph.folder_graph import AnyGraph
+from graphfcl.graph.any_graph import AnyGraph
 from graphfcl.graph.ids import normal
 from graphfcl.graph.text import NumbersBesideWords
 from graphfcl.printing import quoted

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from graphfcl.arrays import read_only
-from graphfcl.graph.folder_graph import AnyGraph
+from graphfcl.graph.any_graph import AnyGraph
 from graphfcl.stream.classes import BASE_TRAIN_NODES, ClassRoles, choose_classes, node_split_sizes
 from graphfcl.stream.protocol import CANDIDATE_SHARE, Protocol
 

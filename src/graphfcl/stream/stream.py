@@ -8,8 +8,15 @@ from typing import Any, cast
 import numpy as np
 
 from graphfcl.errors import GraphfclWarning, InputError
-from graphfcl.graph import FeatureView, KnownColumns, Standardisation, TextWeights, VisibleGraph, cut_visible
-from graphfcl.graph.folder_graph import AnyGraph, FolderGraph
+from graphfcl.graph import (
+    AnyGraph,
+    Features,
+    FeatureView,
+    KnownColumns,
+    Standardisation,
+    TextWeights,
+    VisibleGraph,
+)
 from graphfcl.graph.given import as_graph
 from graphfcl.stream.classes import adapt_protocol
 from graphfcl.stream.protocol import Protocol
@@ -36,7 +43,7 @@ class Stream:
     """
 
     def __init__(self, graph: AnyGraph, protocol: Protocol, seed: int, split: Split, view: FeatureView | None) -> None:
-        self.graph: Any = graph  # a Graph or a FolderGraph
+        self.graph = graph
         self.protocol = protocol
         self.seed = seed
         self.split = split
@@ -212,14 +219,9 @@ class Stream:
             if np.array_equal(self._last_cut.nodes, numbers):
                 return self._last_cut
             self._last_cut = None  # make room before the next one is cut
-        self._last_cut = self._visible(numbers)
+        # Learners name VisibleGraph in their signatures; those that work on the disk take any VisibleNodes.
+        self._last_cut = cast(VisibleGraph, self.graph.visible(numbers, self.view, self.node_of_number))
         return self._last_cut
-
-    def _visible(self, numbers: np.ndarray) -> VisibleGraph:
-        if isinstance(self.graph, FolderGraph):
-            # Whoever works on a folder knows what it is handed.
-            return cast(VisibleGraph, self.graph.visible(numbers, self.view, self.node_of_number))
-        return cut_visible(self.graph, self.node_of_number[numbers], numbers=numbers, view=self.view)
 
 
 def make_stream(graph: AnyGraph, protocol: Protocol | None = None, *, seed: int = 0, **changes: Any) -> Stream:
@@ -231,10 +233,10 @@ def make_stream(graph: AnyGraph, protocol: Protocol | None = None, *, seed: int 
     """
     graph = as_graph(graph, "make_stream")
     rules = adapt_protocol(graph, protocol, changes)
-    if isinstance(graph, FolderGraph) and rules.track not in ("open", "transductive"):
+    if rules.track in graph.unsupported_tracks:
         raise InputError(
-            f"the track {rules.track!r} needs a graph in memory, and {graph.name} stays on the disk: take open or "
-            "transductive, or a larger --memory."
+            f"the track {rules.track!r} needs a graph in memory, and {graph.name} stays on the disk: take open, "
+            "transductive or isolated, or a larger --memory."
         )
     split = draw_split(graph, rules, seed)
     if split.left_out:
@@ -252,27 +254,17 @@ def fit_view(graph: AnyGraph, protocol: Protocol, split: Split) -> FeatureView |
     Texts: TF-IDF. Sparse features: the columns that pass the minimum count of the graph (``column_min_nodes``) among
     the nodes of session 0, which are all nodes if the track shows all. Dense ones: standardised by the train nodes.
     """
-    if isinstance(graph, FolderGraph):
-        return _fit_view_of_folder(graph, protocol, split)
-    if isinstance(graph.features, np.ndarray):
-        train = np.flatnonzero(split.roles == Role.TRAIN)
-        return Standardisation.fit(graph.features[train]) if protocol.standardise else None
-    known = graph.features
-    if not protocol.shows_all:
-        known = known[np.flatnonzero(split.sessions_of_nodes(graph) == 0)]
-    if graph.text is not None:
-        return TextWeights.fit(known, graph.text.min_nodes, graph.text.beside)
-    if protocol.shows_all and graph.column_min_nodes == 1:
-        return None
-    return KnownColumns.fit(known, graph.column_min_nodes)
-
-
-def _fit_view_of_folder(graph: FolderGraph, protocol: Protocol, split: Split) -> FeatureView | None:
-    """The same in blocks."""
-    if not graph.folder.sparse_features:
-        return graph.standardisation(split.roles == Role.TRAIN) if protocol.standardise else None
+    if not graph.sparse_features:
+        train = split.roles == Role.TRAIN
+        return Standardisation.fit_blocks(lambda: graph.feature_blocks(train)) if protocol.standardise else None
     every = np.ones(graph.node_count, dtype=bool)
     known = every if protocol.shows_all else split.sessions_of_nodes(graph) == 0
+
+    def blocks() -> Iterator[Features]:
+        return graph.feature_blocks(known)
+
     if graph.text is not None:
-        return graph.text_weights(known, graph.text)
-    return None if protocol.shows_all and graph.column_min_nodes == 1 else graph.known_columns(known)
+        return TextWeights.fit_blocks(blocks, graph.text.min_nodes, graph.text.beside)
+    if protocol.shows_all and graph.column_min_nodes == 1:
+        return None
+    return KnownColumns.fit_blocks(blocks, graph.column_min_nodes)

@@ -6,7 +6,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Protocol
 
-from graphfcl.errors import GraphfclError, InputError
+from graphfcl.errors import GraphfclError, InputError, did_you_mean
+
+START_METHODS = ("spawn", "forkserver", "fork")
 
 
 @dataclass(frozen=True)
@@ -14,7 +16,7 @@ class Tasks:
     """Where independent tasks run.
 
     backend: local (processes of this machine), ray or submitit.
-    workers: tasks at a time. One local worker is this process itself.
+    workers: tasks at a time. One local worker is this process itself, unless a start method is given.
     threads: how many torch, BLAS and OpenMP may each start in a worker; None: its share of the cores.
     gpus: GPUs of each worker elsewhere; on Ray a part of one lets workers share it.
     ray_address: of a Ray that is running, ``auto`` for the one of this node; None starts one on this machine.
@@ -22,6 +24,8 @@ class Tasks:
         ``cluster``: slurm or local; where it is not given, Slurm if this machine has it.
     folder: where submitit keeps tasks and logs while they run; every node must see it. None: a temporary folder, for
         the cluster ``local`` alone.
+    start_method: how processes of this machine are started: spawn, forkserver or fork. None: spawn, and none for one
+        worker.
     """
 
     backend: str = "local"
@@ -31,6 +35,7 @@ class Tasks:
     ray_address: str | None = None
     submitit_options: Mapping[str, Any] = field(default_factory=dict)
     folder: Path | None = None
+    start_method: str | None = None
 
     @property
     def on_this_machine(self) -> bool:
@@ -44,6 +49,9 @@ class Tasks:
             raise InputError(f"tasks cannot run on {self.workers} workers: give at least 1.")
         if self.threads is not None and self.threads < 1:
             raise InputError(f"a worker cannot work with {self.threads} threads: give it at least 1.")
+        if self.start_method is not None and self.start_method not in START_METHODS:
+            hint = did_you_mean(self.start_method, START_METHODS)
+            raise InputError(f"processes cannot be started with {self.start_method!r}: {hint}")
         if self.ray_address is not None and self.backend != "ray":
             raise InputError(
                 f"an address of Ray is of no use to the backend {self.backend}: take ray, or leave it out."

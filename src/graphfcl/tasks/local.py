@@ -15,6 +15,7 @@ from graphfcl.tasks.contract import Backend, Engine, Order, Outcome, Tasks, Work
 from graphfcl.tasks.worker import call, carry_out, unreadable
 
 SECONDS_TO_END = 5
+PRELOADED = ("graphfcl.methods", "graphfcl.experiments", "pyarrow.parquet", "scipy.sparse", "torch")  # by a fork server
 
 
 class ThisProcess:
@@ -66,11 +67,13 @@ class _Worker:
 
 
 class Processes:
-    """Spawned processes. A task that kills its own costs the others nothing."""
+    """Processes of this machine. A task that kills its own costs the others nothing."""
 
-    def __init__(self, threads: int) -> None:
+    def __init__(self, threads: int, start_method: str = "spawn") -> None:
         self.threads: int | None = threads
-        self.context = multiprocessing.get_context("spawn")
+        self.context: Any = multiprocessing.get_context(start_method)
+        if start_method == "forkserver":
+            self.context.set_forkserver_preload(list(PRELOADED))
         self.idle: list[_Worker] = []
         self.busy: list[_Worker] = []
 
@@ -112,6 +115,7 @@ class Processes:
 def _serve(connection: Connection) -> None:
     """A worker: orders in, outcomes out, until whoever started it is gone."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever started it says when to stop
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # a forked process has the handler of its parent
     threading.Thread(target=_end_with_parent, daemon=True).start()
     while True:
         try:
@@ -133,7 +137,9 @@ def _end_with_parent() -> None:
 
 
 def _start(tasks: Tasks) -> Engine:
-    return ThisProcess(tasks.threads) if tasks.workers == 1 else Processes(share_of_cores(tasks))
+    if tasks.workers == 1 and tasks.start_method is None:
+        return ThisProcess(tasks.threads)
+    return Processes(share_of_cores(tasks), tasks.start_method or "spawn")
 
 
 def share_of_cores(tasks: Tasks) -> int:

@@ -48,7 +48,7 @@ def grown_by(base: object, edges: list[tuple[int, int, float]], path: Path) -> t
             continue
         before = np.float32(old[low, high] if high < NODES else 0)
         pair, weights = np.array([[low], [high]]), np.array([[weight], [before]], dtype=np.float32)
-        growth = growth.with_edges(pair[0], pair[1], weights[0], weights[1])
+        growth = growth.with_weights(pair[0], pair[1], weights[0], weights[1], int(wanted[low, high] == 0))
         wanted[low, high] = wanted[high, low] = np.float32(weight)
     return GrownFolder(path, base, growth), wanted  # type: ignore[arg-type]
 
@@ -75,6 +75,63 @@ def test_edges_are_those_of_both(base: object, edges: list[tuple[int, int, float
     np.testing.assert_allclose(visible.product(values), wanted @ values, rtol=1e-5, atol=1e-5)
     rows = np.array([cut % grown.node_count, 3, 3, 0])
     np.testing.assert_array_equal(visible.neighbours_at(rows).toarray(), wanted[rows])
+
+
+def removed_from(
+    grown: GrownFolder, wanted: np.ndarray, path: Path, nodes: list[int]
+) -> tuple[GrownFolder, np.ndarray]:
+    """Some edges and nodes fewer, and the adjacency by a plain loop."""
+    wanted, growth = wanted.copy(), grown.growth
+    for low, high in np.argwhere(np.triu(wanted))[::3].tolist():
+        before = grown.base.neighbours(low, low + 1) if high < NODES else None
+        weight = 0.0
+        if before is not None and high in before.indices:
+            place = int(np.flatnonzero(before.indices == high)[0])
+            weight = 1.0 if before.weights is None else float(before.weights[place])
+        ends, none = np.array([[low], [high]]), np.zeros(1, dtype=np.float32)
+        growth = growth.with_weights(ends[0], ends[1], none, np.array([weight], dtype=np.float32), -1)
+        wanted[low, high] = wanted[high, low] = 0
+    gone = np.unique(np.array(nodes, dtype=np.int64))
+    inside = wanted[np.ix_(gone, gone)]
+    edges = np.count_nonzero(wanted[gone]) - np.count_nonzero(inside) // 2
+    wanted[gone] = wanted[:, gone] = 0
+    return GrownFolder(path, grown.base, growth.without_nodes(gone, NODES, edges)), wanted
+
+
+@settings(max_examples=25, deadline=None)
+@given(edges=EDGES, nodes=st.lists(ENDS, max_size=8), cut=st.integers(0, NODES + ADDED))
+@example(edges=[(0, 61, 1.0), (61, 62, 1.0)], nodes=[0, 61, 63], cut=61)
+def test_removed_nodes_and_edges_leave_nothing(
+    base: object, edges: list[tuple[int, int, float]], nodes: list[int], cut: int
+) -> None:
+    before, wanted = grown_by(base, edges, Path("nowhere"))
+    grown, wanted = removed_from(before, wanted, Path("nowhere"), nodes)
+    np.testing.assert_array_equal(dense(grown), wanted)
+    np.testing.assert_allclose(grown.degrees(), wanted.sum(axis=1), rtol=1e-6)
+    assert grown.edge_count == np.count_nonzero(np.triu(wanted))
+    gone = np.zeros(NODES + ADDED, dtype=bool)
+    gone[nodes] = True
+    features = [sparse.csr_array(grown.features(*each)).toarray() for each in ((0, cut), (cut, NODES + ADDED))]
+    old = sparse.csr_array(before.features(0, NODES + ADDED)).toarray()
+    np.testing.assert_array_equal(np.concatenate(features), np.where(gone[:, None], 0, old))
+    there = np.flatnonzero(~gone)
+    ids = before.ids(np.arange(NODES + ADDED))
+    np.testing.assert_array_equal(grown.ids(there), ids[there])
+    np.testing.assert_array_equal(grown.rows_of(ids), np.where(gone, -1, np.arange(NODES + ADDED)))
+    assert (grown.mask is None) == (not nodes)
+    assert grown.mask is None or np.array_equal(grown.mask, ~gone)
+
+
+def test_rows_of_removed_nodes_are_not_used_again(base: object, tmp_path: Path) -> None:
+    before, wanted = grown_by(base, [(0, NODES, 1.0)], tmp_path)
+    grown, _ = removed_from(before, wanted, tmp_path / "grown", [NODES, NODES + ADDED - 1])
+    growth = grown.growth.with_nodes(np.array([1000]), base.features(3, 4))  # type: ignore[attr-defined]
+    again = GrownFolder(tmp_path / "grown", grown.base, growth)
+    assert again.rows_of([1000, 1001]).tolist() == [NODES + ADDED, NODES + 1]
+    again.write()
+    opened = open_folder(again.path)
+    assert opened.rows_of([1000]).tolist() == [NODES + ADDED]
+    np.testing.assert_array_equal(dense(opened), dense(again))
 
 
 def test_ranges_cover_every_row_once(base: object) -> None:

@@ -11,8 +11,6 @@ from scipy import sparse
 
 from graphfcl import (
     Anchor,
-    InputError,
-    LearnerState,
     Protocol,
     Session,
     Stream,
@@ -26,8 +24,7 @@ from graphfcl import (
 from graphfcl.methods.anchor import choosing
 from graphfcl.methods.anchor.class_sums import Anchors, class_sums, directions_of, whitening
 from graphfcl.methods.anchor.head import shared_out
-from graphfcl.methods.anchor.neighbours import Surroundings
-from graphfcl.methods.anchor.settings import Neighbourhood
+from graphfcl.methods.anchor.settings import AnchorSettings, Neighbourhood
 from graphfcl.methods.shared.untrained_features import (
     WIDEST,
     around_rows,
@@ -36,7 +33,7 @@ from graphfcl.methods.shared.untrained_features import (
     symmetric,
     unit_rows,
 )
-from graphfcl.nn import GraphInputs
+from tests.methods.anchor.whole_rounds import links_of, posteriors, ratios_of
 
 GRAPH = "synthetic:nodes=700,edges=2800,classes=10,features=300,signal=0.6,skew=0.5"
 QUICK: dict[str, Any] = {"pretraining.epochs": 5, "hidden": 32, "size": 16, "rank": 32}
@@ -48,7 +45,7 @@ def stream_of(**changes: Any) -> Stream:
 
 @pytest.fixture(scope="module")
 def learner() -> Anchor:
-    made = find_method("ours").make(QUICK, seed=0)
+    made = find_method("anchor").make(QUICK, seed=0)
     assert isinstance(made, Anchor)
     made.fit(stream_of().base)
     return made
@@ -83,12 +80,11 @@ def test_the_whitening_is_that_of_a_loop() -> None:
     np.testing.assert_allclose(gram @ gram.T, expected @ expected.T, atol=1e-4)
 
 
-def surroundings(share: float, steps: int, links: float = 0.0, edges: float = 0.1) -> Surroundings:
-    """Of 60 nodes with weighted edges; some may have none."""
+def some_graph(edges: float = 0.1) -> VisibleGraph:
+    """60 nodes with weighted edges; some may have none."""
     drawn = sparse.random_array((60, 60), density=edges, random_state=np.random.default_rng(0), dtype=np.float32)
     adjacency = sparse.csr_array(sparse.triu(drawn, 1) + sparse.triu(drawn, 1).T)
-    visible = VisibleGraph(np.arange(60), adjacency, np.zeros((60, 1), np.float32))
-    return Surroundings(GraphInputs(visible, torch.device("cpu")), Neighbourhood(1.0, 2, share, steps, links))
+    return VisibleGraph(np.arange(60), adjacency, np.zeros((60, 1), np.float32))
 
 
 def softmax_of_a_loop(logits: np.ndarray) -> np.ndarray:
@@ -118,12 +114,12 @@ def links_of_a_loop(dense: np.ndarray, posterior: np.ndarray) -> np.ndarray:
 @pytest.mark.parametrize("weight", [0.0, 0.8])
 def test_posteriors_are_those_of_a_loop(weight: float) -> None:
     values, labels = points()
-    around = surroundings(0.6, 3, weight)
+    visible = some_graph()
     settings = SimpleNamespace(rounds=2, temperature=4.0, length_prior=3.0)
     known = Anchors.empty().plus(values[:12], labels[:12], 4)
-    found, _ = known.transduced(values, around, settings)
+    found, _ = posteriors(known, values, visible, Neighbourhood(1.0, 2, 0.6, 3, weight), settings)
 
-    x, dense = values.double().numpy(), around.adjacency.host.toarray().astype(float)
+    x, dense = values.double().numpy(), visible.normalised.toarray().astype(float)
     plain = (dense - np.diag(np.diag(dense))) * np.sqrt(np.outer(1 / np.diag(dense), 1 / np.diag(dense)))
     before = None
     sums = [sum(x[v] for v in range(12) if labels[v] == c) for c in range(4)]
@@ -158,8 +154,9 @@ def test_links_say_nothing_without_edges() -> None:
     values, labels = points()
     settings = SimpleNamespace(rounds=2, temperature=4.0, length_prior=3.0)
     known = Anchors.empty().plus(values[:12], labels[:12], 4)
-    with_links, _ = known.transduced(values, surroundings(0.0, 1, 1.0, edges=0.0), settings)
-    without, _ = known.transduced(values, surroundings(0.0, 1, 0.0, edges=0.0), settings)
+    visible = some_graph(edges=0.0)
+    with_links, _ = posteriors(known, values, visible, Neighbourhood(1.0, 2, 0.0, 1, 1.0), settings)
+    without, _ = posteriors(known, values, visible, Neighbourhood(1.0, 2, 0.0, 1, 0.0), settings)
     np.testing.assert_allclose(with_links, without, rtol=1e-5)
 
 
@@ -180,8 +177,7 @@ def test_links_tell_classes_that_link_to_others() -> None:
     known = Anchors.empty().plus(values[:200], labels[:200], 4)
     accuracy = []
     for weight in (0.0, 1.0):
-        around = Surroundings(GraphInputs(visible, torch.device("cpu")), Neighbourhood(1.0, 2, 0.0, 1, weight))
-        found, _ = known.transduced(values, around, settings)
+        found, _ = posteriors(known, values, visible, Neighbourhood(1.0, 2, 0.0, 1, weight), settings)
         accuracy.append(float((found.argmax(dim=1) == labels).float().mean()))
     assert accuracy[0] < 0.85
     assert accuracy[1] > 0.95
@@ -192,9 +188,10 @@ def test_a_class_without_a_label_takes_no_part(links: float) -> None:
     values, labels = points()
     three = labels < 3
     settings = SimpleNamespace(rounds=2, temperature=4.0, length_prior=3.0)
-    around = surroundings(0.5, 2, links)
-    plain, _ = Anchors.empty().plus(values[three], labels[three], 3).transduced(values, around, settings)
-    wider, _ = Anchors.empty().plus(values[three], labels[three], 5).transduced(values, around, settings)
+    visible, how = some_graph(), Neighbourhood(1.0, 2, 0.5, 2, links)
+    fewer, more = (Anchors.empty().plus(values[three], labels[three], count) for count in (3, 5))
+    plain, _ = posteriors(fewer, values, visible, how, settings)
+    wider, _ = posteriors(more, values, visible, how, settings)
     np.testing.assert_allclose(wider[:, :3], plain, rtol=1e-6)
     assert not wider[:, 3:].any()
 
@@ -211,7 +208,7 @@ def test_a_mean_of_few_is_corrected_for_its_noise() -> None:
             drawn = centre + 0.1 * torch.randn(count, 200, generator=random)
             drawn = drawn / drawn.norm(dim=1, keepdim=True)
             mean = drawn.double().mean(dim=0, keepdim=True)
-            settings = SimpleNamespace(length_prior=0.0)
+            settings = AnchorSettings(length_prior=0.0)
             direction = directions_of(mean, torch.tensor([float(count)], dtype=torch.float64), settings)
             found.append(float(mean.norm() / direction.norm()))
         lengths.append(np.mean(found))
@@ -288,8 +285,8 @@ def test_an_explanation_adds_up(learner: Anchor) -> None:
     stream = stream_of()
     visible = stream.base.visible_graph
     table = torch.from_numpy(learner.embeddings(visible))
-    around = Surroundings(learner.cache.inputs(visible), learner.known.neighbourhood)
-    posterior, directions = learner.known.anchors.transduced(table, around, learner.settings)
+    known = learner.known
+    posterior, directions = posteriors(known.anchors, table, visible, known.neighbourhood, learner.settings)
     answer = shared_out(posterior, table, learner.known.head, learner.settings.head_share)
     for node in stream.base.validation[:5].tolist():
         found = learner.explain(visible, node, top=10_000)
@@ -318,29 +315,9 @@ def test_it_is_ahead_of_prototypes_on_the_plain_encoder(changes: dict[str, Any])
     assert ours.average > plain.average
 
 
-def test_a_state_of_before_links_and_8_bits_is_still_read(learner: Anchor) -> None:
-    """The first layer was in 16 bits, and neither a choice nor a setting named links."""
-    state = learner.state()
-    values = {**state.values, "hop": state.values["hop"][:4]}
-    values["settings"] = {key: value for key, value in values["settings"].items() if key != "links"}
-    tensors = {name: tensor for name, tensor in state.tensors.items() if name != "frame.first.scales"}
-    tensors["network.encoder.first.weight"] = learner._first_layer().half().cpu()
-    fresh = find_method("anchor").make(QUICK, seed=0)
-    fresh.load_state(LearnerState(tensors, values))
-    visible = stream_of().base.visible_graph
-    expected = learner.scores(visible, visible.nodes)
-    assert (fresh.scores(visible, visible.nodes).argmax(axis=1) == expected.argmax(axis=1)).mean() > 0.98
-    again = find_method("anchor").make(QUICK, seed=0)
-    again.load_state(fresh.state())
-    np.testing.assert_array_equal(again.scores(visible, visible.nodes), fresh.scores(visible, visible.nodes))
-    other = find_method("anchor").make({**QUICK, "links": 0.3}, seed=0)
-    with pytest.raises(InputError, match="settings"):
-        other.load_state(LearnerState(tensors, values))
-
-
 def test_few_rows_are_added_up_first_to_the_same_numbers(learner: Anchor, monkeypatch: pytest.MonkeyPatch) -> None:
     visible = stream_of().base.visible_graph
-    inputs = learner.cache.inputs(visible)
+    inputs = learner.cache.inputs(visible).whole
     rows = np.array([3, 500, 7])
     for hops in (1, 2, 4):
         expected = propagated(inputs, inputs.raw() @ learner.known.frame["basis"], hops)[rows]
@@ -366,10 +343,9 @@ def test_what_links_add_is_the_evidence_of_the_neighbours() -> None:
     listening = find_method("anchor").make({**QUICK, "smoothing": 0.0, "links": 0.5}, seed=0)
     assert isinstance(listening, Anchor)
     listening.fit(stream.base)
-    around = Surroundings(listening.cache.inputs(visible), listening.known.neighbourhood)
-    table = torch.from_numpy(listening.embeddings(visible))
-    posterior, _ = listening.known.anchors.transduced(table, around, listening.settings)
-    evidence = 0.5 * (around.near @ posterior) @ around.ratios(posterior).T
+    table, known = torch.from_numpy(listening.embeddings(visible)), listening.known
+    posterior = posteriors(known.anchors, table, visible, known.neighbourhood, listening.settings)[0].double().numpy()
+    evidence = 0.5 * (links_of(visible) @ posterior) @ ratios_of(visible, posterior).T
     for node in stream.base.validation[:5].tolist():
         found = listening.explain(visible, node, top=10_000)
         assert found is not None
@@ -423,8 +399,8 @@ def test_an_explanation_of_a_new_class_against_one_of_session_0_adds_up() -> Non
         made.learn(stream.session(number))
     visible = stream.visible_graph(2)
     table = torch.from_numpy(made.embeddings(visible))
-    around = Surroundings(made.cache.inputs(visible), made.known.neighbourhood)
-    posterior, directions = made.known.anchors.transduced(table, around, made.settings)
+    known = made.known
+    posterior, directions = posteriors(known.anchors, table, visible, known.neighbourhood, made.settings)
     answer = shared_out(posterior, table, made.known.head, made.settings.head_share)
     first, second = answer.topk(2, dim=1).indices.T
     mixed = np.flatnonzero(((first < many) != (second < many)).numpy())[:4]
@@ -440,36 +416,6 @@ def test_an_explanation_of_a_new_class_against_one_of_session_0_adds_up() -> Non
         assert said[new] == 0
 
 
-@pytest.mark.parametrize("unit", [True, None])
-def test_a_dense_state_of_the_first_edition_keeps_its_unit_rows(unit: bool | None) -> None:
-    """Its settings name neither unit rows nor a head, and its root is symmetric."""
-    graph, _ = load_dataset("synthetic:nodes=600,edges=1800,classes=8,features=30,kind=dense,signal=1.0")
-    stream = make_stream(graph, Protocol(base=3, pseudo_novel=2, way=1, shot=5), seed=0)
-    then = {**QUICK, "unit_rows": True, "head_share": 0.0}
-    first = find_method("anchor").make(then, seed=0)
-    assert isinstance(first, Anchor)
-    first.fit(stream.base)
-    root = first.known.frame["whitening"]
-    values, vectors = torch.linalg.eigh((root @ root.T).double())
-    first.known.frame["whitening"] = ((vectors * values.sqrt()) @ vectors.T).float().half().float()
-    first.known.first_edition = True
-    first.cache.weights_changed()
-    visible = stream.base.visible_graph
-    expected = first.scores(visible, visible.nodes)
-    state = first.state()
-    assert "frame.whitening" in state.tensors
-    names = ("unit_rows", "head_share", "head_steps", "head_rate", "trial_rank")
-    state.values["settings"] = {key: value for key, value in state.values["settings"].items() if key not in names}
-    again = find_method("anchor").make({**QUICK, **({"unit_rows": unit} if unit is None else then)}, seed=0)
-    if unit is None:
-        with pytest.raises(InputError, match="settings"):
-            again.load_state(state)
-        return
-    again.load_state(state)
-    np.testing.assert_allclose(again.scores(visible, visible.nodes), expected, rtol=1e-5, atol=1e-4)
-    assert "frame.whitening" in again.state().tensors
-
-
 def test_one_candidate_or_no_pseudo_novel_class_leaves_nothing_to_choose() -> None:
     only = find_method("anchor").make({**QUICK, "candidates": ((0.5, 2, 0.3, 3, 0.0),)}, seed=0)
     only.fit(stream_of().base)
@@ -483,16 +429,19 @@ def test_one_candidate_or_no_pseudo_novel_class_leaves_nothing_to_choose() -> No
 
 def test_every_candidate_is_tried_once_with_its_own_features_around(monkeypatch: pytest.MonkeyPatch) -> None:
     tried: list[tuple[Any, float]] = []
+    weights: list[float] = []
+    vectors_of = choosing.vectors_of
 
-    class Noted:
-        def __init__(self, hop_weight: float) -> None:
-            self.hop_weight = hop_weight
+    def noted(tables: Any, blocks: Any, frame: Any) -> Any:
+        weights.append(blocks.weights[1])
+        return vectors_of(tables, blocks, frame)
 
-        def score(self, candidate: Any) -> float:
-            tried.append((candidate, self.hop_weight))
-            return 0.5
+    def score(_: Any, __: Any, ___: Any, candidate: Any) -> float:
+        tried.append((candidate, weights[-1]))
+        return 0.5
 
-    monkeypatch.setattr(choosing._Trial, "of", lambda _inputs, _blocks, hop_weight, *_: Noted(hop_weight))
+    monkeypatch.setattr(choosing, "vectors_of", noted)
+    monkeypatch.setattr(choosing._Trials, "_score", score)
     some = ((2.0, 2, 0.3, 3, 0.0), (0.5, 2, 0.3, 3, 0.0), (0.5, 1, 0.3, 3, 0.0), (2.0, 2, 0.0, 1, 0.0))
     learner = find_method("anchor").make({**QUICK, "candidates": some}, seed=0)
     learner.fit(stream_of().base)

@@ -7,11 +7,10 @@ import pytest
 import torch
 
 from graphfcl import Anchor, Protocol, Session, Stream, find_method, load_dataset, make_stream
-from graphfcl.methods.anchor.class_sums import Anchors
 from graphfcl.methods.anchor.head import shared_out
-from graphfcl.methods.anchor.in_memory import NodesInMemory
-from graphfcl.methods.anchor.neighbours import Surroundings
+from graphfcl.methods.blocks.resident import ResidentTables
 from graphfcl.nn import GraphInputs
+from tests.methods.anchor.whole_rounds import links_of, posteriors, ratios_of
 
 QUICK: dict[str, Any] = {"pretraining.epochs": 5, "hidden": 32, "size": 16, "rank": 32}
 KINDS = [("words", 0.5), ("words", 0.0), ("dense", 0.5)]
@@ -63,12 +62,11 @@ def test_explanations_are_the_same_to_the_digit_with_and_without_what_is_kept(ki
 def test_an_explanation_is_that_of_a_pass_over_all_nodes(kind: str, links: float) -> None:
     learner, stream = fitted(kind, links)
     visible, settings = stream.base.visible_graph, learner.settings
-    inputs, table = learner.cache.inputs(visible), torch.from_numpy(learner.embeddings(visible))
-    around = Surroundings(inputs, learner.known.neighbourhood)
-    posterior, directions = learner.known.anchors.transduced(table, around, settings)
+    table, known = torch.from_numpy(learner.embeddings(visible)), learner.known
+    posterior, directions = posteriors(known.anchors, table, visible, known.neighbourhood, settings)
     answer = shared_out(posterior, table, learner.known.head, settings.head_share).numpy()
     own = torch.softmax(settings.temperature * table.float() @ directions.T, dim=1).numpy()
-    weights = links * around.near.host.toarray() if links else np.zeros((700, 700))
+    weights = links * links_of(visible) if links else np.zeros((700, 700))
     for node in stream.base.validation[:6].tolist():
         found = learner.explain(visible, node, top=10_000)
         assert found is not None
@@ -80,8 +78,8 @@ def test_an_explanation_is_that_of_a_pass_over_all_nodes(kind: str, links: float
         first, second = columns[:2]
         says = np.zeros(700)
         if links:
-            ratios = around.ratios(posterior)
-            says = (posterior @ (ratios[first] - ratios[second])).numpy()
+            ratios = ratios_of(visible, posterior.double().numpy())
+            says = posterior.double().numpy() @ (ratios[first] - ratios[second])
         assert len(found.neighbours) == np.diff(visible.adjacency.indptr)[row]
         for number, share, probability, adds in found.neighbours:
             place = int(visible.rows(np.array([number]))[0])
@@ -99,12 +97,11 @@ def test_once_it_was_asked_an_explanation_takes_no_pass(
     learner.use_embeddings(visible, learner.embeddings(visible).copy())
     learner.scores(visible, visible.nodes)
 
-    def fail(*_: object) -> None:
+    def fail(*_: object, **__: object) -> None:
         raise AssertionError("a pass over the graph")
 
-    monkeypatch.setattr(Anchors, "transduced", fail)
-    monkeypatch.setattr(Surroundings, "__init__", fail)
-    monkeypatch.setattr(NodesInMemory, "_table", fail)
+    for name in ("table", "sums", "linked", "smoothed", "side_by_side"):
+        monkeypatch.setattr(ResidentTables, name, fail)
     monkeypatch.setattr(GraphInputs, "_smoothed", property(fail))
     monkeypatch.setattr(GraphInputs, "_raw", property(fail))
     assert learner.explain(visible, int(visible.nodes[0])) is not None

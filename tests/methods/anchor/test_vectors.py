@@ -1,50 +1,55 @@
 """Tables of blocks: slices and chunks change no number."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 import torch
 from scipy import sparse
 
 from graphfcl import VisibleGraph
-from graphfcl.methods.anchor import vectors
+from graphfcl.methods.anchor.frame import Blocks, centres_of, joined, points, vectors_of
+from graphfcl.methods.blocks.resident import ResidentTables
 from graphfcl.methods.shared.untrained_features import prepare
 from graphfcl.nn import GraphInputs
 
 
-def inputs_of(*, dense: bool) -> GraphInputs:
+def tables_of(*, dense: bool) -> ResidentTables:
     random = np.random.default_rng(0)
     drawn = sparse.random_array((50, 50), density=0.1, random_state=random, dtype=np.float32)
     features = sparse.random_array((50, 30), density=0.3, random_state=random, dtype=np.float32, format="csr")
     whole = 1000 * features.toarray() - 200 if dense else features
     visible = VisibleGraph(np.arange(50), sparse.csr_array(drawn + drawn.T), prepare(whole, 0, unit=not dense))
-    return GraphInputs(visible, torch.device("cpu"))
+    return ResidentTables(visible, GraphInputs(visible, torch.device("cpu")))
 
 
 @pytest.mark.parametrize("dense", [False, True])
 def test_a_table_is_what_one_product_makes(dense: bool, monkeypatch: pytest.MonkeyPatch) -> None:
-    inputs, random = inputs_of(dense=dense), torch.Generator().manual_seed(0)
+    tables, random = tables_of(dense=dense), torch.Generator().manual_seed(0)
     basis, codes = torch.randn(30, 10, generator=random), torch.randn(50, 4, generator=random)
-    monkeypatch.setattr(vectors, "COLUMNS", 3)
-    monkeypatch.setattr(vectors, "ROWS", 7)
-    table = vectors.block_table(inputs, basis, 2, codes, vectors.block_type(inputs))
-    features = np.asarray(inputs.visible.features if dense else inputs.visible.features.toarray())
-    hop = inputs.visible.normalised.toarray()
-    own = features @ basis.numpy()
+    for name, value in {"resident.COLUMNS": 3, "resident.BLOCK": 20}.items():
+        monkeypatch.setattr(f"graphfcl.methods.blocks.{name}", value)
+    monkeypatch.setattr("graphfcl.methods.anchor.frame.ROWS", 7)
+    own_table, weights = tables.own(basis), (1.0, 2.0, 0.5)
+    blocks = Blocks.of(tables, [own_table, *tables.hops(own_table, (2,)), tables.take(codes)], weights)
+    table = blocks.table.rows_at(np.arange(50))
+    features: Any = tables.visible.features
+    hop = tables.visible.normalised.toarray()
+    own = np.asarray(features if dense else features.toarray()) @ basis.numpy()
     expected = np.concatenate([own, hop @ hop @ own, codes.numpy()], axis=1)
     assert table.dtype == (torch.float32 if dense else torch.float16)
     np.testing.assert_allclose(table.float(), expected, rtol=2e-3, atol=2e-3)
 
-    frame = {f"centre.{place}": part for place, part in enumerate(vectors.column_means(table).split([10, 10, 4]))}
+    frame = centres_of(tables, blocks)
     np.testing.assert_allclose(torch.cat(list(frame.values())), expected.mean(axis=0), rtol=2e-3, atol=2e-3)
     frame |= {"middle": torch.randn(24, generator=random), "whitening": torch.randn(24, 24, generator=random).triu()}
-    weights = (1.0, 2.0, 0.5)
-    whole = vectors.points(vectors.joined(list(table.split([10, 10, 4], dim=1)), frame, weights), frame)
-    found = vectors.points_of_table(table, frame, weights)
+    whole = points(joined(list(table.split([10, 10, 4], dim=1)), frame, weights), frame)
+    found = vectors_of(tables, blocks, frame, last_use=True).rows_at(np.arange(50))
     assert found.dtype == torch.float16
     np.testing.assert_allclose(found, whole, atol=1e-3)
 
-    blocks, lengths = np.split(expected, [10, 20], axis=1), np.zeros((50, 0))
-    for place, block in enumerate(blocks):
+    parts, lengths = np.split(expected, [10, 20], axis=1), np.zeros((50, 0))
+    for place, block in enumerate(parts):
         centred = block - frame[f"centre.{place}"].numpy()
         lengths = np.hstack([lengths, weights[place] * centred / np.linalg.norm(centred, axis=1, keepdims=True)])
     by_hand = (lengths - frame["middle"].numpy()) @ frame["whitening"].numpy()

@@ -25,7 +25,7 @@ PLAIN: dict[str, Any] = {"hop_weight": 2.0, "hops": 2, "smoothing": 0.0, "smooth
 
 
 @pytest.mark.parametrize("how", some_first(["plain", "smoothing", "links", "chosen"], ["smoothing"]))
-@pytest.mark.parametrize(("track", "words"), [("open", True), ("transductive", False)])
+@pytest.mark.parametrize(("track", "words"), [("open", True), ("transductive", False), ("isolated", False)])
 def test_scores_are_those_of_memory(tmp_path: Path, track: str, words: bool, how: str) -> None:
     folder = folder_of(random_graph(600, words=words, weighted=not words), tmp_path / "graph")
     fixed = {"plain": (0.0, 0.0), "smoothing": (0.7, 0.0), "links": (0.3, 0.5)}
@@ -111,7 +111,7 @@ def test_a_session_reads_neighbourhoods_alone(tmp_path: Path, monkeypatch: pytes
         raise AssertionError("a phase")
 
     with monkeypatch.context() as patched:
-        for phase in ("row_phases", "column_phases"):
+        for phase in ("row_tasks", "column_phases"):
             patched.setattr(f"graphfcl.methods.blocks.{phase}.run_tasks", fail)
         learner.learn(stream.session(1))
     assert learner.scores(stream.evaluation_graph(1), np.arange(600)).shape == (600, len(learner.classes_))

@@ -9,19 +9,17 @@ import pytest
 import torch
 
 from graphfcl import Graph, Means, Progress, VisibleGraph, find_method
-from graphfcl.methods.anchor import choosing_by_sample
-from graphfcl.methods.anchor.choosing_by_sample import trial_columns
+from graphfcl.methods.anchor import choosing
+from graphfcl.methods.anchor.choosing import directions_by_sample, trial_columns
 from graphfcl.methods.anchor.class_sums import Anchors
-from graphfcl.methods.anchor.draws_on_disk import Draws, heard
-from graphfcl.methods.anchor.neighbours import Nobody, Surroundings
+from graphfcl.methods.anchor.rounds import with_neighbours
 from graphfcl.methods.anchor.settings import AnchorSettings, Neighbourhood
+from graphfcl.methods.blocks import RowBlock, open_tables
 from graphfcl.methods.blocks.column_phases import STREAMED
-from graphfcl.methods.blocks.folder_inputs import FolderInputs
-from graphfcl.methods.blocks.row_phases import RowBlock
+from graphfcl.methods.blocks.folder_tables import FolderTables
 from graphfcl.methods.shared.validation_sessions import ValidationSessions, all_held_out
-from graphfcl.nn import GraphInputs
 from tests.methods.blocks.samples import ROOMY, folder_of, in_memory, random_graph, visible_folder
-from tests.methods.blocks.walks import stream_of
+from tests.methods.blocks.walks import loaded_stream, stream_of
 
 NODES = 900
 CANDIDATES = ((2.0, 2, 0.7, 3, 0.0), (2.0, 2, 0.3, 2, 0.5), (2.0, 3, 0.9, 5, 0.0), (0.5, 2, 0.0, 3, 0.0))
@@ -51,7 +49,7 @@ class Told(Progress):
 @pytest.fixture
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Several blocks of a small graph; processes that are started do not see them."""
-    for module in ("tile_files", "stored_table", "row_phases"):
+    for module in ("tile_files", "stored_table", "row_tasks", "resident"):
         monkeypatch.setattr(f"graphfcl.methods.blocks.{module}.BLOCK", 256)
 
 
@@ -59,20 +57,22 @@ def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
 def small_sizes(monkeypatch: pytest.MonkeyPatch) -> None:
     """A basis that is halved, few labelled nodes, and a sample of some nodes."""
     for name, value in {"FEW_COLUMNS": 8, "MOST_NODES": 40, "SAMPLE": 400, "MOST_BEHIND": 1.0}.items():
-        monkeypatch.setattr(choosing_by_sample, name, value)
+        monkeypatch.setattr(choosing, name, value)
 
 
 @pytest.fixture
 def scores(monkeypatch: pytest.MonkeyPatch) -> list[np.ndarray]:
     """The scores of all candidates, of every choice in a test."""
     found: list[np.ndarray] = []
-    function = choosing_by_sample.scores_by_sample
+    function = choosing._SampledTrials.scores
 
-    def recorded(*arguments: Any) -> np.ndarray:
-        found.append(function(*arguments))
-        return found[-1]
+    def recorded(trials: Any, candidates: list[Neighbourhood]) -> Any:
+        found.append(np.zeros(len(candidates)))
+        for places, each in function(trials, candidates):
+            found[-1][places] = each
+            yield places, each
 
-    monkeypatch.setattr(choosing_by_sample, "scores_by_sample", recorded)
+    monkeypatch.setattr(choosing._SampledTrials, "scores", recorded)
     return found
 
 
@@ -94,13 +94,13 @@ def test_scores_are_those_of_a_plain_version(tmp_path: Path, scores: list[np.nda
     validation = ValidationSessions.draw(all_held_out(stream.base), 1)
     validation = replace(
         validation,
-        train=choosing_by_sample.some_of_each_class(validation.train, 40, 1),
-        asked=choosing_by_sample.some_of_each_class(validation.asked, 40, 1),
+        train=choosing.some_of_each_class(validation.train, 40, 1),
+        asked=choosing.some_of_each_class(validation.asked, 40, 1),
     )
-    sample = choosing_by_sample.sampled_nodes(np.arange(NODES), 1)
+    sample = choosing.sampled_nodes(np.arange(NODES), 1)
     assert sample.size == 400
     shown: Any = stream.base.visible_graph
-    features, by_row = FolderInputs(shown, 1, unit=False).source.features(0, NODES), in_memory(folder)
+    features, by_row = FolderTables(shown, 1, unit=False).source.features(0, NODES), in_memory(folder)
     rows = stream.node_of_number
     visible = VisibleGraph(np.arange(NODES), by_row.adjacency[rows][:, rows], features[rows])
     expected = [plain_score(visible, basis, validation, Neighbourhood(*how), sample) for how in CANDIDATES]
@@ -186,33 +186,34 @@ def softmax(logits: np.ndarray) -> np.ndarray:
 
 
 def _three_draws(block: RowBlock) -> torch.Tensor:
-    logits = 3 * torch.from_numpy(block.features()[:, :15])
-    return torch.softmax(logits.reshape(-1, 3, 5), dim=2).reshape(-1, 15)
+    features = block.features()
+    assert isinstance(features, np.ndarray)
+    return 3 * torch.from_numpy(features[:, :15])
 
 
 @pytest.mark.usefixtures("small_blocks")
 @pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize("how", [(0.7, 3, 0.0), (0.0, 3, 0.5), (0.3, 2, 0.5)])
-def test_draws_side_by_side_are_heard_as_one_by_one(
-    tmp_path: Path, masked: bool, how: tuple[float, int, float]
-) -> None:
+def test_draws_side_by_side_are_those_one_by_one(tmp_path: Path, masked: bool, how: tuple[float, int, float]) -> None:
     folder = folder_of(random_graph(500, weighted=masked), tmp_path / "graph")
     mask = np.random.default_rng(3).random(500) < 0.8 if masked else None
-    there = FolderInputs(visible_folder(folder, tmp_path / "work", mask), 0, unit=False)
     here = in_memory(folder, mask)
-    neighbourhood, shown = Neighbourhood(2.0, 2, *how), here.nodes
-    first = there.rows.table("first", _three_draws, 15)
-    table = heard(there, first, Draws(torch.zeros(3, 5, 2), torch.ones(3, 5), 30.0), neighbourhood)
-    assert not first.missing()  # other candidates read it
-    logits = torch.from_numpy(3 * np.asarray(there.source.features(0, 500))[shown, :15])
-    around = Surroundings(GraphInputs(here, torch.device("cpu")), neighbourhood)
-    for draw in range(3):
-        found = table.rows_at(shown)[:, draw * 5 : draw * 5 + 5]
-        expected = around.posterior(logits[:, draw * 5 : draw * 5 + 5], None)
-        np.testing.assert_allclose(found / found.sum(axis=1, keepdims=True), expected, atol=1e-5)
+    adjacency = here.adjacency.toarray().astype(np.float64)
+    neighbourhood, hop = Neighbourhood(2.0, 2, *how), here.normalised.toarray().astype(np.float64)
+    for visible in (here, visible_folder(folder, tmp_path / "work", mask)):
+        tables = open_tables(visible, torch.device("cpu"), 0, unit=False)
+        rows = visible.rows(visible.nodes)
+        logits = tables.table("logits", _three_draws, 15)
+        table = with_neighbours(tables, logits, neighbourhood, draws=3)
+        values, every = logits.rows_at(rows).double().numpy(), table.rows_at(rows).numpy()  # other candidates read them
+        for draw in range(3):
+            found, first = (each[:, draw * 5 : draw * 5 + 5] for each in (every, values))
+            expected = listened(adjacency, hop, first, neighbourhood)
+            np.testing.assert_allclose(found / found.sum(axis=1, keepdims=True), expected, atol=1e-5)
     left = {path.name.rsplit("-", 1)[0] for path in (tmp_path / "work").iterdir() if path.is_dir()}
-    assert not left & {"near"}
-    assert len(left & {"heard", "smoothed", "normalised"}) == 1
+    assert "logits" in left
+    assert not left & {"near", "posterior"}
+    assert len(left & {"linked", "smoothed", "normalised"}) == 1
 
 
 def test_a_node_that_counts_twice_is_two_nodes() -> None:
@@ -220,16 +221,25 @@ def test_a_node_that_counts_twice_is_two_nodes() -> None:
     points = torch.nn.functional.normalize(torch.randn(60, 8, generator=random), dim=1).half()
     anchors = Anchors.empty().plus(points[:12], torch.arange(12) % 4, 4)
     settings = AnchorSettings(rounds=2)
-    _, once = anchors.transduced(points, Nobody(), settings, each=2.0)
-    _, twice = anchors.transduced(torch.cat([points, points]), Nobody(), settings)
+    once = directions_by_sample(anchors, points, 2.0, settings)
+    twice = directions_by_sample(anchors, torch.cat([points, points]), 1.0, settings)
     np.testing.assert_allclose(once, twice, rtol=1e-5)
-    assert not np.allclose(once, anchors.transduced(points, Nobody(), settings)[1], rtol=1e-3)
+    assert not np.allclose(once, directions_by_sample(anchors, points, 1.0, settings), rtol=1e-3)
+
+
+def test_a_large_graph_in_memory_is_sampled_as_well(tmp_path: Path, scores: list[np.ndarray]) -> None:
+    folder = folder_of(hard_graph(), tmp_path / "graph")
+    learners: list[Any] = [find_method("anchor").make(CHANGES, seed=1) for _ in range(2)]
+    learners[0].fit(stream_of(folder, tmp_path / "work").base)
+    learners[1].fit(loaded_stream(folder, tmp_path).base)
+    np.testing.assert_allclose(scores[0], scores[1], atol=0.005)
+    assert learners[0].known.neighbourhood == learners[1].known.neighbourhood
 
 
 def test_features_around_that_are_far_behind_are_not_heard(
     tmp_path: Path, scores: list[np.ndarray], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(choosing_by_sample, "MOST_BEHIND", -1.0)  # all of them are
+    monkeypatch.setattr(choosing, "MOST_BEHIND", -1.0)  # all of them are
     stream, told = stream_of(folder_of(hard_graph(), tmp_path / "graph"), tmp_path / "work"), Told()
     find_method("anchor").make(CHANGES, seed=1).fit(stream.base, told)
     assert not {"smoothing", "links"} & told.while_choosing
@@ -240,7 +250,7 @@ def test_features_around_that_are_far_behind_are_not_heard(
     ("rank", "trial_rank", "columns"), [(1024, 512, 512), (1024, 100, 100), (300, 512, 150), (8, 512, 8), (9, 512, 8)]
 )
 def test_half_of_the_columns_are_looked_at(rank: int, trial_rank: int, columns: int) -> None:
-    assert trial_columns(rank, AnchorSettings(trial_rank=trial_rank)) == columns
+    assert trial_columns(rank, AnchorSettings(trial_rank=trial_rank), sampled=True) == columns
 
 
 @pytest.mark.long
@@ -261,7 +271,7 @@ class Killed(Exception):
     pass
 
 
-@pytest.mark.parametrize("phase", ["row_phases", "column_phases"])
+@pytest.mark.parametrize("phase", ["row_tasks", "column_phases"])
 def test_a_choice_that_was_killed_goes_on(
     tmp_path: Path, scores: list[np.ndarray], monkeypatch: pytest.MonkeyPatch, phase: str
 ) -> None:
@@ -277,7 +287,7 @@ def test_a_choice_that_was_killed_goes_on(
             raise Killed
         return run_tasks(*arguments, **more)
 
-    last = 6 if phase == "row_phases" else 4
+    last = 6 if phase == "row_tasks" else 4
     with monkeypatch.context() as patched:
         patched.setattr(module, dying)
         with pytest.raises(Killed):
@@ -299,4 +309,5 @@ def test_the_choice_leaves_one_table_of_hops(tmp_path: Path) -> None:
     names = {path.name.rsplit("-", 1)[0] for path in (tmp_path / "work").iterdir() if path.is_dir()}
     hops = learner.known.neighbourhood.hops
     assert names & {"hops-2", "hops-3"} == {"hops-2", f"hops-{hops}"}
-    assert not names & {"posterior", "smoothed", "heard", "normalised", "near"}
+    assert not names & {"posterior", "linked", "logits", "normalised", "near"}
+    assert len(list((tmp_path / "work").glob("smoothed-*"))) == 1  # the posteriors of the scores after fit

@@ -36,7 +36,7 @@ def assert_near(found: Any, expected: Any) -> None:
 @pytest.mark.parametrize(
     ("name", "track", "words"),
     [
-        *(("sgc-ridge", track, words) for track in ("open", "transductive") for words in (False, True)),
+        *(("sgc-ridge", track, words) for track in ("open", "transductive", "isolated") for words in (False, True)),
         *((name, "open", words) for name, words in (("ranpac", False), ("teen", True), ("fecam", False))),
     ],
 )

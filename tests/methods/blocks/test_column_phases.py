@@ -17,7 +17,7 @@ from graphfcl import InputError, Means
 from graphfcl.byte_sizes import bytes_from
 from graphfcl.graph.visible_folder import VisibleFolder
 from graphfcl.methods.blocks.column_phases import MOST_SLICES, STREAMED, slices_at_a_time
-from graphfcl.methods.blocks.folder_inputs import FolderInputs
+from graphfcl.methods.blocks.folder_tables import FolderTables
 from graphfcl.methods.blocks.stored_table import StoredTable
 from graphfcl.own_memory import process_bytes
 from tests.methods.blocks.samples import folder_of, in_memory, random_graph, visible_folder
@@ -32,9 +32,9 @@ def bytes_of(table: StoredTable) -> list[bytes]:
 
 
 def hop_tables(visible: VisibleFolder, hops: tuple[int, ...] = (1, 2), width: int = 40) -> list[StoredTable]:
-    inputs = FolderInputs(visible, 0, unit=True)
+    inputs = FolderTables(visible, 0, unit=True)
     basis = torch.eye(40)[:, :width]
-    return inputs.hops(inputs.own(basis), hops)
+    return [table.readable() for table in inputs.hops(inputs.own(basis), hops)]
 
 
 @pytest.mark.parametrize("weighted", [False, True])
@@ -92,10 +92,10 @@ def test_a_column_is_the_same_in_a_slice_of_any_width(tmp_path: Path) -> None:
 def test_smoothing_equals_a_plain_loop(tmp_path: Path) -> None:
     folder = folder_of(random_graph(300), tmp_path / "graph")
     mask = np.random.default_rng(1).random(300) < 0.8
-    inputs = FolderInputs(visible_folder(folder, tmp_path / "work", mask), 0, unit=True)
+    inputs = FolderTables(visible_folder(folder, tmp_path / "work", mask), 0, unit=True)
     first = inputs.own(torch.eye(40)[:, :11])
-    found = whole(inputs.smoothed(first, 0.7, 3))
-    start = whole(first)[mask]
+    found = whole(inputs.smoothed(first, 0.7, 3).readable())
+    start = whole(first.readable())[mask]
     expected, matrix = start, in_memory(folder, mask).normalised
     for _ in range(3):
         expected = 0.7 * (matrix @ expected) + 0.3 * start
@@ -139,10 +139,10 @@ def test_a_changed_tile_is_refused_in_one_sentence(tmp_path: Path) -> None:
 def test_a_limit_too_small_says_which_is_needed(tmp_path: Path, workers: int) -> None:
     folder, basis = folder_of(random_graph(300), tmp_path / "graph"), torch.eye(40)
 
-    def inputs(memory: int) -> FolderInputs:
-        return FolderInputs(visible_folder(folder, tmp_path / "work", memory=memory, workers=workers), 0, unit=True)
+    def inputs(memory: int) -> FolderTables:
+        return FolderTables(visible_folder(folder, tmp_path / "work", memory=memory, workers=workers), 0, unit=True)
 
-    def needed(what: str, compute: Callable[[FolderInputs], object]) -> int:
+    def needed(what: str, compute: Callable[[FolderTables], object]) -> int:
         for memory in (1 << 20, process_bytes() + (1 << 16)):
             with pytest.raises(InputError, match=rf"--memory .* is too small: {what}") as told:
                 compute(inputs(memory))
@@ -151,17 +151,19 @@ def test_a_limit_too_small_says_which_is_needed(tmp_path: Path, workers: int) ->
             compute(inputs(enough * 8 // 10))
         return enough
 
-    for_rows = needed("a block of 16,384 rows of 40 columns", lambda given: given.own(basis))
+    for_rows = needed("a block of 16,384 rows of 40 columns", lambda given: given.own(basis).readable())
     own = inputs(for_rows).own(basis)
-    for_columns = needed("a slice of 8 columns of 300 nodes", lambda given: given.hops(own, (1,)))
-    assert not inputs(for_columns).hops(own, (1,))[0].missing()
+    own.readable()
+    for_columns = needed("a slice of 8 columns of 300 nodes", lambda given: given.hops(own, (1,))[0].readable())
+    assert not inputs(for_columns).hops(own, (1,))[0].readable().missing()
 
 
 def test_a_full_disk_is_told_and_going_on_works(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = folder_of(random_graph(300), tmp_path / "graph")
     visible = visible_folder(folder, tmp_path / "work")
-    inputs = FolderInputs(visible, 0, unit=True)
+    inputs = FolderTables(visible, 0, unit=True)
     own = inputs.own(torch.eye(40))
+    own.readable()
     real, calls = os.fsync, []
 
     def full(descriptor: int) -> None:
@@ -172,12 +174,12 @@ def test_a_full_disk_is_told_and_going_on_works(tmp_path: Path, monkeypatch: pyt
 
     monkeypatch.setattr(os, "fsync", full)
     with pytest.raises(InputError, match=r"the disk of .* is full: make room and start again"):
-        inputs.hops(own, (1, 2))
+        inputs.hops(own, (1, 2))[0].readable()
     monkeypatch.setattr(os, "fsync", real)
-    planned = inputs.hops(own, (1, 2), compute=False)
+    planned = [table.stored for table in inputs.hops(own, (1, 2))]
     done = [file for table in planned for file in table.files if file.is_whole()]
     assert 0 < len(done) < sum(len(table.files) for table in planned)
-    inputs.hops(own, (1, 2))
+    inputs.hops(own, (1, 2))[0].readable()
     assert not any(table.missing() for table in planned)
 
 
@@ -204,8 +206,8 @@ def test_a_killed_run_goes_on(tmp_path: Path) -> None:
     expected = [bytes_of(table) for table in hop_tables(visible_folder(folder, tmp_path / "expected"))]
     process = subprocess.Popen([sys.executable, "-c", KILLED, str(folder.path), str(tmp_path / "work")])
     visible = visible_folder(folder, tmp_path / "work")
-    inputs = FolderInputs(visible, 0, unit=True)
-    tables = inputs.hops(inputs.own(torch.eye(40), compute=False), (1, 2), compute=False)
+    inputs = FolderTables(visible, 0, unit=True)
+    tables = [table.stored for table in inputs.hops(inputs.own(torch.eye(40)), (1, 2))]
     until = time.monotonic() + 60
     while len(tables[0].missing()) > 3 and time.monotonic() < until:
         time.sleep(0.02)

@@ -186,7 +186,7 @@ def test_rows_of_any_table_in_any_order(tmp_path: Path, rows: list[int], columns
     opened = GraphFolder.open(path) if path.exists() else folder_of(random_graph(200), path)
     values = np.random.default_rng(columns).standard_normal((200, columns)).astype(np.float32)
     for visible in (in_memory(opened), visible_folder(opened, tmp_path / "work")):
-        table = open_tables(visible, CPU, 0).take(values)
+        table = open_tables(visible, CPU, 0).take(torch.from_numpy(values))
         wanted = np.array(rows, dtype=np.int64)
         np.testing.assert_array_equal(table.rows_at(wanted).numpy(), values[wanted])
         np.testing.assert_array_equal(table.leading(1).rows_at(wanted).numpy(), values[wanted, :1])

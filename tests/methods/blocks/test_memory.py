@@ -10,14 +10,13 @@ import pytest
 
 from graphfcl import InputError, Learner, Progress, find_method
 from graphfcl.byte_sizes import bytes_from
-from graphfcl.methods.anchor import choosing_by_sample
+from graphfcl.methods.anchor import choosing
 from tests.methods.blocks.samples import folder_of, random_graph
 from tests.methods.blocks.walks import stream_of, walked
 
 ANCHOR: dict[str, Any] = {"hidden": 16, "size": 8, "pretraining.epochs": 1, "head_steps": 5, "rank": 16}
-ROWS = "blocks.row_phases.BYTES_A_COLUMN"
+ROWS = "blocks.row_tasks.BYTES_A_COLUMN"
 BASE = "bases.closed_form_learner"
-TASKS = "blocks.row_tasks.BYTES_A_COLUMN"
 PLAIN: dict[str, Any] = {**ANCHOR, "hop_weight": 2.0, "hops": 2, "smoothing": 0.5, "smoothing_steps": 1, "links": 0.0}
 SAMPLED: dict[str, Any] = {**ANCHOR, "whole_up_to": 100}
 
@@ -26,8 +25,8 @@ SAMPLED: dict[str, Any] = {**ANCHOR, "whole_up_to": 100}
     ("method", "changes", "bytes_of", "told"),
     [
         ("sgc-ridge", {"rank": 16}, None, "a slice of 8 columns"),
-        ("sgc-ridge", {"rank": 16}, TASKS, "rows of 32 columns"),
-        ("sgc-ridge", {"rank": 4}, TASKS, "rows of 20 columns"),
+        ("sgc-ridge", {"rank": 16}, ROWS, "rows of 32 columns"),
+        ("sgc-ridge", {"rank": 4}, ROWS, "rows of 20 columns"),
         ("sgc-ridge", {"rank": 16}, f"{BASE}.BYTES_OF_ASKED", "choosing on"),
         ("sgc-ridge", {"rank": 16}, f"{BASE}.BYTES_OF_LABELLED", "choosing on"),
         ("anchor", SAMPLED, None, "a slice of 8 columns"),
@@ -35,15 +34,15 @@ SAMPLED: dict[str, Any] = {**ANCHOR, "whole_up_to": 100}
         ("anchor", {**PLAIN, "size": 2}, ROWS, "rows of 48 columns"),
         ("anchor", {**SAMPLED, "rank": 4, "encoder_input": "none"}, ROWS, "rows of 56 columns"),
         ("anchor", {**PLAIN, "rank": 2, "encoder_input": "none"}, ROWS, "rows of 20 columns"),
-        ("anchor", PLAIN, "anchor.on_disk.BYTES_OF_HOP", "the encoder's training"),
-        ("anchor", PLAIN, "anchor.on_disk.BYTES_OF_POINT", "the head's training"),
-        ("anchor", SAMPLED, "anchor.choosing_by_sample.BYTES_OF_NUMBER", "choosing the neighbourhood"),
+        ("anchor", PLAIN, "anchor.sizes.BYTES_OF_HOP", "the encoder's training"),
+        ("anchor", PLAIN, "anchor.sizes.BYTES_OF_POINT", "the head's training"),
+        ("anchor", SAMPLED, "anchor.choosing.BYTES_OF_NUMBER", "choosing the neighbourhood"),
     ],
 )
 def test_the_limit_that_is_named_is_enough(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, method: str, changes: Any, bytes_of: str | None, told: str
 ) -> None:
-    monkeypatch.setattr(choosing_by_sample, "MOST_BEHIND", 1.0)  # all candidates are heard
+    monkeypatch.setattr(choosing, "MOST_BEHIND", 1.0)  # all candidates are heard
     if bytes_of is not None:  # that phase is the one that needs most
         monkeypatch.setattr(f"graphfcl.methods.{bytes_of}", 200_000)
     graph = random_graph(300)
@@ -61,7 +60,7 @@ def test_the_limit_that_is_named_is_enough(
     ("method", "changes", "bytes_of", "told"),
     [
         ("sgc-ridge", {"rank": 16}, None, "a slice of 8 columns"),
-        ("sgc-ridge", {"rank": 16}, TASKS, "rows of 32 columns"),
+        ("sgc-ridge", {"rank": 16}, ROWS, "rows of 32 columns"),
         ("anchor", PLAIN, None, "a slice of 8 columns"),
         ("anchor", PLAIN, ROWS, "rows of 48 columns"),
         ("anchor", {**PLAIN, "rank": 2, "encoder_input": "none"}, ROWS, "rows of 20 columns"),
@@ -109,6 +108,6 @@ def test_a_fit_that_goes_on_with_a_smaller_limit_is_told_the_largest_need(
     with pytest.raises(Stopped):
         first.fit(stream_of(folder, tmp_path / "work").base, StopsAtOnce())
     second.load_state(first.state())
-    monkeypatch.setattr("graphfcl.methods.anchor.on_disk.BYTES_OF_POINT", 200_000)
+    monkeypatch.setattr("graphfcl.methods.anchor.sizes.BYTES_OF_POINT", 200_000)
     with pytest.raises(InputError, match="the head's training"):
         second.fit(stream_of(folder, tmp_path / "work", memory=1 << 20).base)

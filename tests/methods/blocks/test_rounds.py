@@ -6,16 +6,11 @@ import numpy as np
 import pytest
 import torch
 
-from graphfcl.methods.anchor.class_sums import Anchors, whitening
-from graphfcl.methods.anchor.frame_on_disk import Blocks, frame_of, sums_of, vectors_of
-from graphfcl.methods.anchor.neighbours import Surroundings
-from graphfcl.methods.anchor.rounds_on_disk import posterior_rows, transduced
+from graphfcl.methods.anchor.class_sums import Anchors
+from graphfcl.methods.anchor.frame import Blocks, centres_of, frame_of, sums_of, vectors_of
+from graphfcl.methods.anchor.rounds import run_rounds
 from graphfcl.methods.anchor.settings import AnchorSettings, Neighbourhood
-from graphfcl.methods.anchor.vectors import column_means, joined_rows, points_of_table
-from graphfcl.methods.blocks.folder_inputs import FolderInputs
-from graphfcl.methods.blocks.stored_table import StoredTable
-from graphfcl.methods.shared.untrained_features import leading_vectors, prepare
-from graphfcl.nn import GraphInputs
+from graphfcl.methods.blocks import NodeTables, RowBlock, Table, open_tables
 from tests.methods.blocks.samples import folder_of, in_memory, random_graph, separate_rings, visible_folder
 
 CPU = torch.device("cpu")
@@ -29,86 +24,86 @@ HOW = {
 @pytest.fixture(autouse=True)
 def small_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
     """Several blocks and parts of a small graph."""
-    for module in ("tile_files", "stored_table", "row_phases"):
+    for module in ("tile_files", "stored_table", "row_tasks", "resident"):
         monkeypatch.setattr(f"graphfcl.methods.blocks.{module}.BLOCK", 64)
     monkeypatch.setattr("graphfcl.methods.blocks.column_phases.ROWS", 48)
 
 
-def whole(table: StoredTable) -> torch.Tensor:
-    return torch.from_numpy(np.concatenate([table.block(start) for start, _ in table.blocks]))
+def whole(tables: NodeTables, table: Table) -> torch.Tensor:
+    """Of the visible nodes."""
+    return table.rows_at(tables.visible.rows(tables.visible.nodes))
 
 
-def both(path: Path, *, masked: bool, words: bool = False) -> tuple[FolderInputs, GraphInputs]:
+def both(path: Path, *, masked: bool, words: bool = False) -> tuple[NodeTables, NodeTables]:
     folder = folder_of(random_graph(500, weighted=masked, words=words), path / "graph")
     mask = np.random.default_rng(3).random(500) < 0.8 if masked else None
-    there = FolderInputs(visible_folder(folder, path / "work", mask), 0, unit=True)
-    here = in_memory(folder, mask)
-    return there, GraphInputs(here.with_features(prepare(here.features, 0)), CPU)
+    there = open_tables(visible_folder(folder, path / "work", mask), CPU, 0, unit=True)
+    return there, open_tables(in_memory(folder, mask), CPU, 0, unit=True)
 
 
 @pytest.mark.parametrize("words", [False, True])
 @pytest.mark.parametrize("masked", [False, True])
 def test_leading_vectors_span_the_same(tmp_path: Path, masked: bool, words: bool) -> None:
-    there, here = both(tmp_path, masked=masked, words=words)
-    found, expected = (steps * scales for steps, scales in (there.leading_vectors(8, 5), leading_vectors(here, 8, 5)))
+    found, expected = (
+        steps * scales
+        for tables in both(tmp_path, masked=masked, words=words)
+        for steps, scales in [tables.leading_vectors(8, 5)]
+    )
     np.testing.assert_allclose(found, expected, atol=0.01)  # one step of 8 bits
 
 
 @pytest.mark.parametrize("masked", [False, True])
 def test_the_frame_is_that_of_memory(tmp_path: Path, masked: bool) -> None:
-    there, here = both(tmp_path, masked=masked)
-    own = there.own(torch.eye(40)[:, :12])
-    (around,) = there.hops(own, (2,))
-    nodes = here.visible.nodes[::2].copy()
-    labels = np.random.default_rng(1).integers(0, 4, nodes.size)
-    weights, frame = (1.0, 2.0), frame_of(there, Blocks((own, around), (1.0, 2.0), "<f4"), (nodes, labels), 5, 0.3)
-
-    shown = torch.from_numpy(here.visible.nodes)
-    table = torch.cat([whole(own), whole(around)], dim=1)[shown]
-    centres = column_means(table).split([12, 12])
-    expected = {f"centre.{place}": centre for place, centre in enumerate(centres)}
-    vectors = joined_rows(table, torch.from_numpy(here.visible.rows(nodes)), expected, weights)
-    expected["middle"], expected["whitening"] = whitening(vectors, torch.from_numpy(labels), 5, 0.3)
-    for name, value in expected.items():
-        np.testing.assert_allclose(frame[name], value, rtol=2e-4, atol=1e-5)
-    found = whole(vectors_of(there, Blocks((own, around), weights, "<f4"), expected))[shown]
-    assert torch.equal(found, points_of_table(table, expected, weights))
+    basis, found = torch.eye(40)[:, :12], []
+    for tables in both(tmp_path, masked=masked):
+        own = tables.own(basis)
+        blocks = Blocks.of(tables, [own, *tables.hops(own, (2,))], (1.0, 2.0))
+        nodes = tables.visible.nodes[::2].copy()
+        labels = np.random.default_rng(1).integers(0, 4, nodes.size)
+        frame = frame_of(tables, blocks, centres_of(tables, blocks), (nodes, labels), 5, 0.3)
+        found.append((frame, whole(tables, vectors_of(tables, blocks, frame)).float()))
+    (there, x), (here, expected) = found
+    for name, value in here.items():
+        np.testing.assert_allclose(there[name], value, rtol=2e-4, atol=1e-5)
+    np.testing.assert_allclose(x, expected, atol=1e-3)
 
 
 @pytest.mark.long
 @pytest.mark.parametrize("masked", [False, True])
 @pytest.mark.parametrize("how", sorted(HOW))
 def test_rounds_are_those_of_memory(tmp_path: Path, how: str, masked: bool) -> None:
-    there, here = both(tmp_path, masked=masked)
-    vectors = there.rows.table("x", _unit_features, 40, kind="<f2")
-    shown = torch.from_numpy(here.visible.nodes)
-    nodes = here.visible.nodes[::5].copy()
-    labels = np.random.default_rng(1).integers(0, 6, nodes.size)
-    anchors, embeddings = sums_of(there, vectors, (nodes, labels), 7), whole(vectors)[shown]
-    expected = Anchors.empty().plus(whole(vectors)[torch.from_numpy(nodes)], torch.from_numpy(labels), 7)
-    np.testing.assert_allclose(anchors.sums, expected.sums, atol=1e-9)
-    np.testing.assert_array_equal(anchors.counts, expected.counts)
-
-    settings = AnchorSettings()
-    rounds = transduced(there, vectors, anchors, HOW[how], settings)
-    posterior, directions = expected.transduced(embeddings, Surroundings(here, HOW[how]), settings)
-    np.testing.assert_allclose(rounds.directions, directions, atol=1e-5)
-    found = posterior_rows(vectors, rounds, anchors, here.visible.nodes, settings.temperature)
-    np.testing.assert_allclose(found, posterior, atol=1e-5)
+    settings, found = AnchorSettings(), []
+    for tables in both(tmp_path, masked=masked):
+        x = tables.table("x", _unit_features, 40, kind="<f2")
+        nodes = tables.visible.nodes[::5].copy()
+        labels = np.random.default_rng(1).integers(0, 6, nodes.size)
+        anchors = sums_of(tables, x, (nodes, labels), 7)
+        points = x.rows_at(tables.visible.rows(nodes))
+        expected = Anchors.empty().plus(points, torch.from_numpy(labels), 7)
+        np.testing.assert_allclose(anchors.sums, expected.sums, atol=1e-9)
+        np.testing.assert_array_equal(anchors.counts, expected.counts)
+        rounds = run_rounds(tables, x, anchors, HOW[how], settings)
+        posterior = rounds.posteriors_at(tables.visible.rows(tables.visible.nodes))
+        found.append((rounds.directions, posterior))
+    for there, here in zip(*found, strict=True):
+        np.testing.assert_allclose(there, here, atol=1e-5)
 
 
 @pytest.mark.parametrize("features", [True, False])
 @pytest.mark.parametrize("how", ["smoothing", "links"])
 def test_rounds_that_change_nothing_keep_their_table(tmp_path: Path, how: str, features: bool) -> None:
     folder = folder_of(separate_rings(features=features), tmp_path / "graph")
-    there = FolderInputs(visible_folder(folder, tmp_path / "work"), 0, unit=True)
-    vectors = there.rows.table("x", _unit_features, there.feature_count, kind="<f2")
+    there = open_tables(visible_folder(folder, tmp_path / "work"), CPU, 0, unit=True)
+    x = there.table("x", _unit_features, there.feature_count, kind="<f2")
     nodes = np.arange(100)
-    anchors = sums_of(there, vectors, (nodes, nodes % 3), 3)
-    rounds = transduced(there, vectors, anchors, HOW[how], AnchorSettings())
-    found = posterior_rows(vectors, rounds, anchors, np.arange(270), 1.0)
-    np.testing.assert_allclose(found.sum(dim=1), np.ones(270), atol=1e-5)
+    anchors = sums_of(there, x, (nodes, nodes % 3), 3)
+    rounds = run_rounds(there, x, anchors, HOW[how], AnchorSettings())
+    np.testing.assert_allclose(rounds.posteriors_at(np.arange(270)).sum(dim=1), np.ones(270), atol=1e-5)
+    left = {path.name.rsplit("-", 1)[0] for path in (tmp_path / "work").iterdir() if path.is_dir()}
+    assert not left & {"near", "logits", "posterior", "linked"}
 
 
-def _unit_features(block) -> torch.Tensor:  # type: ignore[no-untyped-def]
-    return torch.from_numpy(block.features())
+def _unit_features(block: RowBlock) -> torch.Tensor:
+    features = block.features()
+    assert isinstance(features, np.ndarray)
+    return torch.from_numpy(features)

@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 import torch
 
-from graphfcl.graph import cut_visible
 from graphfcl.methods.hag_meta.network import InvariantTaskAttention, PrintedTaskAttention, hard_task_loss
 from graphfcl.methods.shared.prototype_network import NodeLevelAttention
 from graphfcl.nn import GraphInputs
@@ -27,7 +26,7 @@ def layer_of(values: torch.Tensor, layer: torch.nn.Module) -> torch.Tensor:
 
 def test_node_level_attention_against_a_loop() -> None:
     graph = random_graph(0, [10, 8], density=0.06)
-    visible = cut_visible(graph, np.arange(graph.node_count))
+    visible = graph.visible(np.arange(graph.node_count))
     attention = NodeLevelAttention(7, 6, 4, seeded(1))
     with torch.no_grad():
         attention.first.bias.add_(0.05)

@@ -8,7 +8,6 @@ import pytest
 import torch
 
 from graphfcl import SILENT, find_method
-from graphfcl.graph import cut_visible
 from graphfcl.methods.lpmc import Lpmc
 from graphfcl.methods.lpmc.contrast import (
     ContrastiveTraining,
@@ -70,7 +69,7 @@ def test_a_node_is_of_the_part_of_its_nearest_seed() -> None:
 
 
 def test_every_component_is_in_a_part() -> None:
-    visible = cut_visible(random_graph(0, [30, 20], density=0.0), np.arange(50))
+    visible = random_graph(0, [30, 20], density=0.0).visible(np.arange(50))
     parts = graph_parts(visible, 10_000, np.random.default_rng(0))
     assert np.bincount(parts).tolist() == [1] * 10 + [5] * 8, "ten seeds without an edge, and the others together"
 
@@ -88,7 +87,7 @@ def test_weights_change_by_a_share_of_their_deviation() -> None:
 @pytest.mark.parametrize("train_head", [True, False])
 def test_the_head_is_trained_or_stays_random(train_head: bool) -> None:
     graph = random_graph(0, [30, 20], density=0.1)
-    visible = cut_visible(graph, np.arange(graph.node_count))
+    visible = graph.visible(np.arange(graph.node_count))
     encoder, head = GcnEncoder(7, 8, 4, seeded(0), last_relu=False), ProjectionHead(4, seeded(1))
     before = encoder.first.weight.detach().clone(), head.first.weight.detach().clone()
     training = ContrastiveTraining(encoder, head, ContrastSettings(epochs=3, train_head=train_head))

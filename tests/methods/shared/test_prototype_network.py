@@ -9,7 +9,6 @@ import pytest
 import torch
 
 from graphfcl import VisibleGraph
-from graphfcl.graph import cut_visible
 from graphfcl.methods.hag_meta.network import LOSSES, TASK_ATTENTIONS, HagMetaNetwork
 from graphfcl.methods.shared.episodes import Episode
 from graphfcl.methods.shared.prototype_network import NodeLevelAttention, PrototypeNetwork
@@ -203,7 +202,7 @@ def graph_and_episode(tasks: tuple[tuple[int, ...], ...]) -> tuple[VisibleGraph,
     Some queries are supports and are left out of their own prototype; the class with one support has no query.
     """
     graph = random_graph(3, [9, 9, 9, 7, 9, 9], unlabelled=6, density=0.04)
-    visible = cut_visible(graph, np.flatnonzero(graph.labels != -1)[3:])
+    visible = graph.visible(np.flatnonzero(graph.labels != -1)[3:])
     random = np.random.default_rng(1)
     of_class = [random.permutation(visible.nodes[graph.labels[visible.nodes] == k]) for k in range(6)]
     few, few_classes = [of_class[5][0], of_class[3][0], of_class[5][1], of_class[5][2]], [5, 3, 5, 5]

@@ -1,7 +1,7 @@
-"""A graph folder and what was added to it, read like one graph folder.
+"""A graph folder and what was added to it and removed from it, read like one graph folder.
 
 Tasks open it by a path: a small folder with ``grown.json``, which names the graph folder, and ``grown.npz``. Both can
-be written again at any time by whoever knows what was added.
+be written again at any time by whoever knows what was changed.
 """
 
 import json
@@ -29,10 +29,15 @@ ARRAYS = "grown.npz"
 
 
 class GrownFolder:
-    """Rows of the graph folder first, then those of the added nodes. path: where tasks open it."""
+    """Rows of the graph folder first, then those of the added nodes. path: where tasks open it.
+
+    The row of a removed node stays, without edges, features and id. mask: (row_count,) bool, the rows that have a node;
+    None if all have one.
+    """
 
     def __init__(self, path: Path, base: GraphFolder, growth: Growth) -> None:
         self.path, self.base, self.growth = path, base, growth
+        self.mask = growth.shown(base.node_count)
         pairs = np.concatenate([np.stack([growth.first, growth.second]), np.stack([growth.second, growth.first])], 1)
         order = np.lexsort((pairs[1], pairs[0]))
         self._rows, self._others = pairs[:, order]
@@ -51,11 +56,12 @@ class GrownFolder:
 
     @property
     def node_count(self) -> int:
-        return self.base.node_count + int(self.growth.ids.size)
+        """All rows, those of removed nodes included."""
+        return self.growth.row_count
 
     @property
     def edge_count(self) -> int:
-        return self.base.edge_count + self.growth.edge_count
+        return self.base.edge_count + self.growth.edge_change
 
     @property
     def feature_count(self) -> int:
@@ -76,7 +82,7 @@ class GrownFolder:
 
     @cached_property
     def weighted(self) -> bool:
-        return self.base.weighted or not bool((self.growth.weights == 1).all())
+        return self.base.weighted or not bool(np.isin(self.growth.weights, (0, 1)).all())
 
     @property
     def digest(self) -> str:
@@ -93,77 +99,100 @@ class GrownFolder:
         return self
 
     def hiding(self, mask: np.ndarray | None) -> "GrownFolder":
-        """All rows: a model hides none."""
-        if mask is not None:
-            raise ValueError("a graph that was grown shows all of its rows")
+        """Itself: the rows that a model hides are those of removed nodes, which it hides already."""
+        if mask is not None and (self.mask is None or not np.array_equal(mask, self.mask)):
+            raise ValueError("a graph that was grown hides the rows of removed nodes, and no others")
         return self
 
     def neighbours(self, start: int, stop: int) -> Neighbours:
-        """The neighbours of rows ``start`` to ``stop`` - 1, those by added edges among them."""
+        """The neighbours of rows ``start`` to ``stop`` - 1, by the edges that there are now."""
         low, high = np.searchsorted(self._rows, [start, stop]).tolist()
         middle = min(max(start, self.base.node_count), stop)
         part = self.base.neighbours(min(start, middle), middle) if start < middle else self.base.neighbours(0, 0)
         indptr = np.concatenate([part.indptr, np.full(stop - middle, part.indptr[-1])])
-        weights = part.weights
+        indices, weights = part.indices, part.weights
         if weights is None and self.weighted:
             weights = np.ones(part.indices.size, dtype=np.float32)
-        if low == high:
-            return Neighbours(indptr, part.indices, weights)
-        shape = (stop - start, self.node_count)
-        known = np.ones(part.indices.size, dtype=np.float32) if weights is None else weights
-        there = sparse.csr_array((known, part.indices, indptr), shape=shape)
-        ends = np.searchsorted(self._rows[low:high], np.arange(start, stop + 1))
-        added = sparse.csr_array((self._weights[low:high], self._others[low:high], ends), shape=shape)
-        joined = there.maximum(added).tocsr()
-        joined.sort_indices()
-        indices = joined.indices.astype(part.indices.dtype)
-        return Neighbours(joined.indptr.astype(np.int64), indices, joined.data if self.weighted else None)
+        if low < high:
+            shape = (stop - start, self.node_count)
+            known = np.ones(part.indices.size, dtype=np.float32) if weights is None else weights
+            there = sparse.csr_array((known, part.indices, indptr), shape=shape)
+            ends = np.searchsorted(self._rows[low:high], np.arange(start, stop + 1))
+            others = self._others[low:high]
+            changed = sparse.csr_array((np.ones(high - low, dtype=np.float32), others, ends), shape=shape)
+            now = sparse.csr_array((self._weights[low:high], others, ends), shape=shape)
+            joined = sparse.csr_array(there - there.multiply(changed) + now)
+            joined.eliminate_zeros()
+            joined.sort_indices()
+            indptr, indices = joined.indptr.astype(np.int64), joined.indices.astype(part.indices.dtype)
+            weights = joined.data if self.weighted else None
+        return self._shown(start, stop, Neighbours(indptr, indices, weights))
+
+    def _shown(self, start: int, stop: int, part: Neighbours) -> Neighbours:
+        """Without edges of removed nodes."""
+        if self.mask is None:
+            return part
+        kept = self.mask[part.indices] & np.repeat(self.mask[start:stop], np.diff(part.indptr))
+        ends = np.concatenate([[0], np.cumsum(kept)])
+        return Neighbours(ends[part.indptr], part.indices[kept], None if part.weights is None else part.weights[kept])
 
     def neighbour_ranges(self, neighbours: int = STEP) -> list[tuple[int, int]]:
         """Ranges of rows that cover the graph, each with about so many neighbours of the graph folder."""
-        found = self.base.neighbour_ranges(neighbours)
-        return found if not self.growth.ids.size else [*found, (self.base.node_count, self.node_count)]
+        found, count = self.base.neighbour_ranges(neighbours), self.base.node_count
+        return found if self.node_count == count else [*found, (count, self.node_count)]
 
     def degrees(self) -> np.ndarray:
         """(n,) float32 sums of the weights of a row's edges."""
-        found = np.concatenate([self.base.degrees(), np.zeros(self.growth.ids.size, dtype=np.float32)])
-        np.add.at(found, self._rows, self._more)
+        if self.mask is None:
+            added = np.zeros(self.node_count - self.base.node_count, dtype=np.float32)
+            found = np.concatenate([self.base.degrees(), added])
+            np.add.at(found, self._rows, self._more)
+            return found
+        found = np.empty(self.node_count, dtype=np.float32)
+        for start, stop in self.neighbour_ranges():
+            part = self.neighbours(start, stop)
+            rows = np.repeat(np.arange(stop - start), np.diff(part.indptr))
+            found[start:stop] = np.bincount(rows, weights=part.weights, minlength=stop - start)
         return found
 
     def features(self, start: int, stop: int) -> Features:
-        """(stop - start, d) float32, a CSR matrix if the folder has sparse features."""
-        count = self.base.node_count
-        if stop <= count:
-            return self.base.features(start, stop)
-        added = self.growth.features[max(0, start - count) : stop - count]
-        if start >= count:
-            return added if isinstance(added, np.ndarray) else sparse.csr_array(added)
-        parts = [self.base.features(start, count), added]
-        if isinstance(added, np.ndarray):
-            return np.concatenate(parts)
-        return sparse.csr_array(sparse.vstack(parts, format="csr", dtype=np.float32))
+        """(stop - start, d) float32, a CSR matrix if the folder has sparse features; 0 for a removed node."""
+        count, places = self.base.node_count, self.growth.places
+        middle = min(max(start, count), stop)
+        parts = [self.base.features(min(start, middle), middle)] if start < middle else []
+        if middle < stop:
+            low, high = np.searchsorted(places, [middle, stop]).tolist()
+            parts.append(_scattered(self.growth.features[low:high], places[low:high] - middle, stop - middle))
+        if not parts:
+            return self.base.features(0, 0)
+        together = parts[0] if len(parts) == 1 else _stacked(parts)
+        gone = self.growth.gone
+        low, high = np.searchsorted(gone, [start, stop]).tolist()
+        return together if low == high else _emptied(together, gone[low:high] - start)
 
     @property
     def feature_names(self) -> np.ndarray | None:
         return self.base.feature_names
 
     def ids(self, rows: Any) -> np.ndarray:
-        """(m,) the user's ids of some rows."""
+        """(m,) the user's ids of some rows that have a node."""
         rows, count = np.asarray(rows, dtype=np.int64), self.base.node_count
         added = rows >= count
         if not added.any():
             return self.base.ids(rows)
         found = np.empty(rows.size, dtype=self.growth.ids.dtype)
         found[~added] = self.base.ids(rows[~added])
-        found[added] = self.growth.ids[rows[added] - count]
+        found[added] = self.growth.ids[np.searchsorted(self.growth.places, rows[added])]
         return found
 
     def rows_of(self, ids: Any) -> np.ndarray:
         """(m,) rows of the user's ids; -1 where there is none."""
         found = self.base.rows_of(ids)
+        if self.growth.gone.size:
+            found = np.where(np.isin(found, self.growth.gone), -1, found)
         if self.growth.ids.size:
             added = self.growth.index.rows(ids)
-            found = np.where((found < 0) & (added >= 0), added + self.base.node_count, found)
+            found = np.where((found < 0) & (added >= 0), self.growth.places[added], found)
         return found
 
     def write(self) -> None:
@@ -226,3 +255,36 @@ def _checksum(path: Path) -> str | None:
         return sha256_of(path.read_bytes())
     except OSError:
         return None
+
+
+def _scattered(rows: Features, places: np.ndarray, count: int) -> Features:
+    """(count, d) some rows in their places, 0 elsewhere."""
+    if places.size == count:
+        return rows if isinstance(rows, np.ndarray) else sparse.csr_array(rows)
+    if isinstance(rows, np.ndarray):
+        found = np.zeros((count, rows.shape[1]), dtype=rows.dtype)
+        found[places] = rows
+        return found
+    lengths = np.zeros(count, dtype=np.int64)
+    lengths[places] = np.diff(rows.indptr)
+    ends = np.concatenate([[0], np.cumsum(lengths)])
+    return sparse.csr_array((rows.data, rows.indices, ends), shape=(count, rows.shape[1]))
+
+
+def _emptied(rows: Features, places: np.ndarray) -> Features:
+    """The same with some rows 0. rows: may be changed."""
+    if isinstance(rows, np.ndarray):
+        rows[places] = 0
+        return rows
+    kept = np.ones(rows.shape[0], dtype=bool)
+    kept[places] = False
+    lengths = np.diff(rows.indptr)
+    inside = np.repeat(kept, lengths)
+    ends = np.concatenate([[0], np.cumsum(np.where(kept, lengths, 0))])
+    return sparse.csr_array((rows.data[inside], rows.indices[inside], ends), shape=rows.shape)
+
+
+def _stacked(parts: list[Features]) -> Features:
+    if isinstance(parts[0], np.ndarray):
+        return np.concatenate(parts)
+    return sparse.csr_array(sparse.vstack(parts, format="csr", dtype=np.float32))

@@ -3,88 +3,339 @@
 They are tried on the two blocks that no label ever touched, so that every pseudo-novel class can stand for a novel one:
 the encoder has seen all of them. The leading half of the columns tells the candidates apart as all of them do; with
 fewer a node's own features say less, and candidates that look far gain.
+
+Above ``whole_up_to`` nodes a sample decides, with these differences, each of which saves passes over the graph:
+
+- at most ``MOST_NODES`` labelled nodes of a class;
+- the rounds, in which means move, go over ``SAMPLE`` nodes drawn from all, each of which counts for n / ``SAMPLE``, and
+  neighbours have no part in them: x of these nodes is all they need;
+- neighbours have their part once, in the end. That takes the logits of all nodes, a table that candidates with the same
+  features around share; the draws of validation sessions stand side by side in it;
+- they have none where the features around, without them, are ``MOST_BEHIND`` the best ones or more.
 """
 
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 import torch
 
-from graphfcl.methods.anchor.class_sums import Anchors, whitening
-from graphfcl.methods.anchor.neighbours import Surroundings
+from graphfcl.methods.anchor.class_sums import Anchors, directions_of, logits_of, whitening
+from graphfcl.methods.anchor.frame import (
+    FRAME,
+    Blocks,
+    centres_of,
+    frame_of,
+    joined,
+    points,
+    points_of_block,
+    sums_of,
+    vectors_of,
+)
+from graphfcl.methods.anchor.hop_encoder import HOPS
+from graphfcl.methods.anchor.rounds import run_rounds, with_neighbours
 from graphfcl.methods.anchor.settings import AnchorSettings, Neighbourhood
-from graphfcl.methods.anchor.vectors import block_type, joined_rows, points_of_table
-from graphfcl.methods.learner import Labelled, Progress
-from graphfcl.methods.shared.untrained_features import propagated
+from graphfcl.methods.blocks import Held, NodeTables, RowBlock, Table
+from graphfcl.methods.blocks.labelled_rows import count_of_each_class, some_of_each_class
+from graphfcl.methods.learner import Progress, Tensors
 from graphfcl.methods.shared.validation_sessions import STEP_DRAWS, ValidationSessions, all_held_out
-from graphfcl.nn import GraphInputs, tensor_of
+from graphfcl.nn import tensor_of
 from graphfcl.stream import BaseSession
+
+PlanBlocks = Callable[[int], Blocks]  # XB and Â…ÂXB of so many hops, the leading columns
+Group = tuple[int, float]  # hops and weight of the features around
+MOST_NODES = 500  # labelled ones of a class
+MOST_BEHIND = 0.02  # that a score without neighbours may be, if they are to have a part
+SAMPLE = 20_000  # nodes that stand for all
+FEW_COLUMNS = 128  # of a basis that are not halved: a node's own features would say too little
+BYTES_OF_NUMBER = 20  # of rows that are held while they are joined and whitened
 
 
 def choose_neighbourhood(
-    base: BaseSession, inputs: GraphInputs, basis: torch.Tensor, settings: AnchorSettings, seed: int, progress: Progress
+    base: BaseSession, tables: NodeTables, basis: torch.Tensor, settings: AnchorSettings, seed: int, progress: Progress
 ) -> Neighbourhood:
-    """The candidate with the best score, or the first if that is hardly better. basis: (d, k) leading columns of B."""
+    """The candidate with the best mean score over some draws, or the first if that is hardly better."""
     candidates = settings.neighbourhoods()
     validation = ValidationSessions.draw(all_held_out(base), seed)
     if len(candidates) == 1 or not validation.has_new_classes:
         return candidates[0]
-    own, scores, tried = inputs.raw() @ basis, np.zeros(len(candidates)), 0
-    for hops in sorted({candidate.hops for candidate in candidates}):
-        around = propagated(inputs, own, hops)
-        for hop_weight in sorted({candidate.hop_weight for candidate in candidates if candidate.hops == hops}):
-            trial = _Trial.of(inputs, (own, around), hop_weight, validation, settings)
-            for place, candidate in enumerate(candidates):
-                if (candidate.hops, candidate.hop_weight) == (hops, hop_weight):
-                    scores[place], tried = trial.score(candidate), tried + 1
-                    progress.step("choosing hops", tried, len(candidates), score=float(scores.max()))
+    sampled = settings.samples(tables.node_count)
+    own = tables.own(basis).leading(trial_columns(basis.shape[1], settings, sampled=sampled)).kept()
+
+    def plan(hops: int) -> Blocks:
+        (around,) = tables.hops(own, (hops,), tables.kind)
+        return Blocks.of(tables, [own, around], (settings.raw_weight, 0.0))
+
+    kind = _SampledTrials if sampled else _Trials
+    trials = kind(tables, plan, validation, settings, seed)
+    scores, tried = np.zeros(len(candidates)), 0
+    for places, found in trials.scores(candidates):
+        scores[places], tried = found, tried + len(places)
+        progress.step("choosing hops", tried, len(candidates), score=float(scores.max()))
     best = int(np.argmax(scores))
-    return candidates[best if scores[best] > scores[0] + settings.margin else 0]
+    chosen = candidates[best if scores[best] > scores[0] + settings.margin else 0]
+    for hops in {each.hops for each in candidates} - {chosen.hops, *HOPS}:
+        tables.hops(own, (hops,), tables.kind)[0].remove()
+    return chosen
+
+
+def _grouped(candidates: list[Neighbourhood]) -> dict[Group, list[int]]:
+    """Places of the candidates with the same features around, by hops and weight."""
+    groups = sorted({(each.hops, each.hop_weight) for each in candidates})
+    return {
+        group: [place for place, each in enumerate(candidates) if (each.hops, each.hop_weight) == group]
+        for group in groups
+    }
 
 
 @dataclass(frozen=True, eq=False)
-class _Trial:
-    """What candidates with the same features around share. embeddings: (n, D) x. known: the sums of known classes."""
+class _Trials:
+    """All candidates are tried on all visible nodes."""
 
-    inputs: GraphInputs
+    tables: NodeTables
+    plan: PlanBlocks
     validation: ValidationSessions
     settings: AnchorSettings
-    embeddings: torch.Tensor
-    known: Anchors
+    seed: int
 
-    @classmethod
-    def of(
-        cls,
-        inputs: GraphInputs,
-        blocks: tuple[torch.Tensor, torch.Tensor],
-        hop_weight: float,
-        validation: ValidationSessions,
-        settings: AnchorSettings,
-    ) -> "_Trial":
-        frame = {f"centre.{place}": block.mean(dim=0) for place, block in enumerate(blocks)}
-        table = torch.cat([block.to(block_type(inputs)) for block in blocks], dim=1)
-        weights = (settings.raw_weight, hop_weight)
-        rows, columns = _on_device(inputs, validation.train)
-        vectors = joined_rows(table, rows, frame, weights)
-        frame["middle"], frame["whitening"] = whitening(vectors, columns, validation.known_count, settings.shrinkage)
-        embeddings = points_of_table(table, frame, weights)
-        known = Anchors.empty().plus(embeddings[rows], columns, validation.known_count)
-        return cls(inputs, validation, settings, embeddings, known)
+    def scores(self, candidates: list[Neighbourhood]) -> Iterator[tuple[list[int], list[float]]]:
+        """Places of some candidates, and their scores."""
+        tables, validation, settings = self.tables, self.validation, self.settings
+        known, hops_before = validation.known_count, -1
+        for (hops, weight), places in _grouped(candidates).items():
+            if hops != hops_before:
+                blocks, hops_before = self.plan(hops), hops
+                centres = centres_of(tables, blocks)
+            blocks = replace(blocks, weights=(settings.raw_weight, weight))
+            frame = frame_of(tables, blocks, centres, validation.train, known, settings.shrinkage)
+            x = vectors_of(tables, blocks, frame)
+            anchors = sums_of(tables, x, validation.train, known)
+            for place in places:
+                yield [place], [self._score(x, anchors, candidates[place])]
+            x.remove()
 
-    def score(self, how: Neighbourhood) -> float:
+    def _score(self, x: Table, known: Anchors, how: Neighbourhood) -> float:
         """The mean score of some draws of validation sessions."""
-        asked, around, found = self.inputs.visible.rows(self.validation.asked[0]), Surroundings(self.inputs, how), []
-        for draw in range(min(STEP_DRAWS, len(self.validation.supports))):
+        visible, found = self.tables.visible, []
+        asked = visible.rows(self.validation.asked[0])
+        for draw in range(_draw_count(self.validation)):
             alone = self.validation.only(draw)
             *_, last = alone.sessions()
-            rows, columns = _on_device(self.inputs, (last.supports, last.support_classes))
-            anchors = self.known.plus(self.embeddings[rows], columns, last.class_count)
-            posterior, _ = anchors.transduced(self.embeddings, around, self.settings)
-            found.append(alone.score_of(posterior.argmax(dim=1).cpu().numpy()[asked]))
+            supports = x.rows_at(visible.rows(last.supports))
+            labels = tensor_of(last.support_classes, supports.device)
+            anchors = known.plus(supports, labels, last.class_count)
+            rounds = run_rounds(self.tables, x, anchors, how, self.settings)
+            found.append(alone.score_of(rounds.posteriors_at(asked).argmax(dim=1).cpu().numpy()))
+            rounds.remove()
         return float(np.mean(found))
 
 
-def _on_device(inputs: GraphInputs, labelled: Labelled) -> tuple[torch.Tensor, torch.Tensor]:
-    """Rows and columns of labelled nodes."""
-    rows = torch.from_numpy(inputs.visible.rows(labelled[0])).to(inputs.device)
-    return rows, tensor_of(labelled[1], inputs.device)
+@dataclass(frozen=True, eq=False)
+class _SampledTrials:
+    """All candidates are tried on a sample; see the module docstring."""
+
+    tables: NodeTables
+    plan: PlanBlocks
+    validation: ValidationSessions
+    settings: AnchorSettings
+    seed: int
+
+    def scores(self, candidates: list[Neighbourhood]) -> Iterator[tuple[list[int], list[float]]]:
+        """Places of some candidates, and their scores; far behind, that without neighbours counts for all."""
+        parts = (self.validation.train, self.validation.asked)
+        train, asked = (some_of_each_class(part, MOST_NODES, self.seed) for part in parts)
+        validation = replace(self.validation, train=train, asked=asked)
+        quiet: dict[Group, float] = {}  # scores without neighbours
+        grouped = _grouped(candidates)
+        for hops in sorted({group[0] for group in grouped}):
+            trial = _SampledTrial(self.tables, self.plan(hops), validation, self.settings, self.seed)
+            groups = [group for group in grouped if group[0] == hops]
+            alone = {group: candidates[grouped[group][0]].without_posteriors for group in groups}
+            quiet |= {group: trial.scores([how])[0] for group, how in alone.items()}
+            for group in groups:
+                places = grouped[group]
+                behind = max(quiet.values()) - quiet[group] > MOST_BEHIND
+                yield (
+                    places,
+                    ([quiet[group]] * len(places) if behind else trial.scores([candidates[place] for place in places])),
+                )
+
+
+@dataclass(frozen=True, eq=False)
+class Draws:
+    """directions: (draws, C, D) μ_c/ℓ_c. counts: (draws, C) labels of each class."""
+
+    directions: torch.Tensor
+    counts: torch.Tensor
+    temperature: float
+
+    def logits(self, vectors: torch.Tensor) -> torch.Tensor:
+        """(n, draws · C) of (n, D) x."""
+        draws = zip(self.directions, self.counts, strict=True)
+        return torch.cat([logits_of(vectors, *each, self.temperature) for each in draws], dim=1)
+
+
+@dataclass(frozen=True, eq=False)
+class _SampledRows:
+    """(m, ΣD) rows of the blocks: of known classes, asked about, supports of all draws, and of the sample."""
+
+    train: torch.Tensor
+    asked: torch.Tensor
+    supports: torch.Tensor
+    sample: torch.Tensor
+
+
+@dataclass(frozen=True, eq=False)
+class _SampledTrial:
+    """The candidates with one number of hops."""
+
+    tables: NodeTables
+    blocks: Blocks
+    validation: ValidationSessions
+    settings: AnchorSettings
+    seed: int
+
+    def scores(self, candidates: list[Neighbourhood]) -> list[float]:
+        """Of some with the same weight of the features around. They are stored: a run that goes on reads them."""
+        settings, (nodes, labels), (asked, classes) = self.settings, self.validation.train, self.validation.asked
+        drawn = {f"supports {number}": each for number, each in enumerate(self.validation.supports)}
+        found = self.tables.remember(
+            "choice",
+            lambda: self._scores(candidates),
+            tables={"blocks": self.blocks.table},
+            given={"train": nodes, "labels": labels, "asked": asked, "classes": classes, **drawn},
+            candidates=[list(each) for each in candidates],
+            settings=[settings.raw_weight, settings.shrinkage, settings.temperature, settings.length_prior],
+            sample=[settings.rounds, self.seed, SAMPLE],
+        )
+        return [float(score) for score in found["scores"]]
+
+    def _scores(self, candidates: list[Neighbourhood]) -> dict[str, np.ndarray]:
+        blocks = replace(self.blocks, weights=(self.settings.raw_weight, candidates[0].hop_weight))
+        frame = self._frame(blocks)
+        draws = self._draws(blocks, frame)
+        count, found, logits = len(draws.counts), [], None
+        for how in candidates:
+            if how.uses_posteriors:
+                logits = logits_table(self.tables, blocks, frame, draws) if logits is None else logits
+                table = with_neighbours(self.tables, logits, how, draws=count)
+                posterior = table.rows_at(self.tables.visible.rows(self.validation.asked[0]))
+                table.remove()
+            else:
+                posterior = draws.logits(self._points(self._rows.asked, blocks, frame))
+            answers = posterior.unflatten(1, (count, -1)).argmax(dim=2).cpu().numpy()
+            found.append(np.mean([self.validation.score_of(answers[:, draw]) for draw in range(count)]))
+        if logits is not None:
+            logits.remove()
+        return {"scores": np.array(found)}
+
+    def _points(self, rows: torch.Tensor, blocks: Blocks, frame: Tensors) -> torch.Tensor:
+        return points(joined(list(rows.split(list(blocks.widths), dim=1)), frame, blocks.weights), frame)
+
+    def _frame(self, blocks: Blocks) -> Tensors:
+        """Centres by the sample; middle and R by the nodes of known classes."""
+        labels = tensor_of(self.validation.train[1], self.tables.device)
+        parts = self._rows.sample.split(list(blocks.widths), dim=1)
+        frame = {f"centre.{place}": part.double().mean(dim=0).float() for place, part in enumerate(parts)}
+        vectors = joined(list(self._rows.train.split(list(blocks.widths), dim=1)), frame, blocks.weights).half()
+        middle, root = whitening(vectors, labels, self.validation.known_count, self.settings.shrinkage)
+        return {**frame, "middle": middle, "whitening": root}
+
+    def _draws(self, blocks: Blocks, frame: Tensors) -> Draws:
+        """The directions with which the rounds over the sample end, for each draw."""
+        device = self.tables.device
+        of_train, of_supports, of_sample = (
+            self._points(rows, blocks, frame) for rows in (self._rows.train, self._rows.supports, self._rows.sample)
+        )
+        labels, known_count = tensor_of(self.validation.train[1], device), self.validation.known_count
+        known, each = Anchors.empty().plus(of_train, labels, known_count), self.tables.node_count / len(of_sample)
+        directions, counts = [], []
+        for number in range(_draw_count(self.validation)):
+            *_, last = self.validation.only(number).sessions()
+            here = tensor_of(np.searchsorted(self._supports, last.supports), device)
+            anchors = known.plus(of_supports[here], tensor_of(last.support_classes, device), last.class_count)
+            directions.append(directions_by_sample(anchors, of_sample, each, self.settings))
+            counts.append(anchors.counts)
+        return Draws(torch.stack(directions), torch.stack(counts), self.settings.temperature)
+
+    @cached_property
+    def _supports(self) -> np.ndarray:
+        return _supports_of(self.validation)
+
+    @cached_property
+    def _rows(self) -> _SampledRows:
+        """Rows that lie anywhere take a pass over the tables, so all are read in one."""
+        nodes = sampled_nodes(self.tables.visible.nodes, self.seed)
+        lists = (self.validation.train[0], self.validation.asked[0], self._supports, nodes)
+        rows = self.tables.visible.rows(np.concatenate(lists))
+        self.tables.require(_held(rows.size, self.blocks.table.columns))
+        return _SampledRows(*self.blocks.table.rows_at(rows).split([each.size for each in lists]))
+
+
+def directions_by_sample(anchors: Anchors, sample: torch.Tensor, each: float, settings: AnchorSettings) -> torch.Tensor:
+    """(C, D) μ_c/ℓ_c after rounds over some nodes without neighbours. each: nodes that one of the (m, D) counts for."""
+    directions, wide = anchors.directions(settings), sample.float()
+    for _ in range(settings.rounds):
+        posterior = anchors.probabilities(wide, directions, settings.temperature)
+        weights = anchors.counts + each * posterior.sum(dim=0).double() * (anchors.counts > 0)
+        means = (anchors.sums + each * (posterior.T @ wide).double()) / weights.clamp(min=1e-6)[:, None]
+        directions = directions_of(means, weights, settings)
+    return directions
+
+
+def logits_table(tables: NodeTables, blocks: Blocks, frame: Tensors, draws: Draws) -> Table:
+    """(n, draws · C) by the nodes' own vectors; x is made on the way and not stored."""
+    given = {"directions": draws.directions, "counts": draws.counts}
+    return tables.table(
+        "logits",
+        _logits_of_draws,
+        draws.counts.numel(),
+        tables={"blocks": blocks.table},
+        given={**{name: frame[name] for name in FRAME if name in frame}, **given},
+        temperature=draws.temperature,
+        **blocks.values,
+    )
+
+
+def _logits_of_draws(block: RowBlock) -> torch.Tensor:
+    draws = Draws(block.given["directions"], block.given["counts"], block.values["temperature"])
+    return draws.logits(points_of_block(block))
+
+
+def held_by_choice(base: BaseSession, tables: NodeTables, rank: int, settings: AnchorSettings, seed: int) -> Held:
+    """What is held while candidates are tried on a sample. rank: columns of the basis."""
+    validation = ValidationSessions.draw(all_held_out(base), seed)
+    if len(settings.neighbourhoods()) == 1 or not validation.has_new_classes:
+        return _held(0, 0)
+    labelled = (count_of_each_class(part[1], MOST_NODES) for part in (validation.train, validation.asked))
+    rows = sum(labelled) + _supports_of(validation).size + min(SAMPLE, tables.node_count)
+    return _held(rows, 2 * trial_columns(rank, settings, sampled=True))
+
+
+def _held(rows: int, columns: int) -> Held:
+    what = f"choosing the neighbourhood on {rows:,} rows of {columns:,} columns"
+    return Held(rows * columns * BYTES_OF_NUMBER, what)
+
+
+def _draw_count(validation: ValidationSessions) -> int:
+    return min(STEP_DRAWS, len(validation.supports))
+
+
+def _supports_of(validation: ValidationSessions) -> np.ndarray:
+    """Nodes, ascending, of all draws; a class may have too few for a draw."""
+    found = np.unique(np.concatenate(validation.supports[: _draw_count(validation)], axis=None))
+    return found[found >= 0]
+
+
+def sampled_nodes(nodes: np.ndarray, seed: int) -> np.ndarray:
+    """Some of the visible nodes, in their order; all if they are few."""
+    if nodes.size <= SAMPLE:
+        return nodes
+    return nodes[np.sort(np.random.default_rng([seed, 10]).choice(nodes.size, SAMPLE, replace=False))]
+
+
+def trial_columns(rank: int, settings: AnchorSettings, *, sampled: bool) -> int:
+    """Columns of the basis that are tried: at most ``trial_rank``; with a sample half of the basis, but not few."""
+    most = min(settings.trial_rank, rank)
+    return min(most, max(FEW_COLUMNS, -(-rank // 2))) if sampled else most

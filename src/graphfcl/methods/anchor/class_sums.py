@@ -1,11 +1,11 @@
-"""The closed forms of ANCHOR: sums of unit vectors by class, and what the visible graph makes of their means."""
+"""The closed forms of ANCHOR: sums of unit vectors by class, their means, and the covariance within classes."""
 
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 
-from graphfcl.methods.anchor.neighbours import Nobody, Surroundings
+from graphfcl.methods.anchor.settings import AnchorSettings
+from graphfcl.methods.blocks.interface import ROWS
 
 LARGEST = 1e4  # entry of a root, so that 16 bits hold it
 CHUNK = 16_384  # rows that are turned from 16 into 32 bits at a time
@@ -42,9 +42,13 @@ def spread(points: torch.Tensor, labels: torch.Tensor, sums: torch.Tensor, count
     within = torch.zeros(size, size, dtype=torch.float64, device=points.device)
     scale = (1 / ((counts - 1).clamp(min=1) * (counts > 0).sum())).sqrt()
     for start in range(0, len(points), CHUNK):
-        part = slice(start, start + CHUNK)
-        centred = (points[part] - means[labels[part]]) * scale[labels[part]][:, None]
-        within += (centred.float().T @ centred.float()).double()
+        part = slice(start, min(start + CHUNK, len(points)))
+        centred = torch.empty(part.stop - start, size, device=points.device)
+        for first in range(0, len(centred), ROWS):  # in 64 bits a chunk takes more memory than all else
+            some = slice(start + first, min(start + first + ROWS, part.stop))
+            place = labels[some]
+            centred[first : first + ROWS] = (points[some] - means[place]) * scale[place][:, None]
+        within += (centred.T @ centred).double()
     return within
 
 
@@ -95,7 +99,7 @@ class Anchors:
         sums, counts = class_sums(points, labels, len(self.counts))
         return Anchors(self.sums - sums, self.counts - counts)
 
-    def logits(self, points: torch.Tensor, settings: Any) -> torch.Tensor:
+    def logits(self, points: torch.Tensor, settings: AnchorSettings) -> torch.Tensor:
         """(n, C) T x·μ_c/ℓ_c by the sums alone; −∞ for a class without a label."""
         return logits_of(points, self.directions(settings), self.counts, settings.temperature)
 
@@ -103,36 +107,12 @@ class Anchors:
         """(n, C) softmax of T x·μ_c/ℓ_c by these (C, D) directions; 0 for a class without a label."""
         return torch.softmax(logits_of(points, directions, self.counts, temperature), dim=1)
 
-    def directions(self, settings: Any) -> torch.Tensor:
+    def directions(self, settings: AnchorSettings) -> torch.Tensor:
         """(C, D) μ_c/ℓ_c by the sums alone."""
         return directions_of(self._means(), self.counts, settings)
 
     def _means(self) -> torch.Tensor:
         return self.sums / self.counts.clamp(min=1e-6)[:, None]
-
-    @torch.no_grad()
-    def transduced(
-        self, embeddings: torch.Tensor, around: Surroundings | Nobody, settings: Any, *, each: float = 1.0
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        """(n, C) posteriors of every visible node, and the (C, D) directions μ_c/ℓ_c they came from.
-
-        embeddings: (n, D) x of all visible nodes, or of some of which each counts for so many. A class without a label
-        takes no part.
-        """
-        directions = self.directions(settings)
-        posterior = around.posterior(logits_of(embeddings, directions, self.counts, settings.temperature), None)
-        for _ in range(settings.rounds):
-            found = torch.zeros_like(self.sums)
-            for start in range(0, len(embeddings), CHUNK):
-                part = slice(start, start + CHUNK)
-                found += (posterior[part].T @ embeddings[part].float()).double()
-            weights = self.counts + each * posterior.sum(dim=0).double() * (self.counts > 0)
-            means = (self.sums + each * found) / weights.clamp(min=1e-6)[:, None]
-            directions = directions_of(means, weights, settings)
-            posterior = around.posterior(
-                logits_of(embeddings, directions, self.counts, settings.temperature), posterior
-            )
-        return posterior, directions
 
     def tensors(self) -> dict[str, torch.Tensor]:
         return {"anchors.sums": self.sums.cpu().clone(), "anchors.counts": self.counts.cpu().clone()}
@@ -142,7 +122,7 @@ class Anchors:
         return cls(tensors["anchors.sums"].to(device), tensors["anchors.counts"].to(device))
 
 
-def directions_of(means: torch.Tensor, weights: torch.Tensor, settings: Any) -> torch.Tensor:
+def directions_of(means: torch.Tensor, weights: torch.Tensor, settings: AnchorSettings) -> torch.Tensor:
     """(C, D) μ_c/ℓ_c: ℓ² = (|μ|² − 1/n)/(1 − 1/n), shrunk to its mean over well-known classes."""
     noise = 1 / weights.clamp(min=1)
     squares = (((means**2).sum(dim=1) - noise) / (1 - noise).clamp(min=0.3)).clamp(0, 1)

@@ -6,63 +6,82 @@ first block a sum over the node's features, that of the second a sum over the no
 makes of it, in log-probabilities, is added as one number.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import torch
 from scipy import sparse
 
-from graphfcl.graph import VisibleGraph
-from graphfcl.methods.anchor.rounds import Rounds
+from graphfcl.graph import Features, VisibleGraph
 from graphfcl.methods.anchor.settings import Neighbourhood
 from graphfcl.methods.learner import Explanation, Tensors
-from graphfcl.methods.shared.untrained_features import WIDEST
 
 BLOCKS = ("own features", "features around", "encoder", "trained head")
+
+Numbered = tuple[tuple[int, float], ...]
 
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
     """All that an explanation is made of.
 
-    visible: the graph as it is. prepared: the same with the features that ANCHOR reads. row: that of the node.
-    rounds: what neighbours say. answer: (C,) of the node, with the head's say too.
-    near: the row of Â, the node and its neighbours. own: (m, C) of these, without what neighbours say.
-    blocks: the three (1, k) blocks of the node. joined: (D,) f(v). frame: what session 0 fixed.
-    weights: a₀ and a₂. how: a₂ again, how far the second block reaches, and how neighbours are heard.
+    graph: a graph with the features X that holds at least the neighbourhood of the node. row: that of the node in it.
+    numbers: rows of it ↦ node numbers. near: the row of Â, the node and its neighbours.
+    directions: (C, D) μ_c/ℓ_c. posterior: (C,) of the node, with neighbours. answer: (C,) with the head as well.
+    own: (m, C) of the nodes in ``near`` by their own vectors. links: (m, C) what the link to each adds to the logits.
+    blocks: the three (1, k) blocks of the node. joined: (D,) f(v). frame: what session 0 fixed. how: the neighbourhood.
+    weights: a₀ and a₂. named_features: whether a column of X is a column of the graph's features.
     """
 
-    visible: VisibleGraph
-    prepared: VisibleGraph
+    graph: VisibleGraph
     row: int
-    rounds: Rounds
-    answer: torch.Tensor
+    numbers: Callable[[np.ndarray], np.ndarray]
     near: sparse.csr_array
+    directions: torch.Tensor
+    posterior: torch.Tensor
+    answer: torch.Tensor
     own: torch.Tensor
+    links: np.ndarray
     blocks: list[torch.Tensor]
     joined: torch.Tensor
     frame: Tensors
-    temperature: float
-    weights: tuple[float, float]
     how: Neighbourhood
+    weights: tuple[float, float]
+    temperature: float
+    named_features: bool
+
+
+def link_evidence(
+    graph: VisibleGraph, row: int, rows: np.ndarray, posteriors: torch.Tensor, ratios: torch.Tensor, mean: float
+) -> np.ndarray:
+    """(m, C) what the links of a row to its neighbours ``rows`` add to the logits, without the weight β.
+
+    posteriors: (m, C) of these. ratios: (C, C) log(Θ_cc' / π_c'). mean: weight of an edge.
+    """
+    near = graph.adjacency[[row]]
+    order = np.argsort(near.indices)
+    places = np.searchsorted(near.indices, rows, sorter=order).clip(max=max(0, order.size - 1))
+    linked = near.indices[order][places] == rows if order.size else np.zeros(rows.size, dtype=bool)
+    weights = np.where(linked, near.data[order][places] if order.size else 0, 0)  # the node itself is no neighbour
+    root = np.sqrt(np.maximum(graph.degrees[row] / np.float32(mean), 1))
+    return (weights / np.float32(mean) / root)[:, None] * (posteriors @ ratios.T).cpu().numpy()
 
 
 @torch.no_grad()
 def explained(evidence: Evidence, top: int) -> Explanation:
-    """Explain the answer for one node. Only its neighbourhood is read."""
-    rounds, blocks, frame, answer = evidence.rounds, evidence.blocks, evidence.frame, evidence.answer
+    """Explain the answer for one node."""
+    blocks, frame, answer = evidence.blocks, evidence.frame, evidence.answer
     order = answer.argsort(descending=True)[: max(2, min(top, len(answer)))].tolist()
     first, second = order[0], order[1] if len(order) > 1 else order[0]
 
     centred = evidence.joined - frame["middle"]
     length = (centred @ frame["whitening"]).norm().clamp(min=1e-8)
-    towards = frame["whitening"] @ (rounds.directions[first] - rounds.directions[second])
+    towards = frame["whitening"] @ (evidence.directions[first] - evidence.directions[second])
     towards = towards * evidence.temperature / length
     sizes = [block.shape[1] for block in blocks]
-    heard = rounds.posterior[evidence.row]
-    said = torch.log(answer.clamp(min=1e-12)) - torch.log(heard.clamp(min=1e-12))  # by the head
-    parts = [*(part.sum() for part in (centred * towards).split(sizes)), said[first] - said[second]]
+    by_head = torch.log(answer.clamp(min=1e-12)) - torch.log(evidence.posterior.clamp(min=1e-12))
+    parts = [*(part.sum() for part in (centred * towards).split(sizes)), by_head[first] - by_head[second]]
     scaled = [
         towards.split(sizes)[place] * evidence.weights[place] / (blocks[place][0] - frame[f"centre.{place}"]).norm()
         for place in range(2)
@@ -73,43 +92,42 @@ def explained(evidence: Evidence, top: int) -> Explanation:
         classes=tuple((column, float(answer[column])) for column in order),
         before_smoothing=tuple(own.tolist()),
         blocks={name: float(value) for name, value in zip(BLOCKS, parts, strict=True)},
-        features=_features(evidence.prepared, evidence.row, of_features, evidence.visible, top),
-        around=_around(evidence.prepared, evidence.row, of_around, evidence.how.hops, top),
+        features=_features(evidence, of_features, top),
+        around=_around(evidence, of_around, top),
         neighbours=_neighbours(evidence, first, second, top),
     )
 
 
-def _strongest(numbers: np.ndarray, values: np.ndarray, top: int) -> list[tuple[int, float]]:
+def _strongest(numbers: np.ndarray, values: np.ndarray, top: int) -> Numbered:
     order = np.argsort(-np.abs(values), kind="stable")[:top]
-    return [(int(numbers[place]), float(values[place])) for place in order]
+    return tuple((int(numbers[place]), float(values[place])) for place in order)
 
 
-def _features(prepared: VisibleGraph, row: int, weights: np.ndarray, visible: VisibleGraph, top: int) -> Any:
-    if not 0 < visible.features.shape[1] <= WIDEST:
+def _features(evidence: Evidence, weights: np.ndarray, top: int) -> Numbered:
+    if not evidence.named_features:
         return ()
-    columns, values = _row(prepared.features, row)
-    return tuple(_strongest(columns, values * weights[columns], top))
+    columns, values = _row(evidence.graph.features, evidence.row)
+    return _strongest(columns, values * weights[columns], top)
 
 
-def _around(prepared: VisibleGraph, row: int, weights: np.ndarray, hops: int, top: int) -> Any:
-    far = prepared.normalised[[row]]
-    for _ in range(hops - 1):
-        far = far @ prepared.normalised
-    says = np.asarray(prepared.features[far.indices] @ weights).ravel()
-    return tuple(_strongest(prepared.nodes[far.indices], far.data * says, top))
+def _around(evidence: Evidence, weights: np.ndarray, top: int) -> Numbered:
+    graph, far = evidence.graph, evidence.near
+    for _ in range(evidence.how.hops - 1):
+        far = far @ graph.normalised
+    adds = np.asarray(graph.features[far.indices] @ weights).ravel()
+    return _strongest(evidence.numbers(far.indices), far.data * adds, top)
 
 
-def _neighbours(evidence: Evidence, first: int, second: int, top: int) -> Any:
-    near, nodes = evidence.near, evidence.visible.nodes
-    others = near.indices != evidence.row
-    rows, shares = near.indices[others], near.data[others]
+def _neighbours(evidence: Evidence, first: int, second: int, top: int) -> tuple[tuple[int, float, float, float], ...]:
+    others = evidence.near.indices != evidence.row
+    nodes, shares = evidence.numbers(evidence.near.indices[others]), evidence.near.data[others]
     own = evidence.own[:, first].cpu().numpy()[others]
-    adds = evidence.how.links * evidence.rounds.link_weights(evidence.visible, evidence.row, rows, first, second)
+    adds = evidence.how.links * (evidence.links[others, first] - evidence.links[others, second])
     order = np.lexsort((-shares * own, -np.abs(adds)))[:top]
-    return tuple((int(nodes[rows[k]]), float(shares[k]), float(own[k]), float(adds[k])) for k in order)
+    return tuple((int(nodes[k]), float(shares[k]), float(own[k]), float(adds[k])) for k in order)
 
 
-def _row(features: Any, row: int) -> tuple[np.ndarray, np.ndarray]:
+def _row(features: Features, row: int) -> tuple[np.ndarray, np.ndarray]:
     if isinstance(features, np.ndarray):
         return np.flatnonzero(features[row]), features[row][features[row] != 0]
     one = features[[row]]

@@ -11,13 +11,15 @@ from typing import Any
 import numpy as np
 import torch
 
+from graphfcl.methods.anchor.frame import block_kind
 from graphfcl.methods.anchor.head import LabelledPoints
-from graphfcl.methods.anchor.vectors import block_type
+from graphfcl.methods.blocks import NodeTables, RowBlock, Table
+from graphfcl.methods.blocks.interface import ROWS
 from graphfcl.methods.learner import Learner, Progress
 from graphfcl.methods.shared.supervised_training import SupervisedSettings, SupervisedTraining, class_balanced
 from graphfcl.methods.shared.trained_head import cross_entropies
 from graphfcl.methods.shared.training_state import check_finite
-from graphfcl.methods.shared.untrained_features import around_rows, propagated, unit_rows
+from graphfcl.methods.shared.untrained_features import around_rows, unit_rows
 from graphfcl.nn import Encoder, GraphInputs, Linear
 from graphfcl.nn.encoders import dropout
 
@@ -25,9 +27,25 @@ HOPS = (1, 2)  # besides the node's own features
 BATCH = 4096  # nodes of a step
 
 
-def hop_rows(blocks: list[torch.Tensor]) -> torch.Tensor:
-    """(r, 3k) what the encoder reads, from (r, k) XB, ÂXB and ÂÂXB."""
-    return torch.cat([unit_rows(block.float()) for block in blocks], dim=1)
+def hop_table(tables: NodeTables, basis: torch.Tensor) -> Table:
+    """(n, 3k) XB, ÂXB and ÂÂXB side by side."""
+    own = tables.own(basis)
+    return tables.side_by_side([own, *tables.hops(own, HOPS, tables.kind)])
+
+
+def hop_rows(rows: torch.Tensor) -> torch.Tensor:
+    """(r, 3k) what the encoder reads, from (r, 3k) rows of :func:`hop_table`."""
+    return torch.cat([unit_rows(block.float()) for block in rows.chunk(1 + len(HOPS), dim=1)], dim=1)
+
+
+def _codes(block: RowBlock) -> torch.Tensor:
+    found = torch.empty(len(block), len(block.given["second.bias"]), device=block.given["second.bias"].device)
+    rows = block.rows("hops")
+    for start in range(0, len(block), ROWS):
+        part = hop_rows(rows[start : start + ROWS])
+        hidden = torch.relu(part @ block.given["first.weight"] + block.given["first.bias"])
+        found[start : start + ROWS] = hidden @ block.given["second.weight"] + block.given["second.bias"]
+    return found
 
 
 class HopEncoder(Encoder):
@@ -49,13 +67,16 @@ class HopEncoder(Encoder):
         self.second = Linear(hidden, size, generator)
 
     def rows(self, graph: GraphInputs, rows: np.ndarray | None, lead: int = 0) -> torch.Tensor:  # noqa: ARG002
-        basis, kind = self._basis(), block_type(graph)
-        if rows is None:
-            own = graph.raw() @ basis
-            blocks = [own, *(propagated(graph, own, hops) for hops in HOPS)]
-        else:
-            blocks = [graph.raw(rows) @ basis, *(around_rows(graph.visible, rows, hops, basis) for hops in HOPS)]
-        return hop_rows([block.to(kind) for block in blocks])  # rounded as in a table of all nodes
+        basis, kind = self._basis(), block_kind(graph.visible.features)
+        rows = np.arange(graph.visible.node_count) if rows is None else rows
+        blocks = [graph.raw(rows) @ basis, *(around_rows(graph.visible, rows, hops, basis) for hops in HOPS)]
+        return hop_rows(torch.cat([block.to(kind) for block in blocks], dim=1))  # rounded as in a table of all nodes
+
+    def table(self, tables: NodeTables) -> Table:
+        """(n, h) Z of all nodes."""
+        given = {name: weight.detach() for name, weight in self.state_dict().items()}
+        read = {"hops": hop_table(tables, self._basis())}
+        return tables.table("codes", _codes, self.size, kind=tables.kind, tables=read, given=given, last_use=("hops",))
 
     def forward(self, rows: torch.Tensor, generator: torch.Generator | None = None) -> torch.Tensor:
         hidden = dropout(torch.relu(self.first(rows)), self.dropout, generator)

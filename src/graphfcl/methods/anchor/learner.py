@@ -28,12 +28,12 @@ twice, over all visible nodes, labelled or not. The sums are a prior that weighs
 class with thousands of them moves little, one with five goes where its nodes lie. The stored sums are those of the
 graphs their nodes were learned on; as the graph grows the visible nodes, which are embedded again, pull every mean
 along. ℓ_c is the length of the mean without its noise: the mean of n unit vectors with true mean length ℓ has squared
-length ℓ² + (1 − ℓ²)/n, so a mean of five is too long; ℓ is shrunk to that of well-known classes. Neighbours are heard
-by smoothing or by the links between classes (``neighbours.py``). How the probability of the classes of session 0 is
-shared out among them is in the end half the head's say.
+length ℓ² + (1 − ℓ²)/n, so a mean of five is too long; ℓ is shrunk to that of well-known classes. Neighbours have their
+part by smoothing or by the links between classes (``rounds.py``). How the classes of session 0 share their probability
+is the mean of what the head and the means say (γ).
 
 **Chosen by validation sessions** of the run: how much the surroundings weigh (a₂), how many hops they reach, and how
-neighbours are heard (s, steps, β): one of five (``choosing.py``). All else is one constant for all graphs, fixed on
+neighbours have a part (s, steps, β): one of five (``choosing.py``). All else is one constant for all graphs, fixed on
 development graphs (``docs/anchor.md``).
 """
 
@@ -44,31 +44,45 @@ import numpy as np
 import torch
 from torch import nn
 
-from graphfcl.graph import VisibleGraph
-from graphfcl.graph.visible_folder import VisibleFolder
+from graphfcl.graph.visible_nodes import VisibleNodes
+from graphfcl.methods.anchor.choosing import choose_neighbourhood
 from graphfcl.methods.anchor.class_sums import Anchors
-from graphfcl.methods.anchor.explanation import Evidence, explained
-from graphfcl.methods.anchor.frame_sizes import first_layer_shape, frame_rank
+from graphfcl.methods.anchor.explanation import Evidence, explained, link_evidence
+from graphfcl.methods.anchor.frame import (
+    Blocks,
+    block_kind,
+    centres_of,
+    frame_of,
+    joined,
+    points,
+    sums_of,
+    vectors_of,
+)
 from graphfcl.methods.anchor.head import joined_nodes, retrained_head, shared_out, some_nodes_of_each, trained_head
-from graphfcl.methods.anchor.hop_encoder import HopEncoder, NoEncoder, RowTraining, row_training
-from graphfcl.methods.anchor.in_memory import NodesInMemory
-from graphfcl.methods.anchor.on_disk import NodesOnDisk
-from graphfcl.methods.anchor.rounds import Rounds
+from graphfcl.methods.anchor.hop_encoder import (
+    HopEncoder,
+    NoEncoder,
+    RowTraining,
+    hop_rows,
+    hop_table,
+    row_training,
+)
+from graphfcl.methods.anchor.rounds import Rounds, run_rounds, score_table
 from graphfcl.methods.anchor.settings import AnchorSettings, Neighbourhood
+from graphfcl.methods.anchor.sizes import first_layer_shape, frame_rank, held_by_head, require_room, require_scores
 from graphfcl.methods.anchor.storage import FIRST_LAYER, AnchorKnowledge
-from graphfcl.methods.anchor.vectors import block_type, joined, points
 from graphfcl.methods.bases.encoder_learner import EncoderLearner, Stage
-from graphfcl.methods.blocks.folder_inputs import FolderInputs
+from graphfcl.methods.blocks import NodeTables, Table, open_tables
 from graphfcl.methods.blocks.last_tables import LastTables
 from graphfcl.methods.learner import EncoderStore, Explanation, Labelled, Learner, LearnerState, Progress, Tensors
 from graphfcl.methods.shared.parts import Part
 from graphfcl.methods.shared.supervised_training import SupervisedTraining
 from graphfcl.methods.shared.trained_head import head_training
-from graphfcl.methods.shared.untrained_features import around_rows, prepare
+from graphfcl.methods.shared.untrained_features import around_rows
 from graphfcl.nn import Encoder, GcnRows, GraphInputs, Linear, tensor_of
 from graphfcl.stream import BaseSession, Session
 
-REHEARSAL_EPOCHS = 5  # with three times as many a rehearsal teaches the same
+REHEARSAL_EPOCHS = 5  # with three times as many the calibration is the same
 
 
 class AnchorNetwork(nn.Module):
@@ -79,7 +93,7 @@ class AnchorNetwork(nn.Module):
         self.encoder = encoder
 
 
-class Anchor(EncoderLearner):
+class Anchor(EncoderLearner[NodeTables]):
     """ANCHOR; formulas in the module docstring.
 
     known: what session 0 fixed, the class sums, and what validation sessions chose.
@@ -92,7 +106,6 @@ class Anchor(EncoderLearner):
     reference: ClassVar[str] = "this project, docs/anchor.md"
     settings_type: ClassVar[type[Any]] = AnchorSettings
     production_settings: ClassVar[dict[str, Any]] = {"hidden": 128, "pretraining.epochs": 10, "head_nodes": 500}
-    earlier_settings: ClassVar[dict[str, Any]] = {"unit_rows": True, "head_share": 0.0}
     lasting_tensors: ClassVar[tuple[str, ...]] = ("network.", "frame.")
     works_on_disk: ClassVar[bool] = True
     settings: AnchorSettings
@@ -112,24 +125,17 @@ class Anchor(EncoderLearner):
 
     # Session 0
 
-    def _start(self, base: BaseSession, inputs: Any) -> None:
-        self.known.encoder_input = self._usable_input(inputs)
-        self._first_shape = first_layer_shape(
-            self.settings,
-            self.known.encoder_input,
-            inputs.feature_count,
-            inputs.visible.node_count,
-            len(base.classes),
-        )
+    def _start(self, base: BaseSession, inputs: NodeTables) -> None:
+        wanted = self.settings.encoder_input
+        self.known.encoder_input = "hops" if wanted == "graph" and inputs.whole is None else wanted
+        shape = (inputs.feature_count, inputs.node_count, len(base.classes))
+        basis = self.known.frame.get("basis")  # a rehearsal has that of the fitted learner
+        rank = None if basis is None else basis.shape[1]
+        self._first_shape = first_layer_shape(self.settings, self.known.encoder_input, *shape, rank=rank)
         try:
             super()._start(base, inputs)
         finally:
             self._first_shape = None
-
-    def _usable_input(self, inputs: Any) -> str:
-        """What the encoder reads; one of a graph that stays on the disk reads stored hops."""
-        wanted = self.settings.encoder_input
-        return "hops" if wanted == "graph" and isinstance(inputs, FolderInputs) else wanted
 
     def _make_network(self) -> None:
         chosen, kind = self.settings, self.known.encoder_input
@@ -155,54 +161,71 @@ class Anchor(EncoderLearner):
     def _build(self, encoder: Encoder, start: torch.Generator) -> AnchorNetwork:  # noqa: ARG002
         return AnchorNetwork(encoder)
 
-    def _pretrain(self, base: BaseSession, inputs: Any, progress: Progress, encoders: EncoderStore) -> None:  # noqa: ARG002
+    def _pretrain(self, base: BaseSession, inputs: NodeTables, progress: Progress, encoders: EncoderStore) -> None:  # noqa: ARG002
         """Nothing: the encoder is trained on all classes of session 0 at once. A limit too small is refused here."""
-        self._nodes(inputs).require_room(base, self._rank(inputs.feature_count), self.seed)
+        self._require_room(base, inputs)
 
-    def _train(self, base: BaseSession, inputs: Any, progress: Progress) -> None:
-        nodes, frame = self._nodes(inputs), self.known.frame
-        nodes.require_room(base, self._rank(inputs.feature_count), self.seed)
+    def _require_room(self, base: BaseSession, tables: NodeTables) -> None:
+        rank = self._rank(tables.feature_count)
+        require_room(tables, base, rank, self.known.encoder_input, self.network.encoder.size, self.settings, self.seed)
+
+    def _train(self, base: BaseSession, inputs: NodeTables, progress: Progress) -> None:
+        self._require_room(base, inputs)
         if self.stage == Stage.PRE_TRAINED:
             self._enter(Stage.ENCODER, progress)
         train, validation = (base.train, base.train_labels), (base.validation, base.validation_labels)
-        if isinstance(inputs, FolderInputs):
-            inputs.progress = progress
+        inputs.watch(progress)
+        known, settings, frame = self.known, self.settings, self.known.frame
         if "basis" not in frame:
-            steps, scales = nodes.leading_vectors(self._rank(inputs.feature_count), self.seed)
+            steps, scales = inputs.leading_vectors(self._rank(inputs.feature_count), self.seed)
             frame |= {"basis": (steps * scales).to(self.device), "basis.scales": scales.to(self.device)}
         self._train_encoder(train, validation, inputs, progress)
         with torch.no_grad():
-            self.known.round_first_layer()
-            self.known.neighbourhood = nodes.choose(base, self.seed, progress)
-            embeddings = nodes.fix_frame(base)
-            self.cache.keep_embeddings(base.visible_graph, embeddings)
-            self.known.anchors = nodes.anchors(embeddings, train, len(base.classes))
-            if self.settings.head_share > 0:
-                steps, rate = self.settings.head_steps, self.settings.head_rate
-                few = some_nodes_of_each(train, nodes.most_for_head, self.seed)
-                asked = some_nodes_of_each(validation, nodes.most_asked, self.seed)
-                both = nodes.points(embeddings, joined_nodes(few, asked))  # of a folder every call is a pass
-                parts = [each.split([len(few[0]), len(asked[0])]) for each in both]
-                shown, asked_points = zip(*parts, strict=True)
-                found = trained_head(self._head_start(self.known.anchors), shown, asked_points, steps, rate, progress)
-                self.known.head, self.known.head_steps = found
-                self.known.head_counts = _counts(base.train_labels, len(self.known.head))
+            known.round_first_layer()
+            known.neighbourhood = choose_neighbourhood(base, inputs, frame["basis"], settings, self.seed, progress)
+            blocks = self._blocks(inputs)
+            centres = centres_of(inputs, blocks)
+            fixed = frame_of(inputs, blocks, centres, train, len(base.classes), settings.shrinkage)
+            frame |= {**fixed, "whitening": fixed["whitening"].half().float()}
+            x = vectors_of(inputs, blocks, frame, last_use=True)
+            self.cache.keep_embeddings(base.visible_graph, x)
+            known.anchors = sums_of(inputs, x, train, len(base.classes))
+            if settings.head_share > 0:
+                self._train_head(inputs, x, train, validation, progress)
 
-    def _train_encoder(self, train: Labelled, validation: Labelled, inputs: Any, progress: Progress) -> None:
-        if self.known.encoder_input == "graph":
-            self.training.run(train, validation, inputs, self.generator, progress, self)
+    def _train_encoder(self, train: Labelled, validation: Labelled, tables: NodeTables, progress: Progress) -> None:
         if isinstance(self.training, RowTraining):
-            nodes, most = self._nodes(inputs), self.settings.encoder_nodes
+            most = self.settings.encoder_nodes
             with torch.no_grad():
                 chosen = [some_nodes_of_each(part, most, self.seed) for part in (train, validation)]
-                every = nodes.hop_rows(joined_nodes(*chosen)[0]).split([len(part[0]) for part in chosen])
-                rows = [(part, tensor_of(chosen[place][1], self.device)) for place, part in enumerate(every)]
-            self.training.run_rows(rows[0], rows[1], self.generator, progress, self)
+                rows = tables.visible.rows(joined_nodes(*chosen)[0])
+                every = hop_rows(hop_table(tables, self._basis()).rows_at(rows)).split(
+                    [len(part[0]) for part in chosen]
+                )
+                shown = [(part, tensor_of(chosen[place][1], self.device)) for place, part in enumerate(every)]
+            self.training.run_rows(shown[0], shown[1], self.generator, progress, self)
+        elif self.known.encoder_input == "graph":
+            assert tables.whole is not None
+            self.training.run(train, validation, tables.whole, self.generator, progress, self)
 
-    def _nodes(self, inputs: Any) -> Any:
-        """The nodes of a graph, in memory or on disk."""
-        kind = NodesOnDisk if isinstance(inputs, FolderInputs) else NodesInMemory
-        return kind(inputs, self.known, self.network.encoder, self.settings)
+    def _train_head(
+        self, tables: NodeTables, x: Table, train: Labelled, validation: Labelled, progress: Progress
+    ) -> None:
+        settings, nodes, known = self.settings, tables.node_count, self.known
+        shown = some_nodes_of_each(train, settings.most_for_head(nodes), self.seed)
+        asked = some_nodes_of_each(validation, settings.most_validated(nodes), self.seed)
+        rows, columns = self._rows(tables, x, joined_nodes(shown, asked))  # one pass over a table on disk
+        sizes = [len(shown[0]), len(asked[0])]
+        parts = list(zip(rows.split(sizes), columns.split(sizes), strict=True))
+        start = self._head_start(known.anchors)
+        found = trained_head(start, parts[0], parts[1], settings.head_steps, settings.head_rate, progress)
+        known.head, known.head_steps = found
+        known.head_counts = _counts(train[1], len(known.head))
+
+    def _rows(self, tables: NodeTables, x: Table, labelled: Labelled) -> tuple[torch.Tensor, torch.Tensor]:
+        """x of some labelled nodes, and their columns."""
+        tables.require(held_by_head(labelled[0].size, x.columns))
+        return x.rows_at(tables.visible.rows(labelled[0])), tensor_of(labelled[1], self.device)
 
     def _head_start(self, anchors: Anchors) -> torch.Tensor:
         """(M, D) the rule of the means, by the sums of session 0."""
@@ -218,35 +241,65 @@ class Anchor(EncoderLearner):
 
     # From a graph to x(v)
 
-    def _make_inputs(self, visible: VisibleGraph, *, sparing: bool = False) -> Any:
-        unit = self.settings.unit_rows
-        if isinstance(visible, VisibleFolder):
-            return FolderInputs(visible, self.seed, unit=visible.reader.sparse_features if unit is None else unit)
-        words = not isinstance(visible.features, np.ndarray)
-        features = prepare(visible.features, self.seed, unit=words if unit is None else unit)
-        return GraphInputs(visible.with_features(features), self.device, sparing=sparing)
+    def _make_inputs(self, visible: VisibleNodes, *, sparing: bool = False) -> NodeTables:  # noqa: ARG002
+        return open_tables(visible, self.device, self.seed, unit=self.settings.unit_rows)
 
-    def _blocks(self, inputs: GraphInputs, rows: np.ndarray) -> list[torch.Tensor]:
-        """XB, ÂÂXB and Z of some nodes; only their neighbourhoods are read."""
-        basis, encoder = self.known.frame["basis"], self.network.encoder
-        near: GcnRows = encoder.rows(inputs, rows)
-        around = around_rows(inputs.visible, rows, self.known.neighbourhood.hops, basis, near)
-        # Rounded as in a table of all nodes.
-        # A state of the first edition answers to the digit as it did, with blocks that were not rounded.
-        kind = torch.float32 if self.known.first_edition else block_type(inputs)
-        return [block.to(kind).float() for block in (inputs.raw(rows) @ basis, around, encoder(near))]
+    def _blocks(self, tables: NodeTables) -> Blocks:
+        """XB, ÂÂXB and Z of all nodes."""
+        encoder, how = self.network.encoder, self.known.neighbourhood
+        own = tables.own(self._basis())
+        parts = [own, *tables.hops(own, (how.hops,), tables.kind)]
+        if isinstance(encoder, HopEncoder):
+            parts.append(encoder.table(tables))
+        elif self.known.encoder_input == "graph":
+            assert tables.whole is not None
+            parts.append(tables.take(encoder(encoder.rows(tables.whole, None))))
+        return Blocks.of(tables, parts, self.known.weights(self.settings))
 
-    def _embed(self, inputs: GraphInputs, rows: np.ndarray | None = None) -> torch.Tensor:
-        """x(v) in 16 bits: what a node is known by."""
+    def _blocks_at(self, near: GraphInputs, rows: np.ndarray) -> list[torch.Tensor]:
+        """XB, ÂÂXB and Z of some rows; only their neighbourhoods are read. Rounded as in a table of all nodes."""
+        encoder, kind = self.network.encoder, block_kind(near.visible.features)
+        read: GcnRows = encoder.rows(near, rows)
+        around = around_rows(near.visible, rows, self.known.neighbourhood.hops, self._basis(), read)
+        return [block.to(kind).float() for block in (near.raw(rows) @ self._basis(), around, encoder(read))]
+
+    def _embeddings(self, inputs: NodeTables) -> Table:  # type: ignore[override]
+        """x of all nodes."""
+        known = self.cache.embeddings(inputs)
+        if known is not None:
+            return known
+        require_scores(inputs, self.known, self.network.encoder.size)
+        return vectors_of(inputs, self._blocks(inputs), self.known.frame, last_use=True)
+
+    def _vectors(self, tables: NodeTables, nodes: np.ndarray) -> torch.Tensor:
+        """x of a few nodes, from those of all if they are at hand, or from their neighbourhoods."""
+        known = self.cache.embeddings(tables)
+        if known is not None and known.random_access:
+            return known.rows_at(tables.visible.rows(nodes))
         frame, weights = self.known.frame, self.known.weights(self.settings)
-        if rows is None:
-            return self._nodes(inputs).embeddings()
-        return points(joined(self._blocks(inputs, rows), frame, weights), frame)
+        return points(joined(self._blocks_at(*tables.near(nodes, self.reach)), frame, weights), frame)
 
-    def vectors_to_draw(self, visible: VisibleGraph, nodes: np.ndarray) -> np.ndarray | None:
+    def embeddings(self, visible: VisibleNodes) -> Any:
         with torch.no_grad():
-            rows = torch.from_numpy(visible.rows(nodes)).to(self.device)
-            return self._embeddings(self.cache.inputs(visible))[rows].float().cpu().numpy()
+            found = self._embeddings(self.cache.inputs(visible))
+            if self.stage == Stage.READY:
+                self.cache.keep_embeddings(visible, found)
+            return found.readable()
+
+    def embeddings_of_rows(self, visible: VisibleNodes, rows: np.ndarray) -> np.ndarray:
+        with torch.no_grad():
+            return self._vectors(self._make_inputs(visible), visible.numbers(rows)).cpu().numpy()
+
+    def use_embeddings(self, visible: VisibleNodes, embeddings: np.ndarray) -> None:
+        self.cache.classes_changed()
+        table = self.cache.inputs(visible).take(tensor_of(embeddings, self.device))
+        self.cache.keep_embeddings(visible, table)
+
+    def vectors_to_draw(self, visible: VisibleNodes, nodes: np.ndarray) -> np.ndarray | None:
+        with torch.no_grad():
+            x = self._embeddings(self.cache.inputs(visible))
+            self.cache.keep_embeddings(visible, x)
+            return x.rows_at(visible.rows(nodes)).float().cpu().numpy()
 
     # Sessions and scores
 
@@ -262,73 +315,58 @@ class Anchor(EncoderLearner):
         return True
 
     @torch.no_grad()
-    def _learn(self, session: Session, inputs: GraphInputs) -> None:
-        points = self._points(session.visible_graph, inputs, (session.supports, session.support_labels))
-        self.known.anchors = self.known.anchors.plus(*points, len(self.classes_))
+    def _learn(self, session: Session, inputs: NodeTables) -> None:
+        x = self._vectors(inputs, session.supports)
+        labels = tensor_of(session.support_labels, self.device)
+        self.known.anchors = self.known.anchors.plus(x, labels, len(self.classes_))
 
-    def _points(
-        self, visible: VisibleGraph, inputs: GraphInputs, labelled: Labelled
-    ) -> tuple[torch.Tensor, torch.Tensor]:
-        """x of some labelled nodes, and their columns."""
-        if isinstance(inputs, FolderInputs):
-            near, rows = inputs.near(labelled[0], self.reach)
-            alone = GraphInputs(near, self.device, sparing=True)
-            return self._embed(alone, rows), tensor_of(labelled[1], self.device)
-        known = self.cache.embeddings(inputs)
-        if known is not None:
-            return self._nodes(inputs).points(known, labelled)
-        alone = GraphInputs(inputs.visible, self.device, sparing=True)
-        return self._embed(alone, visible.rows(labelled[0])), tensor_of(labelled[1], self.device)
+    def watch(self, visible: VisibleNodes, progress: Progress) -> None:
+        self.cache.inputs(visible).watch(progress)
 
-    def watch(self, visible: VisibleGraph, progress: Progress) -> None:
-        inputs = self.cache.inputs(visible)
-        if isinstance(inputs, FolderInputs):
-            inputs.progress = progress
-
-    def _score_all(self, inputs: Any) -> Any:
-        embeddings: Any = self._embeddings(inputs)
-        nodes = self._nodes(inputs)
-        found = nodes.scores(embeddings, lambda: self._rounds(inputs, embeddings))
-        if isinstance(inputs, FolderInputs):
-            self.last_tables.replace_by([table.folder for table in (*nodes.tables(), embeddings, found)])
+    def _score_all(self, inputs: NodeTables) -> Any:
+        rounds = self._rounds(inputs)
+        scores = score_table(inputs, rounds, self.known.anchors, self.known.head, self.settings)
+        found = scores.readable()
+        self.last_tables.replace_by(inputs.stored_behind(scores))
         return found
 
-    def _rounds(self, inputs: GraphInputs, embeddings: torch.Tensor) -> Rounds:
+    def _rounds(self, tables: NodeTables) -> Rounds:
         """Kept as long as scores are, so that explanations need no pass over the graph."""
-        found: Rounds | None = self.cache.beside(inputs)
+        found: Rounds | None = self.cache.beside(tables)
         if found is None:
-            found = Rounds.of(self.known.anchors, embeddings, inputs, self.known.neighbourhood, self.settings)
-            self.cache.keep_beside(inputs, found)
+            x = self._embeddings(tables)
+            require_scores(tables, self.known, self.network.encoder.size, rounds=True)
+            how = self.known.neighbourhood
+            found = run_rounds(tables, x, self.known.anchors, how, self.settings)
+            found = found.with_ratios(tables) if how.links > 0 else found
+            self.cache.keep_beside(tables, found)
         return found
 
     @torch.no_grad()
-    def restate(self, visible: VisibleGraph, train: Labelled, supports: Labelled) -> bool:
+    def restate(self, visible: VisibleNodes, train: Labelled, supports: Labelled) -> bool:
         self.cache.classes_changed()
-        nodes, labels = (np.concatenate(parts) for parts in zip(train, supports, strict=True))
-        inputs = self.cache.inputs(visible)
-        embeddings = self._embeddings(inputs)
-        self.cache.keep_embeddings(visible, embeddings)
-        known = self._nodes(inputs)
-        self.known.anchors = known.anchors(embeddings, (nodes, labels), len(self.classes_))
-        self._restate_head(known, embeddings, train)
+        tables = self.cache.inputs(visible)
+        x = self._embeddings(tables)
+        self.cache.keep_embeddings(visible, x)
+        self.known.anchors = sums_of(tables, x, joined_nodes(train, supports), len(self.classes_))
+        self._restate_head(tables, x, train)
         return True
 
-    def _restate_head(self, known: Any, embeddings: Any, train: Labelled) -> None:
+    def _restate_head(self, tables: NodeTables, x: Table, train: Labelled) -> None:
         """Train the head again if labels of session 0 were taken back or merged: it knows no later ones.
 
         Labels of session 0 only ever go, or move to another column as a whole class, so their numbers tell.
         """
-        rows = len(self.known.head)
+        known, settings, rows = self.known, self.settings, len(self.known.head)
         of_head, counts = train[1] < rows, _counts(train[1], rows)
-        if torch.equal(counts, self.known.head_counts):
+        if torch.equal(counts, known.head_counts):
             return
-        self.known.head_counts = counts
+        known.head_counts = counts
         if of_head.any():
             shown = train[0][of_head], train[1][of_head]
-            some = some_nodes_of_each(shown, known.most_for_head, self.seed)
-            points = known.points(embeddings, some)
-            start = self._head_start(known.anchors(embeddings, shown, rows))
-            self.known.head = retrained_head(start, points, self.known.head_steps, self.settings.head_rate)
+            some = some_nodes_of_each(shown, settings.most_for_head(tables.node_count), self.seed)
+            start = self._head_start(sums_of(tables, x, shown, rows))
+            known.head = retrained_head(start, self._rows(tables, x, some), known.head_steps, settings.head_rate)
 
     def rehearsal(self) -> Learner | None:
         """One without a head, whose encoder is trained for a few epochs alone; basis and neighbourhood are those of
@@ -347,36 +385,44 @@ class Anchor(EncoderLearner):
 
     @torch.no_grad()
     def scores_without(
-        self, visible: VisibleGraph, left_out: Labelled, train: Labelled, supports: Labelled
+        self, visible: VisibleNodes, left_out: Labelled, train: Labelled, supports: Labelled
     ) -> np.ndarray | None:
-        """Subtracted from the sums, and asked without estimating means: that would take a pass over the graph."""
+        """Subtracted from the sums, without estimating means again: that would take a pass over the graph."""
         _ = train, supports
-        points, labels = self._points(visible, self.cache.inputs(visible), left_out)
-        return self.known.anchors.minus(points, labels).logits(points, self.settings).cpu().numpy()
+        x, labels = self._vectors(self.cache.inputs(visible), left_out[0]), tensor_of(left_out[1], self.device)
+        return self.known.anchors.minus(x, labels).logits(x, self.settings).cpu().numpy()
 
     @torch.no_grad()
-    def explain(self, visible: VisibleGraph, node: int, top: int = 5) -> Explanation | None:
-        row = int(visible.rows(np.array([node]))[0])
-        inputs, how, settings = self.cache.inputs(visible), self.known.neighbourhood, self.settings
-        embeddings = self._embeddings(inputs)
-        self.cache.keep_embeddings(visible, embeddings)
-        rounds, near = self._rounds(inputs, embeddings), visible.normalised[[row]]
-        around = embeddings[torch.from_numpy(near.indices).to(self.device)]
-        blocks = self._blocks(GraphInputs(inputs.visible, self.device, sparing=True), np.array([row]))
+    def explain(self, visible: VisibleNodes, node: int, top: int = 5) -> Explanation | None:
+        tables, how, settings = self.cache.inputs(visible), self.known.neighbourhood, self.settings
+        self.cache.keep_embeddings(visible, self._embeddings(tables))
+        rounds = self._rounds(tables)
+        near, (row,) = tables.near(np.array([node]), self.reach)
+        graph, around = near.visible, near.visible.normalised[[row]]
+        rows = visible.rows(tables.numbers(graph, around.indices))  # of the node and its neighbours in the tables
+        here = visible.rows(np.array([node]))
+        blocks, posterior = self._blocks_at(near, np.array([row])), rounds.posteriors_at(here)
+        links = np.zeros((rows.size, len(self.classes_)))
+        if rounds.ratios is not None:
+            of_neighbours = rounds.posteriors_at(rows)
+            links = link_evidence(graph, row, around.indices, of_neighbours, rounds.ratios, tables.mean_weight)
         evidence = Evidence(
-            visible=visible,
-            prepared=inputs.visible,
-            row=row,
-            rounds=rounds,
-            answer=shared_out(rounds.posterior[[row]], embeddings[[row]], self.known.head, settings.head_share)[0],
-            near=near,
-            own=self.known.anchors.probabilities(around, rounds.directions, settings.temperature),
+            graph=graph,
+            row=int(row),
+            numbers=lambda some: tables.numbers(graph, some),
+            near=around,
+            directions=rounds.directions,
+            posterior=posterior[0],
+            answer=shared_out(posterior, rounds.x.rows_at(here), self.known.head, settings.head_share)[0],
+            own=rounds.own_at(rows),
+            links=links,
             blocks=blocks,
-            joined=joined(blocks, self.known.frame, self.known.weights(self.settings))[0],
+            joined=joined(blocks, self.known.frame, self.known.weights(settings))[0],
             frame=self.known.frame,
-            temperature=settings.temperature,
-            weights=(settings.raw_weight, how.hop_weight),
             how=how,
+            weights=(settings.raw_weight, how.hop_weight),
+            temperature=settings.temperature,
+            named_features=tables.has_feature_columns,
         )
         return explained(evidence, top)
 

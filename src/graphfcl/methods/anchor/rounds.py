@@ -1,50 +1,253 @@
-"""What the rounds over the visible graph end with: all that answers and explanations need of the other nodes."""
+"""The rounds over the visible graph: posteriors of all nodes move the means, and neighbours have a part in them.
 
-from dataclasses import dataclass
+**Smoothing** assumes that neighbours are alike: P ← s ÂP + (1 − s) P₀.
+
+**Links** assume less: a class links to classes in proportions of its own, as in a block model; where links are few
+these are shrunk to the proportions of all classes and a little to the class itself. With the posteriors P and the
+adjacency A, class c has links to c'::
+
+    F = Pᵀ A P,   π_c' = Σ_c F_cc' / ΣF,   Θ_cc' = (F_cc' + κ((1 − h) π_c' + h [c = c'])) / (Σ F_c + κ)
+
+and the neighbours of v add  β max(d_v, 1)^(−1/2) Σ_u A_vu Σ_c' P_uc' log(Θ_cc' / π_c')  to the logit of c. The
+neighbours of a node are not independent of each other: their evidence grows with the root of their number.
+
+Several draws of validation sessions may stand side by side in one table: column d C + c is class c in draw d, so that
+one pass over the edges serves all draws.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import torch
 
-from graphfcl.graph import VisibleGraph
-from graphfcl.methods.anchor.class_sums import Anchors
-from graphfcl.methods.anchor.neighbours import Surroundings, mean_weight
-from graphfcl.methods.anchor.settings import Neighbourhood
-from graphfcl.nn import GraphInputs
+from graphfcl.methods.anchor.class_sums import Anchors, directions_of, logits_of
+from graphfcl.methods.anchor.head import shared_out
+from graphfcl.methods.anchor.settings import AnchorSettings, Neighbourhood
+from graphfcl.methods.blocks import NodeTables, RowBlock, Table
+from graphfcl.methods.blocks.interface import RowMap
+from graphfcl.methods.learner import Tensors
+
+PRIOR_LINKS = 50.0  # κ: links that the usual proportions count for
+EXPECTED_HOMOPHILY = 0.3  # h: the share of a class's links that is expected to stay inside
+LINK_ITERATIONS = 2  # how often links are counted and used
 
 
 @dataclass(frozen=True, eq=False)
 class Rounds:
-    """Immutable; holds for one graph and one state of the sums.
+    """What the rounds end with; holds for one graph and one state of the sums.
 
-    posterior: (n, C) of every visible node, as large as the table of scores. directions: (C, D) μ_c/ℓ_c.
-    links: (C, C) log(Θ_cc' / π_c') by these posteriors, and the mean weight of an edge; None where links are not
-        listened to.
+    x: of all nodes. directions: (C, D) μ_c/ℓ_c. counts: (C,) labels. posterior: (n, C), whose rows need not add up to
+    1; None where neighbours have no part, and a node's own vector decides. ratios: (C, C) log(Θ_cc' / π_c') by these
+    posteriors, where an explanation needs them.
     """
 
-    posterior: torch.Tensor
+    x: Table
     directions: torch.Tensor
-    links: tuple[torch.Tensor, float] | None
+    counts: torch.Tensor
+    temperature: float
+    posterior: Table | None
+    ratios: torch.Tensor | None = None
 
-    @classmethod
-    def of(
-        cls, anchors: Anchors, embeddings: torch.Tensor, inputs: GraphInputs, how: Neighbourhood, settings: Any
-    ) -> "Rounds":
-        """Run them. embeddings: (n, D) x of all visible nodes."""
-        around = Surroundings(inputs, how)
-        posterior, directions = anchors.transduced(embeddings, around, settings)
-        if not how.links > 0:
-            return cls(posterior, directions, None)
-        return cls(posterior, directions, (around.ratios(posterior), mean_weight(inputs.visible)))
+    def posteriors_at(self, rows: np.ndarray) -> torch.Tensor:
+        """(m, C) of some rows."""
+        if self.posterior is None:
+            return self.own_at(rows)
+        return adding_to_one(self.posterior.rows_at(rows))
 
-    def link_weights(self, visible: VisibleGraph, row: int, rows: np.ndarray, first: int, second: int) -> np.ndarray:
-        """(m,) what the links of a row to some of its neighbours add to the logit of one class over another, but for
-        the weight β of all links."""
-        if self.links is None:
-            return np.zeros(rows.size)
-        (ratios, mean), near = self.links, visible.adjacency[[row]]
-        order = np.argsort(near.indices)
-        weights = near.data[order][np.searchsorted(near.indices, rows, sorter=order)]
-        root = np.sqrt(np.maximum(visible.degrees[row] / np.float32(mean), 1))
-        said = self.posterior[torch.from_numpy(rows).to(ratios.device)] @ (ratios[first] - ratios[second])
-        return weights / np.float32(mean) / root * said.cpu().numpy()
+    def own_at(self, rows: np.ndarray) -> torch.Tensor:
+        """(m, C) posteriors of some rows by their own vectors, without neighbours."""
+        return torch.softmax(logits_of(self.x.rows_at(rows), self.directions, self.counts, self.temperature), dim=1)
+
+    def with_ratios(self, tables: NodeTables) -> "Rounds":
+        """The same with ratios, which take a pass over the graph."""
+        assert self.posterior is not None
+        near = tables.linked(self.posterior)
+        found = link_ratios(links_between(tables, self.posterior, near))
+        near.remove()
+        return replace(self, ratios=found)
+
+    def remove(self) -> None:
+        """Free the posteriors."""
+        if self.posterior is not None:
+            self.posterior.remove()
+
+
+def run_rounds(tables: NodeTables, x: Table, anchors: Anchors, how: Neighbourhood, settings: AnchorSettings) -> Rounds:
+    """Posteriors of all visible nodes, and means with these nodes in them, ``settings.rounds`` times.
+
+    A class without a label takes no part.
+    """
+    directions = anchors.directions(settings)
+    posterior = _posteriors(tables, x, anchors, directions, how, settings, None)
+    for _ in range(settings.rounds):
+        read = {"x": x} if posterior is None else {"x": x, "posterior": posterior}
+        given = {"directions": directions, "counts": anchors.counts}
+        found = tables.sums("rounds", _round_sums, tables=read, given=given, temperature=settings.temperature)
+        weights = anchors.counts + found["total"] * (anchors.counts > 0)
+        means = (anchors.sums + found["sums"]) / weights.clamp(min=1e-6)[:, None]
+        directions = directions_of(means, weights, settings)
+        before, posterior = posterior, _posteriors(tables, x, anchors, directions, how, settings, posterior)
+        if before is not None:
+            before.remove(unless=posterior)
+    return Rounds(x, directions, anchors.counts, settings.temperature, posterior)
+
+
+def _posteriors(
+    tables: NodeTables,
+    x: Table,
+    anchors: Anchors,
+    directions: torch.Tensor,
+    how: Neighbourhood,
+    settings: AnchorSettings,
+    before: Table | None,
+) -> Table | None:
+    if not how.uses_posteriors:
+        return None
+    given = {"directions": directions, "counts": anchors.counts}
+    count = len(anchors.counts)
+    logits = tables.table(
+        "logits", _logits_of_block, count, tables={"x": x}, given=given, temperature=settings.temperature
+    )
+    return with_neighbours(tables, logits, how, before=before, last_use=True)
+
+
+def with_neighbours(
+    tables: NodeTables,
+    logits: Table,
+    how: Neighbourhood,
+    *,
+    draws: int = 1,
+    before: Table | None = None,
+    last_use: bool = False,
+) -> Table:
+    """(n, draws · C) posteriors from the logits of the nodes' own vectors; rows need not add up to 1.
+
+    before: the posteriors from which links are counted first, if there are any. last_use: of the logits.
+    """
+    if not how.links > 0:
+        first = _by_row(tables, "posterior", _softmax, {"logits": logits}, draws, ("logits",) * last_use)
+        return tables.smoothed(first, how.smoothing, how.smoothing_steps, last_use=True)
+    found = _by_row(tables, "posterior", _softmax, {"logits": logits}, draws) if before is None else before
+    for iteration in range(LINK_ITERATIONS):
+        near = tables.linked(found)
+        ratios = [link_ratios(part) for part in _diagonal(links_between(tables, found, near), draws)]
+        if found is not before:
+            found.remove()
+        done = ("near", "logits") if last_use and iteration + 1 == LINK_ITERATIONS else ("near",)
+        read, given = {"logits": logits, "near": near}, {"ratios": torch.block_diag(*ratios)}
+        found = _by_row(tables, "linked", _with_links, read, draws, done, given, weight=how.links)
+        if how.smoothing > 0:
+            smooth = tables.smoothed(found, how.smoothing, how.smoothing_steps, last_use=True)
+            found = _by_row(tables, "normalised", _normalised, {"posterior": smooth}, draws, ("posterior",))
+    return found
+
+
+def score_table(
+    tables: NodeTables, rounds: Rounds, anchors: Anchors, head: torch.Tensor, settings: AnchorSettings
+) -> Table:
+    """(n, C) log-probabilities, plus how near a node is to any class by the sums alone.
+
+    The latter is the same for all classes of a node, so it changes no probability, but it tells nodes of unknown
+    classes, which the rounds would hide.
+    """
+    given = {"directions": rounds.directions, "counts": anchors.counts, "by sums": anchors.directions(settings)}
+    read = {"x": rounds.x} if rounds.posterior is None else {"x": rounds.x, "posterior": rounds.posterior}
+    if len(head):
+        given["head"] = head
+    values: dict[str, Any] = {"temperature": settings.temperature, "share": settings.head_share}
+    return tables.table("scores", _scores, len(anchors.counts), tables=read, given=given, **values)
+
+
+def adding_to_one(posterior: torch.Tensor) -> torch.Tensor:
+    """Rows that add up to 1."""
+    return posterior / posterior.sum(dim=1, keepdim=True).clamp(min=1e-12)
+
+
+def links_between(tables: NodeTables, posterior: Table, near: Table) -> torch.Tensor:
+    """(C, C) F = Pᵀ A P in 32 bits. near: d^(−1/2) A P."""
+    read = {"posterior": posterior, "near": near, "roots": tables.link_roots()}
+    return tables.sums("links", _links, tables=read)["links"].float()
+
+
+def link_ratios(links: torch.Tensor) -> torch.Tensor:
+    """(C, C) log(Θ_cc' / π_c') from (C, C) F; 0 towards a class that nothing links to."""
+    usual = links.sum(dim=0) / links.sum().clamp(min=1e-12)
+    expected = (1 - EXPECTED_HOMOPHILY) * usual + EXPECTED_HOMOPHILY * torch.eye(len(usual), device=usual.device)
+    profile = (links + PRIOR_LINKS * expected) / (links.sum(dim=1, keepdim=True) + PRIOR_LINKS)
+    ratio = torch.log(profile.clamp(min=1e-12) / usual.clamp(min=1e-9))
+    return torch.where(usual > 0, ratio, torch.zeros_like(ratio))
+
+
+def _diagonal(links: torch.Tensor, draws: int) -> list[torch.Tensor]:
+    """The (C, C) parts of (draws · C, draws · C) within the draws."""
+    size = len(links) // draws
+    return [links[at : at + size, at : at + size] for at in range(0, len(links), size)]
+
+
+def _by_row(
+    tables: NodeTables,
+    phase: str,
+    function: RowMap,
+    read: Mapping[str, Table],
+    draws: int,
+    last_use: tuple[str, ...] = (),
+    given: Tensors | None = None,
+    **values: Any,
+) -> Table:
+    columns = next(iter(read.values())).columns
+    return tables.table(phase, function, columns, tables=read, given=given, last_use=last_use, draws=draws, **values)
+
+
+# Functions of a block of rows
+
+
+def _logits(block: RowBlock, points: torch.Tensor) -> torch.Tensor:
+    return logits_of(points, block.given["directions"], block.given["counts"], block.values["temperature"])
+
+
+def _logits_of_block(block: RowBlock) -> torch.Tensor:
+    return _logits(block, block.rows("x"))
+
+
+def _posterior(block: RowBlock, points: torch.Tensor) -> torch.Tensor:
+    if "posterior" in block.tables:
+        return adding_to_one(block.rows("posterior"))
+    return torch.softmax(_logits(block, points), dim=1)
+
+
+def _softmax(block: RowBlock) -> torch.Tensor:
+    return _by_draw(block, block.rows("logits"))
+
+
+def _with_links(block: RowBlock) -> torch.Tensor:
+    evidence = block.rows("near") @ block.given["ratios"].T
+    return _by_draw(block, block.rows("logits") + block.values["weight"] * evidence)
+
+
+def _by_draw(block: RowBlock, logits: torch.Tensor) -> torch.Tensor:
+    return torch.softmax(logits.unflatten(1, (block.values["draws"], -1)), dim=2).flatten(1)
+
+
+def _normalised(block: RowBlock) -> torch.Tensor:
+    of_draws = block.rows("posterior").unflatten(1, (block.values["draws"], -1))
+    return adding_to_one(of_draws.flatten(0, 1)).reshape(len(of_draws), -1)
+
+
+def _links(block: RowBlock) -> Tensors:
+    return {"links": (block.rows("posterior") * block.rows("roots")).T @ block.rows("near")}
+
+
+def _round_sums(block: RowBlock) -> Tensors:
+    points = block.rows("x").float()
+    posterior = block.only_visible(_posterior(block, points))
+    return {"sums": posterior.T @ block.only_visible(points), "total": posterior.sum(dim=0)}
+
+
+def _scores(block: RowBlock) -> torch.Tensor:
+    points, given, values = block.rows("x").float(), block.given, block.values
+    head = given.get("head", torch.zeros(0, 0))
+    posterior = shared_out(_posterior(block, points), points, head, values["share"])
+    logits = logits_of(points, given["by sums"], given["counts"], values["temperature"])
+    return torch.log(posterior.clamp(min=1e-12)) + torch.logsumexp(logits, dim=1, keepdim=True)

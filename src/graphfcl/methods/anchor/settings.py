@@ -10,6 +10,7 @@ from graphfcl.methods.shared.supervised_training import SupervisedSettings
 
 EncoderInput = Literal["graph", "hops", "none"]
 Candidate = tuple[float, int, float, int, float]
+HEAD_NODES = 500  # of a class, on a graph above ``whole_up_to``
 MOST_STEPS = 100  # of hops, smoothing and rounds: each is a pass over the graph
 
 
@@ -25,6 +26,11 @@ class Neighbourhood(NamedTuple):
     smoothing: float
     smoothing_steps: int
     links: float
+
+    @property
+    def uses_posteriors(self) -> bool:
+        """Whether neighbours' posteriors change those of a node."""
+        return self.smoothing > 0 or self.links > 0
 
     @property
     def without_posteriors(self) -> "Neighbourhood":
@@ -57,11 +63,11 @@ class AnchorSettings(EncoderSettings):
     )
     """Training of the encoder on all classes of session 0."""
     encoder_input: EncoderInput = "graph"
-    """What the encoder reads: the graph, stored hops of the features around a node, or nothing (no encoder)."""
+    """What the encoder reads: the graph (of one on disk: hops), hops of the features, or nothing (no encoder)."""
     encoder_nodes: int = 500
     """Nodes of a class that an encoder of hops is trained on at most, drawn by the seed."""
     whole_up_to: int = 200_000
-    """Nodes of a graph folder up to which all choose the neighbourhood and train the head; above, a sample of them."""
+    """Nodes of a graph up to which all of them choose the neighbourhood and train the head; above, a sample does."""
     rank: int = 1024
     """Columns of the basis B at most."""
     raw_weight: float = 1.0
@@ -131,6 +137,18 @@ class AnchorSettings(EncoderSettings):
             raise InputError(
                 "candidates is empty: give at least one of (hop_weight, hops, smoothing, smoothing_steps, links)."
             )
+
+    def samples(self, nodes: int) -> bool:
+        """Whether a graph of so many nodes is so large that a sample chooses the neighbourhood and trains the head."""
+        return nodes > self.whole_up_to
+
+    def most_for_head(self, nodes: int) -> int | None:
+        """Train nodes of a class that the head is trained on at most; None: all."""
+        return min(self.head_nodes or HEAD_NODES, HEAD_NODES) if self.samples(nodes) else self.head_nodes
+
+    def most_validated(self, nodes: int) -> int | None:
+        """Validation nodes of a class that the head is validated on at most; None: all."""
+        return HEAD_NODES if self.samples(nodes) else None
 
     def neighbourhoods(self) -> list[Neighbourhood]:
         """The candidates with what is fixed put in; each once."""

@@ -9,7 +9,7 @@ from graphfcl.methods.anchor.class_sums import Anchors
 from graphfcl.methods.anchor.settings import AnchorSettings, Neighbourhood
 from graphfcl.methods.learner import Tensors
 from graphfcl.methods.shared.parts import Part
-from graphfcl.methods.shared.untrained_features import in_steps, symmetric, upper_triangle
+from graphfcl.methods.shared.untrained_features import in_steps, upper_triangle
 
 FIRST_LAYER = "network.encoder.first.weight"
 HEAD = "head.weight"
@@ -28,7 +28,6 @@ class AnchorKnowledge(Part):
 
     def __init__(self, neighbourhood: Neighbourhood, first_layer: Callable[[], torch.Tensor]) -> None:
         self.frame: Tensors = {}
-        self.first_edition = False  # whether its root is symmetric
         self.head = torch.zeros(0, 0, dtype=torch.float16)
         self.head_steps = 0
         self.head_counts = torch.zeros(0, dtype=torch.float64)
@@ -49,11 +48,11 @@ class AnchorKnowledge(Part):
         return "whitening" in self.frame
 
     def _stored_frame(self) -> Tensors:
-        """The basis in 8 bits, of the root, which is triangular or symmetric, the upper half in 16."""
+        """The basis in 8 bits, and of the root, which is triangular, the upper half in 16."""
         frame = {name: tensor.cpu() for name, tensor in self.frame.items()}
         root = frame.pop("whitening")
         rows, columns = torch.triu_indices(*root.shape)
-        frame["whitening" if self.first_edition else "root"] = root[rows, columns].half()
+        frame["root"] = root[rows, columns].half()
         return {**frame, "basis": (frame["basis"] / frame["basis.scales"]).round().to(torch.int8)}
 
     def chosen(self) -> dict[str, Any]:
@@ -88,32 +87,24 @@ class AnchorKnowledge(Part):
         return {**kept, **head, **self.anchors.tensors()}
 
     def load(self, values: dict[str, Any], tensors: Tensors, device: torch.device) -> None:
-        weight, hops, smoothing, steps, *links = values["hop"]  # a state may be older than links
-        self.neighbourhood = Neighbourhood(weight, hops, smoothing, steps, *(links or [0.0])).check()
+        self.neighbourhood = Neighbourhood(*values["hop"]).check()
         self.frame = {
             name.removeprefix("frame."): tensor.to(device)
             for name, tensor in tensors.items()
             if name.startswith("frame.")
         }
         if self.frame:
-            if "first.scales" in self.frame:
-                self._first_layer().mul_(self.frame["first.scales"])
-            else:  # it was once stored in 16 bits
-                self.round_first_layer()
+            self._first_layer().mul_(self.frame["first.scales"])
             self.frame["basis"] = self.frame["basis"].float() * self.frame["basis.scales"]
-            self.first_edition = "root" not in self.frame
-            if self.first_edition:
-                self.frame["whitening"] = symmetric(self.frame["whitening"].float())
-            else:
-                self.frame["whitening"] = upper_triangle(self.frame.pop("root").float())
-        self.head, self.head_steps = tensors.get(HEAD, self.head[:0]).to(device), values.get("head_steps", 0)
+            self.frame["whitening"] = upper_triangle(self.frame.pop("root").float())
+        self.head, self.head_steps = tensors.get(HEAD, self.head[:0]).to(device), values["head_steps"]
         self.anchors = Anchors.load(tensors, device)
         self.head_counts = tensors[HEAD_COUNTS].cpu() if len(self.head) else self.head_counts[:0]
         self.encoder_input = values.get("encoder_input", "graph")
 
     def become(self, other: Self, device: torch.device) -> None:  # noqa: ARG002
         # Nothing of it is written to after session 0.
-        self.frame, self.first_edition, self.neighbourhood = dict(other.frame), other.first_edition, other.neighbourhood
+        self.frame, self.neighbourhood = dict(other.frame), other.neighbourhood
         self.encoder_input = other.encoder_input
         self.head, self.head_steps, self.anchors = other.head, other.head_steps, other.anchors
         self.head_counts = other.head_counts

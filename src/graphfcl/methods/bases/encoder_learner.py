@@ -3,7 +3,7 @@
 from abc import abstractmethod
 from dataclasses import asdict, dataclass
 from enum import StrEnum
-from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar, cast
 
 import numpy as np
 import torch
@@ -256,8 +256,7 @@ class EncoderLearner(Learner, Generic[Inputs]):
 
     def _whole(self, inputs: Inputs) -> GraphInputs:
         """The graph that an encoder is pre-trained on."""
-        assert isinstance(inputs, GraphInputs)
-        return inputs
+        return cast("GraphInputs", inputs)
 
     # What is known of labelled nodes
 

@@ -82,8 +82,12 @@ class FolderTable:
     def readable(self) -> StoredTable:
         return self.made()
 
-    def remove(self) -> None:
-        self.stored.remove()
+    def kept(self) -> "FolderTable":
+        return self
+
+    def remove(self, *, unless: Table | None = None) -> None:
+        if unless is None or _single(unless).stored.folder != self.stored.folder:
+            self.stored.remove()
 
     def folders(self) -> list[Path]:
         """Its own and those of the tables behind it, without shared ones."""
@@ -128,7 +132,10 @@ class JoinedTables:
     def readable(self) -> Any:
         raise NotImplementedError("read the parts")
 
-    def remove(self) -> None:
+    def kept(self) -> "JoinedTables":
+        return self
+
+    def remove(self, *, unless: Table | None = None) -> None:
         """The parts stay: other tables are made of them."""
 
     def folders(self) -> list[Path]:
@@ -219,7 +226,7 @@ class FolderTables:
     def _how(self) -> tuple[Any, Progress]:
         return self.visible.means, self.progress
 
-    def hops(self, own: Table, counts: Sequence[int], kind: str = "<f4") -> list[Table]:
+    def hops(self, own: Table, counts: Sequence[int], kind: str = "<f4") -> list[FolderTable]:
         first, made = _single(own), []
         for count in counts:
             key = key_of(hops=count, own=first.stored.key, graph=self.source.graph_key, kind=kind)
@@ -275,11 +282,11 @@ class FolderTables:
             stored.fill(every)
         return self._small(stored)
 
-    def take(self, values: np.ndarray) -> FolderTable:
-        stored = self.work.table(
-            "taken", arrays_key({"values": values}), *values.shape, kind=values.dtype.str, by="parts"
-        )
-        stored.fill(values)
+    def take(self, values: torch.Tensor) -> FolderTable:
+        array = values.cpu().numpy()
+        key = arrays_key({"values": array})
+        stored = self.work.table("taken", key, *array.shape, kind=array.dtype.str, by="parts")
+        stored.fill(array)
         return self._small(stored)
 
     def _small(self, stored: StoredTable) -> FolderTable:
@@ -327,6 +334,23 @@ class FolderTables:
 
         found = add_rows(phase, task, before, self.work, *self._how)
         return {name: torch.from_numpy(array) for name, array in found.items()}
+
+    def remember(
+        self,
+        phase: str,
+        compute: Callable[[], dict[str, np.ndarray]],
+        *,
+        tables: Mapping[str, Table],
+        given: dict[str, np.ndarray],
+        **values: Any,
+    ) -> dict[str, np.ndarray]:
+        rows = self.visible.row_of_number
+        numbers = {} if rows is None else {"row of number": rows}
+        keys = {name: _stored(table).reader.key for name, table in tables.items()}
+        source, arrays = self.source.key, arrays_key({**given, **numbers})
+        return self.work.arrays(
+            phase, key_of(phase=phase, source=source, tables=keys, arrays=arrays, values=values), compute
+        )
 
     def _task(self, function: Any, read: dict[str, AnyTable], given: Tensors, values: dict[str, Any]) -> RowTask:
         arrays = {name: each.cpu().numpy() for name, each in given.items()}

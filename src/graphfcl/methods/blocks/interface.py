@@ -42,14 +42,17 @@ class Table(Protocol):
     def leading(self, columns: int) -> "Table":
         """The first columns; of a table that is not computed yet, only these are."""
 
+    def kept(self) -> "Table":
+        """This table, computed once for several that are made of it."""
+
     def rows_at(self, rows: np.ndarray) -> torch.Tensor:
         """(m, D) some rows, in any order, on the device."""
 
     def readable(self) -> Any:
         """An object with ``shape`` that answers ``table[rows]`` as a numpy array does: an array, or a stored table."""
 
-    def remove(self) -> None:
-        """Free what it takes; nothing reads it any more."""
+    def remove(self, *, unless: "Table | None" = None) -> None:
+        """Free what it takes; nothing reads it any more. unless: a table that stays, and may have the same content."""
 
 
 class BlockReader(Protocol):
@@ -134,8 +137,13 @@ class NodeTables(Protocol):
     Features X have rows of unit length where ``unit`` says so (:func:`open_tables`); Â is the normalised adjacency.
     """
 
-    visible: VisibleNodes
-    device: torch.device
+    @property
+    def visible(self) -> VisibleNodes:
+        """The graph as it is."""
+
+    @property
+    def device(self) -> torch.device:
+        """Where tensors are."""
 
     @property
     def node_count(self) -> int:
@@ -185,7 +193,7 @@ class NodeTables(Protocol):
     def own(self, basis: torch.Tensor) -> Table:
         """(n, k) XB."""
 
-    def hops(self, own: Table, counts: Sequence[int], kind: str = "<f4") -> list[Table]:
+    def hops(self, own: Table, counts: Sequence[int], kind: str = "<f4") -> Sequence[Table]:
         """(n, k) Â…ÂXB for each number of hops. kind: the type of files; in memory slices are made in 32 bits."""
 
     def side_by_side(self, tables: Sequence[Table]) -> Table:
@@ -203,8 +211,8 @@ class NodeTables(Protocol):
     def labels(self, labelled: Labelled) -> Table:
         """(n, 1) the columns of labelled nodes; ``UNLABELLED`` for all others."""
 
-    def take(self, values: np.ndarray) -> Table:
-        """A table of an (n, D) array that was computed before."""
+    def take(self, values: torch.Tensor) -> Table:
+        """A table of an (n, D) tensor that is there."""
 
     def table(
         self,
@@ -230,6 +238,17 @@ class NodeTables(Protocol):
         **values: Any,
     ) -> Tensors:
         """The function's tensors added over all blocks, in 64 bits."""
+
+    def remember(
+        self,
+        phase: str,
+        compute: Callable[[], dict[str, np.ndarray]],
+        *,
+        tables: Mapping[str, Table],
+        given: dict[str, np.ndarray],
+        **values: Any,
+    ) -> dict[str, np.ndarray]:
+        """Small arrays that follow from these tables, arrays and values: a run that goes on finds them."""
 
     def column_means(self, table: Table) -> torch.Tensor:
         """(D,) in 32 bits, over visible rows."""

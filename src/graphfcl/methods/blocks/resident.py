@@ -83,6 +83,9 @@ class ResidentTable:
             return ResidentTable.of(self._values[:, :columns])
         return ResidentTable(columns, compute=self._compute)
 
+    def kept(self) -> "ResidentTable":
+        return ResidentTable.of(self.values)
+
     def rows_at(self, rows: np.ndarray) -> torch.Tensor:
         if self._values is not None:
             return self._values[torch.from_numpy(rows).to(self._values.device)]
@@ -94,8 +97,9 @@ class ResidentTable:
     def readable(self) -> np.ndarray:
         return self.values.cpu().numpy()
 
-    def remove(self) -> None:
-        self._values = None
+    def remove(self, *, unless: Table | None = None) -> None:
+        if unless is not self:
+            self._values = None
 
     def hop(self, count: int, adjacency: SparseMatrix) -> "ResidentTable":
         """Â multiplied so many times; hops of one table are made of each other."""
@@ -194,7 +198,7 @@ class ResidentTables:
         basis = basis.to(self.device)
         return ResidentTable(basis.shape[1], compute=lambda part, _: self._inputs.raw() @ basis[:, part])
 
-    def hops(self, own: Table, counts: Sequence[int], kind: str = "<f4") -> list[Table]:  # noqa: ARG002
+    def hops(self, own: Table, counts: Sequence[int], kind: str = "<f4") -> list[ResidentTable]:  # noqa: ARG002
         return [_resident(own).hop(count, self._inputs.adjacency) for count in counts]
 
     def side_by_side(self, tables: Sequence[Table]) -> ResidentTable:
@@ -222,15 +226,15 @@ class ResidentTables:
         return np.sqrt(np.maximum(self.visible.degrees / np.float32(self.mean_weight), 1))
 
     def link_roots(self) -> ResidentTable:
-        return self.take(self._roots[:, None])
+        return self.take(tensor_of(self._roots[:, None], self.device))
 
     def labels(self, labelled: Labelled) -> ResidentTable:
         every = np.full((self.node_count, 1), UNLABELLED, dtype=np.int32)
         every[self.visible.rows(labelled[0]), 0] = labelled[1]
-        return self.take(every)
+        return self.take(tensor_of(every, self.device))
 
-    def take(self, values: np.ndarray) -> ResidentTable:
-        return ResidentTable.of(tensor_of(values, self.device))
+    def take(self, values: torch.Tensor) -> ResidentTable:
+        return ResidentTable.of(values)
 
     def table(
         self,
@@ -288,6 +292,17 @@ class ResidentTables:
     def features(self, start: int, stop: int) -> Features:
         """(stop − start, d) rows of X."""
         return self._inputs.visible.features[start:stop]
+
+    def remember(
+        self,
+        phase: str,  # noqa: ARG002
+        compute: Callable[[], dict[str, np.ndarray]],
+        *,
+        tables: Mapping[str, Table],  # noqa: ARG002
+        given: dict[str, np.ndarray],  # noqa: ARG002
+        **values: Any,  # noqa: ARG002
+    ) -> dict[str, np.ndarray]:
+        return compute()
 
     def column_means(self, table: Table) -> torch.Tensor:
         total = self.sums("means", column_sums, tables={"values": table})["total"]

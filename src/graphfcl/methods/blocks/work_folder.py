@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -21,6 +21,9 @@ from graphfcl.files import canonical_json, open_lock, safetensors_header, sha256
 from graphfcl.methods.blocks.damaged_files import DamagedFile
 from graphfcl.methods.blocks.stored_table import StoredTable
 from graphfcl.methods.blocks.tile_files import write_with_room
+
+if TYPE_CHECKING:  # stored answers are read without scipy
+    from graphfcl.graph import AnyGraph
 
 FORMAT = 2  # of what phases compute: another one computes everything again
 IN_USE = "in-use"  # the name of a lock that is held by whoever needs a folder to stay
@@ -76,11 +79,9 @@ def alone_in(work: Path) -> Iterator[None]:
                 _held.discard(path)
 
 
-def alone_on(graph: object) -> AbstractContextManager[None]:
-    """:func:`alone_in` the work folder of a graph that stays on the disk; nothing for one in memory."""
-    from graphfcl.graph.folder_graph import FolderGraph  # stored answers are read without scipy
-
-    return alone_in(graph.means.work) if isinstance(graph, FolderGraph) else nullcontext()
+def alone_on(graph: "AnyGraph") -> AbstractContextManager[None]:
+    """:func:`alone_in` the work folder of a graph; nothing for one in memory, which has none."""
+    return nullcontext() if graph.work is None else alone_in(graph.work)
 
 
 @dataclass(frozen=True)

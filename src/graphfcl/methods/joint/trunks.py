@@ -94,11 +94,10 @@ class Retraining(Part):
         return with_prefix("start", self.encoder) | centre
 
     def load(self, values: dict[str, Any], tensors: Tensors, device: torch.device) -> None:
-        self.trunk = values.get("trunk", "gcn")  # a state may be older than other trunks
-        self.accuracies = dict(values.get("accuracies", {}))
-        self.epochs_by_trunk = dict(values.get("epochs_by_trunk", {}))
+        self.trunk = values["trunk"]
+        self.accuracies, self.epochs_by_trunk = dict(values["accuracies"]), dict(values["epochs_by_trunk"])
         self.epochs, self.encoder = values["epochs"], without_prefix("start", tensors)
-        ridge, centre = values.get("ridge"), tensors.get("wide_centre")
+        ridge, centre = values["ridge"], tensors.get("wide_centre")
         self.ridge = None if ridge is None else (ridge[0], ridge[1])
         self.centre = None if centre is None else centre.to(device)
-        self.columns = values.get("columns", 0)
+        self.columns = values["columns"]

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from graphfcl.graph import VisibleGraph
+from graphfcl.graph.visible_nodes import VisibleNodes
 
 
 @dataclass(frozen=True, eq=False)
@@ -17,7 +17,7 @@ class Computed:
     phases, and tables on disk. beside: what else the scores were made from, where a learner keeps that.
     """
 
-    visible: VisibleGraph
+    visible: VisibleNodes
     inputs: Any
     embeddings: Any = None
     scores: Any = None
@@ -33,7 +33,7 @@ class EmbeddingCache:
     What is kept is immutable and replaced as a whole, so that a copy of a learner can share it.
     """
 
-    def __init__(self, prepare: Callable[[VisibleGraph], Any]) -> None:
+    def __init__(self, prepare: Callable[..., Any]) -> None:
         self._prepare = prepare
         self._kept: Computed | None = None
 
@@ -41,11 +41,11 @@ class EmbeddingCache:
         """Know what another cache knows; from then on both go on by themselves."""
         self._kept = other._kept
 
-    def inputs(self, visible: VisibleGraph) -> Any:
+    def inputs(self, visible: VisibleNodes) -> Any:
         """The graph on the device."""
         return self._computed(visible).inputs
 
-    def _computed(self, visible: VisibleGraph) -> Computed:
+    def _computed(self, visible: VisibleNodes) -> Computed:
         kept = self._kept
         if kept is None or kept.visible is not visible:
             self._kept = kept = None  # make room before the next one
@@ -57,11 +57,11 @@ class EmbeddingCache:
         kept = self._kept
         return None if kept is None or kept.inputs is not inputs else kept.embeddings
 
-    def keep_embeddings(self, visible: VisibleGraph, embeddings: Any) -> None:
+    def keep_embeddings(self, visible: VisibleNodes, embeddings: Any) -> None:
         """They hold until weights change."""
         self._kept = replace(self._computed(visible), embeddings=embeddings)
 
-    def scores(self, visible: VisibleGraph, compute: Callable[[Any], Any]) -> Any:
+    def scores(self, visible: VisibleNodes, compute: Callable[[Any], Any]) -> Any:
         """(n, classes) of every node; computed once for a graph and a state of the learner."""
         kept = self._computed(visible)
         if kept.scores is not None:

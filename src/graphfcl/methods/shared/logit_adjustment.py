@@ -55,5 +55,5 @@ class LogitAdjustment(Part):
         return {"learned.counts": torch.from_numpy(self.counts)}
 
     def load(self, values: dict[str, Any], tensors: Tensors, device: torch.device) -> None:  # noqa: ARG002
-        self.strength = values.get("logit_adjustment", 0.0)  # a state may be older than the adjustment
+        self.strength = values["logit_adjustment"]
         self.counts = tensors["learned.counts"].numpy() if "learned.counts" in tensors else self.counts

@@ -9,11 +9,10 @@ from typing import Any
 from graphfcl.errors import InputError
 from graphfcl.files import canonical_json, flush_folder, sha256_of, write_bytes
 from graphfcl.production.storage.damage import Damaged, need
-from graphfcl.production.storage.objects import NAME, ReadCounter, read_file
+from graphfcl.production.storage.objects import ReadCounter, read_file
 from graphfcl.production.storage.strict_json import read_json, whole_number
 
 FORMAT = 2
-ON_DISK = 3  # the format of a version whose graph is a graph folder that stays where it is
 LARGEST = 1 << 26  # bytes of a manifest
 PAGE = re.compile(r"[0-9]{6,15}\.json")
 PRUNED = "pruned.json"
@@ -48,13 +47,13 @@ class Manifests:
         """The manifest of a version, verified."""
         found = self._read(self.path(version))
         claimed, number = found.pop("sha256", None), found.get("format")
-        if type(number) is int and number > ON_DISK:
+        if type(number) is int and number > FORMAT:
             wrote = str(found.get("graphfcl", "unknown"))[:40]
             raise Newer(
-                f"{self.folder}, version {version}, has format {number}; this graphfcl reads up to {ON_DISK}: use the "
+                f"{self.folder}, version {version}, has format {number}; this graphfcl reads up to {FORMAT}: use the "
                 f"graphfcl that wrote it ({wrote})."
             )
-        need(type(number) is int and number > 0, "has no format that can be")
+        need(number == FORMAT, "has no format that can be")
         need(claimed == sha256_of(canonical_json(found)), "has another checksum than it says")
         number = whole_number(found.get("version"), "its version", 1, 10**15 - 1)
         need(number == version, "is the manifest of another version")
@@ -109,7 +108,7 @@ class Manifests:
         planned: Any = found.get("manifests")
         need(isinstance(planned, list) and len(planned) > 0, "lacks its manifests")
         for manifest in planned:
-            need(isinstance(manifest, dict) and manifest.get("format") in range(1, ON_DISK + 1), "has another format")
+            need(isinstance(manifest, dict) and manifest.get("format") == FORMAT, "has another format")
             whole_number(manifest.get("version"), "the version of a manifest", 1, 10**15 - 1)
             _check(manifest)
         pruned = found.get("pruned")
@@ -173,19 +172,13 @@ def _check(manifest: Manifest) -> None:
     need(parent is None or type(parent) is int, "has no parent that can be")
     need(isinstance(manifest.get("values"), dict), "lacks its values")
     _check_entries(manifest.get("changes"))
-    if manifest["format"] == 1:
-        need(isinstance(manifest["values"].get("learner"), dict), "lacks its learner")
-        files = manifest.get("files")
-        if not isinstance(files, dict) or not all(isinstance(f, str) and NAME.fullmatch(f) for f in files.values()):
-            raise Damaged("lacks its files")
-    else:
-        need(isinstance(manifest.get("trees"), dict), "lacks its files")
-        past = manifest.get("past")
-        if not isinstance(past, dict):
-            raise Damaged("lacks its past")
-        whole_number(past.get("changes"), "the number of changes before it")
-        _check_accuracy(past.get("accuracy"))
-        need(past.get("accuracy") is None or "classes" in past["accuracy"], "lacks the accuracy of its classes")
+    need(isinstance(manifest.get("trees"), dict), "lacks its files")
+    past = manifest.get("past")
+    if not isinstance(past, dict):
+        raise Damaged("lacks its past")
+    whole_number(past.get("changes"), "the number of changes before it")
+    _check_accuracy(past.get("accuracy"))
+    need(past.get("accuracy") is None or "classes" in past["accuracy"], "lacks the accuracy of its classes")
 
 
 def _check_entries(entries: Any) -> None:

@@ -8,7 +8,6 @@ from typing import Any
 from graphfcl.production.storage.damage import Damaged
 
 DEEPEST = 40  # levels of lists and dictionaries in one another
-INFINITE = "max_loss"  # the one value that may be Infinity, as folders of format 1 have it
 
 
 def read_json(content: bytes) -> Any:
@@ -23,7 +22,8 @@ def read_json(content: bytes) -> Any:
     for _ in range(DEEPEST):
         if math.inf in level or -math.inf in level:
             raise Damaged("it holds a number that is not finite, such as Infinity or 1e999")
-        level = list(chain.from_iterable(_inner(each) for each in level if type(each) in (dict, list)))
+        nested = [each for each in level if type(each) in (dict, list)]
+        level = list(chain.from_iterable(each.values() if type(each) is dict else each for each in nested))
         if not level:
             return values
     raise Damaged("it is nested too deeply")
@@ -36,14 +36,5 @@ def whole_number(value: Any, what: str, least: int = 0, most: int = 2**62) -> in
     return value
 
 
-def _inner(value: Any) -> Any:
-    if type(value) is list:
-        return value
-    allowed = value.get(INFINITE) == math.inf
-    return [inner for name, inner in value.items() if name != INFINITE] if allowed else value.values()
-
-
 def _constant(text: str) -> float:
-    if text == "Infinity":
-        return math.inf
     raise Damaged(f"it holds the number {text}")

@@ -1,10 +1,11 @@
 """A tree: plain values and the indexes of some arrays, itself an object. A version is a handful of trees."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
 from graphfcl.files import canonical_json
-from graphfcl.production.storage.block_arrays import Index, block_names
+from graphfcl.production.storage.block_arrays import BlockArrays, Index, block_names
 from graphfcl.production.storage.damage import Damaged, need
 from graphfcl.production.storage.objects import Objects
 from graphfcl.production.storage.strict_json import read_json, whole_number
@@ -55,3 +56,27 @@ def read_tree(objects: Objects, name: Any) -> Tree:
     arrays, values = found.get("arrays"), found.get("values")
     need(isinstance(arrays, dict) and isinstance(values, dict), "a file of it lists nothing")
     return Tree(arrays, values)
+
+
+def write_once(arrays: BlockArrays, owner: Any, others: tuple[Any, ...], encode: Callable[[], Tree]) -> TreeName:
+    """The tree of objects that never change, written unless it lies there already.
+
+    owner, others: the objects that it is made of, known by identity.
+    """
+    known = arrays.recall(owner)
+    if known is not None and all(mine is theirs for mine, theirs in zip(known[0], others, strict=True)):
+        name, names = known[1], known[2]
+        try:
+            arrays.objects.stored_bytes(names)
+            return name
+        except Damaged:
+            pass  # somebody removed a file: write it again
+    tree = encode()
+    name = write_tree(arrays.objects, tree)
+    remember_tree(arrays, owner, others, name, tree)
+    return name
+
+
+def remember_tree(arrays: BlockArrays, owner: Any, others: tuple[Any, ...], name: TreeName, tree: Tree) -> None:
+    """Let :func:`write_once` know how objects that were read are stored."""
+    arrays.remember(owner, (others, name, {name[0], *tree.objects()}))

@@ -3,11 +3,14 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from graphfcl.graph.visible_nodes import VisibleNodes
+from graphfcl.production.row_values import RowValues
+
+if TYPE_CHECKING:  # stored answers are read without scipy
+    from graphfcl.graph.visible_nodes import VisibleNodes
 
 STEPS_AROUND = 2  # how often a value is mixed with those of the neighbours
 
@@ -18,20 +21,17 @@ class Evidence:
 
     scores: (n, columns) of the classes in use. temperature: what they are divided by before they become probabilities.
     few: (columns,) whether a class was learned after session 0. visible: the nodes and edges. labelled: (n,) whether
-    the learner knows the label of a node. Scores of a graph folder are ``ScoreRows``, which are read in parts:
-    :meth:`of_scores` works on both.
+    the learner knows the label of a node.
     """
 
-    scores: Any
+    scores: RowValues
     temperature: float
     few: np.ndarray
-    visible: VisibleNodes
+    visible: "VisibleNodes"
     labelled: np.ndarray
 
     def of_scores(self, function: Callable[[np.ndarray], np.ndarray]) -> np.ndarray:
         """(n,) a function of scores, which answers one value for each of its rows."""
-        if isinstance(self.scores, np.ndarray):
-            return function(self.scores)
         return np.concatenate([function(block) for block in self.scores.blocks()])
 
     @cached_property

@@ -16,6 +16,7 @@ import numpy as np
 from graphfcl.production.strangeness import ENERGY, ENERGY_AROUND, MEASURES, Evidence, Measure, find_measure
 from graphfcl.production.strangeness.energy import energy
 
+MANY_NODES = 1_000_000
 PENALTY = 0.3  # of the squared weights, where known and unknown nodes weigh 1 each per stage
 
 
@@ -25,12 +26,10 @@ def unrehearsed() -> dict[str, float]:
 
 
 def measured(evidence: Evidence, names: Sequence[str]) -> np.ndarray:
-    """(n, names) the measures of all nodes; in 32 bits where scores are too many for memory."""
-    columns = _columns(evidence, [find_measure(name) for name in names])
-    if isinstance(evidence.scores, np.ndarray):
-        return np.stack(list(columns), axis=1)
-    found = np.empty((len(evidence.scores), len(names)), dtype=np.float32)
-    for place, values in enumerate(columns):
+    """(n, names) the measures of all nodes; in 32 bits if they are more than ``MANY_NODES``."""
+    kind = np.float32 if len(evidence.scores) > MANY_NODES else np.float64
+    found = np.empty((len(evidence.scores), len(names)), dtype=kind)
+    for place, values in enumerate(_columns(evidence, [find_measure(name) for name in names])):
         found[:, place] = values
     return found
 

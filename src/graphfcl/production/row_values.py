@@ -1,0 +1,75 @@
+"""Values of all nodes, an array or a table on disk, of which rows and blocks are read."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:  # stored answers are read without scipy
+    from graphfcl.graph.visible_nodes import VisibleNodes
+
+
+def node_rows(visible: "VisibleNodes") -> np.ndarray:
+    """(node_count,) the rows that have a node, ascending by node number."""
+    return np.arange(visible.row_count) if visible.node_count == visible.row_count else visible.rows(visible.nodes)
+
+
+@dataclass(frozen=True, eq=False)
+class RowValues:
+    """Some columns of an (n, k) array or table. floor: no value is lower."""
+
+    table: Any
+    columns: np.ndarray | None = None
+    floor: float = -np.inf
+
+    @classmethod
+    def of(cls, table: Any, columns: np.ndarray | None = None) -> "RowValues":
+        """Some columns, or all. table: an array, or a :class:`Table` on disk."""
+        if isinstance(table, np.ndarray):
+            return cls(table if columns is None else table[:, columns])
+        return cls(table, columns)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return len(self.table), self[np.zeros(0, dtype=np.int64)].shape[1]
+
+    def __len__(self) -> int:
+        return len(self.table)
+
+    def __getitem__(self, rows: np.ndarray) -> np.ndarray:
+        """(m, columns) of some rows."""
+        return self._bounded(self.table[rows])
+
+    def blocks(self) -> Iterator[np.ndarray]:
+        """(rows, columns) one block after the other; an array is one block."""
+        if isinstance(self.table, np.ndarray):
+            yield self._bounded(self.table)
+            return
+        for start, _ in self.table.blocks:
+            yield self._bounded(self.table.block(start))
+
+    def whole(self) -> np.ndarray:
+        """(n, columns) in memory."""
+        blocks = list(self.blocks())
+        return blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
+
+    def _bounded(self, values: np.ndarray) -> np.ndarray:
+        chosen = values if self.columns is None else values[:, self.columns]
+        return chosen if self.floor == -np.inf else np.maximum(chosen, chosen.dtype.type(self.floor))
+
+    def bounded(self) -> "RowValues":
+        """Without −∞, which a method may give a class that is out of the question: far below all others instead."""
+        lowest, highest, all_finite = np.inf, -np.inf, True
+        for block in self.blocks():
+            finite = np.isfinite(block)
+            all_finite = all_finite and bool(finite.all())
+            lowest = min(lowest, float(block.min(initial=np.inf, where=finite)))
+            highest = max(highest, float(block.max(initial=-np.inf, where=finite)))
+        if all_finite or lowest > highest:
+            return self
+        return replace(self, floor=lowest - 10 * max(1.0, highest - lowest))
+
+    def has_nan(self) -> bool:
+        """Whether one of them is no number."""
+        return any(bool(np.isnan(block).any()) for block in self.blocks())

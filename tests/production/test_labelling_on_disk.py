@@ -1,0 +1,208 @@
+"""Suggestions, groups, spread and explanations of a model on a graph folder, compared with the same one in memory."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from graphfcl import (
+    FolderGraph,
+    Graph,
+    GraphClassifier,
+    GraphFolder,
+    Group,
+    InputError,
+    Means,
+    Situation,
+    Strategy,
+    Wish,
+)
+from graphfcl.asking.contract import likeliest_classes
+from graphfcl.asking.untrained import untrained_vectors
+from graphfcl.graph.folder import write_folder
+from graphfcl.graph.ids import text_array
+from graphfcl.graph.visible_folder import VisibleFolder
+from graphfcl.production import node_vectors
+from graphfcl.production.node_vectors import vectors_of, vectors_of_all
+from tests.methods.blocks.samples import random_graph, separate_rings
+from tests.production.test_folder_models import HIDDEN, fit, supports
+
+Pair = tuple[GraphClassifier, GraphClassifier, FolderGraph]
+
+
+def on_disk(graph: Graph, path: Path) -> FolderGraph:
+    write_folder(graph, path / "graph")
+    return FolderGraph(GraphFolder.open(path / "graph"), Means(path / "work", 4 << 30))
+
+
+def named_graph(*, words: bool) -> Graph:
+    """Features have names; the last word is one of class 8 alone."""
+    graph = random_graph(400, words=words)
+    names = [f"word {number}" for number in range(40)]
+    if not words:
+        return replace(graph, feature_names=text_array(names))
+    of_class = sparse.csr_array((graph.labels == 8).astype(np.float32)[:, None])
+    features = sparse.csr_array(sparse.hstack([graph.features, of_class], format="csr"))
+    return replace(graph, features=features, feature_names=text_array([*names, "gear"]))
+
+
+@pytest.fixture(scope="module", params=[False, True], ids=["numbers", "words"])
+def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Pair:
+    """The same model in memory and on disk, taught a class and grown by two nodes; nobody changes it."""
+    graph = on_disk(named_graph(words=request.param), tmp_path_factory.mktemp("labelling"))
+    memory, disk = fit(graph.loaded()), fit(graph)
+    ends = graph.node_ids[:4].tolist()
+    for each in (memory, disk):
+        each.learn({HIDDEN[0]: supports(graph)[HIDDEN[0]]})
+        new = ([5000, 5001], graph.folder.features(0, 2), None)
+        each.grow(nodes=new, edges=([5000, 5001, *ends], [*ends, 5000, 5001], None))
+    return memory, disk, graph
+
+
+@pytest.mark.parametrize("strategy", ["auto", "uncertain", "unknown", "random"])
+def test_suggestions(pair: Pair, strategy: str) -> None:
+    expected, found = (model.suggest(12, strategy=strategy) for model in pair[:2])
+    assert len(found) == 12
+    assert [(each.node, each.reason, each.why, each.unknown) for each in found] == [
+        (each.node, each.reason, each.why, each.unknown) for each in expected
+    ]
+    for one, other in zip(expected, found, strict=True):
+        assert dict(one.classes) == pytest.approx(dict(other.classes), abs=5e-3)
+        assert one.strangeness == pytest.approx(other.strangeness, abs=2e-2)
+
+
+def test_typical_nodes(pair: Pair) -> None:
+    """k-means with as many clusters as there are labels: a vector that is rounded differently may move a few nodes."""
+    expected, found = ({each.node for each in model.suggest(12, strategy="typical")} for model in pair[:2])
+    assert len(found) == 12
+    assert len(found & expected) >= 9
+
+
+def test_a_strategy_of_your_own_reads_rows(pair: Pair) -> None:
+    seen: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
+
+    def look(situation: Situation) -> None:
+        assert situation.scores is not None
+        rows = situation.candidates[:5]
+        visible = situation.visible
+        features = sparse.csr_array(visible.features_at(rows)).toarray()
+        seen.append((situation.scores[rows], visible.neighbours_at(rows).toarray(), features))
+
+    class Looking(Strategy):
+        """Looks at a few rows"""
+
+        def choose(self, situation: Situation) -> list[Wish]:
+            look(situation)
+            return [Wish(int(row), "random") for row in situation.candidates[: situation.budget]]
+
+    for model in pair[:2]:
+        model.suggest(3, strategy=Looking)
+    for one, other in zip(*seen, strict=True):
+        np.testing.assert_allclose(one, other, atol=5e-3)
+
+
+def assert_same_groups(expected: tuple[Group, ...], found: tuple[Group, ...]) -> None:
+    assert found
+    assert [replace(each, sure=0.0) for each in found] == [replace(each, sure=0.0) for each in expected]
+    assert [each.sure for each in found] == pytest.approx([each.sure for each in expected], abs=1e-3)
+
+
+def test_groups(pair: Pair) -> None:
+    expected, found = (model.groups(3) for model in pair[:2])
+    assert_same_groups(expected, found)
+    assert any(group.words for group in found)
+    assert any(group.neighbours for group in found)
+
+
+def test_a_group_is_named_and_taught(tmp_path: Path) -> None:
+    graph = on_disk(named_graph(words=False), tmp_path)
+    memory, disk = fit(graph.loaded()), fit(graph)
+    for model in (memory, disk):
+        model.name_group(model.groups()[0], "wheels", by="ann")
+    expected, found = (labels_of(model) for model in (memory, disk))
+    assert found == expected
+    assert sum(name == "wheels" for _, name, _ in found) == disk.shot
+
+
+def labels_of(model: GraphClassifier) -> list[tuple[int, str, str]]:
+    columns = model.label_columns()
+    return sorted(zip(*(columns[name].tolist() for name in ("node", "class", "by")), strict=True))
+
+
+def test_spread(pair: Pair) -> None:
+    memory, disk, graph = pair
+    for nodes in (graph.node_ids[:6].tolist(), supports(graph)[HIDDEN[1]], [5000, 5001]):
+        expected, found = memory.spread(nodes), disk.spread(nodes)
+        assert (found.alike, found.say) == (expected.alike, expected.say)
+        assert found.value == pytest.approx(expected.value, abs=1e-9)
+
+
+def test_all_scores_follow_the_ids(pair: Pair) -> None:
+    memory, disk, _ = pair
+    rows = {node: row for row, node in enumerate(memory.node_ids_.tolist())}
+    order = [rows[node] for node in disk.node_ids_.tolist()]
+    np.testing.assert_allclose(disk.all_scores(), memory.all_scores()[order], atol=1e-3)
+
+
+def test_a_method_that_cannot_explain_says_so(pair: Pair) -> None:
+    said: list[str] = []
+    for model in pair[:2]:
+        with pytest.raises(InputError, match="cannot explain itself") as refused:
+            model.explain(5000)
+        said.append(str(refused.value))
+    assert said[0] == said[1]
+
+
+@pytest.mark.parametrize("make", [lambda: separate_rings(features=False), lambda: random_graph(300, words=True)])
+def test_vectors_that_no_learner_touched(
+    make: Callable[[], Graph], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = on_disk(make(), tmp_path)
+    visible = VisibleFolder.of(folder.folder, None, None, folder.means)
+    monkeypatch.setattr(VisibleFolder, "row_blocks", lambda self: [(0, 100), (100, self.row_count)])
+    np.testing.assert_allclose(untrained_vectors(visible), untrained_vectors(visible.loaded()), atol=1e-5)
+
+
+def test_directions_of_many_features_come_from_a_sample(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = on_disk(random_graph(300, words=True), tmp_path)
+    visible = VisibleFolder.of(folder.folder, None, None, folder.means)
+    exact = untrained_vectors(visible, width=39)
+    monkeypatch.setattr("graphfcl.asking.untrained.SAMPLED", 100)
+    monkeypatch.setattr("graphfcl.asking.untrained.SAMPLE", 290)
+    found = untrained_vectors(visible, width=39)
+    assert found.shape == exact.shape
+    np.testing.assert_allclose(found @ found.T, exact @ exact.T, atol=0.2)  # the last direction of 40 is left out
+
+
+def test_vectors_of_many_nodes_are_made_in_blocks(pair: Pair, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(node_vectors, "MANY", 200)
+    monkeypatch.setattr(node_vectors, "SAMPLE", 150)
+    monkeypatch.setattr(node_vectors, "BLOCK", 64)
+    found = []
+    for model in pair[:2]:
+        vectors, sizes = vectors_of(model._current()), list[int]()
+
+        def counted(rows: np.ndarray, vectors: node_vectors.Vectors = vectors, sizes: list[int] = sizes) -> np.ndarray:
+            sizes.append(rows.size)
+            return vectors(rows)
+
+        found.append(vectors_of_all(counted, 402, 0))
+        assert max(sizes) == 150
+    np.testing.assert_allclose(found[0] @ found[0].T, found[1] @ found[1].T, atol=2e-2)
+
+
+def test_the_likeliest_classes_of_rows_read_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("graphfcl.asking.contract.ROWS_AT_A_TIME", 7)
+    scores = np.random.default_rng(0).dirichlet(np.ones(5), 30)
+    rows = np.random.default_rng(1).permutation(30)[:20]
+    best, highest, margin = likeliest_classes(scores, rows)
+    for place, row in enumerate(rows.tolist()):
+        first, second = sorted(scores[row], reverse=True)[:2]
+        assert scores[row, best[place]] == highest[place] == first
+        assert margin[place] == first - second
+    assert [each.size for each in likeliest_classes(scores, rows[:0])] == [0, 0, 0]
+    alone = likeliest_classes(scores[:, :1], rows)
+    np.testing.assert_array_equal(alone[2], scores[rows, 0])
