@@ -52,7 +52,7 @@ from graphfcl.methods.shared.supervised_training import class_balanced
 from graphfcl.methods.shared.trained_head import cross_entropies
 from graphfcl.methods.shared.training_state import check_finite, with_prefix, without_prefix
 from graphfcl.nn import Linear, tensor_of
-from graphfcl.stream import BaseSession, Session
+from graphfcl.stream.sessions import BaseSession, Session
 
 
 @dataclass(frozen=True)

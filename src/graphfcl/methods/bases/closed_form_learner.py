@@ -27,7 +27,7 @@ from graphfcl.methods.shared.untrained_blocks import UntrainedBlocks
 from graphfcl.methods.shared.untrained_features import unit_rows
 from graphfcl.methods.shared.validation_sessions import ValidationSessions, all_held_out
 from graphfcl.nn import Encoder, GraphInputs, tensor_of
-from graphfcl.stream import BaseSession, Session
+from graphfcl.stream.sessions import BaseSession, Session
 
 CHUNK = 1024  # nodes that are scored at a time
 FEW = 20_480  # labelled nodes whose vectors are read at a time

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from graphfcl.errors import DivergenceError, InputError
-from graphfcl.graph import VisibleGraph
+from graphfcl.graph.visible import VisibleGraph
 from graphfcl.measures import balanced_accuracy, confusion_matrix
 from graphfcl.methods.bases.settings import EncoderSettings
 from graphfcl.methods.learner import NO_STORE, SILENT, EncoderStore, Labelled, Learner, LearnerState, Progress, Tensors
@@ -25,7 +25,7 @@ from graphfcl.methods.shared.training_state import (
     without_prefix,
 )
 from graphfcl.nn import ENCODERS, Encoder, GraphInputs, Linear, tensor_of
-from graphfcl.stream import BaseSession, Session
+from graphfcl.stream.sessions import BaseSession, Session
 
 
 class AnyInputs(Protocol):
