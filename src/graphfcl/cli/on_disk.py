@@ -70,7 +70,7 @@ class OnDiskOptions(OnDiskResources):
 
 def settle_first(classifier: "GraphClassifier") -> None:
     """Compute the scores of all nodes of a version on a graph folder, unless they are stored; print the accuracy."""
-    if not classifier.is_on_disk or classifier.has_answers:
+    if classifier.has_answers:
         return
     from graphfcl.progress import ProgressBars
 

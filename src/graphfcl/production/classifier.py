@@ -104,7 +104,7 @@ class GraphClassifier(AnsweringModel):
 
     def fit(
         self,
-        graph: Any,
+        graph: object,
         *,
         hide_classes: Sequence[ClassLabel] = (),
         progress: bool | Progress = SILENT,
@@ -143,7 +143,7 @@ class GraphClassifier(AnsweringModel):
             self._begin(found.parts, found.change, watching)
         return self
 
-    def refit(self, graph: Any = None, *, anyway: bool = False, progress: bool | Progress = SILENT) -> "Refit":
+    def refit(self, graph: object = None, *, anyway: bool = False, progress: bool | Progress = SILENT) -> "Refit":
         """Train anew on the graph and the labels of today, with the same configuration; take it if it is better.
 
         Classes that have enough labels by now become classes of session 0; words are weighed and columns standardised
