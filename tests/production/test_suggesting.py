@@ -25,7 +25,7 @@ from graphfcl import (
 )
 from graphfcl.asking.untrained import untrained_vectors
 from graphfcl.production import node_vectors
-from graphfcl.production.model_state import AskedLearner
+from graphfcl.production.asked_learner import AskedLearner
 from graphfcl.production.suggesting import suggestion_table
 from tests.production.models import HIDDEN, fitted, members, quick, small_graph
 
@@ -308,7 +308,7 @@ def test_a_strategy_that_does_not_exist_is_refused_before_anything_is_computed(
         raise AssertionError("something is computed")
 
     monkeypatch.setattr(AskedLearner, "answers", compute)
-    monkeypatch.setattr("graphfcl.production.growing_graph.GrowingGraph.of", compute)
+    monkeypatch.setattr("graphfcl.production.model_graph.growing_graph.GrowingGraph.of", compute)
     with pytest.raises(InputError, match=strategy):
         GraphClassifier.load(folder).suggest(strategy=strategy)
     with pytest.raises(InputError, match=strategy):
