@@ -1,19 +1,34 @@
-"""Public names of a package that are imported when they are first asked for."""
+"""Public names of a package that are imported when they are first used."""
 
-from collections.abc import Callable, Mapping
+import ast
+from collections.abc import Callable
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 
-def lazy_names(package: str, places: Mapping[str, str]) -> Callable[[str], Any]:
-    """What a package assigns to ``__getattr__`` (PEP 562). places: the module below the package of each public name.
+def stub_places(file: Path) -> dict[str, str]:
+    """The public names that the stub beside a package's ``__init__.py`` imports, and the modules they come from."""
+    return {
+        alias.name: node.module or ""
+        for node in ast.parse(file.with_suffix(".pyi").read_text(encoding="utf-8")).body
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+        if not alias.name.startswith("_")
+    }
 
-    The package imports the same names under ``TYPE_CHECKING``, for type checkers and editors.
+
+def names_of_stub(package: str, file: str) -> tuple[list[str], Callable[[str], Any], Callable[[], list[str]]]:
+    """``__all__``, ``__getattr__`` (PEP 562) and ``__dir__`` of a package whose stub lists its public names.
+
+    The stub ``__init__.pyi`` imports each name from the module that has it; type checkers and editors read the same
+    list.
     """
+    places = stub_places(Path(file))
 
     def find(name: str) -> Any:
         if name not in places:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        return getattr(import_module(f"{package}.{places[name]}"), name)
+        return getattr(import_module(places[name]), name)
 
-    return find
+    return sorted(places), find, lambda: sorted({*places, *vars(import_module(package))})

@@ -25,7 +25,7 @@ from graphfcl import (
 )
 from graphfcl.asking.untrained import untrained_vectors
 from graphfcl.production import node_vectors
-from graphfcl.production.model_state import AskedLearner
+from graphfcl.production.asked_learner import AskedLearner
 from graphfcl.production.suggesting import suggestion_table
 from tests.production.models import HIDDEN, fitted, members, quick, small_graph
 
@@ -194,7 +194,7 @@ def anything(value: object) -> Any:
         (lambda model: model.spread(None), "the nodes are None: give a list of ids"),
         (lambda model: model.spread(5), "the nodes are 5"),
         (lambda model: model.spread("abc"), "the nodes are 'abc'"),
-        (lambda _: suggest_for_graph(anything("debian")), "the graph is 'debian': load one"),
+        (lambda _: suggest_for_graph(anything("debian")), "suggest_for_graph needs a graph, and got str: load_dataset"),
         (lambda _: suggest_for_graph(small_graph(), anything(2.0)), "the budget is 2.0"),
         (lambda _: suggest_for_graph(small_graph(), 2, seed=-1), "the seed is -1"),
     ],

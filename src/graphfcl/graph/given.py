@@ -2,7 +2,6 @@
 
 import sys
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from scipy import sparse
@@ -23,7 +22,7 @@ def is_graph(given: object) -> bool:
     return isinstance(given, Graph | FolderGraph)
 
 
-def as_graph(given: Any, who: str) -> AnyGraph:
+def as_graph(given: object, who: str) -> AnyGraph:
     """A graph as it is; PyG data and networkx graphs with their usual names as one; anything else is an error.
 
     who: what needs it, for the message.
@@ -49,7 +48,7 @@ def _made(graph: Graph) -> Graph:
     return graph
 
 
-def _hint(given: Any) -> str:
+def _hint(given: object) -> str:
     """How to make a graph of something."""
     if isinstance(given, tuple) and given and isinstance(given[0], Graph):
         return "load_dataset returns the graph and a protocol, give the first of them"

@@ -69,7 +69,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
         "fecam": "fecam:Fecam",
     },
     "the table of HAG-Meta": {
-        "hag-meta": "hag_meta.learner:HagMeta",
+        "hag-meta": "hag_meta:HagMeta",
         "proto-gcn": "proto:ProtoGcn",
         "proto-gat": "proto:ProtoGat",
         "meta-gnn": "meta_gnn:MetaGnn",
@@ -135,7 +135,7 @@ def is_own(learner: type[Learner]) -> bool:
 
 def outside_methods() -> tuple[Method, ...]:
     """What was registered in this process."""
-    return tuple(REGISTRY.registered.values())
+    return REGISTRY.outside()
 
 
 def refuse_no_learner(found: Any, where: str) -> None:

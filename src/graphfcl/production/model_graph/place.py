@@ -60,11 +60,10 @@ def find_graph(model: Path, digest: str, use: FolderUse) -> "tuple[GraphFolder, 
 
 def graph_at(path: Path) -> "AnyGraph":
     """A graph folder for a model that computes on it as on the one before."""
-    from graphfcl.graph.folder import GraphFolder
-    from graphfcl.graph.folder_graph import FolderGraph
+    from graphfcl.graph.folder_graph import open_graph
     from graphfcl.graph.visible_folder import Means
 
-    return FolderGraph(GraphFolder.open(path), Means(path / WORK, USUAL_MEMORY))
+    return open_graph(path, Means(path / WORK, USUAL_MEMORY))
 
 
 def work_folder(model: Path) -> Path | None:
