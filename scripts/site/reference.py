@@ -3,10 +3,12 @@
 import io
 import os
 from contextlib import redirect_stdout, suppress
+from pathlib import Path
 from unittest.mock import patch
 
 import graphfcl
 from graphfcl.cli import app, main
+from graphfcl.lazy_names import stub_places
 
 WIDTH = "92"
 GROUPS = {
@@ -66,10 +68,10 @@ def help_page(words: list[str]) -> str:
 
 def public_names() -> dict[str, list[str]]:
     """The public names by the room that defines them; those of rooms without a page stand together."""
-    places = vars(graphfcl)["_PLACES"]
+    places = stub_places(Path(graphfcl.__file__))
     found: dict[str, list[str]] = {group: [] for group in GROUPS}
     for name in graphfcl.__all__:
-        room = places.get(name, "").partition(".")[0]
+        room = places[name].split(".")[1]
         found.setdefault(room if room in GROUPS else FURTHER, []).append(name)
     return found
 

@@ -79,6 +79,7 @@ class Registry(Generic[Thing, AnEntry]):
         self.registered: dict[str, AnEntry] = {}  # by name
         self.written: dict[str, AnEntry] = {}  # by the reference that a user wrote
         self._entry, self._check, self._reference, self._reserved = entry, check, reference, set(reserved)
+        self._of_plug_ins: set[str] = set()  # names
         self._scanned = False  # whether :meth:`all` has loaded the plug-ins
 
     def find(self, name: str, source: str = "") -> AnEntry:
@@ -131,6 +132,10 @@ class Registry(Generic[Thing, AnEntry]):
         own = self.own.get(thing.name)
         return own is not None and own.kept in (thing, self._reference(thing))
 
+    def outside(self) -> tuple[AnEntry, ...]:
+        """What was registered in this process, except plug-ins, which every process finds by itself."""
+        return tuple(entry for entry in self.registered.values() if entry.name not in self._of_plug_ins)
+
     def names(self) -> list[str]:
         """All names; nothing is imported."""
         return [*self.own, *self.registered, *(point.name for point in self.plug_ins())]
@@ -168,7 +173,9 @@ class Registry(Generic[Thing, AnEntry]):
             raise InputError(
                 f"{where} cannot be imported ({in_one_line(error)}): fix or remove its package."
             ) from error
-        return self.register(thing, where)
+        entry = self.register(thing, where)
+        self._of_plug_ins.add(entry.name)
+        return entry
 
 
 def import_class(reference: str, where: str, base: type) -> Any:

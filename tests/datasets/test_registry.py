@@ -7,10 +7,10 @@ import numpy as np
 import pytest
 
 from graphfcl import InputError, build_graph, load_dataset, write_npz
-from graphfcl.datasets import DATA_VARIABLE, DATASETS, data_folder, find_dataset
+from graphfcl.datasets import DATA_VARIABLE, all_datasets, data_folder, find_dataset
 from graphfcl.datasets.registry import PLACES
 
-NEEDING_FILES = [dataset.name for dataset in DATASETS if dataset.files]
+NEEDING_FILES = [dataset.name for dataset in all_datasets() if dataset.files]
 
 
 @pytest.fixture
@@ -25,13 +25,13 @@ def write_folder(folder: Path) -> Path:
 
 
 def test_names_are_unique_and_described() -> None:
-    names = [dataset.name for dataset in DATASETS]
+    names = [dataset.name for dataset in all_datasets()]
     assert names == [*PLACES]
     assert len(set(names)) == len(names)
-    assert all(dataset.title and dataset.source for dataset in DATASETS)
+    assert all(dataset.title and dataset.source for dataset in all_datasets())
 
 
-@pytest.mark.parametrize("name", [dataset.name for dataset in DATASETS])
+@pytest.mark.parametrize("name", [dataset.name for dataset in all_datasets()])
 def test_every_name_is_found(name: str) -> None:
     dataset, options = find_dataset(name)
     assert dataset.name == name

@@ -3,9 +3,11 @@
 from typing import Any
 
 import numpy as np
+import torch
 
 from graphfcl import BaseSession, Protocol, Stream, find_method, load_dataset, make_stream
 from graphfcl.methods.bases.closed_form_learner import ClosedFormLearner
+from graphfcl.methods.shared.class_statistics import counts_with, in_parts
 
 GRAPH = "synthetic:nodes=400,edges=1600,classes=9,features=80,signal=0.7,skew=0.5"
 QUICK: dict[str, dict[str, Any]] = {
@@ -25,6 +27,11 @@ def fitted(name: str, base: BaseSession, **changes: Any) -> Any:
     assert isinstance(learner, ClosedFormLearner)
     learner.fit(base)
     return learner
+
+
+def plus(statistics: Any, points: torch.Tensor, labels: torch.Tensor, count: int) -> Any:
+    """Statistics with more labelled points, of ``count`` classes in all."""
+    return statistics.plus(in_parts(points, labels), counts_with(statistics.counts, labels, count))
 
 
 def walked(name: str, stream: Stream, **changes: Any) -> Any:

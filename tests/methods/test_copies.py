@@ -55,7 +55,7 @@ def test_what_no_session_changes_is_in_memory_once() -> None:
         assert mine.data_ptr() == theirs.data_ptr()
     learner, copy, _ = ready("sgc-ridge")
     assert copy.blocks.basis is learner.blocks.basis
-    assert copy.sums.gram is learner.sums.gram
+    assert copy.memory.now.gram is learner.memory.now.gram
 
 
 def test_a_copy_from_the_middle_of_a_fit_goes_on_with_it() -> None:

@@ -102,10 +102,10 @@ def test_no_tensor_has_all_nodes_twice_nor_all_nodes_classes_and_columns(monkeyp
     stream = stream_of()
     learner = fitted("fecam", stream.base)
     visible = stream.base.visible_graph
-    embeddings = learner._embeddings(learner.cache.inputs(visible))
-    head = learner.memory.head(lambda now: learner._head(now, 6, learner.choice))
+    inputs = learner.cache.inputs(visible)
+    embeddings, head = torch.from_numpy(learner.embeddings(visible)), learner._head_now(inputs)
     with Largest() as largest:
-        learner._scored(embeddings, head, learner.memory.now.counts)
+        learner._scores(embeddings, head)
     assert largest.entries <= 6 * visible.node_count < visible.node_count**2
 
 

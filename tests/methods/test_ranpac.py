@@ -9,7 +9,7 @@ import torch
 from graphfcl import InputError, Protocol, evaluate, find_method, load_dataset, make_stream
 from graphfcl.methods.ranpac import RELEASED_PENALTIES, RanpacSettings, drawn_fifth
 from graphfcl.methods.shared.ridge import RidgeSums
-from tests.methods.closed_forms import QUICK, fitted, labelled_vectors, stream_of, vectors_of, walked
+from tests.methods.closed_forms import QUICK, fitted, labelled_vectors, plus, stream_of, vectors_of, walked
 
 
 def lifted_by_loop(learner: Any, vectors: np.ndarray, centre: np.ndarray) -> np.ndarray:
@@ -46,19 +46,16 @@ def test_scores_are_those_of_a_loop(form: str, penalty: float) -> None:
     np.testing.assert_allclose(found, wanted, atol=2e-3 * np.abs(wanted).max())
 
 
-def test_lifted_a_few_at_a_time_sums_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("graphfcl.methods.shared.ridge.CHUNK", 7)
-    random = torch.Generator().manual_seed(0)
-    points, labels = torch.randn(30, 4, generator=random), torch.randint(3, (30,), generator=random)
-    matrix = torch.randn(4, 6, generator=random)
-    for balanced in (True, False):
-        empty = RidgeSums.empty(6, balanced=balanced)
-        found = empty.plus(points, labels, 3, lambda part: torch.relu(part @ matrix))
-        wanted = empty.plus(torch.relu(points @ matrix), labels, 3)
-        torch.testing.assert_close(found.gram, wanted.gram)
-        torch.testing.assert_close(found.sums, wanted.sums)
-        assert found.balanced == balanced
-        assert RidgeSums.load(found.tensors(), torch.device("cpu"), balanced=balanced).balanced == balanced
+@pytest.mark.parametrize("form", ["balanced", "released"])
+def test_lifted_a_few_at_a_time_sums_are_the_same(form: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    base = stream_of().base
+    wanted = fitted("ranpac", base, form=form).memory.now
+    monkeypatch.setattr("graphfcl.methods.shared.class_statistics.CHUNK", 7)
+    found = fitted("ranpac", base, form=form).memory.now
+    torch.testing.assert_close(found.gram, wanted.gram)
+    torch.testing.assert_close(found.sums, wanted.sums)
+    assert found.balanced == (form == "balanced")
+    assert found.loaded(found.tensors(), torch.device("cpu")).balanced == found.balanced
 
 
 def test_the_projection_is_standard_normal_and_of_the_seed() -> None:
@@ -77,8 +74,8 @@ def test_the_penalty_is_in_units_of_the_gram_matrix() -> None:
     learner = fitted("ranpac", stream_of().base)
     random = torch.Generator().manual_seed(0)
     points, labels = torch.randn(50, 40, generator=random), torch.randint(3, (50,), generator=random)
-    short, long = (RidgeSums.empty(40).plus(scale * points, labels, 3) for scale in (1, 100))
-    answers = [learner._head(sums, 3, {"penalty": 0.5}) for sums in (short, long)]
+    short, long = (plus(RidgeSums.empty(40), scale * points, labels, 3) for scale in (1, 100))
+    answers = [learner._head(sums, None, 3, {"penalty": 0.5})["weights"] for sums in (short, long)]
     torch.testing.assert_close(answers[0], 100 * answers[1], rtol=1e-4, atol=1e-6)
 
 

@@ -154,9 +154,9 @@ def test_a_label_taken_back_right_after_session_0_leaves_no_trace() -> None:
 def test_a_hidden_layer_learns_too() -> None:
     stream = stream_of()
     learner = fitted(stream.base, hidden=16, penalties=(0.001,))
-    before = learner.head
+    before = learner.memory.head
     learner.learn(stream.session(1))
-    assert learner.head is not before
+    assert learner.memory.head is not before
     answers = learner.scores(stream.evaluation_graph(0), stream.base.train)[:, :6].argmax(axis=1)
     assert (answers == stream.base.train_labels).mean() > 0.6
 

@@ -13,6 +13,7 @@ import pytest
 import graphfcl
 from graphfcl import (
     Dataset,
+    Graph,
     InputError,
     find_dataset,
     find_method,
@@ -22,8 +23,10 @@ from graphfcl import (
     measure_stream,
     register_dataset,
     register_metric,
+    run_grid,
 )
 from graphfcl.datasets import registry
+from graphfcl.experiments import Cell, CellStore, Grid
 from graphfcl.measures import SessionMeasure, metrics, recalls
 from tests.methods.test_checks import GRAPH
 from tests.warm import run_warm
@@ -238,3 +241,24 @@ def test_what_is_registered_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     dataset = Dataset("mine", "a graph", lambda _, __: load_dataset(GRAPH)[0], "made here")
     assert register_dataset(dataset) is dataset
     assert load_dataset("mine")[0].node_count == load_dataset(GRAPH)[0].node_count
+
+
+def small_graph(folder: Path | None, options: dict[str, str]) -> Graph:  # noqa: ARG001
+    return load_dataset(GRAPH)[0]
+
+
+def test_workers_of_a_grid_know_what_is_registered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(metrics.REGISTRY, "registered", {})
+    monkeypatch.setattr(registry.REGISTRY, "registered", {})
+    register_metric(SessionMeasure(name="worst", title="worst", what="recall of the worst class", of=worst))
+    register_dataset(Dataset("mine", "a graph", small_graph, "made here"))
+    rules = {"base": 4, "pseudo_novel": 3, "way": 1, "sessions": 1}
+    grid = Grid("small", "grid", (Cell("mine", "sgc-ridge", 0, rules=rules),))
+    status = run_grid(grid, tmp_path, device="cpu")
+    assert (status.done, status.failed) == (1, 0)
+    result = CellStore(tmp_path).read(grid.cells[0])
+    assert result is not None
+    assert 0 <= result["sessions"][0]["worst"] <= 1
+    register_metric(SessionMeasure(name="here", title="", what="", of=lambda *_: 1.0))
+    with pytest.raises(InputError, match="as a lambda, where processes cannot find it"):
+        run_grid(Grid("other", "grid", (Cell("mine", "sgc-ridge", 1, rules=rules),)), tmp_path, device="cpu")

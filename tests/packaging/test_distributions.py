@@ -147,6 +147,13 @@ def test_the_sdist_has_what_make_test_needs_and_no_cells(built: Path) -> None:
     assert path.stat().st_size < 15e6
 
 
+def test_the_wheel_has_the_stubs(built: Path) -> None:
+    with zipfile.ZipFile(next(built.glob("*.whl"))) as wheel:
+        names = set(wheel.namelist())
+    stubs = {file.relative_to(ROOT / "src").as_posix() for file in (ROOT / "src").rglob("*.pyi")}
+    assert {"graphfcl/__init__.pyi", "graphfcl/py.typed"} <= stubs | {"graphfcl/py.typed"} <= names
+
+
 def test_the_long_description_needs_no_repository(described: Message) -> None:
     payload = described.get_payload(decode=True)
     assert isinstance(payload, bytes)

@@ -20,7 +20,7 @@ from graphfcl.production.calibration import (
     miss_quantiles,
     probabilities_of,
 )
-from graphfcl.production.rehearsal import bounded
+from graphfcl.production.row_values import RowValues
 from graphfcl.production.strangeness import Evidence
 from tests.production.test_temperature import drawn
 
@@ -29,7 +29,9 @@ def evidence(scores: np.ndarray, few: int = 0) -> Evidence:
     """Without edges or labels. few: so many of the last classes were learned later."""
     count, classes = scores.shape
     visible = VisibleGraph(np.arange(count), sparse.csr_array((count, count), dtype=np.float32), np.zeros((count, 0)))
-    return Evidence(scores, 1.0, np.arange(classes) >= classes - few, visible, np.zeros(count, dtype=bool))
+    return Evidence(
+        RowValues.of(scores), 1.0, np.arange(classes) >= classes - few, visible, np.zeros(count, dtype=bool)
+    )
 
 
 def answered(scores: np.ndarray, labels: np.ndarray, asked: int, **more: Any) -> Answered:
@@ -160,7 +162,7 @@ def test_scores_that_rule_a_class_out_are_no_obstacle(worst: float) -> None:
     scores, labels = drawn(4, 300)
     scores[::3, (labels[::3] + 1) % 5] = worst
     calibration, readings = Calibration().recalibrated(
-        replace(answered(scores, labels, 300), evidence=evidence(bounded(scores)))
+        replace(answered(scores, labels, 300), evidence=evidence(RowValues.of(scores).bounded().whole()))
     )
     assert np.isfinite(readings.strangeness).all()
     assert np.isfinite(calibration.temperature)

@@ -36,7 +36,7 @@ from graphfcl.graph import visible_folder
 from graphfcl.graph.folder import write_folder
 from graphfcl.methods.sgc_ridge import SgcRidge
 from graphfcl.production.fit_checkpoints import FitCheckpoints
-from graphfcl.production.graph_place import FolderUse
+from graphfcl.production.model_graph.place import FolderUse
 from graphfcl.tasks import Workers
 from tests.methods.blocks.samples import random_graph
 from tests.production.models import everything

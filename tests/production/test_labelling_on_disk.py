@@ -19,6 +19,7 @@ from graphfcl import (
     Situation,
     Strategy,
     Wish,
+    suggest_for_graph,
 )
 from graphfcl.asking.contract import likeliest_classes
 from graphfcl.asking.untrained import untrained_vectors
@@ -79,6 +80,14 @@ def test_typical_nodes(pair: Pair) -> None:
     expected, found = ({each.node for each in model.suggest(12, strategy="typical")} for model in pair[:2])
     assert len(found) == 12
     assert len(found & expected) >= 9
+
+
+def test_suggestions_for_a_graph_folder_without_a_model(tmp_path: Path) -> None:
+    graph = random_graph(300)
+    folder = on_disk(replace(graph, labels=np.where(graph.labels > 5, -1, graph.labels)), tmp_path)
+    for strategy in ("auto", "random"):
+        expected, found = (suggest_for_graph(each, 8, strategy=strategy) for each in (folder.loaded(), folder))
+        assert [each.node for each in found] == [each.node for each in expected]
 
 
 def test_a_strategy_of_your_own_reads_rows(pair: Pair) -> None:
@@ -154,6 +163,27 @@ def test_a_method_that_cannot_explain_says_so(pair: Pair) -> None:
             model.explain(5000)
         said.append(str(refused.value))
     assert said[0] == said[1]
+
+
+def test_removed_nodes_are_not_compared(tmp_path: Path) -> None:
+    """Their rows stay on disk and go in memory; nothing names them, and neighbours are those of the nodes that stay."""
+    graph = on_disk(named_graph(words=False), tmp_path)
+    memory, disk = fit(graph.loaded()), fit(graph)
+    gone = set(graph.node_ids[::7].tolist())
+    for each in (memory, disk):
+        each.remove_nodes(sorted(gone))
+    named = {}
+    for strategy in ("auto", "unknown", "uncertain", "typical", "random"):
+        expected, found = ({each.node for each in model.suggest(10, strategy=strategy)} for model in (memory, disk))
+        named[strategy] = len(found & expected)
+        assert len(found) == 10
+        assert not found & gone
+    assert named["auto"] >= 8
+    assert named["unknown"] == named["uncertain"] == 10
+    assert not gone & {node for group in disk.groups() for node in group.nodes}
+    assert disk.groups()[0].nodes == memory.groups()[0].nodes
+    left = [node for node in graph.node_ids.tolist() if node not in gone]
+    assert disk.spread(left[:5]).say
 
 
 @pytest.fixture(scope="module")

@@ -9,7 +9,8 @@ import pytest
 from graphfcl import NO_STORE, SILENT, BaseSession, Learner, Session, VisibleGraph
 from graphfcl.production.calibration import Rehearsed
 from graphfcl.production.fit_checkpoints import FitCheckpoints
-from graphfcl.production.rehearsal import bounded, rehearse
+from graphfcl.production.rehearsal import rehearse
+from graphfcl.production.row_values import RowValues
 from graphfcl.production.session_zero import make_start
 from tests.graphs import random_graph
 
@@ -101,8 +102,8 @@ def test_without_a_class_to_hold_out_there_is_nothing_to_learn() -> None:
 
 def test_scores_that_rule_a_class_out_are_far_below_all_others() -> None:
     scores = np.array([[1.0, -np.inf, 3.0], [0.0, 2.0, -np.inf]])
-    found = bounded(scores)
+    found = RowValues.of(scores).bounded().whole()
     assert np.isfinite(found).all()
     np.testing.assert_array_equal(found[np.isfinite(scores)], scores[np.isfinite(scores)])
     assert found[0, 1] < -20
-    assert bounded(found) is found
+    assert RowValues.of(found).bounded().whole() is found

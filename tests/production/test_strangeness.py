@@ -17,6 +17,7 @@ from sklearn.metrics import roc_auc_score
 
 import graphfcl
 from graphfcl import InputError, VisibleGraph
+from graphfcl.production.row_values import RowValues
 from graphfcl.production.strangeness import ENERGY, ENERGY_AROUND, MEASURES, Evidence, Measure, find_measure, weighing
 from graphfcl.production.strangeness.weighing import (
     Ruler,
@@ -72,7 +73,7 @@ def some_evidence(seed: int = 0, count: int = 12, classes: int = 4) -> Evidence:
     visible = visible_of(upper + upper.T)
     labelled = random.random(count) < 0.5
     scores = random.normal(size=(count, classes)) * 3
-    return Evidence(scores, 2.0, np.arange(classes) >= 3, visible, labelled)
+    return Evidence(RowValues.of(scores), 2.0, np.arange(classes) >= 3, visible, labelled)
 
 
 def mixed(evidence: Evidence, values: np.ndarray, steps: int) -> np.ndarray:
@@ -93,7 +94,7 @@ def mixed(evidence: Evidence, values: np.ndarray, steps: int) -> np.ndarray:
 def test_the_measures_are_those_of_loops() -> None:
     evidence = some_evidence()
     energy, entropy = np.zeros(12), np.zeros(12)
-    for v, row in enumerate(evidence.scores):
+    for v, row in enumerate(evidence.scores.whole()):
         energy[v] = -np.log(np.exp(row).sum())
         shares = np.exp(row / 2) / np.exp(row / 2).sum()
         entropy[v] = -(shares * np.log(shares)).sum()
@@ -105,7 +106,7 @@ def test_the_measures_are_those_of_loops() -> None:
         "entropy": entropy,
         "entropy around": mixed(evidence, entropy, 2),
         "unlabelled around": -mixed(evidence, near, 2),
-        "few-shot answer": (evidence.scores.argmax(axis=1) == 3).astype(float),
+        "few-shot answer": (evidence.scores.whole().argmax(axis=1) == 3).astype(float),
     }
     assert [each.name for each in MEASURES] == list(expected)
     found = measured(evidence, list(expected))
@@ -130,7 +131,9 @@ def test_a_node_left_out_moves_its_own_energy_and_its_share_of_the_one_around() 
 @pytest.mark.parametrize("measure", MEASURES[:4], ids=lambda each: each.name)
 def test_a_node_far_from_every_class_is_stranger(measure: Measure) -> None:
     scores = np.array([[5.0, 0.0, 0.0], [1.0, 0.5, 0.5]])
-    nothing = Evidence(scores, 1.0, np.zeros(3, dtype=bool), visible_of(np.zeros((2, 2))), np.zeros(2, dtype=bool))
+    nothing = Evidence(
+        RowValues.of(scores), 1.0, np.zeros(3, dtype=bool), visible_of(np.zeros((2, 2))), np.zeros(2, dtype=bool)
+    )
     near, far = measure.of(nothing)
     assert find_measure(measure.name) is measure
     assert far > near
@@ -208,7 +211,7 @@ def test_what_two_measures_start_from_is_computed_once() -> None:
         return np.arange(3.0)
 
     visible = visible_of(np.array([[0, 1, 0], [1, 0, 0], [0, 0, 0]]))
-    evidence = Evidence(np.zeros((3, 2)), 1.0, np.zeros(2, dtype=bool), visible, np.zeros(3, dtype=bool))
+    evidence = Evidence(RowValues.of(np.zeros((3, 2))), 1.0, np.zeros(2, dtype=bool), visible, np.zeros(3, dtype=bool))
     listed = [Measure("own", own), Measure("own around", own, around=True), Measure("other", lambda _: np.ones(3))]
     alone, around, other = weighing._columns(evidence, listed)
     assert len(passes) == 1

@@ -150,6 +150,13 @@ def test_a_version_of_another_process_is_followed(both: Both, tmp_path: Path, fr
     model.learn({"gears": free[:4]}).save(tmp_path / "both" / "disk")
     both.disk.wait_for_version(2)
     assert both.disk.node(free[0]).json["label"] == "gears"
+    model.remove_nodes([free[5]]).save(tmp_path / "both" / "disk")
+    both.disk.wait_for_version(3)
+    assert both.disk.node(free[5]).status == 404
+    assert both.disk.get(f"/v1/nodes?q={free[5]}").json["nodes"] == []
+    queue = both.disk.get("/v1/queue?limit=100").json
+    assert queue["unlabelled"] == len(free) - 5 == len(queue["nodes"])
+    assert free[5] not in [each["id"] for each in queue["nodes"]]
 
 
 @pytest.fixture

@@ -73,9 +73,21 @@ class Covering(Strategy):
         ]
 
     def _compared(self, situation: Situation, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-        """(n, d) what nodes are compared by, of unit length; the candidates' (c, k) nearest nodes and distances."""
-        values = unit_rows(principal_components(situation.vectors, self.settings.components, seed=seed))
-        return values, *nearest_neighbours(values, situation.candidates, self.settings.neighbours, seed=seed)
+        """(n, d) what nodes are compared by, of unit length; the candidates' (c, k) nearest nodes and distances.
+
+        A row without a visible node is a neighbour of none.
+        """
+        visible, vectors, candidates = situation.visible, situation.vectors, situation.candidates
+        if visible.node_count == visible.row_count:
+            values = unit_rows(principal_components(vectors, self.settings.components, seed=seed))
+            return values, *nearest_neighbours(values, candidates, self.settings.neighbours, seed=seed)
+        shown = np.sort(visible.rows(visible.nodes))
+        some = unit_rows(principal_components(vectors[shown], self.settings.components, seed=seed))
+        places, count = np.searchsorted(shown, candidates), self.settings.neighbours
+        neighbours, distances = nearest_neighbours(some, places, count, seed=seed)
+        values = np.zeros((len(vectors), some.shape[1]), dtype=some.dtype)
+        values[shown] = some
+        return values, shown[neighbours], distances
 
     def _unreached(self, situation: Situation, neighbours: np.ndarray) -> np.ndarray:
         """(c,) 0 where as many neighbours are labelled as usual, 1 where none is; 1 everywhere without labels."""

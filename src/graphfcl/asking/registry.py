@@ -76,7 +76,7 @@ def strategy_from(text: str, where: str | None = None) -> NamedStrategy:
 
 def outside_strategies() -> tuple[NamedStrategy, ...]:
     """What was registered in this process."""
-    return tuple(REGISTRY.registered.values())
+    return REGISTRY.outside()
 
 
 def refuse_no_strategy(found: Any, where: str) -> None:

@@ -45,13 +45,13 @@ def refit(
     from graphfcl.datasets import load_dataset
     from graphfcl.graph.folder import is_graph_folder
     from graphfcl.production import ModelFolder
-    from graphfcl.production.graph_place import graph_at
+    from graphfcl.production.model_graph.place import graph_at
     from graphfcl.progress import ProgressBars
 
     folder = ModelFolder(model)
     before = folder.current()
     loaded: AnyGraph | None = None
-    if graph is not None and is_graph_folder(graph) and folder.load().has_graph_folder:
+    if graph is not None and is_graph_folder(graph) and folder.load().stays_on_disk:
         loaded = graph_at(Path(graph))
     elif graph is not None:
         loaded = load_dataset(graph, data_dir=data_dir)[0]

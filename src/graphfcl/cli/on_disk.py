@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from graphfcl.graph import AnyGraph
     from graphfcl.production import GraphClassifier
     from graphfcl.production.fit_checkpoints import FitCheckpoints
-    from graphfcl.production.graph_place import FolderUse
+    from graphfcl.production.model_graph.place import FolderUse
 
 
 IN_MEMORY = ""  # in place of the work folder of a fit
@@ -48,7 +48,7 @@ class OnDiskResources:
 
     def use_at(self, graph: Path | None) -> "FolderUse":
         """What they say. graph: where the graph folder is, if it was moved."""
-        from graphfcl.production.graph_place import FolderUse
+        from graphfcl.production.model_graph.place import FolderUse
 
         memory = None if self.memory is None else bytes_from(self.memory, "--memory")
         engine = BackendOptions(self.backend, self.ray_address, self.submitit_option).tasks(1)
@@ -103,7 +103,7 @@ def graph_to_fit(
     """
     from graphfcl.datasets import load_dataset
     from graphfcl.graph.folder import is_graph_folder
-    from graphfcl.production.graph_place import WORK
+    from graphfcl.production.model_graph.place import WORK
 
     if is_graph_folder(name):
         found = _as_before(large, checkpoints).graph(Path(name), method, engine, stack=stack, work=model / WORK)

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from graphfcl.production import GraphClassifier
-    from graphfcl.production.graph_place import FolderUse
     from graphfcl.production.grouping import Group
+    from graphfcl.production.model_graph.place import FolderUse
     from graphfcl.production.suggesting import Suggestion
 
 NOTHING_UNKNOWN = "No group to name: too few nodes without a label look like none of the known classes."
@@ -75,7 +75,7 @@ def suggest(
         found = _suggested(graph or "", data_dir, budget, name, seed)
     else:
         classifier = _loaded(model, method, device, on_disk.use_at(None if graph is None else Path(graph)))
-        if graph is not None and not classifier.has_graph_folder:
+        if graph is not None and classifier.graph_.use().graph is None:
             raise InputError(ONE_OF_TWO)
         found = classifier.suggest(budget, strategy=name, seed=seed)
     if out is not None:

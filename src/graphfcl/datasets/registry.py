@@ -35,7 +35,7 @@ PLACES: Mapping[str, str] = {
 
 
 def register_dataset(dataset: Dataset) -> Dataset:
-    """Make a dataset of your own known by its name, in this process.
+    """Make a dataset of your own known by its name, in this process and in the workers of its grids.
 
     An installed package offers one with an entry point of the group ``graphfcl.datasets``.
     """
@@ -45,6 +45,11 @@ def register_dataset(dataset: Dataset) -> Dataset:
 def all_datasets() -> list[Dataset]:
     """All datasets: those of this package, registered ones and installed plug-ins."""
     return [entry.thing for entry in REGISTRY.all()]
+
+
+def outside_datasets() -> tuple[Dataset, ...]:
+    """What was registered in this process."""
+    return tuple(entry.thing for entry in REGISTRY.outside())
 
 
 def _check(found: Any, where: str) -> None:

@@ -4,17 +4,20 @@ import warnings
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
-from graphfcl.asking import Strategy, outside_strategies
+from graphfcl.asking import outside_strategies
 from graphfcl.cores import usable_cores
-from graphfcl.datasets import load_dataset
+from graphfcl.datasets import load_dataset, outside_datasets, split_options
 from graphfcl.errors import GraphfclWarning, InputError
 from graphfcl.evaluation import find_chooser
 from graphfcl.experiments.cells import Cell
 from graphfcl.experiments.grid import Grid, GridStatus, load_grids
 from graphfcl.experiments.store import CellStore
-from graphfcl.experiments.workers import GridWatch, Workshop, work_on
-from graphfcl.methods import Learner, find_method, outside_methods
+from graphfcl.experiments.workers import GridWatch, Outside, Workshop, work_on
+from graphfcl.measures import outside_metrics
+from graphfcl.methods import find_method, outside_methods
+from graphfcl.source_code import reference_of
 from graphfcl.tasks import Tasks
 
 
@@ -66,7 +69,7 @@ def run_grid(
             find_method(cell.method, cell.source)  # one that is missing is said now, not once for every cell
             if cell.strategy:
                 find_chooser(cell.strategy, cell.strategy_source)
-    work_on(looking, Workshop(Path(folder).absolute(), device, data_dir, *_outside(grid)), tasks)
+    work_on(looking, Workshop(Path(folder).absolute(), device, data_dir, _outside(grid)), tasks)
     return looking.status
 
 
@@ -78,18 +81,25 @@ def _threads_of_each(threads: int | None, jobs: int) -> int:
     return threads
 
 
-def _outside(grid: Grid) -> tuple[tuple[type[Learner], ...], tuple[type[Strategy], ...]]:
-    """The learner and strategy classes from outside that a grid names, as far as they are known here."""
+def _outside(grid: Grid) -> Outside:
+    """What was registered in this process and a grid needs: what its cells name, and all metrics."""
     names, asked = {cell.method for cell in grid.cells}, {cell.strategy for cell in grid.cells}
-    learners = tuple(method.learner for method in outside_methods() if method.name in names)
-    strategies = tuple(each.strategy for each in outside_strategies() if each.name in asked)
-    for kind in (*learners, *strategies):
-        if "<locals>" in kind.__qualname__:
+    graphs = {split_options(cell.dataset)[0] for cell in grid.cells}
+    found = Outside(
+        methods=tuple(method.learner for method in outside_methods() if method.name in names),
+        strategies=tuple(each.strategy for each in outside_strategies() if each.name in asked),
+        datasets=tuple(dataset for dataset in outside_datasets() if dataset.name in graphs),
+        metrics=outside_metrics(),
+    )
+    code: list[Any] = [*found.methods, *found.strategies, *(each.load for each in found.datasets)]
+    for each in (*code, *(metric.of for metric in found.metrics)):
+        place = reference_of(each)
+        if "<locals>" in place or "<lambda>" in place:
             raise InputError(
-                f"{kind.__qualname__} is defined inside a function, where processes cannot find it: define it at the "
-                "top of a module."
+                f"{place.partition(':')[2]} is defined inside a function or as a lambda, where processes cannot find "
+                "it: define it at the top of a module."
             )
-    return learners, strategies
+    return found
 
 
 def _set_aside(store: CellStore, grid: Grid, graphs: Mapping[str, str], data_dir: Path | None) -> None:

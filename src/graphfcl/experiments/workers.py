@@ -12,13 +12,16 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 from graphfcl.asking import Strategy, register_strategy
+from graphfcl.datasets import Dataset, register_dataset
 from graphfcl.errors import GraphfclError, GraphfclWarning, InputError, in_one_line
 from graphfcl.experiments.cells import Cell, run_cell
 from graphfcl.experiments.grid import Grid, GridStatus
 from graphfcl.experiments.peak_memory import release_gpu_memory
 from graphfcl.experiments.store import CellStore
+from graphfcl.measures import register_metric
 from graphfcl.methods import Learner, register_method
 from graphfcl.tasks import Tasks, WorkerLost, run_tasks
 
@@ -27,18 +30,36 @@ SECONDS_HERE, SECONDS_ELSEWHERE = 0.25, 2.0  # between two looks at the folder, 
 
 
 @dataclass(frozen=True)
+class Outside:
+    """What was registered in a process and its workers must know before they start."""
+
+    methods: tuple[type[Learner], ...] = ()
+    strategies: tuple[type[Strategy], ...] = ()
+    datasets: tuple[Dataset, ...] = ()
+    metrics: tuple[Any, ...] = ()
+
+    def register(self) -> None:
+        for learner in self.methods:
+            register_method(learner)
+        for strategy in self.strategies:
+            register_strategy(strategy)
+        for dataset in self.datasets:
+            register_dataset(dataset)
+        for metric in self.metrics:
+            register_metric(metric)
+
+
+@dataclass(frozen=True)
 class Workshop:
     """Where and with what cells are run.
 
-    methods, strategies: classes from outside that the cells name; a process must know them before it starts.
     pause: seconds between two looks at cells that others have claimed.
     """
 
     folder: Path
     device: str
     data_dir: Path | None
-    methods: tuple[type[Learner], ...] = ()
-    strategies: tuple[type[Strategy], ...] = ()
+    outside: Outside = Outside()  # it is frozen
     pause: float = SECONDS_HERE
 
 
@@ -84,10 +105,7 @@ def take_cells(workshop: Workshop, cells: tuple[Cell, ...], call: str, number: i
     call: the call of ``run_grid`` that it belongs to. number: which of its workers it is.
     """
     warnings.simplefilter("ignore", GraphfclWarning)  # whoever started the grid has said them once
-    for learner in workshop.methods:
-        register_method(learner)
-    for strategy in workshop.strategies:
-        register_strategy(strategy)
+    workshop.outside.register()
     try:
         return _take_cells(CellStore(workshop.folder), workshop, cells, call)
     except OSError as error:

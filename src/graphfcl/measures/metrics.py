@@ -261,7 +261,9 @@ def find_metric(name: str) -> Metric:
 
 
 def register_metric(metric: AnyMetric) -> AnyMetric:
-    """Make a metric of your own known, in this process: it then stands in results and reports.
+    """Make a metric of your own known, in this process and in the workers of its grids.
+
+    It then stands in results and reports.
 
     An installed package offers one with an entry point of the group ``graphfcl.metrics``.
     """
@@ -282,6 +284,11 @@ def stream_metrics() -> list[StreamMeasure]:
 def asked_metrics() -> list[AskedMeasure]:
     """Metrics of a whole stream of the track ``asked``."""
     return _of_kind(AskedMeasure)
+
+
+def outside_metrics() -> tuple[Metric, ...]:
+    """What was registered in this process."""
+    return tuple(entry.thing for entry in REGISTRY.outside())
 
 
 def _of_kind(kind: type[AnyMetric]) -> list[AnyMetric]:

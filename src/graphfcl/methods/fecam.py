@@ -30,15 +30,16 @@ chosen by validation sessions of the run.
 
 from dataclasses import dataclass
 from itertools import product
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import torch
 
 from graphfcl.errors import DivergenceError, InputError
 from graphfcl.methods.bases.closed_form_learner import Choice, ClosedFormLearner, ClosedFormSettings
+from graphfcl.methods.blocks import NodeTables
 from graphfcl.methods.learner import Tensors
 from graphfcl.methods.settings import require_range
-from graphfcl.methods.shared.class_moments import ClassMoments
+from graphfcl.methods.shared.class_statistics import ClassMoments
 from graphfcl.methods.shared.similar_classes import calibrated_prototypes, similarity_weights
 from graphfcl.methods.shared.untrained_features import unit_rows
 
@@ -85,16 +86,6 @@ class FecamSettings(ClosedFormSettings):
         require_range("off_diagonal", self.off_diagonal, least=0)
 
 
-class Metrics(NamedTuple):
-    """What distances are taken by, with N(S_c) = K_c K_cᵀ.
-
-    maps: (D, C·D) the matrices K_c⁻ᵀ side by side. places: (C, D) K_c⁻¹ p_c.
-    """
-
-    maps: torch.Tensor
-    places: torch.Tensor
-
-
 class Fecam(ClosedFormLearner):
     """FeCAM; formulas and departures in the module docstring."""
 
@@ -110,11 +101,8 @@ class Fecam(ClosedFormLearner):
     def _nobody(self, size: int) -> ClassMoments:
         return ClassMoments.empty(size, self.device)
 
-    def _read(self, tensors: Tensors, device: torch.device) -> ClassMoments:
-        return ClassMoments.load(tensors, device)
-
-    def _plus(self, statistics: ClassMoments, vectors: torch.Tensor, labels: torch.Tensor, count: int) -> ClassMoments:
-        return statistics.plus(tukey(vectors, self.settings.power), labels, count)
+    def _points(self, vectors: torch.Tensor) -> torch.Tensor:
+        return tukey(vectors, self.settings.power)
 
     def _candidates(self) -> list[Choice]:
         chosen = self.settings
@@ -123,9 +111,9 @@ class Fecam(ClosedFormLearner):
         shares = shares if chosen.calibrated else (0.0,)
         return [{"shrinkage": shrinkage, "share": share} for shrinkage, share in product(shrinkages, shares)]
 
-    def _head(self, statistics: ClassMoments, many: int, choice: Choice) -> Metrics:
-        means, covariances = statistics.means(), statistics.covariances()
-        weights = similarity_weights(means, many, self.settings.temperature, statistics.counts)
+    def _head(self, known: ClassMoments, inputs: NodeTables, many: int, choice: Choice) -> Tensors:  # noqa: ARG002
+        means, covariances = known.means(), known.covariances()
+        weights = similarity_weights(means, many, self.settings.temperature, known.counts)
         if self.settings.calibrated:
             lent = torch.einsum("cb,bij->cij", weights, covariances[:many])
             covariances = torch.cat([covariances[:many], covariances[many:] + lent])
@@ -138,11 +126,17 @@ class Fecam(ClosedFormLearner):
         identity = torch.eye(matrices.shape[1], dtype=matrices.dtype, device=matrices.device)
         inverse = torch.linalg.solve_triangular(factors, identity.expand_as(factors), upper=False)
         places = torch.einsum("cij,cj->ci", inverse, calibrated_prototypes(means, weights, choice["share"]))
-        return Metrics(inverse.permute(2, 0, 1).flatten(1).float(), places.float())
+        maps = inverse.permute(2, 0, 1).flatten(1).float()
+        return {"maps": maps, "places": places.float(), "power": torch.tensor(self.settings.power)}
 
-    def _answers(self, vectors: torch.Tensor, head: Metrics) -> torch.Tensor:
-        mapped = tukey(vectors, self.settings.power) @ head.maps  # K_c⁻¹x for all classes at once
-        return -((mapped.unflatten(1, head.places.shape) - head.places) ** 2).sum(dim=2)
+    @staticmethod
+    def answers(vectors: torch.Tensor, head: Tensors) -> torch.Tensor:
+        """(m, C) distances, with N(S_c) = K_c K_cᵀ.
+
+        maps: (D, C·D) the matrices K_c⁻ᵀ side by side. places: (C, D) K_c⁻¹ p_c. power: κ.
+        """
+        mapped = tukey(vectors, float(head["power"])) @ head["maps"]  # K_c⁻¹x for all classes at once
+        return -((mapped.unflatten(1, head["places"].shape) - head["places"]) ** 2).sum(dim=2)
 
 
 def tukey(vectors: torch.Tensor, power: float) -> torch.Tensor:

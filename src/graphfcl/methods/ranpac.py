@@ -32,13 +32,19 @@ import numpy as np
 import torch
 
 from graphfcl.errors import DivergenceError, InputError
-from graphfcl.methods.bases.closed_form_learner import CHUNK, Choice, ClosedFormLearner, ClosedFormSettings
+from graphfcl.methods.bases.closed_form_learner import (
+    CHUNK,
+    Choice,
+    ClosedFormLearner,
+    ClosedFormSettings,
+)
+from graphfcl.methods.blocks import NodeTables, RowBlock, Table
 from graphfcl.methods.learner import Progress, Tensors
 from graphfcl.methods.settings import require_choice, require_range
+from graphfcl.methods.shared.class_statistics import Parts
 from graphfcl.methods.shared.parts import OwnAttributes, Part
 from graphfcl.methods.shared.ridge import RidgeSums
 from graphfcl.methods.shared.validation_sessions import ValidationSessions
-from graphfcl.nn import GraphInputs
 
 FORMS = ("balanced", "released")
 RELEASED_PENALTIES = tuple(10.0**power for power in range(-8, 9))
@@ -68,6 +74,13 @@ class RanpacSettings(ClosedFormSettings):
             raise InputError("penalties is empty: give at least one number.")
         for value in (*self.penalties, self.penalty):
             require_range("penalty", value, above=0)
+
+
+def lifted_sums(block: RowBlock) -> Tensors:
+    """(M,) Σ relu(z P) over visible rows."""
+    rows, given = block.only_visible(block.rows("embeddings")), block.given
+    lifted = (torch.relu(part.float() * given["scales"] @ given["projection"]) for part in rows.split(CHUNK))
+    return {"total": torch.stack([part.double().sum(dim=0) for part in lifted]).sum(dim=0)}
 
 
 class Ranpac(ClosedFormLearner):
@@ -103,21 +116,18 @@ class Ranpac(ClosedFormLearner):
 
     # h
 
-    def _fix(self, inputs: GraphInputs, embeddings: torch.Tensor) -> None:  # noqa: ARG002
+    def _fix(self, inputs: NodeTables, embeddings: Table) -> None:
         random = np.random.default_rng([self.seed, 7])
         drawn = random.standard_normal((self._width, self.settings.width), dtype=np.float32)
         self.projection = torch.from_numpy(drawn).to(self.device)
         self.centre = torch.zeros(self.settings.width, device=self.device)
         if self._balanced:
-            sums = [self._lifted(self.vectors.of(part)).double().sum(dim=0) for part in embeddings.split(CHUNK)]
-            self.centre = (torch.stack(sums).sum(dim=0) / len(embeddings)).float()
+            given = {"scales": self._scales, "projection": self.projection}
+            sums = inputs.sums("lifted", lifted_sums, tables={"embeddings": embeddings}, given=given)
+            self.centre = (sums["total"] / inputs.node_count).float()
 
-    def _lifted(self, vectors: torch.Tensor) -> torch.Tensor:
-        """(r, M) h of some vectors."""
-        return torch.relu(vectors @ self.projection) - self.centre
-
-    def _summed(self, vectors: torch.Tensor) -> torch.Tensor:
-        """The same in 64 bits: 32 would round it differently with the number of vectors that come together."""
+    def _points(self, vectors: torch.Tensor) -> torch.Tensor:
+        """(m, M) h in 64 bits: 32 would round it differently with the number of vectors that come together."""
         return torch.relu(vectors.double() @ self.projection.double()) - self.centre.double()
 
     # The ridge
@@ -125,39 +135,30 @@ class Ranpac(ClosedFormLearner):
     def _nobody(self, size: int) -> RidgeSums:
         return RidgeSums.empty(self.settings.width if size else 0, self.device, balanced=self._balanced)
 
-    def _read(self, tensors: Tensors, device: torch.device) -> RidgeSums:
-        return RidgeSums.load(tensors, device, balanced=self._balanced)
-
-    def _plus(self, statistics: RidgeSums, vectors: torch.Tensor, labels: torch.Tensor, count: int) -> RidgeSums:
-        return statistics.plus(vectors, labels, count, self._summed)
-
-    def _reweighted(
-        self, statistics: RidgeSums, vectors: torch.Tensor, labels: torch.Tensor, counts: torch.Tensor
-    ) -> RidgeSums:
-        return statistics.reweighted(vectors, labels, counts, self._summed)
+    def _reweighted(self, known: RidgeSums, earlier: Parts, counts: torch.Tensor) -> RidgeSums:
+        return known.reweighted(earlier, counts)
 
     def _candidates(self) -> list[Choice]:
         fixed = self.settings.penalty
         candidates = self.settings.penalties if self._balanced else RELEASED_PENALTIES
         return [{"penalty": penalty} for penalty in (candidates if fixed is None else (fixed,))]
 
-    def _head(self, statistics: RidgeSums, many: int, choice: Choice) -> torch.Tensor:  # noqa: ARG002
-        """(M, C) W."""
+    def _head(self, known: RidgeSums, inputs: NodeTables, many: int, choice: Choice) -> Tensors:  # noqa: ARG002
         penalty = choice["penalty"]
         if not self._balanced:
-            penalty = penalty / max(float(statistics.gram.diagonal().mean()), 1e-300)  # solve() multiplies by it
-        weights = statistics.solve(penalty, torch.ones(self.settings.width, dtype=torch.float64, device=self.device))
-        if weights is None:
-            raise DivergenceError(f"the ridge with penalty {choice['penalty']} cannot be solved: take a larger one.")
-        return weights.float()
+            penalty = penalty / max(float(known.gram.diagonal().mean()), 1e-300)  # solve() multiplies by it
+        weights = known.solve(penalty, torch.ones(self.settings.width, dtype=torch.float64, device=self.device))
+        return {"projection": self.projection, "centre": self.centre, "weights": weights.float()}
 
-    def _answers(self, vectors: torch.Tensor, head: torch.Tensor) -> torch.Tensor:
-        return self._lifted(vectors) @ head
+    @staticmethod
+    def answers(vectors: torch.Tensor, head: Tensors) -> torch.Tensor:
+        """(m, C) h·W."""
+        return (torch.relu(vectors @ head["projection"]) - head["centre"]) @ head["weights"]
 
     # The penalty of the released form
 
     def _choose(
-        self, known: RidgeSums, inputs: GraphInputs, validation: ValidationSessions, progress: Progress
+        self, known: RidgeSums, inputs: NodeTables, validation: ValidationSessions, progress: Progress
     ) -> Choice:
         candidates = self._candidates()
         if self._balanced or len(candidates) == 1:
@@ -166,12 +167,13 @@ class Ranpac(ClosedFormLearner):
         left_out = drawn_fifth(nodes.size, self.seed)
         kept, nobody = (nodes[~left_out], columns[~left_out]), self._nobody(self._width)
         sums = self._with(nobody, inputs, kept, validation.known_count)
-        asked = self._embeddings_of(inputs, nodes[left_out])
+        asked = self._rows(inputs, nodes[left_out])
         wanted = torch.nn.functional.one_hot(torch.tensor(columns[left_out]), validation.known_count).to(self.device)
         errors = []
         for choice in candidates:
             try:
-                found = self._scored(asked, self._head(sums, 0, choice), torch.ones_like(sums.counts))
+                head = self._solved(sums, inputs, 0, choice)
+                found = self._scores(asked, {**head, "counts": torch.ones_like(sums.counts)})
                 errors.append(float(((found - wanted) ** 2).mean()))
             except DivergenceError:
                 errors.append(float("inf"))

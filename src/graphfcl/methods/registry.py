@@ -135,7 +135,7 @@ def is_own(learner: type[Learner]) -> bool:
 
 def outside_methods() -> tuple[Method, ...]:
     """What was registered in this process."""
-    return tuple(REGISTRY.registered.values())
+    return REGISTRY.outside()
 
 
 def refuse_no_learner(found: Any, where: str) -> None:

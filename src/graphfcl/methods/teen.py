@@ -25,9 +25,10 @@ import torch
 
 from graphfcl.errors import InputError
 from graphfcl.methods.bases.closed_form_learner import Choice, ClosedFormLearner, ClosedFormSettings
+from graphfcl.methods.blocks import NodeTables
 from graphfcl.methods.learner import Tensors
 from graphfcl.methods.settings import require_range
-from graphfcl.methods.shared.class_moments import ClassSums
+from graphfcl.methods.shared.class_statistics import ClassSums
 from graphfcl.methods.shared.similar_classes import calibrated_prototypes, similarity_weights
 
 
@@ -65,21 +66,17 @@ class Teen(ClosedFormLearner):
     def _nobody(self, size: int) -> ClassSums:
         return ClassSums.empty(size, self.device)
 
-    def _read(self, tensors: Tensors, device: torch.device) -> ClassSums:
-        return ClassSums.load(tensors, device)
-
-    def _plus(self, statistics: ClassSums, vectors: torch.Tensor, labels: torch.Tensor, count: int) -> ClassSums:
-        return statistics.plus(vectors, labels, count)
-
     def _candidates(self) -> list[Choice]:
         shares = self.settings.shares if self.settings.share is None else (self.settings.share,)
         return [{"share": share} for share in shares]
 
-    def _head(self, statistics: ClassSums, many: int, choice: Choice) -> torch.Tensor:
-        """(C, D) p_c at unit length."""
-        means = statistics.means()
-        weights = similarity_weights(means, many, self.settings.temperature, statistics.counts)
-        return calibrated_prototypes(means, weights, choice["share"]).float()
+    def _head(self, known: ClassSums, inputs: NodeTables, many: int, choice: Choice) -> Tensors:  # noqa: ARG002
+        """prototypes: (C, D) p_c at unit length."""
+        means = known.means()
+        weights = similarity_weights(means, many, self.settings.temperature, known.counts)
+        return {"prototypes": calibrated_prototypes(means, weights, choice["share"]).float()}
 
-    def _answers(self, vectors: torch.Tensor, head: torch.Tensor) -> torch.Tensor:
-        return vectors @ head.T  # both of unit length
+    @staticmethod
+    def answers(vectors: torch.Tensor, head: Tensors) -> torch.Tensor:
+        """(m, C) cosines: vectors and prototypes have unit length."""
+        return vectors @ head["prototypes"].T

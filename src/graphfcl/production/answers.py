@@ -24,7 +24,7 @@ class Answers:
     strangeness: np.ndarray
     temperatures: np.ndarray
 
-    def of(self, rows: np.ndarray) -> "Answers":
+    def of(self, rows: np.ndarray | slice) -> "Answers":
         """Those of some rows."""
         return Answers(self.scores[rows], self.strangeness[rows], self.temperatures[rows])
 

@@ -17,8 +17,8 @@ from graphfcl.methods import SILENT, Learner, Progress
 from graphfcl.production.answering import AnsweringModel
 from graphfcl.production.arguments import list_of_names
 from graphfcl.production.asked_learner import AskedLearner
-from graphfcl.production.graph_place import FolderUse
 from graphfcl.production.keeping import WrittenState, write_newest_cache
+from graphfcl.production.model_graph.place import FolderUse
 from graphfcl.production.model_parts import ModelParts
 from graphfcl.production.model_state import ModelState
 from graphfcl.production.parameters import checked, given_by, values_of, with_changes
@@ -123,24 +123,24 @@ class GraphClassifier(AnsweringModel):
         from graphfcl.production.fitting import fit_model
         from graphfcl.production.model_graph import kind_of
 
-        graph, hidden = as_graph(graph, "fit"), list_of_names(hide_classes, "the classes to hide")
-        chosen = replace(self.configuration, columns=graph.columns)
+        found, hidden = as_graph(graph, "fit"), list_of_names(hide_classes, "the classes to hide")
+        chosen = replace(self.configuration, columns=found.columns)
         kept = checkpoints or FitCheckpoints()
-        with self._changing, kind_of(graph).fitting(graph, kept.has_states), progress_of(progress) as watching:
+        with self._changing, kind_of(found).fitting(found, kept.has_states), progress_of(progress) as watching:
             if self._state is not None:
                 raise InputError("this classifier is fitted: make a new one to fit it to another graph.")
 
             def fit() -> Any:
                 try:
                     return fit_model(
-                        graph, chosen, hide_classes=hidden, device=self.device, progress=watching, checkpoints=kept
+                        found, chosen, hide_classes=hidden, device=self.device, progress=watching, checkpoints=kept
                     )
                 except DamagedFile:
                     kept.resume = True  # what was learned so far is whole
                     raise
 
-            found = computed_again(fit)
-            self._begin(found.parts, found.change, watching)
+            fitted = computed_again(fit)
+            self._begin(fitted.parts, fitted.change, watching)
         return self
 
     def refit(self, graph: object = None, *, anyway: bool = False, progress: bool | Progress = SILENT) -> "Refit":

@@ -23,10 +23,10 @@ from graphfcl.errors import GraphfclWarning, InputError
 from graphfcl.graph.column_names import ReadColumns
 from graphfcl.methods import Learner, LearnerState, Method, find_method, flat_settings
 from graphfcl.production.calibration import Calibration
-from graphfcl.production.graph_place import FolderUse
 from graphfcl.production.label_table import read_statements, statements_column
 from graphfcl.production.ledger import LabelRole, Ledger
 from graphfcl.production.model_graph import stored_graph
+from graphfcl.production.model_graph.place import FolderUse
 from graphfcl.production.model_parts import Configuration, ModelParts
 from graphfcl.production.storage.block_arrays import BlockArrays
 from graphfcl.production.storage.damage import UNFIT, Damaged, first_line, need

@@ -116,9 +116,9 @@ class Erasing:
         for number in self._there:
             self._manifests[number] = self._whole_manifest(check, number)
             model = GraphClassifier.from_version(self._versions, number, device=self._device)
-            rows = model.names().rows_of_ids(self._ids)
+            rows = model._node_index().rows_of_ids(self._ids)
             self._in_graph |= rows >= 0
-            self._folder_nodes = max(self._folder_nodes, model.names().folder_nodes)
+            self._folder_nodes = max(self._folder_nodes, model._node_index().folder_nodes)
             if (rows >= 0).any():
                 self._note_labels(number, model, rows[rows >= 0])
             for change in self._manifests[number]["changes"]:
@@ -145,7 +145,7 @@ class Erasing:
         return self._versions.manifest(number)
 
     def _note_labels(self, number: int, model: GraphClassifier, rows: np.ndarray) -> None:
-        numbers, ledger = model.names().numbers_at(rows), model.ledger_
+        numbers, ledger = model._node_index().numbers_at(rows), model.ledger_
         self._numbers |= set(numbers.tolist())
         ours = np.isin(ledger.nodes, numbers)
         self._labelled[number] = set(ledger.nodes[ours].tolist())
@@ -188,9 +188,9 @@ class Erasing:
         key = canonical_json(manifest["trees"])
         if key not in self._known:
             model = GraphClassifier.from_version(self._versions, number, device=self._device, whole=True)
-            rows = model.names().rows_of_ids(self._ids)
+            rows = model._node_index().rows_of_ids(self._ids)
             try:
-                model.remove_nodes(model.names().ids_at(rows[rows >= 0]).tolist())
+                model.remove_nodes(model._node_index().ids_at(rows[rows >= 0]).tolist())
                 trees = encode(model.parts(), self._versions.arrays)
             except (InputError, Damaged) as error:
                 raise InputError(

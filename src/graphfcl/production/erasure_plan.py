@@ -10,14 +10,13 @@ from pathlib import Path
 from typing import Any
 
 from graphfcl.errors import InputError
-from graphfcl.production.graph_place import work_folder
-from graphfcl.production.leftovers import remove_manifests, remove_objects
+from graphfcl.production.model_graph.place import work_folder
 from graphfcl.production.storage.damage import Damaged
 from graphfcl.production.storage.locks import WriterLock
 from graphfcl.production.storage.manifests import ERASING, Manifest, Manifests
 from graphfcl.production.storage.objects import ObjectFolder
 from graphfcl.production.version_cache import VersionCache
-from graphfcl.production.wholeness import Wholeness
+from graphfcl.production.wholeness import Wholeness, remove_manifests, remove_objects
 
 
 @dataclass(frozen=True)

@@ -9,8 +9,8 @@ from graphfcl.errors import InputError
 from graphfcl.methods import SILENT, Progress
 from graphfcl.production.classifier import GraphClassifier
 from graphfcl.production.fit_checkpoints import FitCheckpoints
-from graphfcl.production.graph_place import FolderUse
 from graphfcl.production.history import Entry
+from graphfcl.production.model_graph.place import FolderUse
 from graphfcl.production.pruning import Pruned, prune
 from graphfcl.production.versions import FITTING, Busy, Versions
 from graphfcl.progress import progress_of

@@ -107,11 +107,11 @@ class LiveModel:
         return np.concatenate([scores[rows] for rows in state.names().row_parts(row_bytes=64)])
 
     @property
-    def has_graph_folder(self) -> bool:
-        """Whether its graph is a graph folder, which is not copied into the model."""
+    def stays_on_disk(self) -> bool:
+        """Whether its graph is a graph folder that stays on the disk."""
         return self._current().passes
 
-    def names(self) -> "NodeIndex":
+    def _node_index(self) -> "NodeIndex":
         """How its nodes are found by the user's ids."""
         return self._current().names()
 

@@ -12,13 +12,12 @@ from graphfcl.production.answers import Answers, ModelAnswers
 from graphfcl.production.asked_learner import AskedLearner, Keep
 from graphfcl.production.calibration import Calibration
 from graphfcl.production.history import History
+from graphfcl.production.model_graph.node_names import AT_A_TIME
 from graphfcl.production.model_parts import ModelParts
 from graphfcl.production.stored_version import StoredVersion
 
 if TYPE_CHECKING:
     from graphfcl.production.model_graph import NodeIndex
-
-AT_A_TIME = 1 << 14  # nodes that are answered about at a time, where all are
 
 
 @dataclass(frozen=True, eq=False)
@@ -83,7 +82,7 @@ class ModelState:
         for rows in names.row_parts(self.asked.answers(progress).row_bytes):
             gathered = self.asked.read(lambda found, rows=rows: found.of(rows), progress)  # type: ignore[misc]
             for low in range(0, max(1, rows.size), AT_A_TIME):
-                part = np.arange(low, min(low + AT_A_TIME, rows.size))
+                part = slice(low, low + AT_A_TIME)
                 yield names.ids_at(rows[part]), gathered.of(part)
 
     def asked_about(self, nodes: Sequence[Any], progress: Progress = SILENT) -> tuple[np.ndarray, Answers]:

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 
 from graphfcl.arrays import rank_in_run
+from graphfcl.graph import VisibleGraph
 from graphfcl.methods import Learner
 from graphfcl.production.history import History
 from graphfcl.production.ledger import LabelRole, Ledger
@@ -36,7 +37,7 @@ class LeftOut:
     scores: np.ndarray
 
 
-def left_out_scores(learner: Learner, visible: Any, ledger: Ledger, active: np.ndarray) -> LeftOut | None:
+def left_out_scores(learner: Learner, visible: VisibleGraph, ledger: Ledger, active: np.ndarray) -> LeftOut | None:
     """Scores of the supports of classes learned after session 0, each while it is left out.
 
     active: columns that are not retired. A class with one support has none to spare and is not asked about. None if the

@@ -10,8 +10,8 @@ from graphfcl.methods import Learner, is_own, register_method
 from graphfcl.production.answers import ModelAnswers
 from graphfcl.production.calibration import Readings
 from graphfcl.production.codec import decode, encode
-from graphfcl.production.graph_place import FolderUse
 from graphfcl.production.history import History
+from graphfcl.production.model_graph.place import FolderUse
 from graphfcl.production.model_parts import Configuration
 from graphfcl.production.model_state import ModelState
 from graphfcl.production.storage.block_arrays import BlockArrays

@@ -9,11 +9,10 @@ from typing import Any
 
 from graphfcl.errors import InputError
 from graphfcl.production.arguments import whole_number
-from graphfcl.production.leftovers import remove_manifests, remove_objects
 from graphfcl.production.storage.damage import Damaged
 from graphfcl.production.storage.manifests import PRUNED
 from graphfcl.production.versions import Versions
-from graphfcl.production.wholeness import Wholeness
+from graphfcl.production.wholeness import Wholeness, remove_manifests, remove_objects
 
 
 @dataclass(frozen=True)

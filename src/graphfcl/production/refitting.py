@@ -1,6 +1,7 @@
-"""Training a model anew on the graph and the labels of today."""
+"""Training a model again on the current graph and labels, or on a graph that a user brings."""
 
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,10 +11,9 @@ from graphfcl.graph.any_graph import AnyGraph
 from graphfcl.graph.labels import natural_order
 from graphfcl.methods import Progress
 from graphfcl.production.answers import few_shot_classes
-from graphfcl.production.brought_graph import Decisions, more_labels
 from graphfcl.production.comparison import Comparison, compare, labelled, translated
 from graphfcl.production.fitting import Labels, train_model
-from graphfcl.production.history import lineage, written_by_graphfcl
+from graphfcl.production.history import Entry, lineage, written_by_graphfcl
 from graphfcl.production.ledger import LabelRole, Ledger
 from graphfcl.production.model_graph import ModelGraph, kind_of
 from graphfcl.production.model_parts import Configuration, ModelParts
@@ -65,7 +65,7 @@ def refit_model(
     before: ModelParts,
     scores: Any,
     graph: AnyGraph | None,
-    decisions: Decisions,
+    decisions: "Decisions",
     *,
     device: str,
     progress: Progress,
@@ -117,7 +117,7 @@ def refit_draft(
     return result
 
 
-def _material(before: ModelParts, graph: AnyGraph | None, decisions: Decisions) -> tuple[ModelGraph, Ledger, Labels]:
+def _material(before: ModelParts, graph: AnyGraph | None, decisions: "Decisions") -> tuple[ModelGraph, Ledger, Labels]:
     """The graph with its features fitted again, the ledger with the numbers of that graph, and all labels."""
     ledger, names = before.ledger, before.ledger.classes
     if graph is None:
@@ -143,3 +143,60 @@ def _material(before: ModelParts, graph: AnyGraph | None, decisions: Decisions) 
 def _few(ledger: Ledger) -> set[str]:
     """Classes that were learned after session 0."""
     return {name for name, few in zip(ledger.classes, few_shot_classes(ledger), strict=True) if few}
+
+
+# A graph that was brought
+
+
+@dataclass(frozen=True)
+class Decisions:
+    """What a model was told of classes and labels that a file of the start does not know.
+
+    called: what a class of the file is called by now. gone: classes that were retired. unlearned: ids of nodes whose
+    label was taken back.
+    """
+
+    called: dict[str, str] = field(default_factory=dict)
+    gone: frozenset[str] = frozenset()
+    unlearned: tuple[Any, ...] = ()
+
+    @classmethod
+    def of(cls, entries: Sequence[Entry]) -> "Decisions":
+        """entries: the changes that led to the model, oldest first."""
+        called: dict[str, str] = {}
+        gone: set[str] = set()
+        unlearned: list[Any] = []
+        for entry in entries:
+            what = entry["what"]
+            if what in ("rename", "merge"):
+                old, new = str(entry["from"]), str(entry["to"] if what == "rename" else entry["into"])
+                called = {name: new if now == old else now for name, now in called.items()} | {old: new}
+            gone |= set(map(str, entry.get("retired") or ())) | ({str(entry["class"])} if what == "retire" else set())
+            if what == "unlearn":
+                unlearned += entry["nodes"]
+        return cls(called, frozenset(gone), tuple(unlearned))
+
+
+def more_labels(
+    graph: AnyGraph, numbers: np.ndarray, growing: ModelGraph, ledger: Ledger, decisions: Decisions
+) -> tuple[np.ndarray, list[str]]:
+    """Labels of a graph that was brought which the ledger does not have: (k,) node numbers, and their classes.
+
+    numbers: (n,) of the rows of ``graph`` in ``growing``, which the ledger is of. What the ledger says wins, and what
+    was taken back or retired stays so.
+    """
+    names = [_name(name, ledger, decisions) for name in graph.class_names]
+    used = np.array([name is not None for name in names] + [False])  # the last one: a node without a label
+    free = used[graph.labels] & ~np.isin(numbers, ledger.nodes)
+    there = growing.rows_of_ids(list(decisions.unlearned)) if decisions.unlearned else np.zeros(0, dtype=np.int64)
+    free &= ~np.isin(numbers, growing.numbers_at(there[there >= 0]))
+    found = np.flatnonzero(free)
+    found = found[np.argsort(numbers[found])]
+    return numbers[found], [str(names[label]) for label in graph.labels[found].tolist()]
+
+
+def _name(name: str, ledger: Ledger, decisions: Decisions) -> str | None:
+    """What the model calls a class of the graph; None if it was retired."""
+    name = decisions.called.get(name, name)
+    known = ledger.found(name)
+    return known if known is not None else None if name in decisions.gone else name

@@ -8,11 +8,11 @@ half of them with K supports each, asked again, taught the rest, and asked once 
 import warnings
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 import numpy as np
 
 from graphfcl.errors import DivergenceError, GraphfclWarning
+from graphfcl.graph import VisibleGraph
 from graphfcl.graph.visible_nodes import VisibleNodes
 from graphfcl.methods import Learner, Progress
 from graphfcl.methods.blocks.labelled_rows import some_of_each_class
@@ -170,7 +170,9 @@ class Look:
     known: validation nodes of the classes of session 0, and their columns.
     """
 
-    def __init__(self, learner: Learner, visible: Any, ledger: Ledger, known: tuple[np.ndarray, np.ndarray]) -> None:
+    def __init__(
+        self, learner: Learner, visible: VisibleGraph, ledger: Ledger, known: tuple[np.ndarray, np.ndarray]
+    ) -> None:
         self.learner, self.visible, self.ledger = learner, visible, ledger
         found = learner.all_scores(visible)
         rows = visible.rows(known[0])

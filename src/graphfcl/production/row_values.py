@@ -54,19 +54,24 @@ class RowValues:
         blocks = list(self.blocks())
         return blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
 
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        """What functions of numpy read."""
+        return np.array(self.whole(), dtype=dtype, copy=copy)
+
     def _bounded(self, values: np.ndarray) -> np.ndarray:
         chosen = values if self.columns is None else values[:, self.columns]
         return chosen if self.floor == -np.inf else np.maximum(chosen, chosen.dtype.type(self.floor))
 
     def bounded(self) -> "RowValues":
         """Without −∞, which a method may give a class that is out of the question: far below all others instead."""
-        lowest, highest, all_finite = np.inf, -np.inf, True
+        if all(bool(np.isfinite(block).all()) for block in self.blocks()):
+            return self
+        lowest, highest = np.inf, -np.inf
         for block in self.blocks():
             finite = np.isfinite(block)
-            all_finite = all_finite and bool(finite.all())
             lowest = min(lowest, float(block.min(initial=np.inf, where=finite)))
             highest = max(highest, float(block.max(initial=-np.inf, where=finite)))
-        if all_finite or lowest > highest:
+        if lowest > highest:
             return self
         return replace(self, floor=lowest - 10 * max(1.0, highest - lowest))
 

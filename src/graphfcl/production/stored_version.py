@@ -14,9 +14,9 @@ from graphfcl.errors import GraphfclError, InputError
 from graphfcl.methods import Learner
 from graphfcl.production.answers import Answers, ModelAnswers
 from graphfcl.production.calibration import Calibration
-from graphfcl.production.graph_place import FolderUse
 from graphfcl.production.ledger import Ledger
 from graphfcl.production.model_graph import ModelGraph, NodeIndex, StoredGraph, stored_graph
+from graphfcl.production.model_graph.place import FolderUse
 from graphfcl.production.model_parts import Configuration, ModelParts
 from graphfcl.production.row_values import RowValues
 from graphfcl.production.storage.block_arrays import BlockArrays

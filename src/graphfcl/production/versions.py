@@ -27,8 +27,8 @@ from graphfcl.errors import InputError
 from graphfcl.production.arguments import whole_number
 from graphfcl.production.codec import encode
 from graphfcl.production.erasure_plan import ErasurePlan, Erasures
-from graphfcl.production.graph_place import FolderUse
 from graphfcl.production.history import Entry, History, now
+from graphfcl.production.model_graph.place import FolderUse
 from graphfcl.production.model_parts import ModelParts
 from graphfcl.production.storage.block_arrays import BlockArrays
 from graphfcl.production.storage.damage import Damaged

@@ -1,11 +1,16 @@
-"""Which objects a version needs, and whether they are all there and whole."""
+"""Which objects a version needs, whether they are all there and whole, and removing those that none needs."""
+
+from collections.abc import Iterable
+from pathlib import Path
 
 from graphfcl.errors import InputError
+from graphfcl.files import flush_folder
 from graphfcl.production.codec import TREES
 from graphfcl.production.storage.block_arrays import checked
 from graphfcl.production.storage.damage import Damaged, need
+from graphfcl.production.storage.locks import WriterLock
 from graphfcl.production.storage.manifests import Manifest, Manifests
-from graphfcl.production.storage.objects import ObjectFolder
+from graphfcl.production.storage.objects import NAME, ObjectFolder
 from graphfcl.production.storage.trees import read_tree
 
 
@@ -51,3 +56,23 @@ class Wholeness:
             except Damaged:
                 self._seen[name] = False
         return self._seen[name]
+
+
+def remove_manifests(manifests: Manifests, going: Iterable[int]) -> None:
+    """Some versions go."""
+    for number in going:
+        manifests.path(number).unlink(missing_ok=True)
+    # The names are gone for good before an object is that a manifest names.
+    flush_folder(manifests.folder / "versions")
+
+
+def remove_objects(folder: Path, lock: WriterLock, needed: set[str]) -> int:
+    """All objects go but those that are needed; how many bytes that frees. folder: of the model."""
+    freed = 0
+    lock.check()
+    for path in (folder / "objects").iterdir():
+        if path.name not in needed and NAME.fullmatch(path.name):
+            freed += path.stat().st_size
+            path.unlink(missing_ok=True)
+    flush_folder(folder / "objects")
+    return freed

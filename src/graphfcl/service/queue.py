@@ -26,7 +26,7 @@ def _order_of(snapshot: Snapshot, chosen: np.ndarray) -> np.ndarray:
     model = snapshot.model
     unknown_scores = model.by_row.unknown_scores()
     unknown = unknown_scores > model.calibration_.threshold
-    free = np.flatnonzero(snapshot.labels < 0)
+    free = np.flatnonzero(snapshot.labels == -1)
     return mixed_order(free, chosen, model.by_row, unknown_scores, unknown)
 
 
@@ -64,7 +64,7 @@ def _class_by_class(rows: np.ndarray, probabilities: RowValues) -> np.ndarray:
 
 def queued_rows(snapshot: Snapshot, order: np.ndarray) -> np.ndarray:
     """(u,) all rows of a snapshot without a label: in an order that may be of an older version, then the others."""
-    free = snapshot.labels < 0
+    free = snapshot.labels == -1
     listed = order[order < free.size]
     listed = listed[free[listed]]
     free[listed] = False

@@ -12,7 +12,7 @@ import uvicorn
 
 from graphfcl.errors import InputError
 from graphfcl.printing import quoted
-from graphfcl.production.graph_place import FolderUse
+from graphfcl.production.model_graph.place import FolderUse
 from graphfcl.service.app import make_app
 from graphfcl.service.security import LOOPBACK, is_host_name
 

@@ -23,7 +23,7 @@ class Snapshot:
 
     model: its scores are computed. pointer: what the folder showed. changes: all up to here. recalls: of each class
     that was measured, by the last change and by the one before. classes: as they travel, see :func:`as_sent`.
-    labels: (n,) the place of each node's class in ``classes``, -1 without a label. search: finds ids. memory: what was
+    labels: (n,) the place of each row's class in ``classes``, see :func:`_labels`. search: finds ids. memory: what was
     computed of it for several requests.
     """
 
@@ -146,7 +146,8 @@ def _recalls(
 
 
 def _labels(graph: ModelGraph, ledger: Ledger) -> np.ndarray:
-    """(n,) the place of each node's class; -1 without a label."""
-    labels = np.full(graph.visible.row_count, -1, dtype=np.int64)
+    """(n,) the place of each row's class; -1 without a label, -2 of a row that has no node."""
+    labels = np.full(graph.visible.row_count, -2, dtype=np.int64)
+    labels[graph.visible.rows(graph.visible.nodes)] = -1
     labels[graph.visible.rows(ledger.nodes)] = ledger.class_of_column()[ledger.columns]
     return labels

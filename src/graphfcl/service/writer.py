@@ -15,7 +15,7 @@ from typing import Any
 
 from graphfcl.errors import GraphfclError, InputError, in_one_line
 from graphfcl.production import GraphClassifier
-from graphfcl.production.graph_place import FolderUse
+from graphfcl.production.model_graph.place import FolderUse
 from graphfcl.production.storage.damage import Damaged
 from graphfcl.production.storage.manifests import NotKept
 from graphfcl.production.versions import Busy, Versions

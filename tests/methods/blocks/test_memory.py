@@ -16,6 +16,7 @@ from tests.methods.blocks.walks import stream_of, walked
 
 ANCHOR: dict[str, Any] = {"hidden": 16, "size": 8, "pretraining.epochs": 1, "head_steps": 5, "rank": 16}
 ROWS = "blocks.row_tasks.BYTES_A_COLUMN"
+BASE = "bases.closed_form_learner"
 PLAIN: dict[str, Any] = {**ANCHOR, "hop_weight": 2.0, "hops": 2, "smoothing": 0.5, "smoothing_steps": 1, "links": 0.0}
 SAMPLED: dict[str, Any] = {**ANCHOR, "whole_up_to": 100}
 
@@ -24,10 +25,10 @@ SAMPLED: dict[str, Any] = {**ANCHOR, "whole_up_to": 100}
     ("method", "changes", "bytes_of", "told"),
     [
         ("sgc-ridge", {"rank": 16}, None, "a slice of 8 columns"),
-        ("sgc-ridge", {"rank": 16}, ROWS, "rows of 33 columns"),
+        ("sgc-ridge", {"rank": 16}, ROWS, "rows of 32 columns"),
         ("sgc-ridge", {"rank": 4}, ROWS, "rows of 20 columns"),
-        ("sgc-ridge", {"rank": 16}, "blocks.untrained.BYTES_OF_ASKED", "choosing the penalty on"),
-        ("sgc-ridge", {"rank": 16}, "blocks.untrained.BYTES_OF_KEPT", "choosing the penalty on"),
+        ("sgc-ridge", {"rank": 16}, f"{BASE}.BYTES_OF_ASKED", "choosing on"),
+        ("sgc-ridge", {"rank": 16}, f"{BASE}.BYTES_OF_LABELLED", "choosing on"),
         ("anchor", SAMPLED, None, "a slice of 8 columns"),
         ("anchor", PLAIN, ROWS, "rows of 49 columns"),
         ("anchor", {**PLAIN, "size": 2}, ROWS, "rows of 48 columns"),
@@ -59,7 +60,7 @@ def test_the_limit_that_is_named_is_enough(
     ("method", "changes", "bytes_of", "told"),
     [
         ("sgc-ridge", {"rank": 16}, None, "a slice of 8 columns"),
-        ("sgc-ridge", {"rank": 16}, ROWS, "rows of 33 columns"),
+        ("sgc-ridge", {"rank": 16}, ROWS, "rows of 32 columns"),
         ("anchor", PLAIN, None, "a slice of 8 columns"),
         ("anchor", PLAIN, ROWS, "rows of 48 columns"),
         ("anchor", {**PLAIN, "rank": 2, "encoder_input": "none"}, ROWS, "rows of 20 columns"),

@@ -2,30 +2,43 @@
 
 from abc import abstractmethod
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
 from torch import nn
 
-from graphfcl.errors import DivergenceError
+from graphfcl.errors import DivergenceError, InputError
 from graphfcl.graph import VisibleGraph
 from graphfcl.methods.bases.encoder_learner import EncoderLearner, Stage
 from graphfcl.methods.bases.settings import EncoderSettings
+from graphfcl.methods.blocks import Held, NodeTables, RowBlock, Table, open_tables
+from graphfcl.methods.blocks.labelled_rows import some_of_each_class
+from graphfcl.methods.blocks.last_tables import LastTables
+from graphfcl.methods.blocks.resident import ResidentTable, ResidentTables
 from graphfcl.methods.learner import Labelled, Learner, Progress, Tensors
 from graphfcl.methods.settings import require_choice, require_range
 from graphfcl.methods.shared.choosing import choose_over_draws
-from graphfcl.methods.shared.class_statistics import ClassStatistics, Statistics
-from graphfcl.methods.shared.node_vectors import KINDS, Kind, NodeVectors
+from graphfcl.methods.shared.class_statistics import ClassStatistics, Parts, counts_with, in_parts
 from graphfcl.methods.shared.parts import OwnAttributes, Part
 from graphfcl.methods.shared.prototype_network import PrototypeNetwork
-from graphfcl.methods.shared.untrained_blocks import prepared_inputs
+from graphfcl.methods.shared.untrained_blocks import UntrainedBlocks
+from graphfcl.methods.shared.untrained_features import unit_rows
 from graphfcl.methods.shared.validation_sessions import ValidationSessions, all_held_out
 from graphfcl.nn import Encoder, GraphInputs, tensor_of
 from graphfcl.stream import BaseSession, Session
 
 CHUNK = 1024  # nodes that are scored at a time
+FEW = 20_480  # labelled nodes whose vectors are read at a time
+NEAR = 1024  # nodes whose neighbourhoods are read rather than blocks of a table
+MOST_ASKED = 100_000  # validation nodes above which some of each class are drawn to choose by
+MOST_OF_CLASS = 2000
+BYTES_OF_ASKED = 2  # of a number of an embedding
+BYTES_OF_LABELLED = 6  # of one that is kept, joined with others and gathered
+COPIES = 10  # of stored statistics: whole matrices of two of them, a scaled one, its factor and what solves it
 
+Kind = Literal["propagated", "encoder"]
+KINDS: tuple[Kind, ...] = ("propagated", "encoder")
 Choice = dict[str, Any]  # settings that validation sessions choose, by name
 
 
@@ -50,75 +63,98 @@ class ClosedFormSettings(EncoderSettings):
         require_range("margin", self.margin, least=0)
 
 
-class ClosedFormLearner(EncoderLearner):
-    """Session 0 fixes the vectors z(v) of nodes (``NodeVectors``); every session, session 0 included, adds the vectors
-    of its labelled nodes, as its graph shows them, to statistics of the classes. No node is kept and no step is taken.
+class ClosedFormLearner(EncoderLearner[NodeTables]):
+    """Session 0 fixes the vectors z(v) of nodes; every session, session 0 included, adds the vectors of its labelled
+    nodes, as its graph shows them, to statistics of the classes. No node is kept and no step is taken::
 
-    A method says which statistics it keeps (:meth:`_nobody`, :meth:`_read`), what it computes from them when scores
-    are asked for (:meth:`_head`) and how that scores vectors (:meth:`_answers`). What it does not fix
-    (:meth:`_candidates`) validation sessions choose, in which all pseudo-novel classes arrive at once. Neither kind of
-    vector has seen a label of theirs: the encoder is pre-trained on base classes alone.
+        propagated   z(v) = [ w₁ n(XB)_v , w₂ n(ÂÂXB)_v ]      ``UntrainedBlocks``
+        encoder      z(v) = unit( g_θ(v) )                     g_θ: the pre-trained encoder
 
-    vectors: z. memory: the statistics. choice: what was chosen.
+    n(·): minus the mean over session 0's visible graph, then of unit length. Between graph and vector stands the
+    *embedding*, which is what is kept of a graph: z without weights, and of propagated features in 16 bits.
+
+    A method defines the weights (:meth:`_weights`), which statistics it keeps (:meth:`_nobody`, of the points
+    :meth:`_points`), what it computes from them before the first scores (:meth:`_head`) and how that scores vectors
+    (:meth:`answers`). What its settings do not fix (:meth:`_candidates`) validation sessions choose, in which all
+    pseudo-novel classes arrive at once. Neither kind of vector has seen a label of theirs: the encoder is pre-trained
+    on base classes alone.
+
+    blocks: of propagated features. memory: the statistics. choice: what was chosen.
     """
 
     settings_type: ClassVar[type[Any]] = ClosedFormSettings
     lasting_tensors: ClassVar[tuple[str, ...]] = ("network.", "blocks.")
-    memory: ClassStatistics
+    works_on_disk: ClassVar[bool] = True  # with propagated features
+    memory: Any
 
     def __init__(self, settings: Any = None, *, seed: int = 0, device: str | torch.device = "cpu") -> None:
         super().__init__(settings, seed=seed, device=device)
-        chosen = self.settings
-        self.vectors = NodeVectors(chosen.features, chosen.rank, chosen.hop_weight)
-        self.memory = ClassStatistics(self._nobody(0), self._read)
+        self.blocks = UntrainedBlocks()
+        self.memory = ClassStatistics(self._nobody(0))
         self.choice: Choice = self._candidates()[0]
+        self.last_tables: LastTables = LastTables()
 
-    # What a method says
+    # What a method defines
 
     @abstractmethod
-    def _nobody(self, size: int) -> Statistics:
+    def _nobody(self, size: int) -> Any:
         """Statistics of no class, for vectors of ``size`` columns."""
 
-    @abstractmethod
-    def _read(self, tensors: Tensors, device: torch.device) -> Statistics:
-        """Statistics from a state."""
+    def _points(self, vectors: torch.Tensor) -> torch.Tensor:
+        """(r, P) what statistics are sums of."""
+        return vectors
 
-    @abstractmethod
-    def _plus(self, statistics: Any, vectors: torch.Tensor, labels: torch.Tensor, count: int) -> Statistics:
-        """With more labelled vectors, of ``count`` classes in all."""
-
-    def _reweighted(self, statistics: Any, vectors: torch.Tensor, labels: torch.Tensor, counts: torch.Tensor) -> Any:  # noqa: ARG002
+    def _reweighted(self, known: Any, earlier: Parts, counts: torch.Tensor) -> Any:  # noqa: ARG002
         """Statistics in which earlier labelled vectors weigh as in classes of so many labels (``counts``)."""
-        return statistics
+        return known
 
     @abstractmethod
     def _candidates(self) -> list[Choice]:
         """What may be chosen, the default first."""
 
     @abstractmethod
-    def _head(self, statistics: Any, many: int, choice: Choice) -> Any:
+    def _head(self, known: Any, inputs: NodeTables, many: int, choice: Choice) -> Tensors:
         """What classes are scored by; the first ``many`` are those of session 0, all others have few labels."""
 
+    @staticmethod
     @abstractmethod
-    def _answers(self, vectors: torch.Tensor, head: Any) -> torch.Tensor:
-        """(r, C) scores of some vectors."""
+    def answers(vectors: torch.Tensor, head: Tensors) -> torch.Tensor:
+        """(m, C) scores of some vectors."""
 
-    def _fix(self, inputs: GraphInputs, embeddings: torch.Tensor) -> None:
+    def _weights(self) -> tuple[float, float]:
+        """w₁ and w₂; here z has unit length."""
+        around = self.settings.hop_weight
+        length = (1 + around**2) ** 0.5
+        return 1 / length, around / length
+
+    def _fix(self, inputs: NodeTables, embeddings: Table) -> None:
         """Fix what else session 0's graph decides, after the vectors."""
 
+    @property
+    def _margin(self) -> float:
+        """By how much another candidate must be better than the first to be chosen."""
+        return self.settings.margin
+
+    @property
+    def _known(self) -> Any:
+        return self.memory.now
+
+    def _hold(self, known: Any) -> None:
+        self.memory.hold(known)
+
     def parts(self) -> tuple[Part, ...]:
-        return (*super().parts(), self.vectors, OwnAttributes(self, values={"choice": "choice"}))
+        return (*super().parts(), self.blocks, OwnAttributes(self, values={"choice": "choice"}))
 
     # Session 0
 
     @property
     def _has_encoder(self) -> bool:
-        return self.settings.features == "encoder"
+        return getattr(self.settings, "features", "propagated") == "encoder"
 
     @property
     def _width(self) -> int:
         """D: columns of a vector."""
-        return self.settings.size if self._has_encoder else self.vectors.blocks.width
+        return self.settings.size if self._has_encoder else self.blocks.width
 
     def _build(self, encoder: Encoder, start: torch.Generator) -> PrototypeNetwork:  # noqa: ARG002
         return PrototypeNetwork(encoder)
@@ -133,40 +169,54 @@ class ClosedFormLearner(EncoderLearner):
         if self._has_encoder:
             super()._refuse_misfit(weights)
 
-    def _start(self, base: BaseSession, inputs: GraphInputs) -> None:
+    def _refuse_chance(self, base: BaseSession) -> None:
+        if self._has_encoder:  # without one there is nothing that could collapse
+            super()._refuse_chance(base)
+
+    def _start(self, base: BaseSession, inputs: NodeTables) -> None:
         super()._start(base, inputs)
         if not self._has_encoder:
             self.stage = Stage.PRE_TRAINED
 
     @torch.no_grad()
-    def _train(self, base: BaseSession, inputs: GraphInputs, progress: Progress) -> None:
-        self.vectors.fix(inputs, self.seed)
-        embeddings = self._embed(inputs)
+    def _train(self, base: BaseSession, inputs: NodeTables, progress: Progress) -> None:
+        inputs.watch(progress)
+        validation = ValidationSessions.draw(all_held_out(base), self.seed)
+        if validation.asked[0].size > MOST_ASKED:
+            validation = validation.asking(some_of_each_class(validation.asked, MOST_OF_CLASS, self.seed))
+        if not self._has_encoder:
+            self.blocks.fix(inputs, self.settings.rank, self.seed, self._held(base, inputs, validation))
+        embeddings = self._table(inputs)
         self.cache.keep_embeddings(base.visible_graph, embeddings)
         self._fix(inputs, embeddings)
-        validation = ValidationSessions.draw(all_held_out(base), self.seed)
         known = self._with(self._nobody(self._width), inputs, validation.train)
         self.choice = self._choose(known, inputs, validation, progress)
         # The base classes have the same columns in both, and their vectors are summed up already.
         later = base.train_labels >= validation.known_count
         labelled = (base.train[later], base.train_labels[later])
-        self.memory.hold(self._with(known, inputs, labelled, len(self.classes_)))
+        self._hold(self._with(known, inputs, labelled, len(self.classes_)))
 
-    def _choose(self, known: Any, inputs: GraphInputs, validation: ValidationSessions, progress: Progress) -> Choice:
+    def _choose(self, known: Any, inputs: NodeTables, validation: ValidationSessions, progress: Progress) -> Choice:
         """The candidate with the best mean score over draws of the supports, or the first if it is hardly better.
 
         known: statistics of the base classes.
         """
-        candidates, asked = self._candidates(), self._embeddings_of(inputs, validation.asked[0])
+        candidates, asked = self._candidates(), self._rows(inputs, validation.asked[0])
 
         def scores_of(draw: ValidationSessions) -> list[float]:
             *_, last = draw.sessions()
-            statistics = self._with(known, inputs, (last.supports, last.support_classes))
-            heads = (self._head(statistics, validation.known_count, choice) for choice in candidates)
-            found = (self._scored(asked, head, statistics.counts).argmax(dim=1) for head in heads)
-            return [draw.score_of(each.cpu().numpy()) for each in found]
+            with_supports = self._with(known, inputs, (last.supports, last.support_classes))
+            heads = (self._solved(with_supports, inputs, validation.known_count, choice) for choice in candidates)
+            return [draw.score_of(self._scores(asked, head).argmax(dim=1).cpu().numpy()) for head in heads]
 
-        return choose_over_draws(candidates, validation, scores_of, progress, margin=self.settings.margin)
+        return choose_over_draws(candidates, validation, scores_of, progress, margin=self._margin)
+
+    def _held(self, base: BaseSession, inputs: NodeTables, validation: ValidationSessions) -> Held:
+        """What choosing holds: vectors of validation nodes, vectors of labelled nodes, and statistics."""
+        asked, columns = validation.asked[0].size, 2 * min(self.settings.rank, inputs.node_count, inputs.feature_count)
+        vectors = asked * BYTES_OF_ASKED + min(base.train.size, FEW) * BYTES_OF_LABELLED
+        size = columns * vectors + COPIES * self._nobody(columns).nbytes
+        return Held(size, f"choosing on {asked:,} rows of {columns:,} columns")
 
     def _forget_training(self) -> None:
         """Vectors are fixed before anything is learned: there is nothing to forget."""
@@ -174,26 +224,91 @@ class ClosedFormLearner(EncoderLearner):
 
     # From a graph to vectors
 
-    def _make_inputs(self, visible: VisibleGraph, *, sparing: bool = False) -> GraphInputs:
-        if self._has_encoder:
-            return super()._make_inputs(visible, sparing=sparing)
-        return prepared_inputs(visible, self.device, self.seed, sparing=sparing)
+    def _make_inputs(self, visible: VisibleGraph, *, sparing: bool = False) -> NodeTables:  # noqa: ARG002
+        tables = open_tables(visible, self.device, self.seed, unit=True)
+        if not self._has_encoder:
+            return tables
+        if tables.whole is None:
+            raise InputError("features=encoder needs the graph in memory: leave it out for a graph on disk.")
+        return ResidentTables(visible, GraphInputs(visible, self.device))
 
-    def _encoded(self, inputs: GraphInputs, rows: np.ndarray | None) -> torch.Tensor:
-        return self.network.embed(inputs, rows)
+    def watch(self, visible: VisibleGraph, progress: Progress) -> None:
+        self.cache.inputs(visible).watch(progress)
 
-    def _embed(self, inputs: GraphInputs, rows: np.ndarray | None = None) -> torch.Tensor:
-        return self.vectors.embedded(inputs, self._encoded, rows)
+    def _whole(self, inputs: NodeTables) -> GraphInputs:
+        assert inputs.whole is not None, "an encoder needs the graph in memory"
+        return inputs.whole
 
-    def _embeddings_of(self, inputs: GraphInputs, nodes: np.ndarray) -> torch.Tensor:
-        """(nodes, D) embeddings of some nodes, from their neighbourhoods alone if those of all are not at hand."""
-        rows, known = inputs.visible.rows(nodes), self.cache.embeddings(inputs)
+    def _table(self, inputs: NodeTables) -> Table:
+        """(n, D) of every node: those at hand, or one pass over the graph."""
+        known = self.cache.embeddings(inputs)
         if known is not None:
-            return known[torch.tensor(rows, device=self.device)]
-        return self._embed(GraphInputs(inputs.visible, self.device, sparing=True), rows)
+            return known
+        if self._has_encoder:
+            return ResidentTable.of(unit_rows(self.network.embed(self._whole(inputs))))
+        return self.blocks.table(inputs)
+
+    def _near(self, inputs: NodeTables, nodes: np.ndarray) -> torch.Tensor:
+        """(nodes, D) embeddings, from the neighbourhoods of the nodes alone."""
+        if not self._has_encoder:
+            return self.blocks.near(inputs, nodes)
+        return unit_rows(self.network.embed(*inputs.near(nodes, self.reach)))
+
+    def _rows(self, inputs: NodeTables, nodes: np.ndarray) -> torch.Tensor:
+        """(nodes, D) embeddings of some nodes, from their neighbourhoods alone if the table of all is not at hand,
+        or, in sessions, if a few of its rows would cost more.
+
+        The last ones are kept, because nodes that are left out one after the other need the same ones.
+        """
+        kept = self.cache.beside(inputs)
+        if kept is None or not np.isin(nodes, kept[0]).all():
+            there, table = np.unique(nodes), self.cache.embeddings(inputs)
+            few = self.stage == Stage.READY and there.size <= NEAR
+            near = table is None or (few and not table.random_access)
+            kept = (there, self._near(inputs, there) if near else table.rows_at(inputs.visible.rows(there)))
+            self.cache.keep_beside(inputs, kept)
+        return kept[1][tensor_of(np.searchsorted(kept[0], nodes), self.device)]
+
+    def _labelled(self, inputs: NodeTables, labelled: Labelled) -> Parts:
+        """Points of labelled nodes and their columns, some at a time in the order of rows."""
+        nodes, columns = labelled
+        order = np.argsort(inputs.visible.rows(nodes), kind="stable")
+        for start in range(0, nodes.size, FEW):
+            some = order[start : start + FEW]
+            for embeddings, labels in in_parts(self._rows(inputs, nodes[some]), tensor_of(columns[some], self.device)):
+                yield self._points(self._vectors(embeddings)), labels
+
+    @property
+    def _scales(self) -> torch.Tensor:
+        """(D,) what z is of an embedding, column by column."""
+        if self._has_encoder:
+            return torch.ones(self._width, device=self.device)
+        return self.blocks.weighted(*self._weights()).float()
+
+    def _vectors(self, embeddings: torch.Tensor) -> torch.Tensor:
+        """(m, D) z, in 32 bits."""
+        return embeddings.float() * self._scales
+
+    @torch.no_grad()
+    def _kept_table(self, visible: VisibleGraph) -> Table:
+        found = self._table(self.cache.inputs(visible))
+        if self.stage == Stage.READY:
+            self.cache.keep_embeddings(visible, found)
+        return found
+
+    def embeddings(self, visible: VisibleGraph) -> np.ndarray:
+        return self._kept_table(visible).readable()
+
+    @torch.no_grad()
+    def embeddings_of_rows(self, visible: VisibleGraph, rows: np.ndarray) -> np.ndarray:
+        return self._near(self._make_inputs(visible), visible.nodes[rows]).cpu().numpy()
+
+    def use_embeddings(self, visible: VisibleGraph, embeddings: np.ndarray) -> None:
+        self.cache.classes_changed()
+        self.cache.keep_embeddings(visible, self.cache.inputs(visible).take(embeddings))
 
     def vectors_to_draw(self, visible: VisibleGraph, nodes: np.ndarray) -> np.ndarray | None:
-        return self.embeddings(visible)[visible.rows(nodes)].astype(np.float32)
+        return self._kept_table(visible).rows_at(visible.rows(nodes)).float().cpu().numpy()
 
     # Sessions and scores
 
@@ -201,32 +316,44 @@ class ClosedFormLearner(EncoderLearner):
         return True
 
     @torch.no_grad()
-    def _learn(self, session: Session, inputs: GraphInputs) -> None:
-        labelled, statistics = (session.supports, session.support_labels), self.memory.now
+    def _learn(self, session: Session, inputs: NodeTables) -> None:
+        known, count = self._known, len(self.classes_)
         if session.earlier.size:
-            count = len(self.classes_)
-            added = torch.bincount(tensor_of(session.support_labels, self.device), minlength=count)
-            counts = added.to(statistics.counts)
-            counts[: len(statistics.counts)] += statistics.counts
-            vectors = self.vectors.of(self._embeddings_of(inputs, session.earlier))
-            statistics = self._reweighted(statistics, vectors, tensor_of(session.earlier_labels, self.device), counts)
-        self.memory.hold(self._with(statistics, inputs, labelled, len(self.classes_)))
+            counts = counts_with(known.counts, tensor_of(session.support_labels, self.device), count)
+            earlier = self._labelled(inputs, (session.earlier, session.earlier_labels))
+            known = self._reweighted(known, earlier, counts)
+        self._hold(self._with(known, inputs, (session.supports, session.support_labels), count))
 
-    def _with(self, statistics: Any, inputs: GraphInputs, labelled: Labelled, count: int = 0) -> Any:
+    def _with(self, known: Any, inputs: NodeTables, labelled: Labelled, count: int = 0) -> Any:
         """Statistics with more labelled nodes, of ``count`` classes in all, or of as many as they say."""
-        nodes, columns = labelled
-        count = max(count, len(statistics.counts), int(columns.max(initial=-1)) + 1)
-        vectors = self.vectors.of(self._embeddings_of(inputs, nodes))
-        return self._plus(statistics, vectors, tensor_of(columns, self.device), count)
+        count = max(count, len(known.counts), int(labelled[1].max(initial=-1)) + 1)
+        counts = counts_with(known.counts, tensor_of(labelled[1], self.device), count)
+        return known.plus(self._labelled(inputs, labelled), counts)
 
-    def _score_all(self, inputs: GraphInputs) -> torch.Tensor:
-        head = self.memory.head(lambda now: self._head(now, self.sizes.many, self.choice))
-        return self._scored(self._embeddings(inputs), head, self.memory.now.counts)
+    def _solved(self, known: Any, inputs: NodeTables, many: int, choice: Choice) -> Tensors:
+        return {"counts": known.counts, "scales": self._scales, **self._head(known, inputs, many, choice)}
 
-    def _scored(self, embeddings: torch.Tensor, head: Any, counts: torch.Tensor) -> torch.Tensor:
-        """(n, C) scores, some nodes at a time; −∞ for a class without a labelled node."""
-        parts = [self._answers(self.vectors.of(part), head) for part in embeddings.split(CHUNK)]
-        return torch.cat(parts).masked_fill(~(counts > 0), -torch.inf)
+    def _head_now(self, inputs: NodeTables) -> Tensors:
+        return self.memory.head(lambda now: self._solved(now, inputs, self.sizes.many, self.choice))
+
+    def _score_all(self, inputs: NodeTables) -> Any:
+        embeddings, head = self._table(inputs), self._head_now(inputs)
+        tables = {"embeddings": embeddings}
+        count = len(head["counts"])
+        found = inputs.table("scores", self.score_block, count, tables=tables, given=head, method=self.name)
+        self.last_tables.replace_by(inputs.stored_behind(embeddings, found))
+        return found.readable()
+
+    @classmethod
+    def score_block(cls, block: RowBlock) -> torch.Tensor:
+        """(rows, C) scores, as workers compute them."""
+        return cls._scores(block.rows("embeddings"), block.given)
+
+    @classmethod
+    def _scores(cls, embeddings: torch.Tensor, head: Tensors) -> torch.Tensor:
+        """(m, C) scores, some nodes at a time; −∞ for a class without a labelled node."""
+        parts = [cls.answers(part.float() * head["scales"], head) for part in embeddings.split(CHUNK)]
+        return torch.cat(parts).masked_fill(~(head["counts"] > 0), -torch.inf)
 
     def chosen(self) -> dict[str, Any]:
         return dict(self.choice)
@@ -236,10 +363,9 @@ class ClosedFormLearner(EncoderLearner):
     @torch.no_grad()
     def restate(self, visible: VisibleGraph, train: Labelled, supports: Labelled) -> bool:
         inputs = self.cache.inputs(visible)
-        self.cache.keep_embeddings(visible, self._embeddings(inputs))
+        self.cache.keep_embeddings(visible, self._table(inputs))
         self.cache.classes_changed()
-        nobody = self._nobody(self._width)
-        self.memory.hold(self._with(nobody, inputs, _joined(train, supports), len(self.classes_)))
+        self._hold(self._with(self._nobody(self._width), inputs, _joined(train, supports), len(self.classes_)))
         return True
 
     def rehearsal(self) -> Learner | None:
@@ -261,12 +387,11 @@ class ClosedFormLearner(EncoderLearner):
         remaining = of_these & ~np.isin(nodes, left_out[0])
         nobody = self._nobody(self._width)
         old, new = (self._with(nobody, inputs, (nodes[part], columns[part]), count) for part in (of_these, remaining))
-        statistics = self.memory.now.exchanged(old, new)
         try:
-            head = self._head(statistics, self.sizes.many, self.choice)
+            head = self._solved(self._known.exchanged(old, new), inputs, self.sizes.many, self.choice)
         except DivergenceError:
             return super().scores_without(visible, left_out, train, supports)
-        return self._scored(self._embeddings_of(inputs, left_out[0]), head, statistics.counts).cpu().numpy()
+        return self._scores(self._rows(inputs, left_out[0]), head).cpu().numpy()
 
 
 def _joined(train: Labelled, supports: Labelled) -> Labelled:

@@ -3,7 +3,7 @@
 from abc import abstractmethod
 from dataclasses import asdict, dataclass
 from enum import StrEnum
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
 
 import numpy as np
 import torch
@@ -26,6 +26,17 @@ from graphfcl.methods.shared.training_state import (
 )
 from graphfcl.nn import ENCODERS, Encoder, GraphInputs, Linear, tensor_of
 from graphfcl.stream import BaseSession, Session
+
+
+class AnyInputs(Protocol):
+    """A visible graph as a method computes on it: ``GraphInputs``, or tables of all nodes."""
+
+    @property
+    def feature_count(self) -> int:
+        """Columns of the features."""
+
+
+Inputs = TypeVar("Inputs", bound=AnyInputs)
 
 
 class Stage(StrEnum):
@@ -56,7 +67,7 @@ class StreamSizes:
     shot: int = 1
 
 
-class EncoderLearner(Learner):
+class EncoderLearner(Learner, Generic[Inputs]):
     """A learner on a graph encoder g_θ that was pre-trained on the base classes.
 
     A method says what it adds to the encoder (:meth:`_build`), how session 0 goes on after pre-training
@@ -95,15 +106,15 @@ class EncoderLearner(Learner):
         """The network around the encoder, with weights drawn from ``start``."""
 
     @abstractmethod
-    def _train(self, base: BaseSession, inputs: GraphInputs, progress: Progress) -> None:
+    def _train(self, base: BaseSession, inputs: Inputs, progress: Progress) -> None:
         """All stages after pre-training; the last one is ``ready``."""
 
     @abstractmethod
-    def _learn(self, session: Session, inputs: GraphInputs) -> None:
+    def _learn(self, session: Session, inputs: Inputs) -> None:
         """An incremental session; its classes are in ``classes_`` already."""
 
     @abstractmethod
-    def _score_all(self, inputs: GraphInputs) -> torch.Tensor:
+    def _score_all(self, inputs: Inputs) -> torch.Tensor:
         """(n, classes) scores of every node of a visible graph."""
 
     def _keeps_weights(self) -> bool:
@@ -133,7 +144,7 @@ class EncoderLearner(Learner):
             self._enter(Stage.READY, progress)
         self._refuse_chance(base)
 
-    def _start(self, base: BaseSession, inputs: GraphInputs) -> None:
+    def _start(self, base: BaseSession, inputs: Inputs) -> None:
         self.classes_, self.track = base.classes, base.track
         self.sizes = StreamSizes(
             features=inputs.feature_count,
@@ -161,8 +172,8 @@ class EncoderLearner(Learner):
             self.sizes.features, hidden, chosen.size, start, dropout=chosen.dropout, last_relu=chosen.last_relu
         ).to(self.device)
 
-    def _pretrain(self, base: BaseSession, inputs: GraphInputs, progress: Progress, encoders: EncoderStore) -> None:
-        found = self.pretraining.find(base, inputs, self, self.generator, progress, encoders)
+    def _pretrain(self, base: BaseSession, inputs: Inputs, progress: Progress, encoders: EncoderStore) -> None:
+        found = self.pretraining.find(base, self._whole(inputs), self, self.generator, progress, encoders)
         self.pretraining_seconds_, self.pretraining_reused_ = found
 
     def _enter(self, stage: Stage, progress: Progress) -> None:
@@ -211,11 +222,11 @@ class EncoderLearner(Learner):
             self.cache.classes_changed()
         return found
 
-    def _embed(self, inputs: GraphInputs, rows: np.ndarray | None = None) -> torch.Tensor:
+    def _embed(self, inputs: Inputs, rows: np.ndarray | None = None) -> torch.Tensor:
         """(r, width) of some rows or of all: what scores need to know of them, the encoder's output first."""
         return self.network.embed(inputs, rows)
 
-    def _embeddings(self, inputs: GraphInputs) -> torch.Tensor:
+    def _embeddings(self, inputs: Inputs) -> torch.Tensor:
         """(n, width) of every node: those at hand, or one forward pass."""
         known = self.cache.embeddings(inputs)
         return self._embed(inputs) if known is None else known
@@ -240,8 +251,13 @@ class EncoderLearner(Learner):
             found = self._embeddings(self.cache.inputs(visible))[:, : self.settings.size]
         return found.cpu().numpy()[visible.rows(nodes)]
 
-    def _make_inputs(self, visible: VisibleGraph, *, sparing: bool = False) -> GraphInputs:
+    def _make_inputs(self, visible: VisibleGraph, *, sparing: bool = False) -> Any:
         return GraphInputs(visible, self.device, sparing=sparing)
+
+    def _whole(self, inputs: Inputs) -> GraphInputs:
+        """The graph that an encoder is pre-trained on."""
+        assert isinstance(inputs, GraphInputs)
+        return inputs
 
     # What is known of labelled nodes
 

@@ -24,20 +24,23 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import torch
 
+from graphfcl.errors import DivergenceError
 from graphfcl.graph import VisibleGraph
 from graphfcl.measures import balanced_accuracy, confusion_matrix
 from graphfcl.methods.bases.encoder_learner import EncoderLearner, Stage
+from graphfcl.methods.blocks import NodeTables, open_tables
 from graphfcl.methods.joint.settings import TRUNKS, JointSettings
 from graphfcl.methods.joint.trunks import FixedVectors, JointNetwork, Retraining, vectors_as_graph
 from graphfcl.methods.learner import EncoderStore, Labelled, LearnerState, Progress
+from graphfcl.methods.shared.class_statistics import counts_with, in_parts
 from graphfcl.methods.shared.parts import Part
 from graphfcl.methods.shared.replay_memory import ReplayMemory
 from graphfcl.methods.shared.ridge import RidgeSums
 from graphfcl.methods.shared.supervised_training import SupervisedTraining
 from graphfcl.methods.shared.trained_head import HeadNetwork, head_training
 from graphfcl.methods.shared.training_state import without_prefix
-from graphfcl.methods.shared.untrained_blocks import UntrainedBlocks
-from graphfcl.methods.shared.untrained_features import WIDEST, prepare, unit_rows
+from graphfcl.methods.shared.untrained_blocks import HOPS, UntrainedBlocks
+from graphfcl.methods.shared.untrained_features import WIDEST, unit_rows
 from graphfcl.nn import Encoder, GcnEncoder, GraphInputs, Linear
 from graphfcl.stream import BaseSession, PooledSession, Session
 
@@ -63,7 +66,7 @@ class Joint(EncoderLearner):
         self.retraining = Retraining(self.settings.trunks)
         self.blocks = UntrainedBlocks()
         self.training: SupervisedTraining | None = None  # of the trunk that is fitted to session 0
-        self._prepared: tuple[GraphInputs, GraphInputs] | None = None
+        self._prepared: tuple[GraphInputs, NodeTables] | None = None
 
     def parts(self) -> tuple[Part, ...]:
         running = (self.training,) if self.stage == Stage.SESSION_ZERO and self.training is not None else ()
@@ -82,7 +85,8 @@ class Joint(EncoderLearner):
 
     def _start(self, base: BaseSession, inputs: GraphInputs) -> None:
         if {"features", "ridge"} & set(self._names()):
-            self.retraining.columns = min(self.settings.rank, *self._prepare(inputs).visible.features.shape)
+            prepared = self._prepare(inputs)
+            self.retraining.columns = min(self.settings.rank, prepared.node_count, prepared.feature_count)
         super()._start(base, inputs)
 
     def _make_network(self) -> None:
@@ -183,8 +187,9 @@ class Joint(EncoderLearner):
         sums = self._ridge_sums(train, inputs, vectors)
         asked = vectors[inputs.visible.rows(validation[0])].float()
         for penalty, hop_weight in product(self.settings.penalties, self.settings.hop_weights):
-            weights = sums.solve(penalty, self.blocks.weighted(hop_weight))
-            if weights is None:
+            try:
+                weights = sums.solve(penalty, self.blocks.weighted(1.0, hop_weight))
+            except DivergenceError:
                 continue
             found = (asked @ weights.float()).argmax(dim=1).cpu().numpy()
             accuracy = balanced_accuracy(confusion_matrix(validation[1], found, count))
@@ -195,7 +200,8 @@ class Joint(EncoderLearner):
 
     def _ridge_sums(self, labelled: Labelled, inputs: GraphInputs, vectors: torch.Tensor) -> RidgeSums:
         rows, columns = inputs.visible.rows(labelled[0]), torch.tensor(labelled[1], device=self.device)
-        return RidgeSums.empty(self.blocks.width, self.device).plus(vectors[rows], columns, len(self.classes_))
+        nobody = RidgeSums.empty(self.blocks.width, self.device)
+        return nobody.plus(in_parts(vectors[rows], columns), counts_with(nobody.counts, columns, len(self.classes_)))
 
     # Sessions and scores
 
@@ -238,49 +244,55 @@ class Joint(EncoderLearner):
         assert self.retraining.ridge is not None
         penalty, hop_weight = self.retraining.ridge
         sums = self._ridge_sums(self.memory.labelled, inputs, self._vectors("ridge", inputs, None))
-        weights = sums.solve(penalty, self.blocks.weighted(hop_weight))
-        assert weights is not None, "a Gram matrix with a penalty is positive definite"
-        self.network.ridge.weight.data = weights.float()
+        self.network.ridge.weight.data = sums.solve(penalty, self.blocks.weighted(1.0, hop_weight)).float()
 
     def _seen_by(self, name: str, inputs: GraphInputs, nodes: np.ndarray) -> GraphInputs:
         """What a trunk is trained on: the graph, or the vectors of some nodes."""
         if name != "features":
-            return inputs if name == "gcn" else self._prepare(inputs)
+            return inputs if name == "gcn" else self._prepared_graph(inputs)
         nodes = np.unique(nodes)
         return vectors_as_graph(nodes, self._vectors(name, inputs, None)[inputs.visible.rows(nodes)])
 
-    def _prepare(self, inputs: GraphInputs) -> GraphInputs:
+    def _prepare(self, inputs: GraphInputs) -> NodeTables:
         """The same graph, its features with rows of unit length; the last one is kept."""
         if self._prepared is None or self._prepared[0] is not inputs:
-            visible = inputs.visible
-            prepared = visible.with_features(prepare(visible.features, self.seed))
-            self._prepared = (inputs, GraphInputs(prepared, self.device, sparing=inputs.sparing))
+            self._prepared = (inputs, open_tables(inputs.visible, self.device, self.seed, unit=True))
         return self._prepared[1]
+
+    def _prepared_graph(self, inputs: GraphInputs) -> GraphInputs:
+        whole = self._prepare(inputs).whole
+        assert whole is not None, "the graph is in memory"
+        return whole
 
     @torch.no_grad()
     def _vectors(self, name: str, inputs: GraphInputs, rows: np.ndarray | None) -> torch.Tensor:
         """(r, D) in 16 bits: the fixed vectors of the trunk features or ridge."""
-        prepared = self._prepare(inputs)
-        blocks = self.blocks.of(prepared, rows)
+        prepared, nodes = self._prepare(inputs), inputs.visible.nodes
+        if rows is None:
+            blocks = self.blocks.table(prepared).rows_at(np.arange(nodes.size))
+        else:
+            blocks = self.blocks.near(prepared, nodes[rows])
         if name == "ridge":
             return blocks
         assert self.retraining.centre is not None
-        output = unit_rows(self._wide_output(prepared, rows) - self.retraining.centre)
+        output = unit_rows(self._wide_output(inputs, rows) - self.retraining.centre)
         return torch.cat([blocks, output.half()], dim=1)
 
     @torch.no_grad()
     def _centre_wide_output(self, inputs: GraphInputs) -> None:
-        self.retraining.centre = self._wide_output(self._prepare(inputs), None).mean(dim=0)
+        self.retraining.centre = self._wide_output(inputs, None).mean(dim=0)
 
-    def _wide_output(self, prepared: GraphInputs, rows: np.ndarray | None) -> torch.Tensor:
-        return self.network.wide.embed(prepared, rows)
+    def _wide_output(self, inputs: GraphInputs, rows: np.ndarray | None) -> torch.Tensor:
+        if rows is None:
+            return self.network.wide.embed(self._prepared_graph(inputs), None)
+        return self.network.wide.embed(*self._prepare(inputs).near(inputs.visible.nodes[rows], HOPS))
 
     def _embed(self, inputs: GraphInputs, rows: np.ndarray | None = None) -> torch.Tensor:
         name = self.retraining.trunk or self._names()[0]  # while several are tried it answers by the first
         if name == "gcn":
             return self.network.encoder(self.network.encoder.rows(inputs, rows))
         if name == "wide-gcn":
-            return self._wide_output(self._prepare(inputs), rows)
+            return self._wide_output(inputs, rows)
         return self._vectors(name, inputs, rows)
 
     def _score_all(self, inputs: GraphInputs) -> torch.Tensor:

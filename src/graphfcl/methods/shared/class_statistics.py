@@ -1,12 +1,20 @@
-"""What closed forms keep of the labelled nodes of classes: statistics that are never changed, only replaced."""
+"""What closed forms keep of the labelled nodes of classes: sums over vectors, never changed, only replaced."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
 from typing import Any, Protocol, Self
 
 import torch
 
 from graphfcl.methods.learner import Tensors
 from graphfcl.methods.shared.parts import ClassMemory
+
+CHUNK = 4096  # vectors that are turned into 64 bits at a time
+BLOCK = 128  # vectors of one class whose products are added up at a time
+TOGETHER = 64  # such blocks in memory at a time
+
+Parts = Iterable[tuple[torch.Tensor, torch.Tensor]]  # (m, D) vectors and their (m,) columns, some at a time
 
 
 class Statistics(Protocol):
@@ -20,30 +28,35 @@ class Statistics(Protocol):
     def nbytes(self) -> int:
         """As they are stored."""
 
+    def plus(self, parts: Parts, counts: torch.Tensor) -> Self:
+        """With more labelled vectors. counts: (C,) those of all vectors, the new ones included."""
+
     def exchanged(self, old: Self, new: Self) -> Self:
         """With ``new`` in place of ``old``, which are whole classes of these and empty in all others."""
 
     def tensors(self) -> Tensors:
         """Their state."""
 
+    def loaded(self, tensors: Tensors, device: torch.device) -> Self:
+        """Statistics of the same kind from a state."""
+
 
 class ClassStatistics(ClassMemory):
     """The statistics of all classes, and the head that was computed from them last, which is no part of the state.
 
-    read: statistics from the tensors of a state. empty: those of nobody.
+    empty: statistics of no class.
     """
 
-    def __init__(self, empty: Any, read: Callable[[Tensors, torch.device], Any]) -> None:
+    def __init__(self, empty: Any) -> None:
         self.now = empty
-        self._read = read
-        self._head: Any = None
+        self._head: Tensors | None = None
 
     def hold(self, statistics: Any) -> None:
-        """From now on these."""
+        """Replace the statistics."""
         self.now, self._head = statistics, None
 
-    def head(self, compute: Callable[[Any], Any]) -> Any:
-        """What ``compute`` makes of the statistics; once for all questions."""
+    def head(self, compute: Callable[[Any], Tensors]) -> Tensors:
+        """What ``compute`` makes of the statistics; computed once."""
         if self._head is None:
             self._head = compute(self.now)
         return self._head
@@ -59,7 +72,136 @@ class ClassStatistics(ClassMemory):
         return self.now.tensors()
 
     def load(self, values: dict[str, Any], tensors: Tensors, device: torch.device) -> None:  # noqa: ARG002
-        self.hold(self._read(tensors, device))
+        self.hold(self.now.loaded(tensors, device))
 
     def become(self, other: Self, device: torch.device) -> None:  # noqa: ARG002
         self.now, self._head = other.now, other._head
+
+
+@dataclass(frozen=True, eq=False)
+class ClassSums:
+    """sums: (C, D) S. counts: (C,) n. Both in 64 bits; immutable."""
+
+    sums: torch.Tensor
+    counts: torch.Tensor
+
+    @classmethod
+    def empty(cls, size: int = 0, device: torch.device | str = "cpu") -> "ClassSums":
+        zeros = partial(torch.zeros, dtype=torch.float64, device=device)
+        return cls(zeros(0, size), zeros(0))
+
+    def plus(self, parts: Parts, counts: torch.Tensor) -> "ClassSums":
+        """With more labelled vectors."""
+        sums = grown(self.sums, len(counts))
+        for vectors, labels in parts:
+            sums.index_add_(0, labels, vectors.double())
+        return ClassSums(sums, counts)
+
+    def means(self) -> torch.Tensor:
+        """(C, D) μ_c = S_c/n_c; zeros for a class without a node."""
+        return self.sums / self.counts.clamp(min=1)[:, None]
+
+    def exchanged(self, old: "ClassSums", new: "ClassSums") -> "ClassSums":
+        """With ``new`` in place of ``old``, which are whole classes of these and empty in all others."""
+        return ClassSums(self.sums - old.sums + new.sums, self.counts - old.counts + new.counts)
+
+    def tensors(self) -> Tensors:
+        return {"classes.sums": self.sums.cpu().clone(), "classes.counts": self.counts.cpu().clone()}
+
+    def loaded(self, tensors: Tensors, device: torch.device) -> "ClassSums":
+        """The reverse of :meth:`tensors`."""
+        return ClassSums(tensors["classes.sums"].to(device).clone(), tensors["classes.counts"].to(device).clone())
+
+    @property
+    def nbytes(self) -> int:
+        return self.sums.nbytes + self.counts.nbytes
+
+
+@dataclass(frozen=True, eq=False)
+class ClassMoments:
+    """first: sums and counts. products: (C, D, D) Σ x xᵀ over the vectors of each class, in 64 bits. Immutable."""
+
+    first: ClassSums
+    products: torch.Tensor
+
+    @classmethod
+    def empty(cls, size: int = 0, device: torch.device | str = "cpu") -> "ClassMoments":
+        return cls(ClassSums.empty(size, device), torch.zeros(0, size, size, dtype=torch.float64, device=device))
+
+    @property
+    def counts(self) -> torch.Tensor:
+        return self.first.counts
+
+    def plus(self, parts: Parts, counts: torch.Tensor) -> "ClassMoments":
+        """With more labelled vectors."""
+        products, first = grown(self.products, len(counts)), self.first
+        for vectors, labels in parts:
+            first = first.plus([(vectors, labels)], counts)
+            rows, classes = _blocks_of_one_class(labels, len(counts))
+            for some, of_class in zip(rows.split(TOGETHER), classes.split(TOGETHER), strict=True):
+                block = vectors[some.clamp(min=0)].double() * (some >= 0)[:, :, None]
+                products.index_add_(0, of_class, block.transpose(1, 2) @ block)
+        return ClassMoments(first.plus([], counts), products)
+
+    def means(self) -> torch.Tensor:
+        """(C, D)."""
+        return self.first.means()
+
+    def covariances(self) -> torch.Tensor:
+        """(C, D, D) Σ_c = Σ (x − μ_c)(x − μ_c)ᵀ / (n_c − 1); zeros for a class with fewer than two nodes."""
+        means, counts = self.means(), self.counts[:, None, None]
+        spread = self.products - counts * means[:, :, None] * means[:, None]
+        return spread / (counts - 1).clamp(min=1) * (counts > 1)
+
+    def exchanged(self, old: "ClassMoments", new: "ClassMoments") -> "ClassMoments":
+        """With ``new`` in place of ``old``, which are whole classes of these and empty in all others."""
+        return ClassMoments(self.first.exchanged(old.first, new.first), self.products - old.products + new.products)
+
+    def tensors(self) -> Tensors:
+        """Of the symmetric products the upper half."""
+        rows, columns = torch.triu_indices(*self.products.shape[1:])
+        return {**self.first.tensors(), "classes.products": self.products.cpu()[:, rows, columns]}
+
+    def loaded(self, tensors: Tensors, device: torch.device) -> "ClassMoments":
+        """The reverse of :meth:`tensors`."""
+        first, upper = self.first.loaded(tensors, device), tensors["classes.products"].to(device)
+        size = first.sums.shape[1]
+        rows, columns = torch.triu_indices(size, size, device=device)
+        products = upper.new_zeros(len(upper), size, size)
+        products[:, rows, columns] = upper
+        products[:, columns, rows] = upper
+        return ClassMoments(first, products)
+
+    @property
+    def nbytes(self) -> int:
+        count, size = self.first.sums.shape
+        return self.first.nbytes + count * (size * (size + 1) // 2) * self.products.element_size()
+
+
+def in_parts(vectors: torch.Tensor, labels: torch.Tensor) -> Parts:
+    """Vectors and their columns, ``CHUNK`` at a time."""
+    return zip(vectors.split(CHUNK), labels.split(CHUNK), strict=True)
+
+
+def counts_with(counts: torch.Tensor, labels: torch.Tensor, count: int) -> torch.Tensor:
+    """(count,) labelled nodes of each class, with more of them."""
+    return grown(counts, count) + torch.bincount(labels, minlength=count)
+
+
+def grown(values: torch.Tensor, count: int) -> torch.Tensor:
+    """A copy with rows of zeros for the classes that are new."""
+    found = values.new_zeros(count, *values.shape[1:])
+    found[: len(values)] = values
+    return found
+
+
+def _blocks_of_one_class(labels: torch.Tensor, count: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """(b, BLOCK) positions of labels, each row of one class and filled up with −1, and the (b,) classes of the rows."""
+    order = torch.argsort(labels, stable=True)
+    counts = torch.bincount(labels, minlength=count)
+    blocks = (counts + BLOCK - 1) // BLOCK
+    sorted_labels = labels[order]
+    within = torch.arange(len(labels), device=labels.device) - (counts.cumsum(0) - counts)[sorted_labels]
+    rows = torch.full((int(blocks.sum()), BLOCK), -1, device=labels.device)
+    rows[(blocks.cumsum(0) - blocks)[sorted_labels] + within // BLOCK, within % BLOCK] = order
+    return rows, torch.repeat_interleave(torch.arange(count, device=labels.device), blocks)

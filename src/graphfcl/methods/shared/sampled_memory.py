@@ -7,7 +7,7 @@ import numpy as np
 import torch
 
 from graphfcl.arrays import rank_in_run
-from graphfcl.graph import VisibleGraph
+from graphfcl.graph.visible_nodes import VisibleNodes
 from graphfcl.methods.learner import Labelled, Tensors
 from graphfcl.methods.shared.parts import ClassMemory
 
@@ -101,7 +101,7 @@ def arrival_times(nodes: np.ndarray, weights: np.ndarray, seed: int) -> np.ndarr
     return -np.log(uniform / 2.0**53) / weights
 
 
-def cover(visible: VisibleGraph, nodes: np.ndarray) -> np.ndarray:
+def cover(visible: VisibleNodes, nodes: np.ndarray) -> np.ndarray:
     """(s,) nodes that each covers in one hop: its degree, and itself."""
     return visible.degrees[visible.rows(nodes)].astype(np.float64) + 1
 

@@ -5,17 +5,10 @@ from typing import Any, Self
 import numpy as np
 import torch
 
-from graphfcl.graph import VisibleGraph
+from graphfcl.methods.blocks import Held, NodeTables, RowBlock, Table
 from graphfcl.methods.learner import Tensors
 from graphfcl.methods.shared.parts import Part
-from graphfcl.methods.shared.untrained_features import (
-    around_rows,
-    leading_vectors,
-    prepare,
-    propagated,
-    unit_rows,
-)
-from graphfcl.nn import GraphInputs
+from graphfcl.methods.shared.untrained_features import around_rows, unit_rows
 
 HOPS = 2
 
@@ -41,34 +34,55 @@ class UntrainedBlocks(Part):
         return 2 * self.basis.shape[1]
 
     @torch.no_grad()
-    def fix(self, inputs: GraphInputs, rank: int, seed: int) -> None:
-        """Basis and centres, from the graph of session 0."""
-        self.take_basis(*leading_vectors(inputs, rank, seed), inputs.device)
-        self.centres = tuple(block.mean(dim=0) for block in self._raw(inputs, None))
+    def fix(self, tables: NodeTables, rank: int, seed: int, *held: Held) -> None:
+        """Basis and centres, from the graph of session 0. held: what the caller will need memory for besides."""
+        self._require(tables, min(rank, tables.node_count, tables.feature_count), *held)
+        self._take_basis(*tables.leading_vectors(rank, seed), tables.device)
+        sums = (tables.sums("centre", _column_sums, tables={"values": block})["total"] for block in self._raw(tables))
+        self.centres = tuple((total / max(1, tables.node_count)).float() for total in sums)
 
-    def take_basis(self, steps: torch.Tensor, scales: torch.Tensor, device: torch.device) -> None:
+    def _take_basis(self, steps: torch.Tensor, scales: torch.Tensor, device: torch.device) -> None:
         """B, in 8 bits with the scales of its columns."""
         self.scales = scales.to(device)
         self.basis = steps.to(device) * self.scales
 
+    @staticmethod
+    def _require(tables: NodeTables, columns: int, *held: Held) -> None:
+        """Refuse a limit of memory that is too small for any pass, before the first one. columns: of the basis."""
+        tables.require(*held, columns=max(tables.feature_count, 2 * columns), slice_copies=2)
+
+    def _raw(self, tables: NodeTables) -> list[Table]:
+        """XB and ÂÂXB."""
+        own = tables.own(self.basis)
+        return [own, *tables.hops(own, (HOPS,))]
+
     @torch.no_grad()
-    def of(self, inputs: GraphInputs, rows: np.ndarray | None = None) -> torch.Tensor:
-        """(r, 2k) in 16 bits, of all nodes or of some: then only their neighbourhoods are read."""
-        blocks = zip(self._raw(inputs, rows), self.centres, strict=True)
-        return torch.cat([centred_rows(block, centre) for block, centre in blocks], dim=1)
+    def table(self, tables: NodeTables) -> Table:
+        """(n, 2k) in 16 bits, of all nodes."""
+        self._require(tables, self.basis.shape[1])
+        own, around = self._raw(tables)
+        given = dict(zip(("own", "around"), self.centres, strict=True))
+        return tables.table(
+            "vectors",
+            _vectors,
+            self.width,
+            tables={"own": own, "around": around},
+            given=given,
+            kind="<f2",
+            last_use=("around",),
+        )
 
-    def weighted(self, hop_weight: float) -> torch.Tensor:
-        """(2k,) 64 bits: 1 for the columns of the first block, a for those of the second."""
-        size = self.basis.shape[1]
-        weights = torch.ones(2 * size, dtype=torch.float64, device=self.basis.device)
-        weights[size:] = hop_weight
-        return weights
+    @torch.no_grad()
+    def near(self, tables: NodeTables, nodes: np.ndarray) -> torch.Tensor:
+        """(m, 2k) of some nodes; only their neighbourhoods are read."""
+        inputs, rows = tables.near(nodes, HOPS)
+        raw = (inputs.raw(rows) @ self.basis, around_rows(inputs.visible, rows, HOPS, self.basis))
+        return torch.cat([_centred(block, centre) for block, centre in zip(raw, self.centres, strict=True)], dim=1)
 
-    def _raw(self, inputs: GraphInputs, rows: np.ndarray | None) -> tuple[torch.Tensor, torch.Tensor]:
-        if rows is None:
-            own = inputs.raw() @ self.basis
-            return own, propagated(inputs, own, HOPS)
-        return inputs.raw(rows) @ self.basis, around_rows(inputs.visible, rows, HOPS, self.basis)
+    def weighted(self, own: float, around: float) -> torch.Tensor:
+        """(2k,) 64 bits: the weights of both blocks, column by column."""
+        weights = torch.tensor([own, around], dtype=torch.float64, device=self.basis.device)
+        return weights.repeat_interleave(self.basis.shape[1])
 
     # State
 
@@ -83,7 +97,7 @@ class UntrainedBlocks(Part):
         if "blocks.basis" not in tensors:
             self.become(type(self)(), device)
             return
-        self.take_basis(tensors["blocks.basis"], tensors["blocks.scales"], device)
+        self._take_basis(tensors["blocks.basis"], tensors["blocks.scales"], device)
         self.centres = (tensors["blocks.own"].to(device), tensors["blocks.around"].to(device))
 
     def become(self, other: Self, device: torch.device) -> None:  # noqa: ARG002
@@ -93,11 +107,15 @@ class UntrainedBlocks(Part):
         return {"weights": sum(tensor.nbytes for tensor in self.tensors().values())}
 
 
-def centred_rows(block: torch.Tensor, centre: torch.Tensor) -> torch.Tensor:
+def _column_sums(block: RowBlock) -> Tensors:
+    """(k,) of the visible rows; in 32 bits within a block, which are enough for so many rows."""
+    return {"total": block.only_visible(block.rows("values")).sum(dim=0)}
+
+
+def _vectors(block: RowBlock) -> torch.Tensor:
+    return torch.cat([_centred(block.rows(name), block.given[name]) for name in ("own", "around")], dim=1)
+
+
+def _centred(block: torch.Tensor, centre: torch.Tensor) -> torch.Tensor:
     """n(·) in 16 bits: minus the mean, then of unit length."""
     return unit_rows(block - centre).half()
-
-
-def prepared_inputs(visible: VisibleGraph, device: torch.device, seed: int, *, sparing: bool = False) -> GraphInputs:
-    """A graph on the device, its features with rows of unit length."""
-    return GraphInputs(visible.with_features(prepare(visible.features, seed)), device, sparing=sparing)

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from graphfcl.production.graph_place import FolderUse
+    from graphfcl.production.model_graph.place import FolderUse
     from graphfcl.production.storage.block_arrays import BlockArrays
     from graphfcl.production.storage.trees import TreeName
 

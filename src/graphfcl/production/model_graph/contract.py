@@ -13,8 +13,8 @@ if TYPE_CHECKING:  # stored answers are read without scipy
     from graphfcl.methods import Learner, Progress
     from graphfcl.production.answers import ModelAnswers
     from graphfcl.production.calibration import Calibration, Readings
-    from graphfcl.production.feature_columns import FeatureColumns
-    from graphfcl.production.graph_place import FolderUse
+    from graphfcl.production.model_graph.feature_columns import FeatureColumns
+    from graphfcl.production.model_graph.place import FolderUse
     from graphfcl.production.storage.block_arrays import BlockArrays
     from graphfcl.production.storage.trees import TreeName
     from graphfcl.production.version_cache import CacheContents, CacheKeys
@@ -140,10 +140,6 @@ class ModelGraph(NodeIndex, Protocol):
 
     def all_words(self) -> dict[str, int]:
         """How many words its nodes have; see :meth:`FeatureColumns.words_of`."""
-        ...
-
-    def id_of(self, number: int) -> Any:
-        """The user's id of a node number."""
         ...
 
     # Changes; each returns the new graph and the numbers of the nodes that are new or whose edges changed

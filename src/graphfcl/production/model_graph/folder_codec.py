@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from graphfcl.devices import device_on_disk
-from graphfcl.production.graph_place import FolderUse, find_graph, seen_at
 from graphfcl.production.model_graph.growing_codec import check_features, csr_of, ids_in_memory
+from graphfcl.production.model_graph.place import FolderUse, find_graph, seen_at
+from graphfcl.production.model_graph.view_codec import decode_views, encode_views
 from graphfcl.production.storage.block_arrays import BlockArrays
 from graphfcl.production.storage.damage import Damaged, need
 from graphfcl.production.storage.ids import read_ids, write_ids
 from graphfcl.production.storage.strict_json import whole_number
 from graphfcl.production.storage.trees import Tree, TreeName, read_tree, write_tree
 from graphfcl.production.version_cache import CacheKeys
-from graphfcl.production.view_codec import decode_views, encode_views
 
 if TYPE_CHECKING:
     from graphfcl.graph.folder import GraphFolder

@@ -27,9 +27,8 @@ from graphfcl.methods.blocks.tile_files import BLOCK
 from graphfcl.methods.blocks.work_folder import IN_USE, alone_in
 from graphfcl.production.answers import ModelAnswers
 from graphfcl.production.calibration import Calibration, Readings
-from graphfcl.production.feature_columns import FeatureColumns, fresh_ids
-from graphfcl.production.graph_place import FolderUse, write_place
 from graphfcl.production.model_graph.answer_tables import keep_answers, write_answers
+from graphfcl.production.model_graph.feature_columns import FeatureColumns, fresh_ids
 from graphfcl.production.model_graph.folder_codec import encode_graph
 from graphfcl.production.model_graph.growing_graph import (
     NO_SUCH_END,
@@ -38,6 +37,7 @@ from graphfcl.production.model_graph.growing_graph import (
     refuse_other_nodes,
 )
 from graphfcl.production.model_graph.node_names import UNKNOWN_NODE, not_there
+from graphfcl.production.model_graph.place import FolderUse, write_place
 from graphfcl.production.refused_fits import LeavingNothing
 from graphfcl.production.storage.block_arrays import BlockArrays
 from graphfcl.production.storage.trees import TreeName
@@ -205,9 +205,6 @@ class FolderModelGraph:
             raise InputError(f"node number {strange[0]} is not in the graph: ask only for nodes that exist.")
         return self.folder.ids(numbers)
 
-    def id_of(self, number: int) -> Any:
-        return self.ids_of(np.array([number])).tolist()[0]
-
     def contains(self, numbers: np.ndarray) -> np.ndarray:
         inside = (numbers >= 0) & (numbers < self.growth.row_count)
         if self._shown is not None:
@@ -233,12 +230,7 @@ class FolderModelGraph:
     # Changes
 
     def with_nodes(self, ids: Any, features: Features) -> tuple["FolderModelGraph", np.ndarray]:
-        fresh = fresh_ids(
-            ids,
-            numbers=self.is_whole_numbers,
-            rows_of_ids=self.rows_of_ids,
-            id_of_row=lambda row: self.ids_at([row])[0],
-        )
+        fresh = fresh_ids(ids, self)
         self.columns.refuse_other_shape(features, fresh.size)
         first = self.growth.row_count
         return self._changed(self.growth.with_nodes(fresh, features)), np.arange(first, first + fresh.size)

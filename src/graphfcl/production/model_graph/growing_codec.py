@@ -12,12 +12,12 @@ import numpy as np
 
 from graphfcl.graph.ids import text_array
 from graphfcl.production.model_graph.node_names import NodeNames
+from graphfcl.production.model_graph.view_codec import decode_views, encode_views
 from graphfcl.production.storage.block_arrays import BLOCK, BlockArrays, checked
 from graphfcl.production.storage.damage import need
 from graphfcl.production.storage.ids import read_ids, write_ids
 from graphfcl.production.storage.strict_json import whole_number
 from graphfcl.production.storage.trees import Tree, TreeName, read_tree, remember_tree, write_once
-from graphfcl.production.view_codec import decode_views, encode_views
 
 if TYPE_CHECKING:  # ids and labels are read without scipy
     from scipy import sparse

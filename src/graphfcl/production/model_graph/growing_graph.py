@@ -11,16 +11,17 @@ from scipy import sparse
 
 from graphfcl.errors import InputError
 from graphfcl.graph import Features, Graph, Standardisation, TextWeights, VisibleGraph
+from graphfcl.graph.any_graph import AnyGraph
 from graphfcl.graph.build import adjacency_from_edges
 from graphfcl.graph.id_index import IdIndex
 from graphfcl.methods import Learner, Progress
 from graphfcl.printing import quoted
 from graphfcl.production.answers import ModelAnswers
 from graphfcl.production.calibration import Calibration, Readings
-from graphfcl.production.feature_columns import FeatureColumns, fresh_ids
-from graphfcl.production.graph_place import FolderUse
+from graphfcl.production.model_graph.feature_columns import FeatureColumns, fresh_ids
 from graphfcl.production.model_graph.growing_codec import encode_graph
 from graphfcl.production.model_graph.node_names import NodeNames
+from graphfcl.production.model_graph.place import FolderUse
 from graphfcl.production.storage.block_arrays import BlockArrays
 from graphfcl.production.storage.trees import TreeName
 from graphfcl.production.version_cache import CacheContents, CacheKeys
@@ -64,9 +65,9 @@ class GrowingGraph(NodeNames):
         return nullcontext()
 
     @classmethod
-    def of(cls, graph: Graph) -> "GrowingGraph":
-        count = graph.node_count
-        text = graph.text
+    def of(cls, graph: AnyGraph) -> "GrowingGraph":
+        graph = graph.loaded()
+        count, text = graph.node_count, graph.text
         weights = None if text is None else TextWeights.fit(graph.features, text.min_nodes, text.beside)
         return cls(
             numbers=np.arange(count, dtype=np.int64),
@@ -130,9 +131,6 @@ class GrowingGraph(NodeNames):
     def names(self) -> NodeNames:
         return self
 
-    def id_of(self, number: int) -> Any:
-        return self.ids[self.visible.rows(np.array([number]))].tolist()[0]
-
     @property
     def columns(self) -> FeatureColumns:
         dense = isinstance(self.features, np.ndarray)
@@ -148,12 +146,7 @@ class GrowingGraph(NodeNames):
     # Changes
 
     def with_nodes(self, ids: Any, features: Features) -> tuple["GrowingGraph", np.ndarray]:
-        fresh = fresh_ids(
-            ids,
-            numbers=self.is_whole_numbers,
-            rows_of_ids=self.rows_of_ids,
-            id_of_row=lambda row: self.ids[row],
-        )
+        fresh = fresh_ids(ids, self)
         self.columns.refuse_other_shape(features, fresh.size)
         size = self.node_count + fresh.size
         adjacency = self.adjacency.copy()

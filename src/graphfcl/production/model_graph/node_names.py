@@ -12,6 +12,7 @@ from graphfcl.graph.id_index import IdIndex
 from graphfcl.graph.ids import listed
 from graphfcl.printing import quoted
 
+AT_A_TIME = 1 << 14  # nodes that are answered about at a time, where all are
 UNKNOWN_NODE = "node {} is not in the graph: check the ids."
 
 
@@ -59,7 +60,8 @@ class NodeNames:
         return np.isin(numbers, self.numbers)
 
     def row_parts(self, row_bytes: int) -> Iterator[np.ndarray]:  # noqa: ARG002  # answers are in memory already
-        yield np.arange(self.node_count)
+        for start in range(0, max(1, self.node_count), AT_A_TIME):
+            yield np.arange(start, min(start + AT_A_TIME, self.node_count))
 
     @cached_property
     def _index(self) -> IdIndex:

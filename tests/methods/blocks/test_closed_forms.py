@@ -1,36 +1,88 @@
-"""SGC-ridge on a graph folder: as in memory, whichever rows are visible, and the same to the byte."""
+"""Closed forms on a graph folder: as in memory, whichever rows are visible, and the same to the byte."""
 
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from graphfcl import Means, evaluate, find_method
+from graphfcl import InputError, Means, evaluate, find_method
 from graphfcl.evaluation.evaluate import scores_in_blocks
 from graphfcl.methods.blocks.column_phases import STREAMED
 from tests.methods.blocks.samples import ROOMY, folder_of, random_graph
 from tests.methods.blocks.walks import loaded_stream, stream_of, walked
 
+METHODS: dict[str, dict[str, Any]] = {
+    "sgc-ridge": {"rank": 24},
+    "ranpac": {"rank": 16, "width": 40},
+    "teen": {"rank": 24},
+    "fecam": {"rank": 6},
+}
 
-@pytest.mark.parametrize("words", [False, True])
-@pytest.mark.parametrize("track", ["open", "transductive", "isolated"])
-def test_scores_are_those_of_memory(tmp_path: Path, track: str, words: bool) -> None:
+
+def assert_near(found: Any, expected: Any) -> None:
+    """Vectors are rounded to 16 bits: where the last digit before falls on the other side, a score moves a little."""
+    assert (np.isneginf(found) == np.isneginf(expected)).all()
+    shown = np.isfinite(expected)
+    size = max(1.0, float(np.abs(expected[shown]).max()))
+    apart = np.abs(found[shown] - expected[shown]) / size
+    assert np.quantile(apart, 0.99) < 1e-5
+    assert apart.max() < 2e-3
+
+
+@pytest.mark.parametrize(
+    ("name", "track", "words"),
+    [
+        *(("sgc-ridge", track, words) for track in ("open", "transductive", "isolated") for words in (False, True)),
+        *((name, "open", words) for name, words in (("ranpac", False), ("teen", True), ("fecam", False))),
+    ],
+)
+def test_scores_are_those_of_memory(tmp_path: Path, name: str, track: str, words: bool) -> None:
     folder = folder_of(random_graph(600, words=words), tmp_path / "graph")
-    method = find_method("sgc-ridge")
-    changes = {"rank": 24}
-    on_disk = method.make(changes, seed=1)
+    on_disk, in_memory = (find_method(name).make(METHODS[name], seed=1) for _ in range(2))
     found = walked(on_disk, stream_of(folder, tmp_path / "work", track=track))
-    in_memory = method.make(changes, seed=1)
     expected = walked(in_memory, loaded_stream(folder, tmp_path, track))
     assert on_disk.chosen() == in_memory.chosen()
     for one, other in zip(found, expected, strict=True):
-        apart = np.abs(one - other)
-        # Vectors are rounded to 16 bits: where the last digit before falls on the other side, a score moves a little.
-        assert np.quantile(apart, 0.99) < 1e-5
-        assert apart.max() < 2e-3
+        assert_near(one, other)
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_what_production_needs_is_that_of_memory(tmp_path: Path, name: str) -> None:
+    """Restated labels, scores without a node, vectors of some nodes, and the learner of a rehearsal."""
+    folder = folder_of(random_graph(600), tmp_path / "graph")
+    streams = (stream_of(folder, tmp_path / "work"), loaded_stream(folder, tmp_path))
+    found = []
+    for stream in streams:
+        learner = find_method(name).make(METHODS[name], seed=1)
+        walked(learner, stream)
+        base, visible, session = stream.base, stream.evaluation_graph(1), stream.session(1)
+        train, supports = (base.train, base.train_labels), (session.supports, session.support_labels)
+        nodes = np.sort(session.supports)[::2]
+        results = [learner.vectors_to_draw(visible, nodes)]
+        assert learner.restate(visible, train, supports)
+        results.append(learner.scores(visible, nodes))
+        left_out = (supports[0][:2], supports[1][:2])
+        results.append(learner.scores_without(visible, left_out, train, supports))
+        other = learner.rehearsal()
+        assert other is not None
+        other.fit(base)
+        assert other.chosen() == learner.chosen()
+        results.append(other.scores(base.visible_graph, nodes))
+        found.append(results)
+    for one, other_one in zip(*found, strict=True):
+        assert one.shape == other_one.shape
+        assert_near(one, other_one)
+
+
+def test_an_encoder_needs_the_graph_in_memory(tmp_path: Path) -> None:
+    folder = folder_of(random_graph(600), tmp_path / "graph")
+    learner = find_method("ranpac").make({**METHODS["ranpac"], "features": "encoder"})
+    with pytest.raises(InputError, match="features=encoder needs the graph in memory"):
+        learner.fit(stream_of(folder, tmp_path / "work").base)
 
 
 @pytest.mark.long

@@ -1,6 +1,6 @@
 """What the features and ids of new nodes must be to join a graph."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -115,21 +115,19 @@ class FeatureColumns:
         return {"words": round(words), "unknown_words": round(words - known)}
 
 
-def fresh_ids(
-    ids: Any, *, numbers: bool, rows_of_ids: Callable[[Any], np.ndarray], id_of_row: Callable[[int], Any]
-) -> np.ndarray:
-    """(m,) valid ids of new nodes, in the form of a graph's. numbers: whether its ids are whole numbers."""
-    given = listed(ids)
+def fresh_ids(ids: Any, graph: Any) -> np.ndarray:
+    """(m,) valid ids of new nodes, in the form of the graph's."""
+    given, numbers = listed(ids), graph.is_whole_numbers
     fresh, _ = make_ids(given, lambda row: f"new node {row + 1}", read_numbers=numbers)
     if numbers and fresh.dtype == object:
         wrong = next(node for node in fresh.tolist() if whole_number(node) is None)
         raise InputError(f"node id {quoted(wrong)} is no whole number, but all ids of this graph are.")
     if not numbers:
         fresh = text_array([str(node) for node in fresh.tolist()])
-    rows = rows_of_ids(fresh)
+    rows = graph.rows_of_ids(fresh)
     if (rows >= 0).any():
         place = int(np.flatnonzero(rows >= 0)[0])
-        stored = id_of_row(int(rows[place]))
+        stored = graph.ids_at(rows[[place]])[0]
         spelled = "" if str(stored) == str(given[place]) else f" (as {quoted(stored)})"
         raise InputError(f"node {quoted(given[place])} is in the graph already{spelled}: leave it out.")
     return fresh

@@ -1,0 +1,15 @@
+"""The public names of ``graphfcl.datasets``: type checkers and the package itself read this list."""
+
+from graphfcl.datasets.dataset import DATA_VARIABLE as DATA_VARIABLE, Dataset as Dataset, data_folder as data_folder
+from graphfcl.datasets.finding import (
+    find_dataset as find_dataset,
+    load_dataset as load_dataset,
+    split_options as split_options,
+)
+from graphfcl.datasets.registry import (
+    all_datasets as all_datasets,
+    outside_datasets as outside_datasets,
+    register_dataset as register_dataset,
+)
+
+__all__: list[str]
