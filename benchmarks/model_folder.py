@@ -79,7 +79,9 @@ def changes(model: GraphClassifier, folder: Path, first: int, members: np.ndarra
         print(f"  {wrote:,} bytes; learn {learned:.2f} s, save {saved:.2f} s")
     before = size_of(folder, "objects", "versions")
     new = max(model.node_ids_.tolist()) + 1 if model.node_ids_.dtype.kind == "i" else "a node more"
-    model.grow(nodes=([new], model.graph_.features[:1], None), edges=([new], [model.node_ids_[0]], None))
+    model.grow(
+        nodes=([new], model.graph_.visible.features_at(np.arange(1)), None), edges=([new], [model.node_ids_[0]], None)
+    )
     model.save(folder)
     model.wait()
     wrote = size_of(folder, "objects", "versions") - before

@@ -50,7 +50,7 @@ def speed(model: GraphClassifier, stream: Stream) -> None:
 
 def growth(model: GraphClassifier) -> None:
     """One new node with one edge: to a hub, and to a node of median degree."""
-    graph = model.graph_
+    graph: Any = model.graph_  # in memory, of which arrays are read
     degrees = graph.visible.degrees
     places = {"a hub": int(degrees.argmax()), "a node of median degree": int(np.argsort(degrees)[degrees.size // 2])}
     lonely = np.flatnonzero(degrees == 1)

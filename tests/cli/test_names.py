@@ -11,7 +11,7 @@ import pytest
 from graphfcl import GraphClassifier
 from graphfcl.printing import CONTROL
 from tests.cli.command import Result, assert_one_sentence, graphfcl, graphfcl_inside
-from tests.production.models import copy_of, fitted, members, with_parts
+from tests.production.models import copy_of, fitted, graph_in_memory, members, with_parts
 
 EIGHT, NINE = members("class-08"), members("class-09")
 HOSTILE = "evil\x1b[2J\x9b31m\u202e"
@@ -87,7 +87,7 @@ def test_an_old_folder_cannot_write_to_the_terminal(start: GraphClassifier, tmp_
     ids = np.array([f"n{node}{HOSTILE}" for node in range(500)], dtype=object)
     ledger = replace(start.ledger_, names=(f"zero{HOSTILE}", *start.ledger_.names[1:]))
     entry = {**start.history[0], "classes": [f"zero{HOSTILE}"], "graph": HOSTILE, "warning": HOSTILE}
-    model = with_parts(start, [entry], graph=replace(start.graph_, ids=ids), ledger=ledger)
+    model = with_parts(start, [entry], graph=replace(graph_in_memory(start), ids=ids), ledger=ledger)
     model.save(tmp_path / "m")
     hostile = f"n{EIGHT[0]}{HOSTILE}"
     supports = table(tmp_path / "s.csv", f'node,class\n"{hostile}","zero{HOSTILE}"\n')

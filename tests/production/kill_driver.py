@@ -10,7 +10,7 @@ import time
 import torch
 
 from graphfcl import GraphClassifier, ModelFolder
-from tests.production.models import fitted, members
+from tests.production.models import fitted, graph_in_memory, members
 
 torch.set_num_threads(1)  # threads do not survive a fork
 folder, rounds = ModelFolder(sys.argv[1]), int(sys.argv[2])
@@ -27,7 +27,7 @@ def change(kind: str, number: int) -> None:
     elif kind == "grow":
         with folder.editing() as model:
             fresh = [100000 + number]
-            model.grow(nodes=(fresh, model.graph_.features[:1], None), edges=(fresh, [first[0]], None))
+            model.grow(nodes=(fresh, graph_in_memory(model).features[:1], None), edges=(fresh, [first[0]], None))
     else:
         model = GraphClassifier.load(sys.argv[1])
         model.rename(model.classes_[0], f"name {number}")

@@ -11,12 +11,19 @@ import numpy as np
 from graphfcl import Graph, GraphClassifier, load_dataset
 from graphfcl.production.codec import decode, encode
 from graphfcl.production.history import History
+from graphfcl.production.model_graph.growing_graph import GrowingGraph
 from graphfcl.production.storage.block_arrays import BlockArrays
 from graphfcl.production.storage.objects import MemoryObjects
 from tests.methods.test_checks import QUICK
 
 NAME = "synthetic:nodes=500,edges=1500,classes=10,features=200,signal=1.0,skew=0.5"
 HIDDEN = ("class-08", "class-09")
+
+
+def graph_in_memory(model: GraphClassifier) -> GrowingGraph:
+    """The graph of a model, of which a test looks at arrays."""
+    assert isinstance(model.graph_, GrowingGraph)
+    return model.graph_
 
 
 @cache

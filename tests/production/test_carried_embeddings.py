@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from graphfcl import GraphClassifier
-from tests.production.models import copy_of, fitted, same_answers, small_graph
+from tests.production.models import copy_of, fitted, graph_in_memory, same_answers, small_graph
 
 
 @pytest.fixture(scope="module")
@@ -31,7 +31,7 @@ def test_growth_recomputes_exactly_what_it_reaches(
             features = np.random.default_rng(0).random((count, 200)).astype(np.float32)
             model.grow(nodes=(fresh, features, None), edges=(fresh, targets, None))
         else:
-            adjacency = model.graph_.adjacency.tocoo()
+            adjacency = graph_in_memory(model).adjacency.tocoo()
             place = data.draw(st.integers(0, adjacency.nnz - 1))
             ends = model.node_ids_[[adjacency.row[place], adjacency.col[place]]]
             model.remove_edges([ends[0]], [ends[1]])

@@ -141,7 +141,7 @@ def test_erased_nodes_leave_no_byte_in_the_model(tmp_path: Path) -> None:
     going = [learned[HIDDEN[0]][1], "walk-in-1"]
     done = folder.erase(going)
     assert (done.nodes, done.labels, done.in_graph_folder, done.remembering) == (2, 1, 1, ())
-    secrets = [each.encode() for each in going] + [features[0, :1].tobytes()]
+    secrets = [str(each).encode() for each in going] + [features[0, :1].tobytes()]
     for path in sorted(folder.path.rglob("*")):
         content = path.read_bytes() if path.is_file() else b""
         assert not [secret for secret in secrets if secret in content], path

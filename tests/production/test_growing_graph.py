@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from graphfcl import GraphClassifier, InputError, build_graph
-from tests.production.models import quick
+from tests.production.models import graph_in_memory, quick
 
 
 def test_text_nodes_grow_in_by_their_words() -> None:
@@ -30,9 +30,11 @@ def test_text_nodes_grow_in_by_their_words() -> None:
 
 def test_nodes_grow_in_by_named_features(model: GraphClassifier) -> None:
     names = [f"feature_{column}" for column in range(200)]
-    row = model.graph_.features[[3]].toarray()[0]
+    row = graph_in_memory(model).features[[3]].toarray()[0]
     model.add_nodes([9000, 9001], [{n: v for n, v in zip(names, row, strict=True) if v}, {}])
     model.add_nodes([9002], row[None])
-    np.testing.assert_array_equal(model.graph_.features[[500]].toarray(), model.graph_.features[[502]].toarray())
+    np.testing.assert_array_equal(
+        graph_in_memory(model).features[[500]].toarray(), graph_in_memory(model).features[[502]].toarray()
+    )
     with pytest.raises(InputError, match="no feature 'colour'"):
         model.add_nodes([9003], [{"colour": 1}])

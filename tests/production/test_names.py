@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from graphfcl import GraphClassifier, InputError
 from graphfcl.graph.ids import NODE_ID
-from tests.production.models import copy_of, members, with_parts
+from tests.production.models import copy_of, graph_in_memory, members, with_parts
 
 EIGHT = members("class-08")
 
@@ -21,7 +21,7 @@ def with_ids(model: GraphClassifier, ids: list[str]) -> GraphClassifier:
     array = np.empty(len(texts), dtype=object)
     array[:] = texts
     parts = model.parts()
-    return GraphClassifier.from_parts(replace(parts, graph=replace(parts.graph, ids=array)))
+    return GraphClassifier.from_parts(replace(parts, graph=replace(graph_in_memory(model), ids=array)))
 
 
 def test_each_id_is_taken_by_itself(model: GraphClassifier) -> None:
@@ -82,7 +82,7 @@ def test_new_ids_that_cannot_be_used(model: GraphClassifier, ids: list[str], wor
 @settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 def test_ids_that_are_taken_come_back_from_a_saved_model(start: GraphClassifier, texts: list[str]) -> None:
     model = with_ids(start, [])
-    graph = model.graph_
+    graph = graph_in_memory(model)
     try:
         grown, _ = graph.with_nodes(texts, graph.features[: len(texts)])
     except InputError:

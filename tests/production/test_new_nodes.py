@@ -15,6 +15,7 @@ from graphfcl.production.new_nodes import read_nodes
 from graphfcl.production.user_tables import read_supports
 from tests.cli.command import graphfcl_inside
 from tests.methods.test_checks import QUICK
+from tests.production.models import graph_in_memory
 
 COLUMNS = (
     "id=asin,label=category,text=title+maker,features=price,categories=colour,dates=added,vectors=emb,source=one,"
@@ -95,7 +96,7 @@ def test_a_table_of_the_same_form_grows_in(folder: Path, tmp_path: Path) -> None
     parquet.write_table(pa.table(joined), whole / "nodes.parquet")
     options = dict(pair.split("=") for pair in COLUMNS.split(","))
     expected = read_tables(whole, TableColumns(**options))  # type: ignore[arg-type]
-    after = GraphClassifier.load(folder / "m").graph_
+    after = graph_in_memory(GraphClassifier.load(folder / "m"))
     assert after.feature_names is not None
     assert expected.feature_names is not None
     place = {name: at for at, name in enumerate(expected.feature_names.tolist())}
@@ -227,7 +228,7 @@ def test_numbers_beside_words_are_asked_for_in_python(folder: Path) -> None:
     model.add_nodes(["n"], [numbers], texts=["boot"])
     named = {"price": 1.0, "added": 20454.0, "colour=red": 1.0, "emb_0": 0.5, "emb_1": 0.5}
     model.add_nodes(["o"], [named], texts=["boot"])
-    rows = model.graph_.features.toarray()[-2:]
+    rows = graph_in_memory(model).features.toarray()[-2:]
     np.testing.assert_array_equal(rows[0], rows[1])
 
 

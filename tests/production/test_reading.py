@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from graphfcl import GraphClassifier, ModelFolder
-from tests.production.models import cached, members, same_answers
+from tests.production.models import cached, graph_in_memory, members, same_answers
 
 
 def disk(folder: Path, *parts: str) -> int:
@@ -119,7 +119,7 @@ def test_a_node_more_changes_the_last_blocks_and_one_less_its_own(tmp_path: Path
     ids = model.node_ids_
     model.save(tmp_path / "m")
     first = {tree: blocks(tree) for tree in ("nodes", "edges", "features")}
-    model.grow(nodes=([10**6], model.graph_.features[:1], None), edges=([10**6], [ids[3].item()], None))
+    model.grow(nodes=([10**6], graph_in_memory(model).features[:1], None), edges=([10**6], [ids[3].item()], None))
     model.save(tmp_path / "m")
     second = {tree: blocks(tree) for tree in ("nodes", "edges", "features")}
     model.remove_nodes([10**6])

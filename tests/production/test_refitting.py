@@ -13,7 +13,7 @@ from graphfcl.graph import TextSettings
 from graphfcl.graph.text import count_words
 from graphfcl.production.comparison import ClassComparison, Comparison
 from graphfcl.production.ledger import LabelRole
-from tests.production.models import copy_of, everything, members, quick, same_answers, small_graph
+from tests.production.models import copy_of, everything, graph_in_memory, members, quick, same_answers, small_graph
 
 EIGHT = members("class-08")[:12]
 
@@ -56,7 +56,7 @@ def test_a_refit_keeps_who_is_who_and_makes_classes_with_many_labels_base(aged: 
     assert set(model.classes_) == set(aged.classes_)
     assert after.session_zero_columns == before.session_zero_columns + 1
     assert model.history[-1]["grown"] == ["eight"]
-    assert np.array_equal(model.graph_.numbers, aged.graph_.numbers)
+    assert np.array_equal(graph_in_memory(model).numbers, graph_in_memory(aged).numbers)
     assert model.node_ids_.tolist() == aged.node_ids_.tolist()
     assert said(model.label_columns()) == said(labels)
     assert (model.predict(EIGHT) == "eight").mean() > 0.5
@@ -174,8 +174,8 @@ def test_what_the_model_was_told_wins_over_a_graph_that_is_brought(aged: GraphCl
     assert {label[node] for node in members("class-01")} == {"one"}
     assert {label[node] for node in members("class-04")} == {"class-03"}
     assert set(model.history[-1]["new"]) == {"class-08", "class-09"}
-    assert (model.graph_.adjacency != aged.graph_.adjacency).nnz == 0
-    assert (model.graph_.features != aged.graph_.features).nnz == 0
+    assert (graph_in_memory(model).adjacency != graph_in_memory(aged).adjacency).nnz == 0
+    assert (graph_in_memory(model).features != graph_in_memory(aged).features).nnz == 0
 
 
 def test_a_graph_with_other_nodes_is_refused(aged: GraphClassifier) -> None:
@@ -228,14 +228,14 @@ def test_words_are_counted_weighed_again_and_brought_by_a_graph(tmp_path: Path) 
     weights = loaded.graph_.text_weights
     assert weights is not None
     assert weights.min_nodes == 3
-    words = [str(loaded.graph_.feature_names[column]) for column in weights.columns]  # type: ignore[index]
+    words = [str(graph_in_memory(loaded).feature_names[column]) for column in weights.columns]  # type: ignore[index]
     assert "rare7" in words  # three nodes have it by now
-    of_word = np.diff(loaded.graph_.features.tocsc().indptr)[weights.columns]
+    of_word = np.diff(graph_in_memory(loaded).features.tocsc().indptr)[weights.columns]
     np.testing.assert_allclose(weights.inverse_document_frequency, np.log(52 / (1 + of_word)) + 1)
     plain = copy_of(loaded).remove_nodes(["x", "y", "z"])
     plain.refit(words_graph("novel"), anyway=True)
     assert plain.history[-1]["graph"] == "words"
-    assert "novel" in plain.graph_.feature_names.tolist()  # type: ignore[union-attr]
+    assert "novel" in graph_in_memory(plain).feature_names.tolist()  # type: ignore[union-attr]
 
 
 def test_dense_columns_are_standardised_again() -> None:
@@ -245,10 +245,10 @@ def test_dense_columns_are_standardised_again() -> None:
     model = GraphClassifier("proto-gcn", quick("proto-gcn")).fit(dense)
     moved = anew(dense, features=dense.features * 3 + 1)
     model.refit(moved, anyway=True)
-    standard = model.graph_.standardisation
+    standard = graph_in_memory(model).standardisation
     train = model.ledger_.of_part(LabelRole.TRAIN)[0]
     assert standard is not None
-    np.testing.assert_allclose(standard.mean, model.graph_.features[train].mean(axis=0), rtol=1e-4, atol=1e-5)
+    np.testing.assert_allclose(standard.mean, graph_in_memory(model).features[train].mean(axis=0), rtol=1e-4, atol=1e-5)
 
 
 def test_the_configuration_is_the_model_s(aged: GraphClassifier) -> None:

@@ -12,6 +12,7 @@ from graphfcl import GraphClassifier, GraphfclWarning, InputError, from_frames, 
 from graphfcl.graph.column_names import ReadColumns
 from tests.cli.command import graphfcl_inside
 from tests.frames import LIBRARIES, columns_of, frame_of
+from tests.production.models import graph_in_memory
 from tests.production.test_frames import made, tables
 
 
@@ -133,9 +134,9 @@ def test_truth_values_of_new_nodes_are_read_as_at_the_fit(fitted: Path, tmp_path
     new = {**{name: column[:2] for name, column in nodes.items()}, "sku": ["n1", "n2"], "category": [None, None]}
     parquet.write_table(pa.table({**new, "active": values}), tmp_path / "new.parquet")
     model.grow(nodes=parquet.read_table(tmp_path / "new.parquet"))
-    names = model.graph_.feature_names
+    names = graph_in_memory(model).feature_names
     assert names is not None
-    assert model.graph_.features.toarray()[-2:, names.tolist().index("active")].tolist() == [1.0, 0.0]
+    assert graph_in_memory(model).features.toarray()[-2:, names.tolist().index("active")].tolist() == [1.0, 0.0]
 
 
 @pytest.mark.parametrize(
@@ -211,8 +212,9 @@ def test_whole_floats_are_the_class_numbers_that_they_mean() -> None:
 
 def test_whole_floats_are_the_ids_that_they_mean() -> None:
     adjacency = np.ones((4, 4)) - np.eye(4)
-    from graphfcl.production.growing_graph import GrowingGraph
     from scipy import sparse
+
+    from graphfcl.production.model_graph.growing_graph import GrowingGraph
 
     for ids, asked in (([3, 5, 7, 9], [5.0, np.float32(9)]), (["3", "5", "x", "9"], [5.0, 9.0])):
         graph = from_scipy(sparse.csr_array(adjacency), np.eye(4), [0, 0, 1, 1], node_ids=ids)

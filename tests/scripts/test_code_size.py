@@ -60,3 +60,7 @@ def test_the_episode_and_the_package_are_measured() -> None:
     assert 3 < episode_figure() < 40
     modules = Modules(ROOT / "src")
     assert 20 < len(modules.closure("graphfcl.methods.icarl")) < len(modules.paths)
+
+
+def test_icarl_is_understood_from_few_files() -> None:
+    assert len(Modules(ROOT / "src").closure("graphfcl.methods.icarl")) <= 60

@@ -35,7 +35,7 @@ from graphfcl.methods.shared.supervised_training import SupervisedTraining, base
 from graphfcl.methods.shared.training_state import copy_weights
 from graphfcl.methods.shared.validation_sessions import ValidationSessions
 from graphfcl.nn import Encoder, GraphInputs, Linear
-from graphfcl.stream import BaseSession
+from graphfcl.stream.sessions import BaseSession
 
 CHUNK = 8192  # queries scored at a time
 

@@ -24,11 +24,11 @@ from scipy import linalg, sparse
 from scipy.sparse.linalg import svds
 
 from graphfcl.errors import InputError
-from graphfcl.graph import VisibleGraph
+from graphfcl.graph.visible import VisibleGraph
 from graphfcl.methods.learner import NO_STORE, SILENT, EncoderStore, Learner, Progress
 from graphfcl.methods.settings import require_range
 from graphfcl.methods.shared.untrained_features import prepare
-from graphfcl.stream import BaseSession, Session
+from graphfcl.stream.sessions import BaseSession, Session
 
 
 @dataclass(frozen=True)

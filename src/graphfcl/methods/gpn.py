@@ -24,7 +24,7 @@ from graphfcl.methods.shared.captured_steps import CapturedSteps
 from graphfcl.methods.shared.episodes import Episode, TaskSampler
 from graphfcl.methods.shared.prototype_network import NodeLevelAttention, PrototypeNetwork
 from graphfcl.nn import Encoder, GraphInputs
-from graphfcl.stream import BaseSession
+from graphfcl.stream.sessions import BaseSession
 
 
 @dataclass(frozen=True)

@@ -22,9 +22,9 @@ from graphfcl.methods.settings import NoSettings, settings_as_json
 if TYPE_CHECKING:  # a command that asks no learner need not wait for torch
     import torch
 
-    from graphfcl.graph import VisibleGraph
+    from graphfcl.graph.visible import VisibleGraph
     from graphfcl.methods.blocks.last_tables import LastTables
-    from graphfcl.stream import BaseSession, Session
+    from graphfcl.stream.sessions import BaseSession, Session
 
 Tensors = dict[str, "torch.Tensor"]
 Labelled = tuple[np.ndarray, np.ndarray]  # node numbers and columns

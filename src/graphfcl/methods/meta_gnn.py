@@ -27,7 +27,7 @@ from torch import nn
 from torch.func import functional_call
 
 from graphfcl.errors import DivergenceError
-from graphfcl.graph import VisibleGraph
+from graphfcl.graph.visible import VisibleGraph
 from graphfcl.methods.bases.episodic_learner import EpisodicLearner
 from graphfcl.methods.bases.settings import EpisodicSettings
 from graphfcl.methods.learner import Labelled, Progress, Tensors
@@ -41,7 +41,7 @@ from graphfcl.methods.shared.prototypes import class_shares, weighted_prototypes
 from graphfcl.methods.shared.training_state import check_finite, with_prefix, without_prefix
 from graphfcl.methods.shared.validation_sessions import STEP_DRAWS, ValidationSessions
 from graphfcl.nn import Encoder, GraphInputs, tensor_of
-from graphfcl.stream import BaseSession, Session
+from graphfcl.stream.sessions import BaseSession, Session
 
 Head = tuple[torch.Tensor, torch.Tensor]  # weights (h, classes) and biases (classes,)
 

@@ -19,7 +19,7 @@ from graphfcl.methods.learner import Progress
 from graphfcl.methods.shared.prototype_memory import PrototypeMemory
 from graphfcl.methods.shared.prototype_network import NodeEmbeddings, PrototypeNetwork
 from graphfcl.nn import Encoder, GraphInputs
-from graphfcl.stream import BaseSession, Session
+from graphfcl.stream.sessions import BaseSession, Session
 
 
 @dataclass(frozen=True)

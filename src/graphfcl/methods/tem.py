@@ -39,7 +39,8 @@ import torch
 from torch import nn
 
 from graphfcl.errors import InputError
-from graphfcl.graph import VisibleGraph
+from graphfcl.graph.visible import VisibleGraph
+from graphfcl.graph.visible_nodes import VisibleNodes
 from graphfcl.measures import balanced_accuracy, confusion_matrix
 from graphfcl.methods.bases.closed_form_learner import Choice, ClosedFormLearner
 from graphfcl.methods.blocks import NodeTables
@@ -51,7 +52,7 @@ from graphfcl.methods.shared.supervised_training import class_balanced
 from graphfcl.methods.shared.trained_head import cross_entropies
 from graphfcl.methods.shared.training_state import check_finite, with_prefix, without_prefix
 from graphfcl.nn import Linear, tensor_of
-from graphfcl.stream import BaseSession, Session
+from graphfcl.stream.sessions import BaseSession, Session
 
 
 @dataclass(frozen=True)
@@ -269,7 +270,7 @@ class Tem(ClosedFormLearner):
     def forgets_exactly(self) -> bool:
         return self.track != "isolated"
 
-    def restate(self, visible: VisibleGraph, train: Labelled, supports: Labelled) -> bool:
+    def restate(self, visible: VisibleNodes, train: Labelled, supports: Labelled) -> bool:
         if not self.forgets_exactly:
             return False
         super().restate(visible, train, supports)

@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from scipy import sparse
 
-from graphfcl.graph import VisibleGraph
+from graphfcl.graph.visible import VisibleGraph
 from graphfcl.nn.dense import DenseRows, DenseTable
 from graphfcl.nn.edges import EdgePattern
 from graphfcl.nn.sparse import SparseMatrix

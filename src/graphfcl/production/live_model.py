@@ -107,7 +107,7 @@ class LiveModel:
         return np.concatenate([scores[rows] for rows in state.names().row_parts(row_bytes=64)])
 
     @property
-    def stays_on_disk(self) -> bool:
+    def is_on_disk(self) -> bool:
         """Whether its graph is a graph folder that stays on the disk."""
         return self._current().passes
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from graphfcl.arrays import read_only
-from graphfcl.graph import VisibleGraph
+from graphfcl.graph.visible import VisibleGraph
 from graphfcl.stream.protocol import ProtocolName, Track
 
 

@@ -93,7 +93,7 @@ def removed_from(
         wanted[low, high] = wanted[high, low] = 0
     gone = np.unique(np.array(nodes, dtype=np.int64))
     inside = wanted[np.ix_(gone, gone)]
-    edges = np.count_nonzero(wanted[gone]) - np.count_nonzero(inside) // 2
+    edges = int(np.count_nonzero(wanted[gone]) - np.count_nonzero(inside) // 2)
     wanted[gone] = wanted[:, gone] = 0
     return GrownFolder(path, grown.base, growth.without_nodes(gone, NODES, edges)), wanted
 

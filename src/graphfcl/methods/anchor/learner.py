@@ -93,7 +93,7 @@ class AnchorNetwork(nn.Module):
         self.encoder = encoder
 
 
-class Anchor(EncoderLearner):
+class Anchor(EncoderLearner[NodeTables]):
     """ANCHOR; formulas in the module docstring.
 
     known: what session 0 fixed, the class sums, and what validation sessions chose.
@@ -125,7 +125,7 @@ class Anchor(EncoderLearner):
 
     # Session 0
 
-    def _start(self, base: BaseSession, inputs: NodeTables) -> None:  # type: ignore[override]
+    def _start(self, base: BaseSession, inputs: NodeTables) -> None:
         wanted = self.settings.encoder_input
         self.known.encoder_input = "hops" if wanted == "graph" and inputs.whole is None else wanted
         shape = (inputs.feature_count, inputs.node_count, len(base.classes))
@@ -133,7 +133,7 @@ class Anchor(EncoderLearner):
         rank = None if basis is None else basis.shape[1]
         self._first_shape = first_layer_shape(self.settings, self.known.encoder_input, *shape, rank=rank)
         try:
-            super()._start(base, inputs)  # type: ignore[arg-type]
+            super()._start(base, inputs)
         finally:
             self._first_shape = None
 
@@ -161,7 +161,7 @@ class Anchor(EncoderLearner):
     def _build(self, encoder: Encoder, start: torch.Generator) -> AnchorNetwork:  # noqa: ARG002
         return AnchorNetwork(encoder)
 
-    def _pretrain(self, base: BaseSession, inputs: NodeTables, progress: Progress, encoders: EncoderStore) -> None:  # type: ignore[override]  # noqa: ARG002
+    def _pretrain(self, base: BaseSession, inputs: NodeTables, progress: Progress, encoders: EncoderStore) -> None:  # noqa: ARG002
         """Nothing: the encoder is trained on all classes of session 0 at once. A limit too small is refused here."""
         self._require_room(base, inputs)
 
@@ -169,7 +169,7 @@ class Anchor(EncoderLearner):
         rank = self._rank(tables.feature_count)
         require_room(tables, base, rank, self.known.encoder_input, self.network.encoder.size, self.settings, self.seed)
 
-    def _train(self, base: BaseSession, inputs: NodeTables, progress: Progress) -> None:  # type: ignore[override]
+    def _train(self, base: BaseSession, inputs: NodeTables, progress: Progress) -> None:
         self._require_room(base, inputs)
         if self.stage == Stage.PRE_TRAINED:
             self._enter(Stage.ENCODER, progress)
@@ -241,7 +241,7 @@ class Anchor(EncoderLearner):
 
     # From a graph to x(v)
 
-    def _make_inputs(self, visible: VisibleNodes, *, sparing: bool = False) -> NodeTables:  # type: ignore[override]  # noqa: ARG002
+    def _make_inputs(self, visible: VisibleNodes, *, sparing: bool = False) -> NodeTables:  # noqa: ARG002
         return open_tables(visible, self.device, self.seed, unit=self.settings.unit_rows)
 
     def _blocks(self, tables: NodeTables) -> Blocks:
@@ -315,7 +315,7 @@ class Anchor(EncoderLearner):
         return True
 
     @torch.no_grad()
-    def _learn(self, session: Session, inputs: NodeTables) -> None:  # type: ignore[override]
+    def _learn(self, session: Session, inputs: NodeTables) -> None:
         x = self._vectors(inputs, session.supports)
         labels = tensor_of(session.support_labels, self.device)
         self.known.anchors = self.known.anchors.plus(x, labels, len(self.classes_))
@@ -323,7 +323,7 @@ class Anchor(EncoderLearner):
     def watch(self, visible: VisibleNodes, progress: Progress) -> None:
         self.cache.inputs(visible).watch(progress)
 
-    def _score_all(self, inputs: NodeTables) -> Any:  # type: ignore[override]
+    def _score_all(self, inputs: NodeTables) -> Any:
         rounds = self._rounds(inputs)
         scores = score_table(inputs, rounds, self.known.anchors, self.known.head, self.settings)
         found = scores.readable()

@@ -8,14 +8,15 @@ import numpy as np
 import torch
 from torch import nn
 
-from graphfcl.errors import DivergenceError, InputError
-from graphfcl.graph import VisibleGraph
+from graphfcl.errors import DivergenceError
+from graphfcl.graph.visible import VisibleGraph
+from graphfcl.graph.visible_nodes import VisibleNodes
 from graphfcl.methods.bases.encoder_learner import EncoderLearner, Stage
 from graphfcl.methods.bases.settings import EncoderSettings
 from graphfcl.methods.blocks import Held, NodeTables, RowBlock, Table, open_tables
 from graphfcl.methods.blocks.labelled_rows import some_of_each_class
 from graphfcl.methods.blocks.last_tables import LastTables
-from graphfcl.methods.blocks.resident import ResidentTable, ResidentTables
+from graphfcl.methods.blocks.opening import open_whole
 from graphfcl.methods.learner import Labelled, Learner, Progress, Tensors
 from graphfcl.methods.settings import require_choice, require_range
 from graphfcl.methods.shared.choosing import choose_over_draws
@@ -26,7 +27,7 @@ from graphfcl.methods.shared.untrained_blocks import UntrainedBlocks
 from graphfcl.methods.shared.untrained_features import unit_rows
 from graphfcl.methods.shared.validation_sessions import ValidationSessions, all_held_out
 from graphfcl.nn import Encoder, GraphInputs, tensor_of
-from graphfcl.stream import BaseSession, Session
+from graphfcl.stream.sessions import BaseSession, Session
 
 CHUNK = 1024  # nodes that are scored at a time
 FEW = 20_480  # labelled nodes whose vectors are read at a time
@@ -224,15 +225,12 @@ class ClosedFormLearner(EncoderLearner[NodeTables]):
 
     # From a graph to vectors
 
-    def _make_inputs(self, visible: VisibleGraph, *, sparing: bool = False) -> NodeTables:  # noqa: ARG002
-        tables = open_tables(visible, self.device, self.seed, unit=True)
-        if not self._has_encoder:
-            return tables
-        if tables.whole is None:
-            raise InputError("features=encoder needs the graph in memory: leave it out for a graph on disk.")
-        return ResidentTables(visible, GraphInputs(visible, self.device))
+    def _make_inputs(self, visible: VisibleNodes, *, sparing: bool = False) -> NodeTables:  # noqa: ARG002
+        if self._has_encoder:
+            return open_whole(visible, self.device)
+        return open_tables(visible, self.device, self.seed, unit=True)
 
-    def watch(self, visible: VisibleGraph, progress: Progress) -> None:
+    def watch(self, visible: VisibleNodes, progress: Progress) -> None:
         self.cache.inputs(visible).watch(progress)
 
     def _whole(self, inputs: NodeTables) -> GraphInputs:
@@ -245,7 +243,7 @@ class ClosedFormLearner(EncoderLearner[NodeTables]):
         if known is not None:
             return known
         if self._has_encoder:
-            return ResidentTable.of(unit_rows(self.network.embed(self._whole(inputs))))
+            return inputs.take(unit_rows(self.network.embed(self._whole(inputs))))
         return self.blocks.table(inputs)
 
     def _near(self, inputs: NodeTables, nodes: np.ndarray) -> torch.Tensor:
@@ -290,24 +288,24 @@ class ClosedFormLearner(EncoderLearner[NodeTables]):
         return embeddings.float() * self._scales
 
     @torch.no_grad()
-    def _kept_table(self, visible: VisibleGraph) -> Table:
+    def _kept_table(self, visible: VisibleNodes) -> Table:
         found = self._table(self.cache.inputs(visible))
         if self.stage == Stage.READY:
             self.cache.keep_embeddings(visible, found)
         return found
 
-    def embeddings(self, visible: VisibleGraph) -> np.ndarray:
+    def embeddings(self, visible: VisibleNodes) -> np.ndarray:
         return self._kept_table(visible).readable()
 
     @torch.no_grad()
-    def embeddings_of_rows(self, visible: VisibleGraph, rows: np.ndarray) -> np.ndarray:
-        return self._near(self._make_inputs(visible), visible.nodes[rows]).cpu().numpy()
+    def embeddings_of_rows(self, visible: VisibleNodes, rows: np.ndarray) -> np.ndarray:
+        return self._near(self._make_inputs(visible), visible.numbers(rows)).cpu().numpy()
 
-    def use_embeddings(self, visible: VisibleGraph, embeddings: np.ndarray) -> None:
+    def use_embeddings(self, visible: VisibleNodes, embeddings: np.ndarray) -> None:
         self.cache.classes_changed()
-        self.cache.keep_embeddings(visible, self.cache.inputs(visible).take(embeddings))
+        self.cache.keep_embeddings(visible, self.cache.inputs(visible).take(tensor_of(embeddings, self.device)))
 
-    def vectors_to_draw(self, visible: VisibleGraph, nodes: np.ndarray) -> np.ndarray | None:
+    def vectors_to_draw(self, visible: VisibleNodes, nodes: np.ndarray) -> np.ndarray | None:
         return self._kept_table(visible).rows_at(visible.rows(nodes)).float().cpu().numpy()
 
     # Sessions and scores
@@ -361,7 +359,7 @@ class ClosedFormLearner(EncoderLearner[NodeTables]):
     # What is known of labelled nodes
 
     @torch.no_grad()
-    def restate(self, visible: VisibleGraph, train: Labelled, supports: Labelled) -> bool:
+    def restate(self, visible: VisibleNodes, train: Labelled, supports: Labelled) -> bool:
         inputs = self.cache.inputs(visible)
         self.cache.keep_embeddings(visible, self._table(inputs))
         self.cache.classes_changed()

@@ -3,14 +3,14 @@
 from abc import abstractmethod
 from dataclasses import asdict, dataclass
 from enum import StrEnum
-from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar, cast
 
 import numpy as np
 import torch
 from torch import nn
 
 from graphfcl.errors import DivergenceError, InputError
-from graphfcl.graph import VisibleGraph
+from graphfcl.graph.visible import VisibleGraph
 from graphfcl.measures import balanced_accuracy, confusion_matrix
 from graphfcl.methods.bases.settings import EncoderSettings
 from graphfcl.methods.learner import NO_STORE, SILENT, EncoderStore, Labelled, Learner, LearnerState, Progress, Tensors
@@ -25,7 +25,7 @@ from graphfcl.methods.shared.training_state import (
     without_prefix,
 )
 from graphfcl.nn import ENCODERS, Encoder, GraphInputs, Linear, tensor_of
-from graphfcl.stream import BaseSession, Session
+from graphfcl.stream.sessions import BaseSession, Session
 
 
 class AnyInputs(Protocol):
@@ -256,8 +256,7 @@ class EncoderLearner(Learner, Generic[Inputs]):
 
     def _whole(self, inputs: Inputs) -> GraphInputs:
         """The graph that an encoder is pre-trained on."""
-        assert isinstance(inputs, GraphInputs)
-        return inputs
+        return cast("GraphInputs", inputs)
 
     # What is known of labelled nodes
 

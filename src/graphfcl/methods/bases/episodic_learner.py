@@ -18,7 +18,7 @@ from graphfcl.methods.shared.prototype_memory import PrototypeMemory
 from graphfcl.methods.shared.prototype_network import NodeEmbeddings
 from graphfcl.methods.shared.validation_sessions import ValidationSessions, held_out_draws
 from graphfcl.nn import GraphInputs
-from graphfcl.stream import BaseSession, Session
+from graphfcl.stream.sessions import BaseSession, Session
 
 
 class EpisodicLearner(EncoderLearner):

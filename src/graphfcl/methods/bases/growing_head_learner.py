@@ -22,7 +22,7 @@ from graphfcl.methods.shared.trained_head import HeadNetwork, cross_entropies, h
 from graphfcl.methods.shared.training_state import check_finite, make_adam, with_prefix, without_prefix
 from graphfcl.methods.shared.validation_sessions import STEP_DRAWS, ValidationSessions, all_held_out
 from graphfcl.nn import Encoder, GraphInputs, Linear, tensor_of
-from graphfcl.stream import BaseSession, Session
+from graphfcl.stream.sessions import BaseSession, Session
 
 
 class GrowingHeadLearner(EncoderLearner):

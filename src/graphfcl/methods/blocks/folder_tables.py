@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from graphfcl.graph import VisibleGraph
+from graphfcl.graph.visible import VisibleGraph
 from graphfcl.graph.visible_folder import Need, VisibleFolder
 from graphfcl.methods.blocks.column_phases import ColumnTask, Operator, need_of_slice, run_columns
 from graphfcl.methods.blocks.folder_rows import FolderRows

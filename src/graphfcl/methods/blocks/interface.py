@@ -17,7 +17,8 @@ from typing import Any, Protocol
 import numpy as np
 import torch
 
-from graphfcl.graph import Features, VisibleGraph
+from graphfcl.graph.views import Features
+from graphfcl.graph.visible import VisibleGraph
 from graphfcl.graph.visible_nodes import VisibleNodes
 from graphfcl.methods.learner import Labelled, Progress
 from graphfcl.nn import GraphInputs

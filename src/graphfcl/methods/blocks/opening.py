@@ -2,6 +2,7 @@
 
 import torch
 
+from graphfcl.errors import InputError
 from graphfcl.graph.visible_folder import VisibleFolder
 from graphfcl.graph.visible_nodes import VisibleNodes
 from graphfcl.methods.blocks.folder_tables import FolderTables
@@ -22,3 +23,11 @@ def open_tables(visible: VisibleNodes, device: torch.device, seed: int, *, unit:
     here = visible.loaded()
     features = prepare(here.features, seed, unit=here.sparse_features if unit is None else unit)
     return ResidentTables(here, GraphInputs(here.with_features(features), device))
+
+
+def open_whole(visible: VisibleNodes, device: torch.device) -> NodeTables:
+    """The tables of a visible graph in memory with its features as they are, for encoders; one on disk is refused."""
+    if isinstance(visible, VisibleFolder):
+        raise InputError("features=encoder needs the graph in memory: leave it out for a graph on disk.")
+    here = visible.loaded()
+    return ResidentTables(here, GraphInputs(here, device))

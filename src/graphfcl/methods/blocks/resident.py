@@ -12,7 +12,8 @@ import numpy as np
 import torch
 from scipy import sparse
 
-from graphfcl.graph import Features, VisibleGraph
+from graphfcl.graph.views import Features
+from graphfcl.graph.visible import VisibleGraph
 from graphfcl.methods.blocks.interface import (
     TYPES,
     UNLABELLED,

@@ -23,7 +23,7 @@ from graphfcl.methods.blocks.stored_table import StoredTable
 from graphfcl.methods.blocks.tile_files import write_with_room
 
 if TYPE_CHECKING:  # stored answers are read without scipy
-    from graphfcl.graph import AnyGraph
+    from graphfcl.graph.any_graph import AnyGraph
 
 FORMAT = 2  # of what phases compute: another one computes everything again
 IN_USE = "in-use"  # the name of a lock that is held by whoever needs a folder to stay

@@ -65,7 +65,7 @@ from graphfcl.methods.shared.prototypes import query_shares, weighted_cross_entr
 from graphfcl.methods.shared.training_state import check_finite, copy_weights, make_adam
 from graphfcl.methods.shared.validation_sessions import ValidationSessions
 from graphfcl.nn import Encoder, GraphInputs
-from graphfcl.stream import BaseSession, Session
+from graphfcl.stream.sessions import BaseSession, Session
 
 
 class Teacher:

@@ -8,7 +8,7 @@ import numpy as np
 from graphfcl.methods.learner import Labelled
 from graphfcl.methods.shared.episodes import Episode
 from graphfcl.methods.shared.sampling import NodePools, flatten, split_draw
-from graphfcl.stream import BaseSession
+from graphfcl.stream.sessions import BaseSession
 
 MULTIPLES = 4  # a class with many nodes has K, 2K, … so many times K supports in the episode of a session
 

@@ -39,7 +39,7 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 
-from graphfcl.graph import VisibleGraph
+from graphfcl.graph.visible import VisibleGraph
 from graphfcl.methods.bases.episodic_learner import EpisodicLearner
 from graphfcl.methods.hag_meta.network import LOSSES, TASK_ATTENTIONS, HagMetaNetwork
 from graphfcl.methods.hag_meta.settings import HagMetaSettings
@@ -53,7 +53,7 @@ from graphfcl.methods.shared.sampling import NodePools
 from graphfcl.methods.shared.training_state import check_finite, copy_weights
 from graphfcl.methods.shared.validation_sessions import ValidationSessions
 from graphfcl.nn import Encoder, GraphInputs
-from graphfcl.stream import BaseSession, PaperSession, Session
+from graphfcl.stream.sessions import BaseSession, PaperSession, Session
 
 
 class HagMeta(EpisodicLearner):

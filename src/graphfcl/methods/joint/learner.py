@@ -25,7 +25,7 @@ import numpy as np
 import torch
 
 from graphfcl.errors import DivergenceError
-from graphfcl.graph import VisibleGraph
+from graphfcl.graph.visible import VisibleGraph
 from graphfcl.measures import balanced_accuracy, confusion_matrix
 from graphfcl.methods.bases.encoder_learner import EncoderLearner, Stage
 from graphfcl.methods.blocks import NodeTables, open_tables
@@ -42,7 +42,7 @@ from graphfcl.methods.shared.training_state import without_prefix
 from graphfcl.methods.shared.untrained_blocks import HOPS, UntrainedBlocks
 from graphfcl.methods.shared.untrained_features import WIDEST, unit_rows
 from graphfcl.nn import Encoder, GcnEncoder, GraphInputs, Linear
-from graphfcl.stream import BaseSession, PooledSession, Session
+from graphfcl.stream.sessions import BaseSession, PooledSession, Session
 
 
 class Joint(EncoderLearner):

@@ -7,7 +7,7 @@ import torch
 from scipy import sparse
 from torch import nn
 
-from graphfcl.graph import VisibleGraph
+from graphfcl.graph.visible import VisibleGraph
 from graphfcl.methods.joint.settings import TRUNKS
 from graphfcl.methods.learner import Tensors
 from graphfcl.methods.shared.parts import Part

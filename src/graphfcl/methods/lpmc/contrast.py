@@ -19,7 +19,7 @@ import torch
 from scipy.sparse import csgraph, csr_matrix
 from torch import nn
 
-from graphfcl.graph import VisibleGraph
+from graphfcl.graph.visible import VisibleGraph
 from graphfcl.methods.learner import Learner, Progress, Tensors
 from graphfcl.methods.settings import require_range
 from graphfcl.methods.shared.heads import unit

@@ -51,7 +51,7 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 
-from graphfcl.graph import VisibleGraph
+from graphfcl.graph.visible import VisibleGraph
 from graphfcl.methods.bases.encoder_learner import Stage
 from graphfcl.methods.bases.episodic_learner import EpisodicLearner
 from graphfcl.methods.learner import EncoderStore, Labelled, Progress, Tensors
@@ -68,7 +68,7 @@ from graphfcl.methods.shared.sampling import NodePools
 from graphfcl.methods.shared.training_state import check_finite, copy_weights, with_prefix, without_prefix
 from graphfcl.methods.shared.validation_sessions import ValidationSessions
 from graphfcl.nn import Encoder, GraphInputs
-from graphfcl.stream import BaseSession, Session
+from graphfcl.stream.sessions import BaseSession, Session
 
 
 class Lpmc(EpisodicLearner):

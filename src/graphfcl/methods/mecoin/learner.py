@@ -64,7 +64,7 @@ from graphfcl.methods.shared.trained_head import head_training
 from graphfcl.methods.shared.training_state import EarlyStopping
 from graphfcl.methods.shared.validation_sessions import ValidationSessions, all_held_out
 from graphfcl.nn import Encoder, GraphInputs, Linear, tensor_of
-from graphfcl.stream import BaseSession, Session
+from graphfcl.stream.sessions import BaseSession, Session
 
 CHECK_EVERY = 50  # steps of session 0 between two validations
 PATIENCE = 4  # of these without a better accuracy

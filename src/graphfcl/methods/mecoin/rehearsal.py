@@ -7,7 +7,7 @@ import numpy as np
 import torch
 
 from graphfcl.errors import DivergenceError
-from graphfcl.graph import VisibleGraph
+from graphfcl.graph.visible import VisibleGraph
 from graphfcl.methods.learner import Labelled
 from graphfcl.methods.mecoin.books import Books
 from graphfcl.methods.mecoin.settings import MecoinSettings
@@ -16,7 +16,7 @@ from graphfcl.methods.shared.fine_tuning import DIVERGED, Steps
 from graphfcl.methods.shared.logit_adjustment import LogitAdjustment
 from graphfcl.methods.shared.validation_sessions import STEP_DRAWS, ValidationSessions
 from graphfcl.nn import tensor_of
-from graphfcl.stream import BaseSession
+from graphfcl.stream.sessions import BaseSession
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,7 +6,7 @@ from typing import Any, Protocol
 import numpy as np
 
 from graphfcl.methods.shared.sampling import NodePools, flatten, split_draw
-from graphfcl.stream import BaseSession
+from graphfcl.stream.sessions import BaseSession
 
 
 @dataclass(frozen=True, eq=False)

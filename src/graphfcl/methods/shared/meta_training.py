@@ -22,7 +22,7 @@ from graphfcl.methods.shared.training_state import (
     without_prefix,
 )
 from graphfcl.nn import GraphInputs
-from graphfcl.stream import BaseSession
+from graphfcl.stream.sessions import BaseSession
 
 MakeSampler = Callable[[BaseSession, np.ndarray], Sampler]
 

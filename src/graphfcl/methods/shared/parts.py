@@ -7,7 +7,7 @@ import numpy as np
 import torch
 
 from graphfcl.methods.learner import Labelled, Tensors
-from graphfcl.stream import BaseSession
+from graphfcl.stream.sessions import BaseSession
 
 
 class Part:

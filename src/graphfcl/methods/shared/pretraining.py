@@ -10,7 +10,7 @@ from graphfcl.methods.settings import settings_as_json
 from graphfcl.methods.shared.supervised_training import SupervisedTraining, base_part
 from graphfcl.methods.shared.training_state import copy_weights, with_prefix, without_prefix
 from graphfcl.nn import Encoder, GraphInputs, Linear
-from graphfcl.stream import BaseSession
+from graphfcl.stream.sessions import BaseSession
 
 KEYS = ("encoder", "hidden", "size", "last_relu", "dropout", "pretraining")  # settings that an encoder depends on
 

@@ -10,7 +10,7 @@ from graphfcl.methods.learner import Labelled, Tensors
 from graphfcl.methods.shared.parts import ClassMemory
 from graphfcl.methods.shared.prototype_network import NodeEmbeddings, PrototypeNetwork
 from graphfcl.nn import tensor_of
-from graphfcl.stream import BaseSession, Session
+from graphfcl.stream.sessions import BaseSession, Session
 
 
 def nothing() -> Labelled:

@@ -6,7 +6,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from graphfcl.graph import VisibleGraph
+from graphfcl.graph.visible import VisibleGraph
 from graphfcl.methods.learner import Labelled
 from graphfcl.methods.shared.captured_steps import CapturedSteps
 from graphfcl.methods.shared.device_episode import DeviceEpisode

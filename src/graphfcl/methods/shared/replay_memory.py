@@ -7,7 +7,8 @@ import torch
 from scipy import sparse
 
 from graphfcl.arrays import rank_in_run
-from graphfcl.graph import Features, VisibleGraph, join_without_edges
+from graphfcl.graph.views import Features
+from graphfcl.graph.visible import VisibleGraph, join_without_edges
 from graphfcl.methods.learner import Labelled, Tensors
 from graphfcl.methods.shared.parts import ClassMemory
 from graphfcl.nn import GraphInputs

@@ -27,7 +27,7 @@ from graphfcl.methods.shared.training_state import (
     without_prefix,
 )
 from graphfcl.nn import Encoder, GraphInputs, tensor_of
-from graphfcl.stream import BaseSession
+from graphfcl.stream.sessions import BaseSession
 
 HeadLoss = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
 

@@ -7,7 +7,8 @@ import numpy as np
 import torch
 from scipy import sparse
 
-from graphfcl.graph import Features, VisibleGraph
+from graphfcl.graph.views import Features
+from graphfcl.graph.visible import VisibleGraph
 from graphfcl.nn import GcnRows, GraphInputs, tensor_of
 from graphfcl.nn.sparse import SparseMatrix
 

@@ -13,7 +13,7 @@ from graphfcl.measures import balanced_accuracy, confusion_matrix, harmonic_mean
 from graphfcl.methods.learner import Labelled
 from graphfcl.methods.shared.episodes import KnownClasses
 from graphfcl.methods.shared.sampling import NodePools
-from graphfcl.stream import BaseSession, Session
+from graphfcl.stream.sessions import BaseSession, Session
 
 Predict = Callable[[Labelled, Labelled, int, np.ndarray], np.ndarray]
 DRAWS = 10

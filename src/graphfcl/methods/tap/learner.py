@@ -67,7 +67,7 @@ from graphfcl.methods.tap.calibration import CalibratedPrototypes, assigned, dri
 from graphfcl.methods.tap.settings import TapSettings
 from graphfcl.methods.tap.training import TopologyPretraining, TopologyTraining, cosface
 from graphfcl.nn import Encoder, GatEncoder, GcnEncoder, GraphInputs, tensor_of
-from graphfcl.stream import BaseSession, Session
+from graphfcl.stream.sessions import BaseSession, Session
 
 
 class Tap(EncoderLearner):

@@ -4,7 +4,7 @@ import numpy as np
 import torch
 from scipy import sparse
 
-from graphfcl.graph import VisibleGraph
+from graphfcl.graph.visible import VisibleGraph
 from graphfcl.nn import GatEncoder, GcnEncoder, GraphInputs, Linear, dropout
 from graphfcl.nn.encoders import GatLayer
 

@@ -15,7 +15,7 @@ from graphfcl.methods.shared.supervised_training import HeadLoss, SupervisedTrai
 from graphfcl.methods.tap.settings import TapSettings
 from graphfcl.methods.tap.topologies import ClassGroups, encode, inputs_of
 from graphfcl.nn import GatEncoder, GcnEncoder, GraphInputs, tensor_of
-from graphfcl.stream import BaseSession
+from graphfcl.stream.sessions import BaseSession
 
 KEYS = ("scale", "margin", "group_weight", "edgeless_weight", "random_edges")  # what else an encoder depends on
 

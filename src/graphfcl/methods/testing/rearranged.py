@@ -5,8 +5,9 @@ from typing import Any
 
 import numpy as np
 
-from graphfcl.graph import VisibleGraph
-from graphfcl.stream import BaseSession, Session, Stream
+from graphfcl.graph.visible import VisibleGraph
+from graphfcl.stream.sessions import BaseSession, Session
+from graphfcl.stream.stream import Stream
 
 LABELLED = (
     ("train", "train_labels"),

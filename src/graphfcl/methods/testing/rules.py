@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from graphfcl.errors import in_one_line
-from graphfcl.graph import VisibleGraph
+from graphfcl.graph.visible import VisibleGraph
 from graphfcl.methods.learner import Explanation
 from graphfcl.methods.testing.position_rules import column_order_means_nothing, node_numbers_mean_nothing
 from graphfcl.methods.testing.subject import (
@@ -26,7 +26,8 @@ from graphfcl.methods.testing.subject import (
     stream_of,
     through_a_file,
 )
-from graphfcl.stream import Session, Stream, make_stream
+from graphfcl.stream.sessions import Session
+from graphfcl.stream.stream import Stream, make_stream
 
 SPARSE_GRAPH = "synthetic:nodes=400,edges=300,classes=8,features=200,signal=0.8,skew=1.0"
 KINDS = ("nodes", "features", "embeddings", "weights")

@@ -8,11 +8,13 @@ import numpy as np
 import torch
 
 from graphfcl.datasets import load_dataset
-from graphfcl.graph import Graph
+from graphfcl.graph.graph import Graph
 from graphfcl.methods.learner import DeclaredFlags, Learner, LearnerState, Progress
 from graphfcl.methods.settings import with_changes
 from graphfcl.methods.testing.rearranged import Rearranged
-from graphfcl.stream import Protocol, Session, Stream, make_stream
+from graphfcl.stream.protocol import Protocol
+from graphfcl.stream.sessions import Session
+from graphfcl.stream.stream import Stream, make_stream
 
 GRAPH = "synthetic:nodes=360,edges=1400,classes=9,features=100,signal=0.9,skew=0.4"
 CLOSE = 1e-4  # of a score's size: how far two ways to the same scores may differ
