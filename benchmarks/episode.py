@@ -20,10 +20,9 @@ from benchmarks.timing import best_seconds, report
 from graphfcl.datasets import load_dataset
 from graphfcl.errors import InputError
 from graphfcl.graph import Graph, cut_visible
-from graphfcl.methods.hag_meta.learner import HagMeta
+from graphfcl.methods.hag_meta import HagMeta
 from graphfcl.methods.shared.captured_steps import BEFORE
-from graphfcl.methods.shared.device_episode import DeviceEpisode
-from graphfcl.methods.shared.episodes import Episode
+from graphfcl.methods.shared.episodes import DeviceEpisode, Episode
 from graphfcl.nn import GcnEncoder, GraphInputs
 from graphfcl.stream import Stream, make_stream
 

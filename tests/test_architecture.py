@@ -131,7 +131,8 @@ FOLDERS = {
 }
 IN_MEMORY = {"Graph", "VisibleGraph", "GrowingGraph", "GraphInputs", "ResidentTables"}
 KNOW_THE_DISK = ("graph/", "methods/blocks/", "production/model_graph/")
-MAY_NAME_FOLDERS = {"__init__.py", "datasets/importing.py", "datasets/finding.py"}  # they make folders and read them
+# They make graph folders and open them.
+MAY_NAME_FOLDERS = {"__init__.py", "datasets/importing.py", "datasets/finding.py", "production/graph_place.py"}
 
 
 def names_in(node: ast.AST) -> set[str]:

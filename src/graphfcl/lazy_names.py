@@ -1,7 +1,7 @@
 """Public names of a package that are imported when they are first used."""
 
 import ast
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -32,17 +32,3 @@ def names_of_stub(package: str, file: str) -> tuple[list[str], Callable[[str], A
         return getattr(import_module(places[name]), name)
 
     return sorted(places), find, lambda: sorted({*places, *vars(import_module(package))})
-
-
-def lazy_names(package: str, places: Mapping[str, str]) -> Callable[[str], Any]:
-    """What a package assigns to ``__getattr__`` (PEP 562). places: the module below the package of each public name.
-
-    The package imports the same names under ``TYPE_CHECKING``, for type checkers and editors.
-    """
-
-    def find(name: str) -> Any:
-        if name not in places:
-            raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        return getattr(import_module(f"{package}.{places[name]}"), name)
-
-    return find

@@ -167,7 +167,7 @@ def test_dropout_is_drawn_from_its_generator_and_keeps_the_mean() -> None:
 
 
 def test_dense_products_are_gathered_in_chunks_and_differentiable_twice(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("graphfcl.nn.dense.CHUNK_ROWS", 3)
+    monkeypatch.setattr("graphfcl.nn.matrices.CHUNK_ROWS", 3)
     table = torch.randn(9, 4, generator=torch.Generator().manual_seed(0))
     chosen = torch.tensor([8, 0, 3, 3, 5, 1, 2])
     weights = torch.randn(4, 2, requires_grad=True, generator=torch.Generator().manual_seed(1))

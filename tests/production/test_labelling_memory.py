@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 NODES = 200_000
-MOST = 300 << 20  # bytes beyond what the libraries take; all vectors and scores together are more
+MOST = 600 << 20  # bytes beyond what the libraries take; the vectors of all nodes in 32 bits are 640 MB
 MEASURE = """
 import json, resource, sys
 from graphfcl import GraphClassifier

@@ -25,7 +25,7 @@ from graphfcl import (
 )
 from graphfcl.asking.untrained import untrained_vectors
 from graphfcl.production import node_vectors
-from graphfcl.production.model_state import AskedLearner
+from graphfcl.production.asked_learner import AskedLearner
 from graphfcl.production.suggesting import suggestion_table
 from tests.production.models import HIDDEN, fitted, members, quick, small_graph
 

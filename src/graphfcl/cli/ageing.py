@@ -51,7 +51,7 @@ def refit(
     folder = ModelFolder(model)
     before = folder.current()
     loaded: AnyGraph | None = None
-    if graph is not None and is_graph_folder(graph) and folder.load().graph_.use().graph is not None:
+    if graph is not None and is_graph_folder(graph) and folder.load().has_graph_folder:
         loaded = graph_at(Path(graph))
     elif graph is not None:
         loaded = load_dataset(graph, data_dir=data_dir)[0]

@@ -75,7 +75,7 @@ def suggest(
         found = _suggested(graph or "", data_dir, budget, name, seed)
     else:
         classifier = _loaded(model, method, device, on_disk.use_at(None if graph is None else Path(graph)))
-        if graph is not None and classifier.graph_.use().graph is None:
+        if graph is not None and not classifier.has_graph_folder:
             raise InputError(ONE_OF_TWO)
         found = classifier.suggest(budget, strategy=name, seed=seed)
     if out is not None:

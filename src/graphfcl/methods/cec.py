@@ -29,8 +29,7 @@ from graphfcl.methods.settings import require_range
 from graphfcl.methods.shared.episodes import Episode, PseudoIncrementalSampler
 from graphfcl.methods.shared.heads import CosineHead, unit
 from graphfcl.methods.shared.parts import Part
-from graphfcl.methods.shared.prototype_network import PrototypeNetwork
-from graphfcl.methods.shared.prototypes import class_shares, weighted_prototypes
+from graphfcl.methods.shared.prototype_network import PrototypeNetwork, class_shares, weighted_prototypes
 from graphfcl.methods.shared.supervised_training import SupervisedTraining, base_part
 from graphfcl.methods.shared.training_state import copy_weights
 from graphfcl.methods.shared.validation_sessions import ValidationSessions

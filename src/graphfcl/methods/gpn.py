@@ -21,7 +21,8 @@ from graphfcl.methods.bases.episodic_learner import EpisodicLearner
 from graphfcl.methods.bases.settings import EpisodicSettings
 from graphfcl.methods.settings import require_range
 from graphfcl.methods.shared.captured_steps import CapturedSteps
-from graphfcl.methods.shared.episodes import Episode, TaskSampler
+from graphfcl.methods.shared.episodes import Episode
+from graphfcl.methods.shared.known_classes import TaskSampler
 from graphfcl.methods.shared.prototype_network import NodeLevelAttention, PrototypeNetwork
 from graphfcl.nn import Encoder, GraphInputs
 from graphfcl.stream.sessions import BaseSession

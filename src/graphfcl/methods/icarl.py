@@ -29,7 +29,7 @@ from graphfcl.methods.settings import require_range
 from graphfcl.methods.shared.exemplar_selection import herding
 from graphfcl.methods.shared.heads import unit
 from graphfcl.methods.shared.parts import OwnAttributes, Part
-from graphfcl.methods.shared.prototypes import class_shares, squared_distances, weighted_prototypes
+from graphfcl.methods.shared.prototype_network import class_shares, squared_distances, weighted_prototypes
 from graphfcl.methods.shared.supervised_training import HeadLoss
 from graphfcl.nn import GraphInputs
 

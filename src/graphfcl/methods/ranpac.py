@@ -79,7 +79,7 @@ class RanpacSettings(ClosedFormSettings):
 def lifted_sums(block: RowBlock) -> Tensors:
     """(M,) Σ relu(z P) over visible rows."""
     rows, given = block.only_visible(block.rows("embeddings")), block.given
-    lifted = (torch.relu(part.float() * given["scales"] @ given["projection"]) for part in rows.split(CHUNK))
+    lifted = (torch.relu(part * given["scales"] @ given["projection"]) for part in rows.split(CHUNK))
     return {"total": torch.stack([part.double().sum(dim=0) for part in lifted]).sum(dim=0)}
 
 

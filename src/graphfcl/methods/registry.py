@@ -69,7 +69,7 @@ GROUPS: Mapping[str, Mapping[str, str]] = {
         "fecam": "fecam:Fecam",
     },
     "the table of HAG-Meta": {
-        "hag-meta": "hag_meta.learner:HagMeta",
+        "hag-meta": "hag_meta:HagMeta",
         "proto-gcn": "proto:ProtoGcn",
         "proto-gat": "proto:ProtoGat",
         "meta-gnn": "meta_gnn:MetaGnn",

@@ -1,10 +1,8 @@
 """Layers and operators."""
 
-from graphfcl.nn.dense import DenseRows, DenseTable
 from graphfcl.nn.encoders import ENCODERS, Encoder, GatEncoder, GcnEncoder, Linear, dropout
 from graphfcl.nn.inputs import FeatureRows, GatRows, GcnRows, GraphInputs
-from graphfcl.nn.sparse import SparseMatrix
-from graphfcl.nn.tensors import tensor_of
+from graphfcl.nn.matrices import DenseRows, DenseTable, SparseMatrix, tensor_of
 
 __all__ = [
     "ENCODERS",

@@ -12,10 +12,8 @@ import torch
 from scipy import sparse
 
 from graphfcl.graph.visible import VisibleGraph
-from graphfcl.nn.dense import DenseRows, DenseTable
 from graphfcl.nn.edges import EdgePattern
-from graphfcl.nn.sparse import SparseMatrix
-from graphfcl.nn.tensors import tensor_of
+from graphfcl.nn.matrices import DenseRows, DenseTable, SparseMatrix, tensor_of
 
 EPSILON = 1e-6  # added to a degree before its logarithm is taken
 DENSE_ABOVE = 0.3  # a matrix with a larger share of nonzeros is stored dense

@@ -12,10 +12,10 @@ from graphfcl.asking.memory import Memory
 from graphfcl.asking.nearest import likeliest_of, unit_rows
 from graphfcl.errors import InputError
 from graphfcl.graph.any_graph import AnyGraph
-from graphfcl.graph.given import is_graph
+from graphfcl.graph.given import as_graph
 from graphfcl.graph.ids import ClassLabel, text_array
 from graphfcl.production.answers import few_shot_classes
-from graphfcl.production.arguments import seed_of, shown, whole_number
+from graphfcl.production.arguments import seed_of, whole_number
 from graphfcl.production.model_graph import kind_of
 from graphfcl.production.model_state import ModelState
 from graphfcl.production.node_vectors import vector_table, vectors_of_all, vectors_without_learner
@@ -100,8 +100,7 @@ def suggest_for_graph(
     Nodes are compared by features that no label touched, and by their links where features are few or missing;
     strategies that need a model are refused.
     """
-    if not is_graph(graph):
-        raise InputError(f"the graph is {shown(graph)}: load one, for example with graphfcl.load_dataset.")
+    graph = as_graph(graph, "suggest_for_graph")
     budget, seed, strategy = _checked_budget(budget), seed_of(seed), _known(strategy)
     random = np.random.default_rng([seed, 20])
     visible = kind_of(graph).of(graph).standardised(np.arange(graph.node_count)).visible

@@ -10,7 +10,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from graphfcl.methods.geometer.network import PrototypeAttention, geometry
 from graphfcl.methods.shared.episodes import Episode
-from graphfcl.methods.shared.prototypes import squared_distances
+from graphfcl.methods.shared.prototype_network import squared_distances
 
 SIZE = 6
 CLASSES = np.array([0, 2, 1, 2, 0, 0, 2, 2, 0])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from graphfcl.methods.hag_meta.network import InvariantTaskAttention, PrintedTaskAttention, hard_task_loss
+from graphfcl.methods.hag_meta import InvariantTaskAttention, PrintedTaskAttention, hard_task_loss
 from graphfcl.methods.shared.prototype_network import NodeLevelAttention
 from graphfcl.nn import GraphInputs
 from tests.graphs import random_graph

@@ -6,7 +6,7 @@ import torch
 
 from graphfcl import HagMeta, Stream, load_dataset, make_stream
 from graphfcl.methods.shared import captured_steps
-from graphfcl.methods.shared.device_episode import DeviceEpisode
+from graphfcl.methods.shared.episodes import DeviceEpisode
 from graphfcl.nn import GraphInputs
 
 needs_gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="recorded steps need a GPU")

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from graphfcl import VisibleGraph
-from graphfcl.methods.hag_meta.network import LOSSES, TASK_ATTENTIONS, HagMetaNetwork
+from graphfcl.methods.hag_meta import LOSSES, TASK_ATTENTIONS, HagMetaNetwork
 from graphfcl.methods.shared.episodes import Episode
 from graphfcl.methods.shared.prototype_network import NodeLevelAttention, PrototypeNetwork
 from graphfcl.nn import GcnEncoder, GraphInputs

@@ -6,8 +6,8 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from graphfcl.methods.hag_meta.network import class_weights, hard_task_loss, weighted_binary_cross_entropy
-from graphfcl.methods.shared.prototypes import (
+from graphfcl.methods.hag_meta import class_weights, hard_task_loss, weighted_binary_cross_entropy
+from graphfcl.methods.shared.prototype_network import (
     class_shares,
     leave_one_out_distances,
     query_shares,

@@ -285,7 +285,7 @@ class ClosedFormLearner(EncoderLearner[NodeTables]):
 
     def _vectors(self, embeddings: torch.Tensor) -> torch.Tensor:
         """(m, D) z, in 32 bits."""
-        return embeddings.float() * self._scales
+        return embeddings * self._scales
 
     @torch.no_grad()
     def _kept_table(self, visible: VisibleNodes) -> Table:
@@ -350,7 +350,7 @@ class ClosedFormLearner(EncoderLearner[NodeTables]):
     @classmethod
     def _scores(cls, embeddings: torch.Tensor, head: Tensors) -> torch.Tensor:
         """(m, C) scores, some nodes at a time; −∞ for a class without a labelled node."""
-        parts = [cls.answers(part.float() * head["scales"], head) for part in embeddings.split(CHUNK)]
+        parts = [cls.answers(part * head["scales"], head) for part in embeddings.split(CHUNK)]
         return torch.cat(parts).masked_fill(~(head["counts"] > 0), -torch.inf)
 
     def chosen(self) -> dict[str, Any]:

@@ -8,15 +8,6 @@ row blocks, and sums in a fixed order), ``folder_rows`` (degrees and factors), `
 next session is complete).
 """
 
-from typing import TYPE_CHECKING
+from graphfcl.lazy_names import names_of_stub
 
-from graphfcl.lazy_names import lazy_names
-
-if TYPE_CHECKING:  # stored answers of a model are read without torch
-    from graphfcl.methods.blocks.interface import UNLABELLED, Held, NodeTables, RowBlock, Table
-    from graphfcl.methods.blocks.opening import open_tables
-
-__all__ = ["UNLABELLED", "Held", "NodeTables", "RowBlock", "Table", "open_tables"]
-
-_INTERFACE = dict.fromkeys(("UNLABELLED", "Held", "NodeTables", "RowBlock", "Table"), "interface")
-__getattr__ = lazy_names(__name__, {"open_tables": "opening", **_INTERFACE})
+__all__, __getattr__, __dir__ = names_of_stub(__name__, __file__)

@@ -28,7 +28,7 @@ from graphfcl.methods.blocks.interface import (
 from graphfcl.methods.learner import Labelled, Progress
 from graphfcl.methods.shared.untrained_features import WIDEST, leading_vectors
 from graphfcl.nn import GraphInputs, tensor_of
-from graphfcl.nn.sparse import SparseMatrix
+from graphfcl.nn.matrices import SparseMatrix
 
 BLOCK = 16_384  # rows of a block: what a function makes of them in wider types is small beside the tables
 COLUMNS = 128  # of the basis that are propagated at a time
@@ -61,7 +61,7 @@ class ResidentTable:
     def values(self) -> torch.Tensor:
         """(n, D); computed once."""
         if self._values is None:
-            self._values = torch.cat(list(self._all_slices()), dim=1)
+            self._values = self.slice(slice(0, self.columns), {})
         return self._values
 
     def _all_slices(self) -> Iterator[torch.Tensor]:

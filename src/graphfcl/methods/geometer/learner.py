@@ -58,10 +58,11 @@ from graphfcl.methods.geometer.sampling import BiasedSampler, SessionClasses
 from graphfcl.methods.geometer.session_steps import SessionSteps
 from graphfcl.methods.geometer.settings import GeometerSettings
 from graphfcl.methods.learner import EncoderStore, Labelled, Progress, Tensors
-from graphfcl.methods.shared.episodes import Episode, KnownClasses
+from graphfcl.methods.shared.episodes import Episode
 from graphfcl.methods.shared.fine_tuning import score_after_sessions
+from graphfcl.methods.shared.known_classes import KnownClasses
 from graphfcl.methods.shared.parts import Part
-from graphfcl.methods.shared.prototypes import query_shares, weighted_cross_entropy
+from graphfcl.methods.shared.prototype_network import query_shares, weighted_cross_entropy
 from graphfcl.methods.shared.training_state import check_finite, copy_weights, make_adam
 from graphfcl.methods.shared.validation_sessions import ValidationSessions
 from graphfcl.nn import Encoder, GraphInputs

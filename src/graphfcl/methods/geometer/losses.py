@@ -3,7 +3,7 @@
 import torch
 from torch import nn
 
-from graphfcl.methods.shared.prototypes import squared_distances
+from graphfcl.methods.shared.prototype_network import squared_distances
 
 
 def uniformity(prototypes: torch.Tensor) -> torch.Tensor:

@@ -9,8 +9,13 @@ from torch import nn
 from graphfcl.methods.learner import Labelled
 from graphfcl.methods.shared.episodes import Episode
 from graphfcl.methods.shared.prototype_memory import nothing
-from graphfcl.methods.shared.prototype_network import NodeEmbeddings, PrototypeNetwork
-from graphfcl.methods.shared.prototypes import class_shares, squared_distances, weighted_prototypes
+from graphfcl.methods.shared.prototype_network import (
+    NodeEmbeddings,
+    PrototypeNetwork,
+    class_shares,
+    squared_distances,
+    weighted_prototypes,
+)
 from graphfcl.methods.shared.validation_sessions import ValidationSessions
 from graphfcl.nn import Encoder, GraphInputs, Linear, tensor_of
 

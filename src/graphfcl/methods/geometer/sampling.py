@@ -6,8 +6,7 @@ from typing import Any
 import numpy as np
 
 from graphfcl.methods.learner import Labelled
-from graphfcl.methods.shared.episodes import Episode
-from graphfcl.methods.shared.sampling import NodePools, flatten, split_draw
+from graphfcl.methods.shared.episodes import Episode, NodePools, flatten, split_draw
 from graphfcl.stream.sessions import BaseSession
 
 MULTIPLES = 4  # a class with many nodes has K, 2K, … so many times K supports in the episode of a session

@@ -60,11 +60,11 @@ from graphfcl.methods.lpmc.network import LpmcNetwork
 from graphfcl.methods.lpmc.sampler import PartialSampler
 from graphfcl.methods.lpmc.settings import LpmcSettings
 from graphfcl.methods.settings import settings_as_json
-from graphfcl.methods.shared.episodes import Episode, KnownClasses, PseudoIncrementalSampler, Sampler, TaskSampler
+from graphfcl.methods.shared.episodes import Episode, NodePools, PseudoIncrementalSampler, Sampler
 from graphfcl.methods.shared.fine_tuning import FineTuning, score_after_sessions
+from graphfcl.methods.shared.known_classes import KnownClasses, TaskSampler
 from graphfcl.methods.shared.parts import Part
 from graphfcl.methods.shared.prototype_network import NodeEmbeddings
-from graphfcl.methods.shared.sampling import NodePools
 from graphfcl.methods.shared.training_state import check_finite, copy_weights, with_prefix, without_prefix
 from graphfcl.methods.shared.validation_sessions import ValidationSessions
 from graphfcl.nn import Encoder, GraphInputs

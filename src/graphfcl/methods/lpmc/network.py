@@ -9,8 +9,13 @@ from graphfcl.methods.lpmc.micro_clusters import MicroClusters
 from graphfcl.methods.lpmc.settings import LpmcSettings
 from graphfcl.methods.shared.episodes import Episode
 from graphfcl.methods.shared.heads import unit
-from graphfcl.methods.shared.prototype_network import NodeEmbeddings, PrototypeNetwork
-from graphfcl.methods.shared.prototypes import class_shares, query_shares, weighted_prototypes
+from graphfcl.methods.shared.prototype_network import (
+    NodeEmbeddings,
+    PrototypeNetwork,
+    class_shares,
+    query_shares,
+    weighted_prototypes,
+)
 from graphfcl.methods.shared.validation_sessions import ValidationSessions
 from graphfcl.nn import Encoder, GraphInputs, tensor_of
 

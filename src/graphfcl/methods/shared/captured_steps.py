@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import torch
 
-from graphfcl.methods.shared.device_episode import DeviceEpisode
+from graphfcl.methods.shared.episodes import DeviceEpisode
 from graphfcl.nn import GraphInputs
 
 BEFORE = 2  # steps of a shape that are taken before one is recorded

@@ -1,11 +1,12 @@
-"""Episodes: what one is, ordinary few-shot tasks, and Graph Pseudo Incremental Learning (Section 4.1 of the paper)."""
+"""Episodes: what one is, on the host and on a device, and how pseudo-incremental ones are drawn (Section 4.1)."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
+import torch
 
-from graphfcl.methods.shared.sampling import NodePools, flatten, split_draw
+from graphfcl.nn import GraphInputs
 from graphfcl.stream.sessions import BaseSession
 
 
@@ -37,6 +38,82 @@ class Episode:
         return result
 
 
+@dataclass(frozen=True, eq=False)
+class DeviceEpisode:
+    """The fields are those of :class:`~graphfcl.methods.shared.episodes.Episode`, with rows in place of nodes.
+
+    rows: (s + q,) of the supports and then of the queries in the visible graph, on the host.
+    numbers: all that follows, side by side on the device; the properties are views of it.
+    shape: (t, N) of ``tasks``. leaves_out: whether a query is among the supports.
+    """
+
+    class_count: int
+    base_count: int
+    few_shot: int
+    support_count: int
+    shape: tuple[int, int]
+    leaves_out: bool
+    rows: np.ndarray
+    numbers: torch.Tensor
+
+    @classmethod
+    def of(cls, episode: Episode, inputs: GraphInputs) -> "DeviceEpisode":
+        rows = inputs.visible.rows(np.concatenate([episode.supports, episode.queries]))
+        parts = [rows, episode.support_classes, episode.query_classes]
+        parts += [episode.own, episode.tasks.ravel(), episode.task_of_class]
+        return cls(
+            class_count=episode.class_count,
+            base_count=episode.base_count,
+            few_shot=episode.few_shot,
+            support_count=episode.supports.size,
+            shape=(episode.tasks.shape[0], episode.tasks.shape[1]),
+            leaves_out=bool((episode.own >= 0).any()),
+            rows=rows,
+            numbers=torch.from_numpy(np.concatenate(parts)).to(inputs.device),
+        )
+
+    @property
+    def signature(self) -> tuple[int | bool, ...]:
+        """Two episodes with the same signature are computed by the same launches."""
+        counts = (self.class_count, self.base_count, self.few_shot, self.support_count, self.rows.size)
+        return (*counts, *self.shape, self.leaves_out)
+
+    def over(self, numbers: torch.Tensor) -> "DeviceEpisode":
+        """The same with other numbers of the same size."""
+        return replace(self, numbers=numbers)
+
+    def _part(self, place: int) -> torch.Tensor:
+        queries = self.rows.size - self.support_count
+        tasks = self.shape[0] * self.shape[1]
+        sizes = [self.rows.size, self.support_count, queries, queries, tasks, self.class_count]
+        return self.numbers.split(sizes)[place]
+
+    @property
+    def device_rows(self) -> torch.Tensor:
+        """(s + q,) the rows."""
+        return self._part(0)
+
+    @property
+    def support_classes(self) -> torch.Tensor:
+        return self._part(1)
+
+    @property
+    def query_classes(self) -> torch.Tensor:
+        return self._part(2)
+
+    @property
+    def own(self) -> torch.Tensor:
+        return self._part(3)
+
+    @property
+    def tasks(self) -> torch.Tensor:
+        return self._part(4).view(self.shape)
+
+    @property
+    def task_of_class(self) -> torch.Tensor:
+        return self._part(5)
+
+
 class Sampler(Protocol):
     """An endless row of episodes, whose place in it can be saved."""
 
@@ -50,53 +127,33 @@ class Sampler(Protocol):
         """Go on from that place."""
 
 
-@dataclass
-class TaskSampler:
-    """Ordinary few-shot tasks: ``way`` of the classes (all, if there are fewer), K supports and m queries each."""
+class NodePools:
+    """The labelled nodes of each class, ready to be drawn from."""
 
-    pools: NodePools
-    columns: np.ndarray
-    way: int
-    shot: int
-    queries: int
+    def __init__(self, nodes: np.ndarray, labels: np.ndarray, classes: int) -> None:
+        self._nodes = nodes[np.argsort(labels, kind="stable")]
+        self.sizes = np.bincount(labels, minlength=classes)
+        self._starts = np.concatenate([[0], np.cumsum(self.sizes)])[:-1]
 
-    @classmethod
-    def of(cls, base: BaseSession, pseudo_novel: np.ndarray, way: int, queries: int) -> "TaskSampler":
-        """Tasks over the base classes and some of the pseudo-novel columns, as many supports as a session has."""
-        pools = NodePools(base.train, base.train_labels, len(base.classes))
-        columns = np.concatenate([np.arange(len(base.base_classes)), pseudo_novel])
-        return cls(
-            pools=pools,
-            columns=columns[pools.sizes[columns] > 1],  # one node cannot be support and query
-            way=way,
-            shot=base.shot,
-            queries=queries,
-        )
+    def draw(self, columns: np.ndarray, counts: np.ndarray, random: np.random.Generator) -> np.ndarray:
+        """(columns, max count) different nodes of each class in random order; -1 fills up.
 
-    def sample(self, random: np.random.Generator) -> Episode:
-        chosen = random.permutation(self.columns)[: self.way]
-        drawn = self.pools.draw(chosen, np.full(chosen.size, self.shot + self.queries), random)
-        places = np.arange(chosen.size)
-        kept, asked = split_draw(drawn, self.shot, self.queries)
-        supports, support_classes = flatten(kept, places)
-        queries, query_classes = flatten(asked, places)
-        return Episode(
-            class_count=chosen.size,
-            base_count=0,
-            supports=supports,
-            support_classes=support_classes,
-            few_shot=supports.size,
-            queries=queries,
-            query_classes=query_classes,
-            own=np.full(queries.size, -1, dtype=np.int64),
-            tasks=places[None],
-        )
-
-    def values(self) -> dict[str, Any]:
-        return {}
-
-    def load(self, values: dict[str, Any]) -> None:
-        """Tasks do not depend on those before."""
+        A class with fewer nodes than asked for gives all it has. Large classes draw twice as often as needed and keep
+        the first different ones; small classes (less than four times what is asked for) are shuffled whole.
+        """
+        sizes = self.sizes[columns]
+        counts = np.minimum(counts, sizes)
+        chosen = np.full((columns.size, int(counts.max(initial=0))), -1, dtype=np.int64)
+        small = sizes < 4 * counts
+        if small.any():
+            chosen[small] = _shuffle(sizes[small], counts[small], chosen.shape[1], random)
+        left = np.flatnonzero(~small & (counts > 0))
+        while left.size:
+            drawn = _first_different(sizes[left], counts[left], chosen.shape[1], random)
+            done = (drawn >= 0).sum(axis=1) == counts[left]
+            chosen[left[done]] = drawn[done]
+            left = left[~done]
+        return np.where(chosen < 0, -1, self._nodes[(self._starts[columns][:, None] + chosen).clip(min=0)])
 
 
 @dataclass
@@ -184,66 +241,45 @@ class PseudoIncrementalSampler:
         return np.where(free & (np.cumsum(free, axis=1) <= self.queries), drawn, -1)
 
 
-@dataclass(frozen=True, eq=False)
-class KnownClasses:
-    """All classes known at an incremental session, as fine-tuning sees them. Positions are columns.
+def _shuffle(sizes: np.ndarray, counts: np.ndarray, width: int, random: np.random.Generator) -> np.ndarray:
+    """(classes, width) a random selection of 0..size−1 in random order, -1 after ``counts``."""
+    longest = max(width, int(sizes.max()))
+    keys = random.random((sizes.size, longest))
+    keys[np.arange(longest)[None] >= sizes[:, None]] = 2.0
+    order = np.argsort(keys, axis=1)[:, :width]
+    return np.where(np.arange(width)[None] < counts[:, None], order, -1)
 
-    pools: train nodes of the ``many`` first classes (base and pseudo-novel); those after them are known by supports.
-    supports, support_classes: of the latter, in any order.
-    tasks: classes of every task after the base task, oldest first.
+
+def _first_different(sizes: np.ndarray, counts: np.ndarray, width: int, random: np.random.Generator) -> np.ndarray:
+    """(classes, width) the first ``counts`` different of 2·width draws from 0..size−1; fewer if too many are equal."""
+    drawn = (random.random((sizes.size, 2 * width)) * sizes[:, None]).astype(np.int64)
+    order = np.argsort(drawn, axis=1, kind="stable")
+    in_order = np.take_along_axis(drawn, order, axis=1)
+    repeated = np.zeros(drawn.shape, dtype=bool)
+    np.put_along_axis(repeated, order[:, 1:], in_order[:, 1:] == in_order[:, :-1], axis=1)
+    rank = np.where(repeated, -1, np.cumsum(~repeated, axis=1) - 1)
+    kept = (rank >= 0) & (rank < counts[:, None])
+    result = np.full((sizes.size, width), -1, dtype=np.int64)
+    rows, places = np.nonzero(kept)
+    result[rows, rank[rows, places]] = drawn[rows, places]
+    return result
+
+
+def split_draw(drawn: np.ndarray, supports: int, queries: int) -> tuple[np.ndarray, np.ndarray]:
+    """The drawn nodes of each class as supports and queries.
+
+    A class that has fewer nodes than asked for gives a third of them as queries, at least 1 and at most ``queries``,
+    and of the others at most ``supports``.
     """
-
-    pools: NodePools
-    base_count: int
-    many: int
-    class_count: int
-    supports: np.ndarray
-    support_classes: np.ndarray
-    tasks: list[list[int]]
-    way: int
-
-    def sample(self, base_supports: int, queries: int, random: np.random.Generator) -> Episode:
-        """Queries are train nodes, left out of their means, and supports, left out of their prototypes."""
-        columns = np.arange(self.many)
-        drawn = self.pools.draw(columns, np.full(self.many, base_supports + queries), random)
-        kept, asked = split_draw(drawn, base_supports, queries)
-        first, first_classes = flatten(asked, columns)
-        shots = np.bincount(self.support_classes, minlength=self.class_count)
-        own = np.flatnonzero(shots[self.support_classes] > 1)  # a single support cannot be left out
-        return self._episode(
-            kept,
-            queries=np.concatenate([first, self.supports[own]]),
-            query_classes=np.concatenate([first_classes, self.support_classes[own]]),
-            own=np.concatenate([np.full(first.size, -1, dtype=np.int64), own]),
-        )
-
-    def with_queries(
-        self, queries: np.ndarray, labels: np.ndarray, base_supports: int, random: np.random.Generator
-    ) -> Episode:
-        """An episode with given labelled queries, as the protocol ``paper`` has them."""
-        kept = self.pools.draw(np.arange(self.many), np.full(self.many, base_supports), random)
-        return self._episode(kept, queries, labels, np.full(queries.size, -1, dtype=np.int64))
-
-    def _episode(self, kept: np.ndarray, queries: np.ndarray, query_classes: np.ndarray, own: np.ndarray) -> Episode:
-        """kept: (many, width) the nodes that make the means of the classes with many labels."""
-        many, many_classes = flatten(kept, np.arange(self.many))
-        return Episode(
-            class_count=self.class_count,
-            base_count=self.base_count,
-            supports=np.concatenate([self.supports, many]),
-            support_classes=np.concatenate([self.support_classes, many_classes]),
-            few_shot=self.supports.size,
-            queries=queries,
-            query_classes=query_classes,
-            own=own,
-            tasks=tasks_matrix(self.tasks, self.way),
-        )
+    count = (drawn >= 0).sum(axis=1)
+    asked = np.where(count == supports + queries, queries, np.clip(count // 3, 1, queries))
+    position = np.arange(drawn.shape[1])[None]
+    queried = position < asked[:, None]
+    supporting = ~queried & (position < asked[:, None] + supports)
+    return np.where(supporting, drawn, -1), np.where(queried, drawn, -1)
 
 
-def tasks_matrix(tasks: list[list[int]], way: int) -> np.ndarray:
-    """(tasks, N) with -1 where a task has fewer than N classes; a task with more is split."""
-    pieces = [task[start : start + way] for task in tasks for start in range(0, len(task), way)]
-    matrix = np.full((len(pieces), way), -1, dtype=np.int64)
-    for row, piece in zip(matrix, pieces, strict=True):
-        row[: len(piece)] = piece
-    return matrix
+def flatten(drawn: np.ndarray, classes: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Nodes and classes of a (classes, width) draw, empty places left out."""
+    present = drawn >= 0
+    return drawn[present], np.repeat(classes, present.sum(axis=1))

@@ -9,7 +9,7 @@ import torch
 from graphfcl.errors import DivergenceError
 from graphfcl.methods.learner import Progress, Tensors
 from graphfcl.methods.settings import require_range
-from graphfcl.methods.shared.episodes import KnownClasses
+from graphfcl.methods.shared.known_classes import KnownClasses
 from graphfcl.methods.shared.parts import Part
 from graphfcl.methods.shared.validation_sessions import STEP_DRAWS, ValidationSessions
 

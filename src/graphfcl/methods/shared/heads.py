@@ -3,7 +3,7 @@
 import torch
 from torch import nn
 
-from graphfcl.methods.shared.prototypes import class_shares, weighted_prototypes
+from graphfcl.methods.shared.prototype_network import class_shares, weighted_prototypes
 from graphfcl.nn import Linear
 
 

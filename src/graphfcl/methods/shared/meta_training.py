@@ -9,8 +9,7 @@ from torch import nn
 
 from graphfcl.methods.learner import Learner, Progress, Tensors
 from graphfcl.methods.shared.captured_steps import CapturedSteps
-from graphfcl.methods.shared.device_episode import DeviceEpisode
-from graphfcl.methods.shared.episodes import Episode, Sampler
+from graphfcl.methods.shared.episodes import DeviceEpisode, Episode, Sampler
 from graphfcl.methods.shared.parts import Part
 from graphfcl.methods.shared.training_state import (
     EarlyStopping,

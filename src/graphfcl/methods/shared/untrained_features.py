@@ -10,7 +10,7 @@ from scipy import sparse
 from graphfcl.graph.views import Features
 from graphfcl.graph.visible import VisibleGraph
 from graphfcl.nn import GcnRows, GraphInputs, tensor_of
-from graphfcl.nn.sparse import SparseMatrix
+from graphfcl.nn.matrices import SparseMatrix
 
 AGGREGATE_FIRST_UP_TO = 256  # rows whose surroundings are added up before they are projected
 ITERATIONS = 4  # of the subspace

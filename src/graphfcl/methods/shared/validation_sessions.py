@@ -11,8 +11,8 @@ import numpy as np
 
 from graphfcl.measures import balanced_accuracy, confusion_matrix, harmonic_mean
 from graphfcl.methods.learner import Labelled
-from graphfcl.methods.shared.episodes import KnownClasses
-from graphfcl.methods.shared.sampling import NodePools
+from graphfcl.methods.shared.episodes import NodePools
+from graphfcl.methods.shared.known_classes import KnownClasses
 from graphfcl.stream.sessions import BaseSession, Session
 
 Predict = Callable[[Labelled, Labelled, int, np.ndarray], np.ndarray]

@@ -8,7 +8,7 @@ from scipy import sparse
 
 from graphfcl.methods.shared.heads import unit
 from graphfcl.methods.shared.prototype_memory import PrototypeMemory
-from graphfcl.methods.shared.prototypes import squared_distances
+from graphfcl.methods.shared.prototype_network import squared_distances
 
 SMALLEST = 1e-12  # of a sum of weights
 

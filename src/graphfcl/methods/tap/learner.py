@@ -58,8 +58,12 @@ from graphfcl.methods.learner import GivenEncoder, Progress
 from graphfcl.methods.shared.fine_tuning import DIVERGED, FineTuning
 from graphfcl.methods.shared.heads import CosineHead, unit
 from graphfcl.methods.shared.parts import Part
-from graphfcl.methods.shared.prototype_network import NodeEmbeddings, PrototypeNetwork
-from graphfcl.methods.shared.prototypes import class_shares, weighted_prototypes
+from graphfcl.methods.shared.prototype_network import (
+    NodeEmbeddings,
+    PrototypeNetwork,
+    class_shares,
+    weighted_prototypes,
+)
 from graphfcl.methods.shared.supervised_training import class_balanced
 from graphfcl.methods.shared.training_state import check_finite, copy_weights, make_adam, with_prefix, without_prefix
 from graphfcl.methods.shared.validation_sessions import STEP_DRAWS, ValidationSessions, all_held_out

@@ -10,7 +10,7 @@ from graphfcl.methods.learner import SILENT, Labelled, Learner, Progress
 from graphfcl.methods.settings import settings_as_json
 from graphfcl.methods.shared.heads import CosineHead, unit
 from graphfcl.methods.shared.pretraining import Pretraining
-from graphfcl.methods.shared.prototypes import class_shares, query_shares, weighted_prototypes
+from graphfcl.methods.shared.prototype_network import class_shares, query_shares, weighted_prototypes
 from graphfcl.methods.shared.supervised_training import HeadLoss, SupervisedTraining, class_balanced
 from graphfcl.methods.tap.settings import TapSettings
 from graphfcl.methods.tap.topologies import ClassGroups, encode, inputs_of

@@ -1,16 +1,5 @@
 """What graph folders are built from, besides graphs in memory: files that are read in blocks."""
 
-from typing import TYPE_CHECKING
+from graphfcl.lazy_names import names_of_stub
 
-from graphfcl.lazy_names import lazy_names
-
-if TYPE_CHECKING:
-    from graphfcl.graph.folder.sources.npz import npz_source
-    from graphfcl.graph.folder.sources.ogb import ogb_source, raw_folder
-    from graphfcl.graph.folder.sources.tables import tables_source
-
-_PLACES = {"npz_source": "npz", "ogb_source": "ogb", "raw_folder": "ogb", "tables_source": "tables"}
-
-__all__ = ["npz_source", "ogb_source", "raw_folder", "tables_source"]
-
-__getattr__ = lazy_names(__name__, _PLACES)
+__all__, __getattr__, __dir__ = names_of_stub(__name__, __file__)

@@ -1,0 +1,12 @@
+"""The public names of ``graphfcl.methods.blocks``: type checkers and the package itself read this list."""
+
+from graphfcl.methods.blocks.interface import (
+    Held as Held,
+    NodeTables as NodeTables,
+    RowBlock as RowBlock,
+    Table as Table,
+    UNLABELLED as UNLABELLED,
+)
+from graphfcl.methods.blocks.opening import open_tables as open_tables
+
+__all__: list[str]

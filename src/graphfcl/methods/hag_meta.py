@@ -1,0 +1,358 @@
+"""HAG-Meta: Hierarchical-Attention Graph Meta-learning.
+
+Zhen Tan, Kaize Ding, Ruocheng Guo, Huan Liu: Graph Few-shot Class-incremental Learning. WSDM 2022.
+
+To understand one episode, read in this order:
+
+1. this file: which episodes are drawn, what they minimise, task-level attention (TLA), and what a session does;
+2. ``shared/meta_training.py``: draw an episode, take one step, validate now and then;
+3. ``shared/episodes.py``: what an episode is, and how pseudo-incremental ones are drawn;
+4. ``shared/prototype_network.py``: encode, attend to supports (NLA), prototypes, distances.
+
+A prototypical network on a graph encoder g_θ, trained in three stages:
+
+1. pre-training of g_θ on the base classes (:mod:`graphfcl.methods.shared.supervised_training`);
+2. Graph Pseudo Incremental Learning: episodes that rehearse incremental sessions with the pseudo-novel classes
+   (:class:`graphfcl.methods.shared.episodes.PseudoIncrementalSampler`), validated on held-out classes, three times on
+   different ones, then repeated on all pseudo-novel classes for the middle number of episodes (``refit``);
+3. incremental sessions, each with as many fine-tuning steps as validation sessions found useful, possibly none.
+
+Prototype of a class known by few supports: p_k = Σ_{j∈S_k} λ_j z_j with node-level attention λ (NLA, g_ψ); of a class
+with many labels: the mean of its train nodes. p(y = k | q) = softmax_k(−‖z_q − p_k‖²).
+Loss: −(1/|Q|) Σ_q (1 + w_{y_q}) log p(y_q | q), with w from task-level attention (TLA, g_φ).
+
+Where this departs from the paper or the authors' code:
+
+- in an episode and in a fine-tuning step, base prototypes are means over 20 sampled supports per class, disjoint from
+  the queries; at validation and evaluation they are complete;
+- fine-tuning in a strict session sees no query label: its queries are train nodes and the supports themselves, each
+  left out of its own prototype;
+- under the track ``isolated`` prototypes are kept as they were computed and the encoder is not fine-tuned, since
+  nothing old could be encoded again.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+import numpy as np
+import torch
+from torch import nn
+
+from graphfcl.graph.visible import VisibleGraph
+from graphfcl.methods.bases.episodic_learner import EpisodicLearner
+from graphfcl.methods.bases.settings import EpisodicSettings
+from graphfcl.methods.learner import Labelled, Progress, Tensors
+from graphfcl.methods.settings import require_choice, require_range
+from graphfcl.methods.shared.captured_steps import CapturedSteps
+from graphfcl.methods.shared.episodes import DeviceEpisode, Episode, NodePools, PseudoIncrementalSampler
+from graphfcl.methods.shared.fine_tuning import STEP_CANDIDATES, FineTuning, Steps, check_steps, score_after_sessions
+from graphfcl.methods.shared.known_classes import KnownClasses
+from graphfcl.methods.shared.parts import OwnAttributes, Part
+from graphfcl.methods.shared.prototype_network import NodeLevelAttention, PrototypeNetwork, weighted_cross_entropy
+from graphfcl.methods.shared.training_state import check_finite, copy_weights
+from graphfcl.methods.shared.validation_sessions import ValidationSessions
+from graphfcl.nn import Encoder, GraphInputs, Linear
+from graphfcl.stream.sessions import BaseSession, PaperSession, Session
+
+Loss = Callable[[torch.Tensor, torch.Tensor, torch.Tensor, torch.Tensor], torch.Tensor]
+
+
+@dataclass(frozen=True)
+class HagMetaSettings(EpisodicSettings):
+    """All settings; the defaults are the paper's where it names them."""
+
+    gpil: bool = True
+    """Meta-train in pseudo-incremental episodes."""
+    nla: bool = True
+    """Weigh supports by node-level attention."""
+    tla: Literal["printed", "invariant"] | None = "printed"
+    """Form of task-level attention, or none."""
+    task_weighting: Literal["printed", "hard"] = "printed"
+    """hard teaches the attention the tasks with the larger loss."""
+    loss: Literal["softmax", "binary"] = "softmax"
+    """Cross-entropy, or the binary form as printed."""
+    base_supports: int = 20
+    """Nodes of a base class that make its mean in an episode."""
+    fine_tuning: tuple[Steps, ...] = STEP_CANDIDATES
+    """(steps, rate) candidates of a session, besides (0, 0); validation sessions choose."""
+    fine_tuning_steps: int | None = None
+    """Steps of a session, instead of choosing them."""
+    fine_tuning_rate: float = 0.005
+    """Rate of these steps."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_choice("loss", self.loss, tuple(LOSSES))
+        if self.tla is not None:
+            require_choice("tla", self.tla, tuple(TASK_ATTENTIONS))
+        require_choice("task_weighting", self.task_weighting, ("printed", "hard"))
+        require_range("base_supports", self.base_supports, least=1)
+        check_steps(self.fine_tuning, self.fine_tuning_steps, self.fine_tuning_rate)
+
+
+class HagMetaNetwork(PrototypeNetwork):
+    """Encoder g_θ, node-level attention g_ψ and task-level attention g_φ; either attention may be None.
+
+    loss: one of ``LOSSES``. hard: attention is taught the harder tasks.
+    """
+
+    def __init__(
+        self, encoder: Encoder, nla: nn.Module | None, tla: nn.Module | None, loss: Loss, *, hard: bool = False
+    ) -> None:
+        super().__init__(encoder, nla)
+        self.tla, self.weighted_loss, self.hard = tla, loss, hard
+
+    def loss(
+        self,
+        distances: torch.Tensor,
+        prototypes: torch.Tensor,
+        labels: torch.Tensor,
+        shares: torch.Tensor,
+        episode: DeviceEpisode,
+    ) -> torch.Tensor:
+        """The loss of the queries, each class weighed by the attention to its task."""
+        device = distances.device
+        if self.tla is None:
+            return self.weighted_loss(distances, labels, torch.zeros(episode.class_count, device=device), shares)
+        task_of_class = episode.task_of_class
+        task_weights = self.tla(prototypes, episode.tasks, episode.base_count, episode.shape[0])
+        weights = class_weights(task_weights, task_of_class)
+        if not self.hard:
+            return self.weighted_loss(distances, labels, weights, shares)
+        teaching = hard_task_loss(distances, labels, task_weights, task_of_class)
+        return self.weighted_loss(distances, labels, weights.detach(), shares) + teaching
+
+
+class PrintedTaskAttention(nn.Module):
+    """g_φ as printed: an MLP over the class axis brings the base task from |C_base| classes to N, then one shared layer
+    N → 1 turns the h × N prototypes of every task into u ∈ R^h; w^{i,j} = softmax_j(u^i · u^j).
+
+    Its sizes depend on |C_base| and N, and it is not invariant to the order of the classes.
+    """
+
+    def __init__(self, base: int, way: int, size: int, generator: torch.Generator) -> None:  # noqa: ARG002
+        super().__init__()
+        middle = max(base, way)
+        self.base_layers = nn.ModuleList(
+            [Linear(base, middle, generator), Linear(middle, middle, generator), Linear(middle, way, generator)]
+        )
+        self.shared = Linear(way, 1, generator)
+
+    def forward(self, prototypes: torch.Tensor, tasks: torch.Tensor, base: int, current: int) -> torch.Tensor:
+        """(tasks + 1,) weights of the base task and of the others.
+
+        prototypes: (classes, h), the ``base`` classes first. tasks: (tasks, N) classes of each later task, -1 where it
+        has fewer than N: its mean prototype stands there. current: position of the current task, 0 being the base.
+        """
+        projected = prototypes[:base].T
+        for layer in self.base_layers[:-1]:
+            projected = torch.relu(layer(projected))
+        projected = self.base_layers[-1](projected)  # (h, N)
+        members, present = prototypes[tasks.clamp(min=0)], (tasks >= 0)[:, :, None]  # (tasks, N, h)
+        mean = (members * present).sum(dim=1, keepdim=True) / present.sum(dim=1, keepdim=True)
+        members = torch.where(present, members, mean)
+        matrices = torch.cat([projected.T[None], members])  # (tasks + 1, N, h)
+        vectors = (matrices * self.shared.weight[None]).sum(dim=1) + self.shared.bias
+        return torch.softmax(vectors @ vectors[current], dim=0)
+
+
+class InvariantTaskAttention(nn.Module):
+    """g_φ with the two properties that the text claims: an MLP for each class prototype, then the mean over a task's
+    classes is u; any number of classes, in any order. w^{i,j} = softmax_j(u^i · u^j).
+    """
+
+    def __init__(self, base: int, way: int, size: int, generator: torch.Generator) -> None:  # noqa: ARG002
+        super().__init__()
+        self.layers = nn.ModuleList([Linear(size, size, generator) for _ in range(3)])
+
+    def forward(self, prototypes: torch.Tensor, tasks: torch.Tensor, base: int, current: int) -> torch.Tensor:
+        """As in :class:`PrintedTaskAttention`; ``tasks`` may have any width."""
+        values = prototypes
+        for layer in self.layers[:-1]:
+            values = torch.relu(layer(values))
+        values = self.layers[-1](values)
+        present = (tasks >= 0)[:, :, None]
+        others = (values[tasks.clamp(min=0)] * present).sum(dim=1) / present.sum(dim=1)
+        vectors = torch.cat([values[:base].mean(dim=0, keepdim=True), others])
+        return torch.softmax(vectors @ vectors[current], dim=0)
+
+
+TASK_ATTENTIONS: dict[str, type[PrintedTaskAttention] | type[InvariantTaskAttention]] = {
+    "printed": PrintedTaskAttention,
+    "invariant": InvariantTaskAttention,
+}
+
+
+def class_weights(task_weights: torch.Tensor, task_of_class: torch.Tensor) -> torch.Tensor:
+    """(classes,) W_C: class k of task j gets w^{i,j}/|C^j|."""
+    sizes = torch.zeros_like(task_weights).index_add(
+        0, task_of_class, torch.ones(task_of_class.shape, dtype=task_weights.dtype, device=task_weights.device)
+    )
+    return (task_weights / sizes.clamp(min=1))[task_of_class]
+
+
+def weighted_binary_cross_entropy(
+    distances: torch.Tensor, labels: torch.Tensor, weights: torch.Tensor, shares: torch.Tensor
+) -> torch.Tensor:
+    """The form as printed: −Σ_q share_q Σ_k (1 + w_k) [y_k log p_k + (1 − y_k) log(1 − p_k)]."""
+    log_likelihood = torch.log_softmax(-distances, dim=1)
+    tiny = torch.finfo(distances.dtype).tiny ** 0.5
+    log_opposite = torch.log((-torch.expm1(log_likelihood)).clamp(min=tiny))
+    right = torch.zeros_like(distances).scatter(1, labels[:, None], 1.0)
+    terms = right * log_likelihood + (1 - right) * log_opposite
+    return -(shares.to(distances.dtype)[:, None] * (1 + weights)[None] * terms).sum()
+
+
+def hard_task_loss(
+    distances: torch.Tensor, labels: torch.Tensor, task_weights: torch.Tensor, task_of_class: torch.Tensor
+) -> torch.Tensor:
+    """Teaches the attention which tasks are hard: cross-entropy from softmax_j(mean loss of task j) to w.
+
+    Minimising the printed loss moves attention to the *easiest* task. Here the weights scale the loss as constants, and
+    this term alone trains them.
+    """
+    losses = -torch.log_softmax(-distances.detach(), dim=1).gather(1, labels[:, None]).squeeze(1)
+    task = task_of_class[labels]
+    total = torch.zeros_like(task_weights).index_add(0, task, losses)
+    count = torch.zeros_like(task_weights).index_add(0, task, torch.ones_like(losses))
+    mean = torch.where(count > 0, total / count.clamp(min=1), -torch.inf)  # a task without queries teaches nothing
+    target = torch.softmax(mean, dim=0)
+    return -(target * torch.log(task_weights.clamp(min=1e-12))).sum()
+
+
+LOSSES: dict[str, Loss] = {"softmax": weighted_cross_entropy, "binary": weighted_binary_cross_entropy}
+
+
+class HagMeta(EpisodicLearner):
+    """HAG-Meta; equations and deviations in the module docstring.
+
+    tasks: columns of every task after the base task, oldest first.
+    """
+
+    name: ClassVar[str] = "hag-meta"
+    title: ClassVar[str] = "pseudo-incremental meta-training with node-level and task-level attention"
+    reference: ClassVar[str] = "Tan, Ding, Guo, Liu: Graph Few-shot Class-incremental Learning. WSDM 2022"
+    settings_type: ClassVar[type[Any]] = HagMetaSettings
+    # Sessions of a model in production have any number of classes, which the printed attention cannot take.
+    production_settings: ClassVar[dict[str, Any]] = {"tla": "invariant"}
+    trains_on_query_labels: ClassVar[bool] = True
+    settings: HagMetaSettings
+    network: HagMetaNetwork
+
+    def __init__(self, settings: Any = None, *, seed: int = 0, device: str | torch.device = "cpu") -> None:
+        super().__init__(settings, seed=seed, device=device)
+        self.fine_tuning = FineTuning(self.settings)
+        self.tasks: list[list[int]] = []
+
+    def parts(self) -> tuple[Part, ...]:
+        return (*super().parts(), self.fine_tuning, OwnAttributes(self, values={"tasks": "tasks"}))
+
+    # Session 0
+
+    def _start(self, base: BaseSession, inputs: GraphInputs) -> None:
+        self.tasks = [list(task) for task in base.pseudo_novel_tasks]
+        super()._start(base, inputs)
+
+    def _build(self, encoder: Encoder, start: torch.Generator) -> HagMetaNetwork:
+        chosen, sizes = self.settings, self.sizes
+        nla = NodeLevelAttention(sizes.features, 32, 16, start) if chosen.nla else None
+        tla = None
+        if chosen.tla is not None:
+            tla = TASK_ATTENTIONS[chosen.tla](sizes.base, sizes.way, chosen.size, start)
+        return HagMetaNetwork(encoder, nla, tla, LOSSES[chosen.loss], hard=chosen.task_weighting == "hard")
+
+    def _can_meta_train(self, base: BaseSession) -> bool:
+        return self.settings.gpil and super()._can_meta_train(base)
+
+    def _sampler(self, base: BaseSession, pseudo_novel: np.ndarray) -> PseudoIncrementalSampler:
+        return PseudoIncrementalSampler.of(base, pseudo_novel, self.settings.base_supports, self.settings.queries)
+
+    def _episode_loss(self, inputs: GraphInputs, episode: Episode, *, by_class: bool = False) -> torch.Tensor:
+        return self.network.episode_loss(inputs, episode, self.generator, by_class=by_class)
+
+    def _captured_steps(self, inputs: GraphInputs, optimiser: torch.optim.Adam) -> CapturedSteps | None:
+        return self.network.captured_steps(inputs, optimiser, self.generator)
+
+    def _try_choices(
+        self, base: BaseSession, inputs: GraphInputs, validation: ValidationSessions, progress: Progress
+    ) -> None:
+        if not self._chooses_steps(base) or not validation.has_new_classes:
+            return
+        start = copy_weights(self.network)
+
+        def score(steps: int, rate: float) -> float:
+            return self._try_fine_tuning(inputs, validation, start, steps, rate)
+
+        self.fine_tuning.try_out(score, progress)
+        self.network.load_state_dict(start)
+
+    def _chooses_steps(self, base: BaseSession) -> bool:
+        return self.track != "isolated" and base.protocol != "paper" and self.fine_tuning.fixed is None
+
+    def _settle_choices(self, base: BaseSession) -> None:
+        if self.fine_tuning.scores:
+            self.fine_tuning.settle()
+        elif self.track == "isolated":
+            self.fine_tuning.take(0, 0.0)
+        elif base.protocol == "paper":
+            self.fine_tuning.take(1, self.settings.learning_rate)
+        else:
+            self.fine_tuning.take(*(self.fine_tuning.fixed or self.fine_tuning.mildest))
+
+    def _try_fine_tuning(
+        self, inputs: GraphInputs, validation: ValidationSessions, start: Tensors, steps: int, rate: float
+    ) -> float:
+        """The validation score after sessions with so many steps; less than any if they diverge."""
+        return score_after_sessions(
+            validation,
+            lambda: self.network.load_state_dict(start),
+            lambda known: self._fine_tune(inputs, known, steps, rate),
+            lambda alone: self._validate(inputs, alone),
+        )
+
+    # Incremental sessions
+
+    def _learn(self, session: Session, inputs: GraphInputs) -> None:
+        if session.new_classes:
+            count = len(self.classes_)
+            self.tasks.append(list(range(count - len(session.new_classes), count)))
+        super()._learn(session, inputs)
+        if isinstance(session, PaperSession):
+            episode = self._known_classes().with_queries(
+                session.queries, session.query_labels, self.settings.base_supports, self.random
+            )
+            loss = self.meta.step(inputs, episode, self.meta.new_optimiser(self.fine_tuning.rate))
+            check_finite(loss, "the gradient step of session", session.number)
+        else:
+            self._fine_tune(inputs, self._known_classes(), self.fine_tuning.steps, self.fine_tuning.rate)
+
+    def _fine_tune(self, inputs: GraphInputs, known: KnownClasses, steps: int, rate: float) -> None:
+        """The same loss as in an episode, averaged by class."""
+        optimiser = self.meta.new_optimiser(rate)
+        for number in range(steps):
+            episode = known.sample(self.settings.base_supports, self.settings.queries, self.random)
+            check_finite(self.meta.step(inputs, episode, optimiser, by_class=True), "fine-tuning", number + 1)
+
+    def _known_classes(self) -> KnownClasses:
+        supports, support_classes = self.memory.supports
+        return KnownClasses(
+            pools=NodePools(*self.memory.train, self.sizes.many),
+            base_count=self.sizes.base,
+            many=self.sizes.many,
+            class_count=len(self.classes_),
+            supports=supports,
+            support_classes=support_classes,
+            tasks=self.tasks,
+            way=self.sizes.way,
+        )
+
+    def _keeps_weights(self) -> bool:
+        return self.fine_tuning.steps == 0
+
+    def restate(self, visible: VisibleGraph, train: Labelled, supports: Labelled) -> bool:
+        # A class without a node has no place in the episodes of fine-tuning.
+        known = np.unique(np.concatenate([train[1], supports[1]]))
+        if self.fine_tuning.steps and known.size < len(self.classes_):
+            return False
+        return super().restate(visible, train, supports)

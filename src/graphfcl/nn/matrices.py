@@ -1,0 +1,175 @@
+"""Matrices on a device: dense rows, sparse matrices, and tensors that share the memory of arrays."""
+
+import threading
+import warnings
+from collections.abc import Iterator
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import torch
+from scipy import sparse
+
+
+def tensor_of(array: np.ndarray, device: torch.device | str = "cpu") -> torch.Tensor:
+    """The array as a tensor, which shares its memory on a CPU: do not write into it."""
+    if array.flags.writeable:
+        return torch.from_numpy(array).to(device)
+    with warnings.catch_warnings():
+        # torch warns that such a tensor could be written to.
+        warnings.filterwarnings("ignore", message="The given NumPy array is not writable")
+        return torch.from_numpy(array).to(device)
+
+
+CHUNK_ROWS = 512
+
+
+class DenseTable:
+    """A constant (n, d) matrix, and the room of each thread into which a few of its rows are gathered at a time.
+
+    On a CPU a fresh copy of many rows costs more in page faults than the product it is made for; a small one that is
+    used again and again stays in the cache.
+    """
+
+    def __init__(self, values: torch.Tensor) -> None:
+        self.values = values
+        self._rooms = threading.local()
+
+    def pieces(self, rows: torch.Tensor, kind: torch.dtype) -> Iterator[tuple[slice, torch.Tensor]]:
+        """The rows, a piece at a time, and where the piece stands. A piece is valid until the next one."""
+        if self.values.is_cuda:
+            yield slice(None), self.values.index_select(0, rows).to(kind)
+            return
+        room = getattr(self._rooms, "room", None)
+        if room is None:
+            room = self._rooms.room = self.values.new_empty(CHUNK_ROWS, self.values.shape[1])
+        for start in range(0, rows.numel(), CHUNK_ROWS):
+            place = slice(start, start + CHUNK_ROWS)
+            chosen = rows[place]
+            yield place, torch.index_select(self.values, 0, chosen, out=room[: chosen.numel()]).to(kind)
+
+
+class DenseRows:
+    """Rows of a table (None: all); ``rows @ weights`` is differentiable in ``weights``, any number of times."""
+
+    def __init__(self, table: DenseTable, rows: torch.Tensor | None = None) -> None:
+        self.table = table
+        self.rows = rows
+
+    def __matmul__(self, weights: torch.Tensor) -> torch.Tensor:
+        if self.rows is None:
+            return self.table.values.to(weights.dtype) @ weights
+        return _DenseProduct.apply(self.table, self.rows, weights)
+
+    def head(self, count: int) -> "DenseRows":
+        """The first rows."""
+        rows = torch.arange(count, device=self.table.values.device) if self.rows is None else self.rows[:count]
+        return DenseRows(self.table, rows)
+
+
+class _DenseProduct(torch.autograd.Function):
+    """Y = X_R·W, dL/dW = X_Rᵀ·dL/dY."""
+
+    @staticmethod
+    def forward(ctx: Any, table: DenseTable, rows: torch.Tensor, weights: torch.Tensor) -> torch.Tensor:
+        ctx.table, ctx.rows = table, rows
+        output = weights.new_empty(rows.numel(), weights.shape[1])
+        for place, piece in table.pieces(rows, weights.dtype):
+            torch.mm(piece, weights, out=output[place])
+        return output
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: torch.Tensor) -> Any:
+        return None, None, _DenseTransposedProduct.apply(ctx.table, ctx.rows, gradients[0])
+
+
+class _DenseTransposedProduct(torch.autograd.Function):
+    """Z = X_Rᵀ·G, dL/dG = X_R·dL/dZ."""
+
+    @staticmethod
+    def forward(ctx: Any, table: DenseTable, rows: torch.Tensor, values: torch.Tensor) -> torch.Tensor:
+        ctx.table, ctx.rows = table, rows
+        output = values.new_zeros(table.values.shape[1], values.shape[1])
+        for place, piece in table.pieces(rows, values.dtype):
+            output.addmm_(piece.T, values[place])
+        return output
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: torch.Tensor) -> Any:
+        return None, None, _DenseProduct.apply(ctx.table, ctx.rows, gradients[0])
+
+
+# torch warns once a process that this is new; it is said here, where nobody needs to hear it.
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")
+    torch.sparse_csr_tensor(torch.tensor([0, 1]), torch.tensor([0]), torch.ones(1), size=(1, 1))
+
+
+class SparseMatrix:
+    """A constant (n, m) matrix on a device; ``matrix @ dense`` is differentiable in ``dense``, any number of times.
+
+    The backward pass multiplies with the transpose. For a matrix that is used again and again (``reused``), and on a
+    GPU, the transpose is made and kept. A matrix of one episode on a CPU is not worth that: scipy reads it column-wise.
+    Both ways were the fastest of those measured, see ``benchmarks/sparse_products.py``.
+    """
+
+    def __init__(self, matrix: sparse.csr_array, device: torch.device, *, reused: bool = False) -> None:
+        self.host = matrix
+        self.device = device
+        self.reused = reused
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.host.shape
+
+    @cached_property
+    def tensor(self) -> torch.Tensor:
+        """The matrix as a torch CSR tensor."""
+        parts = (self.host.indptr, self.host.indices, self.host.data.astype(np.float32, copy=False))
+        pointers, columns, values = (tensor_of(part, self.device) for part in parts)
+        return torch.sparse_csr_tensor(pointers, columns, values, size=self.host.shape, check_invariants=False)
+
+    @cached_property
+    def transposed(self) -> "SparseMatrix":
+        other = SparseMatrix(self.host.T.tocsr(), self.device, reused=self.reused)
+        other.__dict__["transposed"] = self
+        return other
+
+    def __matmul__(self, dense: torch.Tensor) -> torch.Tensor:
+        return _SparseProduct.apply(self, dense)
+
+    def transposed_product(self, dense: torch.Tensor) -> torch.Tensor:
+        """Mᵀ·dense, not differentiable."""
+        if self.reused or self.device.type != "cpu":
+            return self.transposed.tensor.to(dense.dtype) @ dense
+        return torch.from_numpy(self.host.T @ dense.detach().numpy())
+
+    def head(self, count: int) -> "SparseMatrix":
+        """The first rows."""
+        return SparseMatrix(self.host[:count], self.device)
+
+
+class _SparseProduct(torch.autograd.Function):
+    """Y = M·H, dL/dH = Mᵀ·dL/dY."""
+
+    @staticmethod
+    def forward(ctx: Any, matrix: SparseMatrix, dense: torch.Tensor) -> torch.Tensor:
+        ctx.matrix = matrix
+        return matrix.tensor.to(dense.dtype) @ dense
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: torch.Tensor) -> Any:
+        return None, _SparseTransposedProduct.apply(ctx.matrix, gradients[0])
+
+
+class _SparseTransposedProduct(torch.autograd.Function):
+    """Y = Mᵀ·H, dL/dH = M·dL/dY."""
+
+    @staticmethod
+    def forward(ctx: Any, matrix: SparseMatrix, dense: torch.Tensor) -> torch.Tensor:
+        ctx.matrix = matrix
+        return matrix.transposed_product(dense)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: torch.Tensor) -> Any:
+        return None, _SparseProduct.apply(ctx.matrix, gradients[0])
