@@ -194,7 +194,7 @@ def anything(value: object) -> Any:
         (lambda model: model.spread(None), "the nodes are None: give a list of ids"),
         (lambda model: model.spread(5), "the nodes are 5"),
         (lambda model: model.spread("abc"), "the nodes are 'abc'"),
-        (lambda _: suggest_for_graph(anything("debian")), "the graph is 'debian': load one"),
+        (lambda _: suggest_for_graph(anything("debian")), "suggest_for_graph needs a graph, and got str: load_dataset"),
         (lambda _: suggest_for_graph(small_graph(), anything(2.0)), "the budget is 2.0"),
         (lambda _: suggest_for_graph(small_graph(), 2, seed=-1), "the seed is -1"),
     ],
@@ -308,7 +308,7 @@ def test_a_strategy_that_does_not_exist_is_refused_before_anything_is_computed(
         raise AssertionError("something is computed")
 
     monkeypatch.setattr(AskedLearner, "answers", compute)
-    monkeypatch.setattr("graphfcl.production.growing_graph.GrowingGraph.of", compute)
+    monkeypatch.setattr("graphfcl.production.model_graph.growing_graph.GrowingGraph.of", compute)
     with pytest.raises(InputError, match=strategy):
         GraphClassifier.load(folder).suggest(strategy=strategy)
     with pytest.raises(InputError, match=strategy):

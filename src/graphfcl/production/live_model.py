@@ -107,8 +107,8 @@ class LiveModel:
         return np.concatenate([scores[rows] for rows in state.names().row_parts(row_bytes=64)])
 
     @property
-    def is_on_disk(self) -> bool:
-        """Whether its graph is a graph folder that stays on the disk."""
+    def has_graph_folder(self) -> bool:
+        """Whether its graph is a graph folder, which is not copied into the model."""
         return self._current().passes
 
     def _node_index(self) -> "NodeIndex":
