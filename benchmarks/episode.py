@@ -19,7 +19,8 @@ from torch import nn
 from benchmarks.timing import best_seconds, report
 from graphfcl.datasets import load_dataset
 from graphfcl.errors import InputError
-from graphfcl.graph import Graph, cut_visible
+from graphfcl.graph import Graph
+from graphfcl.graph.visible import cut_visible
 from graphfcl.methods.hag_meta import HagMeta
 from graphfcl.methods.shared.captured_steps import BEFORE
 from graphfcl.methods.shared.episodes import DeviceEpisode, Episode
