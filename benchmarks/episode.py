@@ -20,7 +20,6 @@ from benchmarks.timing import best_seconds, report
 from graphfcl.datasets import load_dataset
 from graphfcl.errors import InputError
 from graphfcl.graph import Graph
-from graphfcl.graph.visible import cut_visible
 from graphfcl.methods.hag_meta import HagMeta
 from graphfcl.methods.shared.captured_steps import BEFORE
 from graphfcl.methods.shared.episodes import DeviceEpisode, Episode
@@ -80,7 +79,7 @@ class Bench:
 def dense_episode(bench: Bench, graph: Graph) -> Callable[[], None]:
     """The straightforward episode, on the learner's own weights and the 8,558 nodes of the graph that have an edge."""
     nodes = np.flatnonzero(np.diff(graph.adjacency.indptr) > 0)
-    visible, learner = cut_visible(graph, nodes), bench.learner
+    visible, learner = graph.visible(nodes), bench.learner
     features = torch.from_numpy(visible.features.toarray())
     coo = visible.normalised.tocoo()
     places = torch.from_numpy(np.stack([coo.row, coo.col]).astype(np.int64))
