@@ -6,6 +6,7 @@ nodes of each class of session 0, so neither its training nor its answers need t
 
 import time
 from collections.abc import Callable
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -18,13 +19,14 @@ from graphfcl.methods.blocks.interface import ROWS
 from graphfcl.methods.learner import Learner, Progress
 from graphfcl.methods.shared.supervised_training import SupervisedSettings, SupervisedTraining, class_balanced
 from graphfcl.methods.shared.trained_head import cross_entropies
-from graphfcl.methods.shared.training_state import check_finite
+from graphfcl.methods.shared.training_state import check_finite, make_adam
 from graphfcl.methods.shared.untrained_features import around_rows, unit_rows
 from graphfcl.nn import Encoder, GraphInputs, Linear
 from graphfcl.nn.encoders import dropout
 
 HOPS = (1, 2)  # besides the node's own features
 BATCH = 4096  # nodes of a step
+EPSILON = 1e-5  # of Adam
 
 
 def hop_table(tables: NodeTables, basis: torch.Tensor) -> Table:
@@ -106,6 +108,15 @@ def row_training(encoder: Encoder, head: Linear, settings: SupervisedSettings, *
 
 class RowTraining(SupervisedTraining):
     """Training on rows that are in memory, in mini-batches."""
+
+    @cached_property
+    def optimiser(self) -> torch.optim.Adam:
+        """Adam with a larger ε: weights with hardly any gradient do not follow its last digits, which are not those of
+        another order of nodes."""
+        adam = make_adam(self.network.parameters(), self.settings.learning_rate, self.settings.weight_decay)
+        for group in adam.param_groups:
+            group["eps"] = EPSILON
+        return adam
 
     def run_rows(
         self,

@@ -177,7 +177,8 @@ class Anchor(EncoderLearner[NodeTables]):
         inputs.watch(progress)
         known, settings, frame = self.known, self.settings, self.known.frame
         if "basis" not in frame:
-            steps, scales = inputs.leading_vectors(self._rank(inputs.feature_count), self.seed)
+            exact = self.known.encoder_input != "graph"  # an encoder that reads XB depends on every digit of B
+            steps, scales = inputs.leading_vectors(self._rank(inputs.feature_count), self.seed, exact=exact)
             frame |= {"basis": (steps * scales).to(self.device), "basis.scales": scales.to(self.device)}
         self._train_encoder(train, validation, inputs, progress)
         with torch.no_grad():

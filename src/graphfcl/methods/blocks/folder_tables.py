@@ -196,16 +196,16 @@ class FolderTables:
 
     # X, its leading singular vectors, and hops of XB
 
-    def leading_vectors(self, rank: int, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
+    def leading_vectors(self, rank: int, seed: int, *, exact: bool = False) -> tuple[torch.Tensor, torch.Tensor]:
         """As in memory, with Σ over blocks of Xᵀ(X S)."""
 
         def product(span: np.ndarray) -> np.ndarray:
-            return self._sum("span", _products, span)["product"].float().numpy()
+            return self._sum("span", _products, span)["product"].numpy().astype(span.dtype)
 
         def gram(span: np.ndarray) -> np.ndarray:
-            return self._sum("span-gram", _grams, span)["gram"].float().numpy()
+            return self._sum("span-gram", _grams, span)["gram"].numpy().astype(span.dtype)
 
-        return leading_vectors_from((self.node_count, self.feature_count), product, gram, rank, seed)
+        return leading_vectors_from((self.node_count, self.feature_count), product, gram, rank, seed, exact=exact)
 
     def _sum(self, phase: str, function: RowSums, span: np.ndarray) -> Tensors:
         return self.sums(phase, function, given={"span": torch.from_numpy(span)})

@@ -188,8 +188,11 @@ class NodeTables(Protocol):
 
     # Tables
 
-    def leading_vectors(self, rank: int, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
-        """B, the leading right singular vectors of X, in 8 bits, and the (k,) scales of its columns."""
+    def leading_vectors(self, rank: int, seed: int, *, exact: bool = False) -> tuple[torch.Tensor, torch.Tensor]:
+        """B, the leading right singular vectors of X, in 8 bits, and the (k,) scales of its columns.
+
+        exact: the same for every order of the nodes, and so in memory and on disk.
+        """
 
     def own(self, basis: torch.Tensor) -> Table:
         """(n, k) XB."""

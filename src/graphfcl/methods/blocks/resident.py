@@ -192,8 +192,8 @@ class ResidentTables:
 
     # Tables
 
-    def leading_vectors(self, rank: int, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
-        return leading_vectors(self._inputs, rank, seed)
+    def leading_vectors(self, rank: int, seed: int, *, exact: bool = False) -> tuple[torch.Tensor, torch.Tensor]:
+        return leading_vectors(self._inputs, rank, seed, exact=exact)
 
     def own(self, basis: torch.Tensor) -> ResidentTable:
         basis = basis.to(self.device)

@@ -18,18 +18,21 @@ LONGEST = 10.0  # times the usual length of a standardised row at which rows tha
 WIDEST = 16_384  # feature columns above which a seeded sign hash folds them together
 
 
-def leading_vectors(inputs: GraphInputs, rank: int, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
+def leading_vectors(
+    inputs: GraphInputs, rank: int, seed: int, *, exact: bool = False
+) -> tuple[torch.Tensor, torch.Tensor]:
     """(d, k) the leading right singular vectors of the features in 8 bits and the (k,) scales of its columns.
 
     Subspace iteration from a seeded start (Halko, Martinsson, Tropp 2011), on the side of the features, which are fewer
-    than the nodes. The identity if there are no more features than columns.
+    than the nodes. The identity if there are no more features than columns. exact: in 64 bits. Vectors of nearly equal
+    singular values, and the steps of 8 bits, else follow from how sums were rounded, and so from the order of nodes.
     """
     features = inputs.visible.features
     width = features.shape[1]
     rank = min(rank, *features.shape)
     if width <= rank:
         return in_steps(torch.eye(rank))
-    if inputs.device.type == "cuda":
+    if inputs.device.type == "cuda" and not exact:
         start = _start_of_span(width, rank, seed)
         return tuple(part.cpu() for part in in_steps(_iterated_on_device(inputs, start, rank)))  # type: ignore[return-value]
 
@@ -40,7 +43,7 @@ def leading_vectors(inputs: GraphInputs, rank: int, seed: int) -> tuple[torch.Te
         seen = np.asarray(features @ span)
         return seen.T @ seen
 
-    return leading_vectors_from(features.shape, product, gram, rank, seed)
+    return leading_vectors_from(features.shape, product, gram, rank, seed, exact=exact)
 
 
 def leading_vectors_from(
@@ -49,12 +52,17 @@ def leading_vectors_from(
     gram: Callable[[np.ndarray], np.ndarray],
     rank: int,
     seed: int,
+    *,
+    exact: bool = False,
 ) -> tuple[torch.Tensor, torch.Tensor]:
-    """:func:`leading_vectors` of a matrix X of which only products are known: S ↦ Xᵀ(X S) and S ↦ (X S)ᵀ(X S)."""
+    """:func:`leading_vectors` of a matrix X of which only products are known: S ↦ Xᵀ(X S) and S ↦ (X S)ᵀ(X S).
+
+    Products have the type of S.
+    """
     rank = min(rank, *shape)
     if shape[1] <= rank:
         return in_steps(torch.eye(rank))
-    span = _start_of_span(shape[1], rank, seed)
+    span = _start_of_span(shape[1], rank, seed).astype(np.float64 if exact else np.float32)
     for _ in range(ITERATIONS):
         span, _ = np.linalg.qr(product(span))
     _, vectors = np.linalg.eigh(gram(span))
