@@ -38,7 +38,7 @@ def rows_or_sentence(read: Callable[[Path], Rows], path: Path) -> Rows | str:
 
 def rows_of(table: Table) -> Rows:
     values = zip(*(table.texts(name, None).tolist() for name in table.columns), strict=True)
-    return [(table.place(row), each) for row, each in enumerate(values)]
+    return [(table.line(row), each) for row, each in enumerate(values)]
 
 
 def whole(path: Path) -> Rows:
@@ -55,7 +55,7 @@ def in_blocks(path: Path) -> Rows:
 def as_text(path: Path) -> Rows:
     table = TextTable.read(path)
     values = zip(*table.columns.values(), strict=True)
-    return [(table.place(row), each) for row, each in enumerate(values)]
+    return [(table.line(row), each) for row, each in enumerate(values)]
 
 
 @settings(max_examples=150, deadline=None)
@@ -99,7 +99,7 @@ def test_files_that_are_no_tables(tmp_path: Path, content: bytes, sentence: str)
 def test_parquet_has_rows_and_not_lines(tmp_path: Path) -> None:
     path = tmp_path / "t.parquet"
     parquet.write_table(pa.table({"id": ["a", None, "c"], "x": [1, 2, None]}), path)
-    expected = [(f"{path}, row 1", ("a", "1")), (f"{path}, row 2", ("", "2")), (f"{path}, row 3", ("c", ""))]
+    expected = [("row 1", ("a", "1")), ("row 2", ("", "2")), ("row 3", ("c", ""))]
     assert whole(path) == in_blocks(path) == as_text(path) == expected
     path.write_bytes(path.read_bytes()[:-9])
     first, *others = (rows_or_sentence(read, path) for read in (whole, in_blocks, as_text))

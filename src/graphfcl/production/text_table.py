@@ -93,7 +93,7 @@ class TextTable:
 
     def place(self, row: int) -> str:
         """What a message calls a row."""
-        return f"{self.path}, {self.line(row)}"
+        return f"{self.path.name}, {self.line(row)}"
 
     def numbers(self, name: str) -> np.ndarray:
         """(rows,) float32, a column read as a fit reads it: truth values are 1 and 0."""
