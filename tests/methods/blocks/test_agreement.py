@@ -118,7 +118,9 @@ def test_rows_scores_without_and_rehearsals_agree(tmp_path: Path) -> None:
         some = (base.train[:9], base.train_labels[:9])
         rows.append(learner.embeddings_of_rows(visible, visible.rows(base.train[:9])).astype(np.float32))
         none = (base.train[:0], base.train_labels[:0])
-        without.append(learner.scores_without(visible, some, train, none))
+        left_out = learner.scores_without(visible, some, train, none)
+        assert left_out is not None
+        without.append(left_out)
         other = learner.rehearsal()
         assert other is not None
         other.fit(base)

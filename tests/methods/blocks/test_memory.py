@@ -34,8 +34,8 @@ SAMPLED: dict[str, Any] = {**ANCHOR, "whole_up_to": 100}
         ("anchor", {**PLAIN, "size": 2}, ROWS, "rows of 48 columns"),
         ("anchor", {**SAMPLED, "rank": 4, "encoder_input": "none"}, ROWS, "rows of 56 columns"),
         ("anchor", {**PLAIN, "rank": 2, "encoder_input": "none"}, ROWS, "rows of 20 columns"),
-        ("anchor", PLAIN, "anchor.sizes.BYTES_OF_HOP", "the encoder's training"),
-        ("anchor", PLAIN, "anchor.sizes.BYTES_OF_POINT", "the head's training"),
+        ("anchor", PLAIN, "anchor.storage.BYTES_OF_HOP", "the encoder's training"),
+        ("anchor", PLAIN, "anchor.storage.BYTES_OF_POINT", "the head's training"),
         ("anchor", SAMPLED, "anchor.choosing.BYTES_OF_NUMBER", "choosing the neighbourhood"),
     ],
 )
@@ -108,6 +108,6 @@ def test_a_fit_that_goes_on_with_a_smaller_limit_is_told_the_largest_need(
     with pytest.raises(Stopped):
         first.fit(stream_of(folder, tmp_path / "work").base, StopsAtOnce())
     second.load_state(first.state())
-    monkeypatch.setattr("graphfcl.methods.anchor.sizes.BYTES_OF_POINT", 200_000)
+    monkeypatch.setattr("graphfcl.methods.anchor.storage.BYTES_OF_POINT", 200_000)
     with pytest.raises(InputError, match="the head's training"):
         second.fit(stream_of(folder, tmp_path / "work", memory=1 << 20).base)

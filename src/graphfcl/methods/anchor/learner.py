@@ -69,8 +69,15 @@ from graphfcl.methods.anchor.hop_encoder import (
 )
 from graphfcl.methods.anchor.rounds import Rounds, run_rounds, score_table
 from graphfcl.methods.anchor.settings import AnchorSettings, Neighbourhood
-from graphfcl.methods.anchor.sizes import first_layer_shape, frame_rank, held_by_head, require_room, require_scores
-from graphfcl.methods.anchor.storage import FIRST_LAYER, AnchorKnowledge
+from graphfcl.methods.anchor.storage import (
+    FIRST_LAYER,
+    AnchorKnowledge,
+    first_layer_shape,
+    frame_rank,
+    held_by_head,
+    require_room,
+    require_scores,
+)
 from graphfcl.methods.bases.encoder_learner import EncoderLearner, Stage
 from graphfcl.methods.blocks import NodeTables, Table, open_tables
 from graphfcl.methods.blocks.last_tables import LastTables
