@@ -66,11 +66,11 @@ import time
 from pathlib import Path
 from graphfcl.experiments import run_grid, workers
 from tests.experiments.test_grid import grid_of
-plain = workers._settle
+plain = workers.settle
 def settle(*arguments):
     plain(*arguments)
     time.sleep(1)  # so that it can be killed in the middle
-workers._settle = settle  # a spawned worker imports the script as its main module, so the hook is there too
+workers.settle = settle  # a spawned worker imports the script as its main module, so the hook is there too
 if __name__ == "__main__":
     run_grid(grid_of(), Path({folder!r}), jobs=1)
 """

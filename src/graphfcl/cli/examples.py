@@ -94,7 +94,7 @@ JSON_KEYS: Mapping[str, str] = {
     "history": "a list of changes, oldest first, each with version, when, what, accuracy and details of the change.",
     "rollback": CHANGED,
     "prune": "model, removed, kept, bytes_freed.",
-    "erase": "model, version, nodes, labels, versions, remembering, seen, trained, remains.",
+    "erase": "model, version, nodes, labels, versions, remembering, seen, trained, in_graph_folder, remains.",
     "unlearn": CHANGED,
     "rename": CHANGED,
     "merge": CHANGED,

@@ -51,6 +51,8 @@ class StoredVersion:
         self.parts = ModelParts.from_source(configuration, calibration, self)
         self.keys = cache_keys(manifest, configuration.method)
         self.cache: OpenCache | None = cache.open(self.keys.scores, len(self._names.names))
+        if device not in ("auto", "cpu"):
+            self.graph.device(device)  # one that its graph cannot be computed on is refused at once
 
     # What a model asks for
 
