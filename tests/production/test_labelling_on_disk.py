@@ -216,8 +216,9 @@ def test_explanations(anchors: Pair) -> None:
 
 @pytest.mark.long
 def test_suggestions_and_groups_of_anchor(anchors: Pair) -> None:
-    expected, found = (model.suggest(8) for model in anchors[:2])
-    assert [each.node for each in found] == [each.node for each in expected]
+    # Vectors that differ in the last of 16 bits may change which of two nodes is the better one.
+    expected, found = ({each.node for each in model.suggest(8)} for model in anchors[:2])
+    assert len(expected & found) >= 6
     assert [each.nodes for each in anchors[1].groups()] == [each.nodes for each in anchors[0].groups()]
 
 
