@@ -101,6 +101,7 @@ def removed_from(
 @settings(max_examples=25, deadline=None)
 @given(edges=EDGES, nodes=st.lists(ENDS, max_size=8), cut=st.integers(0, NODES + ADDED))
 @example(edges=[(0, 61, 1.0), (61, 62, 1.0)], nodes=[0, 61, 63], cut=61)
+@example(edges=[(0, 1, 1.0), (0, 2, 1.0)], nodes=[], cut=0)  # the edges of a node are removed one by one
 def test_removed_nodes_and_edges_leave_nothing(
     base: object, edges: list[tuple[int, int, float]], nodes: list[int], cut: int
 ) -> None:

@@ -143,7 +143,8 @@ class GrownFolder:
 
     def degrees(self) -> np.ndarray:
         """(n,) float32 sums of the weights of a row's edges."""
-        if self.mask is None:
+        # What is subtracted leaves a rounding error, by which a node without edges would seem to have some.
+        if self.mask is None and (self._weights > 0).all():
             added = np.zeros(self.node_count - self.base.node_count, dtype=np.float32)
             found = np.concatenate([self.base.degrees(), added])
             np.add.at(found, self._rows, self._more)
