@@ -19,7 +19,7 @@ class GraphfclError(Exception):
 class InputError(GraphfclError, ValueError):
     """A file, an option or an argument that cannot be used (exit code 2).
 
-    The message is one sentence that says what is wrong, where, and how to mend it.
+    The message is one sentence that says what is wrong, where, and how to fix it.
     """
 
 

@@ -28,13 +28,13 @@ def test_an_engine_is_refused_where_no_tasks_run(graph: Path, tmp_path: Path, ve
     if verb == "run":
         words = ("run", *RUN, "--out", tmp_path / "run")
     words = (*words, "--graph", graph if folder else SMALL)
-    mend = "give --work, or leave it out" if folder else "make one with `data import`, or leave it out"
+    fix = "give --work, or leave it out" if folder else "make one with `data import`, or leave it out"
     cases = {
         ("--backend", "nonsense"): "there is no backend 'nonsense'",
-        ("--backend", "ray", "--ray-address", "127.0.0.1:1"): mend,
-        ("--backend", "submitit", "--submitit-option", "cluster=local"): mend,
-        ("--ray-address", "127.0.0.1:1"): "" if folder else mend,
-        ("--submitit-option", "cluster=local"): "" if folder else mend,
+        ("--backend", "ray", "--ray-address", "127.0.0.1:1"): fix,
+        ("--backend", "submitit", "--submitit-option", "cluster=local"): fix,
+        ("--ray-address", "127.0.0.1:1"): "" if folder else fix,
+        ("--submitit-option", "cluster=local"): "" if folder else fix,
     }
     for options, said in cases.items():
         done = graphfcl_inside(*words, *options)

@@ -196,7 +196,7 @@ def test_options_that_do_not_fit_are_refused(tmp_path: Path, options: dict[str, 
 
 def test_a_word_among_numbers_is_named_with_its_line(tmp_path: Path) -> None:
     shop(tmp_path, "asin,category,price\np1,a,1\np2,a,cheap\np3,b,\np4,b,2\n")
-    assert "price (numbers, but for 'cheap' in line 3: mend it" in read(tmp_path).notes[0]
+    assert "price (numbers, but for 'cheap' in line 3: fix it" in read(tmp_path).notes[0]
     with pytest.raises(InputError, match=r"line 3: column 'price' holds 'cheap', which is no number"):
         read(tmp_path, features="price")
 

@@ -202,7 +202,7 @@ def test_the_line_of_a_wrong_row_is_said_by_any_number_of_threads(tmp_path: Path
     before = pa.cpu_count()
     pa.set_cpu_count(threads)
     try:
-        with pytest.raises(InputError, match=r"edges\.csv, line 400002: the row has 3 columns in place of 2: mend"):
+        with pytest.raises(InputError, match=r"edges\.csv, line 400002: the row has 3 columns in place of 2: fix"):
             read_tables(tables(tmp_path, NODES, edges.replace(",", separator)))
     finally:
         pa.set_cpu_count(before)

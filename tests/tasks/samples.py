@@ -54,7 +54,7 @@ def dies(number: int) -> int:
 
 def refuses(number: int) -> int:
     if number == 1:
-        raise InputError(f"item {number} is bad: mend it.")
+        raise InputError(f"item {number} is bad: fix it.")
     return number
 
 

@@ -80,7 +80,7 @@ def test_lost_workers_may_be_judged_by_the_caller(two: Workers) -> None:
 def test_what_a_task_says_about_its_input_is_what_is_raised(two: Workers, workers: int) -> None:
     with pytest.raises(InputError) as caught:
         run_tasks(refuses, range(4), two if workers == 2 else Tasks())
-    assert str(caught.value) == "item 1 is bad: mend it."
+    assert str(caught.value) == "item 1 is bad: fix it."
 
 
 @pytest.mark.parametrize("workers", [1, 2])

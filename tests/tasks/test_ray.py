@@ -33,7 +33,7 @@ def test_workers_are_other_processes_with_their_share_of_the_cores(on_ray: Worke
 def test_errors_of_tasks_arrive(on_ray: Workers) -> None:
     with pytest.raises(InputError) as caught:
         run_tasks(refuses, range(4), on_ray)
-    assert str(caught.value) == "item 1 is bad: mend it."
+    assert str(caught.value) == "item 1 is bad: fix it."
     with pytest.raises(TaskError, match="ZeroDivisionError"):
         run_tasks(has_a_fault, range(4), on_ray)
     assert run_tasks(square, range(3), on_ray) == [0, 1, 4]

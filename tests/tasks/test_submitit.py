@@ -37,7 +37,7 @@ def test_two_workers_change_no_byte_also_if_one_is_killed(on_submitit: Workers, 
 def test_an_error_of_a_task_arrives_and_the_others_are_stopped(on_submitit: Workers) -> None:
     with pytest.raises(InputError) as caught:
         run_tasks(refuses, range(4), on_submitit)
-    assert str(caught.value) == "item 1 is bad: mend it."
+    assert str(caught.value) == "item 1 is bad: fix it."
 
 
 @pytest.mark.long

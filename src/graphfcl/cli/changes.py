@@ -55,8 +55,8 @@ def one_model(folder: Path | None, model: Path | None, verb: str) -> Path:
     """The model of a verb that takes it with or without --model."""
     named = [path for path in (folder, model) if path is not None]
     if len(named) != 1:
-        mend = "leave --model out" if named else f"as in `graphfcl {verb} my_model`"
-        raise InputError(f"name one model, {mend}.")
+        fix = "leave --model out" if named else f"as in `graphfcl {verb} my_model`"
+        raise InputError(f"name one model, {fix}.")
     return named[0]
 
 

@@ -162,8 +162,8 @@ class BackendOptions:
             folder=folder,
         )
 
-    def refuse(self, mend: str) -> None:
-        """They are for graph folders that stay on the disk. mend: what to do otherwise."""
+    def refuse(self, fix: str) -> None:
+        """They are for graph folders that stay on the disk. fix: what to do otherwise."""
         find_backend(self.backend)
         given = {
             "--backend": self.backend != "local",
@@ -172,7 +172,7 @@ class BackendOptions:
         }
         for name, is_given in given.items():
             if is_given:
-                raise InputError(f"{name} is for graph folders that stay on the disk: {mend}.")
+                raise InputError(f"{name} is for graph folders that stay on the disk: {fix}.")
 
 
 def needed_graph(graph: str | None) -> str:

@@ -47,8 +47,8 @@ class Run:
 
     def __post_init__(self) -> None:
         if bool(self.strategy) != (self.stream.protocol.track == "asked"):
-            mend = "name one" if not self.strategy else "take that track, or leave it out"
-            raise InputError(f"a strategy belongs to the track 'asked', and only to it: {mend}.")
+            fix = "name one" if not self.strategy else "take that track, or leave it out"
+            raise InputError(f"a strategy belongs to the track 'asked', and only to it: {fix}.")
 
     @property
     def seed(self) -> int:

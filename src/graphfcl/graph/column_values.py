@@ -201,9 +201,9 @@ def numbers_of(table: Table, columns: list[str]) -> np.ndarray:
         if found is None:
             word = _wrong_word(table.column(column)) if says_text(table.column(column).type) else None
             if word is None:
-                raise InputError(f"{table.path}: column {column!r} does not hold numbers: mend it or leave it out.")
+                raise InputError(f"{table.path}: column {column!r} does not hold numbers: fix it or leave it out.")
             raise InputError(
-                f"{table.path}, {table.line(word[0])}: column {column!r} does not hold a number but {word[1]!r}: mend "
+                f"{table.path}, {table.line(word[0])}: column {column!r} does not hold a number but {word[1]!r}: fix "
                 "it or leave the column out."
             )
         result[:, position] = _filled(table, found, column)
@@ -264,7 +264,7 @@ def weights_of(table: Table, column: str) -> np.ndarray:
     if values.size and values.min() < 0:
         row = int(np.flatnonzero(values < 0)[0])
         raise InputError(
-            f"{table.path}, {table.line(row)}: the edge has weight {values[row]}, which is below 0: mend it."
+            f"{table.path}, {table.line(row)}: the edge has weight {values[row]}, which is below 0: fix it."
         )
     return values
 

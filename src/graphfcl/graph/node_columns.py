@@ -157,7 +157,7 @@ def _reason(column: str, facts: ColumnFacts) -> str:
     if facts.word is not None and DECIMAL_COMMA.fullmatch(facts.word[1]):
         return f"{facts.word[1]!r} in {facts.word[0]} has a decimal comma: write {facts.word[1].replace(',', '.')}"
     if facts.word is not None:
-        return f"numbers, but for {facts.word[1]!r} in {facts.word[0]}: mend it, or categories={column}"
+        return f"numbers, but for {facts.word[1]!r} in {facts.word[0]}: fix it, or categories={column}"
     return f"words: text={column} or categories={column} uses them"
 
 
@@ -169,7 +169,7 @@ def _no_feature(nodes: Table, column: str, facts: ColumnFacts) -> InputError:
         )
     if facts.kind is Kind.TEXT and facts.word is not None:
         return InputError(
-            f"{nodes.path}, {facts.word[0]}: column {column!r} holds {facts.word[1]!r}, which is no number: mend it, "
+            f"{nodes.path}, {facts.word[0]}: column {column!r} holds {facts.word[1]!r}, which is no number: fix it, "
             f"or ask for categories={column}."
         )
     if facts.kind is Kind.TEXT:
@@ -189,8 +189,8 @@ def _need(nodes: Table, name: str, option: str) -> None:
 def _vector_file(nodes: Table, name: str) -> Path:
     file = nodes.path.parent / name
     if not file.is_file():
-        mend = f"put it beside {nodes.path.name}" if nodes.path.suffix else "check the path"  # a DataFrame is nowhere
-        raise InputError(f"{file} does not exist, which vectors= names: {mend}.")
+        fix = f"put it beside {nodes.path.name}" if nodes.path.suffix else "check the path"  # a DataFrame is nowhere
+        raise InputError(f"{file} does not exist, which vectors= names: {fix}.")
     return file
 
 

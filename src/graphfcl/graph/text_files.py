@@ -60,7 +60,7 @@ def wrong_row(path: Path, error: Exception, separator: str = ",") -> InputError 
         return None
     line = _line_of_wrong_row(path, separator, int(said[1]))
     place = f"{path}, line {line}: the" if line else f"{path}: a"
-    return InputError(f"{place} row has {said[2]} columns in place of {said[1]}: mend the row or drop it.")
+    return InputError(f"{place} row has {said[2]} columns in place of {said[1]}: fix the row or drop it.")
 
 
 def _line_of_wrong_row(path: Path, separator: str, columns: int) -> str | None:

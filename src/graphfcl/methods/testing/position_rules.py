@@ -33,8 +33,8 @@ def _same_when_rearranged(subject: Subject, what: Literal["nodes", "columns"], w
         raise Broken(f"randomness names {unknown[0]!r}; it may name 'nodes' and 'columns'.")
     expected, found = subject.answers, subject.answers_to(Rearranged.by_class(stream, **{what: True}))
     if what not in stated:
-        mend = f"do not use them, or state randomness over {what} if it draws for each of them"
-        same(found, expected, f"if {when}, scores are others: {mend}")
+        fix = f"do not use them, or state randomness over {what} if it draws for each of them"
+        same(found, expected, f"if {when}, scores are others: {fix}")
         return
     agreement = agreement_of(expected, found)
     for seed in OTHER_SEEDS:

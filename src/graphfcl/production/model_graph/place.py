@@ -96,7 +96,7 @@ def _open(model: Path, said: dict[str, Any], use: FolderUse, digest: str) -> "Gr
     """The graph folder of a digest: where the user says, or else at the first of the places where it was."""
     from graphfcl.graph.folder import GraphFolder
 
-    mend = "say where that is with --graph DIR; the next verb that changes the model, such as `learn`, remembers it"
+    fix = "say where that is with --graph DIR; the next verb that changes the model, such as `learn`, remembers it"
     if use.graph is not None:
         places = [use.graph]
     else:
@@ -104,7 +104,7 @@ def _open(model: Path, said: dict[str, Any], use: FolderUse, digest: str) -> "Gr
     if not places:
         where = seen_at(model)
         seen = f"; it was {where}" if where else ""
-        raise InputError(f"the graph folder of {model} is not where it was{seen}: {mend}.")
+        raise InputError(f"the graph folder of {model} is not where it was{seen}: {fix}.")
     wrong = []
     for path in places:
         try:
@@ -116,7 +116,7 @@ def _open(model: Path, said: dict[str, Any], use: FolderUse, digest: str) -> "Gr
             return found
     if len(wrong) == len(places):
         raise wrong[0]
-    raise InputError(f"{places[0]} is not the graph folder that {model} was fitted on (its digest differs): {mend}.")
+    raise InputError(f"{places[0]} is not the graph folder that {model} was fitted on (its digest differs): {fix}.")
 
 
 def _places(model: Path, given: Any) -> tuple[Path, ...]:
