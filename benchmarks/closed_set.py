@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 
 from graphfcl.datasets import load_dataset
-from graphfcl.measures import balanced_accuracy, confusion_matrix
 from graphfcl.methods.closed_set_control import ClosedSetControl
+from graphfcl.metrics import balanced_accuracy, confusion_matrix
 from graphfcl.stream import Stream, make_stream
 
 TRACKS = ("isolated", "transductive")

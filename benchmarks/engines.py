@@ -14,8 +14,8 @@ import numpy as np
 import torch
 
 from benchmarks.timing import report
-from graphfcl.files import sha256_of, write_bytes
-from graphfcl.tasks import Tasks, Workers, run_tasks, start_workers
+from graphfcl.runtime.files import sha256_of, write_bytes
+from graphfcl.runtime.tasks import Tasks, Workers, run_tasks, start_workers
 
 NODES, DEGREE = 300_000, 20
 SLICES, COLUMNS = 4, 16

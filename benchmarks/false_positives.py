@@ -1,4 +1,4 @@
-"""How often does the test of ``graphfcl.measures.paired_difference`` call equal learners different?
+"""How often does the test of ``graphfcl.metrics.paired_difference`` call equal learners different?
 
 Graphs are drawn independently of each other (:mod:`graphfcl.datasets.synthetic`), ten streams each, and two learners
 that are equal in expectation are compared on the average over sessions. Three ways to be equal:
@@ -35,8 +35,8 @@ from graphfcl.datasets.synthetic import SyntheticSettings, class_vectors, draw_f
 from graphfcl.errors import GraphfclWarning
 from graphfcl.evaluation import evaluate
 from graphfcl.graph import Graph
-from graphfcl.measures import paired_difference
 from graphfcl.methods import find_method
+from graphfcl.metrics import paired_difference
 from graphfcl.stream import Protocol, Stream, make_stream
 from graphfcl.stream.stream import fit_view
 

@@ -30,10 +30,10 @@ def on_disk(folder: Path, work: Path) -> dict[str, float]:
     import torch
 
     from graphfcl.graph.folder import GraphFolder
-    from graphfcl.graph.visible_folder import Means, VisibleFolder
+    from graphfcl.graph.visible_folder import Resources, VisibleFolder
     from graphfcl.methods.blocks.folder_tables import FolderTables
 
-    visible = VisibleFolder.of(GraphFolder.open(folder), None, None, Means(work, MEMORY))
+    visible = VisibleFolder.of(GraphFolder.open(folder), None, None, Resources(work, MEMORY))
     inputs = FolderTables(visible, 0, unit=True)
     basis = torch.randn(inputs.feature_count, COLUMNS, generator=torch.Generator().manual_seed(0))
     own = inputs.own(basis)

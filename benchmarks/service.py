@@ -132,7 +132,7 @@ def measure(folder: Path, supports: dict[str, list[Any]], alone: float, nodes: l
         lessons = [(name, [str(node) for node in each]) for name, each in supports.items()]
         try:
             teach(port, token, *lessons[0])
-            through = float(np.median([teach(port, token, *lesson) for lesson in lessons[1:3]]))
+            through = float(np.median([teach(port, token, *label_batch) for label_batch in lessons[1:3]]))
             with Readers(port, nodes) as readers:
                 time.sleep(1)
                 start = time.perf_counter()
@@ -141,9 +141,9 @@ def measure(folder: Path, supports: dict[str, list[Any]], alone: float, nodes: l
             beside, busy = [], []
             with Readers(port, nodes) as readers:
                 time.sleep(1)
-                for lesson in lessons[3:]:
+                for label_batch in lessons[3:]:
                     start = time.perf_counter()
-                    beside.append(teach(port, token, *lesson))
+                    beside.append(teach(port, token, *label_batch))
                     busy.append(readers.between(start, time.perf_counter()))
         finally:
             process.send_signal(signal.SIGTERM)

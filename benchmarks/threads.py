@@ -6,10 +6,10 @@ from pathlib import Path
 from statistics import mean
 
 from benchmarks.timing import report
-from graphfcl.cores import usable_cores
 from graphfcl.datasets.synthetic import SyntheticSettings, make_synthetic
 from graphfcl.experiments import Cell, CellStore, Grid, run_grid
 from graphfcl.graph import write_npz
+from graphfcl.runtime.cores import usable_cores
 
 # about 650 of 4,973 words in each row
 WIDE = SyntheticSettings(nodes=2_405, edges=12_000, features=4_973, classes=19, words=760, signal=0.1)

@@ -59,9 +59,9 @@ node = graph.node_ids[:1].tolist()
 GraphClassifier.load(folder / "model").predict(node)
 timed(lambda: [GraphClassifier.load(folder / "model").predict(node) for _ in range(50)])""",
     "fit on disk": """
-from graphfcl import FolderGraph, Means
+from graphfcl import FolderGraph, Resources
 stored = import_graph(graph, folder / "graph")
-on_disk = FolderGraph(stored, Means(folder / "work", 2 << 30))
+on_disk = FolderGraph(stored, Resources(folder / "work", 2 << 30))
 timed(lambda: fitted("sgc-ridge", on_disk))""",
 }
 ON_GPU = {

@@ -14,12 +14,12 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from graphfcl.byte_sizes import bytes_from
 from graphfcl.graph.folder import GraphFolder
-from graphfcl.graph.visible_folder import Means, VisibleFolder
+from graphfcl.graph.visible_folder import Resources, VisibleFolder
 from graphfcl.methods.anchor.frame import sums_of
 from graphfcl.methods.blocks.folder_tables import FolderTables
-from graphfcl.tasks import Tasks
+from graphfcl.runtime.byte_sizes import bytes_from
+from graphfcl.runtime.tasks import Tasks
 
 TICKS = os.sysconf("SC_CLK_TCK")
 
@@ -80,7 +80,7 @@ def _cpu() -> float:
 def main(folder: Path, work: Path, columns: int, memory: int, workers: int) -> None:
     """Print a line for each phase."""
     watch = Watch()
-    with Means(work, memory, Tasks(workers=workers)).at_work() as means:
+    with Resources(work, memory, Tasks(workers=workers)).at_work() as means:
         opened = GraphFolder.open(folder)
         print(repr(opened), flush=True)
         inputs = FolderTables(VisibleFolder.of(opened, None, None, means), 0, unit=True)

@@ -21,7 +21,7 @@ from graphfcl.evaluation import evaluate
 from graphfcl.graph import read_npz
 from graphfcl.graph.folder import GraphFolder, write_folder
 from graphfcl.graph.folder_graph import FolderGraph
-from graphfcl.graph.visible_folder import Means
+from graphfcl.graph.visible_folder import Resources
 from graphfcl.methods import find_method
 from graphfcl.methods.anchor.settings import Neighbourhood
 from graphfcl.stream import Stream, make_stream
@@ -42,7 +42,7 @@ def measured(path: Path, seed: int, changes: dict[str, Any]) -> None:
     """Print the lines of one graph and seed."""
     with tempfile.TemporaryDirectory() as scratch:
         write_folder(read_npz(path), Path(scratch, "graph"))
-        graph = FolderGraph(GraphFolder.open(Path(scratch, "graph")), Means(Path(scratch, "work"), MEMORY))
+        graph = FolderGraph(GraphFolder.open(Path(scratch, "graph")), Resources(Path(scratch, "work"), MEMORY))
         on_disk, in_memory = (make_stream(each, seed=seed, track="open") for each in (graph, graph.loaded()))
 
         @cache

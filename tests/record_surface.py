@@ -14,15 +14,15 @@ from typing import Any
 
 import graphfcl
 from graphfcl import GraphClassifier, load_dataset
-from graphfcl.asking import STRATEGIES
+from graphfcl.active import STRATEGIES
 from graphfcl.datasets import all_datasets
-from graphfcl.measures import asked_metrics, session_metrics, stream_metrics
 from graphfcl.methods import METHODS
+from graphfcl.metrics import active_metrics, session_metrics, stream_metrics
 from graphfcl.service.app import make_app
 from tests.cli.verbs import COMMANDS
 
 SURFACE = Path(__file__).parent / "surface.txt"
-PUBLIC = ("graphfcl", "graphfcl.testing", "graphfcl.measures", "graphfcl.experiments", "graphfcl.tasks")
+PUBLIC = ("graphfcl", "graphfcl.testing", "graphfcl.metrics", "graphfcl.experiments", "graphfcl.runtime.tasks")
 STARS: dict[Any, str] = {inspect.Parameter.VAR_POSITIONAL: "*", inspect.Parameter.VAR_KEYWORD: "**"}
 
 
@@ -34,7 +34,7 @@ def surface() -> str:
         "Settings of methods": _settings(),
         "Strategies": iter(STRATEGIES),
         "Datasets": (f"{dataset.name} {' '.join(dataset.options)}".strip() for dataset in all_datasets()),
-        "Metrics": (each.name for each in (*session_metrics(), *stream_metrics(), *asked_metrics())),
+        "Metrics": (each.name for each in (*session_metrics(), *stream_metrics(), *active_metrics())),
     }
     return "\n".join(f"# {title}\n" + "\n".join(lines) + "\n" for title, lines in sections.items())
 

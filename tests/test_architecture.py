@@ -14,22 +14,19 @@ from graphfcl.methods import LEARNERS, METHODS
 from graphfcl.methods.settings import settings_rows
 
 ROOT = Path(graphfcl.__file__).parent
-FLOORS = [
-    {"printing", "lazy_names", "control_groups"},
-    {"errors", "version", "arrays", "cores", "defaults"},
-    {"files", "source_code", "byte_sizes", "own_memory", "devices"},
-    {"tasks"},
-    {"graph", "registry"},
-    {"stream", "measures"},
+LAYERS = [
+    {"errors", "version", "defaults"},
+    {"runtime"},
+    {"graph"},
+    {"stream", "metrics"},
     {"datasets", "nn"},
-    {"methods", "asking"},
-    {"progress"},
+    {"methods", "active"},
     {"testing", "production", "evaluation"},
     {"experiments", "service", "trackers"},
     {"report"},
     {"cli"},
 ]
-HEIGHT = {name: height for height, floor in enumerate(FLOORS) for name in floor}
+HEIGHT = {name: height for height, layer in enumerate(LAYERS) for name in layer}
 FILES = sorted(ROOT.rglob("*.py"))
 MODULES = {
     ".".join(("graphfcl", *path.relative_to(ROOT).with_suffix("").parts)).removesuffix(".__init__"): path
@@ -85,7 +82,7 @@ def test_methods_seen_from_above() -> None:
     """A door, the methods, and three folders of parts."""
     folder = ROOT / "methods"
     names = {path.stem for path in folder.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()}
-    door = {"__init__", "learner", "registry", "settings", "testing"}
+    door = {"__init__", "learner", "progress", "registry", "settings", "testing"}
     methods = {inspect.getmodule(learner).__name__.split(".")[2] for learner in CLASSES}  # type: ignore[union-attr]
     assert names == door | methods | {"bases", "shared", "blocks"}
 
@@ -130,9 +127,9 @@ FOLDERS = {
     "FolderTables",
 }
 IN_MEMORY = {"Graph", "VisibleGraph", "GrowingGraph", "GraphInputs", "ResidentTables"}
-KNOW_THE_DISK = ("graph/", "methods/blocks/", "production/model_graph/")
+KNOW_THE_DISK = ("graph/", "methods/blocks/", "production/graph/")
 # They make graph folders and open them.
-MAY_NAME_FOLDERS = {"__init__.py", "datasets/importing.py", "datasets/finding.py", "production/graph_place.py"}
+MAY_NAME_FOLDERS = {"__init__.py", "datasets/importing.py", "datasets/finding.py"}
 
 
 def names_in(node: ast.AST) -> set[str]:

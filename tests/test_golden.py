@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from graphfcl.asking import STRATEGIES
+from graphfcl.active import STRATEGIES
 from graphfcl.methods import METHODS
 from tests.golden.record import recorded
 from tests.golden.samples import TRACKS, learned_scores, model_answers, selected_nodes

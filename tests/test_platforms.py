@@ -40,7 +40,7 @@ model = GraphClassifier("sgc-ridge").fit(graph, hide_classes=["class-05"])
 assert len(model.predict()) == 120
 """
 SAVED = """
-from graphfcl.files import file_lock
+from graphfcl.runtime.files import file_lock
 model.save("model")
 assert len(GraphClassifier.load("model").predict()) == 120
 with file_lock("other", wait=0) as ours:

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphfcl import DivergenceError, InputError
-from graphfcl.printing import CONTROL, counted, printable, printable_json, quoted
+from graphfcl.errors import CONTROL, counted, printable, printable_json, quoted
 
 TEXTS = st.text(st.characters()) | st.text("a\x00\x1b\x7f\x9b\n\u061c\u200e\u202e\u2069\u2028\ufeff\ud800é👩\u200d💻")
 

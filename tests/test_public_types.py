@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import graphfcl
-from graphfcl.lazy_names import stub_places
+from graphfcl.runtime.lazy_names import stub_places
 
 ROOT = Path(graphfcl.__file__).parent
 USE = """

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from graphfcl.measures import SeedSummary
+from graphfcl.metrics import SeedSummary
 from graphfcl.report.statistics import Comparison
 
 STAR = "\\*"

@@ -8,7 +8,7 @@ from unittest.mock import patch
 
 import graphfcl
 from graphfcl.cli import app, main
-from graphfcl.lazy_names import stub_places
+from graphfcl.runtime.lazy_names import stub_places
 
 WIDTH = "92"
 GROUPS = {

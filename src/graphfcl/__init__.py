@@ -7,7 +7,7 @@
 ...     print(session.number, session.new_classes, session.visible_graph)
 """
 
-from graphfcl.lazy_names import names_of_stub
+from graphfcl.runtime.lazy_names import names_of_stub
 from graphfcl.version import __version__ as __version__
 
 __all__, __getattr__, __dir__ = names_of_stub(__name__, __file__)

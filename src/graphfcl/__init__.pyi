@@ -1,9 +1,9 @@
 """The public names of ``graphfcl``: type checkers and the package itself read this list."""
 
-from graphfcl.asking import (
-    Situation as Situation,
+from graphfcl.active import (
+    ActiveLearningState as ActiveLearningState,
     Strategy as Strategy,
-    Wish as Wish,
+    Query as Query,
     find_strategy as find_strategy,
     register_strategy as register_strategy,
 )
@@ -19,7 +19,7 @@ from graphfcl.errors import (
     GraphfclWarning as GraphfclWarning,
     InputError as InputError,
 )
-from graphfcl.evaluation import Evaluation as Evaluation, evaluate_asked as evaluate_asked
+from graphfcl.evaluation import Evaluation as Evaluation, evaluate_active as evaluate_active
 from graphfcl.evaluation.evaluate import evaluate as evaluate
 from graphfcl.experiments import load_grids as load_grids, run_grid as run_grid
 from graphfcl.graph import (
@@ -41,8 +41,8 @@ from graphfcl.graph import (
 )
 from graphfcl.graph.folder import GraphFolder as GraphFolder
 from graphfcl.graph.folder_graph import FolderGraph as FolderGraph
-from graphfcl.graph.visible_folder import Means as Means
-from graphfcl.measures import (
+from graphfcl.graph.visible_folder import Resources as Resources
+from graphfcl.metrics import (
     find_metric as find_metric,
     measure_stream as measure_stream,
     register_metric as register_metric,
@@ -81,7 +81,7 @@ from graphfcl.stream import (
     make_stream as make_stream,
     save_stream as save_stream,
 )
-from graphfcl.tasks import Tasks as Tasks, run_tasks as run_tasks, start_workers as start_workers
+from graphfcl.runtime.tasks import Tasks as Tasks, run_tasks as run_tasks, start_workers as start_workers
 from graphfcl.trackers import MLflowTracker as MLflowTracker, TensorBoardTracker as TensorBoardTracker
 from graphfcl.version import __version__ as __version__
 

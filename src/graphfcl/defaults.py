@@ -3,5 +3,5 @@
 RUN_METHOD = "hag-meta"
 MODEL_METHOD = "anchor"
 REFERENCE_METHOD = "hag-meta"
-ASKED_METHODS = ("anchor", "sgc-ridge")
+ACTIVE_METHODS = ("anchor", "sgc-ridge")
 STRATEGY = "auto"

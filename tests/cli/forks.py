@@ -16,7 +16,7 @@ from pathlib import Path
 
 SAID = "said.txt"
 LIBRARIES = [
-    *("graphfcl.methods.anchor.learner", "graphfcl.production.settling", "graphfcl.production.fitting"),
+    *("graphfcl.methods.anchor.learner", "graphfcl.production.model.finalising", "graphfcl.production.model.fitting"),
     *("graphfcl.cli.model", "graphfcl.cli.run", "graphfcl.experiments", "matplotlib.pyplot", "pyarrow.parquet"),
 ]
 

@@ -9,7 +9,7 @@ import pytest
 from pyarrow import parquet
 
 from graphfcl import GraphFolder, load_dataset, read_tables, write_tables
-from graphfcl.files import file_lock
+from graphfcl.runtime.files import file_lock
 from tests.cli.command import assert_one_sentence, graphfcl, graphfcl_inside, run_python
 from tests.methods.blocks.samples import folder_of, random_graph
 

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from graphfcl import GraphFolder
-from graphfcl.files import sha256_of
 from graphfcl.graph.folder import write_folder
+from graphfcl.runtime.files import sha256_of
 from tests.cli.forks import Forks
 from tests.methods.blocks.samples import random_graph
 

@@ -61,7 +61,7 @@ def stopped(*words: object) -> None:
         raise InputError("stopped.")
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("graphfcl.production.fitting.rehearse", stop)
+        patch.setattr("graphfcl.production.model.fitting.run_held_out", stop)
         assert "stopped." in graphfcl_inside(*words).err
 
 

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from graphfcl import GraphClassifier
-from graphfcl.printing import CONTROL
+from graphfcl.errors import CONTROL
 from tests.cli.command import Result, assert_one_sentence, graphfcl, graphfcl_inside
 from tests.production.models import copy_of, fitted, graph_in_memory, members, with_parts
 
@@ -85,9 +85,9 @@ def test_who_and_when_on_the_command_line(model: Path, tmp_path: Path) -> None:
 
 def test_an_old_folder_cannot_write_to_the_terminal(start: GraphClassifier, tmp_path: Path) -> None:
     ids = np.array([f"n{node}{HOSTILE}" for node in range(500)], dtype=object)
-    ledger = replace(start.ledger_, names=(f"zero{HOSTILE}", *start.ledger_.names[1:]))
+    label_store = replace(start.label_store_, names=(f"zero{HOSTILE}", *start.label_store_.names[1:]))
     entry = {**start.history[0], "classes": [f"zero{HOSTILE}"], "graph": HOSTILE, "warning": HOSTILE}
-    model = with_parts(start, [entry], graph=replace(graph_in_memory(start), ids=ids), ledger=ledger)
+    model = with_parts(start, [entry], graph=replace(graph_in_memory(start), ids=ids), label_store=label_store)
     model.save(tmp_path / "m")
     hostile = f"n{EIGHT[0]}{HOSTILE}"
     supports = table(tmp_path / "s.csv", f'node,class\n"{hostile}","zero{HOSTILE}"\n')

@@ -210,7 +210,7 @@ def test_a_fit_that_can_go_on_keeps_what_it_has(made: Path, tmp_path: Path, monk
         raise OSError(errno.ENOSPC, "No space left on device")
 
     with monkeypatch.context() as patch:
-        patch.setattr("graphfcl.production.fitting.rehearse", lambda *_: full())
+        patch.setattr("graphfcl.production.model.fitting.run_held_out", lambda *_: full())
         with pytest.raises(OSError, match="No space"):
             refused(*fit, tmp_path / "work")
     assert any((tmp_path / "model" / "fitting").glob("*.safetensors"))

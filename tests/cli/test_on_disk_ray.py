@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from graphfcl import GraphFolder
-from graphfcl.files import sha256_of
 from graphfcl.graph.folder import write_folder
-from graphfcl.tasks.ray_backend import RayEngine
+from graphfcl.runtime.files import sha256_of
+from graphfcl.runtime.tasks.ray_backend import RayEngine
 from tests.cli.command import graphfcl_inside
 from tests.methods.blocks.samples import random_graph
-from tests.tasks.conftest import on_ray
+from tests.runtime.tasks.conftest import on_ray
 
 __all__ = ["on_ray"]  # a fixture
 QUICK = ["--set", "pretraining.epochs=1", "--set", "whole_up_to=100", "--set", "head_steps=5"]

@@ -73,7 +73,7 @@ def test_no_page_uses_a_private_word(verb: str, monkeypatch: pytest.MonkeyPatch)
         "anew",
         "nobody",
         "told",
-        "lesson",
+        "label_batch",
         "strange",
         "rehearse",
         "rehearses",

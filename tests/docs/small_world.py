@@ -17,7 +17,7 @@ from graphfcl import Graph, Learner, Protocol, build_graph, load_dataset
 from graphfcl.datasets import Dataset, find_dataset
 from graphfcl.datasets.registry import REGISTRY
 from graphfcl.methods import Method
-from graphfcl.registry import Entry
+from graphfcl.runtime.registry import Entry
 from tests.docs.blocks import page_paths
 from tests.methods.test_checks import QUICK
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from graphfcl import Evaluation, InputError
-from graphfcl.measures import balanced_accuracy, session_metrics
+from graphfcl.metrics import balanced_accuracy, session_metrics
 
 
 def evaluation(answered: tuple[np.ndarray, ...] = ()) -> Evaluation:

@@ -17,11 +17,11 @@ from graphfcl import InputError, Tasks, load_grids, run_grid
 from graphfcl.experiments import Cell, CellStore, Grid, GridStatus, workers
 from graphfcl.experiments import grid as grid_module
 from graphfcl.experiments.workers import Workshop, take_cells
-from graphfcl.tasks import Backend, Outcome, WorkerLost, Workers, running
+from graphfcl.runtime.tasks import Backend, Outcome, WorkerLost, Workers, running
 from tests.cli.command import assert_one_sentence, graphfcl_inside
 from tests.experiments.test_grid import grid_of, table, unbroken
-from tests.tasks.conftest import on_ray
-from tests.tasks.engines import ON_THIS_MACHINE, needs
+from tests.runtime.tasks.conftest import on_ray
+from tests.runtime.tasks.engines import ON_THIS_MACHINE, needs
 
 __all__ = ["on_ray", "unbroken"]  # fixtures
 

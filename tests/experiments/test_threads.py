@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from graphfcl import InputError, run_grid
-from graphfcl.cores import usable_cores
 from graphfcl.experiments import Cell, CellStore, Grid, running, workers
+from graphfcl.runtime.cores import usable_cores
 from tests.methods.test_checks import GRAPH
 
 THREADS_OF_USERS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "GOTO_NUM_THREADS")

@@ -11,11 +11,11 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from graphfcl.files import canonical_json, sha256_of
 from graphfcl.graph.folder.blocks import DIGEST
-from graphfcl.production.codec import TREES
-from graphfcl.production.storage.chunked_file import ChunkedFile, write_chunked
-from graphfcl.production.storage.objects import ReadCounter
+from graphfcl.production.model.codec import TREES
+from graphfcl.production.store.chunked_file import ChunkedFile, write_chunked
+from graphfcl.production.store.objects import ReadCounter
+from graphfcl.runtime.files import canonical_json, sha256_of
 from tests.fuzzing.mutators import Tree
 from tests.production.crafting import CraftedFolder
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import numpy as np
 
-from graphfcl.asking import STRATEGIES
+from graphfcl.active import STRATEGIES
 from graphfcl.methods import METHODS
 from tests.golden.samples import TRACKS, learned_scores, model_answers, selected_nodes
 

@@ -12,7 +12,7 @@ from graphfcl import (
     GraphClassifier,
     Protocol,
     Stream,
-    evaluate_asked,
+    evaluate_active,
     find_method,
     find_strategy,
     load_dataset,
@@ -90,7 +90,7 @@ def learned_scores(method: str, track: str) -> np.ndarray:
     stream = golden_stream(track)
     learner = find_method(method).make(SHORT[method], seed=0)
     if track == "asked":
-        evaluate_asked(learner, stream, find_strategy("random").make())
+        evaluate_active(learner, stream, find_strategy("random").make())
     else:
         learner.fit(stream.base)
         for number in range(1, len(stream) + 1):
@@ -102,7 +102,7 @@ def learned_scores(method: str, track: str) -> np.ndarray:
 def selected_nodes(strategy: str) -> np.ndarray:
     """Numbers of the nodes that a strategy selects over a stream of SGC-ridge, session by session."""
     learner = find_method("sgc-ridge").make(SHORT["sgc-ridge"], seed=0)
-    return np.concatenate(evaluate_asked(learner, golden_stream("asked"), find_strategy(strategy).make()).answered)
+    return np.concatenate(evaluate_active(learner, golden_stream("asked"), find_strategy(strategy).make()).answered)
 
 
 def model_answers(method: str) -> dict[str, np.ndarray]:

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from graphfcl import InputError, Means, Tasks, run_tasks
-from graphfcl.byte_sizes import bytes_from
+from graphfcl import InputError, Resources, Tasks, run_tasks
 from graphfcl.graph import visible_folder
 from graphfcl.graph.visible_folder import Need
+from graphfcl.runtime.byte_sizes import bytes_from
 
 
 def process_of(_: int) -> int:
@@ -20,10 +20,10 @@ def process_of(_: int) -> int:
 @pytest.mark.parametrize("workers", [1, 3])
 def test_needed_is_enough_and_less_is_not(tmp_path: Path, workers: int) -> None:
     tasks = Tasks(workers=workers)
-    needed = Means(tmp_path, 0, tasks).needed_for(10**9, 1000)
-    Means(tmp_path, needed, tasks).require(1000, Need(10**9, "a block"))
+    needed = Resources(tmp_path, 0, tasks).needed_for(10**9, 1000)
+    Resources(tmp_path, needed, tasks).require(1000, Need(10**9, "a block"))
     with pytest.raises(InputError, match=r"is too small: a block .*need"):
-        Means(tmp_path, needed - 10, tasks).require(1000, Need(10**9, "a block"))
+        Resources(tmp_path, needed - 10, tasks).require(1000, Need(10**9, "a block"))
 
 
 @pytest.mark.parametrize(
@@ -39,10 +39,10 @@ def test_workers_of_this_machine_share_its_memory_whoever_starts_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, elsewhere: Tasks, shared: bool
 ) -> None:
     monkeypatch.setattr(visible_folder, "process_bytes", lambda: 300 << 20)
-    of_task = Means(tmp_path, 4 << 30, elsewhere).bytes_of_task(1000)
-    local = Means(tmp_path, 4 << 30, Tasks(workers=4)).bytes_of_task(1000)
+    of_task = Resources(tmp_path, 4 << 30, elsewhere).bytes_of_task(1000)
+    local = Resources(tmp_path, 4 << 30, Tasks(workers=4)).bytes_of_task(1000)
     assert of_task == (local if shared else (4 << 30) - (300 << 20))
-    alone = Means(tmp_path, 0, replace(elsewhere, workers=1))
+    alone = Resources(tmp_path, 0, replace(elsewhere, workers=1))
     held = alone.needed_for(10**8, 1000)
     assert held >= 10**8 + (300 << 20) * (2 if shared else 1), "a worker elsewhere is never this process"
     replace(alone, memory=held).require(1000, Need(10**8, "a block"))
@@ -55,9 +55,9 @@ def test_rows_held_beside_waiting_workers_are_counted(tmp_path: Path) -> None:
     for workers in (1, 2):
         tasks = Tasks(workers=workers)
         with pytest.raises(InputError, match=r"--memory 1MB is too small: the head's training needs") as told:
-            Means(tmp_path, 1 << 20, tasks).require(1000, Need(10**9, "the head's training", here=True))
+            Resources(tmp_path, 1 << 20, tasks).require(1000, Need(10**9, "the head's training", here=True))
         found.append(bytes_from(re.findall(r"needs ([\d.]+GB); give", str(told.value))[0], "--memory"))
-        Means(tmp_path, found[-1], tasks).require(1000, Need(10**9, "the head's training", here=True))
+        Resources(tmp_path, found[-1], tasks).require(1000, Need(10**9, "the head's training", here=True))
     assert found[1] > found[0]
 
 
@@ -71,15 +71,15 @@ def test_the_limit_that_is_named_is_enough_for_a_process_that_is_a_little_larger
     )
     monkeypatch.setattr(visible_folder, "process_bytes", lambda: 300 << 20)
     with pytest.raises(InputError, match="a slice") as told:
-        Means(tmp_path, 1 << 20, tasks).require(1000, *needs)
+        Resources(tmp_path, 1 << 20, tasks).require(1000, *needs)
     named = bytes_from(re.findall(r"needs ([\d.]+[MG]B); give", str(told.value))[0], "--memory")
     monkeypatch.setattr(visible_folder, "process_bytes", lambda: 303 << 20)
-    Means(tmp_path, named, tasks).require(1000, *needs)
+    Resources(tmp_path, named, tasks).require(1000, *needs)
 
 
 @pytest.mark.long
 def test_workers_are_started_once(tmp_path: Path) -> None:
-    with Means(tmp_path, 1 << 30, Tasks(workers=2, threads=1)).at_work() as means:
+    with Resources(tmp_path, 1 << 30, Tasks(workers=2, threads=1)).at_work() as means:
         assert means.workers == 2
         first = set(run_tasks(process_of, range(4), means.tasks))
         second = set(run_tasks(process_of, range(4), means.tasks))

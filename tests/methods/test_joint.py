@@ -8,12 +8,12 @@ import torch
 from torch import nn
 
 from graphfcl import InputError, Protocol, Stream, find_method, load_dataset, make_stream
-from graphfcl.measures import balanced_accuracy, confusion_matrix
 from graphfcl.methods.joint import Joint
 from graphfcl.methods.joint.settings import TRUNKS
 from graphfcl.methods.testing import Rule, Subject
 from graphfcl.methods.testing import rules as contract
 from graphfcl.methods.testing.subject import Checkpoints, through_a_file
+from graphfcl.metrics import balanced_accuracy, confusion_matrix
 from tests.golden.samples import SHORT, golden_stream
 from tests.marks import some_first
 from tests.methods.test_sgc_ridge import weights_by_loop

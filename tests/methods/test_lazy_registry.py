@@ -10,7 +10,7 @@ import pytest
 
 import graphfcl
 from graphfcl.methods import LEARNERS, METHODS, is_own, registry
-from graphfcl.source_code import reference_of
+from graphfcl.runtime.source_code import reference_of
 
 METHOD = '''"""Always the first class."""
 

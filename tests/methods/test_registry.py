@@ -201,7 +201,9 @@ class Point:
 
 def test_a_broken_plug_in_is_one_line_and_breaks_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
     points = [Point("constant", "good:Constant"), Point("half", "half:Learner")]
-    monkeypatch.setattr("graphfcl.registry.entry_points", lambda group: points if group == "graphfcl.methods" else [])
+    monkeypatch.setattr(
+        "graphfcl.runtime.registry.entry_points", lambda group: points if group == "graphfcl.methods" else []
+    )
     rows = registry.plug_in_rows()
     assert rows[0][:2] == ("constant", "Always the first class.")
     assert rows[1][0] == "half"

@@ -27,7 +27,7 @@ from graphfcl import (
 )
 from graphfcl.datasets import registry
 from graphfcl.experiments import Cell, CellStore, Grid
-from graphfcl.measures import SessionMeasure, metrics, recalls
+from graphfcl.metrics import SessionMetric, built_in, recalls
 from tests.methods.test_checks import GRAPH
 from tests.warm import run_warm
 
@@ -35,7 +35,7 @@ METRICS = '''"""The class that is recognised worst: min_c found_c / nodes_c."""
 
 import numpy as np
 
-from graphfcl.measures import SessionMeasure, StreamMeasure, StreamRecord, recalls
+from graphfcl.metrics import SessionMetric, StreamMetric, StreamRecord, recalls
 
 
 def worst_recall(confusion: np.ndarray, arrival: np.ndarray, session: int) -> float:
@@ -47,8 +47,8 @@ def confused(record: StreamRecord) -> float:
     return float(last.sum() - np.trace(last))
 
 
-WORST = SessionMeasure(name="worst_recall", title="worst", what="recall of the worst class", of=worst_recall)
-CONFUSED = StreamMeasure(
+WORST = SessionMetric(name="worst_recall", title="worst", what="recall of the worst class", of=worst_recall)
+CONFUSED = StreamMetric(
     name="confused", title="nodes confused", what="in the last session", of=confused, share=False
 )
 '''
@@ -66,14 +66,14 @@ MINE = Dataset(
 '''
 STRATEGY = '''"""The first candidates."""
 
-from graphfcl import Strategy, Wish
+from graphfcl import Strategy, Query
 
 
 class FirstRows(Strategy):
     """The first candidates"""
 
     def choose(self, situation):
-        return [Wish(int(row), "random") for row in situation.candidates[: situation.budget]]
+        return [Query(int(row), "random") for row in situation.candidates[: situation.budget]]
 '''
 ENTRY_POINTS = """
 [graphfcl.metrics]
@@ -208,13 +208,13 @@ def worst(confusion: np.ndarray, arrival: np.ndarray, session: int) -> float:  #
     ("register", "wrong", "why"),
     [
         (register_metric, 3, "it is no metric"),
-        (register_metric, SessionMeasure(name="a b", title="", what="", of=worst), "use letters, digits"),
+        (register_metric, SessionMetric(name="a b", title="", what="", of=worst), "use letters, digits"),
         (
             register_metric,
-            SessionMeasure(name="accuracy", title="", what="", of=worst),
+            SessionMetric(name="accuracy", title="", what="", of=worst),
             "graphfcl itself uses that name",
         ),
-        (register_metric, SessionMeasure(name="x", title="", what="", of=None), "cannot be called"),  # type: ignore[arg-type]
+        (register_metric, SessionMetric(name="x", title="", what="", of=None), "cannot be called"),  # type: ignore[arg-type]
         (register_dataset, 3, "it is no graphfcl.Dataset"),
         (register_dataset, Dataset("debian", "", len, ""), "graphfcl itself uses that name"),  # type: ignore[arg-type]
         (register_dataset, Dataset("x", "", None, ""), "cannot be called"),  # type: ignore[arg-type]
@@ -226,9 +226,9 @@ def test_what_cannot_be_registered_is_refused(register: Callable[[Any], Any], wr
 
 
 def test_what_is_registered_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(metrics.REGISTRY, "registered", {})
+    monkeypatch.setattr(built_in.REGISTRY, "registered", {})
     monkeypatch.setattr(registry.REGISTRY, "registered", {})
-    metric = SessionMeasure(name="worst", title="worst", what="recall of the worst class", of=worst)
+    metric = SessionMetric(name="worst", title="worst", what="recall of the worst class", of=worst)
     assert register_metric(metric) is metric
     assert find_metric("worst") is metric
     assert register_metric(replace(metric, title="again")).title == "again", "a cell of a notebook runs twice"
@@ -248,9 +248,9 @@ def small_graph(folder: Path | None, options: dict[str, str]) -> Graph:  # noqa:
 
 
 def test_workers_of_a_grid_know_what_is_registered(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(metrics.REGISTRY, "registered", {})
+    monkeypatch.setattr(built_in.REGISTRY, "registered", {})
     monkeypatch.setattr(registry.REGISTRY, "registered", {})
-    register_metric(SessionMeasure(name="worst", title="worst", what="recall of the worst class", of=worst))
+    register_metric(SessionMetric(name="worst", title="worst", what="recall of the worst class", of=worst))
     register_dataset(Dataset("mine", "a graph", small_graph, "made here"))
     rules = {"base": 4, "pseudo_novel": 3, "way": 1, "sessions": 1}
     grid = Grid("small", "grid", (Cell("mine", "sgc-ridge", 0, rules=rules),))
@@ -259,6 +259,6 @@ def test_workers_of_a_grid_know_what_is_registered(tmp_path: Path, monkeypatch: 
     result = CellStore(tmp_path).read(grid.cells[0])
     assert result is not None
     assert 0 <= result["sessions"][0]["worst"] <= 1
-    register_metric(SessionMeasure(name="here", title="", what="", of=lambda *_: 1.0))
+    register_metric(SessionMetric(name="here", title="", what="", of=lambda *_: 1.0))
     with pytest.raises(InputError, match="as a lambda, where processes cannot find it"):
         run_grid(Grid("other", "grid", (Cell("mine", "sgc-ridge", 1, rules=rules),)), tmp_path, device="cpu")

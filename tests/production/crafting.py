@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from graphfcl.files import canonical_json, sha256_of
-from graphfcl.production.storage.objects import packed, unpacked
+from graphfcl.production.store.objects import packed, unpacked
+from graphfcl.runtime.files import canonical_json, sha256_of
 
 
 class CraftedFolder:

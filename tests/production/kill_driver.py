@@ -22,7 +22,7 @@ draw = random.Random(0)
 def change(kind: str, number: int) -> None:
     if kind == "learn":
         with folder.editing() as model:
-            labelled = model.node_ids_[model.graph_.visible.rows(model.ledger_.nodes)].tolist()
+            labelled = model.node_ids_[model.graph_.visible.rows(model.label_store_.nodes)].tolist()
             model.learn({f"new {number}": [node for node in first if node not in set(labelled)][:1]})
     elif kind == "grow":
         with folder.editing() as model:

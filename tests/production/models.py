@@ -9,11 +9,11 @@ from typing import Any
 import numpy as np
 
 from graphfcl import Graph, GraphClassifier, load_dataset
-from graphfcl.production.codec import decode, encode
-from graphfcl.production.history import History
-from graphfcl.production.model_graph.growing_graph import GrowingGraph
-from graphfcl.production.storage.block_arrays import BlockArrays
-from graphfcl.production.storage.objects import MemoryObjects
+from graphfcl.production.graph.growing_graph import GrowingGraph
+from graphfcl.production.labels.history import History
+from graphfcl.production.model.codec import decode, encode
+from graphfcl.production.store.block_arrays import BlockArrays
+from graphfcl.production.store.objects import MemoryObjects
 from tests.methods.test_checks import QUICK
 
 NAME = "synthetic:nodes=500,edges=1500,classes=10,features=200,signal=1.0,skew=0.5"

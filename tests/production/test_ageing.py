@@ -7,11 +7,11 @@ from typing import Any
 import pytest
 
 from graphfcl import GraphClassifier, InputError
-from graphfcl.production.ageing import Sign, signs_of_age
-from graphfcl.production.history import lineage
-from graphfcl.production.model_graph.growing_graph import GrowingGraph
-from graphfcl.production.model_info import signs_in_history
-from graphfcl.production.model_parts import Configuration
+from graphfcl.production.graph.growing_graph import GrowingGraph
+from graphfcl.production.labels.history import lineage
+from graphfcl.production.model.ageing import Sign, signs_of_age
+from graphfcl.production.model.info import signs_in_history
+from graphfcl.production.model.parts import Configuration
 from tests.production.models import copy_of, members
 
 CONFIGURATION = Configuration("proto-gcn", {}, 2, 5, 0, 0.05)
@@ -74,7 +74,7 @@ def test_a_class_is_followed_by_its_name_and_starts_anew_after_it_was_gone() -> 
 
 def test_histories_without_the_numbers_ask_for_nothing() -> None:
     old = [entry("fit", 1, accuracy={"classes": {"a": 0.9}}), entry("damaged", 2), entry("learn", 3)]
-    found = signs_of_age(old, CONFIGURATION, ledger=None, unknown=None)
+    found = signs_of_age(old, CONFIGURATION, label_store=None, unknown=None)
     assert not any(each.over for each in found)
     assert [each.value for each in found] == [None, 0.0, None]
 

@@ -11,17 +11,17 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from graphfcl import InputError, VisibleGraph
-from graphfcl.production.calibration import (
+from graphfcl.production.answers.calibration import (
     KEPT,
     LEVELS,
     Answered,
     Calibration,
-    Rehearsed,
+    HeldOutResult,
     miss_quantiles,
     probabilities_of,
 )
-from graphfcl.production.row_values import RowValues
-from graphfcl.production.strangeness import Evidence
+from graphfcl.production.answers.ood_scores import Evidence
+from graphfcl.production.answers.row_values import RowValues
 from tests.production.test_temperature import drawn
 
 
@@ -43,7 +43,7 @@ def answered(scores: np.ndarray, labels: np.ndarray, asked: int, **more: Any) ->
 def test_the_threshold_keeps_as_many_known_nodes_as_promised() -> None:
     scores, labels = drawn(2, 6000)
     calibration, readings = Calibration().recalibrated(answered(scores, labels, 3000))
-    unknown = calibration.unknown_scores(readings.strangeness)
+    unknown = calibration.unknown_scores(readings.ood_score)
     assert calibration.threshold == pytest.approx(KEPT, abs=0.001)
     assert (unknown[:3000] <= calibration.threshold).mean() == pytest.approx(KEPT, abs=0.001)
     assert (unknown[3000:] <= calibration.threshold).mean() == pytest.approx(KEPT, abs=0.015)
@@ -57,18 +57,20 @@ def test_the_threshold_keeps_as_many_known_nodes_as_promised() -> None:
 
 def test_readings_of_a_kept_calibration_are_those_of_its_making() -> None:
     scores, labels = drawn(5, 300)
-    taught = Rehearsed({"entropy": 0.5, "energy": 1.0}, {"entropy": -0.1, "energy": 0.2}, few_heat=0.3, few_share=0.4)
+    taught = HeldOutResult(
+        {"entropy": 0.5, "energy": 1.0}, {"entropy": -0.1, "energy": 0.2}, few_heat=0.3, few_share=0.4
+    )
     calibration, readings = Calibration(taught).recalibrated(answered(scores, labels, 200, few=2))
     again = Calibration.from_json(json.loads(json.dumps(calibration.as_json(), sort_keys=True)))
     assert again == calibration
     found = again.readings(replace(evidence(scores, 2), temperature=again.temperature))
-    np.testing.assert_allclose(found.strangeness, readings.strangeness)
+    np.testing.assert_allclose(found.ood_score, readings.ood_score)
     np.testing.assert_allclose(found.temperatures, readings.temperatures)
 
 
 def test_few_shot_classes_soften_temperatures_by_their_share() -> None:
     scores, labels = drawn(6, 500)
-    taught = Rehearsed(few_heat=0.5, few_share=0.4)
+    taught = HeldOutResult(few_heat=0.5, few_share=0.4)
     heats = [Calibration(taught).recalibrated(answered(scores, labels, 500, few=few))[0].heat for few in (0, 1, 2, 3)]
     np.testing.assert_allclose(np.diff(heats), [0.25, 0.25, 0.0], atol=1e-6)
 
@@ -80,20 +82,20 @@ def test_the_threshold_keeps_supports_that_were_left_out() -> None:
     left_scores = scores[300:350] - 4.0
     left = (np.arange(300, 350), left_scores)
 
-    def threshold(taught: Rehearsed, left_out: Any) -> float:
+    def threshold(taught: HeldOutResult, left_out: Any) -> float:
         return Calibration(taught).recalibrated(answered(scores, labels, 300, few=1, left_out=left_out))[0].threshold
 
-    assert threshold(Rehearsed(weights), None) == pytest.approx(KEPT, abs=0.001)
-    seen = threshold(Rehearsed(weights, few_excess=0.0), left)
+    assert threshold(HeldOutResult(weights), None) == pytest.approx(KEPT, abs=0.001)
+    seen = threshold(HeldOutResult(weights, few_excess=0.0), left)
     assert seen > KEPT
-    assert threshold(Rehearsed(weights, few_excess=1.0), left) > seen
-    limited = threshold(Rehearsed(weights, few_limit=2.5), None)
-    calibration, readings = Calibration(Rehearsed(weights)).recalibrated(answered(scores, labels, 300))
+    assert threshold(HeldOutResult(weights, few_excess=1.0), left) > seen
+    limited = threshold(HeldOutResult(weights, few_limit=2.5), None)
+    calibration, readings = Calibration(HeldOutResult(weights)).recalibrated(answered(scores, labels, 300))
     assert limited == pytest.approx(float(calibration.unknown_scores(np.array([2.5]))[0]))
-    assert readings.strangeness.shape == (400,)
+    assert readings.ood_score.shape == (400,)
 
 
-def test_unknown_scores_rise_with_strangeness_and_never_reach_1() -> None:
+def test_unknown_scores_rise_with_ood_score_and_never_reach_1() -> None:
     scores, labels = drawn(6, 500)
     calibration, _ = Calibration().recalibrated(answered(scores, labels, 500))
     strange = np.linspace(-10, 10, 2001)
@@ -106,10 +108,10 @@ def test_unknown_scores_rise_with_strangeness_and_never_reach_1() -> None:
 
 def test_nodes_that_are_as_strange_as_known_ones_do_not_count_as_stranger() -> None:
     """If all validation nodes are equally strange, a node like them is not strange at all."""
-    calibration = Calibration(strangeness=tuple([3.0] * LEVELS.size))
+    calibration = Calibration(ood_score=tuple([3.0] * LEVELS.size))
     np.testing.assert_allclose(calibration.unknown_scores(np.array([2.9, 3.0])), 0)
     assert calibration.unknown_scores(np.array([3.1]))[0] > KEPT
-    half = Calibration(strangeness=tuple(np.repeat([1.0, 2.0], [500, 501]).tolist()))
+    half = Calibration(ood_score=tuple(np.repeat([1.0, 2.0], [500, 501]).tolist()))
     assert half.unknown_scores(np.array([2.0]))[0] == pytest.approx(0.5, abs=0.002)
 
 
@@ -164,12 +166,12 @@ def test_scores_that_rule_a_class_out_are_no_obstacle(worst: float) -> None:
     calibration, readings = Calibration().recalibrated(
         replace(answered(scores, labels, 300), evidence=evidence(RowValues.of(scores).bounded().whole()))
     )
-    assert np.isfinite(readings.strangeness).all()
+    assert np.isfinite(readings.ood_score).all()
     assert np.isfinite(calibration.temperature)
 
 
 def test_the_limit_of_few_shot_classes_is_never_below_that_of_the_others() -> None:
-    taught = Rehearsed(few_misses=tuple((LEVELS / 2).tolist()))
+    taught = HeldOutResult(few_misses=tuple((LEVELS / 2).tolist()))
     calibration = Calibration(taught, misses=tuple(LEVELS.tolist()))
     probabilities = np.array([[0.6, 0.2, 0.2], [0.7, 0.25, 0.05]])
     few = np.array([False, False, True])
@@ -179,7 +181,7 @@ def test_the_limit_of_few_shot_classes_is_never_below_that_of_the_others() -> No
 
 def test_sets_are_larger_where_the_rehearsal_saw_larger_misses() -> None:
     scores, labels = drawn(9, 500)
-    taught = Rehearsed(few_misses=tuple(np.minimum(1, LEVELS + 0.5).tolist()))
+    taught = HeldOutResult(few_misses=tuple(np.minimum(1, LEVELS + 0.5).tolist()))
     calibration, readings = Calibration(taught).recalibrated(answered(scores, labels, 500))
     probabilities = probabilities_of(scores, readings.temperatures)
     few = np.arange(5) >= 3
@@ -202,7 +204,7 @@ def test_a_coverage_that_makes_no_sense_is_refused(coverage: float) -> None:
         {"temperature": float("inf")},
         {"tail": -1.0},
         {"middles": {"energy": 1.0}},
-        {"strangeness": [1.0]},
+        {"ood_score": [1.0]},
         {"misses": [1.0] * 1002},
         {"misses": [1.0] + [0.0] * 1000},
         {"heat": 2000.0},

@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 
 from graphfcl import GraphClassifier, InputError
-from graphfcl.files import canonical_json
-from graphfcl.production.codec import decode, encode
-from graphfcl.production.storage.block_arrays import BlockArrays
-from graphfcl.production.storage.damage import Damaged
-from graphfcl.production.storage.objects import MemoryObjects
-from graphfcl.production.storage.tensors import read_tensors
-from graphfcl.production.storage.trees import read_tree
+from graphfcl.production.model.codec import decode, encode
+from graphfcl.production.store.block_arrays import BlockArrays
+from graphfcl.production.store.damage import Damaged
+from graphfcl.production.store.objects import MemoryObjects
+from graphfcl.production.store.tensors import read_tensors
+from graphfcl.production.store.trees import read_tree
+from graphfcl.runtime.files import canonical_json
 from tests.production.models import fitted, same_answers
 
 

@@ -16,8 +16,8 @@ import pytest
 
 from graphfcl import Graph, GraphClassifier, InputError, ModelFolder
 from graphfcl.graph.ids import text_array
-from graphfcl.production.storage.manifests import Manifests
-from graphfcl.production.version_cache import VersionCache
+from graphfcl.production.answers.version_cache import VersionCache
+from graphfcl.production.store.manifests import Manifests
 from tests.cli.command import assert_one_sentence, graphfcl_inside
 from tests.production.models import HIDDEN, everything, graph_in_memory, quick, same_answers, small_graph
 

@@ -1,7 +1,7 @@
 """What a model knows is a function of the set of its labels: not of the pieces and the order in which they came.
 
 Models of methods that say so (``forgets_exactly``) go through random sequences of lessons, relabelled nodes and labels
-taken back. A model that learned what remains in one lesson answers the same, to 1e-6 in probabilities.
+taken back. A model that learned what remains in one label_batch answers the same, to 1e-6 in probabilities.
 """
 
 from collections.abc import Mapping, Sequence
@@ -16,11 +16,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from graphfcl import FolderGraph, Graph, GraphClassifier, GraphFolder, Means
+from graphfcl import FolderGraph, Graph, GraphClassifier, GraphFolder, Resources
 from graphfcl.graph.folder import write_folder
 from graphfcl.graph.ids import ClassLabel
 from graphfcl.methods import METHODS
-from graphfcl.production.ledger import LabelRole
+from graphfcl.production.labels.label_store import LabelRole
 from tests.marks import some_first
 from tests.methods.blocks.samples import random_graph
 from tests.production.models import HIDDEN, members, quick, small_graph
@@ -63,7 +63,7 @@ def by_class(labels: Labels) -> dict[ClassLabel, list[Any]]:
 
 
 def at_once(start: GraphClassifier, labels: Labels, taken_back: Sequence[Any] = ()) -> GraphClassifier:
-    """A model that learns all labels in one lesson, after some labels of the fit were taken back."""
+    """A model that learns all labels in one label_batch, after some labels of the fit were taken back."""
     model = start.snapshot()
     if taken_back:
         model.unlearn(taken_back)
@@ -88,8 +88,10 @@ def ids_of(model: GraphClassifier, numbers: np.ndarray) -> list[Any]:
 
 def fit_nodes(model: GraphClassifier) -> list[Any]:
     """Three nodes that session 0 was trained on, and one that it was validated on."""
-    ledger = model.ledger_
-    numbers = np.concatenate([ledger.of_part(LabelRole.TRAIN)[0][:3], ledger.of_part(LabelRole.VALIDATION)[0][:1]])
+    label_store = model.label_store_
+    numbers = np.concatenate(
+        [label_store.of_part(LabelRole.TRAIN)[0][:3], label_store.of_part(LabelRole.VALIDATION)[0][:1]]
+    )
     return ids_of(model, numbers)
 
 
@@ -131,8 +133,8 @@ def walk_through(name: str, kind: str, changes: list[tuple[list[int], int | None
 
 def class_of(model: GraphClassifier, node: Any) -> str:
     """The class that a node was labelled with at the fit."""
-    place = int(np.flatnonzero(model.ledger_.nodes == model.numbers_of([node])[0])[0])
-    name = model.ledger_.names[int(model.ledger_.columns[place])]
+    place = int(np.flatnonzero(model.label_store_.nodes == model.numbers_of([node])[0])[0])
+    name = model.label_store_.names[int(model.label_store_.columns[place])]
     assert name is not None
     return name
 
@@ -192,7 +194,7 @@ def test_exact_methods_say_so(name: str) -> None:
 def test_without_validation_nodes_nothing_is_exact() -> None:
     """The calibration of before stays then, and it depended on labels that are gone."""
     model = start_of("sgc-ridge").snapshot().learn({"eight": members(HIDDEN[0])[:3]})
-    model.unlearn(ids_of(model, model.ledger_.of_part(LabelRole.VALIDATION)[0]))
+    model.unlearn(ids_of(model, model.label_store_.of_part(LabelRole.VALIDATION)[0]))
     model.unlearn(members(HIDDEN[0])[:1])
     assert model.history[-1]["exact"] is False
 
@@ -202,7 +204,7 @@ def test_without_validation_nodes_nothing_is_exact() -> None:
 @pytest.mark.parametrize("words", [True, False])
 def test_on_disk_too(name: str, words: bool, tmp_path: Path) -> None:
     write_folder(random_graph(400, words=words), tmp_path / "graph")
-    graph = FolderGraph(GraphFolder.open(tmp_path / "graph"), Means(tmp_path / "work", 4 << 30))
+    graph = FolderGraph(GraphFolder.open(tmp_path / "graph"), Resources(tmp_path / "work", 4 << 30))
     hidden = graph.class_names[-2:]
     chosen = {"encoder_input": "hops", "pretraining.epochs": 3} if name == "anchor" else {}
     start = GraphClassifier(name, chosen).fit(graph, hide_classes=hidden)

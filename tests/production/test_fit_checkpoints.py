@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from graphfcl import GraphClassifier, InputError, ModelFolder, Progress
-from graphfcl.production import fit_checkpoints
+from graphfcl.production.model import fit_checkpoints
 from tests.cli.command import graphfcl_inside
 from tests.production.models import HIDDEN, NAME, quick, same_answers, small_graph
 

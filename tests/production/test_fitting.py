@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from graphfcl import DivergenceError, GraphClassifier, GraphfclWarning, build_graph
-from graphfcl.production.calibration import Rehearsed
+from graphfcl.production.answers.calibration import HeldOutResult
 from tests.production.models import fitted, members, quick, small_graph
 
 
@@ -34,7 +34,7 @@ def test_a_rehearsal_that_fails_is_said_and_the_fit_goes_on(monkeypatch: pytest.
     monkeypatch.setattr(ProtoGcn, "fit", fails_on_fewer_classes)
     with pytest.warns(GraphfclWarning, match="rehearsal"):
         model = fitted()
-    assert model.calibration_.rehearsed == Rehearsed()
+    assert model.calibration_.rehearsed == HeldOutResult()
     np.testing.assert_allclose(
         model.learn({"eight": members("class-08")[:5]}).predict_proba().sum(axis=1), 1, rtol=1e-5
     )

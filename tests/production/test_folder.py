@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from graphfcl import GraphClassifier, InputError, ModelFolder
-from graphfcl.files import file_lock
+from graphfcl.runtime.files import file_lock
 from tests.cli.command import assert_one_sentence, graphfcl_inside
 from tests.production.models import NAME, everything, fitted, members, same_answers, with_parts
 from tests.production.test_versions import recorded

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from graphfcl import FolderGraph, GraphClassifier, GraphFolder, InputError, Means, ModelFolder
+from graphfcl import FolderGraph, GraphClassifier, GraphFolder, InputError, ModelFolder, Resources
 from graphfcl.graph.folder import write_folder
 from tests.methods.blocks.samples import random_graph
 from tests.production.test_folder_models import HIDDEN, assert_same, fit, folder_graph, supports
@@ -28,7 +28,7 @@ def with_text_ids(path: Path, work: Path) -> FolderGraph:
     """The same graph with ids that are found among bytes."""
     ids = np.array([f"customer-{number:05d}" for number in range(400)], dtype=object)
     write_folder(replace(random_graph(400), node_ids=ids), path)
-    return FolderGraph(GraphFolder.open(path), Means(work, 4 << 30))
+    return FolderGraph(GraphFolder.open(path), Resources(work, 4 << 30))
 
 
 @pytest.mark.parametrize("method", ["sgc-ridge", pytest.param("anchor", marks=pytest.mark.long)])
@@ -97,7 +97,7 @@ def test_a_refit_takes_another_graph_folder(graph: FolderGraph, tmp_path: Path) 
         node_ids=whole.node_ids[kept],
     )
     write_folder(smaller, tmp_path / "smaller")
-    other = FolderGraph(GraphFolder.open(tmp_path / "smaller"), Means(tmp_path / "other", 4 << 30))
+    other = FolderGraph(GraphFolder.open(tmp_path / "smaller"), Resources(tmp_path / "other", 4 << 30))
     labels = {str(node): name for node, name in zip(*map(np.ndarray.tolist, labels_of(model)), strict=True)}
     model.refit(other, anyway=True)
     shutil.rmtree(tmp_path / "graph")

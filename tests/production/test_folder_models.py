@@ -16,28 +16,28 @@ import pytest
 
 import graphfcl.methods.blocks.column_phases as column_phases
 import graphfcl.methods.blocks.row_tasks as row_tasks
-import graphfcl.production.asked_learner as asked_learner
-import graphfcl.production.model_graph.folder_model_graph as folder_model_graph
-import graphfcl.production.model_state as model_state
+import graphfcl.production.graph.folder_model_graph as folder_model_graph
+import graphfcl.production.model.computed_answers as computed_answers
+import graphfcl.production.model.state as model_state
 from graphfcl import (
     FolderGraph,
     GraphClassifier,
     GraphfclWarning,
     GraphFolder,
     InputError,
-    Means,
     ModelFolder,
     Progress,
+    Resources,
     Tasks,
     start_workers,
 )
-from graphfcl.files import file_lock, shared_lock
 from graphfcl.graph import visible_folder
 from graphfcl.graph.folder import write_folder
 from graphfcl.methods.sgc_ridge import SgcRidge
-from graphfcl.production.fit_checkpoints import FitCheckpoints
-from graphfcl.production.model_graph.place import FolderUse
-from graphfcl.tasks import Workers
+from graphfcl.production.graph.place import FolderUse
+from graphfcl.production.model.fit_checkpoints import FitCheckpoints
+from graphfcl.runtime.files import file_lock, shared_lock
+from graphfcl.runtime.tasks import Workers
 from tests.methods.blocks.samples import random_graph
 from tests.production.models import everything
 
@@ -56,7 +56,7 @@ def no_waiting_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
 def folder_graph(path: Path, work: Path, *, words: bool = False) -> FolderGraph:
     if not path.exists():
         write_folder(random_graph(400, words=words), path)
-    return FolderGraph(GraphFolder.open(path), Means(work, 4 << 30))
+    return FolderGraph(GraphFolder.open(path), Resources(work, 4 << 30))
 
 
 def fit(graph: Any, method: str = "sgc-ridge") -> GraphClassifier:
@@ -441,14 +441,14 @@ def test_two_who_ask_at_once_compute_once(
     model: GraphClassifier, graph: FolderGraph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model.learn(supports(graph)).save(tmp_path / "model")
-    passes, computed = [], asked_learner.compute_answers
+    passes, computed = [], computed_answers.compute_answers
 
     def counted(*given: Any) -> Any:
         passes.append(given)
         time.sleep(0.2)  # the other asks meanwhile
         return computed(*given)
 
-    monkeypatch.setattr(asked_learner, "compute_answers", counted)
+    monkeypatch.setattr(computed_answers, "compute_answers", counted)
     models = [GraphClassifier.load(tmp_path / "model") for _ in range(2)]
     with ThreadPoolExecutor(2) as threads:
         first, second = threads.map(lambda each: each.predict_proba(), models)
@@ -502,7 +502,7 @@ def test_workers_are_started_once_for_a_pass(
         ("submitit", 2, tmp_path / "work" / "tasks")
     ]
     assert ModelFolder(tmp_path / "model", use).rollback(1) == 2
-    again: Means = vars(GraphClassifier.load(tmp_path / "model").graph_)["means"]
+    again: Resources = vars(GraphClassifier.load(tmp_path / "model").graph_)["means"]
     assert (again.workers, again.starts_workers) == (2, True)
     assert isinstance(again.tasks, Tasks)
     assert again.tasks.backend == "local"  # the engine is of a command, not of the model
@@ -537,7 +537,7 @@ def test_a_fit_that_was_stopped_goes_on(graph: FolderGraph, tmp_path: Path) -> N
     found = run(again, resume=True)
     assert "hops" not in again.seen
     assert "vectors" not in again.seen
-    other = replace(graph, means=Means(tmp_path / "other work", 4 << 30))
+    other = replace(graph, means=Resources(tmp_path / "other work", 4 << 30))
     np.testing.assert_array_equal(
         found.prediction_columns()["probability"], fit(other).prediction_columns()["probability"]
     )
@@ -547,7 +547,7 @@ def test_a_fit_that_was_stopped_goes_on(graph: FolderGraph, tmp_path: Path) -> N
 def test_a_rehearsal_that_was_stopped_leaves_nothing_behind(graph: FolderGraph, tmp_path: Path) -> None:
     def run(work: str, progress: Progress, *, resume: bool) -> set[str]:
         checkpoints = FitCheckpoints(tmp_path / f"fitting {work}", resume=resume)
-        there = replace(graph, means=Means(tmp_path / work, 4 << 30))
+        there = replace(graph, means=Resources(tmp_path / work, 4 << 30))
         GraphClassifier("anchor", SETTINGS["anchor"]).fit(there, progress=progress, checkpoints=checkpoints)
         return {path.name for path in (tmp_path / work).rglob("*") if path.is_file()}
 

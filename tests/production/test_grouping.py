@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 
 from graphfcl import Graph, GraphClassifier, Group, InputError, build_graph
-from graphfcl.production import grouping, node_vectors, what_is_common
+from graphfcl.production.labelling import groups as groups_module
+from graphfcl.production.labelling import node_vectors, what_is_common
 from tests.production.models import HIDDEN, fitted, members, quick, small_graph
 
 
@@ -162,7 +163,7 @@ def test_a_seed_repeats_and_a_count_cuts(ridge: GraphClassifier) -> None:
 
 
 def test_of_many_unknown_nodes_some_are_drawn(ridge: GraphClassifier, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(grouping, "MOST", 40)
+    monkeypatch.setattr(groups_module, "MOST", 40)
     groups = ridge.groups()
     nodes = [node for group in groups for node in group.nodes]
     assert 10 <= len(nodes) <= 40
@@ -213,7 +214,7 @@ def test_as_many_members_are_taught_as_the_model_has_shots(teachable: GraphClass
     group = teachable.groups()[0]
     for shot in (3, 8):
         teachable.shot = shot
-        taught = grouping.supports_of_group(teachable._current(), group, teachable.shot)
+        taught = groups_module.supports_of_group(teachable._current(), group, teachable.shot)
         assert len(set(taught)) == shot
         assert set(taught) <= set(group.nodes)
     teachable.shot = 3

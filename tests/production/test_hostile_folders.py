@@ -93,10 +93,10 @@ ARRAYS: dict[str, Change] = {
     "a number that was never given": _array("nodes", "numbers", _with(-1, 10**9)),
     "a node too few": _array("nodes", "numbers", lambda a: a[:-1]),
     "an id twice": _array("nodes", "ids", _with(1, 0)),
-    "a labelled node that is not there": _array("ledger", "nodes", _with(0, 10**6)),
-    "a labelled node twice": _array("ledger", "nodes", lambda a: _with(0, a[1])(a)),
-    "a label of no class": _array("ledger", "columns", _with(0, 99)),
-    "a label of no role": _array("ledger", "parts", _with(0, 9)),
+    "a labelled node that is not there": _array("label_store", "nodes", _with(0, 10**6)),
+    "a labelled node twice": _array("label_store", "nodes", lambda a: _with(0, a[1])(a)),
+    "a label of no class": _array("label_store", "columns", _with(0, 99)),
+    "a label of no role": _array("label_store", "parts", _with(0, 9)),
 }
 
 
@@ -235,10 +235,12 @@ def test_a_version_in_python_that_is_no_whole_number(kept: Path, version: Any) -
 
 @pytest.mark.parametrize("node", [10**6, -1])
 def test_a_ledger_with_a_node_that_is_not_there_is_damaged_for_every_reader(crafted: CraftedFolder, node: int) -> None:
-    crafted.change_array("ledger", "nodes", _with(0, node))
+    crafted.change_array("label_store", "nodes", _with(0, node))
     model = GraphClassifier.load(crafted.path)
     for ask in (model.label_columns, lambda: model.labels([0]), model.info, model.card):
-        with pytest.raises(InputError, match="version 3 is damaged, its ledger names a node that is not in its graph"):
+        with pytest.raises(
+            InputError, match="version 3 is damaged, its label_store names a node that is not in its graph"
+        ):
             ask()
 
 

@@ -29,7 +29,7 @@ from graphfcl import (
 )
 from graphfcl.graph.folder.building import build_folder
 from graphfcl.graph.folder.source import of_graph
-from graphfcl.production.ledger import Ledger
+from graphfcl.production.labels.label_store import LabelStore
 from tests.production.models import small_graph
 
 CLASSES = np.array([0, 3, 7, 12, 20, 21, 22, 40, 100, 2**60])
@@ -154,7 +154,9 @@ def test_an_explanation_names_integers() -> None:
 @given(label=st.sampled_from(CLASSES[:-1].tolist()), data=st.data())
 @settings(max_examples=30, deadline=None)
 def test_all_spellings_of_an_integer_are_one_class(label: int, data: st.DataObject) -> None:
-    ledger = Ledger.of((np.zeros(0, int),) * 2, (np.zeros(0, int),) * 2, [str(each) for each in CLASSES], integers=True)
+    label_store = LabelStore.of(
+        (np.zeros(0, int),) * 2, (np.zeros(0, int),) * 2, [str(each) for each in CLASSES], integers=True
+    )
     spelling = data.draw(
         st.sampled_from(
             [
@@ -169,18 +171,18 @@ def test_all_spellings_of_an_integer_are_one_class(label: int, data: st.DataObje
             ]
         )
     )
-    name = ledger.resolved(spelling)
-    assert ledger.label(name) == label
-    assert ledger.retired(spelling).found(label) is None
+    name = label_store.resolved(spelling)
+    assert label_store.label(name) == label
+    assert label_store.retired(spelling).found(label) is None
 
 
 @given(number=st.integers(-(2**63), 2**63 - 1))
 @settings(max_examples=50, deadline=None)
 def test_an_integer_survives_its_name(number: int) -> None:
-    ledger = Ledger.of((np.zeros(0, int),) * 2, (np.zeros(0, int),) * 2, [str(number)], integers=True)
-    assert ledger.labels == (number,)
-    assert ledger.label_array().tolist() == [number]
-    assert ledger.found(number) == ledger.found(str(number)) == str(number)
+    label_store = LabelStore.of((np.zeros(0, int),) * 2, (np.zeros(0, int),) * 2, [str(number)], integers=True)
+    assert label_store.labels == (number,)
+    assert label_store.label_array().tolist() == [number]
+    assert label_store.found(number) == label_store.found(str(number)) == str(number)
 
 
 def test_a_later_class_may_have_a_name(model: GraphClassifier, tmp_path: Path) -> None:

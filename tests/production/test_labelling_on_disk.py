@@ -9,25 +9,25 @@ import pytest
 from scipy import sparse
 
 from graphfcl import (
+    ActiveLearningState,
     FolderGraph,
     Graph,
     GraphClassifier,
     GraphFolder,
     Group,
     InputError,
-    Means,
-    Situation,
+    Query,
+    Resources,
     Strategy,
-    Wish,
     suggest_for_graph,
 )
-from graphfcl.asking.contract import likeliest_classes
-from graphfcl.asking.untrained import untrained_vectors
+from graphfcl.active.contract import likeliest_classes
+from graphfcl.active.untrained import untrained_vectors
 from graphfcl.graph.folder import write_folder
 from graphfcl.graph.ids import text_array
 from graphfcl.graph.visible_folder import VisibleFolder
-from graphfcl.production import node_vectors
-from graphfcl.production.node_vectors import vectors_of, vectors_of_all
+from graphfcl.production.labelling import node_vectors
+from graphfcl.production.labelling.node_vectors import vectors_of, vectors_of_all
 from tests.methods.blocks.samples import random_graph, separate_rings
 from tests.production.test_folder_models import HIDDEN, fit, supports
 
@@ -36,7 +36,7 @@ Pair = tuple[GraphClassifier, GraphClassifier, FolderGraph]
 
 def on_disk(graph: Graph, path: Path) -> FolderGraph:
     write_folder(graph, path / "graph")
-    return FolderGraph(GraphFolder.open(path / "graph"), Means(path / "work", 4 << 30))
+    return FolderGraph(GraphFolder.open(path / "graph"), Resources(path / "work", 4 << 30))
 
 
 def named_graph(*, words: bool) -> Graph:
@@ -72,7 +72,7 @@ def test_suggestions(pair: Pair, strategy: str) -> None:
     ]
     for one, other in zip(expected, found, strict=True):
         assert dict(one.classes) == pytest.approx(dict(other.classes), abs=5e-3)
-        assert one.strangeness == pytest.approx(other.strangeness, abs=2e-2)
+        assert one.unknown_score == pytest.approx(other.unknown_score, abs=2e-2)
 
 
 def test_typical_nodes(pair: Pair) -> None:
@@ -93,7 +93,7 @@ def test_suggestions_for_a_graph_folder_without_a_model(tmp_path: Path) -> None:
 def test_a_strategy_of_your_own_reads_rows(pair: Pair) -> None:
     seen: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
 
-    def look(situation: Situation) -> None:
+    def look(situation: ActiveLearningState) -> None:
         assert situation.scores is not None
         rows = situation.candidates[:5]
         visible = situation.visible
@@ -103,9 +103,9 @@ def test_a_strategy_of_your_own_reads_rows(pair: Pair) -> None:
     class Looking(Strategy):
         """Looks at a few rows"""
 
-        def choose(self, situation: Situation) -> list[Wish]:
+        def choose(self, situation: ActiveLearningState) -> list[Query]:
             look(situation)
-            return [Wish(int(row), "random") for row in situation.candidates[: situation.budget]]
+            return [Query(int(row), "random") for row in situation.candidates[: situation.budget]]
 
     for model in pair[:2]:
         model.suggest(3, strategy=Looking)
@@ -236,8 +236,8 @@ def test_directions_of_many_features_come_from_a_sample(tmp_path: Path, monkeypa
     folder = on_disk(random_graph(300, words=True), tmp_path)
     visible = VisibleFolder.of(folder.folder, None, None, folder.means)
     exact = untrained_vectors(visible, width=39)
-    monkeypatch.setattr("graphfcl.asking.untrained.SAMPLED", 100)
-    monkeypatch.setattr("graphfcl.asking.untrained.SAMPLE", 290)
+    monkeypatch.setattr("graphfcl.active.untrained.SAMPLED", 100)
+    monkeypatch.setattr("graphfcl.active.untrained.SAMPLE", 290)
     found = untrained_vectors(visible, width=39)
     assert found.shape == exact.shape
     np.testing.assert_allclose(found @ found.T, exact @ exact.T, atol=0.2)  # the last direction of 40 is left out
@@ -261,7 +261,7 @@ def test_vectors_of_many_nodes_are_made_in_blocks(pair: Pair, monkeypatch: pytes
 
 
 def test_the_likeliest_classes_of_rows_read_in_blocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("graphfcl.asking.contract.ROWS_AT_A_TIME", 7)
+    monkeypatch.setattr("graphfcl.active.contract.ROWS_AT_A_TIME", 7)
     scores = np.random.default_rng(0).dirichlet(np.ones(5), 30)
     rows = np.random.default_rng(1).permutation(30)[:20]
     best, highest, margin = likeliest_classes(scores, rows)

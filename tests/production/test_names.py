@@ -123,8 +123,8 @@ def test_class_names_are_cleaned_and_found(model: GraphClassifier) -> None:
 
 
 def test_stored_class_names_are_never_rewritten(model: GraphClassifier) -> None:
-    names = ("zero\x1b[2J", "one ", " two", "two\t", *model.ledger_.names[4:])
-    old = copy_of(with_parts(model, ledger=replace(model.ledger_, names=names)))
+    names = ("zero\x1b[2J", "one ", " two", "two\t", *model.label_store_.names[4:])
+    old = copy_of(with_parts(model, label_store=replace(model.label_store_, names=names)))
     assert old.classes_[:4] == names[:4]
     old.learn({"zero\x1b[2J": EIGHT[:1], "one": EIGHT[1:2]})
     assert old.classes_[:4] == names[:4]

@@ -90,8 +90,8 @@ def test_a_learn_writes_what_it_changed(folder: Path) -> None:
 
 
 def test_what_did_not_change_is_not_looked_at_again(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from graphfcl.production import codec
-    from graphfcl.production.model_graph import growing_codec
+    from graphfcl.production.graph import growing_codec
+    from graphfcl.production.model import codec
 
     def never(*_: object) -> None:
         raise AssertionError("it was encoded again")
@@ -103,15 +103,15 @@ def test_what_did_not_change_is_not_looked_at_again(folder: Path, monkeypatch: p
     model.wait()
     with ModelFolder(folder).editing() as model:
         model.rename("nine", "neun")
-        monkeypatch.setattr(codec, "_encode_ledger", never)
+        monkeypatch.setattr(codec, "_encode_label_store", never)
     assert GraphClassifier.load(folder).version == 5
 
 
 def test_a_node_more_changes_the_last_blocks_and_one_less_its_own(tmp_path: Path, model: GraphClassifier) -> None:
     def blocks(tree: str) -> dict[str, set[str]]:
         manifest = ModelFolder(tmp_path / "m").manifest(model.version or 0)
-        from graphfcl.production.storage.block_arrays import block_names
-        from graphfcl.production.storage.trees import read_tree
+        from graphfcl.production.store.block_arrays import block_names
+        from graphfcl.production.store.trees import read_tree
 
         found = read_tree(ModelFolder(tmp_path / "m")._versions.objects, manifest["trees"][tree])
         return {name: block_names(index) for name, index in found.arrays.items()}
@@ -211,7 +211,7 @@ def test_a_command_that_changes_no_answer_leaves_the_cache_to_the_next_reader(fo
 def test_an_answer_does_not_fail_because_it_cannot_be_kept(folder: Path) -> None:
     shutil.rmtree(folder / "cache")
     model = GraphClassifier.load(folder)
-    model.graph_, model.learner_, model.ledger_  # noqa: B018 - all of it is read
+    model.graph_, model.learner_, model.label_store_  # noqa: B018 - all of it is read
     (folder / "current").write_bytes(b"nonsense")
     assert model.predict().size == 500
 

@@ -11,8 +11,8 @@ from scipy import sparse
 from graphfcl import Graph, GraphClassifier, InputError, ModelFolder, Progress, build_graph
 from graphfcl.graph import TextSettings
 from graphfcl.graph.text import count_words
-from graphfcl.production.comparison import ClassComparison, Comparison
-from graphfcl.production.ledger import LabelRole
+from graphfcl.production.labels.label_store import LabelRole
+from graphfcl.production.model.comparison import ClassComparison, Comparison
 from tests.production.models import copy_of, everything, graph_in_memory, members, quick, same_answers, small_graph
 
 EIGHT = members("class-08")[:12]
@@ -49,9 +49,9 @@ def rows(graph: Graph, nodes: np.ndarray) -> dict[str, Any]:
 
 def test_a_refit_keeps_who_is_who_and_makes_classes_with_many_labels_base(aged: GraphClassifier) -> None:
     model = copy_of(aged)
-    before, labels = model.ledger_, model.label_columns()
+    before, labels = model.label_store_, model.label_columns()
     result = model.refit(anyway=True)
-    after = model.ledger_
+    after = model.label_store_
     assert result.taken
     assert set(model.classes_) == set(aged.classes_)
     assert after.session_zero_columns == before.session_zero_columns + 1
@@ -67,8 +67,10 @@ def test_the_comparison_asks_both_about_nodes_that_neither_was_trained_on(
 ) -> None:
     model = copy_of(aged)
     compared = {each.name: each for each in model.refit(anyway=True).comparison.classes}
-    (old, _), (new, columns) = (ledger.of_part(LabelRole.VALIDATION) for ledger in (aged.ledger_, model.ledger_))
-    names = np.array(model.ledger_.names, dtype=object)[columns]
+    (old, _), (new, columns) = (
+        label_store.of_part(LabelRole.VALIDATION) for label_store in (aged.label_store_, model.label_store_)
+    )
+    names = np.array(model.label_store_.names, dtype=object)[columns]
     for name in start.classes_:
         nodes = np.intersect1d(old, new[names == name])
         assert nodes.size == (names == name).sum()  # all that are held out were held out before
@@ -106,7 +108,7 @@ def test_a_better_refit_is_a_version_that_can_be_rolled_back(
     aged: GraphClassifier, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     better = Comparison((ClassComparison("eight", 0.5, 0.75, 4),))
-    monkeypatch.setattr("graphfcl.production.refitting.compare", lambda *_: better)
+    monkeypatch.setattr("graphfcl.production.changes.refitting.compare", lambda *_: better)
     copy_of(aged).save(tmp_path / "m")
     folder = ModelFolder(tmp_path / "m")
     assert folder.refit().taken
@@ -116,7 +118,7 @@ def test_a_better_refit_is_a_version_that_can_be_rolled_back(
         "the new model is better: 50.0 % balanced accuracy before, 75.0 % after, on 4 held-out nodes of 1 classes"
     )
     assert entry["compared"]["classes"] == [{"class": "eight", "before": 0.5, "after": 0.75, "nodes": 4}]
-    assert folder.load().ledger_.session_zero_columns == aged.ledger_.session_zero_columns + 1
+    assert folder.load().label_store_.session_zero_columns == aged.label_store_.session_zero_columns + 1
     assert folder.rollback(1) == 3
     same_answers(folder.load(), aged)
 
@@ -246,7 +248,7 @@ def test_dense_columns_are_standardised_again() -> None:
     moved = anew(dense, features=dense.features * 3 + 1)
     model.refit(moved, anyway=True)
     standard = graph_in_memory(model).standardisation
-    train = model.ledger_.of_part(LabelRole.TRAIN)[0]
+    train = model.label_store_.of_part(LabelRole.TRAIN)[0]
     assert standard is not None
     np.testing.assert_allclose(standard.mean, graph_in_memory(model).features[train].mean(axis=0), rtol=1e-4, atol=1e-5)
 

@@ -3,15 +3,15 @@
 import numpy as np
 
 from graphfcl import GraphClassifier
-from graphfcl.production.ledger import LabelRole
+from graphfcl.production.labels.label_store import LabelRole
 from tests.production.models import HIDDEN, members, small_graph
 
 
 def test_all_labelled_nodes_play_a_part_and_a_fifth_is_held_out(start: GraphClassifier) -> None:
     graph = small_graph()
     shown = np.flatnonzero(~np.isin(graph.labels, [graph.class_names.index(name) for name in HIDDEN]))
-    assert sorted(start.ledger_.nodes.tolist()) == shown.tolist()
-    nodes, columns = start.ledger_.of_part(LabelRole.VALIDATION)
+    assert sorted(start.label_store_.nodes.tolist()) == shown.tolist()
+    nodes, columns = start.label_store_.of_part(LabelRole.VALIDATION)
     sizes = np.bincount(columns)
     for column, name in enumerate(start.classes_):
         assert abs(sizes[column] - len(members(name)) / 5) <= 0.5

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from graphfcl import GraphClassifier, InputError
-from graphfcl.asking.nearest import unit_rows
-from graphfcl.production.spreading import spread_of_rows
+from graphfcl.active.nearest import unit_rows
+from graphfcl.production.labelling.spreading import spread_of_rows
 from tests.production.models import fitted, members
 
 

@@ -30,7 +30,7 @@ def test_means_are_those_of_the_train_nodes_and_stay(tmp_path: Path) -> None:
     graph = dated_graph()
     model = GraphClassifier("proto-gcn", QUICK["proto-gcn"]).fit(graph, hide_classes=["c5"])
     shown = model.graph_.visible.features
-    start = model.ledger_
+    start = model.label_store_
     train = model.graph_.visible.rows(start.nodes[start.parts == 0])
     np.testing.assert_allclose(shown[train][:, :3].mean(axis=0), 0, atol=1e-3)
     np.testing.assert_allclose(shown[train][:, :3].std(axis=0), 1, atol=1e-3)

@@ -12,21 +12,21 @@ import pytest
 from scipy import sparse
 
 from graphfcl import (
+    ActiveLearningState,
     Graph,
     GraphClassifier,
     InputError,
-    Situation,
+    Query,
     Strategy,
     VisibleGraph,
-    Wish,
     build_graph,
     load_dataset,
     suggest_for_graph,
 )
-from graphfcl.asking.untrained import untrained_vectors
-from graphfcl.production import node_vectors
-from graphfcl.production.asked_learner import AskedLearner
-from graphfcl.production.suggesting import suggestion_table
+from graphfcl.active.untrained import untrained_vectors
+from graphfcl.production.labelling import node_vectors
+from graphfcl.production.labelling.suggestions import suggestion_table
+from graphfcl.production.model.computed_answers import AnsweringLearner
 from tests.production.models import HIDDEN, fitted, members, quick, small_graph
 
 
@@ -38,8 +38,8 @@ def ridge() -> GraphClassifier:
 class FirstTwo(Strategy):
     """The first two candidates"""
 
-    def choose(self, situation: Situation) -> list[Wish]:
-        return [Wish(int(row), "unknown") for row in np.sort(situation.candidates)[:2]]
+    def choose(self, situation: ActiveLearningState) -> list[Query]:
+        return [Query(int(row), "unknown") for row in np.sort(situation.candidates)[:2]]
 
 
 @pytest.mark.parametrize("strategy", ["auto", "typical", "uncertain", "unknown", "random"])
@@ -52,7 +52,7 @@ def test_suggestions_have_no_label_and_say_what_the_model_thinks(ridge: GraphCla
     assert [each.classes[0][0] for each in found] == said["class"].tolist()
     assert [each.classes[0][1] for each in found] == pytest.approx(said["probability"].tolist())
     assert [each.unknown for each in found] == said["unknown"].tolist()
-    assert [each.strangeness for each in found] == pytest.approx(said["unknown_score"].tolist())
+    assert [each.unknown_score for each in found] == pytest.approx(said["unknown_score"].tolist())
     for each in found:
         assert len(each.classes) == 5
         assert each.why
@@ -81,8 +81,8 @@ def test_reasons_in_plain_words(ridge: GraphClassifier) -> None:
 class CallsAllUnknown(Strategy):
     """Every candidate, each called unknown"""
 
-    def choose(self, situation: Situation) -> list[Wish]:
-        return [Wish(int(row), "unknown") for row in situation.candidates[: situation.wanted]]
+    def choose(self, situation: ActiveLearningState) -> list[Query]:
+        return [Query(int(row), "unknown") for row in situation.candidates[: situation.wanted]]
 
 
 @pytest.mark.parametrize("method", ["sgc-ridge", "proto-gcn", "teen"])
@@ -126,13 +126,13 @@ class Remembering(Strategy):
 
     computed: ClassVar[list[int]] = []
 
-    def choose(self, situation: Situation) -> list[Wish]:
+    def choose(self, situation: ActiveLearningState) -> list[Query]:
         def compute() -> np.ndarray:
             self.computed.append(1)
             return np.sort(situation.candidates)
 
         rows = situation.memory.find("remembering", compute)
-        return [Wish(int(row), "random") for row in rows[: situation.wanted]]
+        return [Query(int(row), "random") for row in rows[: situation.wanted]]
 
 
 def test_what_is_costly_is_computed_once_for_a_version(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -307,8 +307,8 @@ def test_a_strategy_that_does_not_exist_is_refused_before_anything_is_computed(
     def compute(*_: object) -> None:
         raise AssertionError("something is computed")
 
-    monkeypatch.setattr(AskedLearner, "answers", compute)
-    monkeypatch.setattr("graphfcl.production.model_graph.growing_graph.GrowingGraph.of", compute)
+    monkeypatch.setattr(AnsweringLearner, "answers", compute)
+    monkeypatch.setattr("graphfcl.production.graph.growing_graph.GrowingGraph.of", compute)
     with pytest.raises(InputError, match=strategy):
         GraphClassifier.load(folder).suggest(strategy=strategy)
     with pytest.raises(InputError, match=strategy):

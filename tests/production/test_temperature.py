@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from graphfcl.production.temperature import best_slopes, best_temperature, smoothed_loss
+from graphfcl.production.answers.temperature import best_slopes, best_temperature, smoothed_loss
 
 
 def drawn(seed: int, count: int = 400, classes: int = 5, scale: float = 1.0) -> tuple[np.ndarray, np.ndarray]:

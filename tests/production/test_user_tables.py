@@ -214,7 +214,7 @@ def test_whole_floats_are_the_ids_that_they_mean() -> None:
     adjacency = np.ones((4, 4)) - np.eye(4)
     from scipy import sparse
 
-    from graphfcl.production.model_graph.growing_graph import GrowingGraph
+    from graphfcl.production.graph.growing_graph import GrowingGraph
 
     for ids, asked in (([3, 5, 7, 9], [5.0, np.float32(9)]), (["3", "5", "x", "9"], [5.0, 9.0])):
         graph = from_scipy(sparse.csr_array(adjacency), np.eye(4), [0, 0, 1, 1], node_ids=ids)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from graphfcl import GraphClassifier, InputError, ModelFolder
-from graphfcl.production.storage.objects import unpacked
+from graphfcl.production.store.objects import unpacked
 from tests.production.models import everything, members, same_answers
 
 
@@ -25,7 +25,7 @@ def test_versions_are_numbered_and_share_what_did_not_change(folder: Path) -> No
     assert trees[0]["network"] == trees[1]["network"] == trees[2]["network"]
     assert trees[0]["edges"] == trees[1]["edges"] != trees[2]["edges"]
     assert trees[1]["features"] == trees[2]["features"]
-    assert trees[0]["ledger"] != trees[1]["ledger"]
+    assert trees[0]["label_store"] != trees[1]["label_store"]
     entries = model.history()
     assert [(entry["version"], entry["what"]) for entry in entries] == [(1, "fit"), (2, "learn"), (3, "grow")]
     assert entries[1]["supports"] == {"eight": members("class-08")[:5]}
@@ -64,7 +64,7 @@ def object_of(folder: Path, tree: str, block: bool) -> Path:
     return folder / "objects" / next(index["blocks"][0][0] for index in found["arrays"].values() if index["blocks"])
 
 
-TREE_NAMES = ("nodes", "edges", "features", "network", "knowledge", "ledger")
+TREE_NAMES = ("nodes", "edges", "features", "network", "knowledge", "label_store")
 PLACES = [*((name, True) for name in TREE_NAMES), *((name, False) for name in (*TREE_NAMES, "answers"))]
 
 
@@ -281,7 +281,7 @@ def test_versions_without_a_pointer_are_not_written_over(folder: Path) -> None:
 
 def test_nothing_is_written_that_could_not_be_read(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Limits on what is read hold for what is written."""
-    from graphfcl.production.storage import manifests, trees
+    from graphfcl.production.store import manifests, trees
 
     before = {name: content for name, content in everything(folder).items() if name.startswith(("versions", "current"))}
     for module, name, words in ((trees, "LARGEST_TREE", "cannot be kept"), (manifests, "LARGEST", "several steps")):

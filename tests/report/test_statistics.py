@@ -13,8 +13,8 @@ from graphfcl.report import Block, Findings, Row, write_page
 from graphfcl.report.claims import claims, claims_by_dataset
 from graphfcl.report.comparison import block_figures
 from graphfcl.report.tables import latex, lead_tables, markdown, result_table
-from tests.measures.test_comparison import corrected_test
 from tests.methods.test_checks import GRAPH
+from tests.metrics.test_comparison import corrected_test
 from tests.report.folders import RULES, fake, printed_tables, store, stored_result
 
 

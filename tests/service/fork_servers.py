@@ -19,14 +19,14 @@ torch.set_num_threads(1)  # threads do not survive a fork
 signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # whoever was killed need not be waited for
 
 
-def start(wish: dict[str, str]) -> dict[str, object]:
+def start(query: dict[str, str]) -> dict[str, object]:
     read, write = os.pipe()
     process = os.fork()
     if process == 0:
         try:
             os.dup2(write, 1)
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            serve(Path(wish["folder"]), Address(wish.get("host", "127.0.0.1"), 0), Path(wish["token_file"]))
+            serve(Path(query["folder"]), Address(query.get("host", "127.0.0.1"), 0), Path(query["token_file"]))
         except InputError as error:
             print(f"error: {error}", flush=True)
         finally:

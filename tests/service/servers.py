@@ -103,10 +103,12 @@ class Servers:
             env={**os.environ, "OMP_NUM_THREADS": "1"},
         )
 
-    def start(self, folder: Path, **wish: str) -> Client:
+    def start(self, folder: Path, **query: str) -> Client:
         assert self._driver.stdin is not None
         assert self._driver.stdout is not None
-        self._driver.stdin.write(json.dumps({"folder": str(folder), "token_file": str(self.token_file), **wish}) + "\n")
+        self._driver.stdin.write(
+            json.dumps({"folder": str(folder), "token_file": str(self.token_file), **query}) + "\n"
+        )
         self._driver.stdin.flush()
         said = json.loads(self._driver.stdout.readline())
         port = re.search(r":(\d+)/", said["said"])

@@ -68,7 +68,7 @@ def far_label(folder: CraftedFolder) -> None:
         nodes[0] = 10**6
         return nodes
 
-    folder.change_array("ledger", "nodes", change)
+    folder.change_array("label_store", "nodes", change)
 
 
 def learner_without_tensors(folder: CraftedFolder) -> None:

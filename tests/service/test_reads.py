@@ -39,7 +39,7 @@ def test_a_node_of_any_id(shared: Client, model: GraphClassifier, graph: Graph, 
     assert card["degree"] == graph.adjacency[[row]].nnz
     labels = model.label_columns([node])["class"].tolist()
     assert card["label"] == (labels[0] if labels else None)
-    assert card["strangeness"] == pytest.approx(model.unknown_scores([node])[0])
+    assert card["unknown_score"] == pytest.approx(model.unknown_scores([node])[0])
     assert card["unknown"] is bool(model.prediction_columns([node])["unknown"][0])
     around = shared.node(node, "/neighbours").json
     assert around["nodes"][0]["id"] == node
@@ -109,7 +109,7 @@ def test_predictions_in_columns(shared: Client, model: GraphClassifier) -> None:
     assert answer.json["ids"] == ids
     assert answer.json["classes"] == expected["class"].tolist()
     np.testing.assert_allclose(answer.json["probabilities"], expected["probability"])
-    np.testing.assert_allclose(answer.json["strangeness"], expected["unknown_score"])
+    np.testing.assert_allclose(answer.json["unknown_score"], expected["unknown_score"])
     assert answer.json["unknown"] == expected["unknown"].tolist()
 
 

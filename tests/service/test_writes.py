@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from graphfcl import GraphClassifier, ModelFolder
-from graphfcl.production.storage import trees
-from graphfcl.production.versions import Versions
+from graphfcl.production.model.versions import Versions
+from graphfcl.production.store import trees
 from graphfcl.service.limits import Limits
 from graphfcl.service.metrics import Metrics
 from graphfcl.service.problems import Problem

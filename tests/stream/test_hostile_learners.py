@@ -7,13 +7,23 @@ from typing import Any
 import numpy as np
 import pytest
 
-from graphfcl import FolderGraph, GraphFolder, Learner, Means, Stream, evaluate, import_graph, load_dataset, make_stream
+from graphfcl import (
+    FolderGraph,
+    GraphFolder,
+    Learner,
+    Resources,
+    Stream,
+    evaluate,
+    import_graph,
+    load_dataset,
+    make_stream,
+)
 from graphfcl.evaluation import ask
 from graphfcl.graph import AnyGraph, Graph
 from graphfcl.graph.folder.rows import FolderRows
 from graphfcl.graph.visible_folder import VisibleFolder
-from graphfcl.measures import balanced_accuracy
 from graphfcl.methods.blocks.folder_tables import FolderTables
+from graphfcl.metrics import balanced_accuracy
 from tests.stream.hostile import (
     DatasetLoader,
     FileReader,
@@ -54,7 +64,7 @@ def small_folder(tmp_path_factory: pytest.TempPathFactory) -> GraphFolder:
 
 
 def graph_of(folder: GraphFolder, work: Path, *, on_disk: bool) -> AnyGraph:
-    graph = FolderGraph(folder, Means(work, 4 << 30))
+    graph = FolderGraph(folder, Resources(work, 4 << 30))
     return graph if on_disk else graph.loaded()
 
 

@@ -14,8 +14,8 @@ from graphfcl import (
     Graph,
     GraphFolder,
     InputError,
-    Means,
     Protocol,
+    Resources,
     Stream,
     TableColumns,
     build_graph,
@@ -61,7 +61,7 @@ def word_graph(least: int = 5) -> Graph:
 
 def as_folder(graph: Graph, at: Path) -> FolderGraph:
     build_folder(of_graph(graph), at / "folder", memory=ROOM)
-    return FolderGraph(GraphFolder.open(at / "folder"), Means(at / "work", ROOM))
+    return FolderGraph(GraphFolder.open(at / "folder"), Resources(at / "work", ROOM))
 
 
 @pytest.mark.parametrize("track", ["transductive", "isolated"])
@@ -109,7 +109,7 @@ def test_files_and_folders_keep_the_minimum(source: Callable[[Graph, Path], Any]
     write_npz(graph, file)
     assert read_npz(file).column_min_nodes == 5
     build_folder(source(graph, file), tmp_path / "folder", memory=ROOM)
-    folder = FolderGraph(GraphFolder.open(tmp_path / "folder"), Means(tmp_path / "work", ROOM))
+    folder = FolderGraph(GraphFolder.open(tmp_path / "folder"), Resources(tmp_path / "work", ROOM))
     assert folder.column_min_nodes == folder.loaded().column_min_nodes == folder.folder.graph().column_min_nodes == 5
     in_memory, on_disk = make_stream(graph, RULES), make_stream(folder, RULES)
     assert on_disk.view.columns.tolist() == in_memory.view.columns.tolist() == [0, 2]  # type: ignore[union-attr]

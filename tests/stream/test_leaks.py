@@ -35,7 +35,7 @@ from graphfcl.datasets import all_datasets, data_folder
 from graphfcl.evaluation import ask
 from graphfcl.experiments.encoders import EncoderFolder
 from graphfcl.graph import KnownColumns, Standardisation
-from graphfcl.measures import balanced_accuracy
+from graphfcl.metrics import balanced_accuracy
 from tests.graphs import graphs
 from tests.marks import some_first
 

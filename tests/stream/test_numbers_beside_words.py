@@ -11,7 +11,7 @@ from graphfcl import (
     Graph,
     GraphFolder,
     InputError,
-    Means,
+    Resources,
     Stream,
     build_graph,
     load_stream,
@@ -95,7 +95,7 @@ def test_a_stream_shows_them_scaled_and_is_saved_with_that(tmp_path: Path) -> No
 
 def test_a_graph_on_the_disk_is_seen_as_one_in_memory(tmp_path: Path) -> None:
     built = build_folder(of_graph(mixed_graph()), tmp_path / "f", memory=300 << 20)
-    folder = FolderGraph(built, Means(tmp_path / "work", 300 << 20))
+    folder = FolderGraph(built, Resources(tmp_path / "work", 300 << 20))
     loaded = folder.loaded()
     on_disk, in_memory = (view_of(make_stream(graph, seed=2)) for graph in (folder, loaded))
     features = loaded.features

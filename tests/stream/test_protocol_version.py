@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from graphfcl import InputError, Protocol, load_stream, make_stream, save_stream
-from graphfcl.files import canonical_json, sha256_of
+from graphfcl.runtime.files import canonical_json, sha256_of
 from graphfcl.stream import PROTOCOL_VERSION
 from tests.stream.test_leaks import sorted_graph
 

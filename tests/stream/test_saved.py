@@ -10,8 +10,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from graphfcl import InputError, Protocol, Stream, build_graph, load_stream, make_stream, save_stream
-from graphfcl.files import canonical_json, sha256_of
 from graphfcl.graph import Standardisation, TextSettings
+from graphfcl.runtime.files import canonical_json, sha256_of
 from tests.graphs import random_graph
 from tests.stream.test_stream import assert_same_graph, streams
 
@@ -108,7 +108,7 @@ def test_what_stood_there_stays_when_writing_fails(tmp_path: Path, monkeypatch: 
     def full(_: int) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("graphfcl.files.os.fsync", full)
+    monkeypatch.setattr("graphfcl.runtime.files.os.fsync", full)
     with pytest.raises(InputError, match="No space left"):
         save_stream(stream, path)
     assert path.read_text() == "old"

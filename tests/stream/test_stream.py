@@ -115,17 +115,17 @@ def test_visible_graph_has_no_unseen_class_and_its_own_degrees(stream: Stream) -
         learned, asked = stream.visible_graph(number), stream.evaluation_graph(number)
         session_of = np.array([arrival.get(label, np.inf) for label in graph.labels[of_number].tolist()])
         if stream.protocol.track == "open":
-            expected_learned = expected_asked = np.arange(graph.node_count)
+            expected_learned = expected_active = np.arange(graph.node_count)
         elif stream.protocol.track == "isolated":
-            expected_learned, expected_asked = (
+            expected_learned, expected_active = (
                 np.flatnonzero(session_of == number),
                 np.flatnonzero(session_of <= number),
             )
         else:
-            expected_learned = expected_asked = np.flatnonzero(session_of <= number)
+            expected_learned = expected_active = np.flatnonzero(session_of <= number)
         np.testing.assert_array_equal(learned.nodes, expected_learned)
-        np.testing.assert_array_equal(asked.nodes, expected_asked)
-        expected = adjacency[np.ix_(expected_asked, expected_asked)]
+        np.testing.assert_array_equal(asked.nodes, expected_active)
+        expected = adjacency[np.ix_(expected_active, expected_active)]
         np.testing.assert_array_equal(asked.adjacency.toarray(), expected)
         np.testing.assert_allclose(asked.degrees, expected.sum(axis=1))
         with_loops = expected + np.eye(len(expected))

@@ -16,8 +16,7 @@ from graphfcl.cli.run import SWITCHES, run_method
 from graphfcl.cli.serve import serve
 from graphfcl.cli.stream import show_stream
 from graphfcl.cli.teaching import VERBS as TEACHING_VERBS
-from graphfcl.errors import GraphfclError, GraphfclWarning, GraphNote, InputError
-from graphfcl.printing import printable
+from graphfcl.errors import GraphfclError, GraphfclWarning, GraphNote, InputError, printable
 from graphfcl.version import __version__
 
 INTERRUPTED = 128 + 2  # the exit code of a process that SIGINT ended

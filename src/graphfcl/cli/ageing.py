@@ -16,8 +16,8 @@ from graphfcl.errors import InputError
 
 if TYPE_CHECKING:
     from graphfcl.graph.any_graph import AnyGraph
-    from graphfcl.production.comparison import Comparison
-    from graphfcl.production.model_card import ModelCard
+    from graphfcl.production.model.card import ModelCard
+    from graphfcl.production.model.comparison import Comparison
 
 
 @answers
@@ -44,9 +44,9 @@ def refit(
     from graphfcl.cli.run import usable_device
     from graphfcl.datasets import load_dataset
     from graphfcl.graph.folder import is_graph_folder
+    from graphfcl.methods.progress import ProgressBars
     from graphfcl.production import ModelFolder
-    from graphfcl.production.model_graph.place import graph_at
-    from graphfcl.progress import ProgressBars
+    from graphfcl.production.graph.place import graph_at
 
     folder = ModelFolder(model)
     before = folder.current()
@@ -107,7 +107,7 @@ def say_lines(text: str) -> None:
 
 
 def _print_card(card: "ModelCard", model: Path) -> None:
-    from graphfcl.production.model_card import CLASS_COLUMNS
+    from graphfcl.production.model.card import CLASS_COLUMNS
 
     print_table(("model", str(model)), card.rows())
     print_table(CLASS_COLUMNS, card.class_rows(), numbers=CLASS_COLUMNS[1:4])

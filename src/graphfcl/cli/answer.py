@@ -12,7 +12,7 @@ from typing import Annotated, Any, TextIO
 import typer
 
 from graphfcl.cli.options import with_option_groups
-from graphfcl.printing import printable_json
+from graphfcl.errors import printable_json
 
 AsJson = Annotated[
     bool, typer.Option("--json", help="Print one JSON document to standard output and all messages to standard error.")

@@ -15,9 +15,9 @@ from graphfcl.cli.grid_display import GridDisplay
 from graphfcl.cli.options import PROTOCOLS, TRACKS, BackendOptions, DataDir, Device, StandardiseOption, strategy_name
 from graphfcl.cli.run import refuse_file, usable_device
 from graphfcl.cli.show import print_table, say
-from graphfcl.cores import usable_cores
-from graphfcl.defaults import ASKED_METHODS
+from graphfcl.defaults import ACTIVE_METHODS
 from graphfcl.errors import InputError, did_you_mean
+from graphfcl.runtime.cores import usable_cores
 
 if TYPE_CHECKING:
     from graphfcl.experiments import Grid
@@ -237,7 +237,7 @@ def _report(folder: Path) -> Answer:
 
 
 def _refuse_unused(what: str, given: list[str]) -> None:
-    """An option that a benchmark has no use for is an error, not a wish."""
+    """An option that a benchmark has no use for is an error, not a query."""
     described = [name for name in given if name != "method"]
     if what.endswith(".toml") and described:
         raise InputError(f"a TOML file describes its whole grid: leave --{described[0]} out.")
@@ -267,7 +267,7 @@ def _numbers(text: str | None, option: str) -> list[int]:
 
 def _grid(what: str, options: GridOptions) -> "Grid":
     """The cells that a benchmark needs under the options."""
-    from graphfcl.experiments import asked_grid, grid_file, paper_grids
+    from graphfcl.experiments import active_grid, grid_file, paper_grids
     from graphfcl.methods import method_from
 
     own = [method_from(name).name for name in options.method or []]
@@ -300,8 +300,8 @@ def _grid(what: str, options: GridOptions) -> "Grid":
         return paper_grids.embed(datasets, _joined(methods or paper_grids.COMPARED, own), rules)
     if what == "asked":
         strategies = [strategy_name(name, f"--strategies {name}") for name in _listed(options.strategies)]
-        named = _joined(methods or (ASKED_METHODS if own else ()), own)
-        return asked_grid.asked(options.graphs(), named, strategies, options.seeds, rules)
+        named = _joined(methods or (ACTIVE_METHODS if own else ()), own)
+        return active_grid.asked(options.graphs(), named, strategies, options.seeds, rules)
     kinds = paper_grids.KINDS
     hint = did_you_mean(what, kinds, f"there are {', '.join(kinds)}, or a file that ends in .toml.")
     raise InputError(f"there is no benchmark {what!r}: {hint}")

@@ -84,7 +84,7 @@ def learn(
     on_disk: OnDiskOptions,
 ) -> Answer:
     """Learn new classes, or more labelled nodes of known classes."""
-    from graphfcl.production.user_tables import read_supports
+    from graphfcl.production.changes.user_tables import read_supports
 
     with changing(model, wait, device, method, on_disk) as classifier:
         columns, graph = classifier.configuration.columns, classifier.graph_
@@ -110,8 +110,8 @@ def grow(
     on_disk: OnDiskOptions,
 ) -> Answer:
     """Add nodes and edges to the model's graph."""
-    from graphfcl.production.new_nodes import read_nodes
-    from graphfcl.production.user_tables import read_edges
+    from graphfcl.production.changes.new_nodes import read_nodes
+    from graphfcl.production.changes.user_tables import read_edges
 
     if nodes is None and edges is None:
         raise InputError("there is nothing to add: give --nodes, --edges or both.")
@@ -138,7 +138,7 @@ def shrink(
     on_disk: OnDiskOptions,
 ) -> Answer:
     """Remove nodes and edges, and what was learned from them as far as the method allows."""
-    from graphfcl.production.user_tables import read_edges, read_ids
+    from graphfcl.production.changes.user_tables import read_edges, read_ids
 
     if nodes is None and edges is None:
         raise InputError("there is nothing to remove: give --nodes, --edges or both.")
@@ -212,7 +212,7 @@ def erase(
 
     from graphfcl.cli.run import usable_device
     from graphfcl.production import ModelFolder
-    from graphfcl.production.user_tables import read_ids
+    from graphfcl.production.changes.user_tables import read_ids
 
     bring(method, model)
     folder = ModelFolder(model, OnDiskOptions(graph=graph).use())
@@ -235,7 +235,7 @@ def unlearn(
     on_disk: OnDiskOptions,
 ) -> Answer:
     """Remove the labels of some nodes."""
-    from graphfcl.production.user_tables import read_ids
+    from graphfcl.production.changes.user_tables import read_ids
 
     with changing(model, wait, device, method, on_disk) as classifier:
         classifier.unlearn(read_ids(nodes, classifier.configuration.columns))
@@ -296,11 +296,11 @@ def changing(
 ) -> Iterator["GraphClassifier"]:
     """The newest version, changed into the next one; it is safe on the disk when this ends."""
     bring(method, model)
-    from graphfcl.cli.run import asked_device
+    from graphfcl.cli.run import requested_device
     from graphfcl.production import ModelFolder
 
     folder = ModelFolder(model, (on_disk or OnDiskOptions()).use())
-    with folder.editing(wait, device=asked_device(device), write_cache=False) as classifier:
+    with folder.editing(wait, device=requested_device(device), write_cache=False) as classifier:
         yield classifier
 
 

@@ -93,8 +93,8 @@ def import_dataset(
 
     The folder is whole or not there: an import that was killed starts over.
     """
-    from graphfcl.byte_sizes import in_units
     from graphfcl.datasets.importing import import_graph
+    from graphfcl.runtime.byte_sizes import in_units
 
     found = needed_graph(graph)
     folder = import_graph(found, out, memory=memory, name=name, data_dir=data_dir, tell=say)

@@ -99,7 +99,7 @@ JSON_KEYS: Mapping[str, str] = {
     "rename": CHANGED,
     "merge": CHANGED,
     "retire": CHANGED,
-    "suggest": "a list of nodes, each with node, reason, why, classes, unknown and strangeness.",
+    "suggest": "a list of nodes, each with node, reason, why, classes, unknown and unknown_score.",
     "groups": "a list of groups; with --name: the same as `learn --json`.",
     "info": (
         "version, sha256, graphfcl, method, settings, data, accuracy, class_table, bytes_on_disk, signs, refit_due, "

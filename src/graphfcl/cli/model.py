@@ -37,8 +37,7 @@ from graphfcl.cli.options import GRAPH_HELP, BackendOptions, DataDir, Device, Se
 from graphfcl.cli.run import FolderOptions
 from graphfcl.cli.show import print_table, say, say_notes, tell
 from graphfcl.defaults import MODEL_METHOD
-from graphfcl.errors import InputError
-from graphfcl.printing import counted
+from graphfcl.errors import InputError, counted
 
 HERE = Path("-")  # standard output
 Out = Annotated[
@@ -107,11 +106,11 @@ def fit(
     engine: BackendOptions,
 ) -> Answer:
     """Train a model on all labelled nodes of a graph and save it as a model folder."""
-    from graphfcl.cli.run import asked_device
+    from graphfcl.cli.run import requested_device
     from graphfcl.methods import method_from
+    from graphfcl.methods.progress import ProgressBars
     from graphfcl.production import GraphClassifier, ModelFolder
-    from graphfcl.production.refused_fits import tidy_work
-    from graphfcl.progress import ProgressBars
+    from graphfcl.production.model.refused_fits import tidy_work
 
     found = method_from(method)
     hidden = [name.strip() for name in (hide_classes or "").split(",") if name.strip()]
@@ -128,7 +127,7 @@ def fit(
         loaded = graph_to_fit(graph, data_dir, found.name, large, engine, model, checkpoints, stack)
         say_notes(loaded)
         given = settings_from_options(settings or [])
-        classifier = GraphClassifier(found.name, given, **asdict(options), device=asked_device(device))
+        classifier = GraphClassifier(found.name, given, **asdict(options), device=requested_device(device))
         with ProgressBars() as bars:
             classifier.fit(loaded, hide_classes=hidden, progress=bars, checkpoints=checkpoints)
         keep(classifier)
@@ -150,7 +149,7 @@ def labels(
 ) -> Answer:
     """List the labels: node, class, part, who gave the label and when, and further columns stored with it."""
     from graphfcl.production import GraphClassifier
-    from graphfcl.production.user_tables import read_ids, write_table
+    from graphfcl.production.changes.user_tables import read_ids, write_table
 
     _refuse_nowhere(out, "labels", as_json=as_json)
     bring(method, model)
@@ -193,13 +192,13 @@ def predict(
     as_json: bool = False,
 ) -> Answer:
     """Predict the classes of nodes: node, class, probability, unknown_score, unknown."""
-    from graphfcl.cli.run import asked_device
+    from graphfcl.cli.run import requested_device
     from graphfcl.production import GraphClassifier
-    from graphfcl.production.user_tables import read_ids, write_blocks
+    from graphfcl.production.changes.user_tables import read_ids, write_blocks
 
     _refuse_nowhere(out, "predictions", as_json=as_json)
     bring(method, model)
-    classifier = GraphClassifier.load(model, version=version, device=asked_device(device), use=on_disk.use())
+    classifier = GraphClassifier.load(model, version=version, device=requested_device(device), use=on_disk.use())
     asked = None if nodes is None else read_ids(nodes, classifier.configuration.columns)
     with redirect_stdout(sys.stderr) if out == HERE else nullcontext():
         settle_first(classifier)
@@ -260,7 +259,7 @@ VERBS = (
 
 def _refuse_nowhere(out: Path | None, what: str, *, as_json: bool) -> None:
     """Refuse a place that cannot be written, or none at all, before a model is loaded."""
-    from graphfcl.production.user_tables import refuse_unwritable
+    from graphfcl.production.changes.user_tables import refuse_unwritable
 
     if out is None and not as_json:
         raise InputError(f"say where {what} go: --out FILE, --out - for CSV on standard output, or --json.")
@@ -276,7 +275,7 @@ def _say_written(line: str, out: Path) -> None:
 
 def _print_csv(blocks: Iterator[Mapping[str, Any]], counted: str | None = None) -> tuple[int, int]:
     """CSV on standard output; how many rows it has, and in how many the column ``counted`` is true."""
-    from graphfcl.production.user_tables import csv_texts
+    from graphfcl.production.changes.user_tables import csv_texts
 
     rows = true = 0
     first = True

@@ -7,17 +7,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from graphfcl.byte_sizes import bytes_from
 from graphfcl.cli.options import BackendOption, BackendOptions, RayAddress, SubmititOption
 from graphfcl.cli.run import FolderOptions
 from graphfcl.cli.show import say
 from graphfcl.errors import InputError
+from graphfcl.runtime.byte_sizes import bytes_from
 
 if TYPE_CHECKING:
     from graphfcl.graph import AnyGraph
     from graphfcl.production import GraphClassifier
-    from graphfcl.production.fit_checkpoints import FitCheckpoints
-    from graphfcl.production.model_graph.place import FolderUse
+    from graphfcl.production.graph.place import FolderUse
+    from graphfcl.production.model.fit_checkpoints import FitCheckpoints
 
 
 IN_MEMORY = ""  # in place of the work folder of a fit
@@ -48,7 +48,7 @@ class OnDiskResources:
 
     def use_at(self, graph: Path | None) -> "FolderUse":
         """What they say. graph: where the graph folder is, if it was moved."""
-        from graphfcl.production.model_graph.place import FolderUse
+        from graphfcl.production.graph.place import FolderUse
 
         memory = None if self.memory is None else bytes_from(self.memory, "--memory")
         engine = BackendOptions(self.backend, self.ray_address, self.submitit_option).tasks(1)
@@ -72,7 +72,7 @@ def settle_first(classifier: "GraphClassifier") -> None:
     """Compute the scores of all nodes of a version on a graph folder, unless they are stored; print the accuracy."""
     if classifier.has_answers:
         return
-    from graphfcl.progress import ProgressBars
+    from graphfcl.methods.progress import ProgressBars
 
     say(f"First prediction for version {classifier.version}: computing scores for all nodes (this can take a while).")
     with ProgressBars() as bars:
@@ -103,7 +103,7 @@ def graph_to_fit(
     """
     from graphfcl.datasets import load_dataset
     from graphfcl.graph.folder import is_graph_folder
-    from graphfcl.production.model_graph.place import WORK
+    from graphfcl.production.graph.place import WORK
 
     if is_graph_folder(name):
         found = _as_before(large, checkpoints).graph(Path(name), method, engine, stack=stack, work=model / WORK)

@@ -11,8 +11,8 @@ import typer
 
 from graphfcl.cli.completion import choices, graphs
 from graphfcl.errors import InputError
-from graphfcl.tasks import Tasks, find_backend
-from graphfcl.tasks.submitit_backend import options_from
+from graphfcl.runtime.tasks import Tasks, find_backend
+from graphfcl.runtime.tasks.submitit_backend import options_from
 
 DEVICES = "Device: auto, cpu, cuda, or cuda:1 for the second GPU."
 Device = Annotated[
@@ -236,7 +236,7 @@ def classes_from(text: str | None) -> Any:
 
 def strategy_name(text: str, where: str) -> str:
     """The name of what a user wrote for a strategy, or of the row that needs an oracle. where: for messages."""
-    from graphfcl.asking import strategy_from
+    from graphfcl.active import strategy_from
     from graphfcl.evaluation import needs_oracle
 
     return text if needs_oracle(text) else strategy_from(text, where).name

@@ -4,7 +4,7 @@ from itertools import groupby
 from typing import Any
 
 from graphfcl.cli.show import print_table
-from graphfcl.measures import asked_metrics, session_metrics, stream_metrics
+from graphfcl.metrics import active_metrics, session_metrics, stream_metrics
 
 
 def print_result(result: dict[str, Any]) -> None:
@@ -56,5 +56,5 @@ def _stream_lines(result: dict[str, Any]) -> list[str]:
         figures = "  ".join(f"{measure.title} {measure.text(result[measure.name])}" for measure in group)
         lines.append(f"{figures}  ({note})" if note else figures)
     if "strategy" in result:
-        lines.append("  ".join(f"{measure.title} {measure.text(result[measure.name])}" for measure in asked_metrics()))
+        lines.append("  ".join(f"{measure.title} {measure.text(result[measure.name])}" for measure in active_metrics()))
     return lines

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from graphfcl.byte_sizes import bytes_from, in_units
 from graphfcl.cli.answer import Answer, answers
 from graphfcl.cli.completion import choices, graphs, methods
 from graphfcl.cli.options import (
@@ -23,11 +22,12 @@ from graphfcl.cli.options import (
 )
 from graphfcl.cli.show import say, say_notes, tell
 from graphfcl.cli.switches import switched_off
-from graphfcl.cores import usable_cores
 from graphfcl.defaults import MODEL_METHOD, RUN_METHOD, STRATEGY
-from graphfcl.devices import best_device, checked_device
 from graphfcl.errors import InputError
-from graphfcl.files import need_folder
+from graphfcl.runtime.byte_sizes import bytes_from, in_units
+from graphfcl.runtime.cores import usable_cores
+from graphfcl.runtime.devices import best_device, checked_device
+from graphfcl.runtime.files import need_folder
 
 if TYPE_CHECKING:
     from graphfcl.graph import AnyGraph
@@ -106,13 +106,13 @@ class FolderOptions:
         stack: workers are started once, and end with it. work: the work folder if no other is named.
         """
         from graphfcl.experiments.graph_folders import graph_of_folder, usual_memory
-        from graphfcl.graph.visible_folder import Means
+        from graphfcl.graph.visible_folder import Resources
         from graphfcl.methods import find_method
 
         memory = usual_memory() if self.memory is None else bytes_from(self.memory, "--memory")
         work = self.work or work or path.resolve().with_name(f"{path.resolve().name}.work")
         tasks = engine.tasks(self.workers or usable_cores(), folder=work / "tasks")
-        found = graph_of_folder(path, method, Means(work, memory, tasks), stay=self.work is not None)
+        found = graph_of_folder(path, method, Resources(work, memory, tasks), stay=self.work is not None)
         self.refuse_unusable_work()
         if found.work is None:
             engine.refuse("this one fits into memory; give --work, or leave it out")
@@ -163,7 +163,7 @@ def run_method(
     from graphfcl.cli.results import print_result
     from graphfcl.experiments import Run, run
     from graphfcl.methods import method_from
-    from graphfcl.progress import ProgressBars
+    from graphfcl.methods.progress import ProgressBars
     from graphfcl.report import accuracy_figure, matrix_figure
 
     refuse_file(options.out, "--out")
@@ -175,7 +175,7 @@ def run_method(
         given = _graph(graph, options.data_dir, found.name, large, engine, stack)
         say_notes(given[0])
         stream = _stream(given, seed, rules, stream_file)
-        on = usable_device(stream.graph.device_for(asked_device(options.device)))
+        on = usable_device(stream.graph.device_for(requested_device(options.device)))
         job = Run(stream, found.name, chosen, on, _strategy(strategy, stream))
         folder = options.out or Path("runs") / job.short_name()
         encoders = options.encoders or folder.parent / "encoders"
@@ -251,9 +251,9 @@ def _stream(given: "tuple[AnyGraph, Protocol | None]", seed: int, rules: StreamO
 
 def usable_device(wanted: str) -> str:
     """cpu, cuda or cuda:1."""
-    return best_device() if asked_device(wanted) == "auto" else wanted
+    return best_device() if requested_device(wanted) == "auto" else wanted
 
 
-def asked_device(wanted: str) -> str:
+def requested_device(wanted: str) -> str:
     """auto, cpu, cuda or cuda:1; what auto is, is settled when a learner is made, for torch knows it alone."""
     return checked_device(wanted, "--device")

@@ -43,7 +43,7 @@ def serve(
             f"`graphfcl serve` needs {' and '.join(missing)}: install them with `pip install 'graphfcl[serve]'`."
         )
     bring(method, model)
-    from graphfcl.cli.run import asked_device
+    from graphfcl.cli.run import requested_device
     from graphfcl.production import ModelFolder
     from graphfcl.service.serving import Address, serve
 
@@ -52,6 +52,6 @@ def serve(
         with redirect_stdout(sys.stderr):  # the first line of the output is the address
             settle_first(ModelFolder(model, use).load())
     try:
-        serve(model, address, token_file, device=asked_device(device), use=use)
+        serve(model, address, token_file, device=requested_device(device), use=use)
     except KeyboardInterrupt:
         raise typer.Exit from None

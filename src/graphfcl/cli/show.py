@@ -4,7 +4,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any
 
-from graphfcl.printing import printable
+from graphfcl.errors import printable
 
 if TYPE_CHECKING:
     from graphfcl.graph import AnyGraph

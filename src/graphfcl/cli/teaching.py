@@ -18,9 +18,9 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from graphfcl.production import GraphClassifier
-    from graphfcl.production.grouping import Group
-    from graphfcl.production.model_graph.place import FolderUse
-    from graphfcl.production.suggesting import Suggestion
+    from graphfcl.production.graph.place import FolderUse
+    from graphfcl.production.labelling.groups import Group
+    from graphfcl.production.labelling.suggestions import Suggestion
 
 NOTHING_UNKNOWN = "No group to name: too few nodes without a label look like none of the known classes."
 DrawingSeed = Annotated[int, typer.Option("--seed", min=0, help="Random seed; the same seed gives the same result.")]
@@ -64,8 +64,8 @@ def suggest(
     on_disk: OnDiskResources,
 ) -> Answer:
     """Suggest nodes to label next, with reasons; fill in the column class and pass the file to `graphfcl learn`."""
-    from graphfcl.asking import strategy_from
-    from graphfcl.production.user_tables import refuse_unwritable
+    from graphfcl.active import strategy_from
+    from graphfcl.production.changes.user_tables import refuse_unwritable
 
     _refuse_unused(model, graph, method, device, data_dir, on_disk)
     refuse_unwritable(out, "suggestions")
@@ -79,8 +79,8 @@ def suggest(
             raise InputError(ONE_OF_TWO)
         found = classifier.suggest(budget, strategy=name, seed=seed)
     if out is not None:
-        from graphfcl.production.suggesting import suggestion_table
-        from graphfcl.production.user_tables import write_table
+        from graphfcl.production.changes.user_tables import write_table
+        from graphfcl.production.labelling.suggestions import suggestion_table
 
         write_table(out, suggestion_table(found), "suggestions")
 
@@ -94,11 +94,11 @@ def suggest(
 
 def _loaded(model: Path, method: str | None, device: str, use: "FolderUse") -> "GraphClassifier":
     """The newest version, with answers about all nodes."""
-    from graphfcl.cli.run import asked_device
+    from graphfcl.cli.run import requested_device
     from graphfcl.production import GraphClassifier
 
     bring(method, model)
-    classifier = GraphClassifier.load(model, device=asked_device(device), use=use)
+    classifier = GraphClassifier.load(model, device=requested_device(device), use=use)
     settle_first(classifier)
     return classifier
 
@@ -106,7 +106,7 @@ def _loaded(model: Path, method: str | None, device: str, use: "FolderUse") -> "
 def _suggested(graph: str, data_dir: Path | None, budget: int, strategy: str, seed: int) -> "Sequence[Suggestion]":
     """Without a model."""
     from graphfcl.datasets import load_dataset
-    from graphfcl.production.suggesting import suggest_for_graph
+    from graphfcl.production.labelling.suggestions import suggest_for_graph
 
     loaded, _ = load_dataset(graph, data_dir=data_dir)
     say_notes(loaded)
@@ -139,7 +139,7 @@ def groups(
     on_disk: OnDiskOptions,
 ) -> Answer:
     """Find groups of similar nodes that look like none of the known classes; name one to learn it."""
-    from graphfcl.production.user_tables import refuse_unwritable
+    from graphfcl.production.changes.user_tables import refuse_unwritable
 
     if name:
         if out is not None:
@@ -260,7 +260,7 @@ def _write_members(out: Path, found: "Sequence[Group]", version: int | None) -> 
     import numpy as np
 
     from graphfcl.graph.ids import text_array
-    from graphfcl.production.user_tables import write_table
+    from graphfcl.production.changes.user_tables import write_table
 
     members = [(group, node) for group in found for node in group.nodes]
     nodes = [node for _, node in members]

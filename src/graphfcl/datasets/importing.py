@@ -5,7 +5,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from graphfcl.byte_sizes import bytes_from
 from graphfcl.datasets import data_folder, find_dataset, split_options
 from graphfcl.datasets.dataset import settings_from
 from graphfcl.datasets.synthetic import SYNTHETIC, SYNTHETIC_REDDIT, synthetic_settings
@@ -17,6 +16,7 @@ from graphfcl.graph.folder.source import GraphSource, of_graph
 from graphfcl.graph.folder.sources import npz_source, ogb_source, raw_folder, tables_source
 from graphfcl.graph.given import as_graph
 from graphfcl.graph.tables import is_table_folder
+from graphfcl.runtime.byte_sizes import bytes_from
 
 
 def import_graph(

@@ -15,10 +15,10 @@ import numpy as np
 
 from graphfcl.datasets.dataset import Dataset, require_files
 from graphfcl.errors import InputError
-from graphfcl.files import read_bytes
 from graphfcl.graph import UNKNOWN, Graph, build_graph
 from graphfcl.graph.build import adjacency_from_edges
 from graphfcl.graph.npz import read_arrays
+from graphfcl.runtime.files import read_bytes
 from graphfcl.stream import Protocol
 
 PROTOCOL = Protocol(base=11, pseudo_novel=10, novel=20, way=2, shot=3, sessions=9)

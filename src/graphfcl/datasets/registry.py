@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from graphfcl.errors import InputError
-from graphfcl.registry import Entry, Registry, check_name
-from graphfcl.source_code import reference_of
+from graphfcl.runtime.registry import Entry, Registry, check_name
+from graphfcl.runtime.source_code import reference_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

@@ -10,7 +10,6 @@ from pathlib import Path
 
 import numpy as np
 
-from graphfcl.arrays import search_many
 from graphfcl.datasets.synthetic import (
     SyntheticSettings,
     class_ends,
@@ -24,6 +23,7 @@ from graphfcl.graph.folder.edge_sort import EdgeSorter
 from graphfcl.graph.folder.manifest import row_type
 from graphfcl.graph.folder.permutation import Shuffle
 from graphfcl.graph.folder.source import EdgeBlock, GraphSource, Spool
+from graphfcl.runtime.arrays import search_many
 
 EDGES, ROWS = 1 << 18, 1 << 14  # drawn at a time
 ROUNDS = 20  # of drawing, until there are enough different pairs

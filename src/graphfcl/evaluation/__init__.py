@@ -1,15 +1,15 @@
 """Walk a learner through a stream and measure it."""
 
-from graphfcl.evaluation.asked import OF_EACH_CLASS, asked_record, evaluate_asked, find_chooser, needs_oracle
+from graphfcl.evaluation.active import OF_EACH_CLASS, active_record, evaluate_active, find_chooser, needs_oracle
 from graphfcl.evaluation.evaluate import Evaluation, ask, evaluate
 
 __all__ = [
     "OF_EACH_CLASS",
     "Evaluation",
+    "active_record",
     "ask",
-    "asked_record",
     "evaluate",
-    "evaluate_asked",
+    "evaluate_active",
     "find_chooser",
     "needs_oracle",
 ]

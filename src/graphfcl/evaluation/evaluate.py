@@ -8,16 +8,16 @@ from typing import Any
 
 import numpy as np
 
-from graphfcl.arrays import read_only
 from graphfcl.errors import DivergenceError, InputError
 from graphfcl.evaluation.tables import Columns, arrow_table, data_frame, session_columns, text_of
 from graphfcl.graph.given import is_graph
-from graphfcl.measures import StreamMeasures, balanced_accuracy, confusion_matrix, measure_stream
 from graphfcl.methods.blocks.work_folder import alone_on
 from graphfcl.methods.learner import NO_STORE, SILENT, DeclaredFlags, EncoderStore, Learner, Progress
-from graphfcl.progress import progress_of
+from graphfcl.methods.progress import progress_of
+from graphfcl.metrics import StreamMetrics, balanced_accuracy, confusion_matrix, measure_stream
+from graphfcl.runtime.arrays import read_only
 from graphfcl.stream import Queries, Stream
-from graphfcl.stream.split import draw_asked
+from graphfcl.stream.split import draw_active
 
 BLOCKS = 4  # a learner is asked about all visible nodes in so many blocks,
 LARGEST_BLOCK = 65_536  # or more, where a block would have more nodes than this
@@ -46,7 +46,7 @@ class Evaluation:
         return cls((), (), stream.session_of_class, flags=DeclaredFlags.of(learner))
 
     @cached_property
-    def measures(self) -> StreamMeasures:
+    def measures(self) -> StreamMetrics:
         return measure_stream(self.confusions, self.session_of_class)
 
     @cached_property
@@ -82,7 +82,7 @@ def evaluate(
 ) -> Evaluation:
     """Fit on session 0, learn the others one by one, and ask about all visible nodes after each.
 
-    A stream of the track ``asked`` is walked by :func:`~graphfcl.evaluation.asked.evaluate_asked`.
+    A stream of the track ``asked`` is walked by :func:`~graphfcl.evaluation.active.evaluate_active`.
 
     The walk has visible graphs of its own: whatever a learner does to them, no other learner sees it.
 
@@ -93,7 +93,7 @@ def evaluate(
     """
     _refuse_others(learner, stream)
     if stream.protocol.track == "asked":
-        raise InputError("a stream of the track 'asked' needs a strategy: use `evaluate_asked`.")
+        raise InputError("a stream of the track 'asked' needs a strategy: use `evaluate_active`.")
     stream = stream.fresh()
     evaluation = done or Evaluation.start(learner, stream)
     flags = evaluation.flags
@@ -168,7 +168,7 @@ def _asked(numbers: np.ndarray, queries: Queries, stream: Stream, session: int) 
         # In the order of the graph's nodes: on the disk a block is then a range of rows, which is read at once.
         order = numbers[np.argsort(stream.node_of_number[numbers])]
     else:
-        order = draw_asked(stream.graph, stream.seed, session, numbers)
+        order = draw_active(stream.graph, stream.seed, session, numbers)
     return np.array_split(order, max(BLOCKS, -(-order.size // LARGEST_BLOCK)))
 
 

@@ -7,13 +7,13 @@ from typing import Any
 import numpy as np
 
 from graphfcl.errors import InputError
-from graphfcl.measures import StreamMeasures, session_metrics, stream_metrics
+from graphfcl.metrics import StreamMetrics, session_metrics, stream_metrics
 
 Columns = dict[str, list[Any]]
 WHOLE = ("session", "classes", "labels")  # columns of whole numbers
 
 
-def session_columns(measures: StreamMeasures, seconds: Sequence[float], answered: Sequence[np.ndarray]) -> Columns:
+def session_columns(measures: StreamMetrics, seconds: Sequence[float], answered: Sequence[np.ndarray]) -> Columns:
     """A row for each session: its number, classes seen, every measure of a session (None where it has none), seconds.
 
     answered: under the track ``asked`` the nodes that were labelled in each session but the first; then the column
@@ -49,7 +49,7 @@ def data_frame(columns: Columns) -> Any:
     return arrow_table(columns).to_pandas()
 
 
-def text_of(columns: Columns, measures: StreamMeasures) -> str:
+def text_of(columns: Columns, measures: StreamMetrics) -> str:
     """A table for a person, accuracies in %, and lines with what the whole stream comes to."""
     shown = {name: [str(each) for each in columns[name]] for name in WHOLE if name in columns}
     for measure in session_metrics():
@@ -60,7 +60,7 @@ def text_of(columns: Columns, measures: StreamMeasures) -> str:
     return "\n".join([*lines, "", *_stream_lines(measures)])
 
 
-def _stream_lines(measures: StreamMeasures) -> list[str]:
+def _stream_lines(measures: StreamMetrics) -> list[str]:
     """The figures of the whole stream; those with the same note stand in one line."""
     lines = []
     for note, group in groupby(

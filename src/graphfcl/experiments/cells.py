@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from graphfcl.asking import find_strategy
+from graphfcl.active import find_strategy
 from graphfcl.datasets import load_dataset
 from graphfcl.errors import GraphNote, InputError
 from graphfcl.evaluation import needs_oracle

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from graphfcl.errors import GraphfclWarning, InputError
-from graphfcl.files import file_lock
 from graphfcl.methods.learner import EncoderStore, LearnerState, Tensors
 from graphfcl.methods.shared.checkpoint import load_checkpoint, save_checkpoint
+from graphfcl.runtime.files import file_lock
 from graphfcl.stream import Stream, stream_hash
 from graphfcl.version import __version__
 

@@ -2,13 +2,13 @@
 
 from pathlib import Path
 
-from graphfcl.byte_sizes import in_units
 from graphfcl.errors import InputError
 from graphfcl.graph import AnyGraph
 from graphfcl.graph.folder_graph import open_graph
-from graphfcl.graph.visible_folder import Means
+from graphfcl.graph.visible_folder import Resources
 from graphfcl.methods import METHODS, find_method
-from graphfcl.own_memory import process_bytes, usable_bytes
+from graphfcl.runtime.byte_sizes import in_units
+from graphfcl.runtime.own_memory import process_bytes, usable_bytes
 
 SHARE = 0.75  # of the usable memory that a run may take if nobody says otherwise
 
@@ -19,7 +19,7 @@ def usual_memory() -> int:
     return 4 << 30 if usable is None else int(SHARE * usable)
 
 
-def graph_of_folder(path: str | Path, method: str, means: Means, *, stay: bool = False) -> AnyGraph:
+def graph_of_folder(path: str | Path, method: str, means: Resources, *, stay: bool = False) -> AnyGraph:
     """The graph of a folder as a method takes it. stay: on the disk even if it fits into memory."""
     graph = open_graph(path, means)
     needed = process_bytes() + graph.bytes_in_memory

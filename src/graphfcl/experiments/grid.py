@@ -6,11 +6,11 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from graphfcl.asking import find_strategy
+from graphfcl.active import find_strategy
 from graphfcl.errors import InputError
 from graphfcl.experiments.cells import OTHER_FOLDER, Cell
-from graphfcl.files import file_lock, make_folder, read_bytes, write_bytes
 from graphfcl.methods import find_method
+from graphfcl.runtime.files import file_lock, make_folder, read_bytes, write_bytes
 from graphfcl.stream import refuse_other_version
 
 

@@ -7,15 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from graphfcl.asking import find_strategy
+from graphfcl.active import find_strategy
 from graphfcl.defaults import STRATEGY
 from graphfcl.errors import InputError, did_you_mean
 from graphfcl.evaluation import needs_oracle
 from graphfcl.experiments.cells import Cell
 from graphfcl.experiments.grid import Grid
 from graphfcl.experiments.paper_grids import KINDS
-from graphfcl.files import read_bytes
 from graphfcl.methods import as_tuples, find_method
+from graphfcl.runtime.files import read_bytes
 
 RULE_KEYS = ("sessions", "base", "pseudo_novel", "novel", "standardise")
 LISTED_RULES = {"protocols": "name", "tracks": "track", "ways": "way", "shots": "shot"}  # key of the file → rule

@@ -6,8 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from graphfcl.asking import outside_strategies
-from graphfcl.cores import usable_cores
+from graphfcl.active import outside_strategies
 from graphfcl.datasets import load_dataset, outside_datasets, split_options
 from graphfcl.errors import GraphfclWarning, InputError
 from graphfcl.evaluation import find_chooser
@@ -15,10 +14,11 @@ from graphfcl.experiments.cells import Cell
 from graphfcl.experiments.grid import Grid, GridStatus, load_grids
 from graphfcl.experiments.store import CellStore
 from graphfcl.experiments.workers import GridWatch, Outside, Workshop, work_on
-from graphfcl.measures import outside_metrics
 from graphfcl.methods import find_method, outside_methods
-from graphfcl.source_code import reference_of
-from graphfcl.tasks import Tasks
+from graphfcl.metrics import outside_metrics
+from graphfcl.runtime.cores import usable_cores
+from graphfcl.runtime.source_code import reference_of
+from graphfcl.runtime.tasks import Tasks
 
 
 def run_grid(

@@ -13,18 +13,18 @@ from typing import Any
 
 import numpy as np
 
-from graphfcl.asking import find_strategy
+from graphfcl.active import find_strategy
 from graphfcl.errors import GraphfclWarning, InputError
-from graphfcl.evaluation import Evaluation, asked_record, evaluate, evaluate_asked, find_chooser, needs_oracle
+from graphfcl.evaluation import Evaluation, active_record, evaluate, evaluate_active, find_chooser, needs_oracle
 from graphfcl.experiments.encoders import EncoderFolder
 from graphfcl.experiments.peak_memory import forget_peaks, peak_gpu_memory_mb, peak_memory_mb
-from graphfcl.files import read_bytes, write_bytes
-from graphfcl.measures import measure_asked
 from graphfcl.methods import SILENT, Learner, Progress, find_method, settings_as_json
 from graphfcl.methods.blocks.damaged_files import DamagedFile, computed_again
 from graphfcl.methods.learner import NO_STORE, DeclaredFlags
+from graphfcl.methods.progress import progress_of
 from graphfcl.methods.shared.checkpoint import load_checkpoint, save_checkpoint
-from graphfcl.progress import progress_of
+from graphfcl.metrics import measure_active
+from graphfcl.runtime.files import read_bytes, write_bytes
 from graphfcl.stream import Stream, refuse_other_version, save_stream, stream_hash
 from graphfcl.version import __version__
 
@@ -141,7 +141,7 @@ def _run(
         elif resume:
             warnings.warn(f"{folder} holds no checkpoint: the run starts from the beginning.", GraphfclWarning, 2)
         save_stream(job.stream, Path(folder) / STREAM_FILE)
-    walk = partial(evaluate_asked, chooser=partial(find_chooser, job.strategy)) if job.strategy else evaluate
+    walk = partial(evaluate_active, chooser=partial(find_chooser, job.strategy)) if job.strategy else evaluate
     with progress_of(progress) as recorder.outer:
         evaluation = walk(
             learner,
@@ -290,12 +290,12 @@ def result_values(evaluation: Evaluation, job: Run, learner: Learner) -> dict[st
 
 def _asked_values(evaluation: Evaluation, job: Run, sessions: list[dict[str, Any]]) -> dict[str, Any]:
     """The measures of the track ``asked`` and the ids that were labelled; sessions get labels and classes found."""
-    record = asked_record(evaluation, job.stream)
+    record = active_record(evaluation, job.stream)
     for session, labels, found in zip(sessions, record.labels.tolist(), record.found.tolist(), strict=True):
         session |= {"labels": labels, "novel_classes_found": found}
     graph = job.stream.graph
     asked = [graph.node_ids[job.stream.node_of_number[nodes]].tolist() for nodes in evaluation.answered]
-    return {**measure_asked(record), "budget": record.budget, "asked": asked}
+    return {**measure_active(record), "budget": record.budget, "asked": asked}
 
 
 def _plain(matrix: np.ndarray) -> list[list[float | None]]:

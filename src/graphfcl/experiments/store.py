@@ -19,12 +19,12 @@ from typing import Any
 
 from graphfcl.errors import GraphfclWarning, InputError
 from graphfcl.experiments.cells import OTHER_FOLDER, Cell
-from graphfcl.files import file_lock, read_bytes, write_bytes, write_durably
-from graphfcl.measures import asked_metrics, session_metrics, stream_metrics
+from graphfcl.metrics import active_metrics, session_metrics, stream_metrics
+from graphfcl.runtime.files import file_lock, read_bytes, write_bytes, write_durably
 from graphfcl.stream import refuse_other_version
 
 FORMAT = "graphfcl cell 1"
-ASKED_SESSION_COLUMNS = ("labels", "novel_classes_found")  # of the track ``asked`` alone
+ACTIVE_SESSION_COLUMNS = ("labels", "novel_classes_found")  # of the track ``asked`` alone
 
 
 class CellStore:
@@ -94,8 +94,8 @@ class CellStore:
         of_runs += ["stored_bytes", "peak_memory_mb", "total_seconds"]
         columns |= {name: [result.get(name)] * len(sessions) for name in of_runs}
         if cell.strategy:
-            columns |= {name: [session[name] for session in sessions] for name in ASKED_SESSION_COLUMNS}
-            columns |= {metric.name: [result[metric.name]] * len(sessions) for metric in asked_metrics()}
+            columns |= {name: [session[name] for session in sessions] for name in ACTIVE_SESSION_COLUMNS}
+            columns |= {metric.name: [result[metric.name]] * len(sessions) for metric in active_metrics()}
         whole = json.dumps({"cell": cell.as_json(), "result": result})
         columns["result"] = [whole, *[None] * (len(sessions) - 1)]
         table = pa.table(columns).replace_schema_metadata(

@@ -14,16 +14,16 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from graphfcl.asking import Strategy, register_strategy
+from graphfcl.active import Strategy, register_strategy
 from graphfcl.datasets import Dataset, register_dataset
 from graphfcl.errors import GraphfclError, GraphfclWarning, InputError, in_one_line
 from graphfcl.experiments.cells import Cell, run_cell
 from graphfcl.experiments.grid import Grid, GridStatus
 from graphfcl.experiments.peak_memory import release_gpu_memory
 from graphfcl.experiments.store import CellStore
-from graphfcl.measures import register_metric
 from graphfcl.methods import Learner, register_method
-from graphfcl.tasks import Tasks, WorkerLost, run_tasks
+from graphfcl.metrics import register_metric
+from graphfcl.runtime.tasks import Tasks, WorkerLost, run_tasks
 
 DEATHS = 3  # a cell whose worker died so often is given up
 SECONDS_HERE, SECONDS_ELSEWHERE = 0.25, 2.0  # between two looks at the folder, which may be on another machine

@@ -1,5 +1,5 @@
 """Graphs: what they are, what of them is visible, how they are read and written."""
 
-from graphfcl.lazy_names import names_of_stub
+from graphfcl.runtime.lazy_names import names_of_stub
 
 __all__, __getattr__, __dir__ = names_of_stub(__name__, __file__)

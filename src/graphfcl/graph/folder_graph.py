@@ -9,14 +9,14 @@ from pathlib import Path
 import numpy as np
 from scipy import sparse
 
-from graphfcl.devices import device_on_disk
 from graphfcl.graph.column_names import ReadColumns
 from graphfcl.graph.folder.reader import GraphFolder
 from graphfcl.graph.graph import Features, Graph, TextSettings
 from graphfcl.graph.ids import ClassLabel, class_label, normal, text_of
 from graphfcl.graph.text import TextWeights
 from graphfcl.graph.views import FeatureView, Standardisation
-from graphfcl.graph.visible_folder import Means, VisibleFolder
+from graphfcl.graph.visible_folder import Resources, VisibleFolder
+from graphfcl.runtime.devices import device_on_disk
 
 ROWS_AT_A_TIME = 16_384
 BYTES_A_COLUMN = 20  # of a node's vector while a method in memory makes all of them
@@ -28,7 +28,7 @@ class FolderGraph:
     """A graph folder, and what may be used to compute on it."""
 
     folder: GraphFolder
-    means: Means
+    means: Resources
 
     def __repr__(self) -> str:
         return repr(self.folder)
@@ -235,6 +235,6 @@ class FolderGraph:
         return found
 
 
-def open_graph(path: str | Path, means: Means | None = None) -> FolderGraph:
+def open_graph(path: str | Path, means: Resources | None = None) -> FolderGraph:
     """Open a graph folder. means: what may be used to compute on it; without them it is only looked at."""
-    return FolderGraph(GraphFolder.open(path), Means(Path(), 0) if means is None else means)
+    return FolderGraph(GraphFolder.open(path), Resources(Path(), 0) if means is None else means)

@@ -6,9 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from graphfcl.errors import InputError
+from graphfcl.errors import InputError, quoted
 from graphfcl.graph.ids import is_whole, listed, normal, text_of, whole_number
-from graphfcl.printing import quoted
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,8 +12,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from graphfcl.errors import InputError
-from graphfcl.printing import CONTROL, quoted
+from graphfcl.errors import CONTROL, InputError, quoted
 
 Place = Callable[[int], str]  # what a message calls a row
 ClassLabel: TypeAlias = str | int  # a class as a user writes it; inside it is known by its name, a text

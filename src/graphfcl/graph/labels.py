@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from graphfcl.errors import InputError
+from graphfcl.errors import InputError, quoted
 from graphfcl.graph.column_names import label_key, unknown_keys
 from graphfcl.graph.graph import UNKNOWN
 from graphfcl.graph.ids import (
@@ -24,7 +24,6 @@ from graphfcl.graph.ids import (
     text_of,
     whole_number,
 )
-from graphfcl.printing import quoted
 
 LISTED = 5  # groups of names that a note lists
 

@@ -59,7 +59,7 @@ class NodeColumns:
 
 
 @dataclass(frozen=True)
-class AskedColumns:
+class RequestedColumns:
     """What a user asked for, after it was checked against the names of the columns.
 
     features: None if all columns of numbers are meant, or the text alone.
@@ -76,7 +76,7 @@ class AskedColumns:
     files: tuple[Path, ...]
 
     @classmethod
-    def check(cls, nodes: Table, columns: TableColumns) -> "AskedColumns":
+    def check(cls, nodes: Table, columns: TableColumns) -> "RequestedColumns":
         """Every name must be that of a column, and no column may be asked for as two things."""
         id_column = nodes.choose(columns.id, ID_NAMES, "node ids")
         label = nodes.choose(columns.label, LABEL_NAMES, "labels")

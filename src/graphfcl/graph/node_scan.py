@@ -10,7 +10,7 @@ from graphfcl.errors import InputError
 from graphfcl.graph.column_values import DECIMAL_COMMA, Kind, KindOfTexts, declared_kind, says_text, trimmed
 from graphfcl.graph.ids import normal, text_array
 from graphfcl.graph.labels import natural_order
-from graphfcl.graph.node_columns import AskedColumns, ColumnFacts
+from graphfcl.graph.node_columns import ColumnFacts, RequestedColumns
 from graphfcl.graph.table import Table
 from graphfcl.graph.text import count_words
 
@@ -43,7 +43,7 @@ class NodeFacts:
         ]
 
 
-def scan_nodes(blocks: Iterator[Table], nodes: Table, asked: AskedColumns, labels: np.ndarray) -> NodeFacts:
+def scan_nodes(blocks: Iterator[Table], nodes: Table, asked: RequestedColumns, labels: np.ndarray) -> NodeFacts:
     """blocks: of the whole table, with all columns but ids and labels. labels: (n,) class numbers, -1 where unknown."""
     others = [column for column in nodes.columns if column not in (asked.id, asked.label)]
     declared = _declared(nodes, others)

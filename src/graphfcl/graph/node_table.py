@@ -6,16 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from graphfcl.errors import InputError
+from graphfcl.errors import InputError, quoted
 from graphfcl.graph.column_names import SOURCE_NAMES, TARGET_NAMES, WEIGHT_NAMES, ReadColumns, TableColumns
 from graphfcl.graph.graph import UNKNOWN
 from graphfcl.graph.label_coder import LabelCoder
 from graphfcl.graph.labels import CleanLabels, bare_name
-from graphfcl.graph.node_columns import AskedColumns
+from graphfcl.graph.node_columns import RequestedColumns
 from graphfcl.graph.node_features import Blocks, NodeFeatures
 from graphfcl.graph.node_scan import scan_nodes
 from graphfcl.graph.table import Table
-from graphfcl.printing import quoted
 
 TYPE_NAMES = ("type", "relation", "edge_type")
 
@@ -81,7 +80,7 @@ class NodeTable:
         )
 
 
-def read_node_table(nodes: Table, asked: AskedColumns, columns: TableColumns, blocks: Blocks) -> NodeTable:
+def read_node_table(nodes: Table, asked: RequestedColumns, columns: TableColumns, blocks: Blocks) -> NodeTable:
     """Reads labels, then looks at all other columns once, and plans."""
     labels = _labels(nodes, asked.label, blocks, columns)
     others = [column for column in nodes.columns if column not in (asked.id, asked.label)]

@@ -14,10 +14,10 @@ import numpy as np
 from scipy import sparse
 
 from graphfcl.errors import InputError
-from graphfcl.files import write_durably
 from graphfcl.graph.build import build_graph
 from graphfcl.graph.graph import Graph, TextSettings
 from graphfcl.graph.ids import pack, unpack
+from graphfcl.runtime.files import write_durably
 
 FIXED_WIDTH = 2**26  # bytes of ids or names as NumPy's texts, above which they are written packed
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from graphfcl.errors import InputError, did_you_mean
+from graphfcl.errors import InputError, did_you_mean, quoted
 from graphfcl.graph.ids import text_array
 from graphfcl.graph.text_files import (
     TEXT_SUFFIXES,
@@ -18,7 +18,6 @@ from graphfcl.graph.text_files import (
     where_not_utf8,
     wrong_row,
 )
-from graphfcl.printing import quoted
 
 SUFFIXES = ("parquet", *TEXT_SUFFIXES)
 BYTES = 1 << 22  # of a CSV file in a block

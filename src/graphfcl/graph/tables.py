@@ -12,8 +12,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from graphfcl.errors import InputError
-from graphfcl.files import write_durably
+from graphfcl.errors import InputError, quoted
 from graphfcl.graph.build import adjacency_from_edges, build_graph, clean_adjacency
 from graphfcl.graph.column_names import TableColumns
 from graphfcl.graph.column_values import weights_of
@@ -22,7 +21,7 @@ from graphfcl.graph.graph import Graph
 from graphfcl.graph.id_index import IdIndex
 from graphfcl.graph.ids import as_arrow, class_label, make_ids
 from graphfcl.graph.labels import means_unknown
-from graphfcl.graph.node_columns import AskedColumns
+from graphfcl.graph.node_columns import RequestedColumns
 from graphfcl.graph.node_table import (
     TYPE_NAMES,
     EdgeColumns,
@@ -31,7 +30,7 @@ from graphfcl.graph.node_table import (
     unknown_end,
 )
 from graphfcl.graph.table import SUFFIXES, Table, id_stands_twice
-from graphfcl.printing import quoted
+from graphfcl.runtime.files import write_durably
 
 
 def is_table_folder(path: str | Path) -> bool:
@@ -77,7 +76,7 @@ def _arrow(frame: Any, called: str) -> Any:
 def _graph_of(nodes: Table, edges: Any, columns: TableColumns, name: str) -> Graph:
     """edges: a table, or a sparse matrix whose rows are those of the nodes."""
     matrix = None if isinstance(edges, Table) else edges
-    asked = AskedColumns.check(nodes, columns)
+    asked = RequestedColumns.check(nodes, columns)
     ends = EdgeColumns.choose(edges, columns) if matrix is None else EdgeColumns.usual()
     nodes.read()
     texts = nodes.texts(asked.id, "a node id")

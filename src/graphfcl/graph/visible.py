@@ -7,9 +7,9 @@ from functools import cached_property
 import numpy as np
 from scipy import sparse
 
-from graphfcl.arrays import read_only
 from graphfcl.errors import InputError
 from graphfcl.graph.views import Features
+from graphfcl.runtime.arrays import read_only
 
 RELATIONS = ("edges",)  # kinds of edges
 

@@ -9,18 +9,18 @@ from pathlib import Path
 import numpy as np
 from scipy import sparse
 
-from graphfcl.arrays import read_only, sealed_copy
-from graphfcl.byte_sizes import in_units
 from graphfcl.errors import InputError
-from graphfcl.files import sha256_of
 from graphfcl.graph.folder.grown import AnyFolder, AnyRows
 from graphfcl.graph.folder.manifest import row_type
 from graphfcl.graph.folder.rows import Neighbours
 from graphfcl.graph.graph import Features
 from graphfcl.graph.views import FeatureView
 from graphfcl.graph.visible import RELATIONS, VisibleGraph, nodes_near, require_relation
-from graphfcl.own_memory import process_bytes
-from graphfcl.tasks import Tasks, Workers, start_workers
+from graphfcl.runtime.arrays import read_only, sealed_copy
+from graphfcl.runtime.byte_sizes import in_units
+from graphfcl.runtime.files import sha256_of
+from graphfcl.runtime.own_memory import process_bytes
+from graphfcl.runtime.tasks import Tasks, Workers, start_workers
 
 PER_NODE = 40  # bytes a node that whoever walks a stream adds to what it holds: answers, and nodes in other orders
 NEAR_ENOUGH = 64  # rows between two that are read in one go
@@ -40,7 +40,7 @@ class Need:
 
 
 @dataclass(frozen=True)
-class Means:
+class Resources:
     """What may be used to compute on a graph folder.
 
     work: the folder of slices and blocks. memory: bytes of all processes of this machine together; of each worker if
@@ -66,7 +66,7 @@ class Means:
         return isinstance(self.tasks, Tasks) and self._has_processes
 
     @contextmanager
-    def at_work(self) -> "Iterator[Means]":
+    def at_work(self) -> "Iterator[Resources]":
         """The same with workers that are started once, for all that is computed inside."""
         if isinstance(self.tasks, Workers):
             yield self
@@ -130,7 +130,7 @@ class VisibleFolder:
     reader: AnyRows
     mask: np.ndarray | None
     view: FeatureView | None
-    means: Means
+    means: Resources
     row_of_number: np.ndarray | None = None
     class_count: int = 0
 
@@ -140,7 +140,7 @@ class VisibleFolder:
         folder: AnyFolder,
         mask: np.ndarray | None,
         view: FeatureView | None,
-        means: Means,
+        means: Resources,
         row_of_number: np.ndarray | None = None,
     ) -> "VisibleFolder":
         """The visible part of a folder, with copies of all arrays that nobody can write to."""

@@ -5,6 +5,6 @@ settings share, ``testing.py`` holds a learner to the contract. Then the methods
 what they grow from, ``shared/`` the parts that they have.
 """
 
-from graphfcl.lazy_names import names_of_stub
+from graphfcl.runtime.lazy_names import names_of_stub
 
 __all__, __getattr__, __dir__ = names_of_stub(__name__, __file__)

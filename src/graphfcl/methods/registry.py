@@ -10,12 +10,12 @@ import inspect
 from dataclasses import MISSING, dataclass, fields, is_dataclass
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from graphfcl.devices import chosen_device
 from graphfcl.errors import InputError, in_one_line
 from graphfcl.methods.learner import Learner
 from graphfcl.methods.settings import SettingRow, flat_settings, settings_as_json, settings_rows, with_changes
-from graphfcl.registry import Entry, Registry, check_class
-from graphfcl.source_code import reference_of
+from graphfcl.runtime.devices import chosen_device
+from graphfcl.runtime.registry import Entry, Registry, check_class
+from graphfcl.runtime.source_code import reference_of
 
 if TYPE_CHECKING:
     from collections.abc import Mapping

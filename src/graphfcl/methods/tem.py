@@ -41,7 +41,6 @@ from torch import nn
 from graphfcl.errors import InputError
 from graphfcl.graph.visible import VisibleGraph
 from graphfcl.graph.visible_nodes import VisibleNodes
-from graphfcl.measures import balanced_accuracy, confusion_matrix
 from graphfcl.methods.bases.closed_form_learner import Choice, ClosedFormLearner
 from graphfcl.methods.blocks import NodeTables
 from graphfcl.methods.learner import Labelled, Learner, Progress, Tensors
@@ -51,6 +50,7 @@ from graphfcl.methods.shared.sampled_memory import SampledMemory, cover
 from graphfcl.methods.shared.supervised_training import class_balanced
 from graphfcl.methods.shared.trained_head import cross_entropies
 from graphfcl.methods.shared.training_state import check_finite, with_prefix, without_prefix
+from graphfcl.metrics import balanced_accuracy, confusion_matrix
 from graphfcl.nn import Linear, tensor_of
 from graphfcl.stream.sessions import BaseSession, Session
 

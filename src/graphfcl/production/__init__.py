@@ -1,5 +1,5 @@
 """A learner that lives for years: a classifier on a growing graph, and the folder that keeps it."""
 
-from graphfcl.lazy_names import names_of_stub
+from graphfcl.runtime.lazy_names import names_of_stub
 
 __all__, __getattr__, __dir__ = names_of_stub(__name__, __file__)

@@ -10,20 +10,20 @@ from graphfcl.errors import InputError
 from graphfcl.graph.frames import table_like
 from graphfcl.graph.ids import ClassLabel
 from graphfcl.methods import SILENT, Progress
-from graphfcl.production.answers import Predictions, class_probabilities, class_sets, predictions
-from graphfcl.production.arguments import whole_number
-from graphfcl.production.label_table import Columns, label_table
-from graphfcl.production.live_model import LiveModel
-from graphfcl.progress import progress_of
+from graphfcl.methods.progress import progress_of
+from graphfcl.production.answers.answers import Predictions, class_probabilities, class_sets, predictions
+from graphfcl.production.changes.live_model import LiveModel
+from graphfcl.production.labels.arguments import whole_number
+from graphfcl.production.model.label_table import Columns, label_table
 
 if TYPE_CHECKING:
-    from graphfcl.asking import Strategy
-    from graphfcl.production.grouping import Group
-    from graphfcl.production.model_card import ModelCard
-    from graphfcl.production.model_info import ModelInfo
-    from graphfcl.production.row_answers import RowAnswers
-    from graphfcl.production.spreading import Spread
-    from graphfcl.production.suggesting import Suggestion
+    from graphfcl.active import Strategy
+    from graphfcl.production.labelling.groups import Group
+    from graphfcl.production.labelling.spreading import Spread
+    from graphfcl.production.labelling.suggestions import Suggestion
+    from graphfcl.production.model.card import ModelCard
+    from graphfcl.production.model.info import ModelInfo
+    from graphfcl.production.model.row_answers import RowAnswers
 
 
 @dataclass(frozen=True)
@@ -40,7 +40,7 @@ class AnsweringModel(LiveModel):
     @property
     def classes_(self) -> tuple[ClassLabel, ...]:
         """All classes it can predict, in the order in which they were learned; integers if those of the fit were."""
-        return self._current().parts.for_answers().ledger.labels
+        return self._current().parts.for_answers().label_store.labels
 
     @property
     def node_ids_(self) -> np.ndarray:
@@ -64,7 +64,7 @@ class AnsweringModel(LiveModel):
         if self.has_answers:
             state.asked.answers()
             return None
-        from graphfcl.production.monitoring import regression_warning
+        from graphfcl.production.labels.monitoring import regression_warning
 
         with progress_of(progress) as watching:
             accuracy = state.accuracy(watching)
@@ -77,7 +77,7 @@ class AnsweringModel(LiveModel):
     @property
     def by_row(self) -> "RowAnswers":
         """Probabilities and unknown scores by rows of ``graph_``."""
-        from graphfcl.production.row_answers import RowAnswers
+        from graphfcl.production.model.row_answers import RowAnswers
 
         return RowAnswers(self._current())
 
@@ -89,7 +89,7 @@ class AnsweringModel(LiveModel):
         Of the type that ``fit`` received: texts, or integers as int64. A text that was learned later beside integers
         stays a text; the array then holds Python objects.
         """
-        labels = self._current().parts.for_answers().ledger.label_array()
+        labels = self._current().parts.for_answers().label_store.label_array()
         return labels[np.concatenate([found.argmax(axis=1) for found in self._probabilities(nodes)])]
 
     def predict_proba(self, nodes: Any = None) -> np.ndarray:
@@ -98,8 +98,8 @@ class AnsweringModel(LiveModel):
 
     def _probabilities(self, nodes: Any) -> Iterator[np.ndarray]:
         state, nodes = self._current(), self._ids(nodes)
-        ledger = state.parts.for_answers().ledger
-        return (class_probabilities(ledger, answers) for _, answers in state.in_blocks(nodes))
+        label_store = state.parts.for_answers().label_store
+        return (class_probabilities(label_store, answers) for _, answers in state.in_blocks(nodes))
 
     def score(self, nodes: Any, classes: Any = None) -> float:
         """The share of nodes whose likeliest class is the one that is given; nodes of unknown class do not count.
@@ -107,10 +107,10 @@ class AnsweringModel(LiveModel):
         classes: a list of the true class of each node; of a DataFrame that has them in its column ``class`` or that of
         the fit, None. A class that the model does not have is never right; a warning if none is the model's.
         """
-        from graphfcl.production.scoring import true_classes
+        from graphfcl.production.changes.scoring import true_classes
 
-        ledger = self._current().parts.for_answers().ledger
-        nodes, true = true_classes(nodes, classes, self._columns(), ledger)
+        label_store = self._current().parts.for_answers().label_store
+        nodes, true = true_classes(nodes, classes, self._columns(), label_store)
         return float(np.mean(self.predict(nodes) == true))
 
     def prediction_sets(self, nodes: Any = None, *, coverage: float = 0.9) -> list[tuple[ClassLabel, ...]]:
@@ -120,15 +120,15 @@ class AnsweringModel(LiveModel):
         learned after the fit it is an estimate, from the rehearsal.
         """
         state = self._current()
-        ledger, calibration = state.parts.for_answers().ledger, state.calibration()
-        found = (class_probabilities(ledger, answers) for _, answers in state.in_blocks(self._ids(nodes)))
-        return [each for part in found for each in class_sets(calibration, ledger, part, coverage)]
+        label_store, calibration = state.parts.for_answers().label_store, state.calibration()
+        found = (class_probabilities(label_store, answers) for _, answers in state.in_blocks(self._ids(nodes)))
+        return [each for part in found for each in class_sets(calibration, label_store, part, coverage)]
 
     def unknown_scores(self, nodes: Any = None) -> np.ndarray:
         """(n,) the share of known nodes that look less strange; above ``calibration_.threshold`` a node is unknown."""
         state, nodes = self._current(), self._ids(nodes)
         calibration = state.calibration()
-        return np.concatenate([calibration.unknown_scores(part.strangeness) for _, part in state.in_blocks(nodes)])
+        return np.concatenate([calibration.unknown_scores(part.ood_score) for _, part in state.in_blocks(nodes)])
 
     def predictions(self, nodes: Any = None, *, coverage: float | None = None, top: int = 1) -> Any:
         """A table with the columns ``node, class, probability, unknown_score, unknown`` of some nodes, or of all.
@@ -156,9 +156,9 @@ class AnsweringModel(LiveModel):
 
     def _predictions(self, nodes: Any, coverage: float | None, top: int) -> Iterator[Predictions]:
         state, nodes = self._current(), self._ids(nodes)
-        ledger, calibration = state.parts.for_answers().ledger, state.calibration()
+        label_store, calibration = state.parts.for_answers().label_store, state.calibration()
         for ids, answers in state.in_blocks(nodes):
-            yield predictions(calibration, ledger, ids, answers, coverage, top)
+            yield predictions(calibration, label_store, ids, answers, coverage, top)
 
     def labels(self, nodes: Any = None) -> Any:
         """A table with the columns ``node, class, part, by, when`` and those kept with labels.
@@ -175,7 +175,7 @@ class AnsweringModel(LiveModel):
     def _labels(self, nodes: Any) -> tuple[Columns, np.ndarray | None]:
         """The columns, and which of the nodes each row is about."""
         state = self._current()
-        return label_table(state.parts.ledger, state.names(), self._ids(nodes))
+        return label_table(state.parts.label_store, state.names(), self._ids(nodes))
 
     def explain(self, node: Any, *, top: int = 5) -> dict[str, Any]:
         """Why a node got its class: classes in competition, blocks, features and neighbours that decided.
@@ -183,7 +183,7 @@ class AnsweringModel(LiveModel):
         Only some methods can say. Values are parts of the difference between the logits of the
         first and the second class.
         """
-        from graphfcl.production.explanation import explain_node
+        from graphfcl.production.model.explanation import explain_node
 
         return explain_node(self._current(), node, top)
 
@@ -196,7 +196,7 @@ class AnsweringModel(LiveModel):
 
         strategy: a name (``auto``, ``typical``, ``uncertain``, ``unknown``, ``random``) or a class of your own.
         """
-        from graphfcl.production.suggesting import suggest_for_model
+        from graphfcl.production.labelling.suggestions import suggest_for_model
 
         return suggest_for_model(self._current(), budget, strategy, seed)
 
@@ -205,13 +205,13 @@ class AnsweringModel(LiveModel):
 
         :meth:`GraphClassifier.name_group` teaches one.
         """
-        from graphfcl.production.grouping import find_groups
+        from graphfcl.production.labelling.groups import find_groups
 
         return find_groups(self._current(), count, seed)
 
     def spread(self, nodes: Any) -> "Spread":
         """How spread some nodes are, and whether they are too alike to teach a class well."""
-        from graphfcl.production.spreading import spread_of
+        from graphfcl.production.labelling.spreading import spread_of
 
         return spread_of(self._current(), self._ids(nodes))
 
@@ -221,13 +221,13 @@ class AnsweringModel(LiveModel):
         full: count the nodes called unknown even if that takes a forward pass; it is only needed for a version of which
         neither history nor cache has their share.
         """
-        from graphfcl.production.model_info import info_of
+        from graphfcl.production.model.info import info_of
 
         folder = None if self._versions is None else self._versions.path
         return info_of(self._current(), self.configuration, folder, full=full)
 
     def card(self) -> "ModelCard":
         """A model card: classes with their labels, accuracy, data, settings, hash and version; no learner is asked."""
-        from graphfcl.production.model_card import card_of
+        from graphfcl.production.model.card import card_of
 
         return card_of(self._current(), self.configuration, self.info())

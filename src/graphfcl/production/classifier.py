@@ -14,24 +14,24 @@ from graphfcl.errors import InputError
 from graphfcl.graph.frames import is_frame
 from graphfcl.graph.ids import ClassLabel
 from graphfcl.methods import SILENT, Learner, Progress
+from graphfcl.methods.progress import progress_of
 from graphfcl.production.answering import AnsweringModel
-from graphfcl.production.arguments import list_of_names
-from graphfcl.production.asked_learner import AskedLearner
-from graphfcl.production.keeping import WrittenState, write_newest_cache
-from graphfcl.production.model_graph.place import FolderUse
-from graphfcl.production.model_parts import ModelParts
-from graphfcl.production.model_state import ModelState
-from graphfcl.production.parameters import checked, given_by, values_of, with_changes
-from graphfcl.production.stored_version import StoredVersion
-from graphfcl.production.supports import Statement, Support
-from graphfcl.production.version_cache import CacheContents
-from graphfcl.production.versions import Versions
-from graphfcl.progress import progress_of
+from graphfcl.production.answers.version_cache import CacheContents
+from graphfcl.production.graph.place import FolderUse
+from graphfcl.production.labels.arguments import list_of_names
+from graphfcl.production.labels.supports import Statement, Support
+from graphfcl.production.model.computed_answers import AnsweringLearner
+from graphfcl.production.model.keeping import WrittenState, write_newest_cache
+from graphfcl.production.model.parameters import checked, given_by, values_of, with_changes
+from graphfcl.production.model.parts import ModelParts
+from graphfcl.production.model.state import ModelState
+from graphfcl.production.model.stored_version import StoredVersion
+from graphfcl.production.model.versions import Versions
 
 if TYPE_CHECKING:  # whoever only asks need not wait for what a change needs
-    from graphfcl.production.fit_checkpoints import FitCheckpoints
-    from graphfcl.production.grouping import Group
-    from graphfcl.production.refitting import Refit
+    from graphfcl.production.changes.refitting import Refit
+    from graphfcl.production.labelling.groups import Group
+    from graphfcl.production.model.fit_checkpoints import FitCheckpoints
 
 
 class GraphClassifier(AnsweringModel):
@@ -119,9 +119,9 @@ class GraphClassifier(AnsweringModel):
         """
         from graphfcl.graph.given import as_graph
         from graphfcl.methods.blocks.damaged_files import DamagedFile, computed_again
-        from graphfcl.production.fit_checkpoints import FitCheckpoints
-        from graphfcl.production.fitting import fit_model
-        from graphfcl.production.model_graph import kind_of
+        from graphfcl.production.graph import kind_of
+        from graphfcl.production.model.fit_checkpoints import FitCheckpoints
+        from graphfcl.production.model.fitting import fit_model
 
         found, hidden = as_graph(graph, "fit"), list_of_names(hide_classes, "the classes to hide")
         chosen = replace(self.configuration, columns=found.columns)
@@ -156,7 +156,7 @@ class GraphClassifier(AnsweringModel):
         taken back and classes that were retired.
         """
         from graphfcl.graph.given import as_graph
-        from graphfcl.production.refitting import refit_draft
+        from graphfcl.production.changes.refitting import refit_draft
 
         brought: Any = None if graph is None else as_graph(graph, "refit")
         with self._change() as draft, progress_of(progress) as watching:
@@ -186,16 +186,16 @@ class GraphClassifier(AnsweringModel):
         fit; its columns ``by``, ``when`` and those that the fit did not have are kept with the labels. by, when: who
         says so and when, kept with the labels. on_conflict: see :meth:`learn_listed`.
         """
-        from graphfcl.production.lesson import supports_of
+        from graphfcl.production.changes.label_batch import supports_of
 
         if is_frame(supports):
-            from graphfcl.production.user_tables import read_supports
+            from graphfcl.production.changes.user_tables import read_supports
 
             columns, graph = self._columns(), self._current().parts.graph
             listed = read_supports(supports, columns, graph=graph, by=by, when=when, known=self.classes_)
         else:
             statement = Statement.of(by, when, {}, "the supports")
-            listed = supports_of(supports, statement, self._current().parts.ledger)
+            listed = supports_of(supports, statement, self._current().parts.label_store)
         return self.learn_listed(listed, on_conflict=on_conflict)
 
     def learn_listed(self, supports: Sequence[Support], *, on_conflict: str = "refuse") -> "GraphClassifier":
@@ -204,7 +204,7 @@ class GraphClassifier(AnsweringModel):
         on_conflict: of a node that has another label, ``refuse`` all supports, ``keep`` the label it has, or
         ``replace`` it. A label that somebody else says again stands once, with both names.
         """
-        from graphfcl.production.class_changes import teach
+        from graphfcl.production.changes.class_changes import teach
 
         with self._change() as draft:
             change = teach(draft, supports, on_conflict)
@@ -217,13 +217,13 @@ class GraphClassifier(AnsweringModel):
 
         They are ``shot`` many, those that the group shows as typical before others.
         """
-        from graphfcl.production.grouping import supports_of_group
+        from graphfcl.production.labelling.groups import supports_of_group
 
         return self.learn({name: supports_of_group(self._current(), group, self.shot)}, by=by)
 
     def unlearn(self, nodes: Sequence[Any]) -> "GraphClassifier":
         """Take back the labels of some nodes; a class that loses its last one is retired."""
-        from graphfcl.production.class_changes import take_back
+        from graphfcl.production.changes.class_changes import take_back
 
         nodes = self._ids(nodes)
         with self._change() as draft:
@@ -232,7 +232,7 @@ class GraphClassifier(AnsweringModel):
 
     def rename(self, old: ClassLabel, new: ClassLabel) -> "GraphClassifier":
         """Rename a class; nothing else changes."""
-        from graphfcl.production.class_changes import rename_class
+        from graphfcl.production.changes.class_changes import rename_class
 
         with self._change() as draft:
             rename_class(draft, old, new)
@@ -240,7 +240,7 @@ class GraphClassifier(AnsweringModel):
 
     def merge(self, source: ClassLabel, into: ClassLabel) -> "GraphClassifier":
         """Merge one class into another."""
-        from graphfcl.production.class_changes import merge_classes
+        from graphfcl.production.changes.class_changes import merge_classes
 
         with self._change() as draft:
             self._settle(draft, merge_classes(draft, source, into))
@@ -248,7 +248,7 @@ class GraphClassifier(AnsweringModel):
 
     def retire(self, name: ClassLabel) -> "GraphClassifier":
         """Stop predicting a class; its nodes lose their label."""
-        from graphfcl.production.class_changes import retire_class
+        from graphfcl.production.changes.class_changes import retire_class
 
         with self._change() as draft:
             self._settle(draft, retire_class(draft, name))
@@ -274,7 +274,7 @@ class GraphClassifier(AnsweringModel):
         Either may be a DataFrame with the columns of the tables of the fit, or ``node`` and the feature columns;
         ``source`` and ``target``.
         """
-        from graphfcl.production.graph_changes import as_new_edges, as_new_nodes, grown
+        from graphfcl.production.changes.graph_changes import as_new_edges, as_new_nodes, grown
 
         with self._change() as draft:
             columns = self._columns()
@@ -291,7 +291,7 @@ class GraphClassifier(AnsweringModel):
 
     def shrink(self, *, nodes: Any = None, edges: Any = None) -> "GraphClassifier":
         """Edges (sources, targets) and nodes (ids) leave in one change; either may be a DataFrame."""
-        from graphfcl.production.graph_changes import as_new_edges, shrunk
+        from graphfcl.production.changes.graph_changes import as_new_edges, shrunk
 
         with self._change() as draft:
             ends = as_new_edges(edges, self._columns())
@@ -378,7 +378,7 @@ class GraphClassifier(AnsweringModel):
         """How many bytes of its folder were read, the cache included."""
         return 0 if self._versions is None else self._versions.counter.read
 
-    def _keep_answers(self, stored: StoredVersion, asked: AskedLearner, *, cached: bool) -> None:
+    def _keep_answers(self, stored: StoredVersion, asked: AnsweringLearner, *, cached: bool) -> None:
         """Let the next reader find what had to be computed. cached: also if it belongs into the cache of the folder."""
         versions = self._versions
 

@@ -11,21 +11,20 @@ from typing import Any
 
 import numpy as np
 
-from graphfcl.errors import InputError
-from graphfcl.files import canonical_json
+from graphfcl.errors import InputError, quoted
 from graphfcl.graph.ids import listed, normal, text_of
-from graphfcl.printing import quoted
-from graphfcl.production.arguments import list_of_nodes
 from graphfcl.production.classifier import GraphClassifier
-from graphfcl.production.codec import encode
-from graphfcl.production.erasure_plan import ErasurePlan
-from graphfcl.production.history import Entry, now
-from graphfcl.production.ledger import LabelRole
-from graphfcl.production.scrubbing import Scrubber
-from graphfcl.production.storage.damage import Damaged
-from graphfcl.production.storage.manifests import FORMAT, PRUNED, Manifest
-from graphfcl.production.versions import Versions
-from graphfcl.production.wholeness import Wholeness
+from graphfcl.production.labels.arguments import list_of_nodes
+from graphfcl.production.labels.history import Entry, now
+from graphfcl.production.labels.label_store import LabelRole
+from graphfcl.production.labels.scrubbing import Scrubber
+from graphfcl.production.model.codec import encode
+from graphfcl.production.model.erasure_plan import ErasurePlan
+from graphfcl.production.model.versions import Versions
+from graphfcl.production.model.wholeness import Wholeness
+from graphfcl.production.store.damage import Damaged
+from graphfcl.production.store.manifests import FORMAT, PRUNED, Manifest
+from graphfcl.runtime.files import canonical_json
 from graphfcl.version import __version__
 
 
@@ -145,11 +144,11 @@ class Erasing:
         return self._versions.manifest(number)
 
     def _note_labels(self, number: int, model: GraphClassifier, rows: np.ndarray) -> None:
-        numbers, ledger = model._node_index().numbers_at(rows), model.ledger_
+        numbers, label_store = model._node_index().numbers_at(rows), model.label_store_
         self._numbers |= set(numbers.tolist())
-        ours = np.isin(ledger.nodes, numbers)
-        self._labelled[number] = set(ledger.nodes[ours].tolist())
-        self._trained |= set(ledger.nodes[ours & (ledger.parts != LabelRole.SUPPORT)].tolist())
+        ours = np.isin(label_store.nodes, numbers)
+        self._labelled[number] = set(label_store.nodes[ours].tolist())
+        self._trained |= set(label_store.nodes[ours & (label_store.parts != LabelRole.SUPPORT)].tolist())
 
     def found_none(self) -> bool:
         """Whether no version has or tells of any of the nodes."""

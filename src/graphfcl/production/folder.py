@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING, Any
 
 from graphfcl.errors import InputError
 from graphfcl.methods import SILENT, Progress
+from graphfcl.methods.progress import progress_of
 from graphfcl.production.classifier import GraphClassifier
-from graphfcl.production.fit_checkpoints import FitCheckpoints
-from graphfcl.production.history import Entry
-from graphfcl.production.model_graph.place import FolderUse
-from graphfcl.production.pruning import Pruned, prune
-from graphfcl.production.versions import FITTING, Busy, Versions
-from graphfcl.progress import progress_of
+from graphfcl.production.graph.place import FolderUse
+from graphfcl.production.labels.history import Entry
+from graphfcl.production.model.fit_checkpoints import FitCheckpoints
+from graphfcl.production.model.pruning import Pruned, prune
+from graphfcl.production.model.versions import FITTING, Busy, Versions
 
 if TYPE_CHECKING:
     from graphfcl.graph.any_graph import AnyGraph
+    from graphfcl.production.changes.refitting import Refit
     from graphfcl.production.erasing import Erased
-    from graphfcl.production.model_card import ModelCard
-    from graphfcl.production.model_info import ModelInfo
-    from graphfcl.production.refitting import Refit
+    from graphfcl.production.model.card import ModelCard
+    from graphfcl.production.model.info import ModelInfo
 
 
 class _Free(InputError):
@@ -112,7 +112,7 @@ class ModelFolder:
         Gives the function that writes the new model there as version 1. If it is refused, nothing is left behind,
         unless the fit can go on from what it has.
         """
-        from graphfcl.production.refused_fits import LeavingNothing
+        from graphfcl.production.model.refused_fits import LeavingNothing
 
         self._versions.refuse_lost_pointer()
         self._refuse_model()

@@ -10,9 +10,9 @@ import numpy as np
 
 from graphfcl.defaults import REFERENCE_METHOD, STRATEGY
 from graphfcl.experiments import Cell, CellStore, Grid, load_grids
-from graphfcl.measures import (
+from graphfcl.metrics import (
     SeedSummary,
-    asked_metrics,
+    active_metrics,
     average_ranks,
     session_metrics,
     stream_metrics,
@@ -31,7 +31,7 @@ ORACLE, CONTROL = "needs an oracle", "a control"
 
 def _scale(key: str) -> float:
     """What a figure is shown times; 1 for what is no metric."""
-    return next((m.scale for m in (*session_metrics(), *stream_metrics(), *asked_metrics()) if m.name == key), 1.0)
+    return next((m.scale for m in (*session_metrics(), *stream_metrics(), *active_metrics()) if m.name == key), 1.0)
 
 
 def version_text(result: dict[str, Any]) -> str:

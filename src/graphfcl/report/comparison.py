@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from graphfcl.measures import (
+from graphfcl.metrics import (
     PairedDifference,
     SeedSummary,
-    SessionMeasure,
-    StreamMeasure,
+    SessionMetric,
+    StreamMetric,
     session_metrics,
     stream_metrics,
 )
@@ -23,12 +23,12 @@ PRINTED_RULES = {"amazon-clothing": (3, 5), "dblp": (5, 5), "reddit": (2, 3)}  #
 PRINTED_SESSIONS = 10  # 0 to 9
 
 
-def further_of_sessions() -> list[SessionMeasure]:
+def further_of_sessions() -> list[SessionMetric]:
     """Metrics of sessions that the report shows besides its main table."""
     return [metric for metric in session_metrics() if "report" in metric.places]
 
 
-def further_of_streams() -> list[StreamMeasure]:
+def further_of_streams() -> list[StreamMetric]:
     """The same of whole streams."""
     return [metric for metric in stream_metrics() if "report" in metric.places]
 

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from graphfcl.datasets import all_datasets, data_folder, load_dataset
-from graphfcl.files import write_bytes
+from graphfcl.runtime.files import write_bytes
 from graphfcl.stream import make_stream
 
 DATASET_COLUMNS = (

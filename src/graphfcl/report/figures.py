@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from graphfcl.files import write_durably
 from graphfcl.report.blocks import POOL, QUERIES, Block, Row, by_strength, prominent, summary, version_text
 from graphfcl.report.styles import FAINT, MARKERS, Style
+from graphfcl.runtime.files import write_durably
 
 BASE, NOVEL, ALL = "#2b6cb0", "#dd6b20", "#1a202c"
 MOST_MARKS = 14  # on one line

@@ -5,13 +5,13 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from graphfcl.files import write_bytes
-from graphfcl.report.asked import asked_figure, is_asked
+from graphfcl.report.active import active_figure, is_active
 from graphfcl.report.blocks import Block, Findings, collect
 from graphfcl.report.figures import curves_figure
 from graphfcl.report.page_data import page_data, styles_of
 from graphfcl.report.styles import colour_rules
 from graphfcl.report.tables import all_tables, latex, markdown
+from graphfcl.runtime.files import write_bytes
 
 # In the order in which they stand on the page; what is in brackets only where a block has that part.
 SCRIPTS = ("elements", "choice", "marks", "charts", "heat", "tables", "sections", "[asked]", "[further]", "start")
@@ -36,7 +36,7 @@ def write_page(folder: str | Path) -> list[Path]:
     styles = styles_of(findings)
     for name, blocks in _pictures(findings).items():
         paths.append(Path(folder) / f"{name}.png")
-        (asked_figure if all(map(is_asked, blocks)) else curves_figure)(blocks, paths[-1], styles)
+        (active_figure if all(map(is_active, blocks)) else curves_figure)(blocks, paths[-1], styles)
     return paths
 
 

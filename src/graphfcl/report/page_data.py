@@ -4,8 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from graphfcl.measures import FEWEST_SEEDS, SeedSummary, asked_metrics
-from graphfcl.report.asked import asked_data, is_asked
+from graphfcl.metrics import FEWEST_SEEDS, SeedSummary, active_metrics
+from graphfcl.report.active import active_data, is_active
 from graphfcl.report.blocks import Block, Findings, by_strength, prominent, summary, version_text
 from graphfcl.report.comparison import BlockFigures, RowFigures, block_figures, further_of_sessions, further_titles
 from graphfcl.report.datasets import read_dataset_table
@@ -99,10 +99,10 @@ def _block(block: Block, findings: Findings) -> dict[str, Any]:
         "track": protocol["track"],
         "standardised": protocol.get("standardise") is not False,
         "version": block.version_text,
-        "measures": _measures(figures, asked=is_asked(block)),
+        "measures": _measures(figures, asked=is_active(block)),
         "reference": block.reference.name,
         "winner": block.winner,
-        "rows": [_row(row, with_further=bool(further), asked=is_asked(block)) for row in figures.rows],
+        "rows": [_row(row, with_further=bool(further), asked=is_active(block)) for row in figures.rows],
         "printed": _printed(figures),
         "notes": list(notes(figures)),
         "leads": [_lead(block, lead) for lead in lead_tables(block)],
@@ -110,14 +110,14 @@ def _block(block: Block, findings: Findings) -> dict[str, Any]:
     if further:
         found["further"] = further
         found["curves"] = {m.name: f"{m.title}: {m.what}" for m in further_of_sessions() if m.share}
-    if is_asked(block):
-        found["asked"] = asked_data(block)
+    if is_active(block):
+        found["asked"] = active_data(block)
     return found
 
 
 def _measures(figures: BlockFigures, *, asked: bool) -> list[dict[str, str]]:
     """What a figure for each row may be of: name and title, the first chosen where nobody chose another."""
-    titles = {measure.name: measure.title for measure in asked_metrics()} if asked else {}
+    titles = {measure.name: measure.title for measure in active_metrics()} if asked else {}
     titles |= MEASURES | (further_titles() if figures.has_further else {})
     return [{"name": name, "title": title} for name, title in titles.items()]
 
@@ -157,7 +157,7 @@ def _row(figures: RowFigures, *, with_further: bool, asked: bool) -> dict[str, A
         "chosen": chosen_text(figures),
     }
     if asked:
-        found["asked"] = {m.name: _plain(summary(row.values(m.name))) for m in asked_metrics()}
+        found["asked"] = {m.name: _plain(summary(row.values(m.name))) for m in active_metrics()}
     if with_further:
         found["further"] = {name: _plain(one) for name, one in figures.further.items()}
         found["curves"] = {m.name: _curve(row.sessions(m.name)) for m in further_of_sessions() if m.share}

@@ -1,7 +1,7 @@
 """Comparisons of rows on one dataset: one test for each pair, and two families of them that are fixed in advance.
 
 **Headline**: the reference row against each other row. **All pairs**: the appendix. The raw p-value of a pair is the
-same in both (:func:`graphfcl.measures.paired_difference`); Holm's correction is over the pairs of the family, so a
+same in both (:func:`graphfcl.metrics.paired_difference`); Holm's correction is over the pairs of the family, so a
 table names its family.
 """
 
@@ -11,7 +11,7 @@ from itertools import combinations
 
 import numpy as np
 
-from graphfcl.measures import PairedDifference, holm, paired_difference
+from graphfcl.metrics import PairedDifference, holm, paired_difference
 
 SIGNIFICANT = 0.05
 Figures = Mapping[str, Mapping[int, float]]  # row → seed → figure

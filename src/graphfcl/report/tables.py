@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from graphfcl.report.asked import asked_columns, asked_lines, asked_notes, is_asked
+from graphfcl.report.active import active_lines, active_notes, is_active, requested_columns
 from graphfcl.report.blocks import Block, Findings, summary
 from graphfcl.report.comparison import (
     BlockFigures,
@@ -82,9 +82,9 @@ def further_table(figures: BlockFigures) -> Table:
     return Table(f"{figures.block.title}: further measures", ("method", *titles.values()), rows, notes=about)
 
 
-def asked_table(block: Block) -> Table:
+def active_table(block: Block) -> Table:
     """What labels bring, under the track ``asked``."""
-    return Table(f"{block.title}: labels", asked_columns(), tuple(asked_lines(block)), notes=asked_notes(block))
+    return Table(f"{block.title}: labels", requested_columns(), tuple(active_lines(block)), notes=active_notes(block))
 
 
 def cost_table(figures: BlockFigures) -> Table:
@@ -142,7 +142,7 @@ def all_tables(findings: Findings) -> list[tuple[str, list[Table]]]:
         tables = []
         for block in blocks:
             figures = block_figures(block, findings.ranks(block))
-            tables += [asked_table(block)] if is_asked(block) else []
+            tables += [active_table(block)] if is_active(block) else []
             tables += [result_table(figures), *([further_table(figures)] if figures.has_further else [])]
             tables += [*lead_tables(block), cost_table(figures)]
         sections.append((grid.name, tables))

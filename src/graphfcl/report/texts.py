@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from graphfcl.measures import FEWEST_SEEDS, SeedSummary
+from graphfcl.metrics import FEWEST_SEEDS, SeedSummary
 from graphfcl.report.blocks import CONTROL, FORM, ORACLE, POOL, QUERIES, Block
 from graphfcl.report.comparison import BlockFigures, PrintedFigures, RowFigures
 from graphfcl.report.statistics import Comparison

@@ -9,7 +9,7 @@ from fastapi import FastAPI, Response
 from starlette.middleware import Middleware
 
 from graphfcl.errors import InputError
-from graphfcl.production.model_graph.place import FolderUse
+from graphfcl.production.graph.place import FolderUse
 from graphfcl.service.background import Background
 from graphfcl.service.kserve import kserve_routes
 from graphfcl.service.limits import Limits

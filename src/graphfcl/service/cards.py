@@ -7,9 +7,9 @@ import numpy as np
 
 from graphfcl.errors import InputError
 from graphfcl.graph.ids import ClassLabel
-from graphfcl.production.answers import few_shot_classes
-from graphfcl.production.grouping import Group
-from graphfcl.production.suggesting import Suggestion
+from graphfcl.production.answers.answers import few_shot_classes
+from graphfcl.production.labelling.groups import Group
+from graphfcl.production.labelling.suggestions import Suggestion
 from graphfcl.service.changes import as_sent, sessions_of
 from graphfcl.service.neighbourhood import neighbourhood
 from graphfcl.service.snapshots import Snapshot
@@ -31,7 +31,7 @@ def node_card(snapshot: Snapshot, row: int) -> dict[str, Any]:
         **short_card(snapshot, row),
         "classes": likeliest(snapshot.classes, said.probabilities[0]),
         "unknown": bool(said.unknown[0]),
-        "strangeness": float(said.unknown_scores[0]),
+        "unknown_score": float(said.unknown_scores[0]),
         "degree": int(snapshot.graph.visible.neighbours_at(rows).nnz),
         "features": _features(snapshot, row),
     }
@@ -146,11 +146,11 @@ def class_cards(snapshot: Snapshot) -> list[dict[str, Any]]:
     after, before = snapshot.recalls
     sizes, sessions = snapshot.class_sizes().tolist(), sessions_of(snapshot.changes)
     cards = []
-    ledger = snapshot.model.ledger_
-    few = few_shot_classes(ledger).tolist()
-    for name, labels, is_few in zip(ledger.classes, sizes, few, strict=True):
+    label_store = snapshot.model.label_store_
+    few = few_shot_classes(label_store).tolist()
+    for name, labels, is_few in zip(label_store.classes, sizes, few, strict=True):
         card = {
-            "name": as_sent(ledger.label(name)),
+            "name": as_sent(label_store.label(name)),
             "labels": labels,
             "session": sessions.get(name) if is_few else 0,
             "recall": after.get(name),
@@ -171,7 +171,7 @@ def prediction_columns(snapshot: Snapshot, ids: Sequence[Any]) -> dict[str, Any]
         "classes": [as_sent(label) for label in found["class"].tolist()],
         "probabilities": found["probability"].tolist(),
         "unknown": found["unknown"].tolist(),
-        "strangeness": found["unknown_score"].tolist(),
+        "unknown_score": found["unknown_score"].tolist(),
     }
 
 
@@ -184,7 +184,7 @@ def suggestion_cards(found: Sequence[Suggestion]) -> list[dict[str, Any]]:
             "why": each.why,
             "classes": _named(each.classes, "probability"),
             "unknown": bool(each.unknown),
-            "strangeness": float(each.strangeness),
+            "unknown_score": float(each.unknown_score),
         }
         for each in found
     ]

@@ -5,10 +5,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from graphfcl.graph.ids import ClassLabel, class_label
-from graphfcl.production.change_texts import change_text
-from graphfcl.production.history import Entry, lineage
-from graphfcl.production.storage.damage import Damaged
-from graphfcl.production.versions import Versions
+from graphfcl.production.changes.change_texts import change_text
+from graphfcl.production.labels.history import Entry, lineage
+from graphfcl.production.model.versions import Versions
+from graphfcl.production.store.damage import Damaged
 
 LARGEST = 2**53  # a JavaScript client rounds integers beyond it
 LONGEST = 400  # characters of a change in words

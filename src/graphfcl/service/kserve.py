@@ -11,7 +11,7 @@ from graphfcl.service.problems import Problem, shown
 from graphfcl.service.service import Service, answered, refuse_many, refuse_strange, sent_text
 
 INPUT = {"name": "ids", "datatype": "BYTES", "shape": [-1]}
-OUTPUTS = {"classes": "BYTES", "probabilities": "FP64", "unknown": "BOOL", "strangeness": "FP64"}
+OUTPUTS = {"classes": "BYTES", "probabilities": "FP64", "unknown": "BOOL", "unknown_score": "FP64"}
 
 
 class Tensor(BaseModel):

@@ -8,9 +8,8 @@ from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
 from starlette.exceptions import HTTPException
 
-from graphfcl.errors import GraphfclError, InputError
-from graphfcl.printing import printable
-from graphfcl.production.versions import Busy
+from graphfcl.errors import GraphfclError, InputError, printable
+from graphfcl.production.model.versions import Busy
 
 TITLES = {
     400: "The request cannot be read",

@@ -4,7 +4,7 @@ from typing import Any
 
 import numpy as np
 
-from graphfcl.asking.contract import RowValues, likeliest_classes
+from graphfcl.active.contract import RowValues, likeliest_classes
 from graphfcl.service.cards import likeliest
 from graphfcl.service.snapshots import Snapshot
 

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Response
 
-from graphfcl.asking import find_strategy
+from graphfcl.active import find_strategy
 from graphfcl.service.background import Question
 from graphfcl.service.bodies import Ids
 from graphfcl.service.cards import (
@@ -78,7 +78,7 @@ def _model_routes(routes: APIRouter, service: Service) -> None:
         refuse_many(limit, service.limits.versions, "versions")
         snapshot = service.snapshots.current
         listed = [change for change in reversed(snapshot.changes) if before is None or change.version < before]
-        integers = snapshot.model.ledger_.integers
+        integers = snapshot.model.label_store_.integers
         return answered({"versions": [change.as_json(integers) for change in listed[:limit]]}, snapshot.version)
 
 

@@ -10,9 +10,8 @@ from pathlib import Path
 
 import uvicorn
 
-from graphfcl.errors import InputError
-from graphfcl.printing import quoted
-from graphfcl.production.model_graph.place import FolderUse
+from graphfcl.errors import InputError, quoted
+from graphfcl.production.graph.place import FolderUse
 from graphfcl.service.app import make_app
 from graphfcl.service.security import LOOPBACK, is_host_name
 

@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from graphfcl.asking.memory import Memory
+from graphfcl.active.memory import Memory
 from graphfcl.graph.ids import ClassLabel
 from graphfcl.production import GraphClassifier
-from graphfcl.production.ledger import Ledger
-from graphfcl.production.model_graph import ModelGraph
+from graphfcl.production.graph import ModelGraph
+from graphfcl.production.labels.label_store import LabelStore
 from graphfcl.service.changes import Change, as_sent
 from graphfcl.service.search import IdSearch
 
@@ -55,7 +55,7 @@ class Snapshot:
             changes=tuple(changes),
             recalls=_recalls(model, recalls, before),
             classes=tuple(map(as_sent, model.classes_)),
-            labels=_labels(model.graph_, model.ledger_),
+            labels=_labels(model.graph_, model.label_store_),
             search=before.search if known and before is not None else IdSearch.of(ids),
         )
 
@@ -145,9 +145,9 @@ def _recalls(
     return found, last if before is None else before.recalls[0]
 
 
-def _labels(graph: ModelGraph, ledger: Ledger) -> np.ndarray:
+def _labels(graph: ModelGraph, label_store: LabelStore) -> np.ndarray:
     """(n,) the place of each row's class; -1 without a label, -2 of a row that has no node."""
     labels = np.full(graph.visible.row_count, -2, dtype=np.int64)
     labels[graph.visible.rows(graph.visible.nodes)] = -1
-    labels[graph.visible.rows(ledger.nodes)] = ledger.class_of_column()[ledger.columns]
+    labels[graph.visible.rows(label_store.nodes)] = label_store.class_of_column()[label_store.columns]
     return labels

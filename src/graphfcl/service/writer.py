@@ -15,10 +15,10 @@ from typing import Any
 
 from graphfcl.errors import GraphfclError, InputError, in_one_line
 from graphfcl.production import GraphClassifier
-from graphfcl.production.model_graph.place import FolderUse
-from graphfcl.production.storage.damage import Damaged
-from graphfcl.production.storage.manifests import NotKept
-from graphfcl.production.versions import Busy, Versions
+from graphfcl.production.graph.place import FolderUse
+from graphfcl.production.model.versions import Busy, Versions
+from graphfcl.production.store.damage import Damaged
+from graphfcl.production.store.manifests import NotKept
 from graphfcl.service.changes import ChangeLog, Done, answer_to
 from graphfcl.service.limits import Limits
 from graphfcl.service.metrics import Metrics
@@ -143,7 +143,7 @@ class Writer:
         """Let readers see a version that another process wrote."""
         before = self._snapshots.current if self._snapshots.started else None
         if before is None or pointer[0] <= before.version:  # nodes were erased, or the folder is another one
-            self._log = ChangeLog(self._limits.keys, model.ledger_.integers)
+            self._log = ChangeLog(self._limits.keys, model.label_store_.integers)
         self._log.read(self.versions, pointer[0])
         self._publish(model, pointer)
 

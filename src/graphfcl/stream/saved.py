@@ -7,13 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from graphfcl.errors import InputError, in_one_line
-from graphfcl.files import canonical_json, read_bytes, sha256_of, write_bytes
+from graphfcl.errors import InputError, in_one_line, quoted
 from graphfcl.graph import FeatureView, Standardisation, TextWeights
 from graphfcl.graph.any_graph import AnyGraph
 from graphfcl.graph.ids import normal
 from graphfcl.graph.text import NumbersBesideWords
-from graphfcl.printing import quoted
+from graphfcl.runtime.files import canonical_json, read_bytes, sha256_of, write_bytes
 from graphfcl.stream.protocol import Protocol, refuse_other_version
 from graphfcl.stream.split import Role, Split
 from graphfcl.stream.stream import Stream, fit_view

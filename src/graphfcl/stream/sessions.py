@@ -8,8 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from graphfcl.arrays import read_only
 from graphfcl.graph.visible import VisibleGraph
+from graphfcl.runtime.arrays import read_only
 from graphfcl.stream.protocol import ProtocolName, Track
 
 

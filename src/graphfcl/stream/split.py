@@ -8,8 +8,8 @@ from functools import cached_property
 
 import numpy as np
 
-from graphfcl.arrays import read_only
 from graphfcl.graph.any_graph import AnyGraph
+from graphfcl.runtime.arrays import read_only
 from graphfcl.stream.classes import BASE_TRAIN_NODES, ClassRoles, choose_classes, node_split_sizes
 from graphfcl.stream.protocol import CANDIDATE_SHARE, Protocol
 
@@ -133,7 +133,7 @@ def draw_numbers(graph: AnyGraph, seed: int) -> np.ndarray:
     return _secret_generator(graph, seed, _Draw.NUMBERS).permutation(graph.node_count)
 
 
-def draw_asked(graph: AnyGraph, seed: int, session: int, nodes: np.ndarray) -> np.ndarray:
+def draw_active(graph: AnyGraph, seed: int, session: int, nodes: np.ndarray) -> np.ndarray:
     """Node numbers in the random order in which a learner is asked about them after a session."""
     return _secret_generator(graph, seed, _Draw.ASKED, session).permutation(nodes)
 

@@ -137,7 +137,7 @@ class Stream:
         if self.protocol.track == "asked":
             raise InputError(
                 "sessions of the track 'asked' are made of the nodes that a strategy names: use `evaluate` with a "
-                "strategy, or `asked_session`."
+                "strategy, or `active_session`."
             )
         if not 1 <= number <= len(self):
             raise InputError(f"session {number} does not exist: the stream has sessions 1 to {len(self)}.")
@@ -172,7 +172,7 @@ class Stream:
         """The columns of nodes, by number. For evaluators only: these are the answers to what a strategy asks."""
         return self._columns[nodes]
 
-    def asked_session(
+    def active_session(
         self, number: int, new_classes: tuple[str, ...], nodes: np.ndarray, columns: np.ndarray
     ) -> Session:
         """Session 1..T of the track ``asked``, from answers.

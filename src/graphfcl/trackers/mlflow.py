@@ -10,7 +10,7 @@ from typing import Any, Self
 from graphfcl.errors import GraphfclWarning, InputError, in_one_line
 from graphfcl.evaluation import Evaluation
 from graphfcl.methods import Learner, Progress
-from graphfcl.progress import progress_of
+from graphfcl.methods.progress import progress_of
 from graphfcl.trackers.figures import Figures, plain_parameters
 
 AT_ONCE = 200  # figures that are sent together

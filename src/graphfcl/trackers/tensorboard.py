@@ -8,7 +8,7 @@ from typing import Any, Self
 from graphfcl.errors import InputError
 from graphfcl.evaluation import Evaluation
 from graphfcl.methods import Learner, Progress
-from graphfcl.progress import progress_of
+from graphfcl.methods.progress import progress_of
 from graphfcl.trackers.figures import Figures, plain_parameters
 
 

@@ -9,7 +9,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from graphfcl import InputError, Means
+from graphfcl import InputError, Resources
 from graphfcl.graph.folder.grown import GrownFolder, open_folder
 from graphfcl.graph.folder.growth import Growth
 from graphfcl.graph.visible_folder import VisibleFolder
@@ -70,7 +70,7 @@ def test_edges_are_those_of_both(base: object, edges: list[tuple[int, int, float
         np.testing.assert_array_equal(block.toarray(), wanted[start:stop])
     np.testing.assert_allclose(grown.degrees(), wanted.sum(axis=1), rtol=1e-6)
     assert grown.edge_count == np.count_nonzero(np.triu(wanted))
-    visible = VisibleFolder.of(grown, None, None, Means(Path(), 0))
+    visible = VisibleFolder.of(grown, None, None, Resources(Path(), 0))
     values = np.random.default_rng(0).standard_normal(grown.node_count)
     np.testing.assert_allclose(visible.product(values), wanted @ values, rtol=1e-5, atol=1e-5)
     rows = np.array([cut % grown.node_count, 3, 3, 0])

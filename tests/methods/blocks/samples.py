@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 from scipy import sparse
 
-from graphfcl import Graph, GraphFolder, Means, Tasks, VisibleGraph
+from graphfcl import Graph, GraphFolder, Resources, Tasks, VisibleGraph
 from graphfcl.graph.folder import write_folder
 from graphfcl.graph.visible_folder import VisibleFolder
 
@@ -63,7 +63,7 @@ def folder_of(graph: Graph, path: Path) -> GraphFolder:
 def visible_folder(
     folder: GraphFolder, work: Path, mask: np.ndarray | None = None, *, workers: int = 1, memory: int = ROOMY
 ) -> VisibleFolder:
-    return VisibleFolder.of(folder, mask, None, Means(work, memory, Tasks(workers=workers)))
+    return VisibleFolder.of(folder, mask, None, Resources(work, memory, Tasks(workers=workers)))
 
 
 def in_memory(folder: GraphFolder, mask: np.ndarray | None = None) -> VisibleGraph:

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from scipy.special import log_softmax
 
-from graphfcl import Means, find_method
+from graphfcl import Resources, find_method
 from graphfcl.methods.blocks.column_phases import STREAMED
 from tests.marks import some_first
 from tests.methods.blocks.samples import ROOMY, folder_of, random_graph, separate_rings
@@ -57,7 +57,7 @@ def test_classes_that_nothing_confuses_are_no_error(tmp_path: Path) -> None:
 @pytest.mark.long
 def test_workers_and_memory_change_no_byte(tmp_path: Path) -> None:
     folder = folder_of(random_graph(600), tmp_path / "graph")
-    memory = Means(tmp_path, 0).needed_for(STREAMED + 600 * (8 * 4 * 3 + 8), 600)
+    memory = Resources(tmp_path, 0).needed_for(STREAMED + 600 * (8 * 4 * 3 + 8), 600)
     found = []
     for name, workers, limit in (("a", 1, ROOMY), ("b", 1, memory), ("c", 2, ROOMY)):
         learner = find_method("anchor").make({**QUICK, **PLAIN}, seed=1)

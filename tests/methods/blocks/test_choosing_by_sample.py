@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 import torch
 
-from graphfcl import Graph, Means, Progress, VisibleGraph, find_method
+from graphfcl import Graph, Progress, Resources, VisibleGraph, find_method
 from graphfcl.methods.anchor import choosing
 from graphfcl.methods.anchor.choosing import directions_by_sample, trial_columns
 from graphfcl.methods.anchor.class_sums import Anchors
@@ -257,7 +257,7 @@ def test_half_of_the_columns_are_looked_at(rank: int, trial_rank: int, columns: 
 @pytest.mark.soak
 def test_workers_and_memory_change_no_byte(tmp_path: Path, scores: list[np.ndarray]) -> None:
     folder = folder_of(hard_graph(), tmp_path / "graph")
-    memory = Means(tmp_path, 0).needed_for(STREAMED + NODES * (8 * 4 * 3 + 8), NODES)
+    memory = Resources(tmp_path, 0).needed_for(STREAMED + NODES * (8 * 4 * 3 + 8), NODES)
     found = []
     for name, workers, limit in (("a", 1, ROOMY), ("b", 1, memory), ("c", 2, ROOMY)):
         learner = find_method("anchor").make(CHANGES, seed=1)

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from graphfcl import InputError, Means, evaluate, find_method
+from graphfcl import InputError, Resources, evaluate, find_method
 from graphfcl.evaluation.evaluate import scores_in_blocks
 from graphfcl.methods.blocks.column_phases import STREAMED
 from tests.methods.blocks.samples import ROOMY, folder_of, random_graph
@@ -88,7 +88,7 @@ def test_an_encoder_needs_the_graph_in_memory(tmp_path: Path) -> None:
 @pytest.mark.long
 def test_workers_and_memory_change_no_byte(tmp_path: Path) -> None:
     folder = folder_of(random_graph(600), tmp_path / "graph")
-    memory = Means(tmp_path, 0).needed_for(STREAMED + 600 * (8 * 4 * 2 + 8), 600)
+    memory = Resources(tmp_path, 0).needed_for(STREAMED + 600 * (8 * 4 * 2 + 8), 600)
     found = []
     for name, workers, limit in (("a", 1, ROOMY), ("b", 1, memory), ("c", 2, ROOMY)):
         learner = find_method("sgc-ridge").make({"rank": 24}, seed=1)

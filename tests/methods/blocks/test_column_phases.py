@@ -13,13 +13,13 @@ import numpy as np
 import pytest
 import torch
 
-from graphfcl import InputError, Means
-from graphfcl.byte_sizes import bytes_from
+from graphfcl import InputError, Resources
 from graphfcl.graph.visible_folder import VisibleFolder
 from graphfcl.methods.blocks.column_phases import MOST_SLICES, STREAMED, slices_at_a_time
 from graphfcl.methods.blocks.folder_tables import FolderTables
 from graphfcl.methods.blocks.stored_table import StoredTable
-from graphfcl.own_memory import process_bytes
+from graphfcl.runtime.byte_sizes import bytes_from
+from graphfcl.runtime.own_memory import process_bytes
 from tests.methods.blocks.samples import folder_of, in_memory, random_graph, visible_folder
 
 
@@ -68,7 +68,7 @@ def test_workers_and_memory_change_no_byte(tmp_path: Path, monkeypatch: pytest.M
     folder = folder_of(random_graph(2000, weighted=True), tmp_path / "graph")
     mask = np.random.default_rng(1).random(2000) < 0.9
     first = hop_tables(visible_folder(folder, tmp_path / "a", mask))
-    memory = Means(tmp_path, 0).needed_for(STREAMED + 2000 * (8 * 4 * 2 + 8), 2000)
+    memory = Resources(tmp_path, 0).needed_for(STREAMED + 2000 * (8 * 4 * 2 + 8), 2000)
     narrow = visible_folder(folder, tmp_path / "b", mask, memory=memory)
     assert slices_at_a_time(2000, 2, narrow.means) == 1
     assert slices_at_a_time(2000, 2, visible_folder(folder, tmp_path, mask).means) == MOST_SLICES

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from graphfcl import InputError, Learner, Progress, find_method
-from graphfcl.byte_sizes import bytes_from
 from graphfcl.methods.anchor import choosing
+from graphfcl.runtime.byte_sizes import bytes_from
 from tests.methods.blocks.samples import folder_of, random_graph
 from tests.methods.blocks.walks import stream_of, walked
 

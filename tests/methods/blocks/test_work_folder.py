@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from graphfcl import GraphfclWarning, InputError
-from graphfcl.files import file_lock, temporary_beside
 from graphfcl.methods.blocks.work_folder import COMPUTING, alone_in
+from graphfcl.runtime.files import file_lock, temporary_beside
 
 HOLDS = """
 import sys

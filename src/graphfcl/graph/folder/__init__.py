@@ -1,5 +1,5 @@
 """Graphs on the disk: a folder of raw files that is built in bounded memory and read in parts."""
 
-from graphfcl.lazy_names import names_of_stub
+from graphfcl.runtime.lazy_names import names_of_stub
 
 __all__, __getattr__, __dir__ = names_of_stub(__name__, __file__)

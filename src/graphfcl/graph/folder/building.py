@@ -9,7 +9,6 @@ import numpy as np
 from scipy import sparse
 
 import graphfcl.graph.folder.manifest as names
-from graphfcl.byte_sizes import in_units
 from graphfcl.errors import InputError
 from graphfcl.graph.folder.blocks import SMALL_BLOCK
 from graphfcl.graph.folder.build_ids import write_ids
@@ -22,6 +21,7 @@ from graphfcl.graph.folder.source import EdgeBlock, GraphSource, Spool, of_graph
 from graphfcl.graph.folder.text_keys import pack_texts
 from graphfcl.graph.folder.workspace import Workspace, publish, workspace
 from graphfcl.graph.graph import Features, Graph
+from graphfcl.runtime.byte_sizes import in_units
 
 LIBRARIES = 200 << 20  # bytes that Python and its libraries take before anything is read
 LEAST_ROOM = 48 << 20  # bytes for blocks and sorting

@@ -16,13 +16,13 @@ import numpy as np
 from scipy import sparse
 
 from graphfcl.errors import InputError
-from graphfcl.files import canonical_json, make_folder, sha256_of, write_bytes
 from graphfcl.graph.folder.growth import Growth
 from graphfcl.graph.folder.reader import GraphFolder
 from graphfcl.graph.folder.rows import STEP, FolderRows, Neighbours
 from graphfcl.graph.folder.text_keys import pack_texts, unpack_texts
 from graphfcl.graph.graph import Features
 from graphfcl.graph.ids import text_array
+from graphfcl.runtime.files import canonical_json, make_folder, sha256_of, write_bytes
 
 GROWN = "grown.json"
 ARRAYS = "grown.npz"

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from graphfcl.files import canonical_json, sha256_of
 from graphfcl.graph.folder.reader import GraphFolder
 from graphfcl.graph.graph import Features
 from graphfcl.graph.id_index import IdIndex
+from graphfcl.runtime.files import canonical_json, sha256_of
 
 EDGES = ("first", "second", "weights", "before")
 

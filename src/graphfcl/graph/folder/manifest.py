@@ -7,10 +7,10 @@ from pathlib import Path
 from typing import Any
 
 from graphfcl.errors import InputError
-from graphfcl.files import canonical_json, read_bytes, sha256_of, write_bytes
 from graphfcl.graph.column_names import ReadColumns
 from graphfcl.graph.folder.blocks import DIGEST, FileEntry
 from graphfcl.graph.ids import whole_number
+from graphfcl.runtime.files import canonical_json, read_bytes, sha256_of, write_bytes
 
 MANIFEST = "manifest.json"
 FORMAT, VERSION = "graphfcl graph folder", 2

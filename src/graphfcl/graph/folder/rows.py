@@ -10,7 +10,6 @@ import numpy as np
 from scipy import sparse
 
 from graphfcl.errors import InputError
-from graphfcl.files import sha256_of
 from graphfcl.graph.folder.blocks import BlockReader
 from graphfcl.graph.folder.manifest import (
     FEATURE_INDICES,
@@ -24,6 +23,7 @@ from graphfcl.graph.folder.manifest import (
     read_manifest,
 )
 from graphfcl.graph.graph import Features
+from graphfcl.runtime.files import sha256_of
 
 ROW_FILES = (INDPTR, INDICES, WEIGHTS, ROWS, FEATURE_INDPTR, FEATURE_INDICES, FEATURE_VALUES)
 STEP = 1 << 22  # neighbours at a time where all rows are read

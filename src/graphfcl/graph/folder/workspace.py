@@ -14,9 +14,9 @@ from pathlib import Path
 import numpy as np
 
 from graphfcl.errors import InputError
-from graphfcl.files import file_lock, flush_folder, make_folder
 from graphfcl.graph.folder.blocks import BLOCK, BlockWriter, FileEntry
 from graphfcl.graph.folder.manifest import Manifest, write_manifest
+from graphfcl.runtime.files import file_lock, flush_folder, make_folder
 
 LOCK, SPOOL = "lock", "spool"
 

@@ -89,7 +89,7 @@ from graphfcl.methods.shared.untrained_features import around_rows
 from graphfcl.nn import Encoder, GcnRows, GraphInputs, Linear, tensor_of
 from graphfcl.stream import BaseSession, Session
 
-REHEARSAL_EPOCHS = 5  # with three times as many the calibration is the same
+HELD_OUT_EPOCHS = 5  # with three times as many the calibration is the same
 
 
 class AnchorNetwork(nn.Module):
@@ -383,7 +383,7 @@ class Anchor(EncoderLearner[NodeTables]):
         Neither has seen a label of the classes that are held out, but for the choice between five neighbourhoods.
         """
         training = self.settings.pretraining
-        training = replace(training, epochs=min(training.epochs, REHEARSAL_EPOCHS))
+        training = replace(training, epochs=min(training.epochs, HELD_OUT_EPOCHS))
         fixed = replace(self.settings, pretraining=training, head_share=0.0, **self.known.neighbourhood._asdict())
         found = type(self)(fixed, seed=self.seed, device=self.device)
         found.known.frame |= {name: self.known.frame[name] for name in ("basis", "basis.scales")}

@@ -11,7 +11,6 @@ from torch import nn
 
 from graphfcl.errors import DivergenceError, InputError
 from graphfcl.graph.visible import VisibleGraph
-from graphfcl.measures import balanced_accuracy, confusion_matrix
 from graphfcl.methods.bases.settings import EncoderSettings
 from graphfcl.methods.learner import NO_STORE, SILENT, EncoderStore, Labelled, Learner, LearnerState, Progress, Tensors
 from graphfcl.methods.shared.embedding_cache import EmbeddingCache
@@ -24,6 +23,7 @@ from graphfcl.methods.shared.training_state import (
     with_prefix,
     without_prefix,
 )
+from graphfcl.metrics import balanced_accuracy, confusion_matrix
 from graphfcl.nn import ENCODERS, Encoder, GraphInputs, Linear, tensor_of
 from graphfcl.stream.sessions import BaseSession, Session
 

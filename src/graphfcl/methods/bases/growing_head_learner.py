@@ -107,7 +107,7 @@ class GrowingHeadLearner(EncoderLearner):
         self.fine_tuning.take(*(fixed or self.fine_tuning.mildest))
         if not validation.has_new_classes or (fixed is not None and len(taus) == 1):
             return
-        copy = self._rehearsing(validation, everything)
+        copy = self._held_out(validation, everything)
         start = copy.state()
         found: dict[Steps, tuple[float, float]] = {}  # steps and rate → score and τ
 
@@ -136,7 +136,7 @@ class GrowingHeadLearner(EncoderLearner):
         chosen = (self.fine_tuning.steps, self.fine_tuning.rate)
         self.adjustment.strength = found[chosen][1] if chosen in found else taus[0]
 
-    def _rehearsing(self, validation: ValidationSessions, base: BaseSession) -> "GrowingHeadLearner":
+    def _held_out(self, validation: ValidationSessions, base: BaseSession) -> "GrowingHeadLearner":
         """A copy that is fitted to session 0 without the held-out classes, takes no steps and adjusts nothing."""
         changes: dict[str, Any] = {"fine_tuning_steps": 0}
         if hasattr(self.settings, "adjustments"):

@@ -8,6 +8,6 @@ row blocks, and sums in a fixed order), ``folder_rows`` (degrees and factors), `
 next session is complete).
 """
 
-from graphfcl.lazy_names import names_of_stub
+from graphfcl.runtime.lazy_names import names_of_stub
 
 __all__, __getattr__, __dir__ = names_of_stub(__name__, __file__)

@@ -10,13 +10,13 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.sparse._sparsetools import csr_matvecs
 
-from graphfcl.cores import limited_threads
-from graphfcl.graph.visible_folder import Means, Need
+from graphfcl.graph.visible_folder import Need, Resources
 from graphfcl.methods.blocks.source import EDGES_AT_A_TIME, Source
 from graphfcl.methods.blocks.stored_table import StoredTable, slices_of
 from graphfcl.methods.blocks.tile_files import SLICE
 from graphfcl.methods.learner import SILENT, Progress
-from graphfcl.tasks import run_tasks
+from graphfcl.runtime.cores import limited_threads
+from graphfcl.runtime.tasks import run_tasks
 
 ROWS = 4096  # that are multiplied and scaled at a time, so that they stay in the cache
 MOST_SLICES = 4  # that a task computes at a time: wider ones are no faster
@@ -48,7 +48,7 @@ class ColumnTask:
 
 
 def run_columns(
-    phase: str, task: ColumnTask, means: Means, progress: Progress = SILENT, *, leading: int | None = None
+    phase: str, task: ColumnTask, means: Resources, progress: Progress = SILENT, *, leading: int | None = None
 ) -> None:
     """Compute all slices of the tables of ``task.found`` that are not there. ``task.slices`` is not read.
 
@@ -65,7 +65,7 @@ def run_columns(
     run_tasks(compute_columns, items, means.tasks, progress=lambda done, total: progress.step(phase, done, total))
 
 
-def slices_at_a_time(rows: int, buffers: int, means: Means) -> int:
+def slices_at_a_time(rows: int, buffers: int, means: Resources) -> int:
     """How many slices a task may hold; a limit that is too small for one is refused."""
     around, one = STREAMED + 8 * rows, rows * SLICE * 4 * buffers
     means.require(rows, need_of_slice(rows, buffers))

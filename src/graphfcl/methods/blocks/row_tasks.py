@@ -10,15 +10,15 @@ from typing import Any, Protocol
 
 import torch
 
-from graphfcl.cores import limited_threads
-from graphfcl.graph.visible_folder import Means, Need
+from graphfcl.graph.visible_folder import Need, Resources
 from graphfcl.methods.blocks.interface import TYPES, BlockReader, RowBlock
 from graphfcl.methods.blocks.source import Source
 from graphfcl.methods.blocks.stored_table import StoredTable, parts_of
 from graphfcl.methods.blocks.tile_files import BLOCK
 from graphfcl.methods.blocks.work_folder import Arrays, StoredArrays, WorkFolder, key_of, read_arrays, write_arrays
 from graphfcl.methods.learner import Progress
-from graphfcl.tasks import run_tasks
+from graphfcl.runtime.cores import limited_threads
+from graphfcl.runtime.tasks import run_tasks
 
 BYTES_A_COLUMN = 24  # of a row, in all steps of a task together
 
@@ -90,13 +90,13 @@ class RowTask:
         )
 
 
-def write_rows(phase: str, task: RowTask, found: StoredTable, means: Means, progress: Progress) -> None:
+def write_rows(phase: str, task: RowTask, found: StoredTable, means: Resources, progress: Progress) -> None:
     """Compute what is missing of a table."""
     _run(phase, [replace(task, part=part, found=found) for part in found.missing()], means, progress)
 
 
 def add_rows(
-    phase: str, task: RowTask, before: Callable[[], RowTask], work: WorkFolder, means: Means, progress: Progress
+    phase: str, task: RowTask, before: Callable[[], RowTask], work: WorkFolder, means: Resources, progress: Progress
 ) -> Arrays:
     """The sums over all blocks, in 64 bits; read if they were computed before.
 
@@ -121,7 +121,7 @@ def add_rows(
     return found
 
 
-def _run(phase: str, items: list[RowTask], means: Means, progress: Progress) -> None:
+def _run(phase: str, items: list[RowTask], means: Resources, progress: Progress) -> None:
     if items:
         rows = items[0].source.rows
         columns = sum(table.columns for table in items[0].tables.values()) or items[0].source.feature_count

@@ -23,8 +23,8 @@ from typing import BinaryIO
 import numpy as np
 
 from graphfcl.errors import InputError
-from graphfcl.files import canonical_json, write_durably
 from graphfcl.methods.blocks.damaged_files import DamagedFile
+from graphfcl.runtime.files import canonical_json, write_durably
 
 MAGIC = b"graphfcl tiles 1"
 BLOCK = 16_384  # rows of a tile; every sum over rows is one over such blocks, in their order

@@ -17,10 +17,10 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 
 from graphfcl.errors import GraphfclWarning
-from graphfcl.files import canonical_json, open_lock, safetensors_header, sha256_of, take_lock
 from graphfcl.methods.blocks.damaged_files import DamagedFile
 from graphfcl.methods.blocks.stored_table import StoredTable
 from graphfcl.methods.blocks.tile_files import write_with_room
+from graphfcl.runtime.files import canonical_json, open_lock, safetensors_header, sha256_of, take_lock
 
 if TYPE_CHECKING:  # stored answers are read without scipy
     from graphfcl.graph.any_graph import AnyGraph

@@ -26,7 +26,6 @@ import torch
 
 from graphfcl.errors import DivergenceError
 from graphfcl.graph.visible import VisibleGraph
-from graphfcl.measures import balanced_accuracy, confusion_matrix
 from graphfcl.methods.bases.encoder_learner import EncoderLearner, Stage
 from graphfcl.methods.blocks import NodeTables, open_tables
 from graphfcl.methods.joint.settings import TRUNKS, JointSettings
@@ -41,6 +40,7 @@ from graphfcl.methods.shared.trained_head import HeadNetwork, head_training
 from graphfcl.methods.shared.training_state import without_prefix
 from graphfcl.methods.shared.untrained_blocks import HOPS, UntrainedBlocks
 from graphfcl.methods.shared.untrained_features import WIDEST, unit_rows
+from graphfcl.metrics import balanced_accuracy, confusion_matrix
 from graphfcl.nn import Encoder, GcnEncoder, GraphInputs, Linear
 from graphfcl.stream.sessions import BaseSession, PooledSession, Session
 

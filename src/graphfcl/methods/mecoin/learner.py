@@ -48,7 +48,6 @@ import numpy as np
 import torch
 from torch import nn
 
-from graphfcl.measures import balanced_accuracy, confusion_matrix
 from graphfcl.methods.bases.encoder_learner import EncoderLearner, Stage
 from graphfcl.methods.learner import Labelled, LearnerState, Progress
 from graphfcl.methods.mecoin.books import Books
@@ -63,6 +62,7 @@ from graphfcl.methods.shared.supervised_training import SupervisedTraining
 from graphfcl.methods.shared.trained_head import head_training
 from graphfcl.methods.shared.training_state import EarlyStopping
 from graphfcl.methods.shared.validation_sessions import ValidationSessions, all_held_out
+from graphfcl.metrics import balanced_accuracy, confusion_matrix
 from graphfcl.nn import Encoder, GraphInputs, Linear, tensor_of
 from graphfcl.stream.sessions import BaseSession, Session
 

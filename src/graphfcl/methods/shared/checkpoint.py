@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from graphfcl.errors import InputError
-from graphfcl.files import read_bytes, safetensors_header, write_bytes
 from graphfcl.methods.learner import LearnerState
+from graphfcl.runtime.files import read_bytes, safetensors_header, write_bytes
 
 if TYPE_CHECKING:
     import torch

@@ -7,8 +7,8 @@ over nodes or classes.
 import numpy as np
 import torch
 
-from graphfcl.arrays import rank_in_run
 from graphfcl.nn import tensor_of
+from graphfcl.runtime.arrays import rank_in_run
 
 CHUNK = 4096
 

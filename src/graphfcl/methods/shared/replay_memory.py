@@ -6,12 +6,12 @@ import numpy as np
 import torch
 from scipy import sparse
 
-from graphfcl.arrays import rank_in_run
 from graphfcl.graph.views import Features
 from graphfcl.graph.visible import VisibleGraph, join_without_edges
 from graphfcl.methods.learner import Labelled, Tensors
 from graphfcl.methods.shared.parts import ClassMemory
 from graphfcl.nn import GraphInputs
+from graphfcl.runtime.arrays import rank_in_run
 
 
 class ReplayMemory(ClassMemory):

@@ -6,10 +6,10 @@ from typing import Any
 import numpy as np
 import torch
 
-from graphfcl.arrays import rank_in_run
 from graphfcl.graph.visible_nodes import VisibleNodes
 from graphfcl.methods.learner import Labelled, Tensors
 from graphfcl.methods.shared.parts import ClassMemory
+from graphfcl.runtime.arrays import rank_in_run
 
 Embed = Callable[[np.ndarray], torch.Tensor]  # node numbers → (nodes, width)
 

@@ -9,10 +9,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from graphfcl.measures import balanced_accuracy, confusion_matrix, harmonic_mean
 from graphfcl.methods.learner import Labelled
 from graphfcl.methods.shared.episodes import NodePools
 from graphfcl.methods.shared.known_classes import KnownClasses
+from graphfcl.metrics import balanced_accuracy, confusion_matrix, harmonic_mean
 from graphfcl.stream.sessions import BaseSession, Session
 
 Predict = Callable[[Labelled, Labelled, int, np.ndarray], np.ndarray]

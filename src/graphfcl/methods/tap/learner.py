@@ -126,7 +126,7 @@ class Tap(EncoderLearner):
         if fixed is not None or not validation.has_new_classes:
             self.fine_tuning.take(*(fixed or self.fine_tuning.mildest))
             return
-        copy = self._rehearsing(validation.rehearsal(everything)[0])
+        copy = self._held_out(validation.rehearsal(everything)[0])
         start = copy.state()
 
         def score(steps: int, rate: float) -> float:
@@ -145,7 +145,7 @@ class Tap(EncoderLearner):
 
         self.fine_tuning.choose(score, progress)
 
-    def _rehearsing(self, base: BaseSession) -> "Tap":
+    def _held_out(self, base: BaseSession) -> "Tap":
         """A copy that knows the base classes alone, with the encoder that was pre-trained on them."""
         copy = Tap(replace(self.settings, fine_tuning_steps=0), seed=self.seed, device=self.device)
         encoder = with_prefix("encoder", without_prefix("encoder", self.pretrained))

@@ -65,16 +65,16 @@ function draw(card, another) {
 function drawUnknown(card) {
   fill(
     byId("card-unknown"),
-    element("span", { class: "bar-track", "aria-hidden": "true" }, element("span", { class: "bar-fill", share: card.strangeness })),
-    element("p", {}, strangenessSentence(card)),
+    element("span", { class: "bar-track", "aria-hidden": "true" }, element("span", { class: "bar-fill", share: card.unknown_score })),
+    element("p", {}, unknownScoreSentence(card)),
   );
   byId("card-unknown").dataset.unknown = String(card.unknown);
 }
 
-function strangenessSentence({ unknown, strangeness }) {
-  const share = `${percent(strangeness)} of the nodes of known classes look less strange`;
+function unknownScoreSentence({ unknown, unknown_score }) {
+  const share = `${percent(unknown_score)} of the nodes of known classes look less strange`;
   if (unknown) return `It looks like none of the known classes: ${share}.`;
-  return strangeness > STRANGE ? `It looks unusual, but may be of a known class: ${share}.` : `It looks known: ${share}.`;
+  return unknown_score > STRANGE ? `It looks unusual, but may be of a known class: ${share}.` : `It looks known: ${share}.`;
 }
 
 function short(value) {

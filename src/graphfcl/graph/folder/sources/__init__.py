@@ -1,5 +1,5 @@
 """What graph folders are built from, besides graphs in memory: files that are read in blocks."""
 
-from graphfcl.lazy_names import names_of_stub
+from graphfcl.runtime.lazy_names import names_of_stub
 
 __all__, __getattr__, __dir__ = names_of_stub(__name__, __file__)

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from graphfcl.arrays import search_many
 from graphfcl.graph.folder.build_ids import different_keys
 from graphfcl.graph.folder.manifest import row_type
 from graphfcl.graph.folder.source import TextBlock
@@ -15,6 +14,7 @@ from graphfcl.graph.folder.text_keys import pack_texts, text_keys
 from graphfcl.graph.ids import NODE_ID, normal, whole_number
 from graphfcl.graph.node_table import unknown_end
 from graphfcl.graph.table import Table, id_stands_twice
+from graphfcl.runtime.arrays import search_many
 
 WHOLE = r"^(0|-?[1-9][0-9]{0,18})$"
 LONGEST = NODE_ID.longest

@@ -10,7 +10,7 @@ from graphfcl.graph.column_values import weights_of
 from graphfcl.graph.folder.source import EdgeBlock, GraphSource, of_files
 from graphfcl.graph.folder.sources.table_ids import TableIds
 from graphfcl.graph.graph import Features
-from graphfcl.graph.node_columns import AskedColumns
+from graphfcl.graph.node_columns import RequestedColumns
 from graphfcl.graph.node_features import NodeFeatures
 from graphfcl.graph.node_table import TYPE_NAMES, EdgeColumns, read_node_table, several_types
 from graphfcl.graph.table import Table
@@ -20,7 +20,7 @@ def tables_source(folder: str | Path, columns: TableColumns | None = None, *, na
     """The graph of a folder of tables. Ids and labels are read here, features and edges when they are asked for."""
     columns = columns or TableColumns()
     nodes, edges = Table.in_folder(Path(folder), "nodes"), Table.in_folder(Path(folder), "edges")
-    asked, ends = AskedColumns.check(nodes, columns), EdgeColumns.choose(edges, columns)
+    asked, ends = RequestedColumns.check(nodes, columns), EdgeColumns.choose(edges, columns)
     ids = TableIds.read(nodes, asked.id)
     found = read_node_table(nodes, asked, columns, nodes.blocks)
     features = found.features

@@ -1,0 +1,55 @@
+"""Typical nodes of clusters that no label represents (TypiClust)."""
+
+import numpy as np
+
+from graphfcl.active.clusters import clusters, principal_components, typicality
+from graphfcl.active.contract import ActiveLearningState, Query, Strategy
+
+MOST_CLUSTERS = 500  # as in the paper
+
+
+class Typical(Strategy):
+    """Typical nodes of clusters that no label represents"""
+
+    name = "typical"
+    reference = "Hacohen et al., ICML 2022 (TypiClust)"
+
+    def choose(self, situation: ActiveLearningState) -> list[Query]:
+        """One node of each cluster without a label, largest cluster first.
+
+        Candidates and labelled nodes are clustered together by k-means on 64 principal components, with K = labelled
+        nodes + budget, at most 500. In each cluster without a label the candidate that is most like its 20 nearest is
+        named. If labels cover so much that clusters run out, those with the fewest labels follow.
+        """
+        wanted = situation.wanted
+        if wanted == 0:
+            return []
+        rows = np.concatenate([situation.candidates, situation.labelled])
+        seed = int(situation.random.integers(2**31))
+        values = principal_components(situation.vectors[rows], seed=seed)
+        count = situation.candidates.size
+        cluster = clusters(values, cluster_count(situation), seed=seed)
+        typical = typicality(values, cluster, situation.random)[:count]
+        labels = np.bincount(cluster[count:], minlength=cluster.max() + 1)
+        chosen = one_of_each(cluster[:count], typical, labels, wanted)
+        return [Query(int(row), "cluster") for row in situation.candidates[chosen]]
+
+
+def cluster_count(situation: ActiveLearningState) -> int:
+    """K: so many clusters that ``budget`` of them remain when every labelled node covers one."""
+    return min(situation.labelled.size + situation.wanted, max(MOST_CLUSTERS, situation.wanted))
+
+
+def one_of_each(cluster: np.ndarray, score: np.ndarray, labels: np.ndarray, wanted: int) -> np.ndarray:
+    """(wanted,) positions: of each cluster its best, clusters with fewest labels first, larger ones before smaller.
+
+    cluster, score: (c,) of the candidates. labels: (k,) labelled nodes of each cluster. When every cluster has given
+    its best, each gives its second, and so on.
+    """
+    sizes = np.bincount(cluster, minlength=labels.size)
+    best_first = np.lexsort((-score, cluster))
+    starts = np.cumsum(sizes) - sizes
+    turn = np.empty(cluster.size, dtype=np.int64)  # how many of its cluster stand before a candidate
+    turn[best_first] = np.arange(cluster.size) - np.repeat(starts, sizes)
+    order = np.lexsort((-sizes[cluster], labels[cluster] + turn))
+    return order[:wanted]

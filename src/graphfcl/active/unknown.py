@@ -1,0 +1,20 @@
+"""The strangest candidates: those that look least like any class that is known."""
+
+import numpy as np
+
+from graphfcl.active.contract import ActiveLearningState, Query, Strategy
+from graphfcl.errors import InputError
+
+
+class Unknown(Strategy):
+    """Strangest first: least like any class that is known"""
+
+    name = "unknown"
+
+    def choose(self, situation: ActiveLearningState) -> list[Query]:
+        """Candidates by unknown_score, highest first. Ties are broken by chance."""
+        if situation.unknown_score is None:
+            raise InputError("the strategy 'unknown' needs a model, and there is none: take 'auto' or 'typical'.")
+        rows = situation.shuffled()
+        first = np.argsort(-situation.unknown_score[rows], kind="stable")[: situation.wanted]
+        return [Query(int(row), "unknown") for row in rows[first]]

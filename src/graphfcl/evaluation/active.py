@@ -1,0 +1,231 @@
+"""Walk a learner and a strategy through a stream of the track ``asked``.
+
+In each session the strategy names candidates within a budget, the walk answers with their labels, whatever class they
+are of, and the learner learns from the answers. Only this module knows the labels of candidates before they are asked
+for. A class joins the learner's columns when its first node is answered; measures count all classes of the stream.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+
+import numpy as np
+
+from graphfcl.active import OF_EACH_CLASS, ActiveLearningState, Strategy, checked, find_strategy
+from graphfcl.active.untrained import untrained_vectors
+from graphfcl.evaluation.evaluate import Evaluation, fit_base, scores_in_blocks, tell_session
+from graphfcl.graph import VisibleGraph
+from graphfcl.methods.blocks.work_folder import alone_on
+from graphfcl.methods.learner import NO_STORE, SILENT, EncoderStore, Learner, Progress
+from graphfcl.methods.progress import progress_of
+from graphfcl.metrics import ActiveRecord, balanced_accuracy, confusion_matrix
+from graphfcl.stream import Session, Stream
+from graphfcl.stream.split import strategy_generator
+
+
+class OfEachClass:
+    """K random candidates of each class that the session would bring: a reference that needs an oracle.
+
+    It is no strategy: to name them one has to know the classes of nodes that nobody has labelled.
+    """
+
+    name = OF_EACH_CLASS
+    title = "K random nodes of each new class: needs an oracle"
+
+    def nodes(self, stream: Stream, session: int, free: np.ndarray, random: np.random.Generator) -> np.ndarray:
+        """free: numbers of candidates that were not answered yet."""
+        columns = stream.columns_of(free)
+        arriving = np.flatnonzero(stream.session_of_class == session)
+        drawn = [random.permutation(free[columns == column])[: stream.protocol.shot] for column in arriving]
+        return np.concatenate(drawn)
+
+
+Chooser = Strategy | OfEachClass
+
+
+def find_chooser(name: str, source: str = "") -> Chooser:
+    """What names nodes in a walk: a strategy by its name, or ``of-each-class``."""
+    return OfEachClass() if name == OF_EACH_CLASS else find_strategy(name, source).make()
+
+
+def needs_oracle(name: str) -> bool:
+    """Whether a row of this name knows more than anybody could."""
+    return name == OF_EACH_CLASS
+
+
+@dataclass(frozen=True, eq=False)
+class Answers:
+    """What was answered so far.
+
+    nodes: (m,) numbers, as they were named. columns: (m,) as the learner counts classes.
+    classes: the stream's column of each of the learner's.
+    """
+
+    nodes: np.ndarray
+    columns: np.ndarray
+    classes: np.ndarray
+
+    @classmethod
+    def of(cls, stream: Stream, answered: Sequence[np.ndarray]) -> "Answers":
+        """After some sessions, from the numbers that were answered in each."""
+        known = np.flatnonzero(stream.session_of_class == 0)
+        answers = cls(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), known)
+        for nodes in answered:
+            answers = answers.plus(stream, nodes)
+        return answers
+
+    def plus(self, stream: Stream, nodes: np.ndarray) -> "Answers":
+        """With more nodes; classes that were not known follow in the order in which their first node was named."""
+        true = stream.columns_of(nodes)
+        values, first = np.unique(true, return_index=True)
+        new = values[np.argsort(first)]
+        classes = np.concatenate([self.classes, new[~np.isin(new, self.classes)]])
+        place = np.empty(len(stream.classes), dtype=np.int64)
+        place[classes] = np.arange(classes.size)
+        return Answers(np.concatenate([self.nodes, nodes]), np.concatenate([self.columns, place[true]]), classes)
+
+
+def evaluate_active(
+    learner: Learner,
+    stream: Stream,
+    chooser: Chooser | Callable[[], Chooser],
+    *,
+    progress: bool | Progress = SILENT,
+    done: Evaluation | None = None,
+    on_session: Callable[[Evaluation], object] | None = None,
+    encoders: EncoderStore = NO_STORE,
+) -> Evaluation:
+    """Fit on session 0; then, session by session, let nodes be named, answer, let the learner learn, and ask it.
+
+    chooser: what names nodes, or what makes it, such as a class. What is made is made for each session anew, so that a
+    strategy that keeps something in itself ends with the same numbers if its run is interrupted.
+    progress, done, on_session, encoders: as for :func:`~graphfcl.evaluation.evaluate`. The walk of an interrupted run
+    goes on with the same numbers: what a strategy draws depends on seed and session alone.
+    """
+    stream = stream.fresh()
+    evaluation = done or Evaluation.start(learner, stream)
+    opinion: _Opinion | None = None
+    with alone_on(stream.graph), progress_of(progress) as watching:
+        for number in range(len(evaluation.confusions), len(stream) + 1):
+            answered, answers = evaluation.answered, Answers.of(stream, evaluation.answered)
+            if number == 0:
+                seconds = _seconds(partial(fit_base, learner, stream, watching, encoders))
+            else:
+                if opinion is None:  # of a walk that goes on
+                    opinion = _Opinion.of(learner, stream, number - 1, answers)
+                named_by = chooser() if callable(chooser) else chooser
+                nodes = _named(named_by, learner, stream, number, answers, opinion)
+                before, answers, answered = answers, answers.plus(stream, nodes), (*answered, nodes)
+                session = _session(stream, number, before, answers)
+                seconds = _seconds(partial(learner.learn, session)) if nodes.size else 0.0
+            opinion = _Opinion.of(learner, stream, number, answers)
+            evaluation = replace(
+                evaluation,
+                confusions=(*evaluation.confusions, opinion.confusion(stream, number, answers)),
+                seconds=(*evaluation.seconds, seconds),
+                answered=answered,
+            )
+            if on_session is not None:
+                on_session(evaluation)
+            tell_session(watching, evaluation, len(stream))
+    return evaluation
+
+
+def _session(stream: Stream, number: int, before: Answers, answers: Answers) -> Session:
+    """What a learner is handed: the answers of this session, and the names of classes that it brings."""
+    found = tuple(stream.classes[column] for column in answers.classes[before.classes.size :])
+    first = before.nodes.size
+    return stream.active_session(number, found, answers.nodes[first:].copy(), answers.columns[first:].copy())
+
+
+def _seconds(learn: Callable[[], object]) -> float:
+    start = time.perf_counter()
+    learn()
+    return time.perf_counter() - start
+
+
+@dataclass(frozen=True, eq=False)
+class _Opinion:
+    """What a learner thinks of every visible node.
+
+    likeliest: (n,) the learner's column. scores: (n, C) probabilities. unknown_score: (n,).
+    """
+
+    likeliest: np.ndarray
+    scores: np.ndarray
+    unknown_score: np.ndarray
+
+    @classmethod
+    def of(cls, learner: Learner, stream: Stream, session: int, answers: Answers) -> "_Opinion":
+        """Probabilities are the softmax of the scores; unknown_score is the energy −log Σ exp, standardised."""
+        numbers, classes = stream.evaluation_numbers(session), answers.classes.size
+        likeliest = np.empty(numbers.size, dtype=np.int64)
+        probabilities = np.empty((numbers.size, classes), dtype=np.float32)
+        energy = np.empty(numbers.size, dtype=np.float64)
+        for nodes, scores in scores_in_blocks(learner, stream, session, classes):
+            rows = np.searchsorted(numbers, nodes)
+            likeliest[rows] = scores.argmax(axis=1)
+            highest = np.nan_to_num(scores.max(axis=1, keepdims=True), neginf=0.0)
+            powers = np.exp(scores.astype(np.float64) - highest)
+            total = powers.sum(axis=1, keepdims=True)
+            probabilities[rows] = powers / total
+            energy[rows] = -(np.log(total) + highest)[:, 0]
+        deviation = energy.std()
+        unknown_score = (energy - energy.mean()) / (deviation if deviation > 0 else 1.0)
+        return cls(likeliest, probabilities, unknown_score.astype(np.float32))
+
+    def confusion(self, stream: Stream, session: int, answers: Answers) -> np.ndarray:
+        """Over all classes of the stream; nothing is predicted to be of a class that was not found."""
+        queries, numbers = stream.queries(session), stream.evaluation_numbers(session)
+        found = answers.classes[self.likeliest[np.searchsorted(numbers, queries.nodes)]]
+        return confusion_matrix(queries.labels, found, len(stream.classes))
+
+
+def active_record(evaluation: Evaluation, stream: Stream) -> ActiveRecord:
+    """What the measures of the track are computed from, of the sessions walked so far."""
+    novel = evaluation.session_of_class > 0
+    spent = [0, *(nodes.size for nodes in evaluation.answered)]
+    known = int((~novel).sum())
+    found = [Answers.of(stream, evaluation.answered[:t]).classes.size - known for t in range(len(spent))]
+    return ActiveRecord(
+        labels=np.cumsum(spent),
+        budget=sum(stream.budget(session) for session in range(1, len(stream) + 1)),
+        balanced=np.array([balanced_accuracy(confusion) for confusion in evaluation.confusions]),
+        novel=np.array([balanced_accuracy(confusion, novel) for confusion in evaluation.confusions]),
+        found=np.array(found),
+        classes=int(novel.sum()),
+    )
+
+
+def _vectors(learner: Learner, visible: VisibleGraph, seed: int) -> np.ndarray:
+    """(n, d) what nodes are compared by: the learner's own vectors, or the features as no label touched them."""
+    found = learner.vectors_to_draw(visible, visible.nodes)
+    return untrained_vectors(visible, seed=seed) if found is None else np.asarray(found, dtype=np.float32)
+
+
+def _named(
+    chooser: Chooser, learner: Learner, stream: Stream, session: int, answers: Answers, opinion: _Opinion
+) -> np.ndarray:
+    """The numbers of the nodes that a strategy names."""
+    random = strategy_generator(stream.graph, stream.seed, session)
+    free = np.setdiff1d(stream.candidates, answers.nodes)
+    if isinstance(chooser, OfEachClass):
+        return chooser.nodes(stream, session, free, random)
+    base, visible = stream.base, stream.visible_graph(session)
+    labelled = np.concatenate([base.train, base.validation, answers.nodes])
+    columns = np.concatenate([base.train_labels, base.validation_labels, answers.columns])
+    situation = ActiveLearningState(
+        visible=visible,
+        vectors=_vectors(learner, visible, stream.seed),
+        candidates=visible.rows(free),
+        labelled=visible.rows(labelled),
+        columns=columns,
+        late=stream.session_of_class[answers.classes] > 0,
+        scores=opinion.scores,
+        unknown_score=opinion.unknown_score,
+        budget=stream.budget(session),
+        random=random,
+    )
+    queries = checked(chooser.choose(situation), situation, chooser.name)
+    return visible.nodes[np.array([query.row for query in queries], dtype=np.int64)]

@@ -1,0 +1,106 @@
+"""Temperatures that make probabilities of scores true on labelled nodes.
+
+One for all nodes is :func:`best_temperature`. A node that lies far from all classes is right less often than its scores
+say, and nodes of few-shot classes are of that kind. So a node's own temperature follows its measures z of ood_score,
+in spreads of known nodes, clipped::
+
+    T(v) = T exp( Σ_j b_j z_j(v) )
+
+The slopes b come from a rehearsal (:func:`best_slopes`), T from the validation nodes of now.
+"""
+
+import numpy as np
+
+MOST_STEPS = 100
+CLOSE = 1e-4  # steps of log temperature that end the search
+SLOPE_PENALTY = 0.02  # of the squared slopes
+HOTTEST = 4.0  # the log of a factor by which measures can change a temperature
+LOWEST, HIGHEST = -2.0, 4.0  # spreads up to which a measure changes the temperature
+
+
+def smoothed_loss(scores: np.ndarray, columns: np.ndarray, temperature: float) -> float:
+    """The mean of −log p of the true class, each node counting as another class with a share ε = 1/(v + 2)::
+
+    (1/v) Σ_i [ log Σ_c exp(s_ic/T) − (1 − ε) s_iy/T − ε mean_{c≠y} s_ic/T ]
+
+    v nodes that are all right say no more than that an error is rarer than that.
+    """
+    from scipy.special import logsumexp
+
+    logits = scores / temperature
+    return float((logsumexp(logits, axis=1) - _targets(scores, columns) / temperature).mean())
+
+
+def _targets(scores: np.ndarray, columns: np.ndarray) -> np.ndarray:
+    """(v,) (1 − ε) s_y + ε · the mean of the other scores."""
+    count, classes = scores.shape
+    own = scores[np.arange(count), columns]
+    others = (scores.sum(axis=1) - own) / max(1, classes - 1)
+    share = 1 / (count + 2)
+    return (1 - share) * own + share * others
+
+
+def best_temperature(scores: np.ndarray, columns: np.ndarray, start: float = 1.0) -> float:
+    """The temperature with the smallest :func:`smoothed_loss`, whatever the scale of scores.
+
+    The loss is convex in β = 1/T: L' = mean(Σ_c p_c s_c − target), L'' = mean(Var_p(s)). Newton's steps in log β, each
+    at most 1, from ``start``, bounded by what scores of any use can need. 1 if there is one class alone.
+    """
+    from scipy.special import softmax  # whoever reads answers does not wait for it
+
+    if scores.shape[1] < 2 or not columns.size:
+        return 1.0
+    scores = scores - scores.max(axis=1, keepdims=True)
+    targets = _targets(scores, columns)
+    scale = float(np.abs(scores).mean()) or 1.0
+    low, high = np.log(1e-3 / scale), np.log(1e5 / scale)
+    place = float(np.clip(-np.log(start), low, high))
+    for _ in range(MOST_STEPS):
+        beta = np.exp(place)
+        shares = softmax(beta * scores, axis=1)
+        means = (shares * scores).sum(axis=1)
+        slope = float((means - targets).mean())
+        bend = float(((shares * scores**2).sum(axis=1) - means**2).mean())
+        # In log β: slope β, bend β² + slope β, which is not positive where the loss is flat.
+        curve = bend * beta**2 + slope * beta
+        step = -slope * beta / curve if curve > 0 else -np.sign(slope)
+        moved = float(np.clip(place + np.clip(step, -1, 1), low, high))
+        if abs(moved - place) < CLOSE:
+            return float(np.exp(-moved))
+        place = moved
+    return float(np.exp(-place))
+
+
+def best_slopes(
+    scores: np.ndarray, columns: np.ndarray, standard: np.ndarray, weights: np.ndarray, start: float
+) -> tuple[float, np.ndarray]:
+    """log T and the (j,) slopes b: the smallest weighted smoothed loss plus ``SLOPE_PENALTY`` · |b|².
+
+    scores: (v, classes); −∞ for a class that is not known when a node is asked about. standard: (v, j) measures in
+    spreads, clipped. weights: (v,) that sum to 1. start: a temperature to begin with.
+    """
+    from scipy.optimize import minimize
+    from scipy.special import logsumexp, softmax
+
+    present = np.isfinite(scores)
+    filled = np.where(present, scores, 0.0)
+    own = filled[np.arange(columns.size), columns]
+    share = 1 / (columns.size + 2)
+    others = (filled.sum(axis=1) - own) / np.maximum(1, present.sum(axis=1) - 1)
+    targets = (1 - share) * own + share * others
+
+    middle = np.log(start)
+
+    def loss(place: np.ndarray) -> tuple[float, np.ndarray]:
+        heats = standard @ place[1:]
+        beta = np.exp(-place[0] - np.clip(heats, -HOTTEST, HOTTEST))
+        shares = softmax(beta[:, None] * scores, axis=1)
+        value = weights @ (logsumexp(beta[:, None] * scores, axis=1) - beta * targets)
+        slope = -weights * beta * ((shares * filled).sum(axis=1) - targets)
+        bent = np.where(np.abs(heats) < HOTTEST, slope, 0.0)
+        gradient = np.concatenate([[slope.sum()], standard.T @ bent + 2 * SLOPE_PENALTY * place[1:]])
+        return float(value + SLOPE_PENALTY * (place[1:] ** 2).sum()), gradient
+
+    first = np.concatenate([[middle], np.zeros(standard.shape[1])])
+    found = minimize(loss, first, jac=True, method="L-BFGS-B").x
+    return float(found[0]), found[1:]

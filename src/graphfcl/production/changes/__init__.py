@@ -1,0 +1,1 @@
+"""Changes of a model: new labels, classes, nodes and edges."""

@@ -1,0 +1,120 @@
+"""Growing and shrinking a graph in one step, with the nodes that the step touched."""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from graphfcl.errors import InputError
+from graphfcl.graph.column_names import ReadColumns
+from graphfcl.graph.frames import is_frame
+from graphfcl.production.graph import ModelGraph
+from graphfcl.production.labels.arguments import list_of_nodes, shown
+
+NewNodes = tuple[Sequence[Any], Any, Sequence[str] | None]  # ids, features, texts
+NewEdges = tuple[Sequence[Any], Sequence[Any], np.ndarray | None]  # ids of sources, ids of targets, weights
+EdgeEnds = tuple[Sequence[Any], Sequence[Any]]  # ids of sources, ids of targets
+
+
+@dataclass(frozen=True, eq=False)
+class GraphChange:
+    """A changed graph.
+
+    touched: numbers of its nodes that are new or whose edges changed, in arrays that may overlap.
+    removed: numbers of the nodes that left.
+    entry: what the history says of the change.
+    """
+
+    graph: ModelGraph
+    touched: list[np.ndarray]
+    entry: dict[str, Any]
+    removed: np.ndarray = field(default_factory=lambda: np.zeros(0, dtype=np.int64))
+
+
+def as_new_nodes(given: Any, graph: ModelGraph, columns: ReadColumns | None) -> NewNodes | None:
+    """New nodes as they were given, or of a DataFrame. columns: of the tables of the fit."""
+    if is_frame(given):
+        from graphfcl.production.changes.new_nodes import read_nodes
+
+        return read_nodes(given, graph, columns)
+    if given is None:
+        return None
+    ids, features, texts = _parts(given, 3, "nodes", "a DataFrame, or ids, features and texts")
+    return list_of_nodes(ids, "the new nodes"), features, None if texts is None else _texts(texts)
+
+
+def _texts(texts: Any) -> list[str]:
+    if isinstance(texts, str) or not isinstance(texts, Iterable):
+        raise InputError(f"the texts are {shown(texts)}: give a list, a text for each new node; nothing was changed.")
+    found = list(texts)
+    strange = next((place for place, text in enumerate(found) if not isinstance(text, str)), None)
+    if strange is not None:
+        raise InputError(
+            f"the text of new node {strange + 1} is {shown(found[strange])}: give a text; nothing was changed."
+        )
+    return found
+
+
+def as_new_edges(given: Any, columns: ReadColumns | None) -> NewEdges | None:
+    """New edges as they were given, or of a DataFrame."""
+    if is_frame(given):
+        from graphfcl.production.changes.user_tables import read_edges
+
+        return read_edges(given, columns)
+    if given is None:
+        return None
+    source, target, weights = _parts(given, 3, "edges", "a DataFrame, or sources, targets and weights")
+    sources, targets = list_of_nodes(source, "the sources of edges"), list_of_nodes(target, "the targets of edges")
+    if len(sources) != len(targets):
+        raise InputError(
+            f"there are {len(sources)} sources and {len(targets)} targets of edges: give as many of each; nothing was "
+            "changed."
+        )
+    if weights is not None and np.shape(weights) != (len(sources),):
+        raise InputError(
+            f"there are {len(sources)} edges and {np.size(weights)} weights: give a weight for each; nothing was "
+            "changed."
+        )
+    return sources, targets, weights
+
+
+def _parts(given: Any, count: int, what: str, wanted: str) -> list[Any]:
+    """The members of a tuple, of which the last ones may be missing."""
+    if not isinstance(given, tuple | list) or not 0 < len(given) <= count:
+        raise InputError(f"{what} is {shown(given)}: give {wanted}; nothing was changed.")
+    return [*given, *[None] * (count - len(given))]
+
+
+def grown(before: ModelGraph, nodes: NewNodes | None, edges: NewEdges | None) -> GraphChange:
+    """Add nodes, then edges, which may lead to the new nodes."""
+    if not (nodes is not None and len(nodes[0])) and not (edges is not None and len(edges[0])):
+        raise InputError("there is nothing to add: give nodes, edges or both.")
+    graph, touched = before, []
+    words: dict[str, int] = {}
+    if nodes is not None:
+        ids, values, texts = nodes
+        features = graph.columns.features_of(values, texts=texts)
+        graph, fresh = graph.with_nodes(ids, features)
+        words = graph.columns.words_of(features, texts)
+        touched.append(fresh)
+    if edges is not None:
+        graph, ends = graph.with_edges(*edges)
+        touched.append(ends)
+    nodes_more, edges_more = graph.node_count - before.node_count, graph.edge_count - before.edge_count
+    return GraphChange(graph, touched, {"what": "grow", "nodes": nodes_more, "edges": edges_more, **words})
+
+
+def shrunk(before: ModelGraph, nodes: Sequence[Any] | None, edges: EdgeEnds | None) -> GraphChange:
+    """Remove edges, then nodes with the edges that they still have."""
+    if not (nodes is not None and len(nodes)) and not (edges is not None and len(edges[0])):
+        raise InputError("there is nothing to remove: give nodes, edges or both.")
+    graph, touched, removed = before, [], np.zeros(0, dtype=np.int64)
+    if edges is not None:
+        graph, ends = graph.without_edges(*edges)
+        touched.append(ends)
+    if nodes is not None:
+        graph, removed, around = graph.without_nodes(nodes)
+        touched = [ends[~np.isin(ends, removed)] for ends in touched] + [around]
+    nodes_less, edges_less = before.node_count - graph.node_count, before.edge_count - graph.edge_count
+    return GraphChange(graph, touched, {"what": "shrink", "nodes": nodes_less, "edges": edges_less}, removed)

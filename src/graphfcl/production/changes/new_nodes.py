@@ -1,0 +1,140 @@
+"""Nodes that a user adds with a table: read by the columns of the tables of the fit."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from graphfcl.errors import InputError, counted, quoted
+from graphfcl.graph.column_names import TEXT_NAMES, ReadColumns, label_key, unknown_keys
+from graphfcl.graph.column_values import days_of, vectors_of
+from graphfcl.graph.frames import is_frame
+from graphfcl.graph.ids import make_ids, normal
+from graphfcl.graph.node_features import open_vectors
+from graphfcl.production.changes.text_table import TextTable
+from graphfcl.production.changes.user_tables import id_names, warn
+
+if TYPE_CHECKING:
+    from graphfcl.graph import Features
+    from graphfcl.production.graph import ModelGraph
+
+
+def read_nodes(
+    source: Any,
+    graph: "ModelGraph",
+    columns: ReadColumns | None = None,
+    tell: Callable[[str], None] = warn,
+) -> tuple[list[str], "Features", list[str] | None]:
+    """New nodes: ``node``, and texts or the graph's feature columns (of a sparse graph, absent ones are 0).
+
+    source: a file or a DataFrame. columns: of the tables of the fit. A table of the same form is read alike: ids,
+    texts, dates, categories and vectors by the same names; columns that the fit did not use are passed over. Vectors
+    may also be an ``.npy`` file of that name beside the table. tell: is told of labels, which are not learned, and of
+    categories that the fit did not have; by default both are warnings.
+    """
+    table = TextTable.read(source)
+    names = id_names(columns)
+    if columns is not None:
+        _tell_labels(table, columns, tell)
+    ids = make_ids(table.need(names, "the ids of nodes"), table.place)[0].tolist()
+    features = graph.columns
+    texts = None if features.text_weights is None else _texts(table, columns)
+    if features.text_weights is not None and features.text_weights.beside is None:
+        return ids, None, texts
+    known = features.places(features.word_count)
+    given = _given(table, str(table.find(names)), known, columns, tell)
+    vectors = () if columns is None else columns.vectors
+    beside = None if is_frame(source) else table.path.parent
+    for name in vectors:
+        if f"{name}_0" in known and f"{name}_0" not in given:
+            given |= _vector_file(table, name, beside, _width(name, known))
+    whole = texts is not None or features.dense
+    if whole and len(given) < len(known):
+        missing = next(name for name in known if name not in given)
+        raise InputError(f"{table.path} lacks the feature column {missing!r}: give all {len(known)} of them.")
+    matrix = np.zeros((len(ids), len(given)), dtype=np.float32)
+    for position, values in enumerate(given.values()):
+        matrix[:, position] = values
+    places = np.array([known[name] for name in given], dtype=np.int64)
+    if whole:
+        return ids, matrix[:, np.argsort(places)], texts
+    from scipy import sparse
+
+    rows, positions = np.nonzero(matrix)
+    entries: Any = (matrix[rows, positions], (rows, places[positions]))
+    return ids, sparse.csr_array(sparse.coo_array(entries, shape=(len(ids), features.width))), None
+
+
+def _tell_labels(table: TextTable, columns: ReadColumns, tell: Callable[[str], None]) -> None:
+    """A table of the same form may have labels; whoever grows a graph with it should know that they are not used."""
+    unknown = unknown_keys(columns.missing)
+    found = [text for text in table.columns.get(columns.label, ()) if label_key(text) not in unknown]
+    if found:
+        tell(
+            f"{table.path} has labels of {counted(len(found), 'node')} in the column {columns.label!r}: grow does not "
+            "learn them, learn does."
+        )
+
+
+def _texts(table: TextTable, columns: ReadColumns | None) -> list[str]:
+    """The text of each row; several columns are joined as they were at the fit."""
+    own = () if columns is None else columns.text
+    if len(own) > 1 and any(name in table.columns for name in own):
+        return [" ".join(row) for row in zip(*(table.need((name,), "a text") for name in own), strict=True)]
+    return table.need((*own, *(name for name in TEXT_NAMES if name not in own)), "the text its features come from")
+
+
+def _given(
+    table: TextTable, id_name: str, known: dict[str, int], columns: ReadColumns | None, tell: Callable[[str], None]
+) -> dict[str, np.ndarray]:
+    """(rows,) numbers of each feature that the table has."""
+    given: dict[str, np.ndarray] = {}
+    for name in table.columns:
+        if name == id_name:
+            continue
+        if columns is not None and name in columns.categories:
+            given |= _one_hot(table, name, known, tell)
+        elif columns is not None and name in columns.dates and name in known:
+            given[name] = days_of(table.table, name)
+        elif name in known:
+            given[name] = table.numbers(name)
+        elif columns is None:
+            raise InputError(f"{table.path}: the graph has no feature {name!r}: leave the column out.")
+    for name in table.lists:
+        if columns is not None and name in columns.vectors:
+            matrix = vectors_of(table.table, name, _width(name, known))
+            given |= {f"{name}_{place}": column for place, column in enumerate(matrix.T)}
+    return given
+
+
+def _one_hot(table: TextTable, name: str, known: dict[str, int], tell: Callable[[str], None]) -> dict[str, np.ndarray]:
+    values = np.array([normal(text) for text in table.columns[name]], dtype=object)
+    features = [feature for feature in known if feature.startswith(f"{name}=")]
+    given = {feature: (values == feature[len(name) + 1 :]).astype(np.float32) for feature in features}
+    strange = values[(values != "") & (sum(given.values(), np.zeros(values.size)) == 0)]
+    if strange.size:
+        tell(
+            f"{table.path} has {counted(strange.size, 'node')} whose {name} is none of the {len(features)} of the fit, "
+            f"such as {quoted(strange[0])}: the column says nothing about them."
+        )
+    return given
+
+
+def _vector_file(table: TextTable, name: str, beside: Path | None, width: int) -> dict[str, np.ndarray]:
+    """Vectors of an ``.npy`` file beside the table. beside: the folder of the table; a DataFrame is nowhere."""
+    if beside is None or not (beside / f"{name}.npy").is_file():
+        file = "" if beside is None else f"put {name}.npy beside it, or "
+        raise InputError(
+            f"{table.path} lacks the vectors {name!r}: {file}give a column {name!r} of lists of {width} numbers."
+        )
+    path = beside / f"{name}.npy"
+    matrix = open_vectors(path, table.row_count, table.path)
+    if matrix.shape[1] != width:
+        raise InputError(f"{path} has {matrix.shape[1]} columns, the vectors of the graph have {width}: save as many.")
+    return {f"{name}_{place}": np.asarray(matrix[:, place], dtype=np.float32) for place in range(width)}
+
+
+def _width(name: str, known: dict[str, int]) -> int:
+    """How many numbers the vectors of a graph have."""
+    return sum(feature.removeprefix(f"{name}_").isdigit() for feature in known if feature.startswith(f"{name}_"))

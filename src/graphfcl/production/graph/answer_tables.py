@@ -1,0 +1,142 @@
+"""Answers of all nodes of a graph folder, computed once for a version and read by rows.
+
+A pass writes the learner's scores (n, C) and readings (n, 2) as tables into the work folder of the graph, and a small
+file that names both, with the calibration and the accuracy that follow from them. All three can be computed again.
+"""
+
+import json
+import shutil
+from contextlib import suppress
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from graphfcl.errors import InputError
+from graphfcl.methods.blocks.stored_table import StoredTable
+from graphfcl.methods.blocks.work_folder import IN_USE, WorkFolder, alone_in, key_of
+from graphfcl.production.answers.answers import ModelAnswers
+from graphfcl.production.answers.calibration import Calibration, Readings
+from graphfcl.runtime.files import canonical_json, make_folder, shared_lock, write_bytes
+
+KEPT = 2  # versions whose answers stay on disk
+
+
+def write_answers(
+    work: Path, scores: StoredTable, readings: Readings, calibration: Calibration, accuracy: dict[str, Any] | None
+) -> ModelAnswers:
+    """Write the readings beside the scores. work: of a state of the graph."""
+    key = key_of(readings=scores.key, calibration=calibration.as_json())
+    table = WorkFolder(work).table("readings", key, scores.rows, 2, kind="<f8", by="parts")
+    for number in table.missing():
+        file = table.files[number]
+        file.write(
+            np.stack([readings.ood_score[low:high], readings.temperatures[low:high]], axis=1)
+            for low, high in file.extent.blocks
+        )
+    return ModelAnswers(scores, table, calibration, accuracy)
+
+
+def keep_answers(answers: ModelAnswers, work: Path, version: str) -> None:
+    """Let whoever loads a version find its answers. work: the model's work folder. version: a key of the version."""
+    tables = _tables_of(answers)
+    content = {
+        "version": version,
+        "tables": {name: _as_json(table, work) for name, table in tables.items()},
+        "calibration": answers.calibration.as_json(),
+        "accuracy": answers.accuracy,
+    }
+    make_folder(work)
+    write_bytes(_path(work, version), canonical_json(content))
+    _forget_old(work, {table.folder for table in tables.values()})
+
+
+def find_answers(work: Path, version: str, rows: int, columns: int) -> ModelAnswers | None:
+    """The answers of a version; None if they are not there, not whole, or of another size."""
+    with suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
+        stored = json.loads(_path(work, version).read_bytes())
+        if stored["version"] != version:
+            return None
+        scores, readings = (_table(stored["tables"][name], work) for name in ("scores", "readings"))
+        if (scores.rows, scores.columns) != (rows, columns) or (readings.rows, readings.columns) != (rows, 2):
+            return None
+        if not scores.missing() and not readings.missing():
+            return ModelAnswers(scores, readings, Calibration.from_json(stored["calibration"]), stored["accuracy"])
+    return None
+
+
+def clear_work(work: Path) -> None:
+    """Delete all that was computed of a model's graph, which may hold features of nodes that were erased."""
+    with alone_in(work):
+        for path in work.glob("answers-*.json"):
+            path.unlink(missing_ok=True)
+        for state in work.glob("graph-*"):
+            if not _remove_state(state, work):
+                raise InputError(
+                    f"another process computes in {state}: wait until it has finished; the next command that changes "
+                    "the model deletes what is left."
+                )
+        for grown in work.glob("grown-*"):
+            shutil.rmtree(grown)
+
+
+def _path(work: Path, version: str) -> Path:
+    return work / f"answers-{version[:16]}.json"
+
+
+def _tables_of(answers: ModelAnswers) -> dict[str, StoredTable]:
+    tables: Any = {"scores": answers.scores, "readings": answers.readings}
+    return tables
+
+
+def _as_json(table: StoredTable, work: Path) -> dict[str, Any]:
+    values = {key: value for key, value in asdict(table).items() if key != "folder"}
+    return {**values, "folder": table.folder.absolute().relative_to(work.absolute()).as_posix()}
+
+
+def _table(stored: dict[str, Any], work: Path) -> StoredTable:
+    place = Path(stored["folder"])
+    if place.is_absolute() or ".." in place.parts:
+        raise ValueError("a table lies outside of the work folder")
+    return StoredTable(
+        work / place, stored["key"], int(stored["rows"]), int(stored["columns"]), stored["kind"], stored["by"]
+    )
+
+
+def _forget_old(work: Path, used: set[Path]) -> None:
+    """Delete the answers of all but the newest few versions, and states of the graph that had no others.
+
+    A state in which somebody computes stays, and so does one that never had answers: its computation was stopped, and
+    goes on there.
+    """
+    with suppress(OSError, InputError):
+        paths = sorted(work.glob("answers-*.json"), key=lambda path: path.stat().st_mtime_ns)
+        used = used | {table.folder for path in paths[-KEPT:] for table in _named_tables(path, work)}
+        for path in paths[:-KEPT]:
+            old = [table for table in _named_tables(path, work) if table.folder not in used]
+            path.unlink(missing_ok=True)
+            for table in old:
+                table.remove()
+            for state in {table.folder.parent for table in old} - {folder.parent for folder in used}:
+                _remove_state(state, work)
+
+
+def _remove_state(state: Path, work: Path) -> bool:
+    """Delete the folder of a state of the graph, and what it was grown by; False if somebody computes there."""
+    name = state.name.removeprefix("graph-")
+    if state.parent != work or name == state.name:
+        return True
+    with shared_lock(state / IN_USE) as lock, lock.alone() as free:
+        if free:
+            for path in (state, work / f"grown-{name}"):
+                shutil.rmtree(path, ignore_errors=True)
+        return free
+
+
+def _named_tables(path: Path, work: Path) -> list[StoredTable]:
+    """The tables that answers name, whole or not; none if the file cannot be read."""
+    with suppress(OSError, ValueError, KeyError, TypeError, AttributeError):
+        stored = json.loads(path.read_bytes())
+        return [_table(stored["tables"][name], work) for name in ("scores", "readings")]
+    return []

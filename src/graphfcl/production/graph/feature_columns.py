@@ -1,0 +1,132 @@
+"""What the features and ids of new nodes must be to join a graph."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from graphfcl.errors import InputError, quoted
+from graphfcl.graph import Features, TextWeights
+from graphfcl.graph.build import clean_features
+from graphfcl.graph.ids import listed, make_ids, text_array, whole_number
+from graphfcl.graph.text import count_known_words, word_count
+
+
+@dataclass(frozen=True, eq=False)
+class FeatureColumns:
+    """The feature columns of a graph. dense: whether they are all stored.
+
+    text_weights: set if they are word counts; numbers may stand behind the words.
+    """
+
+    width: int
+    dense: bool
+    names: np.ndarray | None
+    text_weights: TextWeights | None
+
+    def name(self, column: int) -> str:
+        """What a feature that a learner sees is called."""
+        if self.text_weights is not None:
+            column = int(self.text_weights.raw_columns[column])
+        return f"feature_{column}" if self.names is None else str(self.names[column])
+
+    @property
+    def word_count(self) -> int:
+        """How many of the columns are words."""
+        if self.text_weights is None:
+            return 0
+        beside = self.text_weights.beside
+        return self.width if beside is None else beside.first
+
+    def places(self, first: int = 0) -> dict[str, int]:
+        """The column of each name, from some column on."""
+        if self.names is None:
+            return {f"feature_{column}": column for column in range(first, self.width)}
+        return {str(name): column for column, name in enumerate(self.names[first:].tolist(), start=first)}
+
+    def features_of(self, values: Any = None, *, texts: Sequence[str] | None = None) -> Features:
+        """(m, d) features of new nodes.
+
+        values: a matrix with these columns, or ``{"name": value}`` for each node (features not named are 0).
+        texts: the text of each node. A graph that has numbers beside words needs both: values are then the numbers.
+        """
+        if texts is not None:
+            if self.text_weights is None or self.names is None:
+                raise InputError("the features of this graph do not come from text: give its feature columns instead.")
+            counts = count_known_words(texts, self.names[: self.word_count])
+            return counts if self.text_weights.beside is None else self._with_numbers(counts, values)
+        if values is None:
+            raise InputError("the new nodes have no features: give a matrix, or texts if the graph was made from text.")
+        if isinstance(values, list | tuple) and any(isinstance(each, Mapping) for each in values):
+            values = self._named(values)
+        rows = values.shape[0] if hasattr(values, "shape") else len(values)
+        clean = clean_features(values, rows, "the new nodes")
+        if self.dense:
+            return clean if isinstance(clean, np.ndarray) else clean.toarray()
+        return sparse.csr_array(clean)
+
+    def _with_numbers(self, counts: sparse.csr_array, values: Any) -> sparse.csr_array:
+        """(m, d) word counts and the numbers beside them."""
+        first, needed = self.word_count, self.width - self.word_count
+        if values is None:
+            names = ", ".join(list(self.places(first))[:5])
+            raise InputError(f"the graph has {needed} numbers beside its words ({names}): give them as well.")
+        if isinstance(values, list | tuple) and any(isinstance(each, Mapping) for each in values):
+            values = self._named(values)[:, first:]
+        numbers = clean_features(values, counts.shape[0], "the new nodes")
+        if numbers.shape[1] != needed:
+            raise InputError(
+                f"the new nodes have {numbers.shape[1]} numbers beside their texts, the graph has {needed}: "
+                "give all of them."
+            )
+        return sparse.csr_array(sparse.hstack([counts, sparse.csr_array(numbers)], format="csr"))
+
+    def _named(self, values: Sequence[Mapping[str, float]]) -> sparse.csr_array:
+        known = self.places()
+        strange = [name for each in values for name in each if name not in known]
+        if strange:
+            raise InputError(f"the graph has no feature {quoted(strange[0])}: leave it out.")
+        rows = np.repeat(np.arange(len(values)), [len(each) for each in values])
+        columns = np.array([known[name] for each in values for name in each], dtype=np.int64)
+        numbers = np.array([number for each in values for number in each.values()], dtype=np.float32)
+        return sparse.csr_array(sparse.coo_array((numbers, (rows, columns)), shape=(len(values), len(known))))
+
+    def refuse_other_shape(self, features: Features, count: int) -> None:
+        """Refuse features that are not those of so many nodes."""
+        if features.shape != (count, self.width):
+            raise InputError(
+                f"the new nodes have features of shape {features.shape}, but {count} nodes with {self.width} features "
+                "each are needed."
+            )
+
+    def words_of(self, features: Features, texts: Sequence[str] | None = None) -> dict[str, int]:
+        """How many words some nodes have, and how many of them no learner sees: they are outside the vocabulary.
+
+        features: (m, d) of the nodes. texts: what they were made from, if it is at hand. Empty without a vocabulary.
+        """
+        if self.text_weights is None:
+            return {}
+        counts = features[:, : self.word_count]
+        words = float(counts.sum()) if texts is None else word_count(texts)
+        known = float(counts[:, self.text_weights.columns].sum())
+        return {"words": round(words), "unknown_words": round(words - known)}
+
+
+def fresh_ids(ids: Any, graph: Any) -> np.ndarray:
+    """(m,) valid ids of new nodes, in the form of the graph's."""
+    given, numbers = listed(ids), graph.is_whole_numbers
+    fresh, _ = make_ids(given, lambda row: f"new node {row + 1}", read_numbers=numbers)
+    if numbers and fresh.dtype == object:
+        wrong = next(node for node in fresh.tolist() if whole_number(node) is None)
+        raise InputError(f"node id {quoted(wrong)} is no whole number, but all ids of this graph are.")
+    if not numbers:
+        fresh = text_array([str(node) for node in fresh.tolist()])
+    rows = graph.rows_of_ids(fresh)
+    if (rows >= 0).any():
+        place = int(np.flatnonzero(rows >= 0)[0])
+        stored = graph.ids_at(rows[[place]])[0]
+        spelled = "" if str(stored) == str(given[place]) else f" (as {quoted(stored)})"
+        raise InputError(f"node {quoted(given[place])} is in the graph already{spelled}: leave it out.")
+    return fresh

@@ -1,0 +1,383 @@
+"""The graph of a model that stays on disk: a graph folder, and what was added to it and removed from it."""
+
+import shutil
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, ClassVar, TypeVar
+
+import numpy as np
+from scipy import sparse
+
+from graphfcl.errors import InputError
+from graphfcl.graph import Features, Standardisation, TextWeights
+from graphfcl.graph.build import adjacency_from_edges
+from graphfcl.graph.folder import GraphFolder
+from graphfcl.graph.folder.grown import AnyFolder, GrownFolder
+from graphfcl.graph.folder.growth import Growth
+from graphfcl.graph.folder_graph import FolderGraph
+from graphfcl.graph.visible_folder import Resources, VisibleFolder
+from graphfcl.methods import METHODS, Learner, Progress, find_method
+from graphfcl.methods.blocks.retried_learner import computed_with
+from graphfcl.methods.blocks.tile_files import BLOCK
+from graphfcl.methods.blocks.work_folder import IN_USE, alone_in
+from graphfcl.production.answers.answers import ModelAnswers
+from graphfcl.production.answers.calibration import Calibration, Readings
+from graphfcl.production.answers.version_cache import CacheContents, CacheKeys
+from graphfcl.production.graph.answer_tables import keep_answers, write_answers
+from graphfcl.production.graph.feature_columns import FeatureColumns, fresh_ids
+from graphfcl.production.graph.folder_codec import encode_graph
+from graphfcl.production.graph.growing_graph import (
+    NO_SUCH_END,
+    NO_SUCH_NODE,
+    no_such_edge,
+    refuse_other_nodes,
+)
+from graphfcl.production.graph.node_names import UNKNOWN_NODE, not_there
+from graphfcl.production.graph.place import FolderUse, write_place
+from graphfcl.production.model.refused_fits import LeavingNothing
+from graphfcl.production.store.block_arrays import BlockArrays
+from graphfcl.production.store.trees import TreeName
+from graphfcl.runtime.devices import device_on_disk
+from graphfcl.runtime.files import SharedLock, shared_lock
+
+SHORT = 16  # digits of a digest in the name of a folder
+SHARE = 4  # answers that are gathered take this part of the memory
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, eq=False)
+class FolderModelGraph:
+    """A :class:`ModelGraph` on disk. A node's number is its row.
+
+    base: the graph folder, of which nothing is copied. growth: what differs from it. text_weights, standardisation:
+    what turns raw features into those that a learner sees. means: what may be used to compute; each state of the graph
+    has its own folder in ``means.work``.
+    """
+
+    base: GraphFolder
+    growth: Growth
+    means: Resources
+    text_weights: TextWeights | None = None
+    standardisation: Standardisation | None = None
+    restate_due: bool = False
+
+    passes: ClassVar[bool] = True
+
+    @classmethod
+    def refuse_method(cls, method: str) -> None:
+        if not find_method(method).learner.works_on_disk:
+            able = " or ".join(each.name for each in METHODS if each.learner.works_on_disk)
+            raise InputError(f"{method} needs the whole graph in memory: take {able}, or load the graph.")
+
+    @classmethod
+    @contextmanager
+    def fitting(cls, graph: FolderGraph, keep: Callable[[], bool]) -> Iterator[None]:
+        with alone_in(graph.means.work), LeavingNothing(graph.means.work, keep=keep):
+            yield
+
+    @classmethod
+    def of(cls, graph: FolderGraph) -> "FolderModelGraph":
+        return cls(graph.folder, Growth.none(graph.folder), graph.means).fitted_again()
+
+    def standardised(self, nodes: np.ndarray) -> "FolderModelGraph":
+        if self.base.sparse_features:
+            return self
+        chosen = np.zeros(self.folder.node_count, dtype=bool)
+        chosen[nodes] = True
+        return replace(self, standardisation=self._as_graph.standardisation(chosen))
+
+    def fitted_again(self) -> "FolderModelGraph":
+        text, shown = self.base.text, self._shown
+        chosen = np.ones(self.folder.node_count, dtype=bool) if shown is None else shown
+        weights = None if text is None else self._as_graph.text_weights(chosen, text)
+        return replace(self, text_weights=weights, standardisation=None, restate_due=False)
+
+    def shares_numbers(self, other: Any) -> bool:
+        """Numbers are rows of the graph folder."""
+        return isinstance(other, FolderModelGraph) and other.base is self.base
+
+    def brought(self, graph: FolderGraph) -> tuple["FolderModelGraph", np.ndarray]:
+        for rows in self.row_parts(row_bytes=64):
+            ids = self.ids_at(rows)
+            refuse_other_nodes(ids, graph.nodes_of(ids), graph, self.node_count)
+        fresh = FolderModelGraph.of(FolderGraph(graph.folder, self.means))
+        return fresh, np.arange(graph.node_count)
+
+    @property
+    def _as_graph(self) -> FolderGraph:
+        """The rows of now, of which views of features are fitted."""
+        folder: Any = self.folder
+        return FolderGraph(folder, self.means)
+
+    # What it has
+
+    @cached_property
+    def folder(self) -> AnyFolder:
+        """The graph folder, or with it what differs from it."""
+        if self.growth.is_empty:
+            return self.base
+        grown = GrownFolder(Path(), self.base, self.growth)
+        grown.path = self.means.work.absolute() / f"grown-{grown.digest[:SHORT]}"
+        return grown
+
+    @cached_property
+    def _shown(self) -> np.ndarray | None:
+        """(rows,) bool, the rows that have a node; None if all have one."""
+        return self.growth.shown(self.base.node_count)
+
+    @property
+    def node_count(self) -> int:
+        return self.base.node_count - int(self.growth.gone.size) + int(self.growth.places.size)
+
+    @property
+    def edge_count(self) -> int:
+        return self.folder.edge_count
+
+    @property
+    def next_number(self) -> int:
+        return self.growth.row_count
+
+    @property
+    def visible(self) -> Any:
+        known: VisibleFolder | None = self.__dict__.get("_visible")
+        if known is not None:
+            return known
+        if isinstance(self.folder, GrownFolder):
+            self.folder.write()
+        view = self.text_weights or self.standardisation
+        fresh = VisibleFolder.of(self.folder, self._shown, view, replace(self.means, work=self.work))
+        return self.__dict__.setdefault("_visible", fresh)
+
+    @property
+    def columns(self) -> FeatureColumns:
+        folder = self.base
+        return FeatureColumns(folder.feature_count, not folder.sparse_features, folder.feature_names, self.text_weights)
+
+    @property
+    def is_whole_numbers(self) -> bool:
+        return self.growth.ids.dtype != object
+
+    def all_words(self) -> dict[str, int]:
+        if self.text_weights is None:
+            return {}
+        total = {"words": 0, "unknown_words": 0}
+        for start in range(0, self.folder.node_count, BLOCK):
+            part = self.folder.features(start, min(start + BLOCK, self.folder.node_count))
+            for name, count in self.columns.words_of(part).items():
+                total[name] += count
+        return total
+
+    # Nodes by id
+
+    @property
+    def names(self) -> "FolderModelGraph":
+        return self
+
+    @property
+    def folder_nodes(self) -> int:
+        return self.base.node_count
+
+    def rows_of_ids(self, ids: Any) -> np.ndarray:
+        return self.folder.rows_of(ids)
+
+    def known_rows(self, ids: Any, sentence: str = UNKNOWN_NODE) -> np.ndarray:
+        rows = self.rows_of_ids(ids)
+        if (rows < 0).any():
+            raise not_there(ids, rows, sentence)
+        return rows
+
+    def numbers_of(self, ids: Any) -> np.ndarray:
+        return self.known_rows(ids)
+
+    def numbers_at(self, rows: Any) -> np.ndarray:
+        return np.asarray(rows, dtype=np.int64)
+
+    def ids_at(self, rows: Any) -> np.ndarray:
+        return self.folder.ids(rows)
+
+    def ids_of(self, numbers: np.ndarray) -> np.ndarray:
+        strange = numbers[~self.contains(numbers)]
+        if strange.size:
+            raise InputError(f"node number {strange[0]} is not in the graph: ask only for nodes that exist.")
+        return self.folder.ids(numbers)
+
+    def contains(self, numbers: np.ndarray) -> np.ndarray:
+        inside = (numbers >= 0) & (numbers < self.growth.row_count)
+        if self._shown is not None:
+            inside[inside] = self._shown[numbers[inside]]
+        return inside
+
+    def row_parts(self, row_bytes: int) -> Iterator[np.ndarray]:
+        """Rows were shuffled, so as many as fit into a quarter of the memory are gathered in one pass over tables.
+
+        Nodes come in the order of the source, and then those that were added.
+        """
+        count, size = self.base.node_count, BLOCK * max(1, self.means.memory // SHARE // (BLOCK * row_bytes))
+        for start in range(0, self.growth.row_count, size):
+            rows = np.arange(start, min(start + size, self.growth.row_count))
+            inside = rows < count
+            rows[inside] = self.base.shuffle.rows(rows[inside])
+            yield rows if self._shown is None else rows[self._shown[rows]]
+
+    @property
+    def ids(self) -> np.ndarray:
+        return np.concatenate([self.ids_at(rows) for rows in self.row_parts(row_bytes=64)])
+
+    # Changes
+
+    def with_nodes(self, ids: Any, features: Features) -> tuple["FolderModelGraph", np.ndarray]:
+        fresh = fresh_ids(ids, self)
+        self.columns.refuse_other_shape(features, fresh.size)
+        first = self.growth.row_count
+        return self._changed(self.growth.with_nodes(fresh, features)), np.arange(first, first + fresh.size)
+
+    def with_edges(
+        self, source: Any, target: Any, weights: np.ndarray | None = None
+    ) -> tuple["FolderModelGraph", np.ndarray]:
+        ends = np.stack([self.known_rows(each, NO_SUCH_END) for each in (source, target)])
+        first, second, wanted = _pairs(ends, weights, "the new edges")
+        there = _weights_in(self.folder, first, second)
+        more = wanted > there
+        first, second, wanted, there = first[more], second[more], wanted[more], there[more]
+        before = _weights_in(self.base, first, second)
+        growth = self.growth.with_weights(first, second, wanted, before, int(np.count_nonzero(there == 0)))
+        return self._changed(growth), np.union1d(first, second)
+
+    def without_edges(self, source: Any, target: Any) -> tuple["FolderModelGraph", np.ndarray]:
+        ends = np.stack([self.known_rows(each, NO_SUCH_END) for each in (source, target)])
+        missing = np.flatnonzero(_weights_in(self.folder, ends.min(axis=0), ends.max(axis=0)) == 0)
+        if missing.size:
+            raise no_such_edge(*self.ids_at(ends[:, missing[0]]).tolist())
+        first, second, _ = _pairs(ends, None, "the edges to remove")
+        before = _weights_in(self.base, first, second)
+        growth = self.growth.with_weights(first, second, np.zeros_like(before), before, -first.size)
+        return self._changed(growth), np.union1d(first, second)
+
+    def without_nodes(self, ids: Any) -> tuple["FolderModelGraph", np.ndarray, np.ndarray]:
+        rows = np.unique(self.known_rows(ids, NO_SUCH_NODE))
+        near = _neighbours_in(self.folder, rows)
+        others = near.indices[~np.isin(near.indices, rows)]
+        edges = others.size + (near.nnz - others.size) // 2
+        growth = self.growth.without_nodes(rows, self.base.node_count, edges)
+        return self._changed(growth), rows, np.unique(others).astype(np.int64)
+
+    def _changed(self, growth: Growth) -> "FolderModelGraph":
+        return replace(self, growth=growth, restate_due=True)
+
+    # Computing
+
+    def device(self, wanted: str) -> str:
+        return device_on_disk(wanted)
+
+    @property
+    def work(self) -> Path:
+        """The folder of this state of the graph, in which everything may be deleted."""
+        return self.means.work.absolute() / f"graph-{self.folder.digest[:SHORT]}"
+
+    @contextmanager
+    def in_use(self) -> Iterator[SharedLock]:
+        """One process computes at a time. What killed processes were writing goes first."""
+        with alone_in(self.means.work), shared_lock(self.work / IN_USE) as lock:
+            with lock.alone() as free:
+                for left in self.work.rglob(".*.tmp") if free else ():
+                    left.unlink(missing_ok=True)
+            yield lock
+
+    @contextmanager
+    def at_work(self) -> "Iterator[FolderModelGraph]":
+        if not self.means.starts_workers:
+            yield self
+            return
+        with self.means.at_work() as means:
+            yield replace(self, means=means)
+
+    @contextmanager
+    def cleared(self, lock: SharedLock | None, remember: Callable[[str, Any], Any]) -> Iterator[None]:
+        """What was there before is remembered: a computation that goes on after a kill clears what it left before."""
+        before = set(remember("before the rehearsal", sorted(path.name for path in self.work.iterdir())))
+        yield
+        with ExitStack() as stack:
+            if lock is None or not stack.enter_context(lock.alone()):
+                return  # another process computes there
+            for path in [path for path in self.work.iterdir() if path.name not in before]:
+                if path.is_dir():
+                    shutil.rmtree(path, ignore_errors=True)
+                else:
+                    path.unlink(missing_ok=True)
+
+    def attempt(self, learner: Learner, compute: Callable[[Learner], Result]) -> Result:
+        return computed_with(learner, compute)
+
+    def carry(
+        self,
+        learner: Learner,  # noqa: ARG002
+        before: "FolderModelGraph",  # noqa: ARG002
+        touched: list[np.ndarray],  # noqa: ARG002
+    ) -> Mapping[str, Any]:
+        """Everything is computed when somebody asks."""
+        return {}
+
+    def restated(self) -> "FolderModelGraph":
+        return replace(self, restate_due=False)
+
+    def all_scores(self, learner: Learner, progress: Progress) -> Any:
+        learner.watch(self.visible, progress)
+        return learner.all_scores(self.visible)
+
+    def make_answers(
+        self, scores: Any, readings: Readings, calibration: Calibration, accuracy: dict[str, Any] | None
+    ) -> ModelAnswers:
+        return write_answers(self.work, scores, readings, calibration, accuracy)
+
+    # Keeping
+
+    def encode(self, arrays: BlockArrays) -> dict[str, TreeName]:
+        return encode_graph(self, arrays)
+
+    def use(self) -> FolderUse:
+        means = self.means
+        return FolderUse(self.base.path.absolute(), means.work.absolute(), means.memory, means.workers)
+
+    def write_place(self, model: Path) -> None:
+        write_place(model, self.base, self.means)
+
+    def keep_answers(
+        self,
+        answers: ModelAnswers,
+        learner: Learner,  # noqa: ARG002
+        keys: CacheKeys,
+        cache: Callable[[CacheContents], None] | None,  # noqa: ARG002
+    ) -> None:
+        with suppress(OSError, InputError):  # they can be computed again
+            keep_answers(answers, self.means.work, keys.readings)
+
+
+def _pairs(ends: np.ndarray, weights: np.ndarray | None, what: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Rows of the ends of edges, first < second, each pair once, and their weights; checked as in memory.
+
+    ends: (2, e) rows.
+    """
+    rows, places = np.unique(ends, return_inverse=True)
+    places = places.reshape(ends.shape)
+    small, _ = adjacency_from_edges(places[0], places[1], weights, rows.size, what)
+    half = sparse.coo_array(sparse.triu(small, k=1))
+    return rows[half.row].astype(np.int64), rows[half.col].astype(np.int64), half.data.astype(np.float32)
+
+
+def _weights_in(folder: AnyFolder, first: np.ndarray, second: np.ndarray) -> np.ndarray:
+    """(e,) what some pairs weigh in a folder; 0 where it has no such edge."""
+    found = np.zeros(first.size, dtype=np.float32)
+    inside = np.flatnonzero((first < folder.node_count) & (second < folder.node_count))
+    if inside.size:
+        rows, places = np.unique(first[inside], return_inverse=True)
+        found[inside] = np.asarray(_neighbours_in(folder, rows)[places, second[inside]]).ravel()
+    return found
+
+
+def _neighbours_in(folder: AnyFolder, rows: np.ndarray) -> sparse.csr_array:
+    """(m, n) some rows of the adjacency of a folder. rows: ascending."""
+    return VisibleFolder.of(folder, None, None, Resources(Path(), 0)).neighbours_at(rows)

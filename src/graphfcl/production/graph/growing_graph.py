@@ -1,0 +1,319 @@
+"""The graph of a model in memory, which grows and shrinks while a learner lives on it."""
+
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, ClassVar, TypeVar
+
+import numpy as np
+from scipy import sparse
+
+from graphfcl.errors import InputError, quoted
+from graphfcl.graph import Features, Graph, Standardisation, TextWeights, VisibleGraph
+from graphfcl.graph.any_graph import AnyGraph
+from graphfcl.graph.build import adjacency_from_edges
+from graphfcl.graph.id_index import IdIndex
+from graphfcl.methods import Learner, Progress
+from graphfcl.production.answers.answers import ModelAnswers
+from graphfcl.production.answers.calibration import Calibration, Readings
+from graphfcl.production.answers.version_cache import CacheContents, CacheKeys
+from graphfcl.production.graph.feature_columns import FeatureColumns, fresh_ids
+from graphfcl.production.graph.growing_codec import encode_graph
+from graphfcl.production.graph.node_names import NodeNames
+from graphfcl.production.graph.place import FolderUse
+from graphfcl.production.store.block_arrays import BlockArrays
+from graphfcl.production.store.trees import TreeName
+
+WHOLE_ABOVE = 0.5  # share of nodes within reach of a change above which all embeddings are computed again
+NO_SUCH_END = (
+    "an edge leads to node {}, which is not in the graph: add the node first, or drop the edge; nothing was changed."
+)
+NO_SUCH_NODE = "node {} is not in the graph: leave it out; nothing was changed."
+
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, eq=False)
+class GrowingGraph(NodeNames):
+    """A :class:`ModelGraph` in memory.
+
+    numbers: (n,) int64, ascending. ids: (n,) the user's own, int64 or text. next_number: the first number that no node
+    ever had.
+    adjacency: (n, n) CSR, symmetric, no self loops. features: (n, d), word counts if ``text_weights`` is set.
+    text_weights: what turns word counts into features, fitted by ``fit`` and ``refit``. standardisation: the same of
+        dense columns.
+    """
+
+    next_number: int
+    adjacency: sparse.csr_array
+    features: Features
+    feature_names: np.ndarray | None = None
+    text_weights: TextWeights | None = None
+    standardisation: Standardisation | None = None
+
+    passes: ClassVar[bool] = False
+    restate_due: ClassVar[bool] = False
+
+    @classmethod
+    def refuse_method(cls, method: str) -> None:
+        """Every method computes in memory."""
+
+    @classmethod
+    def fitting(cls, graph: Graph, keep: Callable[[], bool]) -> AbstractContextManager[None]:  # noqa: ARG003
+        return nullcontext()
+
+    @classmethod
+    def of(cls, graph: AnyGraph) -> "GrowingGraph":
+        graph = graph.loaded()
+        count, text = graph.node_count, graph.text
+        weights = None if text is None else TextWeights.fit(graph.features, text.min_nodes, text.beside)
+        return cls(
+            numbers=np.arange(count, dtype=np.int64),
+            next_number=count,
+            ids=graph.node_ids,
+            adjacency=graph.adjacency,
+            features=graph.features,
+            feature_names=graph.feature_names,
+            text_weights=weights,
+        )
+
+    def standardised(self, nodes: np.ndarray) -> "GrowingGraph":
+        if not isinstance(self.features, np.ndarray):
+            return self
+        rows = self.features[self.visible.rows(nodes)]
+        return replace(self, standardisation=Standardisation.fit(rows))
+
+    def fitted_again(self) -> "GrowingGraph":
+        known = self.text_weights
+        groups = () if known is None or known.beside is None else known.beside.groups
+        weights = None if known is None else TextWeights.fit(self.features, known.min_nodes, groups)
+        return replace(self, text_weights=weights, standardisation=None)
+
+    def shares_numbers(self, other: Any) -> bool:  # noqa: ARG002  # a node keeps its number for ever
+        return True
+
+    def brought(self, graph: Graph) -> tuple["GrowingGraph", np.ndarray]:
+        """The nodes keep their numbers."""
+        rows = IdIndex(graph.node_ids).rows(self.ids)
+        refuse_other_nodes(self.ids, rows, graph, self.node_count)
+        fresh = GrowingGraph.of(graph)
+        adjacency = fresh.adjacency[rows][:, rows]
+        adjacency.sort_indices()
+        anew = replace(
+            self,
+            adjacency=adjacency,
+            features=fresh.features[rows],
+            feature_names=fresh.feature_names,
+            text_weights=fresh.text_weights,
+            standardisation=None,
+        )
+        numbers = np.empty(graph.node_count, dtype=np.int64)
+        numbers[rows] = self.numbers
+        return anew, numbers
+
+    @property
+    def edge_count(self) -> int:
+        return int(self.adjacency.nnz) // 2
+
+    @property
+    def visible(self) -> VisibleGraph:
+        known: VisibleGraph | None = self.__dict__.get("_visible")
+        if known is not None:
+            return known
+        view = self.text_weights or self.standardisation
+        features = self.features if view is None else view.apply(self.features)
+        fresh = VisibleGraph(nodes=self.numbers, adjacency=self.adjacency, features=features)
+        return self.__dict__.setdefault("_visible", fresh)
+
+    @property
+    def names(self) -> NodeNames:
+        return self
+
+    @property
+    def columns(self) -> FeatureColumns:
+        dense = isinstance(self.features, np.ndarray)
+        return FeatureColumns(self.features.shape[1], dense, self.feature_names, self.text_weights)
+
+    @property
+    def is_whole_numbers(self) -> bool:
+        return self.ids.dtype != object
+
+    def all_words(self) -> dict[str, int]:
+        return self.columns.words_of(self.features)
+
+    # Changes
+
+    def with_nodes(self, ids: Any, features: Features) -> tuple["GrowingGraph", np.ndarray]:
+        fresh = fresh_ids(ids, self)
+        self.columns.refuse_other_shape(features, fresh.size)
+        size = self.node_count + fresh.size
+        adjacency = self.adjacency.copy()
+        adjacency.resize((size, size))
+        numbers = np.arange(self.next_number, self.next_number + fresh.size, dtype=np.int64)
+        grown = replace(
+            self,
+            numbers=np.concatenate([self.numbers, numbers]),
+            next_number=self.next_number + fresh.size,
+            ids=np.concatenate([self.ids, fresh]),
+            adjacency=adjacency,
+            features=_stacked(self.features, features),
+        )
+        return grown, numbers
+
+    def with_edges(
+        self, source: Any, target: Any, weights: np.ndarray | None = None
+    ) -> tuple["GrowingGraph", np.ndarray]:
+        rows = self._ends(source, target)
+        added, _ = adjacency_from_edges(rows[0], rows[1], weights, self.node_count, "the new edges")
+        joined = self.adjacency.maximum(added).tocsr()
+        joined.sort_indices()
+        touched = np.unique((joined - self.adjacency).tocoo().row)
+        return replace(self, adjacency=joined), self.numbers[touched]
+
+    def without_edges(self, source: Any, target: Any) -> tuple["GrowingGraph", np.ndarray]:
+        first, second = self._ends(source, target)
+        there = np.asarray(self.adjacency[first, second]).ravel() > 0
+        if not there.all():
+            missing = int(np.flatnonzero(~there)[0])
+            raise no_such_edge(self.ids[first[missing]], self.ids[second[missing]])
+        gone, _ = adjacency_from_edges(first, second, None, self.node_count, "the edges to remove")
+        kept = self.adjacency - self.adjacency.multiply(gone).tocsr()
+        kept.eliminate_zeros()
+        kept.sort_indices()
+        return replace(self, adjacency=sparse.csr_array(kept)), self.numbers[np.union1d(first, second)]
+
+    def without_nodes(self, ids: Any) -> tuple["GrowingGraph", np.ndarray, np.ndarray]:
+        rows = self.known_rows(ids, NO_SUCH_NODE)
+        stays = np.ones(self.node_count, dtype=bool)
+        stays[rows] = False
+        kept = np.flatnonzero(stays)
+        neighbours = np.unique(self.adjacency[rows].indices)
+        smaller = replace(
+            self,
+            numbers=self.numbers[kept],
+            ids=self.ids[kept],
+            adjacency=sparse.csr_array(self.adjacency[kept][:, kept]),
+            features=self.features[kept],
+        )
+        return smaller, self.numbers[rows], self.numbers[neighbours[stays[neighbours]]]
+
+    def reach(self, numbers: np.ndarray, hops: int) -> np.ndarray:
+        """Rows of all nodes at most ``hops`` edges away from some nodes.
+
+        If a node's degree changes, Â changes in its row and in the rows of its neighbours. After ``hops`` products with
+        Â, exactly the rows within reach have changed.
+        """
+        marked = np.zeros(self.node_count, dtype=bool)
+        frontier = self.visible.rows(numbers)
+        marked[frontier] = True
+        for _ in range(hops):
+            around = np.unique(self.adjacency[frontier].indices)
+            frontier = around[~marked[around]]
+            if frontier.size == 0:
+                break
+            marked[frontier] = True
+        return np.flatnonzero(marked)
+
+    def _ends(self, source: Any, target: Any) -> tuple[np.ndarray, np.ndarray]:
+        return self.known_rows(source, NO_SUCH_END), self.known_rows(target, NO_SUCH_END)
+
+    # Computing
+
+    def device(self, wanted: str) -> str:
+        return wanted
+
+    def in_use(self) -> AbstractContextManager[None]:
+        return nullcontext()
+
+    def at_work(self) -> "AbstractContextManager[GrowingGraph]":
+        return nullcontext(self)
+
+    def cleared(self, lock: Any, remember: Callable[[str, Any], Any]) -> AbstractContextManager[None]:  # noqa: ARG002
+        return nullcontext()
+
+    def attempt(self, learner: Learner, compute: Callable[[Learner], Result]) -> Result:
+        return compute(learner)
+
+    def carry(self, learner: Learner, before: "GrowingGraph", touched: list[np.ndarray]) -> Mapping[str, Any]:
+        """Only embeddings within reach of the change are computed again.
+
+        If more than ``WHOLE_ABOVE`` of the nodes are, the learner is given none, and computes all when it is asked.
+        """
+        known = learner.embeddings(before.visible)
+        ends = np.unique(np.concatenate(touched)) if touched else np.zeros(0, np.int64)
+        reached = self.reach(ends, learner.reach)
+        share = reached.size / max(1, self.node_count)
+        if share <= WHOLE_ABOVE and known.shape[1]:
+            stayed = np.isin(self.numbers, before.numbers, assume_unique=True)
+            moved = np.empty((self.node_count, known.shape[1]), dtype=known.dtype)
+            moved[stayed] = known[before.visible.rows(self.numbers[stayed])]
+            if reached.size:
+                moved[reached] = learner.embeddings_of_rows(self.visible, reached)
+            learner.use_embeddings(self.visible, moved)
+        return {"within_reach": round(share, 4)}
+
+    def restated(self) -> "GrowingGraph":
+        return self
+
+    def all_scores(self, learner: Learner, progress: Progress) -> np.ndarray:  # noqa: ARG002
+        learner.embeddings(self.visible)
+        return learner.scores(self.visible, self.numbers)
+
+    def make_answers(
+        self, scores: np.ndarray, readings: Readings, calibration: Calibration, accuracy: dict[str, Any] | None
+    ) -> ModelAnswers:
+        return ModelAnswers.in_memory(scores, readings, calibration, accuracy)
+
+    # Keeping
+
+    def encode(self, arrays: BlockArrays) -> dict[str, TreeName]:
+        return encode_graph(self, arrays)
+
+    def use(self) -> FolderUse:
+        return FolderUse()
+
+    def write_place(self, model: Path) -> None:
+        """The versions have all of it."""
+
+    def keep_answers(
+        self, answers: ModelAnswers, learner: Learner, keys: CacheKeys, cache: Callable[[CacheContents], None] | None
+    ) -> None:
+        if cache is not None:
+            readings = Readings(answers.ood_score, answers.temperatures)
+            cache(CacheContents(keys, self.ids, learner.embeddings(self.visible), answers.scores, readings))
+
+
+def refuse_other_nodes(ids: np.ndarray, rows: np.ndarray, graph: Any, node_count: int) -> None:
+    """Refuse a graph that was brought if it does not have exactly the nodes of the model.
+
+    ids: (m,) of nodes of the model. rows: (m,) their rows in the graph, -1 where it lacks one. node_count: that of the
+    model.
+    """
+    missing = np.flatnonzero(rows < 0)
+    if missing.size:
+        more = f" (and {missing.size - 1} more)" if missing.size > 1 else ""
+        raise InputError(
+            f"{graph.name} lacks node {quoted(ids[[missing[0]]].tolist()[0])}{more} of the model: add it, or take it "
+            "out of the model with `graphfcl shrink --nodes` first; nothing was changed."
+        )
+    if graph.node_count > node_count:
+        strange = np.setdiff1d(np.arange(graph.node_count), rows)
+        more = f" (and {graph.node_count - node_count - 1} more)" if graph.node_count - node_count > 1 else ""
+        raise InputError(
+            f"node {quoted(graph.node_ids[[strange[0]]].tolist()[0])}{more} of {graph.name} is not in the model: "
+            "`graphfcl grow` it first, or leave it out; nothing was changed."
+        )
+
+
+def no_such_edge(first: Any, second: Any) -> InputError:
+    """An edge that was to be removed is not there."""
+    return InputError(
+        f"there is no edge between {quoted(first)} and {quoted(second)}: leave it out; nothing was changed."
+    )
+
+
+def _stacked(first: Features, second: Features) -> Features:
+    if isinstance(first, np.ndarray):
+        return np.concatenate([first, second])
+    return sparse.csr_array(sparse.vstack([first, second], format="csr"))

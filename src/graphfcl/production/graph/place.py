@@ -1,0 +1,149 @@
+"""Where the graph folder of a model lies, and what may be used to compute on it: a small file beside the versions.
+
+Versions name the graph folder by its digest alone, so they stay as they are if it moves. This file says where it was
+seen last, relative to the model and as a full path, and where the work folder is. It may be written again at any time.
+"""
+
+import json
+import os
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from graphfcl.errors import InputError
+from graphfcl.runtime.files import canonical_json, make_folder, need_folder, write_bytes
+
+if TYPE_CHECKING:  # whoever asks a model in memory does not wait for scipy
+    from graphfcl.graph.any_graph import AnyGraph
+    from graphfcl.graph.folder import GraphFolder
+    from graphfcl.graph.visible_folder import Resources
+    from graphfcl.runtime.tasks import Tasks
+
+PLACE = "graph.json"
+WORK = "work"
+USUAL_MEMORY = 4 << 30  # bytes, if the file is lost
+
+
+@dataclass(frozen=True)
+class FolderUse:
+    """What a user says anew about the graph folder of a model; None: as it was.
+
+    graph: where it is. work, memory: as in :class:`Resources`. workers: tasks at a time. engine: where they run; not
+    remembered.
+    """
+
+    graph: Path | None = None
+    work: Path | None = None
+    memory: int | None = None
+    workers: int | None = None
+    engine: "Tasks | None" = None
+
+
+def find_graph(model: Path, digest: str, use: FolderUse) -> "tuple[GraphFolder, Resources]":
+    """The graph folder of a model, and the means to compute on it. digest: that of the graph folder.
+
+    What ``use`` says is remembered by whoever writes a version (:func:`write_place`); reading changes nothing.
+    """
+    from graphfcl.graph.visible_folder import Resources
+    from graphfcl.runtime.tasks import Tasks
+
+    said = _read(model)
+    folder = _open(model, said, use, digest)
+    if use.work is not None:
+        need_folder(use.work, "--work")
+    work = use.work or _work_folder(model, said.get("work"))
+    memory = use.memory or _whole(said.get("memory"), USUAL_MEMORY)
+    workers = use.workers or _whole(said.get("workers"), 1)
+    means = Resources(Path(work), memory, replace(use.engine or Tasks(), workers=workers, folder=Path(work) / "tasks"))
+    return folder, means
+
+
+def graph_at(path: Path) -> "AnyGraph":
+    """A graph folder for a model that computes on it as on the one before."""
+    from graphfcl.graph.folder_graph import open_graph
+    from graphfcl.graph.visible_folder import Resources
+
+    return open_graph(path, Resources(path / WORK, USUAL_MEMORY))
+
+
+def work_folder(model: Path) -> Path | None:
+    """The work folder of a model on a graph folder; None if it has none."""
+    stored = _read(model)
+    return _work_folder(model, stored.get("work")) if stored else None
+
+
+def seen_at(model: Path) -> str | None:
+    """Where the graph folder of a model was seen last, as it was written down."""
+    given = _read(model).get("graph")
+    where = given.get("full") if isinstance(given, dict) else None
+    return where if isinstance(where, str) else None
+
+
+def write_place(model: Path, folder: "GraphFolder", means: "Resources") -> None:
+    """Remember where the graph folder of a model is, and the means to compute on it."""
+    content = {
+        "graph": _both(model, folder.path),
+        "work": _both(model, means.work),
+        "memory": means.memory,
+        "workers": means.workers,
+    }
+    if _read(model) != content:
+        make_folder(model)
+        write_bytes(model / PLACE, canonical_json(content))
+
+
+def _open(model: Path, said: dict[str, Any], use: FolderUse, digest: str) -> "GraphFolder":
+    """The graph folder of a digest: where the user says, or else at the first of the places where it was."""
+    from graphfcl.graph.folder import GraphFolder
+
+    fix = "say where that is with --graph DIR; the next verb that changes the model, such as `learn`, remembers it"
+    if use.graph is not None:
+        places = [use.graph]
+    else:
+        places = [path for path in _places(model, said.get("graph")) if (path / "manifest.json").is_file()]
+    if not places:
+        where = seen_at(model)
+        seen = f"; it was {where}" if where else ""
+        raise InputError(f"the graph folder of {model} is not where it was{seen}: {fix}.")
+    wrong = []
+    for path in places:
+        try:
+            found = GraphFolder.open(path)
+        except InputError as error:
+            wrong.append(error)
+            continue
+        if found.digest == digest:
+            return found
+    if len(wrong) == len(places):
+        raise wrong[0]
+    raise InputError(f"{places[0]} is not the graph folder that {model} was fitted on (its digest differs): {fix}.")
+
+
+def _places(model: Path, given: Any) -> tuple[Path, ...]:
+    """The places that were written: beside the model if the two moved together, and where it was."""
+    if not isinstance(given, dict) or not all(isinstance(given.get(key), str) for key in ("beside", "full")):
+        return ()
+    return Path(os.path.normpath(model.absolute() / given["beside"])), Path(given["full"])
+
+
+def _work_folder(model: Path, given: Any) -> Path:
+    """The one that was written, or the usual one."""
+    places = _places(model, given) or (model / WORK,)
+    return next((path for path in places if path.is_dir()), places[0])
+
+
+def _both(model: Path, path: Path) -> dict[str, str]:
+    full = path.absolute()
+    return {"beside": os.path.relpath(full, model.absolute()), "full": str(full)}
+
+
+def _whole(given: Any, otherwise: int) -> int:
+    return given if type(given) is int and given > 0 else otherwise
+
+
+def _read(model: Path) -> dict[str, Any]:
+    try:
+        said = json.loads((model / PLACE).read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return said if isinstance(said, dict) else {}

@@ -1,0 +1,1 @@
+"""Which nodes to label next: suggestions and groups of unknown nodes."""

@@ -1,0 +1,178 @@
+"""Groups without a name: a few tight groups among the nodes of a model that look like none of its classes."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from graphfcl.active.clusters import clusters, principal_components
+from graphfcl.active.grouping import Balls, Crowd, Sureness, TightGroup, core_size, tight_groups
+from graphfcl.active.nearest import unit_rows
+from graphfcl.errors import InputError
+from graphfcl.graph.ids import ClassLabel, listed
+from graphfcl.production.answers.row_values import node_rows
+from graphfcl.production.labelling.node_vectors import Vectors, vectors_of
+from graphfcl.production.labelling.what_is_common import Usual, common_words, linked_classes
+from graphfcl.production.labels.arguments import seed_of, shown, whole_number
+from graphfcl.production.model.row_answers import RowAnswers
+from graphfcl.production.model.state import ModelState
+
+MOST = 20_000  # nodes that groups are looked for among; of more that look unknown, so many are drawn
+COMPONENTS = 256  # principal components that nodes are compared by; 64 lose what tells classes of few words apart
+CLASSES = 3  # known ones at least whose nodes teach how pure tight groups are
+TYPICAL = 5  # members that are shown
+
+
+@dataclass(frozen=True)
+class Group:
+    """Nodes without a label that are likely of one class which nobody has named.
+
+    number: 1 is the tightest. nodes: ids of its members, most typical first. size: how many there are; of more than
+        20,000 nodes that look unknown so many are drawn, and members are counted among these.
+    typical: ids of up to 5 members that stand for different parts of it. words: features that are common in it and rare
+        elsewhere, where features have names. neighbours: classes of labelled nodes that members link to, with shares.
+    sure: how sure it is that its core, the 10 to 25 nodes that it grew from, is one class: the share of the largest
+        class that balls of as many labelled nodes have if they are as tight. why: one sentence.
+    """
+
+    number: int
+    nodes: tuple[Any, ...]
+    size: int
+    typical: tuple[Any, ...]
+    words: tuple[str, ...]
+    neighbours: tuple[tuple[ClassLabel, float], ...]
+    sure: float
+    why: str
+
+    def as_json(self) -> dict[str, Any]:
+        """Its fields as JSON values."""
+        return {
+            "number": self.number,
+            "size": self.size,
+            "sure": round(self.sure, 4),
+            "why": self.why,
+            "typical": list(self.typical),
+            "words": list(self.words),
+            "neighbours": [{"class": name, "share": round(share, 4)} for name, share in self.neighbours],
+            "nodes": list(self.nodes),
+        }
+
+
+def find_groups(state: ModelState, count: int, seed: int) -> tuple[Group, ...]:
+    """At most ``count`` groups, the tightest first; none if too few nodes look unknown."""
+    count, seed = whole_number(count, "the number of groups", 5), seed_of(seed)
+    if count < 1:
+        raise InputError(f"{count} groups make no sense: ask for at least one.")
+    parts, random = state.parts, np.random.default_rng([seed, 18])
+    visible, label_store = parts.graph.visible, parts.label_store
+    labelled = visible.rows(label_store.nodes)
+    strange = RowAnswers(state).unknown_scores() > state.calibration().threshold
+    rows = node_rows(visible)
+    unknown = np.setdiff1d(rows[strange[rows]], labelled)
+    asked = _drawn(unknown, MOST, random)
+    classes = label_store.class_of_column()[label_store.columns]
+    taught = _drawn(_whole_classes(classes, asked.size, random), MOST, random)
+    rows = np.concatenate([asked, labelled[taught]])
+    if not asked.size:
+        return ()
+    values = unit_rows(principal_components(vectors_of(state)(rows), COMPONENTS, seed=seed))
+    crowd = Crowd.of(values[: asked.size], visible.neighbours_at(asked), asked)
+    known = Crowd.of(values[asked.size :], visible.neighbours_at(labelled[taught]), labelled[taught])
+    sureness = Sureness.learned(Balls.of(known, core_size(asked.size)), classes[taught])
+    found = tight_groups(crowd, sureness, count)
+    usual = Usual.of(parts.graph)
+    drawn = f", of the {asked.size:,} drawn out of {unknown.size:,}," if asked.size < unknown.size else ""
+    return tuple(_described(state, number + 1, each, crowd, asked, usual, drawn) for number, each in enumerate(found))
+
+
+def _drawn(rows: np.ndarray, most: int, random: np.random.Generator) -> np.ndarray:
+    """All rows, or so many of them, ascending."""
+    return rows if rows.size <= most else np.sort(random.choice(rows, most, replace=False))
+
+
+def _whole_classes(classes: np.ndarray, count: int, random: np.random.Generator) -> np.ndarray:
+    """Places of all nodes of some classes, in a drawn order, until they are as many as ``count``.
+
+    Links and neighbours of a class are all there then, as they are among the nodes that look unknown.
+    classes: (m,) of the labelled nodes.
+    """
+    sizes = np.bincount(classes)
+    order = random.permutation(np.flatnonzero(sizes))
+    enough = max(CLASSES, int(np.searchsorted(np.cumsum(sizes[order]), count)) + 1)
+    return np.flatnonzero(np.isin(classes, order[:enough]))
+
+
+def _described(
+    state: ModelState, number: int, found: TightGroup, crowd: Crowd, asked: np.ndarray, usual: Usual, drawn: str
+) -> Group:
+    """usual: what features of all nodes are like. drawn: what is said of the nodes among which members are counted, if
+    they are not all that look unknown."""
+    graph, label_store = state.parts.graph, state.parts.label_store
+    rows = asked[found.rows]
+    inside = float(crowd.links[found.rows][:, found.rows].sum() / max(1.0, crowd.degrees[found.rows].sum()))
+    typical = rows[spread_typical(crowd.values[found.rows], TYPICAL)]
+    why = (
+        f"its {rows.size} nodes{drawn} look like none of the {len(label_store.classes)} known classes and like each "
+        f"other, {100 * inside:.0f} % of their links stay among them, and its core of {core_size(asked.size)} is as "
+        f"tight as labelled nodes that are {100 * found.sure:.0f} % of one class"
+    )
+    return Group(
+        number=number,
+        nodes=tuple(graph.ids_at(rows).tolist()),
+        size=int(rows.size),
+        typical=tuple(graph.ids_at(typical).tolist()),
+        words=common_words(graph, rows, usual),
+        neighbours=linked_classes(graph, label_store, rows),
+        sure=found.sure,
+        why=why,
+    )
+
+
+def spread_typical(values: np.ndarray, count: int) -> np.ndarray:
+    """(k,) rows that stand for different parts of a group: of each of k clusters the one nearest to its mean.
+
+    The largest cluster comes first. Nodes near the mean of the whole are worse teachers: they are too alike.
+    values: (n, d) of unit length.
+    """
+    cluster = clusters(values, count)
+    sizes = np.bincount(cluster)
+    means = np.zeros((sizes.size, values.shape[1]), dtype=np.float64)
+    np.add.at(means, cluster, values)
+    means /= sizes[:, None]
+    away = ((values - means[cluster]) ** 2).sum(axis=1)
+    order = np.lexsort((away, cluster))
+    nearest = order[np.cumsum(sizes) - sizes]
+    return nearest[np.argsort(-sizes, kind="stable")]
+
+
+def supports_of_group(state: ModelState, group: Group, count: int) -> list[Any]:
+    """Ids of typical, spread members without a label: those that were shown, or others if they do not suffice.
+
+    An error if no member is left to be taught.
+    """
+    if not isinstance(group, Group):
+        raise InputError(f"{shown(group)} is no group: give one of those that groups() answered.")
+    graph = state.parts.graph
+    typical = _without_label(state, group.typical)
+    if len(group.typical) >= count and typical.size == len(group.typical):
+        return graph.ids_at(typical[:count]).tolist()
+    rows = _without_label(state, group.nodes)
+    if not rows.size:
+        raise InputError(
+            f"every node of group {group.number} is labelled by now or gone: ask for the groups again; "
+            "nothing was learned."
+        )
+    return graph.ids_at(rows[spread_typical(_comparable(vectors_of(state), rows), count)]).tolist()
+
+
+def _without_label(state: ModelState, nodes: Sequence[Any]) -> np.ndarray:
+    """(m,) rows of the nodes that are there and have no label."""
+    graph = state.parts.graph
+    rows = graph.rows_of_ids(listed(nodes))
+    rows = rows[rows >= 0]
+    return rows[~np.isin(graph.numbers_at(rows), state.parts.label_store.nodes)]
+
+
+def _comparable(vectors: Vectors, rows: np.ndarray) -> np.ndarray:
+    return unit_rows(principal_components(vectors(rows), COMPONENTS))

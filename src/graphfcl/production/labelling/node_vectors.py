@@ -1,0 +1,77 @@
+"""What nodes are compared by: the learner's vectors, or features that no label touched where there is no learner."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from graphfcl.active.untrained import untrained_vectors
+from graphfcl.graph.visible_nodes import VisibleNodes
+from graphfcl.production.answers.row_values import node_rows
+from graphfcl.production.model.state import ModelState
+
+MANY = 50_000  # nodes above which all of them together are compared by fewer columns
+SAMPLE = 10_000  # nodes that choose those columns
+COLUMNS = 64
+BLOCK = 16_384  # nodes whose vectors are in memory at once then
+
+Vectors = Callable[[np.ndarray], np.ndarray]  # (r,) rows of the visible graph → (r, d) float32
+
+
+def vectors_of(state: ModelState) -> Vectors:
+    """How the nodes of a model are compared. Only one thread at a time asks its learner.
+
+    Without features a learner sees little but how many links a node has; nodes are compared by whom they link to then.
+    """
+    graph, visible = state.parts.graph, state.parts.graph.visible
+    there = node_rows(visible)
+
+    def of_rows(rows: np.ndarray) -> np.ndarray | None:
+        nodes = graph.numbers_at(rows)
+        return state.asked.using(lambda learner: learner.vectors_to_draw(visible, nodes))
+
+    def of_all_rows(rows: np.ndarray) -> np.ndarray:
+        """A row without a node has 0."""
+        shown = np.isin(rows, there) if there.size < visible.row_count else np.ones(rows.size, dtype=bool)
+        vectors = np.nan_to_num(np.asarray(of_rows(rows[shown]), dtype=np.float32))
+        if shown.all():
+            return vectors
+        found = np.zeros((rows.size, vectors.shape[1]), dtype=np.float32)
+        found[shown] = vectors
+        return found
+
+    if visible.feature_count == 0 or of_rows(there[:1]) is None:
+        return vectors_without_learner(visible, state.parts.configuration.seed)
+    return of_all_rows
+
+
+def vectors_without_learner(visible: VisibleNodes, seed: int = 0) -> Vectors:
+    """How nodes are compared that no learner has seen: by their features, those around them, and links if need be."""
+    table = untrained_vectors(visible, seed=seed)
+    return lambda rows: table[rows]
+
+
+def vector_table(state: ModelState) -> np.ndarray:
+    """(n, d) of all nodes of a model, as :func:`vectors_of_all` has them; computed once for a state of the model."""
+    count, seed = state.parts.graph.visible.row_count, state.parts.configuration.seed
+    return state.asked.memory.find("vectors", lambda: vectors_of_all(vectors_of(state), count, seed))
+
+
+def vectors_of_all(vectors: Vectors, count: int, seed: int) -> np.ndarray:
+    """(n, d) of all ``count`` nodes; of many only their leading principal components, so that 10⁶ nodes fit.
+
+    The components are those of a sample.
+    """
+    random = np.random.default_rng([seed, 21])
+    if count <= MANY:
+        return vectors(np.arange(count))
+    sample = vectors(np.sort(random.choice(count, SAMPLE, replace=False)))
+    mean = sample.mean(axis=0)
+    directions = np.linalg.svd(sample - mean, full_matrices=False)[2][:COLUMNS].T if sample.shape[1] > COLUMNS else None
+    found = np.empty((count, min(COLUMNS, sample.shape[1])), dtype=np.float32)
+    for rows in _blocks(count):
+        found[rows] = vectors(rows) if directions is None else (vectors(rows) - mean) @ directions
+    return found
+
+
+def _blocks(count: int) -> list[np.ndarray]:
+    return np.array_split(np.arange(count), range(BLOCK, count, BLOCK))

@@ -1,0 +1,93 @@
+"""The meter of a basket: how spread some nodes are, compared with members of known classes drawn at random.
+
+Two nodes are far apart if many nodes of the graph are nearer to one of them than the other is. With r(u, v) the share
+of drawn nodes that are more like u than v is, a basket is spread by the mean of log r(u, v) over its pairs. Shares are
+compared rather than cosines, because classes differ in how dense they are.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from graphfcl.active.clusters import principal_components
+from graphfcl.active.nearest import unit_rows
+from graphfcl.errors import InputError
+from graphfcl.production.answers.row_values import node_rows
+from graphfcl.production.labelling.node_vectors import vectors_of
+from graphfcl.production.labels.arguments import list_of_nodes
+from graphfcl.production.model.state import ModelState
+
+DRAWN = 2_000  # nodes by which it is said what is near,
+KNOWN = 4_000  # and labelled nodes that baskets are drawn from, at most
+BASKETS = 300  # of as many members of one known class
+LARGEST = 50  # nodes of a basket that are looked at
+SAME = 1e-5  # a cosine is larger only by more than this: the same one is rounded differently in two products
+ALIKE = 0.02  # nodes are too alike if at most this share of these baskets is as alike
+
+
+@dataclass(frozen=True)
+class Spread:
+    """value: 0..1, the share of random baskets of one known class that are less spread. alike: whether that is so low
+    that nodes from other corners would teach more. say: one sentence."""
+
+    value: float
+    alike: bool
+    say: str
+
+
+def spread_of(state: ModelState, nodes: Sequence[Any]) -> Spread:
+    """How spread some nodes are, against as many members of a known class."""
+    parts = state.parts
+    visible, label_store = parts.graph.visible, parts.label_store
+    rows = np.unique(visible.rows(parts.graph.numbers_of(list_of_nodes(nodes))))
+    if not rows.size:
+        raise InputError("an empty basket has no spread: give at least one node.")
+    if rows.size == 1:
+        return Spread(0.0, False, "One node says nothing about spread: add more, from other corners of the class.")
+    random = np.random.default_rng(rows.size)
+    rows = rows if rows.size <= LARGEST else random.choice(rows, LARGEST, replace=False)
+    drawn = node_rows(visible)[random.permutation(visible.node_count)[:DRAWN]]
+    taught = random.permutation(label_store.nodes.size)[:KNOWN]
+    every = np.concatenate([rows, drawn, visible.rows(label_store.nodes[taught])])
+    values = unit_rows(principal_components(vectors_of(state)(every)))
+    basket, around, known = np.split(values, [rows.size, rows.size + drawn.size])
+    own = spread_of_rows(basket, around)
+    classes = label_store.class_of_column()[label_store.columns[taught]]
+    others = _random_spreads(known, classes, rows.size, around, random)
+    value = float((others < own).mean()) if others.size else 0.5
+    if value <= ALIKE:
+        return Spread(value, True, "These are too alike: nodes from other corners of the class would teach more.")
+    more = f"{100 * value:.0f} % of random baskets of a known class are more alike"
+    return Spread(value, False, f"These are spread enough: {more}.")
+
+
+def spread_of_rows(basket: np.ndarray, around: np.ndarray) -> float:
+    """The mean over pairs (u, v) of log((1 + nodes around that are more like u than v is) / (1 + nodes around)).
+
+    basket: (n, d), n at least 2. around: (m, d). Both of unit length.
+    """
+    count = len(basket)
+    likeness = np.sort(basket @ around.T, axis=1)
+    pairs = basket @ basket.T + SAME
+    nearer = np.stack([likeness.shape[1] - np.searchsorted(likeness[u], pairs[u], side="right") for u in range(count)])
+    shares = np.log((1 + nearer) / (1 + likeness.shape[1]))
+    return float(shares[~np.eye(count, dtype=bool)].mean())
+
+
+def _random_spreads(
+    values: np.ndarray, classes: np.ndarray, size: int, around: np.ndarray, random: np.random.Generator
+) -> np.ndarray:
+    """(baskets,) spreads of ``size`` members each, drawn from one class; every class that has so many counts the same.
+
+    Where none has, baskets are as large as the largest class.
+    """
+    members = [np.flatnonzero(classes == each) for each in np.unique(classes)]
+    size = min(size, max((each.size for each in members), default=0))
+    if size < 2:
+        return np.zeros(0)
+    usable = [each for each in members if each.size >= size]
+    order = random.permutation(len(usable))
+    drawn = [random.choice(usable[order[turn % len(usable)]], size, replace=False) for turn in range(BASKETS)]
+    return np.array([spread_of_rows(values[each], around) for each in drawn])

@@ -1,0 +1,230 @@
+"""What to label next: nodes that a strategy names, each with a reason in plain words and what the model thinks."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from graphfcl.active import ActiveLearningState, Query, Strategy, checked, find_strategy
+from graphfcl.active.clusters import principal_components
+from graphfcl.active.memory import Memory
+from graphfcl.active.nearest import likeliest_of, unit_rows
+from graphfcl.errors import InputError
+from graphfcl.graph.any_graph import AnyGraph
+from graphfcl.graph.given import as_graph
+from graphfcl.graph.ids import ClassLabel, text_array
+from graphfcl.production.answers.answers import few_shot_classes
+from graphfcl.production.answers.row_values import node_rows
+from graphfcl.production.graph import kind_of
+from graphfcl.production.labelling.node_vectors import vector_table, vectors_of_all, vectors_without_learner
+from graphfcl.production.labels.arguments import seed_of, whole_number
+from graphfcl.production.model.row_answers import RowAnswers
+from graphfcl.production.model.state import ModelState
+
+LIKELIEST = 5  # classes that a suggestion names
+COUNTED = 20_000  # nodes that are asked which suggestion they are most like; of more, so many are drawn
+LABELLED = 5_000  # labelled nodes that they may be more like instead
+FEW = 60  # labels below which a class of a graph without a model counts as one that came late
+
+
+@dataclass(frozen=True)
+class Suggestion:
+    """A node worth labelling.
+
+    node: its id. reason: ``cluster``, ``unknown``, ``uncovered``, ``between`` or ``random``; ``unknown`` only if the
+        model calls the node unknown. why: one sentence.
+    classes: names and probabilities of the likeliest classes, at most 5; none without a model. unknown: whether the
+        model calls it unknown, as in :meth:`GraphClassifier.predictions`. unknown_score: its unknown score, 0 without a
+        model.
+    """
+
+    node: Any
+    reason: str
+    why: str
+    classes: tuple[tuple[ClassLabel, float], ...]
+    unknown: bool
+    unknown_score: float
+
+    def as_json(self) -> dict[str, Any]:
+        """Its fields as JSON values."""
+        return {
+            "node": self.node,
+            "reason": self.reason,
+            "why": self.why,
+            "classes": [{"class": name, "probability": round(share, 4)} for name, share in self.classes],
+            "unknown": self.unknown,
+            "unknown_score": round(self.unknown_score, 4),
+        }
+
+
+def suggest_for_model(
+    state: ModelState, budget: int, strategy: str | type[Strategy], seed: int
+) -> tuple[Suggestion, ...]:
+    """Nodes of a model that have no label, best first."""
+    budget, seed, strategy = _checked_budget(budget), seed_of(seed), _known(strategy)
+    parts, random = state.parts, np.random.default_rng([seed, 20])
+    visible, label_store, calibration = parts.graph.visible, parts.label_store, state.calibration()
+    labelled = visible.rows(label_store.nodes)
+    probabilities = RowAnswers(state)
+    strange = probabilities.ood_score()
+    situation = ActiveLearningState(
+        visible=visible,
+        vectors=vector_table(state),
+        candidates=_without(labelled, node_rows(visible), random),
+        labelled=labelled,
+        columns=label_store.class_of_column()[label_store.columns],
+        late=few_shot_classes(label_store),
+        scores=probabilities,
+        unknown_score=strange,
+        budget=budget,
+        random=random,
+        memory=state.asked.memory.find((seed, label_store.nodes.tobytes()), Memory),
+    )
+    queries = _chosen(situation, strategy)
+    rows = np.array([query.row for query in queries], dtype=np.int64)
+    scores = calibration.unknown_scores(strange[rows])
+    unknown = (scores > calibration.threshold).tolist()
+    thoughts = [_likeliest(label_store.labels, each) for each in probabilities[rows]]
+    nodes, reasons = parts.graph.ids_at(rows).tolist(), list(map(_reason, queries, unknown))
+    whys = _sentences(situation, rows, reasons, thoughts, scores)
+    return tuple(map(Suggestion, nodes, reasons, whys, thoughts, unknown, scores.tolist()))
+
+
+def suggest_for_graph(
+    graph: AnyGraph, budget: int = 20, *, strategy: str | type[Strategy] = "auto", seed: int = 0
+) -> tuple[Suggestion, ...]:
+    """Nodes of a graph that no model knows, best first.
+
+    Nodes that have a label are not named, and count as taught. If all of them have one, they count as not labelled.
+    Nodes are compared by features that no label touched, and by their links where features are few or missing;
+    strategies that need a model are refused.
+    """
+    graph = as_graph(graph, "suggest_for_graph")
+    budget, seed, strategy = _checked_budget(budget), seed_of(seed), _known(strategy)
+    random = np.random.default_rng([seed, 20])
+    visible = kind_of(graph).of(graph).standardised(np.arange(graph.node_count)).visible
+    labelled = np.flatnonzero(graph.labels >= 0)
+    if labelled.size == graph.node_count:
+        labelled = labelled[:0]
+    situation = ActiveLearningState(
+        visible=visible,
+        vectors=vectors_of_all(vectors_without_learner(visible, seed), graph.node_count, seed),
+        candidates=_without(labelled, node_rows(visible), random),
+        labelled=labelled,
+        columns=graph.labels[labelled],
+        late=np.bincount(graph.labels[labelled], minlength=len(graph.class_names)) < FEW,
+        scores=None,
+        unknown_score=None,
+        budget=budget,
+        random=random,
+    )
+    queries = _chosen(situation, strategy)
+    rows = np.array([query.row for query in queries], dtype=np.int64)
+    reasons = [_reason(query, unknown=False) for query in queries]
+    whys = _sentences(situation, rows, reasons, [()] * len(queries), np.zeros(len(queries)))
+    return tuple(
+        Suggestion(node, reason, why, (), False, 0.0)
+        for node, reason, why in zip(graph.node_ids[rows].tolist(), reasons, whys, strict=True)
+    )
+
+
+def suggestion_table(suggestions: Sequence[Suggestion]) -> dict[str, np.ndarray]:
+    """Columns ``node, class, guess, probability, unknown, reason, why``; ``class`` is empty, to be filled in.
+
+    The model's likeliest class is its guess: a file that nobody has filled in teaches nothing.
+    """
+    first = [each.classes[0] if each.classes else ("", 0.0) for each in suggestions]
+    nodes = [each.node for each in suggestions]
+    numbers = bool(nodes) and all(isinstance(node, int) for node in nodes)
+    return {
+        "node": np.array(nodes, dtype=np.int64) if numbers else text_array([str(node) for node in nodes]),
+        "class": text_array(["" for _ in nodes]),
+        "guess": text_array([str(label) for label, _ in first]),
+        "probability": text_array([f"{share:.3f}" if label != "" else "" for label, share in first]),
+        "unknown": text_array(["yes" if each.unknown else "no" for each in suggestions]),
+        "reason": text_array([each.reason for each in suggestions]),
+        "why": text_array([each.why for each in suggestions]),
+    }
+
+
+def _checked_budget(budget: int) -> int:
+    budget = whole_number(budget, "the budget", 20)
+    if budget < 1:
+        raise InputError(f"a budget of {budget} makes no sense: ask for at least one node.")
+    return budget
+
+
+def _without(labelled: np.ndarray, rows: np.ndarray, random: np.random.Generator) -> np.ndarray:
+    """(c,) rows that have no label, in a drawn order: of nodes that are all alike, not those first in the file."""
+    return random.permutation(np.setdiff1d(rows, labelled))
+
+
+def _known(strategy: str | type[Strategy]) -> str:
+    """The name of a strategy; one that does not exist is refused before anything is computed."""
+    from graphfcl.active.registry import register_strategy
+
+    return find_strategy(strategy if isinstance(strategy, str) else register_strategy(strategy).name).name
+
+
+def _chosen(situation: ActiveLearningState, strategy: str) -> list[Query]:
+    return checked(find_strategy(strategy).make().choose(situation), situation, strategy)
+
+
+def _likeliest(labels: Sequence[ClassLabel], probabilities: np.ndarray) -> tuple[tuple[ClassLabel, float], ...]:
+    best = np.argsort(-probabilities, kind="stable")[:LIKELIEST]
+    return tuple((labels[place], float(probabilities[place])) for place in best.tolist())
+
+
+def _reason(query: Query, unknown: bool) -> str:
+    """Why a node is suggested. unknown: the model calls it so; a strategy knows only how nodes compare."""
+    if query.reason not in ("unknown", "uncovered"):
+        return query.reason
+    return "unknown" if unknown else "uncovered"
+
+
+def _sentences(
+    situation: ActiveLearningState,
+    rows: np.ndarray,
+    reasons: Sequence[str],
+    thoughts: Sequence[tuple[tuple[ClassLabel, float], ...]],
+    scores: np.ndarray,
+) -> list[str]:
+    """A sentence for each reason. thoughts: the likeliest classes. scores: (w,) unknown scores."""
+    sizes = _represented(situation, rows)
+    return [
+        _sentence(reason, size, classes, score, situation)
+        for reason, size, classes, score in zip(reasons, sizes.tolist(), thoughts, scores.tolist(), strict=True)
+    ]
+
+
+def _sentence(
+    reason: str, size: int, classes: tuple[tuple[ClassLabel, float], ...], score: float, situation: ActiveLearningState
+) -> str:
+    if reason == "cluster":
+        near = f"it is typical of {size:,} nodes that no labelled node is nearer to"
+        return near if size > 1 else "the nodes like it are nearer to a label or to another suggestion"
+    if reason == "unknown":
+        lower = "nearly all" if score > 0.99 else f"{100 * score:.0f} % of the"
+        return f"it looks like none of the known classes: {lower} known nodes have a lower unknown score"
+    if reason == "uncovered":
+        return "few of the nodes like it have a label" if situation.labelled.size else "no node has a label yet"
+    if reason == "between" and len(classes) > 1:
+        (first, one), (second, two) = classes[:2]
+        return f"it lies between {first} ({100 * one:.0f} %) and {second} ({100 * two:.0f} %)"
+    return "it was drawn at random" if reason == "random" else "it could be of more than one class"
+
+
+def _represented(situation: ActiveLearningState, rows: np.ndarray) -> np.ndarray:
+    """(w,) how many candidates are more like a query than like other queries and labelled nodes, itself included."""
+    if not rows.size:
+        return np.zeros(0, dtype=np.int64)
+    random, candidates = np.random.default_rng(0), situation.candidates
+    asked = candidates if candidates.size <= COUNTED else random.choice(candidates, COUNTED, replace=False)
+    known = situation.labelled
+    known = known if known.size <= LABELLED else random.choice(known, LABELLED, replace=False)
+    parts = [asked, rows, known]
+    values = unit_rows(principal_components(situation.vectors[np.concatenate(parts)]))
+    of_asked, others = values[: asked.size], values[asked.size :]
+    counts = np.bincount(likeliest_of(of_asked, others)[0], minlength=len(others))[: len(rows)]
+    return np.maximum(1, np.round(counts * candidates.size / asked.size)).astype(np.int64)

@@ -1,0 +1,251 @@
+"""Which node is labelled with which class, and what the classes are called now."""
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from enum import IntEnum
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+
+from graphfcl.errors import InputError, did_you_mean, quoted
+from graphfcl.graph.ids import CLASS_NAME, ClassLabel, class_label, normal, text_of
+from graphfcl.methods.learner import Labelled
+from graphfcl.production.labels.arguments import shown
+from graphfcl.production.labels.supports import Statement
+
+Statements = Mapping[int, tuple[Statement, ...]]  # node number → who gave its label, the first first
+WHOLE_FLOAT = re.compile(r"(-?[0-9]+)\.0+")  # how pandas writes an integer in a column with gaps
+
+
+class LabelRole(IntEnum):
+    """What a labelled node is for: training session 0, validation, or a class learned later."""
+
+    TRAIN = 0
+    VALIDATION = 1
+    SUPPORT = 2
+
+
+@dataclass(frozen=True, eq=False)
+class LabelStore:
+    """Immutable: every change makes a new label_store.
+
+    nodes, columns, parts: (m,) the labelled nodes, the learner's columns of their classes, and :class:`LabelRole`.
+    names: what the class of each column is called; None if it is retired. Two columns of one name are one class: that
+        is how classes are merged if the learner cannot be restated.
+    session_zero_columns: how many of the columns are of session 0; they come first.
+    statements: who gave a label and when, of the nodes for which somebody said so.
+    integers: the model was fitted with integer classes. Names stay texts here; users write and get those that are whole
+        numbers as integers. See :meth:`text` and :meth:`label`.
+    """
+
+    nodes: np.ndarray
+    columns: np.ndarray
+    parts: np.ndarray
+    names: tuple[str | None, ...]
+    session_zero_columns: int
+    statements: Statements = field(default_factory=dict)
+    integers: bool = False
+
+    @classmethod
+    def of(cls, train: Labelled, validation: Labelled, names: Sequence[str], *, integers: bool = False) -> "LabelStore":
+        """The label_store after session 0."""
+        parts = [
+            np.full(part[0].size, kind) for kind, part in ((LabelRole.TRAIN, train), (LabelRole.VALIDATION, validation))
+        ]
+        return cls(
+            nodes=np.concatenate([train[0], validation[0]]),
+            columns=np.concatenate([train[1], validation[1]]),
+            parts=np.concatenate(parts).astype(np.int8),
+            names=tuple(names),
+            session_zero_columns=len(names),
+            integers=integers,
+        )
+
+    # Classes as users write them
+
+    def text(self, label: Any) -> str:
+        """The name that a user means by a class: a text, or a number.
+
+        Of a model with integer classes "7", 7.0 and "7.0" are the class 7, and False and True the classes 0 and 1.
+        """
+        if self.integers and isinstance(label, bool | np.bool_):
+            label = int(label)
+        if not isinstance(label, str | bytes | bool | np.bool_ | Integral) and not _is_whole_float(label):
+            raise InputError(f"a class is {shown(label)}: give a name or a whole number.")
+        name = text_of(label)
+        whole = WHOLE_FLOAT.fullmatch(name.strip()) if self.integers else None
+        return whole[1] if whole else name
+
+    def label(self, name: str) -> ClassLabel:
+        """The reverse: an integer if the model has integer classes and the name is a whole number."""
+        return class_label(name, self.integers)
+
+    @property
+    def labels(self) -> tuple[ClassLabel, ...]:
+        """``classes`` as users write them."""
+        return tuple(map(self.label, self.classes))
+
+    def label_array(self) -> np.ndarray:
+        """(classes,) the same, int64 if all are integers, and otherwise Python objects."""
+        labels = self.labels
+        whole = self.integers and all(isinstance(label, int) for label in labels)
+        return np.array(labels, dtype=np.int64 if whole else object)
+
+    def fault(self, name: str) -> str:
+        """Why a class cannot be called so; "" if it can."""
+        label = self.label(normal(name))
+        if isinstance(label, int) and label < 0:
+            return f"the class {label} is negative, which marks a node without a label: give 0 or a larger number"
+        return CLASS_NAME.fault(name)
+
+    # Reading
+
+    @property
+    def classes(self) -> tuple[str, ...]:
+        """The classes in use, in the order in which they were learned."""
+        return tuple(dict.fromkeys(name for name in self.names if name is not None))
+
+    def class_of_column(self) -> np.ndarray:
+        """(columns,) position in ``classes``; -1 where a column is retired."""
+        position = {name: number for number, name in enumerate(self.classes)}
+        return np.array([-1 if name is None else position[name] for name in self.names], dtype=np.int64)
+
+    def column_of(self, name: str) -> int | None:
+        """The column that further supports of a class join."""
+        return self.names.index(name) if name in self.names else None
+
+    def found(self, label: Any) -> str | None:
+        """The class that a user calls so: as it is stored, or else by its cleaned form, if only one has that form."""
+        name = self.text(label)
+        if name in self.names:
+            return name
+        same = [other for other in self.classes if normal(other) == normal(name)]
+        if len(same) > 1:
+            both = " or ".join(map(quoted, same[:2]))
+            raise InputError(
+                f"class {quoted(name)} may be {both}, which differ in spaces or accents: write it exactly."
+            )
+        return same[0] if same else None
+
+    def resolved(self, label: Any) -> str:
+        """The same; a class that is not there is an error."""
+        known, name = self.found(label), self.text(label)
+        if known is None:
+            listed = f"there are {', '.join(self.classes[:12])}."
+            hint = did_you_mean(name, self.classes, listed, cutoff=0.6)
+            raise InputError(f"the model knows no class {quoted(name)}: {hint}")
+        return known
+
+    def require(self, name: str) -> int:
+        """The column of a class; a class that is not there is an error."""
+        return self.names.index(self.resolved(name))
+
+    def of_part(self, part: LabelRole) -> Labelled:
+        """Nodes and columns of one part."""
+        here = self.parts == part
+        return self.nodes[here], self.columns[here]
+
+    def knowledge(self) -> tuple[Labelled, Labelled]:
+        """What a learner is restated with: labels that session 0 trained on, and labels learned later."""
+        return self.of_part(LabelRole.TRAIN), self.of_part(LabelRole.SUPPORT)
+
+    def labels_of_columns(self, columns: np.ndarray) -> Labelled:
+        """Nodes and columns of all labels of some columns that a learner has learned."""
+        here = np.isin(self.columns, columns) & (self.parts != LabelRole.VALIDATION)
+        return self.nodes[here], self.columns[here]
+
+    def trained_on(self, nodes: np.ndarray) -> int:
+        """How many of some labelled nodes session 0 was trained or validated on."""
+        return int((np.isin(self.nodes, nodes) & (self.parts != LabelRole.SUPPORT)).sum())
+
+    # Changes
+
+    def with_supports(self, nodes: np.ndarray, columns: np.ndarray, new_names: Sequence[str]) -> "LabelStore":
+        """More labelled nodes, and more classes, whose columns follow the last one."""
+        return replace(
+            self,
+            nodes=np.concatenate([self.nodes, nodes]),
+            columns=np.concatenate([self.columns, columns]),
+            parts=np.concatenate([self.parts, np.full(nodes.size, LabelRole.SUPPORT, dtype=np.int8)]),
+            names=(*self.names, *new_names),
+        )
+
+    def with_statements(self, statements: Statements) -> "LabelStore":
+        """More is said of some labels."""
+        more = {node: (*self.statements.get(node, ()), *said) for node, said in statements.items()}
+        return replace(self, statements={**self.statements, **more})
+
+    def renumbered(self, numbers: np.ndarray) -> "LabelStore":
+        """The same labels of nodes that have other numbers. numbers: (m,) in the order of ``nodes``."""
+        moved = dict(zip(self.nodes.tolist(), numbers.tolist(), strict=True))
+        said = {moved[node]: statements for node, statements in self.statements.items() if node in moved}
+        return replace(self, nodes=numbers, statements=said)
+
+    def without_nodes(self, nodes: np.ndarray) -> "LabelStore":
+        """Some nodes are labelled no more."""
+        return self._kept(~np.isin(self.nodes, nodes))
+
+    def _kept(self, kept: np.ndarray) -> "LabelStore":
+        gone = set(self.nodes[~kept].tolist())
+        said = {node: statements for node, statements in self.statements.items() if node not in gone}
+        return replace(
+            self, nodes=self.nodes[kept], columns=self.columns[kept], parts=self.parts[kept], statements=said
+        )
+
+    def renamed(self, old: Any, new: Any) -> "LabelStore":
+        """A class gets another name, which is cleaned."""
+        old, new = self.resolved(old), self.text(new)
+        fault = self.fault(new)
+        if fault:
+            raise InputError(f"the new name: {fault}.")
+        new = normal(new)
+        same = self.found(new)
+        if same is not None and (same != old or new == old):
+            raise InputError(f"there is a class {quoted(same)} already: merge the two, or choose another name.")
+        return replace(self, names=tuple(new if name == old else name for name in self.names))
+
+    def merged(self, source: str, into: str) -> "LabelStore":
+        """All labelled nodes of one class become another's, and its columns are retired."""
+        source, into = self._two(source, into)
+        target = self.require(into)
+        of_source = np.isin(self.columns, self._columns_named(source))
+        columns = np.where(of_source, target, self.columns)
+        return replace(self, columns=columns, names=tuple(None if name == source else name for name in self.names))
+
+    def united(self, source: str, into: str) -> "LabelStore":
+        """One class of several columns: for learners that cannot be restated."""
+        source, into = self._two(source, into)
+        return replace(self, names=tuple(into if name == source else name for name in self.names))
+
+    def retired(self, label: Any) -> "LabelStore":
+        """The class is not predicted any more, and its nodes lose their label."""
+        name = self.resolved(label)
+        if len(self.classes) == 1:
+            raise InputError(f"{quoted(name)} is the only class left: a model needs one.")
+        kept = self._kept(~np.isin(self.columns, self._columns_named(name)))
+        return replace(kept, names=tuple(None if other == name else other for other in self.names))
+
+    def without_empty_classes(self) -> tuple["LabelStore", list[str]]:
+        """Classes that no labelled node stands for any more are retired; their names."""
+        train, supports = self.knowledge()
+        present = {self.names[column] for column in np.concatenate([train[1], supports[1]]).tolist()}
+        emptied = [name for name in self.classes if name not in present]
+        label_store = self
+        for name in emptied:
+            label_store = label_store.retired(name)
+        return label_store, emptied
+
+    def _two(self, source: str, into: str) -> tuple[str, str]:
+        source, into = self.resolved(source), self.resolved(into)
+        if source == into:
+            raise InputError(f"{quoted(source)} cannot be merged into itself.")
+        return source, into
+
+    def _columns_named(self, name: str) -> list[int]:
+        return [column for column, other in enumerate(self.names) if other == name]
+
+
+def _is_whole_float(value: Any) -> bool:
+    return isinstance(value, float | np.floating) and float(value).is_integer()

@@ -1,0 +1,1 @@
+"""A model: its parts and state, training, and its versions on disk."""

@@ -1,0 +1,191 @@
+"""One version of a model in a folder; what it consists of is read when it is first needed."""
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import graphfcl.production.model.codec as codec
+from graphfcl.errors import GraphfclError, InputError
+from graphfcl.methods import Learner
+from graphfcl.production.answers.answers import Answers, ModelAnswers
+from graphfcl.production.answers.calibration import Calibration
+from graphfcl.production.answers.row_values import RowValues
+from graphfcl.production.answers.version_cache import OpenCache, VersionCache, cache_keys
+from graphfcl.production.graph import ModelGraph, NodeIndex, StoredGraph, stored_graph
+from graphfcl.production.graph.place import FolderUse
+from graphfcl.production.labels.label_store import LabelStore
+from graphfcl.production.model.parts import Configuration, ModelParts
+from graphfcl.production.store.block_arrays import BlockArrays
+from graphfcl.production.store.damage import UNFIT, Damaged, first_line, need
+from graphfcl.production.store.manifests import Manifest
+from graphfcl.production.store.trees import read_tree
+
+
+class StoredVersion:
+    """A version of a folder.
+
+    folder: of the model. refuse: makes the error that names the version and what is wrong with it.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        manifest: Manifest,
+        arrays: BlockArrays,
+        cache: VersionCache,
+        refuse: Callable[[str], InputError],
+        device: str,
+        use: FolderUse = FolderUse(),  # noqa: B008  # it is frozen
+    ) -> None:
+        self.manifest, self.version = manifest, int(manifest["version"])
+        self._folder, self._arrays, self._refuse = folder, arrays, refuse
+        self._device, self._use = device, use
+        self._lock = threading.RLock()
+        self._read: dict[str, Any] = {}
+        configuration, calibration, self._names = self._checked(self._configuration)
+        self.parts = ModelParts.from_source(configuration, calibration, self)
+        self.keys = cache_keys(manifest, configuration.method)
+        self.cache: OpenCache | None = cache.open(self.keys.scores, len(self._names.names))
+        if device not in ("auto", "cpu"):
+            self.graph.device(device)  # one that its graph cannot be computed on is refused at once
+
+    # What a model asks for
+
+    @property
+    def names(self) -> LabelStore:
+        """A label_store that has the names of the classes, and no labelled nodes."""
+        return self._names
+
+    @cached_property
+    def graph(self) -> StoredGraph:
+        """Its graph, of which next to nothing is read yet."""
+        return self._checked(lambda: stored_graph(self.manifest["trees"], self._arrays, self._folder, self._use))
+
+    def part(self, name: str) -> Any:
+        """``graph``, ``learner`` or ``label_store``; the same object every time."""
+        with self._lock:
+            if name not in self._read:
+                read = {"graph": self.graph.read, "learner": self._learner, "label_store": self._label_store}
+                self._read[name] = self._checked(read[name])
+            return self._read[name]
+
+    @contextmanager
+    def using_learner(self) -> Iterator[None]:
+        """Where the learner that was read computes: one that cannot is damaged. What is asked of it was checked."""
+        try:
+            yield
+        except GraphfclError:
+            raise
+        except UNFIT as error:
+            raise self._refuse(f"its learner cannot be used ({first_line(error)})") from error
+
+    def node_index(self) -> NodeIndex:
+        """How its nodes are found, without the rest of the graph where that is possible."""
+        with self._lock:
+            return self._checked(self.graph.index)
+
+    def counts(self) -> tuple[int, int]:
+        """How many nodes and edges there are; of them only an index is read."""
+        return self._checked(self.graph.counts)
+
+    def verify(self) -> None:
+        """Read everything."""
+        for name in ("graph", "learner", "label_store"):
+            self.part(name)
+
+    # Answers
+
+    @property
+    def has_numbers(self) -> bool:
+        """Whether the cache knows nodes by whole numbers."""
+        return self.cache is not None and self.cache.of_numbers
+
+    def answers(self) -> ModelAnswers | None:
+        """What it says of every node, if that was computed before and kept."""
+        scores = self._cached_scores()
+        readings = None if scores is None or self.cache is None else self.cache.readings(self.keys.readings)
+        if scores is not None and readings is not None:
+            return ModelAnswers.in_memory(scores, readings, self.parts.calibration)
+        return self._checked(lambda: self.graph.find_answers(self.keys, len(self._names.names)))
+
+    def cached_answers(self, nodes: Sequence[Any]) -> Answers | None:
+        """What the version says of some nodes, if the cache knows them by exactly these ids."""
+        rows = None if self.cache is None else self.cache.rows_of_ids(nodes)
+        if self.cache is None or rows is None:
+            return None
+        scores, readings = self.cache.scores_of(rows), self.cache.readings_of(self.keys.readings, rows)
+        if scores is None or readings is None or not self._are_scores(scores):
+            return None
+        return Answers(scores, readings.ood_score, readings.temperatures)
+
+    def cached_ood_score(self) -> np.ndarray | None:
+        """(n,) of every node, if the cache has it."""
+        readings = None if self.cache is None else self.cache.readings(self.keys.readings)
+        return None if readings is None else readings.ood_score
+
+    def scores(self, compute: Callable[[], Any]) -> Any:
+        """(n, columns) of every node, from the cache or computed; a learner that cannot give them is damaged."""
+        cached = self._cached_scores()
+        return self._checked(lambda: self._computed_scores(compute)) if cached is None else cached
+
+    def _cached_scores(self) -> np.ndarray | None:
+        found = None if self.cache is None else self.cache.scores()
+        return found if found is not None and len(found) == self.counts()[0] and self._are_scores(found) else None
+
+    def _computed_scores(self, compute: Callable[[], Any]) -> Any:
+        try:
+            scores = compute()
+            shape = (self.part("graph").visible.row_count, len(self._names.names))
+            need(RowValues.of(scores).shape == shape, "its learner gives other scores")
+        except (InputError, Damaged):
+            raise
+        except UNFIT as error:
+            raise Damaged(f"its learner cannot answer ({first_line(error)})") from error
+        need(self._are_scores(scores), "its learner gives scores that are no numbers")
+        return scores
+
+    def _are_scores(self, scores: Any) -> bool:
+        """Whether every node has a highest score; a class that is out of the question may have −∞."""
+        used = np.array([column for column, name in enumerate(self._names.names) if name is not None])
+        return all(bool(np.isfinite(block.max(axis=1)).all()) for block in RowValues.of(scores, used).blocks())
+
+    # How it is read
+
+    def _checked(self, read: Callable[[], Any]) -> Any:
+        try:
+            return read()
+        except Damaged as error:
+            raise self._refuse(str(error)) from error
+
+    def _configuration(self) -> tuple[Configuration, Calibration, LabelStore]:
+        values = read_tree(self._arrays.objects, self.manifest["trees"].get("answers")).values
+        names = codec.decode_names(values)
+        need(codec.named_twice(names) == values.get("united"), "two of its classes have one name")
+        configuration = codec.decode_configuration(values)
+        need(self.manifest["values"].get("method") == configuration.method, "its manifest names another method")
+        return configuration, codec.decode_calibration(values), names
+
+    def _learner(self) -> Learner:
+        device = self.graph.device(self._device)
+        learner = codec.decode_learner(self.manifest["trees"], self._arrays, self.parts.configuration, device)
+        need(len(learner.classes_) == len(self._names.names), "its learner and its classes differ in number")
+        graph: ModelGraph = self.part("graph")
+        table = None if self.cache is None else self.cache.table()
+        if table is not None and len(table) == graph.node_count:
+            with self.using_learner():
+                one = learner.embeddings_of_rows(graph.visible, np.arange(min(1, graph.node_count)))
+                if (table.dtype, table.shape[1:]) == (one.dtype, one.shape[1:]):
+                    learner.use_embeddings(graph.visible, table)
+        return learner
+
+    def _label_store(self) -> LabelStore:
+        label_store = codec.decode_label_store(self.manifest["trees"], self._arrays, self._names)
+        need(
+            bool(self.graph.contains(label_store.nodes).all()), "its label_store names a node that is not in its graph"
+        )
+        return label_store

@@ -1,0 +1,40 @@
+"""JSON from a file that somebody else may have written."""
+
+import json
+import math
+from itertools import chain
+from typing import Any
+
+from graphfcl.production.store.damage import Damaged
+
+DEEPEST = 40  # levels of lists and dictionaries in one another
+
+
+def read_json(content: bytes) -> Any:
+    """Its values; :class:`Damaged` if it is no JSON, holds a number that is not finite, or is nested too deeply."""
+    try:
+        values = json.loads(content, parse_constant=_constant)
+    except RecursionError as error:
+        raise Damaged("it is nested too deeply") from error
+    except ValueError as error:  # that of the encoding among them
+        raise error if isinstance(error, Damaged) else Damaged("it is no JSON") from error
+    level = [values]
+    for _ in range(DEEPEST):
+        if math.inf in level or -math.inf in level:
+            raise Damaged("it holds a number that is not finite, such as Infinity or 1e999")
+        nested = [each for each in level if type(each) in (dict, list)]
+        level = list(chain.from_iterable(each.values() if type(each) is dict else each for each in nested))
+        if not level:
+            return values
+    raise Damaged("it is nested too deeply")
+
+
+def whole_number(value: Any, what: str, least: int = 0, most: int = 2**62) -> int:
+    """A value that must be a whole number in a range; true and false are none."""
+    if type(value) is not int or not least <= value <= most:
+        raise Damaged(f"{what} is no whole number from {least} to {most}")
+    return value
+
+
+def _constant(text: str) -> float:
+    raise Damaged(f"it holds the number {text}")

@@ -1,0 +1,95 @@
+"""What labels bring under the track ``asked``: a table, figures, and what the page shows of it."""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from graphfcl.metrics import active_metrics
+from graphfcl.report.blocks import ORACLE, Block, Row, summary
+from graphfcl.report.figures import draw_line, label_ends, new_figure, percent_axis, save_figure
+from graphfcl.report.styles import Style
+from graphfcl.report.texts import MARKS, NOTES, figure
+
+CURVES = {"balanced_accuracy": "balanced accuracy, all classes (%)", "found": "novel classes found (%)"}
+
+
+def is_active(block: Block) -> bool:
+    return block.protocol["track"] == "asked"
+
+
+def requested_columns() -> tuple[str, ...]:
+    return ("method, strategy", "seeds", "labels", *(measure.title for measure in active_metrics()))
+
+
+def active_lines(block: Block) -> list[tuple[str, ...]]:
+    """A line for each row: mean and interval over seeds of every measure of the track."""
+    lines = []
+    for row in block.rows:
+        name = row.name + "".join(MARKS[mark] for mark in row.marks)
+        labels = summary([float(result["sessions"][-1]["labels"]) for result in row.results.values()]).mean
+        cells = [figure(summary(row.values(measure.name))) for measure in active_metrics()]
+        lines.append((name, str(len(row.results)), f"{labels:.0f}", *cells))
+    return lines
+
+
+def active_notes(block: Block) -> tuple[str, ...]:
+    about = [f"{measure.title}: {measure.what}" for measure in active_metrics()]
+    marks = sorted({MARKS[mark] for row in block.rows for mark in row.marks})
+    about += [f"{mark} {NOTES[mark]}" for mark in marks]
+    return (*about, "a class that was not found counts 0; between sessions figures are linear in the labels")
+
+
+def curve(row: Row, key: str) -> np.ndarray:
+    """(seeds, sessions) in %: a session's figure, or the share of novel classes found."""
+    if key != "found":
+        return row.sessions(key)
+    novel = [sum(arrival > 0 for arrival in result["session_of_class"]) for result in row.results.values()]
+    return 100 * row.sessions("novel_classes_found") / np.array(novel)[:, None]
+
+
+def labels_of(row: Row) -> np.ndarray:
+    """(sessions,) labels spent until each session, mean over seeds."""
+    return row.sessions("labels").mean(axis=0)
+
+
+def active_data(block: Block) -> dict[str, Any]:
+    """What the page shows of a block: the table, and curves against labels."""
+    curves = [
+        {
+            "name": row.name,
+            "labels": labels_of(row).tolist(),
+            "dashed": ORACLE in row.marks,
+            **{key: curve(row, key).mean(axis=0).tolist() for key in CURVES},
+        }
+        for row in block.rows
+    ]
+    return {
+        "columns": requested_columns(),
+        "rows": active_lines(block),
+        "notes": active_notes(block),
+        "titles": CURVES,
+        "curves": curves,
+    }
+
+
+def active_figure(blocks: Sequence[Block], path: str | Path, styles: Mapping[str, Style]) -> None:
+    """Accuracy and classes found against labels: a line of panels for each block, rows that need an oracle dashed."""
+    figure_, grid = new_figure(12.5, 3.3 * len(blocks), (len(blocks), 3))
+    panels = np.array(grid, dtype=object).reshape(len(blocks), 3)
+    for line, block in zip(panels, blocks, strict=True):
+        for panel, (key, title) in zip(line, CURVES.items(), strict=False):
+            ends = []
+            for row in block.rows:
+                values, labels = curve(row, key).mean(axis=0), labels_of(row)
+                draw_line(panel, labels, values, row, styles[row.name], dashed=ORACLE in row.marks)
+                ends.append((row.name, float(labels[-1]), float(values[-1])))
+            label_ends(panel, ends, styles)
+            panel.set_title(f"{block.dataset}: {title}", fontsize=9)
+            panel.set_xlabel("labels")
+            percent_axis(panel)
+        line[-1].set_axis_off()
+        handles = line[0].get_lines()
+        line[-1].legend(handles, [one.get_label() for one in handles], frameon=False, fontsize=8, loc="center")
+    save_figure(figure_, path)

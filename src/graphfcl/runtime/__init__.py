@@ -1,0 +1,1 @@
+"""Processes, files, memory and devices: what every other package may import."""

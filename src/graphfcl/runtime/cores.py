@@ -1,0 +1,80 @@
+"""How many cores this process may use, and how many threads its libraries start."""
+
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from importlib import import_module
+
+from graphfcl.runtime.control_groups import group_folders
+
+WITH_THREADS = ("numpy", "scipy.linalg")  # each brings a BLAS of its own
+VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")  # without the others the first holds for all
+
+
+def usable_cores() -> int:
+    """The cores this process may use: those it is bound to, within its Slurm task and the quota of its control group.
+
+    A share of a core counts as none, but there is always one.
+    """
+    bound = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, min([bound, *_slurm_cores(), *_quotas()]))
+
+
+def limit_threads(threads: int) -> None:
+    """Let torch, BLAS and OpenMP start at most so many threads each in this process.
+
+    Nothing is raised: a library that may start fewer, because the environment says so, keeps its number.
+    """
+    for name in VARIABLES:  # what libraries that are loaded later go by
+        allowed = os.environ.get(name, "" if name == VARIABLES[0] else "1")
+        if not (allowed.isdigit() and 0 < int(allowed) <= threads):
+            os.environ[name] = str(threads)
+    for name in WITH_THREADS:  # these have read the variables already, or will now
+        import_module(name)
+    import torch
+    from threadpoolctl import ThreadpoolController
+
+    torch.set_num_threads(min(threads, torch.get_num_threads()))
+    with suppress(RuntimeError):  # they have started already
+        torch.set_num_interop_threads(min(threads, torch.get_num_interop_threads()))
+    for library in ThreadpoolController().lib_controllers:
+        if (library.num_threads or 0) > threads:
+            library.set_num_threads(threads)
+
+
+@contextmanager
+def limited_threads(threads: int) -> Iterator[None]:
+    """:func:`limit_threads` for a while, without the threads between operators of torch: those are set once."""
+    for name in WITH_THREADS:
+        import_module(name)
+    import torch
+    from threadpoolctl import threadpool_info, threadpool_limits
+
+    before = torch.get_num_threads()
+    fewer = {pool["prefix"]: min(threads, pool["num_threads"]) for pool in threadpool_info()}
+    torch.set_num_threads(min(threads, before))
+    try:
+        with threadpool_limits(fewer):
+            yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def _slurm_cores() -> Iterator[int]:
+    with suppress(ValueError):
+        cores = int(os.environ.get("SLURM_CPUS_PER_TASK", ""))
+        if cores > 0:
+            yield cores
+
+
+def _quotas() -> Iterator[int]:
+    """Whole cores that the quotas of this process's control groups allow, in both forms that Linux has."""
+    for folder in group_folders("cpu"):
+        with suppress(OSError, ValueError):  # no such group, or no quota: "max"
+            quota, period = (int(word) for word in (folder / "cpu.max").read_text().split())
+            yield quota // period
+        with suppress(OSError, ValueError):
+            quota = int((folder / "cpu.cfs_quota_us").read_text())
+            period = int((folder / "cpu.cfs_period_us").read_text())
+            if quota > 0:  # -1: no quota
+                yield quota // period

@@ -1,0 +1,150 @@
+"""Tasks in processes of this machine; in this very process where one worker is asked for."""
+
+import contextlib
+import multiprocessing
+import os
+import signal
+import threading
+from collections.abc import Sequence
+from contextlib import ExitStack
+from multiprocessing.connection import Connection, wait
+from typing import Any
+
+from graphfcl.runtime.cores import limited_threads, usable_cores
+from graphfcl.runtime.tasks.contract import Backend, Engine, Order, Outcome, Tasks, WorkerLost
+from graphfcl.runtime.tasks.worker import call, carry_out, unreadable
+
+SECONDS_TO_END = 5
+PRELOADED = ("graphfcl.methods", "graphfcl.experiments", "pyarrow.parquet", "scipy.sparse", "torch")  # by a fork server
+
+
+class ThisProcess:
+    """One worker: a task is done when it was submitted."""
+
+    def __init__(self, threads: int | None) -> None:
+        self.threads = threads
+        self.outcomes: dict[int, Outcome] = {}
+        self.stack = ExitStack()
+        if threads is not None:
+            self.stack.enter_context(limited_threads(threads))
+        self.count = 0
+
+    def submit(self, order: Order) -> int:
+        self.count += 1
+        self.outcomes[self.count] = call(order)
+        return self.count
+
+    def wait(self, running: Sequence[int], seconds: float) -> Sequence[int]:  # noqa: ARG002
+        return running
+
+    def outcome(self, handle: int) -> Outcome:
+        return self.outcomes.pop(handle)
+
+    def cancel(self, running: Sequence[int]) -> None:
+        for handle in running:
+            self.outcomes.pop(handle, None)
+
+    def close(self) -> None:
+        self.stack.close()
+
+
+class _Worker:
+    """A process that takes one order after another from its end of a pipe."""
+
+    def __init__(self, context: Any) -> None:
+        self.connection, other = context.Pipe()
+        self.process = context.Process(target=_serve, args=(other,), daemon=True)
+        self.process.start()
+        other.close()
+
+    def stop(self) -> None:
+        self.process.terminate()
+        self.process.join(SECONDS_TO_END)
+        if self.process.is_alive():
+            self.process.kill()
+            self.process.join()
+        self.connection.close()
+
+
+class Processes:
+    """Processes of this machine. A task that kills its own costs the others nothing."""
+
+    def __init__(self, threads: int, start_method: str = "spawn") -> None:
+        self.threads: int | None = threads
+        self.context: Any = multiprocessing.get_context(start_method)
+        if start_method == "forkserver":
+            self.context.set_forkserver_preload(list(PRELOADED))
+        self.idle: list[_Worker] = []
+        self.busy: list[_Worker] = []
+
+    def submit(self, order: Order) -> _Worker:
+        worker = self.idle.pop() if self.idle else _Worker(self.context)
+        self.busy.append(worker)
+        with contextlib.suppress(BrokenPipeError, ConnectionResetError):  # it died meanwhile: wait() finds that
+            worker.connection.send(order)
+        return worker
+
+    def wait(self, running: Sequence[_Worker], seconds: float) -> Sequence[_Worker]:
+        ready = set(wait([each for one in running for each in (one.connection, one.process.sentinel)], seconds))
+        return [one for one in running if {one.connection, one.process.sentinel} & ready]
+
+    def outcome(self, handle: _Worker) -> Outcome:
+        self.busy.remove(handle)
+        try:
+            if handle.connection.poll():
+                outcome = handle.connection.recv()
+                self.idle.append(handle)
+                return outcome
+        except (EOFError, ConnectionResetError):
+            pass
+        handle.stop()
+        code = handle.process.exitcode or 0
+        raise WorkerLost(f"killed by {signal.Signals(-code).name}" if code < 0 else f"exit code {code}")
+
+    def cancel(self, running: Sequence[_Worker]) -> None:
+        for worker in running:
+            self.busy.remove(worker)
+            worker.stop()
+
+    def close(self) -> None:
+        for worker in (*self.idle, *self.busy):
+            worker.stop()
+        self.idle, self.busy = [], []
+
+
+def _serve(connection: Connection) -> None:
+    """A worker: orders in, outcomes out, until whoever started it is gone."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever started it says when to stop
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)  # a forked process has the handler of its parent
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    while True:
+        try:
+            order = connection.recv()
+        except (EOFError, ConnectionResetError):
+            return
+        except Exception as error:  # a module that cannot be imported here
+            outcome = unreadable(error)
+        else:
+            outcome = carry_out(order)
+        connection.send(outcome)
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        os._exit(1)
+
+
+def _start(tasks: Tasks) -> Engine:
+    if tasks.workers == 1 and tasks.start_method is None:
+        return ThisProcess(tasks.threads)
+    return Processes(share_of_cores(tasks), tasks.start_method or "spawn")
+
+
+def share_of_cores(tasks: Tasks) -> int:
+    """Threads of each worker on this machine."""
+    return tasks.threads or max(1, usable_cores() // tasks.workers)
+
+
+LOCAL = Backend("local", "processes of this machine", _start)

@@ -1,0 +1,144 @@
+"""Tasks on Ray: one that runs already, or one that is started on this machine and goes with this process.
+
+Nothing but orders and outcomes goes through Ray; its store of objects is kept small. Ray's own repeats are off, because
+:func:`graphfcl.runtime.tasks.run_tasks` counts how often the workers of a task died.
+"""
+
+import os
+import socket
+from collections.abc import Sequence
+from importlib import import_module
+from typing import Any
+
+from graphfcl.errors import InputError, in_one_line
+from graphfcl.runtime.cores import usable_cores
+from graphfcl.runtime.tasks.contract import Backend, Engine, Order, Outcome, Tasks, WorkerLost
+from graphfcl.runtime.tasks.extras import import_extra, search_path
+from graphfcl.runtime.tasks.worker import carry_out, unreadable
+
+OBJECT_STORE = 100_000_000  # bytes; Ray takes no less than 75 MB
+SECONDS_TO_CONNECT = 5.0
+TRIES_TO_CONNECT = "1"  # Ray's own number is 20, of 40 seconds each
+
+
+class RayEngine:
+    """Tasks as remote functions of Ray."""
+
+    def __init__(self, tasks: Tasks) -> None:
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is told to anybody outside
+        os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # a worker without GPUs keeps its environment
+        self.ours = False
+        self.ray = _import_ray(tasks.ray_address)
+        if not self.ray.is_initialized():
+            self._connect(tasks)
+            self.ours = True
+        try:
+            self.threads: int | None = _threads(tasks, self._cores_of_nodes())
+        except InputError:
+            self.close()
+            raise
+        remote = self.ray.remote(max_retries=0, num_cpus=self.threads, num_gpus=tasks.gpus)
+        self.carry_out = remote(carry_out)
+
+    def _connect(self, tasks: Tasks) -> None:
+        """Join a Ray that runs, or start one of as many cores as the tasks need."""
+        quiet = {"log_to_driver": False, "logging_level": "ERROR"}
+        if tasks.ray_address is not None:
+            _refuse_closed_port(tasks.ray_address)
+            try:
+                self.ray.init(address=tasks.ray_address, **quiet)
+            except Exception as error:  # Ray has many
+                raise _unreachable(tasks.ray_address, in_one_line(error)) from error
+            return
+        cores = max(usable_cores(), tasks.workers * (tasks.threads or 1))
+        environment = {"env_vars": {"PYTHONPATH": search_path()}}
+        try:
+            self.ray.init(
+                address="local",
+                num_cpus=cores,
+                object_store_memory=OBJECT_STORE,
+                include_dashboard=False,
+                runtime_env=environment,
+                **quiet,
+            )
+        except Exception as error:
+            raise InputError(
+                f"Ray could not be started on this machine ({in_one_line(error)}): free memory and space under /tmp, "
+                "or take the backend local."
+            ) from error
+
+    def _cores_of_nodes(self) -> list[int]:
+        return [int(node["Resources"].get("CPU", 0)) for node in self.ray.nodes() if node["Alive"]]
+
+    def submit(self, order: Order) -> Any:
+        return self.carry_out.remote(order)
+
+    def wait(self, running: Sequence[Any], seconds: float) -> Sequence[Any]:
+        return self.ray.wait(list(running), num_returns=len(running) and 1, timeout=seconds)[0]
+
+    def outcome(self, handle: Any) -> Outcome:
+        errors = import_module("ray.exceptions")
+        try:
+            return self.ray.get(handle)
+        except errors.RayTaskError as error:  # carry_out itself raises nothing: the worker could not read its order
+            return unreadable(getattr(error, "cause", None) or error)
+        except errors.RayError as error:
+            raise WorkerLost(in_one_line(error)) from error
+
+    def cancel(self, running: Sequence[Any]) -> None:
+        for handle in running:
+            self.ray.cancel(handle, force=True)
+
+    def close(self) -> None:
+        if self.ours:
+            self.ray.shutdown()
+
+
+def _import_ray(address: str | None) -> Any:
+    name = "RAY_NUM_REDIS_GET_RETRIES"
+    if address is None or name in os.environ:
+        return import_extra("ray")
+    os.environ[name] = TRIES_TO_CONNECT  # it is read when Ray is imported
+    try:
+        return import_extra("ray")
+    finally:
+        del os.environ[name]
+
+
+def _threads(tasks: Tasks, nodes: list[int]) -> int:
+    """Cores of each worker: what was asked for, or its share of all, but no more than a node has."""
+    most = max(nodes, default=0)
+    if tasks.threads is not None:
+        if tasks.threads > most:
+            raise InputError(
+                f"no node of Ray has {tasks.threads} cores for a worker, the largest has {most}: ask for fewer threads."
+            )
+        return tasks.threads
+    if most < 1:
+        raise InputError("this Ray has no node with a core for workers: start one with `ray start`.")
+    return max(1, min(most, sum(nodes) // tasks.workers))
+
+
+def _refuse_closed_port(address: str) -> None:
+    """Ray itself would wait for minutes."""
+    host, colon, port = address.removeprefix("ray://").rpartition(":")
+    if not colon or not port.isdigit():
+        return  # auto, or something that Ray refuses at once
+    try:
+        socket.create_connection((host.strip("[]"), int(port)), SECONDS_TO_CONNECT).close()
+    except (OSError, OverflowError) as error:
+        raise _unreachable(address, getattr(error, "strerror", None) or str(error)) from error
+
+
+def _unreachable(address: str, why: str) -> InputError:
+    return InputError(
+        f"there is no Ray at {address} ({why}): start one with `ray start --head`, give the address that it prints, or "
+        "leave the address out to start one here."
+    )
+
+
+def _start(tasks: Tasks) -> Engine:
+    return RayEngine(tasks)
+
+
+RAY = Backend("ray", "a Ray cluster, or one that is started on this machine", _start)

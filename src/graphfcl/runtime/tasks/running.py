@@ -1,0 +1,137 @@
+"""Run tasks on whatever engine, in order, with another try for those whose worker died."""
+
+import os
+from collections import Counter, deque
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import Any, TypeVar
+
+from graphfcl.errors import InputError
+from graphfcl.runtime.tasks.backends import find_backend
+from graphfcl.runtime.tasks.contract import Engine, Order, Outcome, Tasks, WorkerLost
+from graphfcl.runtime.tasks.worker import own_package
+
+ATTEMPTS = 3  # a task whose worker died so often is given up
+LOOK_EVERY = 1.0  # seconds
+
+Item = TypeVar("Item")
+Result = TypeVar("Result")
+Progress = Callable[[int, int], None]
+Lost = Callable[[int, WorkerLost], None]
+
+
+@dataclass(frozen=True, eq=False)
+class Workers:
+    """Workers that were started, for several calls of :func:`run_tasks`."""
+
+    tasks: Tasks
+    engine: Engine
+
+
+@contextmanager
+def start_workers(tasks: Tasks) -> Iterator[Workers]:
+    """Workers for several calls of :func:`run_tasks`, which then need not wait for them to start."""
+    engine = find_backend(tasks.backend).start(tasks)
+    try:
+        yield Workers(tasks, engine)
+    finally:
+        engine.close()
+
+
+def run_tasks(
+    function: Callable[[Item], Result],
+    items: Sequence[Item],
+    tasks: Tasks | Workers = Tasks(),  # noqa: B008  # it is frozen
+    *,
+    progress: Progress | None = None,
+    lost: Lost | None = None,
+) -> list[Result]:
+    """``function`` of each item, in the order of the items.
+
+    function: defined at the top of a module, or a ``functools.partial`` of such a one. It and the items travel to other
+        processes and machines: paths and numbers. Large data goes through files.
+    progress: called with the number of finished tasks and of all, after each task and about once a second.
+    lost: called when a worker died, with the number of its item and what is known; what it raises ends the run. By
+        default a task is tried again until three of its workers have died.
+
+    An error of a task ends the run: other tasks are stopped, and what they wrote stays.
+    """
+    _refuse_inner(function)
+    if not items:
+        return []
+    if isinstance(tasks, Workers):
+        return _Run(function, items, tasks, lost or _Patience(tasks.tasks)).finish(progress)
+    with start_workers(replace(tasks, workers=min(tasks.workers, len(items)))) as workers:
+        return _Run(function, items, workers, lost or _Patience(tasks)).finish(progress)
+
+
+class _Run:
+    """One call: which tasks wait, which run where, and what came of the others."""
+
+    def __init__(self, function: Callable[[Any], Any], items: Sequence[Any], workers: Workers, lost: Lost) -> None:
+        self.function, self.items, self.lost = function, items, lost
+        self.engine, self.at_a_time = workers.engine, workers.tasks.workers
+        self.waiting = deque(range(len(items)))
+        self.running: dict[Any, int] = {}
+        self.results: dict[int, Any] = {}
+
+    def finish(self, progress: Progress | None) -> list[Any]:
+        try:
+            while self.waiting or self.running:
+                self._submit()
+                for handle in self.engine.wait(list(self.running), LOOK_EVERY):
+                    self._take(handle)
+                if progress is not None:
+                    progress(len(self.results), len(self.items))
+        finally:
+            self.engine.cancel(list(self.running))
+        return [self.results[index] for index in range(len(self.items))]
+
+    def _submit(self) -> None:
+        while self.waiting and len(self.running) < self.at_a_time:
+            index = self.waiting.popleft()
+            order = Order(self.function, self.items[index], own_package(), self.engine.threads, os.getcwd())
+            self.running[self.engine.submit(order)] = index
+
+    def _take(self, handle: Any) -> None:
+        index = self.running.pop(handle)
+        try:
+            self.results[index] = _value(self.engine.outcome(handle))
+        except WorkerLost as error:
+            self.lost(index, error)
+            self.waiting.appendleft(index)
+
+
+class _Patience:
+    """Gives a task up when three of its workers have died."""
+
+    def __init__(self, tasks: Tasks) -> None:
+        self.tasks, self.deaths = tasks, Counter[int]()
+
+    def __call__(self, index: int, error: WorkerLost) -> None:
+        self.deaths[index] += 1
+        if self.deaths[index] >= ATTEMPTS:
+            raise InputError(
+                f"{ATTEMPTS} workers of the backend {self.tasks.backend} died in the same task, the last one by this: "
+                f"{str(error).rstrip('.')}; give workers more memory or start fewer of them; finished "
+                "tasks stay finished."
+            ) from error
+
+
+def _value(outcome: Outcome) -> Any:
+    """What a task returned; its error is raised here, with the worker's traceback for ``--debug``."""
+    if outcome.error is None:
+        return outcome.value
+    if outcome.traceback:
+        outcome.error.add_note(f"In the worker:\n{outcome.traceback}")
+    raise outcome.error
+
+
+def _refuse_inner(function: Callable[..., Any]) -> None:
+    """Other processes find a function by its module and name; said also where one process would do without."""
+    while isinstance(function, partial):
+        function = function.func
+    if "<" in getattr(function, "__qualname__", ""):  # <locals>, <lambda>
+        raise TypeError(f"{function.__qualname__} cannot travel to a worker: define it at the top of a module")

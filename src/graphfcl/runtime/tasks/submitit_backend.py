@@ -1,0 +1,186 @@
+"""Tasks as jobs of Slurm, or of this machine, through submitit.
+
+submitit hands orders and outcomes over through files of its own. They lie in a folder with a random name that only this
+user may read, and are removed at the end; nothing is ever read from a folder that was there before.
+"""
+
+import os
+import secrets
+import shutil
+import signal
+import tempfile
+import time
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from math import ceil
+from pathlib import Path
+from typing import Any
+
+from graphfcl.errors import GraphfclWarning, InputError, did_you_mean, in_one_line
+from graphfcl.runtime.cores import usable_cores
+from graphfcl.runtime.files import make_folder
+from graphfcl.runtime.tasks.contract import Backend, Engine, Order, Outcome, Tasks, WorkerLost
+from graphfcl.runtime.tasks.extras import import_extra, search_path
+from graphfcl.runtime.tasks.worker import carry_out, unreadable
+
+CLUSTERS = ("slurm", "local")
+DEFAULTS = {"name": "graphfcl", "timeout_min": 720}  # submitit's own limit is 5 minutes
+POLL = 0.2  # seconds between two looks at all jobs
+
+
+class SubmititEngine:
+    """Each task is a job; the queue of the cluster decides when it begins."""
+
+    def __init__(self, tasks: Tasks) -> None:
+        self.submitit = import_extra("submitit")
+        options = {**DEFAULTS, **tasks.submitit_options}
+        self.cluster = _cluster(options.pop("cluster", None), self.submitit)
+        self.folder = _own_folder(tasks.folder, self.cluster)
+        self.lost: list[str] = []
+        on_slurm = self.cluster == "slurm"
+        self.threads = tasks.threads if on_slurm else tasks.threads or max(1, usable_cores() // tasks.workers)
+        if on_slurm and tasks.threads:
+            options.setdefault("cpus_per_task", tasks.threads)
+        if tasks.gpus:
+            options.setdefault("gpus_per_node", ceil(tasks.gpus))
+        try:
+            self.executor = self.submitit.AutoExecutor(self.folder, cluster=self.cluster)
+            self.executor.update_parameters(**options)
+        except Exception as error:  # names and values that submitit or sbatch do not take
+            shutil.rmtree(self.folder, ignore_errors=True)
+            raise InputError(
+                f"submitit does not take these options ({in_one_line(error)}): see its documentation of "
+                "update_parameters."
+            ) from error
+
+    def submit(self, order: Order) -> Any:
+        try:
+            with _python_path():
+                return self.executor.submit(carry_out, order)
+        except Exception as error:
+            raise InputError(
+                f"a job could not be submitted ({in_one_line(error)}): check partition, limits and options; finished "
+                "tasks stay finished."
+            ) from error
+
+    def wait(self, running: Sequence[Any], seconds: float) -> Sequence[Any]:
+        until = time.monotonic() + seconds
+        while True:
+            ended = [job for job in running if job.done()]
+            if ended or time.monotonic() >= until:
+                return ended
+            time.sleep(POLL)
+
+    def outcome(self, handle: Any) -> Outcome:
+        if self.cluster == "local" and not handle.paths.result_pickle.exists():
+            self._lose(handle)  # a file system of this machine does not lag behind
+        try:
+            return handle.result()
+        except self.submitit.core.utils.FailedJobError as error:  # carry_out itself raises nothing
+            return unreadable(RuntimeError(_last_line(str(error))))
+        except self.submitit.core.utils.UncompletedJobError:
+            self._lose(handle)
+            raise
+
+    def _lose(self, job: Any) -> None:
+        """Say how a job ended that left nothing; its log stays."""
+        self.lost.append(job.job_id)
+        log = _last_line(job.stderr() or "") or "its log is empty"
+        raise WorkerLost(f"job {job.job_id} ended without a result ({log}; logs are in {self.folder})")
+
+    def cancel(self, running: Sequence[Any]) -> None:
+        for job in running:
+            with suppress(Exception):  # it may have ended meanwhile
+                _stop_here(job) if self.cluster == "local" else job.cancel(check=False)
+
+    def close(self) -> None:
+        if not self.lost:
+            shutil.rmtree(self.folder, ignore_errors=True)
+            return
+        for path in self.folder.rglob("*.pkl"):
+            path.unlink(missing_ok=True)
+        warnings.warn(f"logs of jobs that ended early are in {self.folder}.", GraphfclWarning, 2)
+
+
+def _stop_here(job: Any) -> None:
+    """End a job of this machine: a controller, and the process that it looks after."""
+    if job.done():
+        return
+    controller = int(job.job_id)
+    os.kill(controller, signal.SIGSTOP)  # it starts no other process now
+    for child in Path(f"/proc/{controller}/task/{controller}/children").read_text().split():
+        os.kill(int(child), signal.SIGKILL)
+    os.kill(controller, signal.SIGKILL)
+    while not job.done():
+        time.sleep(POLL)
+
+
+def _cluster(named: Any, submitit: Any) -> str:
+    if named is None:
+        found = submitit.AutoExecutor.which()
+        return found if found in CLUSTERS else "local"
+    if named not in CLUSTERS:
+        raise InputError(f"submitit has no cluster {named!r} here: {did_you_mean(str(named), CLUSTERS)}")
+    if named == "slurm" and shutil.which("srun") is None:
+        raise InputError("this machine has no Slurm (srun is not found): start on a login node, or take cluster=local.")
+    return named
+
+
+def _own_folder(folder: Path | None, cluster: str) -> Path:
+    """A new folder for this run alone."""
+    if folder is None:
+        if cluster == "slurm":
+            raise InputError("jobs of Slurm need a folder that every node sees: name one.")
+        return Path(tempfile.mkdtemp(prefix="graphfcl-"))
+    found = Path(folder).absolute() / secrets.token_hex(8)
+    try:
+        make_folder(found.parent)
+        found.mkdir(mode=0o700)
+    except OSError as error:
+        raise InputError(f"{folder} cannot be written ({error.strerror}): choose another folder.") from error
+    return found
+
+
+@contextmanager
+def _python_path() -> Iterator[None]:
+    """Jobs take over the environment in which they are submitted."""
+    before = os.environ.get("PYTHONPATH")
+    os.environ["PYTHONPATH"] = search_path()
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["PYTHONPATH"]
+        else:
+            os.environ["PYTHONPATH"] = before
+
+
+def _last_line(text: str) -> str:
+    lines = [line.strip() for line in text.splitlines() if line.strip(" -")]
+    return lines[-1][:200] if lines else ""
+
+
+def options_from(pairs: Sequence[str]) -> Mapping[str, Any]:
+    """``key=value`` as submitit's parameters: whole and broken numbers are numbers, everything else is a text."""
+    options: dict[str, Any] = {}
+    for pair in pairs:
+        key, equals, text = pair.partition("=")
+        if not equals or not key.strip():
+            raise InputError(f"{pair!r} is no option of submitit: write it as key=value.")
+        options[key.strip()] = _value(text.strip())
+    return options
+
+
+def _value(text: str) -> Any:
+    for kind in (int, float):
+        with suppress(ValueError):
+            return kind(text)
+    return text
+
+
+def _start(tasks: Tasks) -> Engine:
+    return SubmititEngine(tasks)
+
+
+SUBMITIT = Backend("submitit", "jobs of Slurm, or of this machine, through submitit", _start)

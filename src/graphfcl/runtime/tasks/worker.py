@@ -1,0 +1,67 @@
+"""What every worker does with an order, whichever engine brought it."""
+
+import os
+import socket
+import traceback
+from contextlib import suppress
+from functools import cache
+
+from graphfcl.errors import GraphfclError, InputError, in_one_line
+from graphfcl.runtime.cores import limit_threads, usable_cores
+from graphfcl.runtime.source_code import package_digest
+from graphfcl.runtime.tasks.contract import Order, Outcome, Package, TaskError
+from graphfcl.version import __version__
+
+
+@cache
+def own_package() -> Package:
+    """The graphfcl of this process."""
+    return Package(__version__, package_digest())
+
+
+def carry_out(order: Order) -> Outcome:
+    """Run a task in a worker that has the right package, with its share of the cores."""
+    mismatch = _mismatch(order.package, own_package())
+    if mismatch:
+        return Outcome(error=InputError(mismatch))
+    with suppress(OSError):  # paths that lie elsewhere are whole
+        os.chdir(order.folder)
+    limit_threads(order.threads or usable_cores())
+    return call(order)
+
+
+def call(order: Order) -> Outcome:
+    """Run a task; an error becomes part of the outcome."""
+    try:
+        return Outcome(order.function(order.item))
+    except GraphfclError as error:
+        return Outcome(error=error, traceback=traceback.format_exc())
+    except Exception as error:  # it must reach whoever waits for the task
+        sentence = f"a task failed on {socket.gethostname()} ({in_one_line(error)}): --debug shows where."
+        return Outcome(error=TaskError(sentence), traceback=traceback.format_exc())
+
+
+def unreadable(error: BaseException) -> Outcome:
+    """The outcome of an order that a worker could not read: mostly a module that it does not have."""
+    return Outcome(
+        error=InputError(
+            f"a worker cannot read its task ({in_one_line(error)}): install graphfcl {__version__} and your own "
+            "modules where workers run."
+        )
+    )
+
+
+def _mismatch(wanted: Package, found: Package) -> str:
+    """Why a worker must not work; empty if it may."""
+    host = socket.gethostname()
+    if wanted.version != found.version:
+        return (
+            f"the worker on {host} has graphfcl {found.version}, but {wanted.version} gave it a task: install the same "
+            "version everywhere."
+        )
+    if wanted.digest != found.digest:
+        return (
+            f"the worker on {host} has other files of graphfcl {found.version} than whoever gave it a task: install "
+            "the same ones everywhere, and start again if they were edited meanwhile."
+        )
+    return ""
