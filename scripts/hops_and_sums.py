@@ -18,7 +18,7 @@ from graphfcl.graph.folder import GraphFolder
 from graphfcl.graph.visible_folder import Resources, VisibleFolder
 from graphfcl.methods.anchor.frame import sums_of
 from graphfcl.methods.blocks.folder_tables import FolderTables
-from graphfcl.runtime.byte_sizes import bytes_from
+from graphfcl.runtime.memory import parse_bytes
 from graphfcl.runtime.tasks import Tasks
 
 TICKS = os.sysconf("SC_CLK_TCK")
@@ -97,4 +97,4 @@ def main(folder: Path, work: Path, columns: int, memory: int, workers: int) -> N
 
 if __name__ == "__main__":
     given = [*sys.argv[3:], *("128", "4GB", "2")[len(sys.argv) - 3 :]]
-    main(Path(sys.argv[1]), Path(sys.argv[2]), int(given[0]), bytes_from(given[1], "MEMORY"), int(given[2]))
+    main(Path(sys.argv[1]), Path(sys.argv[2]), int(given[0]), parse_bytes(given[1], "MEMORY"), int(given[2]))

@@ -111,7 +111,7 @@ def test_above_methods_nobody_knows_a_method() -> None:
         }
         assert not texts & names, f"{place} names {texts & names}"
         single = {name for name in imported(path) if name.startswith("graphfcl.methods.") and name in MODULES}
-        single -= {f"graphfcl.methods.{part}" for part in ("learner", "registry", "settings", "testing")}
+        single -= {f"graphfcl.methods.{part}" for part in ("learner", "progress", "registry", "settings", "testing")}
         shared = ("graphfcl.methods.shared", "graphfcl.methods.blocks")  # parts and tables, of no method
         assert all(name.startswith(shared) for name in single), f"{place} imports {single}"
 

@@ -10,7 +10,7 @@ import pytest
 from graphfcl import InputError, Resources, Tasks, run_tasks
 from graphfcl.graph import visible_folder
 from graphfcl.graph.visible_folder import Need
-from graphfcl.runtime.byte_sizes import bytes_from
+from graphfcl.runtime.memory import parse_bytes
 
 
 def process_of(_: int) -> int:
@@ -56,7 +56,7 @@ def test_rows_held_beside_waiting_workers_are_counted(tmp_path: Path) -> None:
         tasks = Tasks(workers=workers)
         with pytest.raises(InputError, match=r"--memory 1MB is too small: the head's training needs") as told:
             Resources(tmp_path, 1 << 20, tasks).require(1000, Need(10**9, "the head's training", here=True))
-        found.append(bytes_from(re.findall(r"needs ([\d.]+GB); give", str(told.value))[0], "--memory"))
+        found.append(parse_bytes(re.findall(r"needs ([\d.]+GB); give", str(told.value))[0], "--memory"))
         Resources(tmp_path, found[-1], tasks).require(1000, Need(10**9, "the head's training", here=True))
     assert found[1] > found[0]
 
@@ -72,7 +72,7 @@ def test_the_limit_that_is_named_is_enough_for_a_process_that_is_a_little_larger
     monkeypatch.setattr(visible_folder, "process_bytes", lambda: 300 << 20)
     with pytest.raises(InputError, match="a slice") as told:
         Resources(tmp_path, 1 << 20, tasks).require(1000, *needs)
-    named = bytes_from(re.findall(r"needs ([\d.]+[MG]B); give", str(told.value))[0], "--memory")
+    named = parse_bytes(re.findall(r"needs ([\d.]+[MG]B); give", str(told.value))[0], "--memory")
     monkeypatch.setattr(visible_folder, "process_bytes", lambda: 303 << 20)
     Resources(tmp_path, named, tasks).require(1000, *needs)
 

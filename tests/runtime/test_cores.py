@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from graphfcl.runtime import control_groups
+from graphfcl.runtime import memory
 from graphfcl.runtime.cores import usable_cores
 
 
@@ -19,8 +19,8 @@ def sixteen_free_cores(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(16)), raising=False)
     monkeypatch.setattr(os, "cpu_count", lambda: 32)
     monkeypatch.delenv("SLURM_CPUS_PER_TASK", raising=False)
-    monkeypatch.setattr(control_groups, "CONTROL_GROUPS", groups)
-    monkeypatch.setattr(control_groups, "OWN_GROUPS", tmp_path / "own")
+    monkeypatch.setattr(memory, "CONTROL_GROUPS", groups)
+    monkeypatch.setattr(memory, "OWN_GROUPS", tmp_path / "own")
     return groups
 
 

@@ -49,9 +49,9 @@ def test_imports_are_counted(tmp_path: Path) -> None:
 
 
 def test_executed_files_are_counted() -> None:
-    from graphfcl.runtime.byte_sizes import bytes_from
+    from graphfcl.runtime.memory import parse_bytes
 
-    assert executed(lambda: bytes_from("2GB", "--memory")) == 1
+    assert executed(lambda: parse_bytes("2GB", "--memory")) == 1
     assert executed(lambda: None) == 0
     assert Executed().files == set()
 

@@ -94,7 +94,7 @@ def import_dataset(
     The folder is whole or not there: an import that was killed starts over.
     """
     from graphfcl.datasets.importing import import_graph
-    from graphfcl.runtime.byte_sizes import in_units
+    from graphfcl.runtime.memory import format_bytes
 
     found = needed_graph(graph)
     folder = import_graph(found, out, memory=memory, name=name, data_dir=data_dir, tell=say)
@@ -103,7 +103,7 @@ def import_dataset(
         say(f"{folder.edge_count:,} edges are written.")
         for note in folder.manifest.notes:
             say(f"note: {note}")
-        say(f"{out} holds {folder.name}: {in_units(folder.byte_count)}, digest {folder.digest}.")
+        say(f"{out} holds {folder.name}: {format_bytes(folder.byte_count)}, digest {folder.digest}.")
 
     values = {
         "folder": str(out),

@@ -11,7 +11,7 @@ from graphfcl.cli.options import BackendOption, BackendOptions, RayAddress, Subm
 from graphfcl.cli.run import FolderOptions
 from graphfcl.cli.show import say
 from graphfcl.errors import InputError
-from graphfcl.runtime.byte_sizes import bytes_from
+from graphfcl.runtime.memory import parse_bytes
 
 if TYPE_CHECKING:
     from graphfcl.graph import AnyGraph
@@ -50,7 +50,7 @@ class OnDiskResources:
         """What they say. graph: where the graph folder is, if it was moved."""
         from graphfcl.production.graph.place import FolderUse
 
-        memory = None if self.memory is None else bytes_from(self.memory, "--memory")
+        memory = None if self.memory is None else parse_bytes(self.memory, "--memory")
         engine = BackendOptions(self.backend, self.ray_address, self.submitit_option).tasks(1)
         return FolderUse(graph, self.work, memory, self.workers, engine)
 

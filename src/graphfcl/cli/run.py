@@ -24,10 +24,10 @@ from graphfcl.cli.show import say, say_notes, tell
 from graphfcl.cli.switches import switched_off
 from graphfcl.defaults import MODEL_METHOD, RUN_METHOD, STRATEGY
 from graphfcl.errors import InputError
-from graphfcl.runtime.byte_sizes import bytes_from, in_units
 from graphfcl.runtime.cores import usable_cores
 from graphfcl.runtime.devices import best_device, checked_device
 from graphfcl.runtime.files import need_folder
+from graphfcl.runtime.memory import format_bytes, parse_bytes
 
 if TYPE_CHECKING:
     from graphfcl.graph import AnyGraph
@@ -109,7 +109,7 @@ class FolderOptions:
         from graphfcl.graph.visible_folder import Resources
         from graphfcl.methods import find_method
 
-        memory = usual_memory() if self.memory is None else bytes_from(self.memory, "--memory")
+        memory = usual_memory() if self.memory is None else parse_bytes(self.memory, "--memory")
         work = self.work or work or path.resolve().with_name(f"{path.resolve().name}.work")
         tasks = engine.tasks(self.workers or usable_cores(), folder=work / "tasks")
         found = graph_of_folder(path, method, Resources(work, memory, tasks), stay=self.work is not None)
@@ -119,7 +119,7 @@ class FolderOptions:
             able = "; give --work to keep it on the disk" * find_method(method).learner.works_on_disk
             tell(f"note: {path} fits into memory and is loaded{able}.")
             return found
-        tell(f"note: {path} stays on the disk: --work {work}, --memory {in_units(memory)}.")
+        tell(f"note: {path} stays on the disk: --work {work}, --memory {format_bytes(memory)}.")
         return found if stack is None else stack.enter_context(found.with_workers())
 
     def refuse(self, engine: BackendOptions) -> None:

@@ -16,7 +16,7 @@ from graphfcl.graph.folder.source import GraphSource, of_graph
 from graphfcl.graph.folder.sources import npz_source, ogb_source, raw_folder, tables_source
 from graphfcl.graph.given import as_graph
 from graphfcl.graph.tables import is_table_folder
-from graphfcl.runtime.byte_sizes import bytes_from
+from graphfcl.runtime.memory import parse_bytes
 
 
 def import_graph(
@@ -34,7 +34,7 @@ def import_graph(
         networkx graph.
     memory: what the process may use. name: what the graph is called. tell: takes a sentence when a part is done.
     """
-    limit = bytes_from(memory, "--memory") if isinstance(memory, str) else memory
+    limit = parse_bytes(memory, "--memory") if isinstance(memory, str) else memory
     found = _source(source, data_dir)
     found = found if name is None else replace(found, name=name)
     return build_folder(found, out, memory=limit, tell=tell)

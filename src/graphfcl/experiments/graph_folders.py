@@ -7,8 +7,7 @@ from graphfcl.graph import AnyGraph
 from graphfcl.graph.folder_graph import open_graph
 from graphfcl.graph.visible_folder import Resources
 from graphfcl.methods import METHODS, find_method
-from graphfcl.runtime.byte_sizes import in_units
-from graphfcl.runtime.own_memory import process_bytes, usable_bytes
+from graphfcl.runtime.memory import format_bytes, process_bytes, usable_bytes
 
 SHARE = 0.75  # of the usable memory that a run may take if nobody says otherwise
 
@@ -32,6 +31,6 @@ def graph_of_folder(path: str | Path, method: str, means: Resources, *, stay: bo
     if stay and needed <= means.memory:
         raise InputError(f"{method} cannot work on the disk: leave --work out, or take {able}, which can.")
     raise InputError(
-        f"{method} needs the whole of {graph.name} in memory, about {in_units(needed)}, and --memory is "
-        f"{in_units(means.memory)}: take {able}, which work on the disk, or a larger --memory."
+        f"{method} needs the whole of {graph.name} in memory, about {format_bytes(needed)}, and --memory is "
+        f"{format_bytes(means.memory)}: take {able}, which work on the disk, or a larger --memory."
     )

@@ -3,7 +3,7 @@
 import contextlib
 from pathlib import Path
 
-from graphfcl.runtime.own_memory import peak_bytes
+from graphfcl.runtime.memory import peak_bytes
 
 STATUS, CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")
 

@@ -17,9 +17,8 @@ from graphfcl.graph.graph import Features
 from graphfcl.graph.views import FeatureView
 from graphfcl.graph.visible import RELATIONS, VisibleGraph, nodes_near, require_relation
 from graphfcl.runtime.arrays import read_only, sealed_copy
-from graphfcl.runtime.byte_sizes import in_units
 from graphfcl.runtime.files import sha256_of
-from graphfcl.runtime.own_memory import process_bytes
+from graphfcl.runtime.memory import format_bytes, process_bytes
 from graphfcl.runtime.tasks import Tasks, Workers, start_workers
 
 PER_NODE = 40  # bytes a node that whoever walks a stream adds to what it holds: answers, and nodes in other orders
@@ -95,8 +94,8 @@ class Resources:
             held = f"{largest.what} in each of {self.workers} workers" * (self.workers > 1 and not largest.here)
             enough = needed + SLACK * (1 + self.workers * (self._plan.on_this_machine and self._has_processes))
             raise InputError(
-                f"--memory {in_units(self.memory)} is too small: {held or largest.what} needs {in_units(enough)}; give "
-                f"that much{', or fewer workers' * several}."
+                f"--memory {format_bytes(self.memory)} is too small: {held or largest.what} needs "
+                f"{format_bytes(enough)}; give that much{', or fewer workers' * several}."
             )
 
     def _needed(self, need: Need, nodes: int) -> int:

@@ -3,11 +3,9 @@
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from importlib import import_module
 
-from graphfcl.runtime.control_groups import group_folders
+from graphfcl.runtime.memory import group_folders
 
-WITH_THREADS = ("numpy", "scipy.linalg")  # each brings a BLAS of its own
 VARIABLES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")  # without the others the first holds for all
 
 
@@ -21,16 +19,15 @@ def usable_cores() -> int:
 
 
 def limit_threads(threads: int) -> None:
-    """Let torch, BLAS and OpenMP start at most so many threads each in this process.
+    """Let torch, BLAS and OpenMP start at most ``threads`` threads each in this process.
 
-    Nothing is raised: a library that may start fewer, because the environment says so, keeps its number.
+    A library that the environment limits to fewer threads keeps its number.
     """
-    for name in VARIABLES:  # what libraries that are loaded later go by
+    for name in VARIABLES:  # read by libraries that are loaded later
         allowed = os.environ.get(name, "" if name == VARIABLES[0] else "1")
         if not (allowed.isdigit() and 0 < int(allowed) <= threads):
             os.environ[name] = str(threads)
-    for name in WITH_THREADS:  # these have read the variables already, or will now
-        import_module(name)
+    _load_blas()
     import torch
     from threadpoolctl import ThreadpoolController
 
@@ -44,9 +41,8 @@ def limit_threads(threads: int) -> None:
 
 @contextmanager
 def limited_threads(threads: int) -> Iterator[None]:
-    """:func:`limit_threads` for a while, without the threads between operators of torch: those are set once."""
-    for name in WITH_THREADS:
-        import_module(name)
+    """:func:`limit_threads` for a while, except torch's threads between operators, which can be set only once."""
+    _load_blas()
     import torch
     from threadpoolctl import threadpool_info, threadpool_limits
 
@@ -60,6 +56,14 @@ def limited_threads(threads: int) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
+def _load_blas() -> None:
+    """NumPy and SciPy each bring a BLAS of their own, which must be loaded before it can be limited."""
+    import numpy
+    import scipy.linalg
+
+    _ = numpy, scipy.linalg
+
+
 def _slurm_cores() -> Iterator[int]:
     with suppress(ValueError):
         cores = int(os.environ.get("SLURM_CPUS_PER_TASK", ""))
@@ -68,7 +72,7 @@ def _slurm_cores() -> Iterator[int]:
 
 
 def _quotas() -> Iterator[int]:
-    """Whole cores that the quotas of this process's control groups allow, in both forms that Linux has."""
+    """Whole cores that the quotas of this process's control groups allow, version 2 and 1."""
     for folder in group_folders("cpu"):
         with suppress(OSError, ValueError):  # no such group, or no quota: "max"
             quota, period = (int(word) for word in (folder / "cpu.max").read_text().split())

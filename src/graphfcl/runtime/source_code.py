@@ -49,7 +49,7 @@ def source_hash(kind: type) -> str:
 
 def package_digest() -> str:
     """SHA-256 of all Python files of this package: two processes with the same one run the same code."""
-    root, digest = Path(__file__).parent, hashlib.sha256()
+    root, digest = Path(__file__).parents[1], hashlib.sha256()
     for path in sorted(root.rglob("*.py")):
         content = path.read_bytes()
         digest.update(f"{path.relative_to(root).as_posix()}:{len(content)}:".encode() + content)

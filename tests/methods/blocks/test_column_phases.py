@@ -18,8 +18,7 @@ from graphfcl.graph.visible_folder import VisibleFolder
 from graphfcl.methods.blocks.column_phases import MOST_SLICES, STREAMED, slices_at_a_time
 from graphfcl.methods.blocks.folder_tables import FolderTables
 from graphfcl.methods.blocks.stored_table import StoredTable
-from graphfcl.runtime.byte_sizes import bytes_from
-from graphfcl.runtime.own_memory import process_bytes
+from graphfcl.runtime.memory import parse_bytes, process_bytes
 from tests.methods.blocks.samples import folder_of, in_memory, random_graph, visible_folder
 
 
@@ -146,7 +145,7 @@ def test_a_limit_too_small_says_which_is_needed(tmp_path: Path, workers: int) ->
         for memory in (1 << 20, process_bytes() + (1 << 16)):
             with pytest.raises(InputError, match=rf"--memory .* is too small: {what}") as told:
                 compute(inputs(memory))
-        enough = bytes_from(re.findall(r"needs? ([\d.]+[KMG]B); give", str(told.value))[0], "--memory")
+        enough = parse_bytes(re.findall(r"needs? ([\d.]+[KMG]B); give", str(told.value))[0], "--memory")
         with pytest.raises(InputError, match="too small"):
             compute(inputs(enough * 8 // 10))
         return enough

@@ -10,7 +10,7 @@ import pytest
 
 from graphfcl import InputError, Learner, Progress, find_method
 from graphfcl.methods.anchor import choosing
-from graphfcl.runtime.byte_sizes import bytes_from
+from graphfcl.runtime.memory import parse_bytes
 from tests.methods.blocks.samples import folder_of, random_graph
 from tests.methods.blocks.walks import stream_of, walked
 
@@ -49,7 +49,7 @@ def test_the_limit_that_is_named_is_enough(
     folder = folder_of(replace(graph, features=np.ascontiguousarray(graph.features[:, :20])), tmp_path / "graph")
     with pytest.raises(InputError, match=f"--memory 1MB is too small: .*{told}") as refused:
         find_method(method).make(changes, seed=1).fit(stream_of(folder, tmp_path / "work", memory=1 << 20).base)
-    named = bytes_from(re.findall(r"needs ([\d.]+[MGT]B); give that much\.", str(refused.value))[0], "--memory")
+    named = parse_bytes(re.findall(r"needs ([\d.]+[MGT]B); give that much\.", str(refused.value))[0], "--memory")
     enough = stream_of(folder, tmp_path / "work", memory=named)
     assert len(walked(find_method(method).make(changes, seed=1), enough)) == 3
     with pytest.raises(InputError, match="is too small"):
@@ -85,7 +85,7 @@ def test_the_limit_that_is_named_is_enough_for_scores_of_a_stored_learner(
 
     with pytest.raises(InputError, match=f"--memory 1MB is too small: .*{told}") as refused:
         scores(1 << 20)
-    named = bytes_from(re.findall(r"needs ([\d.]+[MGT]B); give that much\.", str(refused.value))[0], "--memory")
+    named = parse_bytes(re.findall(r"needs ([\d.]+[MGT]B); give that much\.", str(refused.value))[0], "--memory")
     assert scores(named) == 300
 
 

@@ -32,8 +32,8 @@ USE = "from graphfcl.runtime.tasks import Tasks, run_tasks; print(run_tasks(abs,
 def test_a_backend_of_one_file_and_one_line(tmp_path: Path) -> None:
     package = tmp_path / "graphfcl"
     shutil.copytree(Path(graphfcl.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
-    (package / "tasks" / "later.py").write_text(BACKEND)
-    listed = package / "tasks" / "backends.py"
+    (package / "runtime" / "tasks" / "later.py").write_text(BACKEND)
+    listed = package / "runtime" / "tasks" / "running.py"
     first, line, rest = listed.read_text().partition("from graphfcl.runtime.tasks.local import LOCAL\n")
     listed.write_text(f"{first}from graphfcl.runtime.tasks.later import LATER\n{line}{rest}")
     environment = {**os.environ, "PYTHONPATH": str(tmp_path)}

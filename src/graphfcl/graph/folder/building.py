@@ -21,7 +21,7 @@ from graphfcl.graph.folder.source import EdgeBlock, GraphSource, Spool, of_graph
 from graphfcl.graph.folder.text_keys import pack_texts
 from graphfcl.graph.folder.workspace import Workspace, publish, workspace
 from graphfcl.graph.graph import Features, Graph
-from graphfcl.runtime.byte_sizes import in_units
+from graphfcl.runtime.memory import format_bytes
 
 LIBRARIES = 200 << 20  # bytes that Python and its libraries take before anything is read
 LEAST_ROOM = 48 << 20  # bytes for blocks and sorting
@@ -88,8 +88,8 @@ def _room(source: GraphSource, memory: int) -> int:
     needed = LIBRARIES + LEAST_ROOM + per_node * source.node_count
     if memory < needed:
         raise InputError(
-            f"{in_units(memory)} of memory are too little for the {source.node_count:,} nodes of {source.made_of}: "
-            f"give --memory {in_units(needed)} or more."
+            f"{format_bytes(memory)} of memory are too little for the {source.node_count:,} nodes of {source.made_of}: "
+            f"give --memory {format_bytes(needed)} or more."
         )
     return memory - needed + LEAST_ROOM
 

@@ -5,9 +5,8 @@
 [1, 2, 3]
 """
 
-from graphfcl.runtime.tasks.backends import BACKENDS, find_backend
 from graphfcl.runtime.tasks.contract import Backend, Engine, Order, Outcome, TaskError, Tasks, WorkerLost
-from graphfcl.runtime.tasks.running import Workers, run_tasks, start_workers
+from graphfcl.runtime.tasks.running import BACKENDS, Workers, find_backend, run_tasks, start_workers
 
 __all__ = [
     "BACKENDS",

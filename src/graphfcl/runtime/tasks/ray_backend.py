@@ -1,6 +1,6 @@
-"""Tasks on Ray: one that runs already, or one that is started on this machine and goes with this process.
+"""Tasks on Ray: a cluster that runs already, or one that is started on this machine and ends with this process.
 
-Nothing but orders and outcomes goes through Ray; its store of objects is kept small. Ray's own repeats are off, because
+Only orders and outcomes go through Ray, so its object store is kept small. Ray's own retries are off, because
 :func:`graphfcl.runtime.tasks.run_tasks` counts how often the workers of a task died.
 """
 
@@ -12,9 +12,8 @@ from typing import Any
 
 from graphfcl.errors import InputError, in_one_line
 from graphfcl.runtime.cores import usable_cores
-from graphfcl.runtime.tasks.contract import Backend, Engine, Order, Outcome, Tasks, WorkerLost
-from graphfcl.runtime.tasks.extras import import_extra, search_path
-from graphfcl.runtime.tasks.worker import carry_out, unreadable
+from graphfcl.runtime.tasks.contract import Backend, Order, Outcome, Tasks, WorkerLost
+from graphfcl.runtime.tasks.worker import carry_out, changed_variable, import_extra, search_path, unreadable
 
 OBJECT_STORE = 100_000_000  # bytes; Ray takes no less than 75 MB
 SECONDS_TO_CONNECT = 5.0
@@ -25,7 +24,7 @@ class RayEngine:
     """Tasks as remote functions of Ray."""
 
     def __init__(self, tasks: Tasks) -> None:
-        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # nothing is told to anybody outside
+        os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # send no usage statistics
         os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")  # a worker without GPUs keeps its environment
         self.ours = False
         self.ray = _import_ray(tasks.ray_address)
@@ -47,7 +46,7 @@ class RayEngine:
             _refuse_closed_port(tasks.ray_address)
             try:
                 self.ray.init(address=tasks.ray_address, **quiet)
-            except Exception as error:  # Ray has many
+            except Exception as error:  # Ray raises many kinds
                 raise _unreachable(tasks.ray_address, in_one_line(error)) from error
             return
         cores = max(usable_cores(), tasks.workers * (tasks.threads or 1))
@@ -98,11 +97,8 @@ def _import_ray(address: str | None) -> Any:
     name = "RAY_NUM_REDIS_GET_RETRIES"
     if address is None or name in os.environ:
         return import_extra("ray")
-    os.environ[name] = TRIES_TO_CONNECT  # it is read when Ray is imported
-    try:
+    with changed_variable(name, TRIES_TO_CONNECT):  # it is read when Ray is imported
         return import_extra("ray")
-    finally:
-        del os.environ[name]
 
 
 def _threads(tasks: Tasks, nodes: list[int]) -> int:
@@ -120,7 +116,7 @@ def _threads(tasks: Tasks, nodes: list[int]) -> int:
 
 
 def _refuse_closed_port(address: str) -> None:
-    """Ray itself would wait for minutes."""
+    """Refuse an address that nothing listens on; Ray itself would wait for minutes."""
     host, colon, port = address.removeprefix("ray://").rpartition(":")
     if not colon or not port.isdigit():
         return  # auto, or something that Ray refuses at once
@@ -137,8 +133,4 @@ def _unreachable(address: str, why: str) -> InputError:
     )
 
 
-def _start(tasks: Tasks) -> Engine:
-    return RayEngine(tasks)
-
-
-RAY = Backend("ray", "a Ray cluster, or one that is started on this machine", _start)
+RAY = Backend("ray", "a Ray cluster, or one that is started on this machine", RayEngine)

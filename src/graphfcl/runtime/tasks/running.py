@@ -1,4 +1,8 @@
-"""Run tasks on whatever engine, in order, with another try for those whose worker died."""
+"""Run tasks on any engine, in order; a task whose worker died is tried again.
+
+An engine is added by a file with a :class:`Backend` and one import line below.
+"""
+# ruff: noqa: F401
 
 import os
 from collections import Counter, deque
@@ -8,11 +12,15 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, TypeVar
 
-from graphfcl.errors import InputError
-from graphfcl.runtime.tasks.backends import find_backend
-from graphfcl.runtime.tasks.contract import Engine, Order, Outcome, Tasks, WorkerLost
+from graphfcl.errors import InputError, did_you_mean
+from graphfcl.runtime.tasks.contract import Backend, Engine, Order, Outcome, Tasks, WorkerLost
+from graphfcl.runtime.tasks.local import LOCAL
+from graphfcl.runtime.tasks.ray_backend import RAY
+from graphfcl.runtime.tasks.submitit_backend import SUBMITIT
 from graphfcl.runtime.tasks.worker import own_package
 
+# Every backend that is imported above, in the order of the lines.
+BACKENDS: tuple[Backend, ...] = tuple(each for each in list(globals().values()) if isinstance(each, Backend))
 ATTEMPTS = 3  # a task whose worker died so often is given up
 LOOK_EVERY = 1.0  # seconds
 
@@ -20,6 +28,14 @@ Item = TypeVar("Item")
 Result = TypeVar("Result")
 Progress = Callable[[int, int], None]
 Lost = Callable[[int, WorkerLost], None]
+
+
+def find_backend(name: str) -> Backend:
+    """The backend of a name."""
+    by_name = {each.name: each for each in BACKENDS}
+    if name not in by_name:
+        raise InputError(f"there is no backend {name!r}: {did_you_mean(name, list(by_name))}")
+    return by_name[name]
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,11 +66,11 @@ def run_tasks(
 ) -> list[Result]:
     """``function`` of each item, in the order of the items.
 
-    function: defined at the top of a module, or a ``functools.partial`` of such a one. It and the items travel to other
-        processes and machines: paths and numbers. Large data goes through files.
-    progress: called with the number of finished tasks and of all, after each task and about once a second.
-    lost: called when a worker died, with the number of its item and what is known; what it raises ends the run. By
-        default a task is tried again until three of its workers have died.
+    function: defined at the top of a module, or a ``functools.partial`` of such a function. It and the items are sent
+        to other processes and machines, so items should be paths and numbers; large data goes through files.
+    progress: called with the number of finished tasks and of all tasks, after each task and about once a second.
+    lost: called when a worker died, with the number of its item and the reason; what it raises ends the run. By default
+        a task is tried again until three of its workers have died.
 
     An error of a task ends the run: other tasks are stopped, and what they wrote stays.
     """
@@ -68,7 +84,7 @@ def run_tasks(
 
 
 class _Run:
-    """One call: which tasks wait, which run where, and what came of the others."""
+    """One call of :func:`run_tasks`: waiting tasks, running tasks and results."""
 
     def __init__(self, function: Callable[[Any], Any], items: Sequence[Any], workers: Workers, lost: Lost) -> None:
         self.function, self.items, self.lost = function, items, lost
@@ -105,7 +121,7 @@ class _Run:
 
 
 class _Patience:
-    """Gives a task up when three of its workers have died."""
+    """Gives up a task when three of its workers have died."""
 
     def __init__(self, tasks: Tasks) -> None:
         self.tasks, self.deaths = tasks, Counter[int]()
@@ -130,7 +146,7 @@ def _value(outcome: Outcome) -> Any:
 
 
 def _refuse_inner(function: Callable[..., Any]) -> None:
-    """Other processes find a function by its module and name; said also where one process would do without."""
+    """Refuse functions that other processes cannot find by module and name, also when this process runs them."""
     while isinstance(function, partial):
         function = function.func
     if "<" in getattr(function, "__qualname__", ""):  # <locals>, <lambda>

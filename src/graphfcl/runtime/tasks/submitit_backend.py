@@ -1,7 +1,7 @@
 """Tasks as jobs of Slurm, or of this machine, through submitit.
 
-submitit hands orders and outcomes over through files of its own. They lie in a folder with a random name that only this
-user may read, and are removed at the end; nothing is ever read from a folder that was there before.
+submitit passes orders and outcomes through files of its own. They lie in a new folder with a random name that only this
+user may read, and are removed at the end; nothing is ever read from a folder that existed before.
 """
 
 import os
@@ -11,8 +11,8 @@ import signal
 import tempfile
 import time
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from math import ceil
 from pathlib import Path
 from typing import Any
@@ -20,9 +20,8 @@ from typing import Any
 from graphfcl.errors import GraphfclWarning, InputError, did_you_mean, in_one_line
 from graphfcl.runtime.cores import usable_cores
 from graphfcl.runtime.files import make_folder
-from graphfcl.runtime.tasks.contract import Backend, Engine, Order, Outcome, Tasks, WorkerLost
-from graphfcl.runtime.tasks.extras import import_extra, search_path
-from graphfcl.runtime.tasks.worker import carry_out, unreadable
+from graphfcl.runtime.tasks.contract import Backend, Order, Outcome, Tasks, WorkerLost
+from graphfcl.runtime.tasks.worker import carry_out, changed_variable, import_extra, search_path, unreadable
 
 CLUSTERS = ("slurm", "local")
 DEFAULTS = {"name": "graphfcl", "timeout_min": 720}  # submitit's own limit is 5 minutes
@@ -56,7 +55,7 @@ class SubmititEngine:
 
     def submit(self, order: Order) -> Any:
         try:
-            with _python_path():
+            with changed_variable("PYTHONPATH", search_path()):  # jobs inherit the environment
                 return self.executor.submit(carry_out, order)
         except Exception as error:
             raise InputError(
@@ -84,7 +83,7 @@ class SubmititEngine:
             raise
 
     def _lose(self, job: Any) -> None:
-        """Say how a job ended that left nothing; its log stays."""
+        """Raise how a job ended that left no result; its log stays."""
         self.lost.append(job.job_id)
         log = _last_line(job.stderr() or "") or "its log is empty"
         raise WorkerLost(f"job {job.job_id} ended without a result ({log}; logs are in {self.folder})")
@@ -118,8 +117,8 @@ def _stop_here(job: Any) -> None:
 
 def _cluster(named: Any, submitit: Any) -> str:
     if named is None:
-        found = submitit.AutoExecutor.which()
-        return found if found in CLUSTERS else "local"
+        here = submitit.AutoExecutor.which()
+        return here if here in CLUSTERS else "local"
     if named not in CLUSTERS:
         raise InputError(f"submitit has no cluster {named!r} here: {did_you_mean(str(named), CLUSTERS)}")
     if named == "slurm" and shutil.which("srun") is None:
@@ -133,27 +132,13 @@ def _own_folder(folder: Path | None, cluster: str) -> Path:
         if cluster == "slurm":
             raise InputError("jobs of Slurm need a folder that every node sees: name one.")
         return Path(tempfile.mkdtemp(prefix="graphfcl-"))
-    found = Path(folder).absolute() / secrets.token_hex(8)
+    own = Path(folder).absolute() / secrets.token_hex(8)
     try:
-        make_folder(found.parent)
-        found.mkdir(mode=0o700)
+        make_folder(own.parent)
+        own.mkdir(mode=0o700)
     except OSError as error:
         raise InputError(f"{folder} cannot be written ({error.strerror}): choose another folder.") from error
-    return found
-
-
-@contextmanager
-def _python_path() -> Iterator[None]:
-    """Jobs take over the environment in which they are submitted."""
-    before = os.environ.get("PYTHONPATH")
-    os.environ["PYTHONPATH"] = search_path()
-    try:
-        yield
-    finally:
-        if before is None:
-            del os.environ["PYTHONPATH"]
-        else:
-            os.environ["PYTHONPATH"] = before
+    return own
 
 
 def _last_line(text: str) -> str:
@@ -162,7 +147,7 @@ def _last_line(text: str) -> str:
 
 
 def options_from(pairs: Sequence[str]) -> Mapping[str, Any]:
-    """``key=value`` as submitit's parameters: whole and broken numbers are numbers, everything else is a text."""
+    """``key=value`` as submitit's parameters; values are integers, floats or text."""
     options: dict[str, Any] = {}
     for pair in pairs:
         key, equals, text = pair.partition("=")
@@ -179,8 +164,4 @@ def _value(text: str) -> Any:
     return text
 
 
-def _start(tasks: Tasks) -> Engine:
-    return SubmititEngine(tasks)
-
-
-SUBMITIT = Backend("submitit", "jobs of Slurm, or of this machine, through submitit", _start)
+SUBMITIT = Backend("submitit", "jobs of Slurm, or of this machine, through submitit", SubmititEngine)

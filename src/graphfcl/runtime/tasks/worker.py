@@ -1,10 +1,14 @@
-"""What every worker does with an order, whichever engine brought it."""
+"""What every worker does with an order, and what engines from other packages share."""
 
 import os
 import socket
+import sys
 import traceback
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from functools import cache
+from importlib import import_module
+from types import ModuleType
 
 from graphfcl.errors import GraphfclError, InputError, in_one_line
 from graphfcl.runtime.cores import limit_threads, usable_cores
@@ -24,7 +28,7 @@ def carry_out(order: Order) -> Outcome:
     mismatch = _mismatch(order.package, own_package())
     if mismatch:
         return Outcome(error=InputError(mismatch))
-    with suppress(OSError):  # paths that lie elsewhere are whole
+    with suppress(OSError):  # without this folder, absolute paths still work
         os.chdir(order.folder)
     limit_threads(order.threads or usable_cores())
     return call(order)
@@ -36,7 +40,7 @@ def call(order: Order) -> Outcome:
         return Outcome(order.function(order.item))
     except GraphfclError as error:
         return Outcome(error=error, traceback=traceback.format_exc())
-    except Exception as error:  # it must reach whoever waits for the task
+    except Exception as error:  # it must reach the process that waits for the task
         sentence = f"a task failed on {socket.gethostname()} ({in_one_line(error)}): --debug shows where."
         return Outcome(error=TaskError(sentence), traceback=traceback.format_exc())
 
@@ -51,17 +55,46 @@ def unreadable(error: BaseException) -> Outcome:
     )
 
 
-def _mismatch(wanted: Package, found: Package) -> str:
+def import_extra(name: str) -> ModuleType:
+    """An engine of another package, which only its extra installs."""
+    try:
+        return import_module(name)
+    except ImportError as error:
+        raise InputError(
+            f"the backend {name} needs a package that is not installed: pip install 'graphfcl[{name}]'."
+        ) from error
+
+
+def search_path() -> str:
+    """Where this process finds modules, as the variable PYTHONPATH of another one."""
+    return os.pathsep.join(os.path.abspath(entry) for entry in sys.path)
+
+
+@contextmanager
+def changed_variable(name: str, value: str) -> Iterator[None]:
+    """An environment variable with another value while the context lasts."""
+    before = os.environ.get(name)
+    os.environ[name] = value
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[name]
+        else:
+            os.environ[name] = before
+
+
+def _mismatch(wanted: Package, own: Package) -> str:
     """Why a worker must not work; empty if it may."""
     host = socket.gethostname()
-    if wanted.version != found.version:
+    if wanted.version != own.version:
         return (
-            f"the worker on {host} has graphfcl {found.version}, but {wanted.version} gave it a task: install the same "
+            f"the worker on {host} has graphfcl {own.version}, but {wanted.version} gave it a task: install the same "
             "version everywhere."
         )
-    if wanted.digest != found.digest:
+    if wanted.digest != own.digest:
         return (
-            f"the worker on {host} has other files of graphfcl {found.version} than whoever gave it a task: install "
+            f"the worker on {host} has other files of graphfcl {own.version} than whoever gave it a task: install "
             "the same ones everywhere, and start again if they were edited meanwhile."
         )
     return ""

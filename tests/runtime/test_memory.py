@@ -1,19 +1,22 @@
-"""How much memory this process has."""
+"""Sizes as text, and how much memory this process has."""
 
 import os
 from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
+from graphfcl import InputError
 from graphfcl.experiments.graph_folders import usual_memory
-from graphfcl.runtime import control_groups
-from graphfcl.runtime.own_memory import process_bytes, usable_bytes
+from graphfcl.runtime import memory
+from graphfcl.runtime.memory import format_bytes, parse_bytes, process_bytes, usable_bytes
 from tests.cli.command import run_python
 
 HOLD = """
 import numpy as np
-from graphfcl.runtime.own_memory import resident_bytes
+from graphfcl.runtime.memory import resident_bytes
 before = resident_bytes()
 held = np.ones(8_000_000)
 print(resident_bytes() - before)
@@ -38,8 +41,8 @@ def groups(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The folder of control groups of a machine of 16 GiB, which sets no limits."""
     pages = {"SC_PHYS_PAGES": 4 << 20, "SC_PAGE_SIZE": 4096}
     monkeypatch.setattr(os, "sysconf", pages.__getitem__, raising=False)
-    monkeypatch.setattr(control_groups, "CONTROL_GROUPS", tmp_path / "cgroup")
-    monkeypatch.setattr(control_groups, "OWN_GROUPS", tmp_path / "own")
+    monkeypatch.setattr(memory, "CONTROL_GROUPS", tmp_path / "cgroup")
+    monkeypatch.setattr(memory, "OWN_GROUPS", tmp_path / "own")
     return tmp_path / "cgroup"
 
 
@@ -81,3 +84,22 @@ def test_a_system_that_does_not_say_how_much_there_is(monkeypatch: pytest.Monkey
     monkeypatch.delattr(os, "sysconf")
     assert usable_bytes() is None
     assert usual_memory() == 4 << 30
+
+
+@pytest.mark.parametrize(
+    ("text", "count"), [("4GB", 4 << 30), ("1.5 gb", 3 << 29), ("800MiB", 800 << 20), ("7", 7), ("2k", 2048)]
+)
+def test_texts_are_read(text: str, count: int) -> None:
+    assert parse_bytes(text, "--memory") == count
+
+
+@pytest.mark.parametrize("text", ["", "GB", "four", "-4GB", "0GB", "4XB", "4 GB 2"])
+def test_other_texts_are_refused(text: str) -> None:
+    with pytest.raises(InputError, match=r"--memory is .*write it as 4GB"):
+        parse_bytes(text, "--memory")
+
+
+@given(st.integers(1, 1 << 45))
+def test_what_is_written_is_enough_and_hardly_more(count: int) -> None:
+    again = parse_bytes(format_bytes(count), "--memory")
+    assert count <= again + 1 <= count * 1.1 + 2
