@@ -57,7 +57,7 @@ Row = dict[str, Any]
 def average(stream: Stream, method: str, settings: Mapping[str, Any], seed: int) -> float:
     """Average balanced accuracy over the sessions, in %."""
     learner = find_method(method).make(dict(settings), seed=seed)
-    found = evaluate(learner, stream).measures.values["average"]
+    found = evaluate(learner, stream).metrics.values["average"]
     assert found is not None
     return 100 * found
 

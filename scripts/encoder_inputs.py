@@ -27,7 +27,7 @@ def measured(path: Path, seed: int, encoder_input: str, changes: dict[str, str])
     stream = make_stream(read_npz(path), seed=seed, track="open")
     learner = find_method("anchor").make({**changes, "encoder_input": encoder_input}, seed=seed)
     start = time.perf_counter()
-    sessions = evaluate(learner, stream).measures.sessions
+    sessions = evaluate(learner, stream).metrics.sessions
     accuracies = [session.balanced_accuracy for session in sessions]
     return accuracies[-1], float(np.mean(accuracies)), time.perf_counter() - start
 

@@ -48,7 +48,7 @@ def measured(path: Path, seed: int, changes: dict[str, Any]) -> None:
         @cache
         def accuracies(how: Neighbourhood) -> list[float]:
             learner = find_method("anchor").make({**changes, **how._asdict()}, seed=seed)
-            return [session.balanced_accuracy for session in evaluate(learner, in_memory).measures.sessions]
+            return [session.balanced_accuracy for session in evaluate(learner, in_memory).metrics.sessions]
 
         ways: dict[str, dict[str, Any]] = {"sample": {"whole_up_to": 0}, "memory": {}, "off": {"candidates": QUIET}}
         for way, more in ways.items():

@@ -44,7 +44,7 @@ from graphfcl.graph.folder_graph import FolderGraph as FolderGraph
 from graphfcl.graph.visible_folder import Resources as Resources
 from graphfcl.metrics import (
     find_metric as find_metric,
-    measure_stream as measure_stream,
+    compute_stream_metrics as compute_stream_metrics,
     register_metric as register_metric,
     summarise_seeds as summarise_seeds,
 )

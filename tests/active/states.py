@@ -26,7 +26,7 @@ def heaps(sizes: tuple[int, ...], *, width: int = 2, seed: int = 0) -> tuple[np.
     return (centres[of] + random.normal(size=(of.size, width))).astype(np.float32), of
 
 
-def situation(vectors: np.ndarray, budget: int, **changes: Any) -> ActiveLearningState:
+def make_state(vectors: np.ndarray, budget: int, **changes: Any) -> ActiveLearningState:
     """All nodes are candidates and nothing is labelled, unless changes say otherwise."""
     nothing = np.zeros(0, dtype=np.int64)
     count = vectors.shape[0]

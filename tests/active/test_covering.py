@@ -7,7 +7,7 @@ from graphfcl import find_strategy
 from graphfcl.active import covering, nearest
 from graphfcl.active.covering import cover, greedy_cover
 from graphfcl.active.nearest import nearest_neighbours, unit_rows
-from tests.active.states import heaps, situation
+from tests.active.states import heaps, make_state
 
 
 def test_neighbours_are_those_of_a_plain_loop(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -72,7 +72,7 @@ def test_a_class_that_came_late_counts_as_reached_near_its_labels() -> None:
             find_strategy("auto")
             .make()
             .choose(
-                situation(vectors, 1, labelled=labelled, columns=columns, candidates=np.flatnonzero(~even), late=late)
+                make_state(vectors, 1, labelled=labelled, columns=columns, candidates=np.flatnonzero(~even), late=late)
             )
         )
         return int(of[query.row])
@@ -87,9 +87,9 @@ def test_auto_goes_where_no_label_reaches() -> None:
     vectors[np.arange(of.size), of + 1] += 8
     labelled = np.flatnonzero((of < 2) & (np.arange(of.size) % 2 == 0))
     candidates = np.flatnonzero(np.arange(of.size) % 2 == 1)
-    given = situation(vectors, 2, labelled=labelled, columns=of[labelled], candidates=candidates)
+    given = make_state(vectors, 2, labelled=labelled, columns=of[labelled], candidates=candidates)
     queries = find_strategy("auto").make().choose(given)
     heaps_named = of[[query.row for query in queries]]
     assert set(heaps_named.tolist()) == {2, 3}
     assert {query.reason for query in queries} == {"uncovered"}
-    assert {query.reason for query in find_strategy("auto").make().choose(situation(vectors, 4))} == {"cluster"}
+    assert {query.reason for query in find_strategy("auto").make().choose(make_state(vectors, 4))} == {"cluster"}

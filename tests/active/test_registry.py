@@ -12,8 +12,8 @@ from graphfcl.active.typical import Typical
 class FirstRows(Strategy):
     """The first candidates"""
 
-    def choose(self, situation: ActiveLearningState) -> list[Query]:
-        return [Query(int(row), "random") for row in situation.candidates[: situation.budget]]
+    def choose(self, state: ActiveLearningState) -> list[Query]:
+        return [Query(int(row), "random") for row in state.candidates[: state.budget]]
 
 
 @pytest.fixture(autouse=True)
@@ -49,22 +49,22 @@ def test_unknown_names() -> None:
 
 def test_module_and_class(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    body = "    def choose(self, situation):\n        return []\n"
-    (tmp_path / "asking_mine.py").write_text(
+    body = "    def choose(self, state):\n        return []\n"
+    (tmp_path / "active_mine.py").write_text(
         f"from graphfcl import Strategy\nclass MostLinks(Strategy):\n{body}\nclass Bare(Strategy):\n    pass\n"
         f"class Taken(Strategy):\n    name = 'random'\n{body}\n"
         f"class OfEachClass(Strategy):\n{body}\nclass Needs(Strategy):\n"
         f"    def __init__(self, more):\n        pass\n{body}\nOther = 3\n"
     )
-    assert strategy_from("asking_mine:MostLinks").name == "most-links"
+    assert strategy_from("active_mine:MostLinks").name == "most-links"
     assert strategy_from("graphfcl.active.typical:Typical").name == "typical"
     for reference, says in (
-        ("asking_mine:Bare", "lacks choose"),
-        ("asking_mine:Taken", "graphfcl itself uses that name"),
-        ("asking_mine:OfEachClass", "is called 'of-each-class', but graphfcl itself uses that name"),
-        ("asking_mine:Needs", "without arguments"),
-        ("asking_mine:Other", "derives from graphfcl.Strategy"),
-        ("asking_mine:MostLink", "did you mean 'MostLinks'"),
+        ("active_mine:Bare", "lacks choose"),
+        ("active_mine:Taken", "graphfcl itself uses that name"),
+        ("active_mine:OfEachClass", "is called 'of-each-class', but graphfcl itself uses that name"),
+        ("active_mine:Needs", "without arguments"),
+        ("active_mine:Other", "derives from graphfcl.Strategy"),
+        ("active_mine:MostLink", "did you mean 'MostLinks'"),
         ("not_there:Mine", "cannot be imported"),
         ("mine.py:Mine", "name the module, not its file"),
     ):

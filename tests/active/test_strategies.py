@@ -6,7 +6,7 @@ import pytest
 from graphfcl import ActiveLearningState, InputError, Query, find_strategy
 from graphfcl.active import STRATEGIES, checked
 from graphfcl.active.typical import cluster_count
-from tests.active.states import heaps, situation
+from tests.active.states import heaps, make_state
 
 NEED_A_MODEL = ("uncertain", "unknown")
 
@@ -18,7 +18,7 @@ def named(name: str, given: ActiveLearningState) -> list[int]:
 
 def with_model(vectors: np.ndarray, budget: int, **changes: object) -> ActiveLearningState:
     scores = np.random.default_rng(1).dirichlet(np.ones(4), size=vectors.shape[0]).astype(np.float32)
-    return situation(vectors, budget, scores=scores, unknown_score=-scores.max(axis=1), **changes)
+    return make_state(vectors, budget, scores=scores, unknown_score=-scores.max(axis=1), **changes)
 
 
 @pytest.mark.parametrize("name", STRATEGIES)
@@ -53,7 +53,7 @@ def test_the_edges(name: str) -> None:
 
 @pytest.mark.parametrize("name", STRATEGIES)
 def test_without_a_model(name: str) -> None:
-    given = situation(heaps((20, 20))[0], 4)
+    given = make_state(heaps((20, 20))[0], 4)
     if name in NEED_A_MODEL:
         with pytest.raises(InputError, match=f"'{name}' needs a model"):
             named(name, given)
@@ -63,11 +63,11 @@ def test_without_a_model(name: str) -> None:
 
 def test_typical_takes_each_heap_once_and_leaves_out_what_is_labelled() -> None:
     vectors, of = heaps((40, 30, 20, 10))
-    rows = named("typical", situation(vectors, 4))
+    rows = named("typical", make_state(vectors, 4))
     assert sorted(of[rows]) == [0, 1, 2, 3]
     labelled = np.array([5, 45])  # K is 4: two clusters have a label
     candidates = np.setdiff1d(np.arange(of.size), labelled)
-    given = situation(vectors, 2, labelled=labelled, columns=of[labelled], candidates=candidates)
+    given = make_state(vectors, 2, labelled=labelled, columns=of[labelled], candidates=candidates)
     assert sorted(of[named("typical", given)]) == [2, 3]
 
 
@@ -75,7 +75,7 @@ def test_typical_has_a_cluster_for_every_label_and_500_at_most() -> None:
     vectors = heaps((400, 300))[0]
     for labels, clusters in ((0, 4), (3, 7), (600, 500)):
         labelled = np.arange(labels)
-        given = situation(
+        given = make_state(
             vectors, 4, labelled=labelled, columns=np.zeros(labels, dtype=np.int64), candidates=np.arange(labels, 700)
         )
         assert cluster_count(given) == clusters
@@ -83,7 +83,7 @@ def test_typical_has_a_cluster_for_every_label_and_500_at_most() -> None:
 
 def test_typical_is_the_most_like_its_nearest() -> None:
     vectors, of = heaps((40, 30))
-    rows = named("typical", situation(vectors, 2))
+    rows = named("typical", make_state(vectors, 2))
     for heap in (0, 1):
         members = np.flatnonzero(of == heap)
         nearest = [
@@ -109,7 +109,7 @@ def test_random_draws_all_candidates_alike() -> None:
     random = np.random.default_rng(0)
     counts = np.zeros(20)
     for _ in range(400):
-        counts[named("random", situation(vectors, 5, random=random))] += 1
+        counts[named("random", make_state(vectors, 5, random=random))] += 1
     assert counts.sum() == 2000
     assert 70 < counts.min() <= counts.max() < 130
 
@@ -119,20 +119,20 @@ def test_random_draws_all_candidates_alike() -> None:
     [([1, 2, 3], "with a budget of 2"), ([7], "no candidate"), ([1, 1], "named twice"), ([9], "labelled already")],
 )
 def test_wishes_that_break_the_contract_are_refused(rows: list[int], says: str) -> None:
-    given = situation(heaps((10,))[0], 2, candidates=np.arange(6), labelled=np.array([9]), columns=np.array([0]))
+    given = make_state(heaps((10,))[0], 2, candidates=np.arange(6), labelled=np.array([9]), columns=np.array([0]))
     with pytest.raises(InputError, match=says):
         checked([Query(row, "random") for row in rows], given, "mine")
     assert [query.row for query in checked([Query(4, "random")], given, "mine")] == [4]
 
 
-def test_a_situation_is_read_only() -> None:
-    given = situation(heaps((10,))[0], 2)
+def test_a_state_is_read_only() -> None:
+    given = make_state(heaps((10,))[0], 2)
     with pytest.raises(ValueError, match="read-only"):
         given.vectors[0, 0] = 1
 
 
 def test_what_is_no_list_of_wishes_is_refused_and_what_is_yielded_is_read_once() -> None:
-    given = situation(heaps((20, 20))[0], 4)
+    given = make_state(heaps((20, 20))[0], 4)
     assert checked((Query(row, "random") for row in (3, 1)), given, "mine") == [Query(3, "random"), Query(1, "random")]
     for answer in (None, [1, 2], [Query(1.5, "random")], [Query(1, "whim")], 7):  # type: ignore[arg-type]
         with pytest.raises(InputError, match="'mine' answered"):

@@ -13,7 +13,7 @@ from typer.testing import CliRunner
 import graphfcl
 from graphfcl.cli.options import StreamOptions, with_option_groups
 
-ROOMS = ("cli", "datasets", "evaluation", "experiments", "measures", "report")
+ROOMS = ("cli", "datasets", "evaluation", "experiments", "metrics", "report")
 MOST_LINES, MOST_PARAMETERS = 60, 12
 
 

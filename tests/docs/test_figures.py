@@ -46,7 +46,7 @@ LEVELS = {"95 %", "p < 0.05"}  # of intervals and tests, on any page
 DEFINITIONS: dict[str, tuple[str, ...]] = {
     "docs/anchor.md": ("50, 30 %",),
     "docs/answers.md": ("90 %",),
-    "docs/asking.md": ("30 %", "40 %", "60 %"),
+    "docs/active-learning.md": ("30 %", "40 %", "60 %"),
     "docs/command-line.md": ("30 seconds",),
     "docs/data.md": ("5 %", "45 %", "67 MB"),
     "docs/engines.md": ("100 MB",),
@@ -164,7 +164,7 @@ def test_sources_name_the_protocol_version_of_the_cells() -> None:
 def test_pictures_are_those_of_the_results() -> None:
     """The docs have smaller files of the same pictures."""
     matplotlib_image = pytest.importorskip("matplotlib.image")
-    for name, source in (("methods.png", "bench/table2.png"), ("asked.png", "asked/asked.png")):
+    for name, source in (("methods.png", "bench/table2.png"), ("active.png", "asked/asked.png")):
         if not (RESULTS / source).exists():
             pytest.skip("a source distribution has no pictures of results")
         shown, drawn = (

@@ -1,4 +1,4 @@
-"""The walk of the track ``asked``: who sees what, what is answered, what counts."""
+"""The walk of the track ``active``: who sees what, what is answered, what counts."""
 
 from typing import Any
 
@@ -24,7 +24,7 @@ from graphfcl import (
 )
 from graphfcl.active import STRATEGIES
 from graphfcl.evaluation import active_record, find_chooser
-from graphfcl.metrics import measure_active
+from graphfcl.metrics import compute_active_metrics
 from tests.graphs import random_graph
 
 SIZES = [60, 55, 50, 45, 40, 35, 30, 25, 20]
@@ -32,7 +32,7 @@ SIZES = [60, 55, 50, 45, 40, 35, 30, 25, 20]
 
 @pytest.fixture(scope="module")
 def stream() -> Stream:
-    return make_stream(random_graph(0, SIZES, density=0.02), Protocol(base=3, pseudo_novel=2, way=2, track="asked"))
+    return make_stream(random_graph(0, SIZES, density=0.02), Protocol(base=3, pseudo_novel=2, way=2, track="active"))
 
 
 class Nearest(Learner):
@@ -56,15 +56,15 @@ class Nearest(Learner):
 
 
 class Watched(Strategy):
-    """Names candidates at random, and keeps every situation"""
+    """Names candidates at random, and keeps every state"""
 
     def __init__(self, few: bool = False) -> None:
         self.seen: list[ActiveLearningState] = []
         self.few = few
 
-    def choose(self, situation: ActiveLearningState) -> list[Query]:
-        self.seen.append(situation)
-        found = find_strategy("random").make().choose(situation)
+    def choose(self, state: ActiveLearningState) -> list[Query]:
+        self.seen.append(state)
+        found = find_strategy("random").make().choose(state)
         return found[:1] if self.few else found
 
 
@@ -76,20 +76,20 @@ def test_who_sees_what(stream: Stream) -> None:
     known = {name: column for column, name in enumerate(stream.classes)}
     labelled = base.train.size + base.validation.size
     spent = 0
-    for number, situation in enumerate(strategy.seen, 1):
+    for number, state in enumerate(strategy.seen, 1):
         session = learner.sessions[number]
         assert isinstance(session, Session)
-        assert situation.budget == stream.budget(number) == session.supports.size
-        assert situation.labelled.size == labelled + spent
-        candidates = situation.visible.nodes[situation.candidates]
+        assert state.budget == stream.budget(number) == session.supports.size
+        assert state.labelled.size == labelled + spent
+        candidates = state.visible.nodes[state.candidates]
         assert set(session.supports.tolist()) <= set(candidates.tolist()) <= set(stream.candidates.tolist())
-        assert not np.isin(situation.candidates, situation.labelled).any()
+        assert not np.isin(state.candidates, state.labelled).any()
         assert candidates.size == stream.candidates.size - spent
         spent += session.supports.size
-        assert situation.scores is not None
-        assert situation.scores.shape[0] == situation.visible.node_count == stream.graph.node_count
-        every = np.arange(situation.visible.node_count)
-        np.testing.assert_allclose(situation.scores[every].sum(axis=1), 1, atol=1e-5)
+        assert state.scores is not None
+        assert state.scores.shape[0] == state.visible.node_count == stream.graph.node_count
+        every = np.arange(state.visible.node_count)
+        np.testing.assert_allclose(state.scores[every].sum(axis=1), 1, atol=1e-5)
         # What is answered is the truth, in the learner's own columns.
         for node, column in zip(session.supports.tolist(), session.support_labels.tolist(), strict=True):
             assert known[learner.classes_[column]] == truth[node]
@@ -103,13 +103,13 @@ def test_a_strategy_cannot_repeat_the_draw_of_node_numbers(stream: Stream) -> No
     watched = Watched()
     evaluate_active(Nearest(), stream, watched)
     fingerprint = int(stream.graph.sha256[:16], 16)
-    for situation in watched.seen:
-        entropy = situation.random.bit_generator.seed_seq.entropy  # type: ignore[attr-defined]
+    for state in watched.seen:
+        entropy = state.random.bit_generator.seed_seq.entropy  # type: ignore[attr-defined]
         assert isinstance(entropy, int)
         assert entropy not in (stream.seed, fingerprint)
         again = np.random.default_rng([stream.seed, 5, entropy]).permutation(stream.graph.node_count)
         assert not np.array_equal(again, stream.node_of_number)
-    assert len({situation.random.bit_generator.seed_seq.entropy for situation in watched.seen}) == len(watched.seen)  # type: ignore[attr-defined]
+    assert len({state.random.bit_generator.seed_seq.entropy for state in watched.seen}) == len(watched.seen)  # type: ignore[attr-defined]
 
 
 def test_every_class_counts_and_one_never_found_counts_nothing(stream: Stream) -> None:
@@ -129,7 +129,7 @@ def test_every_class_counts_and_one_never_found_counts_nothing(stream: Stream) -
     assert record.novel[-1] == pytest.approx(np.mean(recalls[5:]))
     assert record.labels.tolist() == list(range(len(stream) + 1))
     assert record.found[-1] == len(found) - 5 < record.classes == 4
-    assert evaluation.measures.sessions[-1].balanced_accuracy == pytest.approx(np.mean(recalls))
+    assert evaluation.metrics.sessions[-1].balanced_accuracy == pytest.approx(np.mean(recalls))
 
 
 def test_an_interrupted_walk_goes_on_the_same(stream: Stream) -> None:
@@ -157,9 +157,9 @@ class Counting(Strategy):
     def __init__(self) -> None:
         self.calls = 0
 
-    def choose(self, situation: ActiveLearningState) -> list[Query]:
+    def choose(self, state: ActiveLearningState) -> list[Query]:
         self.calls += 1
-        return [Query(int(row), "random") for row in situation.candidates[: self.calls]]
+        return [Query(int(row), "random") for row in state.candidates[: self.calls]]
 
 
 def test_a_strategy_is_made_for_each_session_anew(stream: Stream) -> None:
@@ -183,17 +183,15 @@ class Cheats(Strategy):
     def __init__(self, kind: str) -> None:
         self.kind = kind
 
-    def choose(self, situation: ActiveLearningState) -> list[Query]:
+    def choose(self, state: ActiveLearningState) -> list[Query]:
         rows = {
-            "much": situation.candidates[: situation.budget + 1],
-            "twice": situation.candidates[[0, 0]],
-            "labelled": situation.labelled[:1],
-            "test": np.setdiff1d(np.arange(situation.visible.node_count), situation.candidates)[:1],
+            "much": state.candidates[: state.budget + 1],
+            "twice": state.candidates[[0, 0]],
+            "labelled": state.labelled[:1],
+            "test": np.setdiff1d(np.arange(state.visible.node_count), state.candidates)[:1],
         }[self.kind]
         if self.kind == "test":
-            rows = np.setdiff1d(
-                np.arange(situation.visible.node_count), np.r_[situation.candidates, situation.labelled]
-            )[:1]
+            rows = np.setdiff1d(np.arange(state.visible.node_count), np.r_[state.candidates, state.labelled])[:1]
         return [Query(int(row), "random") for row in rows]
 
 
@@ -211,7 +209,7 @@ def test_all_strategies_walk_and_repeat(stream: Stream) -> None:
         first, second = (evaluate_active(Nearest(), stream, find_chooser(name)) for _ in range(2))
         for one, other in zip(first.answered, second.answered, strict=True):
             np.testing.assert_array_equal(one, other)
-        figures = measure_active(active_record(first, stream))
+        figures = compute_active_metrics(active_record(first, stream))
         assert 0 < figures["balanced_at_60"] <= 1
         assert figures["classes_found"] <= 1
 
@@ -223,28 +221,28 @@ def test_a_stream_that_is_asked_needs_a_strategy(stream: Stream) -> None:
 
 def test_a_session_without_a_node(stream: Stream) -> None:
     class Silent(Strategy):
-        def choose(self, situation: ActiveLearningState) -> list[Query]:  # noqa: ARG002
+        def choose(self, state: ActiveLearningState) -> list[Query]:  # noqa: ARG002
             return []
 
     learner = Nearest()
     record = active_record(evaluate_active(learner, stream, Silent()), stream)
     assert record.labels.tolist() == [0] * (len(stream) + 1)
     assert len(learner.sessions) == 1, "there was nothing to learn"
-    assert measure_active(record)["classes_found"] == 0
+    assert compute_active_metrics(record)["classes_found"] == 0
 
 
 class Knowing(Strategy):
-    """Names candidates at random; keeps each situation and the scores that the learner gives at that moment"""
+    """Names candidates at random; keeps each state and the scores that the learner gives at that moment"""
 
     def __init__(self, learner: Nearest) -> None:
         self.learner = learner
         self.seen: list[tuple[ActiveLearningState, np.ndarray, int]] = []
 
-    def choose(self, situation: ActiveLearningState) -> list[Query]:
-        visible = situation.visible.loaded()
+    def choose(self, state: ActiveLearningState) -> list[Query]:
+        visible = state.visible.loaded()
         scores = self.learner.scores(visible, visible.nodes)
-        self.seen.append((situation, scores, len(self.learner.classes_)))
-        return find_strategy("random").make().choose(situation)
+        self.seen.append((state, scores, len(self.learner.classes_)))
+        return find_strategy("random").make().choose(state)
 
 
 def test_what_a_strategy_is_told_of_the_model_against_a_loop(stream: Stream) -> None:
@@ -253,20 +251,20 @@ def test_what_a_strategy_is_told_of_the_model_against_a_loop(stream: Stream) -> 
     strategy = Knowing(learner)
     evaluate_active(learner, stream, strategy)
     assert len(strategy.seen) == len(stream) > 1
-    for situation, scores, classes in strategy.seen:
+    for state, scores, classes in strategy.seen:
         energy = np.array([-np.log(np.sum(np.exp(row - row.max()))) - row.max() for row in scores])
-        assert situation.unknown_score is not None
-        np.testing.assert_allclose(situation.unknown_score, (energy - energy.mean()) / energy.std(), atol=1e-4)
-        assert situation.late.tolist() == [False] * 5 + [True] * (classes - 5)
+        assert state.unknown_score is not None
+        np.testing.assert_allclose(state.unknown_score, (energy - energy.mean()) / energy.std(), atol=1e-4)
+        assert state.late.tolist() == [False] * 5 + [True] * (classes - 5)
     assert strategy.seen[-1][0].late.any()
 
 
 def test_the_budget_is_k_for_each_class_that_the_session_brings() -> None:
-    rules = Protocol(base=3, pseudo_novel=2, way=3, shot=2, track="asked")
+    rules = Protocol(base=3, pseudo_novel=2, way=3, shot=2, track="active")
     stream = make_stream(random_graph(0, SIZES, density=0.02), rules)
     assert [stream.budget(number) for number in (1, 2)] == [6, 2], "the last session brings one class"
     strategy = Watched()
     evaluation = evaluate_active(Nearest(), stream, strategy)
-    assert [situation.budget for situation in strategy.seen] == [6, 2]
+    assert [state.budget for state in strategy.seen] == [6, 2]
     assert [nodes.size for nodes in evaluation.answered] == [6, 2]
     assert active_record(evaluation, stream).budget == 8

@@ -76,11 +76,11 @@ def test_a_simple_learner_beats_chance_in_every_session(stream: Stream, track: A
     seen: list[int] = []
     other = make_stream(stream.graph, stream.protocol, seed=1, track=track)
     evaluation = evaluate(
-        NearestMean(), other, on_session=lambda so_far: seen.append(so_far.measures.sessions[-1].classes)
+        NearestMean(), other, on_session=lambda so_far: seen.append(so_far.metrics.sessions[-1].classes)
     )
     assert seen == [6, 8, 10]
     assert len(evaluation.confusions) == len(evaluation.seconds) == 3
-    for session in evaluation.measures.sessions:
+    for session in evaluation.metrics.sessions:
         assert session.balanced_accuracy > 3 / session.classes
     asked = evaluation.confusions[-1].sum()
     assert asked == other.queries(2).nodes.size

@@ -34,7 +34,7 @@ def test_an_evaluation_that_has_not_begun_says_so() -> None:
 
 def test_a_table_of_arrow_has_every_measure() -> None:
     table = evaluation().to_arrow()
-    assert table.column_names == ["session", "classes", *(measure.name for measure in session_metrics()), "seconds"]
+    assert table.column_names == ["session", "classes", *(metric.name for metric in session_metrics()), "seconds"]
     found = table.to_pydict()
     assert (found["session"], found["classes"], found["seconds"]) == ([0, 1], [2, 3], [1.5, 0.25])
     assert found["balanced_accuracy"] == [balanced_accuracy(each) for each in evaluation().confusions]

@@ -1,4 +1,4 @@
-"""Runs, cells and grids of the track ``asked``."""
+"""Runs, cells and grids of the track ``active``."""
 
 import json
 from dataclasses import replace
@@ -20,7 +20,7 @@ from graphfcl import (
 )
 from graphfcl.active import STRATEGIES, registry
 from graphfcl.experiments import Cell, CellStore, Run, run, run_cell
-from graphfcl.experiments.active_grid import asked
+from graphfcl.experiments.active_grid import active
 from graphfcl.experiments.benchmark import GRAPHS
 from graphfcl.experiments.grid_file import grid_from_toml
 
@@ -31,7 +31,7 @@ RULES = {"base": 3, "pseudo_novel": 2, "way": 2, "shot": 3}
 @pytest.fixture(scope="module")
 def stream() -> Stream:
     graph, protocol = load_dataset(GRAPH)
-    return make_stream(graph, protocol, seed=1, track="asked", **RULES)
+    return make_stream(graph, protocol, seed=1, track="active", **RULES)
 
 
 def job(stream: Stream, strategy: str = "typical") -> Run:
@@ -45,14 +45,14 @@ def result(stream: Stream) -> dict[str, Any]:
 
 def numbers(result: dict[str, Any]) -> Any:
     sessions = [{key: value for key, value in one.items() if key != "seconds"} for one in result["sessions"]]
-    return sessions, result["confusion_matrices"], result["asked"], result["balanced_at_60"]
+    return sessions, result["confusion_matrices"], result["labelled_nodes"], result["balanced_at_60"]
 
 
-def test_a_result_says_what_was_asked_and_what_it_brought(stream: Stream, result: dict[str, Any]) -> None:
+def test_a_result_says_what_was_labelled_and_what_it_brought(stream: Stream, result: dict[str, Any]) -> None:
     assert (result["strategy"], result["needs_oracle"]) == ("typical", False)
     assert [one["labels"] for one in result["sessions"]] == [0, 6, 12]
     assert result["budget"] == 12
-    ids = [node for nodes in result["asked"] for node in nodes]
+    ids = [node for nodes in result["labelled_nodes"] for node in nodes]
     assert len(ids) == len(set(ids)) == 12
     candidates = stream.graph.node_ids[stream.node_of_number[stream.candidates]].tolist()
     assert set(ids) <= set(candidates)
@@ -80,13 +80,13 @@ def test_an_interrupted_run_ends_with_the_same_numbers(
 
 
 class Keeping(Strategy):
-    """As many candidates as it was asked before, and one more"""
+    """As many candidates as it was called before, and one more"""
 
     calls = 0
 
-    def choose(self, situation: ActiveLearningState) -> list[Query]:
+    def choose(self, state: ActiveLearningState) -> list[Query]:
         self.calls += 1
-        return [Query(int(row), "random") for row in situation.candidates[: self.calls]]
+        return [Query(int(row), "random") for row in state.candidates[: self.calls]]
 
 
 def interrupted(given: Run, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -142,7 +142,7 @@ def test_cells_without_a_strategy_keep_their_keys() -> None:
     plain = Cell("debian", "anchor", 3, rules={"track": "open"})
     assert "strategy" not in plain.as_json()
     assert plain.key == Cell.from_json(plain.as_json()).key
-    cell = replace(plain, rules={"track": "asked"}, strategy="typical")
+    cell = replace(plain, rules={"track": "active"}, strategy="typical")
     assert Cell.from_json(cell.as_json()) == cell
     assert cell.row == "anchor, typical"
     assert len({plain.key, cell.key, replace(cell, strategy="random").key}) == 3
@@ -153,23 +153,23 @@ def test_the_key_of_a_plain_cell_is_what_it_was() -> None:
 
 
 def test_the_grid_has_every_method_with_every_strategy() -> None:
-    grid = asked()
+    grid = active()
     assert {cell.dataset for cell in grid.cells} == set(GRAPHS)
     assert {cell.strategy for cell in grid.cells} == {*STRATEGIES, "of-each-class"}
     assert {cell.seed for cell in grid.cells} == set(range(5))
-    assert all(cell.rules == {"track": "asked"} for cell in grid.cells)
+    assert all(cell.rules == {"track": "active"} for cell in grid.cells)
     assert len({cell.key for cell in grid.cells}) == len(grid.cells) == 5 * 2 * (len(STRATEGIES) + 1) * 5
 
 
 def test_a_cell_is_run_and_stored(tmp_path: Path) -> None:
     import pyarrow.parquet as pq
 
-    cell = Cell(GRAPH, "sgc-ridge", 1, rules={**RULES, "track": "asked"}, strategy="of-each-class")
+    cell = Cell(GRAPH, "sgc-ridge", 1, rules={**RULES, "track": "active"}, strategy="of-each-class")
     found = run_cell(cell, device="cpu", encoders=tmp_path / "encoders", data_dir=None)
     assert found["needs_oracle"]
     store = CellStore(tmp_path)
     store.save(cell, found)
-    assert (store.read(cell) or {})["asked"] == found["asked"]
+    assert (store.read(cell) or {})["labelled_nodes"] == found["labelled_nodes"]
     table = pq.read_table(store.path(cell))
     assert table.column("labels").to_pylist() == [0, 6, 12]
     assert set(table.column("strategy").to_pylist()) == {"of-each-class"}
@@ -178,11 +178,11 @@ def test_a_cell_is_run_and_stored(tmp_path: Path) -> None:
 
 def test_a_file_lists_strategies(tmp_path: Path) -> None:
     path = tmp_path / "mine.toml"
-    path.write_text(f'graphs=["{GRAPH}"]\nmethods=["sgc-ridge"]\nseeds=1\ntracks=["asked"]\nstrategies=["random"]\n')
+    path.write_text(f'graphs=["{GRAPH}"]\nmethods=["sgc-ridge"]\nseeds=1\ntracks=["active"]\nstrategies=["random"]\n')
     assert [cell.strategy for cell in grid_from_toml(path).cells] == ["random"]
     path.write_text(f'graphs=["{GRAPH}"]\nmethods=["sgc-ridge"]\nstrategies=["random"]\n')
     with pytest.raises(InputError, match="line 3: strategies belong to tracks"):
         grid_from_toml(path)
-    path.write_text(f'graphs=["{GRAPH}"]\nmethods=["sgc-ridge"]\ntracks=["asked"]\nstrategies=["randm"]\n')
+    path.write_text(f'graphs=["{GRAPH}"]\nmethods=["sgc-ridge"]\ntracks=["active"]\nstrategies=["randm"]\n')
     with pytest.raises(InputError, match="did you mean 'random'"):
         grid_from_toml(path)

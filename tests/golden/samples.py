@@ -25,7 +25,7 @@ TRACKS: dict[str, dict[str, Any]] = {
     "transductive": {"track": "transductive"},
     "isolated": {"track": "isolated"},
     "open": {"track": "open"},
-    "asked": {"track": "asked"},
+    "active": {"track": "active"},
     "paper": {"name": "paper"},
     "paper-open": {"name": "paper", "track": "open"},
 }
@@ -85,11 +85,11 @@ def golden_stream(track: str) -> Stream:
 def learned_scores(method: str, track: str) -> np.ndarray:
     """Scores of some test nodes after the last session.
 
-    Under the track ``asked`` nodes are selected at random: a selection by scores could turn on the last digit.
+    Under the track ``active`` nodes are selected at random: a selection by scores could turn on the last digit.
     """
     stream = golden_stream(track)
     learner = find_method(method).make(SHORT[method], seed=0)
-    if track == "asked":
+    if track == "active":
         evaluate_active(learner, stream, find_strategy("random").make())
     else:
         learner.fit(stream.base)
@@ -102,7 +102,7 @@ def learned_scores(method: str, track: str) -> np.ndarray:
 def selected_nodes(strategy: str) -> np.ndarray:
     """Numbers of the nodes that a strategy selects over a stream of SGC-ridge, session by session."""
     learner = find_method("sgc-ridge").make(SHORT["sgc-ridge"], seed=0)
-    return np.concatenate(evaluate_active(learner, golden_stream("asked"), find_strategy(strategy).make()).answered)
+    return np.concatenate(evaluate_active(learner, golden_stream("active"), find_strategy(strategy).make()).answered)
 
 
 def model_answers(method: str) -> dict[str, np.ndarray]:

@@ -272,7 +272,7 @@ def kinds_of_streams() -> Iterator[Any]:
 @pytest.mark.parametrize(("name", "changes"), [*kinds_of_streams()])
 def test_every_kind_of_stream_ends_above_chance(name: str, changes: dict[str, Any]) -> None:
     learner = make(name) if name in ("icarl", "mecoin") else make_short(name)  # whose heads take more steps
-    measures = evaluate(learner, stream_of(seed=1, graph_name=EASY, **changes)).measures
+    measures = evaluate(learner, stream_of(seed=1, graph_name=EASY, **changes)).metrics
     for session in measures.sessions:
         assert session.balanced_accuracy > 2 / session.classes
         if session.novel is not None and changes.get("shot") != 1:
@@ -285,7 +285,7 @@ def test_supports_without_edges_are_finite(name: str) -> None:
     graph, _ = load_dataset("synthetic:nodes=400,edges=300,classes=8,features=200,signal=0.8,skew=1.0")
     stream = make_stream(graph, Protocol(base=3, pseudo_novel=3, way=1), seed=0)
     assert any((s.visible_graph.degrees[s.visible_graph.rows(s.supports)] == 0).any() for s in stream)
-    measures = evaluate(make_short(name), stream).measures
+    measures = evaluate(make_short(name), stream).metrics
     assert measures.sessions[-1].balanced_accuracy > 2 / 8
 
 

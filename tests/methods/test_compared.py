@@ -343,7 +343,7 @@ def test_without_held_out_classes_a_session_takes_the_mildest_steps(name: str) -
 
 @pytest.mark.parametrize("selection", ["mean", "coverage", "influence"])
 def test_er_gnn_runs_with_each_selection(stream: Stream, selection: str) -> None:
-    measures = evaluate(make("er-gnn", selection=selection, fine_tuning=()), stream).measures
+    measures = evaluate(make("er-gnn", selection=selection, fine_tuning=()), stream).metrics
     assert measures.sessions[-1].balanced_accuracy > 2.5 / 10
 
 

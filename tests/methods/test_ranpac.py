@@ -85,7 +85,7 @@ def test_as_released_new_classes_are_hardly_ever_answered() -> None:
     found = {}
     for form in ("balanced", "released"):
         learner = find_method("ranpac").make({"rank": 60, "width": 300, "form": form})
-        found[form] = evaluate(learner, stream).measures.sessions[-1].novel or 0.0
+        found[form] = evaluate(learner, stream).metrics.sessions[-1].novel or 0.0
     assert found["released"] < 0.1
     assert found["balanced"] > found["released"] + 0.25
 

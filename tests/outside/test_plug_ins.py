@@ -15,12 +15,12 @@ from graphfcl import (
     Dataset,
     Graph,
     InputError,
+    compute_stream_metrics,
     find_dataset,
     find_method,
     find_metric,
     find_strategy,
     load_dataset,
-    measure_stream,
     register_dataset,
     register_metric,
     run_grid,
@@ -72,8 +72,8 @@ from graphfcl import Strategy, Query
 class FirstRows(Strategy):
     """The first candidates"""
 
-    def choose(self, situation):
-        return [Query(int(row), "random") for row in situation.candidates[: situation.budget]]
+    def choose(self, state):
+        return [Query(int(row), "random") for row in state.candidates[: state.budget]]
 '''
 ENTRY_POINTS = """
 [graphfcl.metrics]
@@ -150,9 +150,9 @@ def test_a_metric_stands_in_a_grid_and_its_report(site: Path, tmp_path: Path) ->
     text = (tmp_path / "out" / "tables.md").read_text()
     assert "| method | worst, last session | nodes confused |" in text
     assert "worst: recall of the worst class" in text
-    assert "further measures" in (tmp_path / "out" / "tables.tex").read_text()
+    assert "further metrics" in (tmp_path / "out" / "tables.tex").read_text()
     page = (tmp_path / "out" / "report.html").read_text()
-    assert "Further measures" in page
+    assert "Further metrics" in page
     data = json.loads(page.partition('<script id="data" type="application/json">')[2].partition("</script>")[0])
     (row,) = data["blocks"][0]["rows"]
     assert set(row["further"]) == {"worst_recall", "confused"}
@@ -164,7 +164,7 @@ def test_a_report_on_cells_without_a_metric_does_without_it(site: Path, tmp_path
     (tmp_path / "grid.toml").write_text(TOML)
     call(None, "bench", tmp_path / "grid.toml", "--device", "cpu", "--out", tmp_path / "out")
     call(site, "report", tmp_path / "out")
-    assert "Further measures" not in (tmp_path / "out" / "report.html").read_text()
+    assert "Further metrics" not in (tmp_path / "out" / "report.html").read_text()
 
 
 def test_a_dataset_is_known(site: Path, tmp_path: Path) -> None:
@@ -174,7 +174,7 @@ def test_a_dataset_is_known(site: Path, tmp_path: Path) -> None:
 
 
 def test_a_strategy_selects_nodes(site: Path, tmp_path: Path) -> None:
-    words = ("--track", "asked", "--strategy", "first-rows", "--method", "sgc-ridge", "--device", "cpu")
+    words = ("--track", "active", "--strategy", "first-rows", "--method", "sgc-ridge", "--device", "cpu")
     call(site, "run", "--graph", "mine", *words, "--out", tmp_path)
     result = json.loads((tmp_path / "result.json").read_text())
     assert result["strategy"] == "first-rows"
@@ -232,7 +232,7 @@ def test_what_is_registered_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     assert register_metric(metric) is metric
     assert find_metric("worst") is metric
     assert register_metric(replace(metric, title="again")).title == "again", "a cell of a notebook runs twice"
-    found = measure_stream([np.array([[3, 1], [0, 2]])], np.zeros(2, dtype=np.int64))
+    found = compute_stream_metrics([np.array([[3, 1], [0, 2]])], np.zeros(2, dtype=np.int64))
     assert found.sessions[0].values["worst"] == 0.75
     with pytest.raises(InputError, match="test_plug_ins:worst has that name already"):
         register_metric(replace(metric, of=len))  # type: ignore[arg-type]

@@ -93,19 +93,19 @@ def test_suggestions_for_a_graph_folder_without_a_model(tmp_path: Path) -> None:
 def test_a_strategy_of_your_own_reads_rows(pair: Pair) -> None:
     seen: list[tuple[np.ndarray, np.ndarray, np.ndarray]] = []
 
-    def look(situation: ActiveLearningState) -> None:
-        assert situation.scores is not None
-        rows = situation.candidates[:5]
-        visible = situation.visible
+    def look(state: ActiveLearningState) -> None:
+        assert state.scores is not None
+        rows = state.candidates[:5]
+        visible = state.visible
         features = sparse.csr_array(visible.features_at(rows)).toarray()
-        seen.append((situation.scores[rows], visible.neighbours_at(rows).toarray(), features))
+        seen.append((state.scores[rows], visible.neighbours_at(rows).toarray(), features))
 
     class Looking(Strategy):
         """Looks at a few rows"""
 
-        def choose(self, situation: ActiveLearningState) -> list[Query]:
-            look(situation)
-            return [Query(int(row), "random") for row in situation.candidates[: situation.budget]]
+        def choose(self, state: ActiveLearningState) -> list[Query]:
+            look(state)
+            return [Query(int(row), "random") for row in state.candidates[: state.budget]]
 
     for model in pair[:2]:
         model.suggest(3, strategy=Looking)

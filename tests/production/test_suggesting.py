@@ -38,8 +38,8 @@ def ridge() -> GraphClassifier:
 class FirstTwo(Strategy):
     """The first two candidates"""
 
-    def choose(self, situation: ActiveLearningState) -> list[Query]:
-        return [Query(int(row), "unknown") for row in np.sort(situation.candidates)[:2]]
+    def choose(self, state: ActiveLearningState) -> list[Query]:
+        return [Query(int(row), "unknown") for row in np.sort(state.candidates)[:2]]
 
 
 @pytest.mark.parametrize("strategy", ["auto", "typical", "uncertain", "unknown", "random"])
@@ -81,8 +81,8 @@ def test_reasons_in_plain_words(ridge: GraphClassifier) -> None:
 class CallsAllUnknown(Strategy):
     """Every candidate, each called unknown"""
 
-    def choose(self, situation: ActiveLearningState) -> list[Query]:
-        return [Query(int(row), "unknown") for row in situation.candidates[: situation.wanted]]
+    def choose(self, state: ActiveLearningState) -> list[Query]:
+        return [Query(int(row), "unknown") for row in state.candidates[: state.wanted]]
 
 
 @pytest.mark.parametrize("method", ["sgc-ridge", "proto-gcn", "teen"])
@@ -126,13 +126,13 @@ class Remembering(Strategy):
 
     computed: ClassVar[list[int]] = []
 
-    def choose(self, situation: ActiveLearningState) -> list[Query]:
+    def choose(self, state: ActiveLearningState) -> list[Query]:
         def compute() -> np.ndarray:
             self.computed.append(1)
-            return np.sort(situation.candidates)
+            return np.sort(state.candidates)
 
-        rows = situation.memory.find("remembering", compute)
-        return [Query(int(row), "random") for row in rows[: situation.wanted]]
+        rows = state.memory.find("remembering", compute)
+        return [Query(int(row), "random") for row in rows[: state.wanted]]
 
 
 def test_what_is_costly_is_computed_once_for_a_version(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,4 +1,4 @@
-"""The report of the track ``asked``."""
+"""The report of the track ``active``."""
 
 import json
 import re
@@ -12,18 +12,18 @@ from graphfcl.report import collect, write_page
 from tests.report.folders import printed_tables, save
 
 GRAPH = "synthetic:nodes=300,edges=1200,classes=9,features=60,signal=0.8,skew=0.4"
-RULES = {"base": 3, "pseudo_novel": 2, "way": 2, "shot": 3, "track": "asked"}
+RULES = {"base": 3, "pseudo_novel": 2, "way": 2, "shot": 3, "track": "active"}
 
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    place = tmp_path_factory.mktemp("asked")
+    place = tmp_path_factory.mktemp("active")
     cells = [
         Cell(GRAPH, "sgc-ridge", seed, rules=RULES, strategy=strategy)
         for seed in range(2)
         for strategy in ("random", "auto", "of-each-class")
     ]
-    save(place, Grid("asked", "asked", tuple(cells), "graphfcl bench asked"))
+    save(place, Grid("active", "active", tuple(cells), "graphfcl bench active"))
     write_page(place)
     return place
 
@@ -52,10 +52,10 @@ def test_who_is_compared_with_whom(folder: Path) -> None:
 def test_the_page_has_curves_against_labels(folder: Path) -> None:
     page = (folder / "report.html").read_text()
     data = json.loads(re.search(r'<script id="data" type="application/json">(.*?)</script>', page, re.S).group(1))  # type: ignore[union-attr]
-    shown = data["blocks"][0]["asked"]
+    shown = data["blocks"][0]["active"]
     assert [row["dashed"] for row in shown["curves"]] == [False, False, True]
     assert shown["curves"][0]["labels"] == [0, 6, 12]
     assert shown["curves"][2]["found"] == [0, 50, 100]
     assert "What labels bring" in page
-    assert (folder / "asked.png").read_bytes().startswith(b"\x89PNG")
+    assert (folder / "active.png").read_bytes().startswith(b"\x89PNG")
     assert r"of-each-class\P{}" in (folder / "tables.tex").read_text()

@@ -130,7 +130,7 @@ def test_the_address_holds_the_choice(browser: Any, folder: Path) -> None:
     show(browser, folder, 1280)
     there = next(one for one in browser.find_elements("css selector", "#block option") if one.text.startswith("there"))
     there.click()
-    browser.find_element("css selector", "#measure option[value=pd]").click()
+    browser.find_element("css selector", "#metric option[value=pd]").click()
     browser.find_element("css selector", "input[value='proto-gat']").click()
     sort_button(browser, "results", "seeds").click()
     sort_button(browser, "results", "0").click()
@@ -139,7 +139,7 @@ def test_the_address_holds_the_choice(browser: Any, folder: Path) -> None:
     show(browser, folder, 1280, address=address)
     assert browser.find_element("id", "panel").text == seen
     assert "proto-gat" not in heads(browser, "results")
-    assert browser.find_element("id", "measure").get_attribute("value") == "pd"
+    assert browser.find_element("id", "metric").get_attribute("value") == "pd"
     assert browser.find_element("css selector", "#table-results th[aria-sort]").text.strip("▼") == "0"
     browser.find_element("xpath", "//*[@role='tab'][text()='forty']").click()
     browser.back()
@@ -147,7 +147,7 @@ def test_the_address_holds_the_choice(browser: Any, folder: Path) -> None:
 
 
 def test_an_address_of_another_report_opens_this_one(browser: Any, folder: Path) -> None:
-    address = "#tab=none&data=%3Cimg%20src=x%3E&measure=no&sort-results=down%20no&sort-=up&hide=nobody&x=%"
+    address = "#tab=none&data=%3Cimg%20src=x%3E&metric=no&sort-results=down%20no&sort-=up&hide=nobody&x=%"
     show(browser, folder, 1280, address=address)
     assert browser.get_log("browser") == []
     assert browser.find_element("css selector", "[aria-selected=true]").text == "Table 2"

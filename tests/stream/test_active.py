@@ -1,4 +1,4 @@
-"""The track ``asked``: candidates that say nothing about their class, and all else as under ``open``."""
+"""The track ``active``: candidates that say nothing about their class, and all else as under ``open``."""
 
 from pathlib import Path
 from typing import Any
@@ -20,8 +20,8 @@ def graph() -> Graph:
     return random_graph(0, SIZES, density=0.01)
 
 
-def asked(graph: Graph, seed: int = 0, **changes: Any) -> Stream:
-    return make_stream(graph, RULES, seed=seed, track="asked", **changes)
+def active(graph: Graph, seed: int = 0, **changes: Any) -> Stream:
+    return make_stream(graph, RULES, seed=seed, track="active", **changes)
 
 
 def label_columns(stream: Stream) -> np.ndarray:
@@ -32,7 +32,7 @@ def label_columns(stream: Stream) -> np.ndarray:
 
 def test_three_tenths_of_every_class_are_candidates(graph: Graph) -> None:
     for seed in range(5):
-        stream = asked(graph, seed)
+        stream = active(graph, seed)
         columns = label_columns(stream)
         for column in range(len(stream.classes)):
             size = int((columns == column).sum())
@@ -43,7 +43,7 @@ def test_being_a_candidate_says_nothing_about_the_class(graph: Graph) -> None:
     """Pearson's test of candidates against classes, base and novel, over 30 seeds."""
     statistic, freedom = 0.0, 0
     for seed in range(30):
-        stream = asked(graph, seed)
+        stream = active(graph, seed)
         columns = label_columns(stream)
         sizes = np.bincount(columns[columns >= 0])
         found = np.bincount(columns[stream.candidates], minlength=sizes.size)
@@ -55,7 +55,7 @@ def test_being_a_candidate_says_nothing_about_the_class(graph: Graph) -> None:
 
 def test_all_else_is_as_under_open(graph: Graph) -> None:
     for seed in range(3):
-        stream, plain = asked(graph, seed), make_stream(graph, RULES, seed=seed, track="open")
+        stream, plain = active(graph, seed), make_stream(graph, RULES, seed=seed, track="open")
         last = len(plain)
         assert stream.classes == plain.classes
         assert len(stream) == last
@@ -74,7 +74,7 @@ def test_all_else_is_as_under_open(graph: Graph) -> None:
 
 def test_a_small_class_keeps_the_train_nodes_it_needs() -> None:
     small = random_graph(1, [40, 8, 12, 11, 10, 9], density=0.05)
-    stream = make_stream(small, Protocol(base=2, pseudo_novel=2, way=1, shot=5, track="asked"), seed=0)
+    stream = make_stream(small, Protocol(base=2, pseudo_novel=2, way=1, shot=5, track="active"), seed=0)
     counts = np.bincount(stream.base.train_labels)
     assert (counts[2:] >= 6).all()
     assert (counts[:2] >= 2).all()
@@ -83,25 +83,25 @@ def test_a_small_class_keeps_the_train_nodes_it_needs() -> None:
 def test_other_tracks_have_no_candidates_and_keep_their_hashes(graph: Graph) -> None:
     stream = make_stream(graph, RULES, seed=0)
     assert stream.candidates.size == 0
-    hashes = {stream_hash(make_stream(graph, RULES, seed=0, track=track)) for track in ("open", "asked", "isolated")}
+    hashes = {stream_hash(make_stream(graph, RULES, seed=0, track=track)) for track in ("open", "active", "isolated")}
     assert len(hashes) == 3
 
 
 def test_sessions_are_made_of_answers(graph: Graph) -> None:
-    stream = asked(graph)
+    stream = active(graph)
     with pytest.raises(InputError, match="a strategy names"):
         stream.session(1)
     nodes = stream.candidates[:3]
     session = stream.active_session(1, ("new",), nodes.copy(), np.array([0, 6, 6]))
     assert session.new_classes == ("new",)
-    assert session.track == "asked"
+    assert session.track == "active"
     assert session.visible_graph.node_count == graph.node_count
     with pytest.raises(ValueError, match="read-only"):
         session.supports[0] = 1
 
 
 def test_saved_and_loaded(graph: Graph, tmp_path: Path) -> None:
-    stream = asked(graph, 3)
+    stream = active(graph, 3)
     save_stream(stream, tmp_path / "stream.json")
     again = load_stream(tmp_path / "stream.json", graph)
     assert stream_hash(again) == stream_hash(stream)
@@ -118,4 +118,4 @@ def test_saved_and_loaded(graph: Graph, tmp_path: Path) -> None:
 )
 def test_rules_that_do_not_fit(graph: Graph, changes: dict[str, Any], says: str) -> None:
     with pytest.raises(InputError, match=says):
-        asked(graph, **changes)
+        active(graph, **changes)

@@ -264,7 +264,7 @@ def test_what_one_process_cannot_prevent(small_folder: GraphFolder, tmp_path: Pa
     stream = make_stream(graph, seed=SEED, **RULES)
     for learner in peeking_learners(on_disk):
         found = evaluate(learner, stream)
-        assert found.measures.sessions[-1].balanced_accuracy == 1, learner
+        assert found.metrics.sessions[-1].balanced_accuracy == 1, learner
     said = (Path(__file__).parents[2] / "docs" / "visibility.md").read_text()
     for words in ("stack frames", "`gc`", "`load_dataset`", "files of the graph"):
         assert words in said

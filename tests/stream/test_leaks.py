@@ -139,7 +139,7 @@ def spread_of_chance(stream: Stream, session: int) -> float:
 def test_without_the_permutation_numbers_would_say_it_all(monkeypatch: pytest.MonkeyPatch) -> None:
     """The learner of the test above is no straw man."""
     monkeypatch.setattr("graphfcl.stream.stream.draw_numbers", lambda graph, _: np.arange(graph.node_count))
-    last = evaluate(NearestNumber(), make_stream(sorted_graph())).measures.sessions[-1]
+    last = evaluate(NearestNumber(), make_stream(sorted_graph())).metrics.sessions[-1]
     assert last.balanced_accuracy > 0.8
 
 

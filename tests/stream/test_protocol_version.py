@@ -34,11 +34,11 @@ def test_other_protocol_versions_are_refused(tmp_path: Path) -> None:
 
 
 def test_train_and_test_nodes_are_counted() -> None:
-    for track in ("transductive", "isolated", "open", "asked"):
+    for track in ("transductive", "isolated", "open", "active"):
         stream = make_stream(sorted_graph(), track=track)
         labelled = set(stream.base.train.tolist())
         for number in range(1, len(stream) + 1):
-            if track == "asked":
+            if track == "active":
                 labelled |= {(number, place) for place in range(stream.budget(number))}
             else:
                 labelled |= set(stream.session(number).supports.tolist())

@@ -1,7 +1,7 @@
 """The contract between a strategy, which says what to label next, and everything that asks one.
 
-A strategy of your own derives from :class:`Strategy` and says :meth:`~Strategy.choose`. ``docs/asking.md`` shows one in
-20 lines.
+A strategy of your own derives from :class:`Strategy` and defines :meth:`~Strategy.choose`; ``docs/active-learning.md``
+shows one.
 """
 
 from __future__ import annotations
@@ -119,7 +119,7 @@ class Query:
 
 
 class Strategy(ABC):
-    """Says which nodes to label next. It keeps nothing between two calls: all it may know is in the situation."""
+    """Says which nodes to label next. It keeps nothing between two calls: all it may know is in the state."""
 
     name: ClassVar[str] = "strategy"
     """What it is called on the command line and in tables; by default the class's name: MostLinks is most-links."""
@@ -138,24 +138,24 @@ class Strategy(ABC):
             cls.title = (vars(cls).get("__doc__") or "").strip().split("\n")[0]
 
     @abstractmethod
-    def choose(self, situation: ActiveLearningState) -> list[Query]:
+    def choose(self, state: ActiveLearningState) -> list[Query]:
         """At most ``budget`` candidates, no row twice, best first."""
 
 
-def checked(queries: Any, situation: ActiveLearningState, name: str) -> list[Query]:
+def checked(queries: Any, state: ActiveLearningState, name: str) -> list[Query]:
     """The queries of a strategy as a list; one that breaks the contract is refused in one sentence.
 
     name: the strategy, for the message.
     """
     queries = _listed(queries, name)
     rows = [query.row for query in queries]
-    if len(rows) > situation.budget:
+    if len(rows) > state.budget:
         raise InputError(
-            f"the strategy {name!r} named {len(rows)} nodes with a budget of {situation.budget}: name no more than it."
+            f"the strategy {name!r} named {len(rows)} nodes with a budget of {state.budget}: name no more than it."
         )
     for rule, broken in (
-        ("is labelled already", set(rows) & set(situation.labelled.tolist())),
-        ("is no candidate", set(rows) - set(situation.candidates.tolist())),
+        ("is labelled already", set(rows) & set(state.labelled.tolist())),
+        ("is no candidate", set(rows) - set(state.candidates.tolist())),
         ("was named twice", {row for row, times in Counter(rows).items() if times > 1}),
     ):
         if broken:

@@ -19,7 +19,7 @@ AGAIN = 32  # rows whose gain is computed again at a time
 
 @dataclass(frozen=True)
 class CoveringSettings:
-    """What was settled on development graphs; see ``docs/asking.md``.
+    """What was settled on development graphs; see ``docs/active-learning.md``.
 
     components: principal components that nodes are compared by. neighbours: nearest nodes by which it is said how far
     labels reach. usual: quantile over candidates of the share of labelled neighbours that is usual. reached: the part
@@ -45,7 +45,7 @@ class Covering(Strategy):
     reference = "coverage as in Yehuda et al., NeurIPS 2022 (ProbCover)"
     settings = CoveringSettings()
 
-    def choose(self, situation: ActiveLearningState) -> list[Query]:
+    def choose(self, state: ActiveLearningState) -> list[Query]:
         """Greedily the candidate c with the largest Σ_v w(v) · max(0, k(v, c) − covered(v)), over candidates v.
 
         w(v) = max(0, 1 − share(v) / (reached · usual share)) · (1 − doubt + 2 · doubt · rank(v)) · need(v): share, of
@@ -54,30 +54,30 @@ class Covering(Strategy):
         128 principal components. covered(v): the largest k(v, ·) to a node that was taken, or that is labelled with a
         class that came late.
         """
-        if situation.wanted == 0:
+        if state.wanted == 0:
             return []
-        seed = int(situation.random.integers(2**31))
-        situation = replace(situation, candidates=situation.shuffled())  # of equal candidates chance takes one
-        found = situation.memory.find((self.name, seed), lambda: self._compared(situation, seed))
+        seed = int(state.random.integers(2**31))
+        state = replace(state, candidates=state.shuffled())  # of equal candidates chance takes one
+        found = state.memory.find((self.name, seed), lambda: self._compared(state, seed))
         values, neighbours, distances = found
-        reach = self._unreached(situation, neighbours)
-        weight = reach * self._opinion(situation)
+        reach = self._unreached(state, neighbours)
+        weight = reach * self._opinion(state)
         usual = float(np.median(distances[reach >= np.median(reach), min(9, distances.shape[1] - 1)]))
         width = max(1e-3, self.settings.width * usual)
-        covered = self._covered(situation, values, width)
-        taken = cover(values[situation.candidates], weight, covered, width, situation.wanted)
-        known = situation.labelled.size > 0
+        covered = self._covered(state, values, width)
+        taken = cover(values[state.candidates], weight, covered, width, state.wanted)
+        known = state.labelled.size > 0
         return [
-            Query(int(situation.candidates[place]), "uncovered" if known and reach[place] > 0.5 else "cluster")
+            Query(int(state.candidates[place]), "uncovered" if known and reach[place] > 0.5 else "cluster")
             for place in taken
         ]
 
-    def _compared(self, situation: ActiveLearningState, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    def _compared(self, state: ActiveLearningState, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
         """(n, d) what nodes are compared by, of unit length; the candidates' (c, k) nearest nodes and distances.
 
         A row without a visible node is a neighbour of none.
         """
-        visible, vectors, candidates = situation.visible, situation.vectors, situation.candidates
+        visible, vectors, candidates = state.visible, state.vectors, state.candidates
         if visible.node_count == visible.row_count:
             values = unit_rows(principal_components(vectors, self.settings.components, seed=seed))
             return values, *nearest_neighbours(values, candidates, self.settings.neighbours, seed=seed)
@@ -89,22 +89,22 @@ class Covering(Strategy):
         values[shown] = some
         return values, shown[neighbours], distances
 
-    def _unreached(self, situation: ActiveLearningState, neighbours: np.ndarray) -> np.ndarray:
+    def _unreached(self, state: ActiveLearningState, neighbours: np.ndarray) -> np.ndarray:
         """(c,) 0 where as many neighbours are labelled as usual, 1 where none is; 1 everywhere without labels."""
-        labelled = np.zeros(situation.vectors.shape[0], dtype=np.float32)
-        labelled[situation.labelled] = 1
+        labelled = np.zeros(state.vectors.shape[0], dtype=np.float32)
+        labelled[state.labelled] = 1
         share = labelled[neighbours].mean(axis=1)
         usual = self.settings.reached * float(np.quantile(share, self.settings.usual))
         if usual <= 0:
             usual = float(share.max())
         return np.clip(1 - share / usual, 0, 1) if usual > 0 else np.ones(share.size, dtype=np.float32)
 
-    def _opinion(self, situation: ActiveLearningState) -> np.ndarray:
+    def _opinion(self, state: ActiveLearningState) -> np.ndarray:
         """(c,) doubt · need of each candidate; 1 without a model."""
-        if situation.scores is None:
-            return np.ones(situation.candidates.size)
-        best, highest, _ = situation.likeliest(situation.candidates)
-        return self._doubt(highest) * self._need(situation, best)
+        if state.scores is None:
+            return np.ones(state.candidates.size)
+        best, highest, _ = state.likeliest(state.candidates)
+        return self._doubt(highest) * self._need(state, best)
 
     def _doubt(self, highest: np.ndarray) -> np.ndarray:
         """(c,) 1 on average; larger where the model is less certain. highest: (c,) largest probabilities."""
@@ -115,20 +115,20 @@ class Covering(Strategy):
         rank[np.argsort(1 - highest, kind="stable")] = np.arange(count) / (count - 1)
         return 1 - self.settings.doubt + 2 * self.settings.doubt * rank
 
-    def _need(self, situation: ActiveLearningState, best: np.ndarray) -> np.ndarray:
+    def _need(self, state: ActiveLearningState, best: np.ndarray) -> np.ndarray:
         """(c,) max(least, 1 − labels / enough) of the likeliest class, if it came late; else 1. best: (c,) classes."""
-        assert situation.scores is not None
-        counts = np.bincount(situation.columns, minlength=situation.scores.shape[1])
+        assert state.scores is not None
+        counts = np.bincount(state.columns, minlength=state.scores.shape[1])
         need = np.maximum(self.settings.least, 1 - counts / self.settings.enough)
-        need[~situation.late] = 1
+        need[~state.late] = 1
         return need[best]
 
-    def _covered(self, situation: ActiveLearningState, values: np.ndarray, width: float) -> np.ndarray:
+    def _covered(self, state: ActiveLearningState, values: np.ndarray, width: float) -> np.ndarray:
         """(c,) how well labelled nodes of classes that came late stand for each candidate."""
-        late = situation.labelled[situation.late[situation.columns]]
+        late = state.labelled[state.late[state.columns]]
         if late.size == 0:
-            return np.zeros(situation.candidates.size, dtype=np.float32)
-        return _kernel(likeliest_of(values[situation.candidates], values[late])[1], width)
+            return np.zeros(state.candidates.size, dtype=np.float32)
+        return _kernel(likeliest_of(values[state.candidates], values[late])[1], width)
 
 
 def cover(values: np.ndarray, weight: np.ndarray, covered: np.ndarray, width: float, wanted: int) -> np.ndarray:

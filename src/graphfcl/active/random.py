@@ -8,6 +8,6 @@ class Random(Strategy):
 
     name = "random"
 
-    def choose(self, situation: ActiveLearningState) -> list[Query]:
-        drawn = situation.shuffled()[: situation.wanted]
+    def choose(self, state: ActiveLearningState) -> list[Query]:
+        drawn = state.shuffled()[: state.wanted]
         return [Query(int(row), "random") for row in drawn]

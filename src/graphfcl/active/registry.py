@@ -14,7 +14,7 @@ from graphfcl.runtime.source_code import reference_of
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-OF_EACH_CLASS = "of-each-class"  # a row of the track ``asked`` that is no strategy: no strategy may be called so
+OF_EACH_CLASS = "of-each-class"  # a row of the track ``active`` that is no strategy: no strategy may be called so
 
 # By name: the module of this package and the class that it defines.
 STRATEGIES: Mapping[str, str] = {

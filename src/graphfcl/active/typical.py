@@ -14,30 +14,30 @@ class Typical(Strategy):
     name = "typical"
     reference = "Hacohen et al., ICML 2022 (TypiClust)"
 
-    def choose(self, situation: ActiveLearningState) -> list[Query]:
+    def choose(self, state: ActiveLearningState) -> list[Query]:
         """One node of each cluster without a label, largest cluster first.
 
         Candidates and labelled nodes are clustered together by k-means on 64 principal components, with K = labelled
         nodes + budget, at most 500. In each cluster without a label the candidate that is most like its 20 nearest is
         named. If labels cover so much that clusters run out, those with the fewest labels follow.
         """
-        wanted = situation.wanted
+        wanted = state.wanted
         if wanted == 0:
             return []
-        rows = np.concatenate([situation.candidates, situation.labelled])
-        seed = int(situation.random.integers(2**31))
-        values = principal_components(situation.vectors[rows], seed=seed)
-        count = situation.candidates.size
-        cluster = clusters(values, cluster_count(situation), seed=seed)
-        typical = typicality(values, cluster, situation.random)[:count]
+        rows = np.concatenate([state.candidates, state.labelled])
+        seed = int(state.random.integers(2**31))
+        values = principal_components(state.vectors[rows], seed=seed)
+        count = state.candidates.size
+        cluster = clusters(values, cluster_count(state), seed=seed)
+        typical = typicality(values, cluster, state.random)[:count]
         labels = np.bincount(cluster[count:], minlength=cluster.max() + 1)
         chosen = one_of_each(cluster[:count], typical, labels, wanted)
-        return [Query(int(row), "cluster") for row in situation.candidates[chosen]]
+        return [Query(int(row), "cluster") for row in state.candidates[chosen]]
 
 
-def cluster_count(situation: ActiveLearningState) -> int:
+def cluster_count(state: ActiveLearningState) -> int:
     """K: so many clusters that ``budget`` of them remain when every labelled node covers one."""
-    return min(situation.labelled.size + situation.wanted, max(MOST_CLUSTERS, situation.wanted))
+    return min(state.labelled.size + state.wanted, max(MOST_CLUSTERS, state.wanted))
 
 
 def one_of_each(cluster: np.ndarray, score: np.ndarray, labels: np.ndarray, wanted: int) -> np.ndarray:

@@ -11,10 +11,10 @@ class Unknown(Strategy):
 
     name = "unknown"
 
-    def choose(self, situation: ActiveLearningState) -> list[Query]:
+    def choose(self, state: ActiveLearningState) -> list[Query]:
         """Candidates by unknown_score, highest first. Ties are broken by chance."""
-        if situation.unknown_score is None:
+        if state.unknown_score is None:
             raise InputError("the strategy 'unknown' needs a model, and there is none: take 'auto' or 'typical'.")
-        rows = situation.shuffled()
-        first = np.argsort(-situation.unknown_score[rows], kind="stable")[: situation.wanted]
+        rows = state.shuffled()
+        first = np.argsort(-state.unknown_score[rows], kind="stable")[: state.wanted]
         return [Query(int(row), "unknown") for row in rows[first]]

@@ -26,9 +26,9 @@ UNUSED = {
     "table1": ("methods", "method", "seeds", "protocol", "track", "way", "shot", "sessions", "standardise"),
     "table3": ("methods", "method"),
     "embed": ("seeds",),
-    "asked": ("protocol", "track"),
+    "active": ("protocol", "track"),
 }
-WITH_STRATEGIES = ("asked",)
+WITH_STRATEGIES = ("active",)
 FAILURES_TOLD = 3
 
 
@@ -41,7 +41,7 @@ class GridOptions:
         typer.Option(
             "--graph",
             metavar="NAMES",
-            help="Graphs, by name or path, separated by commas; repeatable (default: debian; for asked, five graphs).",
+            help="Graphs, by name or path, separated by commas; repeatable (default: debian; for active, five graphs).",
             autocompletion=listed_graphs,
         ),
     ] = None
@@ -65,11 +65,11 @@ class GridOptions:
     strategies: Annotated[
         str | None,
         typer.Option(
-            "--strategies", help="For asked: strategies, by name or module:Class, separated by commas (default: all)."
+            "--strategies", help="For active: strategies, by name or module:Class, separated by commas (default: all)."
         ),
     ] = None
     seeds: Annotated[
-        int | None, typer.Option("--seeds", min=1, help="Number of seeds, counted from 0 (default: 10; for asked, 5).")
+        int | None, typer.Option("--seeds", min=1, help="Number of seeds, counted from 0 (default: 10; for active, 5).")
     ] = None
     protocol: Annotated[
         str | None,
@@ -83,7 +83,7 @@ class GridOptions:
         str | None,
         typer.Option(
             "--track",
-            help="What of the graph is visible: transductive, isolated, open, or asked for active learning "
+            help="What of the graph is visible: transductive, isolated, open, or active (strategy selects labels) "
             "(default: transductive).",
             autocompletion=choices(*TRACKS),
         ),
@@ -152,8 +152,8 @@ def bench(
     what: Annotated[
         str,
         typer.Argument(
-            help="What to run: table1, table2, table3, sweep, embed, asked (active learning), or a TOML file.",
-            autocompletion=choices("table1", "table2", "table3", "sweep", "embed", "asked"),
+            help="What to run: table1, table2, table3, sweep, embed, active (active learning), or a TOML file.",
+            autocompletion=choices("table1", "table2", "table3", "sweep", "embed", "active"),
         ),
     ],
     options: GridOptions,
@@ -298,10 +298,10 @@ def _grid(what: str, options: GridOptions) -> "Grid":
         return paper_grids.table3(datasets, seeds, [options.protocol or "strict"], rules)
     if what == "embed":
         return paper_grids.embed(datasets, _joined(methods or paper_grids.COMPARED, own), rules)
-    if what == "asked":
+    if what == "active":
         strategies = [strategy_name(name, f"--strategies {name}") for name in _listed(options.strategies)]
         named = _joined(methods or (ACTIVE_METHODS if own else ()), own)
-        return active_grid.asked(options.graphs(), named, strategies, options.seeds, rules)
+        return active_grid.active(options.graphs(), named, strategies, options.seeds, rules)
     kinds = paper_grids.KINDS
     hint = did_you_mean(what, kinds, f"there are {', '.join(kinds)}, or a file that ends in .toml.")
     raise InputError(f"there is no benchmark {what!r}: {hint}")

@@ -43,7 +43,7 @@ Sessions = Annotated[
         show_default=False,
     ),
 ]
-PROTOCOLS, TRACKS = ("strict", "paper"), ("transductive", "isolated", "open", "asked")
+PROTOCOLS, TRACKS = ("strict", "paper"), ("transductive", "isolated", "open", "active")
 ProtocolOption = Annotated[
     str | None,
     typer.Option(
@@ -57,7 +57,7 @@ TrackOption = Annotated[
     str | None,
     typer.Option(
         "--track",
-        help="What of the graph is visible: transductive, isolated, open, or asked for active learning "
+        help="What of the graph is visible: transductive, isolated, open, or active (strategy selects labels) "
         "(default: transductive).",
         show_default=False,
         autocompletion=choices(*TRACKS),

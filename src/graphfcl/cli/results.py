@@ -17,16 +17,16 @@ def print_result(result: dict[str, Any]) -> None:
         print("\nA CONTROL: it measures what the protocol gives away, and is not compared with methods.")
     if result.get("needs_oracle"):
         print("\nNEEDS AN ORACLE: nodes are named by their class, which nobody knows before they are labelled.")
-    measures = [measure for measure in session_metrics() if "print" in measure.places]
-    asked = ("labels", "novel_classes_found") if "strategy" in result else ()
-    titles = tuple(name.replace("_", " ") for name in asked)
-    columns = ("session", "classes", *titles, *(measure.title for measure in measures), "seconds")
+    metrics = [metric for metric in session_metrics() if "print" in metric.places]
+    extra = ("labels", "novel_classes_found") if "strategy" in result else ()
+    titles = tuple(name.replace("_", " ") for name in extra)
+    columns = ("session", "classes", *titles, *(metric.title for metric in metrics), "seconds")
     rows = [
         (
             s["session"],
             s["classes"],
-            *(s[name] for name in asked),
-            *(measure.text(s[measure.name]) for measure in measures),
+            *(s[name] for name in extra),
+            *(metric.text(s[metric.name]) for metric in metrics),
             f"{s['seconds']:.2f}",
         )
         for s in result["sessions"]
@@ -51,10 +51,10 @@ def print_result(result: dict[str, Any]) -> None:
 def _stream_lines(result: dict[str, Any]) -> list[str]:
     """The figures of the whole stream; those with the same note stand in one line."""
     lines = []
-    shown = [measure for measure in stream_metrics() if "print" in measure.places]
-    for note, group in groupby(shown, key=lambda measure: measure.note):
-        figures = "  ".join(f"{measure.title} {measure.text(result[measure.name])}" for measure in group)
+    shown = [metric for metric in stream_metrics() if "print" in metric.places]
+    for note, group in groupby(shown, key=lambda metric: metric.note):
+        figures = "  ".join(f"{metric.title} {metric.text(result[metric.name])}" for metric in group)
         lines.append(f"{figures}  ({note})" if note else figures)
     if "strategy" in result:
-        lines.append("  ".join(f"{measure.title} {measure.text(result[measure.name])}" for measure in active_metrics()))
+        lines.append("  ".join(f"{metric.title} {metric.text(result[metric.name])}" for metric in active_metrics()))
     return lines

@@ -46,7 +46,7 @@ StrategyOption = Annotated[
     str | None,
     typer.Option(
         "--strategy",
-        help="With --track asked: active-learning strategy that selects nodes to label; write your own as module:Class "
+        help="With --track active: strategy that selects the nodes to label; write your own as module:Class "
         "(default: auto).",
         show_default=False,
         autocompletion=choices("auto", "typical", "uncertain", "unknown", "random"),
@@ -210,10 +210,10 @@ def refuse_file(path: Path | None, option: str, *, is_folder: bool = True) -> No
 
 
 def _strategy(text: str | None, stream: "Stream") -> str:
-    """The name of the strategy; none but under the track ``asked``."""
-    if stream.protocol.track != "asked":
+    """The name of the strategy; none but under the track ``active``."""
+    if stream.protocol.track != "active":
         if text is not None:
-            raise InputError("--strategy belongs to the track 'asked': add --track asked, or leave it out.")
+            raise InputError("--strategy belongs to the track 'active': add --track active, or leave it out.")
         return ""
     text = text or STRATEGY
     return strategy_name(text, f"--strategy {text}")

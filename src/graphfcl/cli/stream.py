@@ -110,9 +110,10 @@ def _verify_saved(stream: "Stream", name: str) -> Answer:
 
 
 def _labels(stream: "Stream", number: int) -> int:
-    """How many labels a session brings; under ``asked``, how many may be asked for."""
-    asked = stream.protocol.track == "asked"
-    return stream.budget(number) if asked else int(stream.session(number).supports.size)
+    """How many labels a session brings; under ``active``, the budget."""
+    if stream.protocol.track == "active":
+        return stream.budget(number)
+    return int(stream.session(number).supports.size)
 
 
 def _described(stream: "Stream") -> dict[str, Any]:

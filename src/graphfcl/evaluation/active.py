@@ -1,8 +1,8 @@
-"""Walk a learner and a strategy through a stream of the track ``asked``.
+"""Walk a learner and a strategy through a stream of the track ``active``.
 
 In each session the strategy names candidates within a budget, the walk answers with their labels, whatever class they
 are of, and the learner learns from the answers. Only this module knows the labels of candidates before they are asked
-for. A class joins the learner's columns when its first node is answered; measures count all classes of the stream.
+for. A class joins the learner's columns when its first node is answered; metrics count all classes of the stream.
 """
 
 import time
@@ -183,7 +183,7 @@ class _Opinion:
 
 
 def active_record(evaluation: Evaluation, stream: Stream) -> ActiveRecord:
-    """What the measures of the track are computed from, of the sessions walked so far."""
+    """What the metrics of the track are computed from, of the sessions walked so far."""
     novel = evaluation.session_of_class > 0
     spent = [0, *(nodes.size for nodes in evaluation.answered)]
     known = int((~novel).sum())
@@ -215,7 +215,7 @@ def _named(
     base, visible = stream.base, stream.visible_graph(session)
     labelled = np.concatenate([base.train, base.validation, answers.nodes])
     columns = np.concatenate([base.train_labels, base.validation_labels, answers.columns])
-    situation = ActiveLearningState(
+    state = ActiveLearningState(
         visible=visible,
         vectors=_vectors(learner, visible, stream.seed),
         candidates=visible.rows(free),
@@ -227,5 +227,5 @@ def _named(
         budget=stream.budget(session),
         random=random,
     )
-    queries = checked(chooser.choose(situation), situation, chooser.name)
+    queries = checked(chooser.choose(state), state, chooser.name)
     return visible.nodes[np.array([query.row for query in queries], dtype=np.int64)]

@@ -14,10 +14,10 @@ from graphfcl.graph.given import is_graph
 from graphfcl.methods.blocks.work_folder import alone_on
 from graphfcl.methods.learner import NO_STORE, SILENT, DeclaredFlags, EncoderStore, Learner, Progress
 from graphfcl.methods.progress import progress_of
-from graphfcl.metrics import StreamMetrics, balanced_accuracy, confusion_matrix, measure_stream
+from graphfcl.metrics import StreamMetrics, balanced_accuracy, compute_stream_metrics, confusion_matrix
 from graphfcl.runtime.arrays import read_only
 from graphfcl.stream import Queries, Stream
-from graphfcl.stream.split import draw_active
+from graphfcl.stream.split import draw_evaluation_order
 
 BLOCKS = 4  # a learner is asked about all visible nodes in so many blocks,
 LARGEST_BLOCK = 65_536  # or more, where a block would have more nodes than this
@@ -27,10 +27,10 @@ LARGEST_BLOCK = 65_536  # or more, where a block would have more nodes than this
 class Evaluation:
     """What a stream says of a learner, after all of its sessions or after the first few.
 
-    confusions: for each session 0..t one (classes seen, classes seen) matrix; under the track ``asked`` one of all
+    confusions: for each session 0..t one (classes seen, classes seen) matrix; under the track ``active`` one of all
         classes of the stream.
     seconds: time to learn each session.
-    answered: under the track ``asked``, for each session 1..t the node numbers that were labelled, as they were named.
+    answered: under the track ``active``, for each session 1..t the node numbers that were labelled, as they were named.
     flags: what the learner declared when the run started; its sessions are those of these flags.
     """
 
@@ -46,24 +46,24 @@ class Evaluation:
         return cls((), (), stream.session_of_class, flags=DeclaredFlags.of(learner))
 
     @cached_property
-    def measures(self) -> StreamMetrics:
-        return measure_stream(self.confusions, self.session_of_class)
+    def metrics(self) -> StreamMetrics:
+        return compute_stream_metrics(self.confusions, self.session_of_class)
 
     @cached_property
     def _columns(self) -> Columns:
-        return session_columns(self.measures, self.seconds, self.answered)
+        return session_columns(self.metrics, self.seconds, self.answered)
 
     def __repr__(self) -> str:
         if not self.confusions:
             return "Evaluation(no session yet)"
-        return f"Evaluation({len(self.confusions)} sessions, average accuracy {100 * self.measures.average:.2f} %)"
+        return f"Evaluation({len(self.confusions)} sessions, average accuracy {100 * self.metrics.average:.2f} %)"
 
     def __str__(self) -> str:
         """A table with a row for each session, and the figures of the whole stream."""
-        return text_of(self._columns, self.measures) if self.confusions else repr(self)
+        return text_of(self._columns, self.metrics) if self.confusions else repr(self)
 
     def to_frame(self) -> Any:
-        """A DataFrame of pandas with a row for each session: measures are shares, seconds the time to learn."""
+        """A DataFrame of pandas with a row for each session: metrics are shares, seconds the time to learn."""
         return data_frame(self._columns)
 
     def to_arrow(self) -> Any:
@@ -82,7 +82,7 @@ def evaluate(
 ) -> Evaluation:
     """Fit on session 0, learn the others one by one, and ask about all visible nodes after each.
 
-    A stream of the track ``asked`` is walked by :func:`~graphfcl.evaluation.active.evaluate_active`.
+    A stream of the track ``active`` is walked by :func:`~graphfcl.evaluation.active.evaluate_active`.
 
     The walk has visible graphs of its own: whatever a learner does to them, no other learner sees it.
 
@@ -92,8 +92,8 @@ def evaluate(
     encoders: where pre-trained encoders are found and left.
     """
     _refuse_others(learner, stream)
-    if stream.protocol.track == "asked":
-        raise InputError("a stream of the track 'asked' needs a strategy: use `evaluate_active`.")
+    if stream.protocol.track == "active":
+        raise InputError("a stream of the track 'active' needs a strategy: use `evaluate_active`.")
     stream = stream.fresh()
     evaluation = done or Evaluation.start(learner, stream)
     flags = evaluation.flags
@@ -168,7 +168,7 @@ def _asked(numbers: np.ndarray, queries: Queries, stream: Stream, session: int) 
         # In the order of the graph's nodes: on the disk a block is then a range of rows, which is read at once.
         order = numbers[np.argsort(stream.node_of_number[numbers])]
     else:
-        order = draw_active(stream.graph, stream.seed, session, numbers)
+        order = draw_evaluation_order(stream.graph, stream.seed, session, numbers)
     return np.array_split(order, max(BLOCKS, -(-order.size // LARGEST_BLOCK)))
 
 

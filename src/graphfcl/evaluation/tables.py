@@ -13,21 +13,21 @@ Columns = dict[str, list[Any]]
 WHOLE = ("session", "classes", "labels")  # columns of whole numbers
 
 
-def session_columns(measures: StreamMetrics, seconds: Sequence[float], answered: Sequence[np.ndarray]) -> Columns:
-    """A row for each session: its number, classes seen, every measure of a session (None where it has none), seconds.
+def session_columns(metrics: StreamMetrics, seconds: Sequence[float], answered: Sequence[np.ndarray]) -> Columns:
+    """A row for each session: its number, classes seen, every metric of a session (None where it has none), seconds.
 
-    answered: under the track ``asked`` the nodes that were labelled in each session but the first; then the column
+    answered: under the track ``active`` the nodes that were labelled in each session but the first; then the column
     ``labels`` counts those until then.
     """
-    sessions = measures.sessions
+    sessions = metrics.sessions
     columns: Columns = {
         "session": [each.session for each in sessions],
         "classes": [each.classes for each in sessions],
     }
     if answered:
         columns["labels"] = np.cumsum([0, *(nodes.size for nodes in answered)]).tolist()
-    for measure in session_metrics():
-        columns[measure.name] = [each.values[measure.name] for each in sessions]
+    for metric in session_metrics():
+        columns[metric.name] = [each.values[metric.name] for each in sessions]
     columns["seconds"] = list(seconds)
     return columns
 
@@ -49,24 +49,24 @@ def data_frame(columns: Columns) -> Any:
     return arrow_table(columns).to_pandas()
 
 
-def text_of(columns: Columns, measures: StreamMetrics) -> str:
+def text_of(columns: Columns, metrics: StreamMetrics) -> str:
     """A table for a person, accuracies in %, and lines with what the whole stream comes to."""
     shown = {name: [str(each) for each in columns[name]] for name in WHOLE if name in columns}
-    for measure in session_metrics():
-        if "print" in measure.places:
-            shown[measure.title] = [measure.text(value) for value in columns[measure.name]]
+    for metric in session_metrics():
+        if "print" in metric.places:
+            shown[metric.title] = [metric.text(value) for value in columns[metric.name]]
     shown["seconds"] = [f"{value:.2f}" for value in columns["seconds"]]
     lines = _aligned(list(shown), list(zip(*shown.values(), strict=True)))
-    return "\n".join([*lines, "", *_stream_lines(measures)])
+    return "\n".join([*lines, "", *_stream_lines(metrics)])
 
 
-def _stream_lines(measures: StreamMetrics) -> list[str]:
+def _stream_lines(metrics: StreamMetrics) -> list[str]:
     """The figures of the whole stream; those with the same note stand in one line."""
     lines = []
     for note, group in groupby(
         (each for each in stream_metrics() if "print" in each.places), key=lambda each: each.note
     ):
-        figures = "  ".join(f"{each.title} {each.text(measures.values[each.name])}".rstrip() for each in group)
+        figures = "  ".join(f"{each.title} {each.text(metrics.values[each.name])}".rstrip() for each in group)
         lines.append(f"{figures}  ({note})" if note else figures)
     return lines
 

@@ -1,4 +1,4 @@
-"""The grid of the track ``asked``: which strategy finds what with how many labels."""
+"""The grid of the track ``active``: which strategy finds what with how many labels."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -13,7 +13,7 @@ from graphfcl.experiments.grid import Grid
 SEEDS = 5
 
 
-def asked(
+def active(
     datasets: Sequence[str] = (),
     methods: Sequence[str] = (),
     strategies: Sequence[str] = (),
@@ -25,10 +25,10 @@ def asked(
     Seeds come first in the order of cells: a grid that is stopped early has whole seeds.
     """
     cells = [
-        Cell(dataset, method, seed, rules={**(rules or {}), "track": "asked"}, strategy=strategy)
+        Cell(dataset, method, seed, rules={**(rules or {}), "track": "active"}, strategy=strategy)
         for seed in range(SEEDS if seeds is None else seeds)
         for method in methods or ACTIVE_METHODS
         for strategy in strategies or (*STRATEGIES, OF_EACH_CLASS)
         for dataset in datasets or GRAPHS
     ]
-    return Grid("asked", "asked", tuple(cells))
+    return Grid("active", "active", tuple(cells))

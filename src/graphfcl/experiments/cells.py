@@ -33,7 +33,7 @@ class Cell:
     embed: keep a picture of the embedding after the last session.
     source: ``module:Class`` and the hash of the code of a method from outside; empty for graphfcl's own, and then no
         part of key and JSON.
-    strategy: under the track ``asked``, what names nodes to label. strategy_source: of one from outside, like
+    strategy: under the track ``active``, what names nodes to label. strategy_source: of one from outside, like
         ``source``. Both are no part of key and JSON where they are empty.
     protocol_version: the protocol version that it runs under.
     """

@@ -18,7 +18,7 @@ from graphfcl.stream import refuse_other_version
 class Grid:
     """Cells that belong together, and what they are for.
 
-    kind: table2, table3, sweep, embed, asked or grid: how a report shows them.
+    kind: table2, table3, sweep, embed, active or grid: how a report shows them.
     cells: those of a method from outside say from which code it comes.
     command: what was typed.
     """
@@ -64,14 +64,14 @@ class Grid:
     def _drop_older_code(self, folder: Path) -> None:
         """Of a method or strategy whose code was edited, only cells of the new code stay: a row would mix the two."""
         now = {cell.method: cell.source for cell in self.cells if cell.source}
-        asked = {cell.strategy: cell.strategy_source for cell in self.cells if cell.strategy_source}
+        strategies = {cell.strategy: cell.strategy_source for cell in self.cells if cell.strategy_source}
         for path in _grid_files(folder):
             values = json.loads(path.read_bytes())
             kept = [
                 cell
                 for cell in values["cells"]
                 if now.get(cell["method"], cell.get("source")) == cell.get("source")
-                and asked.get(cell.get("strategy"), cell.get("strategy_source")) == cell.get("strategy_source")
+                and strategies.get(cell.get("strategy"), cell.get("strategy_source")) == cell.get("strategy_source")
             ]
             if len(kept) < len(values["cells"]):
                 write_bytes(path, json.dumps({**values, "cells": kept}, indent=1).encode())

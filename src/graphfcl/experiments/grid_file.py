@@ -31,7 +31,7 @@ def grid_from_toml(path: Path) -> Grid:
     ``graphs``; ``methods``, or ``[[variants]]`` with name, method and settings;
     ``seeds`` (how many, or a list); and where the graph's rules are to be changed ``protocols``, ``tracks``, ``ways``,
     ``shots`` (lists), ``sessions``, the numbers of classes ``base``, ``pseudo_novel``, ``novel``, and ``standardise``.
-    ``strategies`` are those tried under the track ``asked`` (by default ``auto``).
+    ``strategies`` are those tried under the track ``active`` (by default ``auto``).
     """
     file = _GridFile.read(path)
     seeds, name = file.seeds(), file.name()
@@ -116,17 +116,17 @@ class _GridFile:
         return rows
 
     def strategies(self, rules: dict[str, Any]) -> list[str]:
-        """What names nodes to label under the track ``asked``; one empty name under the others."""
-        if rules.get("track") != "asked":
+        """What names nodes to label under the track ``active``; one empty name under the others."""
+        if rules.get("track") != "active":
             return [""]
         listed = self.values.get("strategies", [STRATEGY])
         return [name if needs_oracle(name) else find_strategy(name).name for name in listed]
 
     def rules(self) -> list[dict[str, Any]]:
         """Every combination of the rules that the file changes."""
-        if "strategies" in self.values and "asked" not in self.values.get("tracks", []):
+        if "strategies" in self.values and "active" not in self.values.get("tracks", []):
             raise InputError(
-                f'{self.path}, line {self.line_of("strategies")}: strategies belong to tracks = ["asked"]: add it.'
+                f'{self.path}, line {self.line_of("strategies")}: strategies belong to tracks = ["active"]: add it.'
             )
         combinations: list[dict[str, Any]] = [{rule: self.values[rule] for rule in RULE_KEYS if rule in self.values}]
         for key, rule in LISTED_RULES.items():

@@ -35,7 +35,7 @@ OTHER_FORMS: dict[str, tuple[str, dict[str, Any]]] = {
 }
 SWEPT_WAYS, SWEPT_SHOTS = (1, 2, 3, 5), (1, 3, 5, 10)
 COMPARED = ("hag-meta", "cec")
-KINDS = ("table1", "table2", "table3", "sweep", "embed", "asked")
+KINDS = ("table1", "table2", "table3", "sweep", "embed", "active")
 
 
 def table2(

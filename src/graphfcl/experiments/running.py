@@ -83,11 +83,11 @@ def _threads_of_each(threads: int | None, jobs: int) -> int:
 
 def _outside(grid: Grid) -> Outside:
     """What was registered in this process and a grid needs: what its cells name, and all metrics."""
-    names, asked = {cell.method for cell in grid.cells}, {cell.strategy for cell in grid.cells}
+    names, strategies = {cell.method for cell in grid.cells}, {cell.strategy for cell in grid.cells}
     graphs = {split_options(cell.dataset)[0] for cell in grid.cells}
     found = Outside(
         methods=tuple(method.learner for method in outside_methods() if method.name in names),
-        strategies=tuple(each.strategy for each in outside_strategies() if each.name in asked),
+        strategies=tuple(each.strategy for each in outside_strategies() if each.name in strategies),
         datasets=tuple(dataset for dataset in outside_datasets() if dataset.name in graphs),
         metrics=outside_metrics(),
     )

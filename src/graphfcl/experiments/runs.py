@@ -23,7 +23,7 @@ from graphfcl.methods.blocks.damaged_files import DamagedFile, computed_again
 from graphfcl.methods.learner import NO_STORE, DeclaredFlags
 from graphfcl.methods.progress import progress_of
 from graphfcl.methods.shared.checkpoint import load_checkpoint, save_checkpoint
-from graphfcl.metrics import measure_active
+from graphfcl.metrics import compute_active_metrics
 from graphfcl.runtime.files import read_bytes, write_bytes
 from graphfcl.stream import Stream, refuse_other_version, save_stream, stream_hash
 from graphfcl.version import __version__
@@ -36,7 +36,7 @@ SECONDS_BETWEEN_CHECKPOINTS = 2.0
 class Run:
     """What to run: a method with its settings on a stream. ``changes`` are settings that differ from the defaults.
 
-    strategy: under the track ``asked``, what names nodes to label; empty under every other.
+    strategy: under the track ``active``, what names nodes to label; empty under every other.
     """
 
     stream: Stream
@@ -46,9 +46,9 @@ class Run:
     strategy: str = ""
 
     def __post_init__(self) -> None:
-        if bool(self.strategy) != (self.stream.protocol.track == "asked"):
+        if bool(self.strategy) != (self.stream.protocol.track == "active"):
             fix = "name one" if not self.strategy else "take that track, or leave it out"
-            raise InputError(f"a strategy belongs to the track 'asked', and only to it: {fix}.")
+            raise InputError(f"a strategy belongs to the track 'active', and only to it: {fix}.")
 
     @property
     def seed(self) -> int:
@@ -104,7 +104,7 @@ def run(
     progress: what is told meanwhile; True shows it as `graphfcl run` does.
     resume: go on from the folder's checkpoint; the numbers are those of an unbroken run.
     encoders: a folder of pre-trained encoders, which all methods share; without it the encoder is computed again.
-    after: asked about the learner after its last session; what it answers joins the result.
+    after: called with the learner after its last session; what it returns joins the result.
     """
     resumes = [resume]
 
@@ -255,26 +255,25 @@ def _refuse_another_run(folder: Path, identity: dict[str, Any]) -> None:
 
 
 def result_values(evaluation: Evaluation, job: Run, learner: Learner) -> dict[str, Any]:
-    """Measures, matrices and costs as plain values."""
-    measures, flags = evaluation.measures, evaluation.flags
+    """Metrics, matrices and costs as plain values."""
+    metrics, flags = evaluation.metrics, evaluation.flags
     sessions = [
         {"session": session.session, "classes": session.classes, **session.values, "seconds": seconds}
-        for session, seconds in zip(measures.sessions, evaluation.seconds, strict=True)
+        for session, seconds in zip(metrics.sessions, evaluation.seconds, strict=True)
     ]
-    asked = _asked_values(evaluation, job, sessions) if job.strategy else {}
     return {
         "sessions": sessions,
-        **measures.values,
-        **asked,
-        "matrix": _plain(measures.matrix),
-        "plain_matrix": _plain(measures.plain_matrix),
+        **metrics.values,
+        **(_active_values(evaluation, job, sessions) if job.strategy else {}),
+        "matrix": _plain(metrics.matrix),
+        "plain_matrix": _plain(metrics.plain_matrix),
         "confusion_matrices": [matrix.tolist() for matrix in evaluation.confusions],
         "n_train": job.stream.n_train,
         "n_test": job.stream.n_test,
         "classes": list(job.stream.classes),
         "session_of_class": job.stream.session_of_class.tolist(),
         "flags": asdict(flags),
-        "uses_pool_labels": flags.uses_pool_labels and not job.strategy,  # there is no pool when labels are asked for
+        "uses_pool_labels": flags.uses_pool_labels and not job.strategy,  # the track `active` has no pool
         "pretraining": {
             "seconds": learner.pretraining_seconds_,
             "reused": learner.pretraining_reused_,
@@ -288,14 +287,14 @@ def result_values(evaluation: Evaluation, job: Run, learner: Learner) -> dict[st
     }
 
 
-def _asked_values(evaluation: Evaluation, job: Run, sessions: list[dict[str, Any]]) -> dict[str, Any]:
-    """The measures of the track ``asked`` and the ids that were labelled; sessions get labels and classes found."""
+def _active_values(evaluation: Evaluation, job: Run, sessions: list[dict[str, Any]]) -> dict[str, Any]:
+    """The metrics of the track ``active`` and the ids that were labelled; sessions get labels and classes found."""
     record = active_record(evaluation, job.stream)
     for session, labels, found in zip(sessions, record.labels.tolist(), record.found.tolist(), strict=True):
         session |= {"labels": labels, "novel_classes_found": found}
     graph = job.stream.graph
-    asked = [graph.node_ids[job.stream.node_of_number[nodes]].tolist() for nodes in evaluation.answered]
-    return {**measure_active(record), "budget": record.budget, "asked": asked}
+    labelled = [graph.node_ids[job.stream.node_of_number[nodes]].tolist() for nodes in evaluation.answered]
+    return {**compute_active_metrics(record), "budget": record.budget, "labelled_nodes": labelled}
 
 
 def _plain(matrix: np.ndarray) -> list[list[float | None]]:

@@ -24,7 +24,7 @@ from graphfcl.runtime.files import file_lock, read_bytes, write_bytes, write_dur
 from graphfcl.stream import refuse_other_version
 
 FORMAT = "graphfcl cell 1"
-ACTIVE_SESSION_COLUMNS = ("labels", "novel_classes_found")  # of the track ``asked`` alone
+ACTIVE_SESSION_COLUMNS = ("labels", "novel_classes_found")  # of the track ``active`` alone
 
 
 class CellStore:

@@ -9,7 +9,7 @@ PD = A_0 − A_T, RPD = PD / A_0 (none if A_0 is 0). Average: 1/(T + 1) Σ_t A_t
 Forgetting: 1/T Σ_{j<T} (max_{j≤l<T} a_{l,j} − a_{T,j}), where a_{t,j} is the accuracy after session t on the classes of
 session j, in the joint label space; none without a session after 0.
 
-Under the track ``asked``, A(ℓ) is the balanced accuracy over all classes of the stream when ℓ labels were spent, linear
+Under the track ``active``, A(ℓ) is the balanced accuracy over all classes of the stream with ℓ labels spent, linear
 between sessions; a class that was not found counts 0. With B the budget of the whole stream: A(0.6 B) and A(B), over
 all classes and over those that session 0 lacks. Classes found: novel classes with at least one label in the end / all.
 """
@@ -282,7 +282,7 @@ def stream_metrics() -> list[StreamMetric]:
 
 
 def active_metrics() -> list[ActiveMetric]:
-    """Metrics of a whole stream of the track ``asked``."""
+    """Metrics of a whole stream of the track ``active``."""
     return _of_kind(ActiveMetric)
 
 
@@ -313,24 +313,24 @@ REGISTRY: Registry[Metric, Entry[Metric]] = Registry(
 )
 
 
-def measure_session(confusion: np.ndarray, session_of_class: np.ndarray, session: int) -> SessionMetrics:
+def compute_session_metrics(confusion: np.ndarray, session_of_class: np.ndarray, session: int) -> SessionMetrics:
     """session_of_class: (classes,) arrival of each column; only the classes of the matrix count."""
     arrival = session_of_class[: confusion.shape[0]]
     values = {metric.name: metric.of(confusion, arrival, session) for metric in session_metrics()}
     return SessionMetrics(session, confusion.shape[0], values)
 
 
-def measure_stream(confusions: Sequence[np.ndarray], session_of_class: np.ndarray) -> StreamMetrics:
+def compute_stream_metrics(confusions: Sequence[np.ndarray], session_of_class: np.ndarray) -> StreamMetrics:
     """confusions: one matrix for each of the sessions 0..T."""
     record = StreamRecord(confusions, session_of_class)
     return StreamMetrics(
-        tuple(measure_session(matrix, session_of_class, t) for t, matrix in enumerate(confusions)),
+        tuple(compute_session_metrics(matrix, session_of_class, t) for t, matrix in enumerate(confusions)),
         {metric.name: metric.of(record) for metric in stream_metrics()},
         record.matrix(balanced_accuracy),
         record.matrix(accuracy),
     )
 
 
-def measure_active(record: ActiveRecord) -> dict[str, float]:
-    """Every metric of the track ``asked`` by its name."""
+def compute_active_metrics(record: ActiveRecord) -> dict[str, float]:
+    """Every metric of the track ``active`` by its name."""
     return {metric.name: metric.of(record) for metric in active_metrics()}

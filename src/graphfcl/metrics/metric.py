@@ -13,7 +13,7 @@ EVERYWHERE: tuple[Place, ...] = ("column", "print", "report")
 
 @dataclass(frozen=True, eq=False)
 class StreamRecord:
-    """What the measures of a whole stream are computed from.
+    """What the metrics of a whole stream are computed from.
 
     confusions: one matrix for each of the sessions 0..T.
     session_of_class: (classes,) the session in which each column arrives.
@@ -41,14 +41,14 @@ class StreamRecord:
 
 @dataclass(frozen=True, kw_only=True)
 class _Shown:
-    """What is said of a measure, and where it stands.
+    """What is said of a metric, and where it stands.
 
     name: its key in result.json and the name of its Parquet column.
     title: the head of its column where it is printed.
     what: its meaning in one line.
     share: it lies between 0 and 1 and is shown in %.
     places: "column" in the Parquet file of a cell, "print" in the table of `graphfcl run`, "report" among the report's
-        further measures. The report's main table and curves show balanced accuracy and what follows from it anyway.
+        further metrics. The report's main table and curves show balanced accuracy and what follows from it anyway.
     """
 
     name: str
@@ -80,7 +80,7 @@ class SessionMetric(_Shown):
 
 @dataclass(frozen=True, eq=False)
 class ActiveRecord:
-    """What the measures of the track ``asked`` are computed from, of the sessions 0..T.
+    """What the metrics of the track ``active`` are computed from, of the sessions 0..T.
 
     labels: (T + 1,) labels spent until a session, from 0 on. budget: all that may be spent.
     balanced, novel: (T + 1,) balanced accuracy over all classes of the stream, and over those that session 0 lacks; a
@@ -102,7 +102,7 @@ class ActiveRecord:
 
 @dataclass(frozen=True, kw_only=True)
 class ActiveMetric(_Shown):
-    """A figure of a whole stream of the track ``asked``; results of other tracks do not have it."""
+    """A figure of a whole stream of the track ``active``; results of other tracks do not have it."""
 
     of: Callable[[ActiveRecord], float]
 
@@ -120,7 +120,7 @@ class StreamMetric(_Shown):
 
 @dataclass(frozen=True)
 class SessionMetrics:
-    """After session t. ``values`` holds every session measure by its name; None where it does not exist."""
+    """After session t. ``values`` holds every session metric by its name; None where it does not exist."""
 
     session: int
     classes: int
@@ -153,7 +153,7 @@ class SessionMetrics:
 
 @dataclass(frozen=True, eq=False)
 class StreamMetrics:
-    """After the last session T. ``values`` holds every stream measure by its name; None where it does not exist.
+    """After the last session T. ``values`` holds every stream metric by its name; None where it does not exist.
 
     matrix, plain_matrix: (T + 1, T + 1) a_{t,j}: balanced and plain accuracy after session t on the classes of session
         j, in the joint label space; NaN for j > t.

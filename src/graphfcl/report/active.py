@@ -1,4 +1,4 @@
-"""What labels bring under the track ``asked``: a table, figures, and what the page shows of it."""
+"""What labels bring under the track ``active``: a table, figures, and what the page shows of it."""
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -16,26 +16,26 @@ CURVES = {"balanced_accuracy": "balanced accuracy, all classes (%)", "found": "n
 
 
 def is_active(block: Block) -> bool:
-    return block.protocol["track"] == "asked"
+    return block.protocol["track"] == "active"
 
 
 def requested_columns() -> tuple[str, ...]:
-    return ("method, strategy", "seeds", "labels", *(measure.title for measure in active_metrics()))
+    return ("method, strategy", "seeds", "labels", *(metric.title for metric in active_metrics()))
 
 
 def active_lines(block: Block) -> list[tuple[str, ...]]:
-    """A line for each row: mean and interval over seeds of every measure of the track."""
+    """A line for each row: mean and interval over seeds of every metric of the track."""
     lines = []
     for row in block.rows:
         name = row.name + "".join(MARKS[mark] for mark in row.marks)
         labels = summary([float(result["sessions"][-1]["labels"]) for result in row.results.values()]).mean
-        cells = [figure(summary(row.values(measure.name))) for measure in active_metrics()]
+        cells = [figure(summary(row.values(metric.name))) for metric in active_metrics()]
         lines.append((name, str(len(row.results)), f"{labels:.0f}", *cells))
     return lines
 
 
 def active_notes(block: Block) -> tuple[str, ...]:
-    about = [f"{measure.title}: {measure.what}" for measure in active_metrics()]
+    about = [f"{metric.title}: {metric.what}" for metric in active_metrics()]
     marks = sorted({MARKS[mark] for row in block.rows for mark in row.marks})
     about += [f"{mark} {NOTES[mark]}" for mark in marks]
     return (*about, "a class that was not found counts 0; between sessions figures are linear in the labels")

@@ -65,7 +65,7 @@ class Row:
 
     @property
     def strategy(self) -> str:
-        """What named the nodes to label; empty but under the track ``asked``."""
+        """What named the nodes to label; empty but under the track ``active``."""
         return str(next(iter(self.results.values())).get("strategy", ""))
 
     def values(self, key: str) -> dict[int, float]:
@@ -107,7 +107,7 @@ class Block:
     """Rows on the same dataset under the same protocol.
 
     rows: in the order of the grid's cells.
-    reference: the row others are compared with: that of ``REFERENCE_METHOD`` or, under the track ``asked``, the first
+    reference: the row others are compared with: that of ``REFERENCE_METHOD`` or, under the track ``active``, the first
         of ``STRATEGY``, where it is there; else the best one on average that is no reference itself.
     failures: (row, seed, error) of cells that failed. missing: cells that have not run.
     dataset_path: the dataset as its cells name it, which for a user's own graph is a path.
@@ -161,17 +161,17 @@ class Block:
         others = compare_with(self.reference.name, figures, self.ratios)
         return {name: tested.get(name, replace(found, adjusted=None)) for name, found in others.items()}
 
-    def fair_figures(self, measure: str) -> dict[str, dict[int, float]]:
+    def fair_figures(self, metric: str) -> dict[str, dict[int, float]]:
         """Row → seed → figure, of the rows without a mark.
 
-        measure: ``average``, over sessions, or ``last``, the balanced accuracy of the last session.
+        metric: ``average``, over sessions, or ``last``, the balanced accuracy of the last session.
         """
         fair = [row for row in self.rows if not row.marks]
-        return {row.name: row.last() if measure == "last" else row.values("average") for row in fair}
+        return {row.name: row.last() if metric == "last" else row.values("average") for row in fair}
 
-    def leads(self, measure: str) -> dict[str, dict[str, Comparison]]:
+    def leads(self, metric: str) -> dict[str, dict[str, Comparison]]:
         """Row → other row → row − other: the family of all pairs of rows without a mark."""
-        figures = self.fair_figures(measure)
+        figures = self.fair_figures(metric)
         found: dict[str, dict[str, Comparison]] = {name: {} for name in figures}
         for (first, second), comparison in compare_pairs(figures, self.ratios).items():
             found[first][second] = comparison

@@ -14,20 +14,20 @@ class Claims:
     Rows with a mark take no part: upper references (``joint``), rows trained on query labels, other forms of a method.
     The reference is to be fixed before results are looked at.
 
-    measure: ``average`` over sessions, or ``last``, the balanced accuracy of the last session.
+    metric: ``average`` over sessions, or ``last``, the balanced accuracy of the last session.
     comparisons: other method → reference − other, with its raw p-value and that after Holm's correction.
     untested: methods that share no seed with the reference.
     """
 
     reference: str
     dataset: str
-    measure: str
+    metric: str
     comparisons: Mapping[str, Comparison]
     untested: frozenset[str] = frozenset()
 
     @property
     def family(self) -> str:
-        return f"{self.reference} against the rest, {self.measure}"
+        return f"{self.reference} against the rest, {self.metric}"
 
     @property
     def ahead_of_every(self) -> bool:
@@ -52,19 +52,19 @@ def _ahead(found: Comparison, *, holm: bool) -> bool:
     return found.ahead_after_holm if holm else found.ahead
 
 
-def claims(block: Block, reference: str, measure: str = "average") -> Claims:
+def claims(block: Block, reference: str, metric: str = "average") -> Claims:
     """What the tests of a block support of one of its methods."""
-    figures = block.fair_figures(measure)
+    figures = block.fair_figures(metric)
     comparisons = compare_with(reference, figures, block.ratios)
     untested = frozenset(figures) - {reference, *comparisons}
-    return Claims(reference, block.dataset, measure, comparisons, untested)
+    return Claims(reference, block.dataset, metric, comparisons, untested)
 
 
 def claims_by_dataset(
-    findings: Findings, reference: str, measure: str = "average", grid: str = "table2"
+    findings: Findings, reference: str, metric: str = "average", grid: str = "table2"
 ) -> dict[str, Claims]:
     """Dataset → claims, over the blocks of a grid that have the method."""
     blocks = [block for block in findings.blocks if block.grid.name == grid]
     return {
-        block.dataset: claims(block, reference, measure) for block in blocks if reference in block.fair_figures(measure)
+        block.dataset: claims(block, reference, metric) for block in blocks if reference in block.fair_figures(metric)
     }

@@ -34,9 +34,9 @@ def further_of_streams() -> list[StreamMetric]:
 
 
 def further_titles() -> dict[str, str]:
-    """Name → title of the measures besides the result table's own, where a session's says of which one it is."""
-    titles = {measure.name: f"{measure.title}, last session" for measure in further_of_sessions()}
-    return titles | {measure.name: measure.title for measure in further_of_streams()}
+    """Name → title of the metrics besides the result table's own, where a session's says of which one it is."""
+    titles = {metric.name: f"{metric.title}, last session" for metric in further_of_sessions()}
+    return titles | {metric.name: metric.title for metric in further_of_streams()}
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +48,7 @@ class RowFigures:
     comparison: reference − row on the average, in the headline family; None for the reference itself and without a
         common seed.
     rank: average rank; None where the row takes no part.
-    further: measures besides the table's own, by name; a session's measure is that of the last session.
+    further: metrics besides the table's own, by name; a session's metric is that of the last session.
     """
 
     row: Row
@@ -108,8 +108,8 @@ class RowFigures:
 
     @cached_property
     def further(self) -> dict[str, SeedSummary | None]:
-        found = {measure.name: self.row.last(measure.name) for measure in further_of_sessions()}
-        found |= {measure.name: self.row.values(measure.name) for measure in further_of_streams()}
+        found = {metric.name: self.row.last(metric.name) for metric in further_of_sessions()}
+        found |= {metric.name: self.row.values(metric.name) for metric in further_of_streams()}
         return {name: summary(values) if values else None for name, values in found.items()}
 
 
@@ -142,7 +142,7 @@ class BlockFigures:
 
     @property
     def has_further(self) -> bool:
-        """Whether a row has a measure besides the table's own."""
+        """Whether a row has a metric besides the table's own."""
         return any(found is not None for row in self.rows for found in row.further.values())
 
 

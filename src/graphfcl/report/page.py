@@ -14,7 +14,7 @@ from graphfcl.report.tables import all_tables, latex, markdown
 from graphfcl.runtime.files import write_bytes
 
 # In the order in which they stand on the page; what is in brackets only where a block has that part.
-SCRIPTS = ("elements", "choice", "marks", "charts", "heat", "tables", "sections", "[asked]", "[further]", "start")
+SCRIPTS = ("elements", "choice", "marks", "charts", "heat", "tables", "sections", "[active]", "[further]", "start")
 
 
 def write_page(folder: str | Path) -> list[Path]:

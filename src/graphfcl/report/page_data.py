@@ -14,7 +14,7 @@ from graphfcl.report.tables import ABOUT_LEADS, Table, lead_tables
 from graphfcl.report.texts import MARKS, chosen_text, difference_text, improvement_text, notes, p_text
 
 TABS = {"table2": "Table 2", "table3": "Table 3"}  # kinds of grids whose tab has a title of its own
-MEASURES = {  # of the result table: name → title
+METRICS = {  # of the result table: name → title
     "average": "average over sessions",
     "last": "last session",
     "pd": "PD",
@@ -99,10 +99,10 @@ def _block(block: Block, findings: Findings) -> dict[str, Any]:
         "track": protocol["track"],
         "standardised": protocol.get("standardise") is not False,
         "version": block.version_text,
-        "measures": _measures(figures, asked=is_active(block)),
+        "metrics": _metrics(figures, active=is_active(block)),
         "reference": block.reference.name,
         "winner": block.winner,
-        "rows": [_row(row, with_further=bool(further), asked=is_active(block)) for row in figures.rows],
+        "rows": [_row(row, with_further=bool(further), active=is_active(block)) for row in figures.rows],
         "printed": _printed(figures),
         "notes": list(notes(figures)),
         "leads": [_lead(block, lead) for lead in lead_tables(block)],
@@ -111,14 +111,14 @@ def _block(block: Block, findings: Findings) -> dict[str, Any]:
         found["further"] = further
         found["curves"] = {m.name: f"{m.title}: {m.what}" for m in further_of_sessions() if m.share}
     if is_active(block):
-        found["asked"] = active_data(block)
+        found["active"] = active_data(block)
     return found
 
 
-def _measures(figures: BlockFigures, *, asked: bool) -> list[dict[str, str]]:
+def _metrics(figures: BlockFigures, *, active: bool) -> list[dict[str, str]]:
     """What a figure for each row may be of: name and title, the first chosen where nobody chose another."""
-    titles = {measure.name: measure.title for measure in active_metrics()} if asked else {}
-    titles |= MEASURES | (further_titles() if figures.has_further else {})
+    titles = {metric.name: metric.title for metric in active_metrics()} if active else {}
+    titles |= METRICS | (further_titles() if figures.has_further else {})
     return [{"name": name, "title": title} for name, title in titles.items()]
 
 
@@ -134,7 +134,7 @@ def _lead(block: Block, lead: Table) -> dict[str, Any]:
     return {"title": lead.title.removeprefix(f"{block.title}: "), "columns": lead.columns, "rows": lead.rows}
 
 
-def _row(figures: RowFigures, *, with_further: bool, asked: bool) -> dict[str, Any]:
+def _row(figures: RowFigures, *, with_further: bool, active: bool) -> dict[str, Any]:
     row = figures.row
     found: dict[str, Any] = {
         "name": row.name,
@@ -156,8 +156,8 @@ def _row(figures: RowFigures, *, with_further: bool, asked: bool) -> dict[str, A
         "rank": figures.rank,
         "chosen": chosen_text(figures),
     }
-    if asked:
-        found["asked"] = {m.name: _plain(summary(row.values(m.name))) for m in active_metrics()}
+    if active:
+        found["active"] = {m.name: _plain(summary(row.values(m.name))) for m in active_metrics()}
     if with_further:
         found["further"] = {name: _plain(one) for name, one in figures.further.items()}
         found["curves"] = {m.name: _curve(row.sessions(m.name)) for m in further_of_sessions() if m.share}

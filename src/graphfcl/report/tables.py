@@ -66,7 +66,7 @@ LEADS = {"average": "all pairs, average", "last": "all pairs, last session"}
 
 def lead_tables(block: Block) -> list[Table]:
     """Every row against every other, on the average over sessions and at the last one; none for fewer than three."""
-    found = [(LEADS[measure], block.leads(measure)) for measure in LEADS]
+    found = [(LEADS[metric], block.leads(metric)) for metric in LEADS]
     return [
         Table(f"{block.title}: {title}", ("method", *leads), tuple(lead_lines(leads)), notes=(ABOUT_LEADS,))
         for title, leads in found
@@ -75,15 +75,15 @@ def lead_tables(block: Block) -> list[Table]:
 
 
 def further_table(figures: BlockFigures) -> Table:
-    """Measures besides the result table's own."""
+    """Metrics besides the result table's own."""
     titles = further_titles()
     rows = tuple((found.row.name, *(figure(found.further[name]) for name in titles)) for found in figures.rows)
-    about = tuple(f"{measure.title}: {measure.what}" for measure in (*further_of_sessions(), *further_of_streams()))
-    return Table(f"{figures.block.title}: further measures", ("method", *titles.values()), rows, notes=about)
+    about = tuple(f"{metric.title}: {metric.what}" for metric in (*further_of_sessions(), *further_of_streams()))
+    return Table(f"{figures.block.title}: further metrics", ("method", *titles.values()), rows, notes=about)
 
 
 def active_table(block: Block) -> Table:
-    """What labels bring, under the track ``asked``."""
+    """What labels bring, under the track ``active``."""
     return Table(f"{block.title}: labels", requested_columns(), tuple(active_lines(block)), notes=active_notes(block))
 
 

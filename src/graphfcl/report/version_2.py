@@ -1,7 +1,8 @@
 """Read stored results of protocol version 2, which are being recomputed under the current version.
 
-The only code that reads another protocol version: nothing is computed under it. ``counts.csv`` beside the grids holds
-n_train and n_test of their streams, which results of version 2 do not store (``python -m scripts.version_2_counts``).
+The only code that reads another protocol version: nothing is computed under it. Version 2 calls the track ``active``
+``asked``. ``counts.csv`` beside the grids holds n_train and n_test of their streams, which results of version 2 do not
+store (``python -m scripts.version_2_counts``).
 """
 
 import csv
@@ -40,7 +41,7 @@ def load_version_2(folder: str | Path) -> tuple[list[Grid], Callable[[Cell], dic
         return {
             **{key: value for key, value in result.items() if key != "rules"},
             "protocol_version": result["rules"],
-            "protocol": {key: value for key, value in protocol.items() if key != "rules"},
+            "protocol": _renamed({key: value for key, value in protocol.items() if key != "rules"}),
             **counts[result["dataset"], protocol["track"], result["seed"]],
         }
 
@@ -49,7 +50,12 @@ def load_version_2(folder: str | Path) -> tuple[list[Grid], Callable[[Cell], dic
 
 def _cell(values: dict[str, Any]) -> Cell:
     own = {key: value for key, value in values.items() if key != "rules_number"}
-    return Cell(**own, protocol_version=values["rules_number"])
+    return Cell(**{**own, "rules": _renamed(values["rules"])}, protocol_version=values["rules_number"])
+
+
+def _renamed(rules: dict[str, Any]) -> dict[str, Any]:
+    """Rules with the present name of their track."""
+    return {**rules, "track": "active"} if rules.get("track") == "asked" else rules
 
 
 def file_key(values: dict[str, Any]) -> str:

@@ -9,8 +9,8 @@ from graphfcl.errors import InputError
 from graphfcl.graph.ids import ClassLabel, text_of
 
 ProtocolName = Literal["strict", "paper"]
-Track = Literal["transductive", "isolated", "open", "asked"]
-CANDIDATE_SHARE = 0.3  # of the nodes of every class, under the track ``asked``
+Track = Literal["transductive", "isolated", "open", "active"]
+CANDIDATE_SHARE = 0.3  # of the nodes of every class, under the track ``active``
 ClassOrder = Literal["size", "random"]
 PROTOCOL_VERSION = 3  # raised whenever results change meaning: what learners see, how they are evaluated
 Classes = int | tuple[ClassLabel, ...]
@@ -24,7 +24,7 @@ class Protocol:
     way, shot: N new classes per session with K supports each; the last session may be smaller.
     sessions: at most so many novel sessions; None runs all that the classes allow.
     name: ``strict``, or ``paper``, whose sessions carry query labels.
-    track: what of the graph is visible: ``transductive``, ``isolated`` or ``open``. Under ``asked`` all is visible as
+    track: what of the graph is visible: ``transductive``, ``isolated`` or ``open``. Under ``active`` all is visible as
         under ``open``, and the labels of a session are those of candidates that a strategy names.
     class_order: ``size`` makes the largest classes base, ``random`` draws them.
     min_class_size: classes with fewer nodes play no part.
@@ -75,26 +75,26 @@ class Protocol:
                 "the protocol 'paper' encodes old nodes again in every session, which the track 'isolated' rules out: "
                 "take 'strict', or another track."
             )
-        if self.track == "asked":
-            self._check_asked()
+        if self.track == "active":
+            self._check_active()
         if self.queries is not None and self.name == "strict":
             raise InputError("queries cannot be set under 'strict', which asks about all test nodes: use 'paper'.")
 
-    def _check_asked(self) -> None:
+    def _check_active(self) -> None:
         """Candidates come from the train nodes of classes of session 0, and from supports and pool of novel ones."""
         if self.name == "paper":
-            raise InputError("the track 'asked' has no sessions with query labels: take the protocol 'strict'.")
+            raise InputError("the track 'active' has no sessions with query labels: take the protocol 'strict'.")
         for share in ("train_share", "pool_share"):
             if getattr(self, share) < CANDIDATE_SHARE:
                 raise InputError(
-                    f"{share} is {getattr(self, share)}, but the track 'asked' needs {CANDIDATE_SHARE} or more of it: "
+                    f"{share} is {getattr(self, share)}, but the track 'active' needs {CANDIDATE_SHARE} or more of it: "
                     "raise it, or take another track."
                 )
 
     @property
     def shows_all(self) -> bool:
         """Whether every node and edge is visible from the start."""
-        return self.track in ("open", "asked")
+        return self.track in ("open", "active")
 
     @property
     def hash(self) -> str:

@@ -19,7 +19,7 @@ NEVER = np.iinfo(np.int32).max  # the session of a node whose class plays no par
 class Role(IntEnum):
     """The part of a node: base and pseudo-novel classes have the first three, novel ones TEST, SUPPORT and POOL.
 
-    Under the track ``asked`` a share of every class are candidates, which would otherwise be TRAIN, SUPPORT or POOL.
+    Under the track ``active`` a share of every class are candidates, which would otherwise be TRAIN, SUPPORT or POOL.
     """
 
     NONE = 0
@@ -40,7 +40,7 @@ class _Draw(IntEnum):
     TASKS = 3
     QUERIES = 4
     NUMBERS = 5
-    ASKED = 6
+    EVALUATION_ORDER = 6
     CANDIDATES = 7
     STRATEGY = 8
 
@@ -109,7 +109,7 @@ def draw_split(graph: AnyGraph, protocol: Protocol, seed: int) -> Split:
     session_of_column = np.concatenate([np.zeros(first, dtype=np.int64), arrival])
     pseudo_novel = np.arange(len(chosen.base), first)
     roles = _draw_roles(graph, protocol, chosen, seed)
-    if protocol.track == "asked":
+    if protocol.track == "active":
         _draw_candidates(roles, graph, protocol, chosen, seed)
     return Split(
         classes=classes,
@@ -133,13 +133,13 @@ def draw_numbers(graph: AnyGraph, seed: int) -> np.ndarray:
     return _secret_generator(graph, seed, _Draw.NUMBERS).permutation(graph.node_count)
 
 
-def draw_active(graph: AnyGraph, seed: int, session: int, nodes: np.ndarray) -> np.ndarray:
+def draw_evaluation_order(graph: AnyGraph, seed: int, session: int, nodes: np.ndarray) -> np.ndarray:
     """Node numbers in the random order in which a learner is asked about them after a session."""
-    return _secret_generator(graph, seed, _Draw.ASKED, session).permutation(nodes)
+    return _secret_generator(graph, seed, _Draw.EVALUATION_ORDER, session).permutation(nodes)
 
 
 def strategy_generator(graph: AnyGraph, seed: int, session: int) -> np.random.Generator:
-    """The chance that a strategy has in a session of the track ``asked``; nobody else draws from it.
+    """The chance that a strategy has in a session of the track ``active``; nobody else draws from it.
 
     A strategy can read what its generator was seeded with, and that must not be what node numbers are drawn by: it is a
     digest.

@@ -87,10 +87,10 @@ class Stream:
     def n_train(self) -> int:
         """Number of nodes whose labels a learner is trained on: train nodes of session 0 and all supports.
 
-        Under ``asked`` the budgets of all sessions take the place of the supports. Validation nodes do not count.
+        Under ``active`` the budgets of all sessions take the place of the supports. Validation nodes do not count.
         """
         supports = (self._roles == Role.SUPPORT).sum()
-        if self.protocol.track == "asked":
+        if self.protocol.track == "active":
             supports = sum(self.budget(session) for session in range(1, len(self) + 1))
         return int((self._roles == Role.TRAIN).sum() + supports)
 
@@ -134,9 +134,9 @@ class Stream:
             raise InputError(f"the protocol {self.protocol.name!r} has no sessions with query labels: use 'paper'.")
         if with_query_labels and with_pool_labels:
             raise InputError("no session has both query labels and pool labels: ask for one of them.")
-        if self.protocol.track == "asked":
+        if self.protocol.track == "active":
             raise InputError(
-                "sessions of the track 'asked' are made of the nodes that a strategy names: use `evaluate` with a "
+                "sessions of the track 'active' are made of the nodes that a strategy names: use `evaluate` with a "
                 "strategy, or `active_session`."
             )
         if not 1 <= number <= len(self):
@@ -160,12 +160,12 @@ class Stream:
         return PaperSession(**arguments, queries=queries.nodes, query_labels=queries.labels)
 
     def budget(self, session: int) -> int:
-        """How many nodes may be asked about in a session of the track ``asked``: K for each class it would bring."""
+        """How many nodes may be asked about in a session of the track ``active``: K for each class it would bring."""
         return self.protocol.shot * int((self.session_of_class == session).sum())
 
     @property
     def candidates(self) -> np.ndarray:
-        """Numbers of the nodes that a strategy may name, ascending; none but under the track ``asked``."""
+        """Numbers of the nodes that a strategy may name, ascending; none but under the track ``active``."""
         return np.flatnonzero(self._roles == Role.CANDIDATE)
 
     def columns_of(self, nodes: np.ndarray) -> np.ndarray:
@@ -175,7 +175,7 @@ class Stream:
     def active_session(
         self, number: int, new_classes: tuple[str, ...], nodes: np.ndarray, columns: np.ndarray
     ) -> Session:
-        """Session 1..T of the track ``asked``, from answers.
+        """Session 1..T of the track ``active``, from answers.
 
         new_classes: found for the first time, in the order of their columns. nodes: numbers. columns: as the learner
         counts classes, in the order in which they were found.
@@ -191,7 +191,7 @@ class Stream:
     def evaluation_graph(self, session: int) -> VisibleGraph:
         """What a learner sees when it is asked after a session: a graph with all edges among its nodes.
 
-        ``transductive`` and ``isolated``: the nodes of all classes seen. ``open`` and ``asked``: every node.
+        ``transductive`` and ``isolated``: the nodes of all classes seen. ``open`` and ``active``: every node.
         """
         return self._cut(self.evaluation_numbers(session))
 
@@ -204,12 +204,12 @@ class Stream:
     def queries(self, session: int) -> Queries:
         """All test nodes of the classes seen (``strict``), or the sampled ones (``paper``). For evaluators only.
 
-        Under the track ``asked`` those of all classes: a class that nobody has found yet counts too.
+        Under the track ``active`` those of all classes: a class that nobody has found yet counts too.
         """
         if self.protocol.name == "paper":
             nodes = np.flatnonzero(np.isin(self.node_of_number, self.split.queries[session]))
         else:
-            last = len(self) if self.protocol.track == "asked" else session
+            last = len(self) if self.protocol.track == "active" else session
             nodes = np.flatnonzero((self._roles == Role.TEST) & (self._sessions <= last))
         return Queries(nodes=nodes, labels=self._columns[nodes])
 

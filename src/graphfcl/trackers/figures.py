@@ -30,8 +30,8 @@ class Figures:
                 self._write(f"{name}/{figure}", float(value), step)
 
     def session(self, evaluation: Evaluation) -> None:
-        """Every measure of the last session, and the seconds that it took to learn."""
-        last = evaluation.measures.sessions[-1]
+        """Every metric of the last session, and the seconds that it took to learn."""
+        last = evaluation.metrics.sessions[-1]
         for name, value in {**last.values, "seconds": evaluation.seconds[-1]}.items():
             if value is not None:
                 self._write(f"sessions/{name}", float(value), last.session)

@@ -20,7 +20,7 @@ LONGEST = 500  # characters of a parameter
 
 
 class MLflowTracker(Progress):
-    """Sends loss and score of each step, and the measures of each session, to a run of MLflow.
+    """Sends loss and score of each step, and the metrics of each session, to a run of MLflow.
 
     experiment: made if it is not there. uri: of the tracking server or a folder; by default what MLflow is set to.
     name: of the run. parameters: kept with the run. show: progress bars as well.

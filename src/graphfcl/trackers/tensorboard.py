@@ -13,7 +13,7 @@ from graphfcl.trackers.figures import Figures, plain_parameters
 
 
 class TensorBoardTracker(Progress):
-    """Writes loss and score of each step, and the measures of each session, to a folder that TensorBoard reads.
+    """Writes loss and score of each step, and the metrics of each session, to a folder that TensorBoard reads.
 
     folder: for one training; it is made. parameters: shown beside the figures. show: progress bars as well.
 

@@ -262,7 +262,7 @@ def test_the_state_stays_small_on_wide_features() -> None:
     graph = build_graph(adjacency, features + 3 * hot, labels)
     stream = make_stream(graph, Protocol(base=3, pseudo_novel=2, way=1), seed=0)
     wide = find_method("anchor").make({"pretraining.epochs": 2}, seed=0)
-    measures = evaluate(wide, stream).measures
+    measures = evaluate(wide, stream).metrics
     assert measures.sessions[-1].balanced_accuracy > 0.5
     assert sum(wide.stored().values()) < 20_000_000
     assert prepare(graph.features, 0).shape == (400, WIDEST)
@@ -310,8 +310,8 @@ def test_an_explanation_adds_up(learner: Anchor) -> None:
 @pytest.mark.parametrize("changes", [{"shot": 1}, {"shot": 20}, {"way": 3}, {"track": "isolated"}, {"track": "open"}])
 def test_it_is_ahead_of_prototypes_on_the_plain_encoder(changes: dict[str, Any]) -> None:
     stream = stream_of(**changes)
-    ours = evaluate(find_method("anchor").make({**QUICK, "rank": 128}, seed=0), stream).measures
-    plain = evaluate(find_method("proto-gcn").make({"pretraining.epochs": 8}, seed=0), stream).measures
+    ours = evaluate(find_method("anchor").make({**QUICK, "rank": 128}, seed=0), stream).metrics
+    plain = evaluate(find_method("proto-gcn").make({"pretraining.epochs": 8}, seed=0), stream).metrics
     assert ours.average > plain.average
 
 
@@ -334,7 +334,7 @@ def test_classes_without_any_spread_are_told_apart() -> None:
     graph = build_graph(sparse.csr_array((300, 300), dtype=np.float32), features, labels)
     stream = make_stream(graph, Protocol(base=3, pseudo_novel=1, way=1), seed=0)
     plain = find_method("anchor").make(QUICK, seed=0)
-    assert evaluate(plain, stream).measures.sessions[-1].balanced_accuracy > 0.9
+    assert evaluate(plain, stream).metrics.sessions[-1].balanced_accuracy > 0.9
 
 
 def test_what_links_add_is_the_evidence_of_the_neighbours() -> None:

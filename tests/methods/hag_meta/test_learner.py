@@ -226,7 +226,7 @@ def test_isolated_prototypes_stay_as_they_were() -> None:
     ids=lambda changes: "-".join(f"{key}={value}" for key, value in changes.items()),
 )
 def test_variants_learn(stream: Stream, changes: dict[str, Any]) -> None:
-    measures = evaluate(make("hag-meta", **changes), stream).measures
+    measures = evaluate(make("hag-meta", **changes), stream).metrics
     assert measures.sessions[-1].balanced_accuracy > 2.5 / 10
 
 
@@ -286,6 +286,6 @@ def test_pseudo_incremental_learning_lifts_the_prototype_network_at_every_sessio
     curves = []
     for gpil in (False, True):
         learner = find_method("hag-meta").make({**quick, "gpil": gpil})
-        curves.append([s.balanced_accuracy for s in evaluate(learner, stream).measures.sessions])
+        curves.append([s.balanced_accuracy for s in evaluate(learner, stream).metrics.sessions])
     lift = np.array(curves[1]) - np.array(curves[0])
     assert (lift > 0.02).all(), lift

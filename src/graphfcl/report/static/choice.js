@@ -1,5 +1,5 @@
 // What the reader has chosen. The address holds it, so that a link shows the same and "back" goes back.
-const choice = {tab: "", block: null, measure: "", every: false, hidden: new Set(), sorts: new Map()};
+const choice = {tab: "", block: null, metric: "", every: false, hidden: new Set(), sorts: new Map()};
 
 const tabs = [];
 function addTab(id, title, draw, blocks = []) {
@@ -18,8 +18,8 @@ function readAddress() {
   const tab = tabs.find(tab => tab.id === said.get("tab")) || tabs[0];
   choice.tab = tab.id;
   choice.block = tab.blocks.find(block => block.title === said.get("data")) || firstBlock(tab);
-  const measures = choice.block ? choice.block.measures : [];
-  choice.measure = (measures.find(measure => measure.name === said.get("measure")) || measures[0] || {name: ""}).name;
+  const metrics = choice.block ? choice.block.metrics : [];
+  choice.metric = (metrics.find(metric => metric.name === said.get("metric")) || metrics[0] || {name: ""}).name;
   choice.every = said.get("sessions") === "all";
   choice.hidden = new Set(said.getAll("hide"));
   choice.sorts = new Map();
@@ -32,7 +32,7 @@ function writeAddress(asStep) {
   const said = new URLSearchParams({tab: choice.tab});
   if (choice.block) {
     said.set("data", choice.block.title);
-    if (choice.measure !== choice.block.measures[0].name) said.set("measure", choice.measure);
+    if (choice.metric !== choice.block.metrics[0].name) said.set("metric", choice.metric);
     if (choice.every) said.set("sessions", "all");
     for (const name of choice.hidden) said.append("hide", name);
   }
@@ -41,7 +41,7 @@ function writeAddress(asStep) {
   if (address !== location.hash) history[asStep ? "pushState" : "replaceState"](null, "", address);
 }
 const shown = block => block.rows.filter(row => !choice.hidden.has(row.name));
-const valueOf = (row, name) => row[name] || (row.further || {})[name] || (row.asked || {})[name] || null;
+const valueOf = (row, name) => row[name] || (row.further || {})[name] || (row.active || {})[name] || null;
 // PD, RPD and what is forgotten: less is better.
 const lessIsBetter = name => /(^|_)r?pd$|forgetting/.test(name);
 // The rows of a block, the best first.

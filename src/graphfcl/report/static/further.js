@@ -3,5 +3,5 @@ parts.further = block => {
   const rows = byResult(shown(block)).map(row => ({name: row.name, cells: [row.name, ...names.map(name => spread(row.further[name]))]}));
   const columns = [{title: "method"}, ...names.map(name => ({title: block.further[name], low: lessIsBetter(name)}))];
   const curves = Object.entries(block.curves).map(([name, title]) => sessionChart(block, row => row.curves[name], title));
-  return section("Further measures", table({key: "further", caption: `${block.title}: measures besides those of the first table, mean over seeds`, columns, rows}), pictures(...curves));
+  return section("Further metrics", table({key: "further", caption: `${block.title}: metrics besides those of the first table, mean over seeds`, columns, rows}), pictures(...curves));
 };

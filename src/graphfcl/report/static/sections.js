@@ -13,18 +13,18 @@ function columnTitle(block, blocks) {
 function overview(block) {
   const blocks = alike(block);
   if (blocks.length < 2) return [];
-  const measure = block.measures.find(one => one.name === choice.measure), low = lessIsBetter(measure.name);
+  const metric = block.metrics.find(one => one.name === choice.metric), low = lessIsBetter(metric.name);
   const names = [...new Set(blocks.flatMap(one => shown(one).map(row => row.name)))];
   const rowIn = (one, name) => one.rows.find(row => row.name === name);
   const ranked = blocks.every(one => one.rows.some(row => row.rank !== null)) && names.every(name => new Set(blocks.map(one => (rowIn(one, name) || {rank: null}).rank)).size === 1);
   const lines = names.map(name => {
-    const rows = blocks.map(one => rowIn(one, name)), values = rows.map(row => row ? valueOf(row, measure.name) : null);
+    const rows = blocks.map(one => rowIn(one, name)), values = rows.map(row => row ? valueOf(row, metric.name) : null);
     const whole = values.every(value => value !== null), mean = values.reduce((sum, value) => sum + (value ? value.mean : 0), 0) / values.length;
     const rank = rows[0] && rows[0].rank !== null && ranked ? [number(rows[0].rank)] : ranked ? [""] : [];
     return {name, cells: [marked(rows.find(Boolean)), whole ? number(mean) : "", ...values.map((value, place) => ({text: spread(value), value: value ? value.mean : null, best: blocks[place].winner === name})), ...rank]};
   });
   const columns = [{title: "method"}, {title: "mean over datasets", low}, ...blocks.map(one => ({title: columnTitle(one, blocks), low, current: one === block})), ...(ranked ? [{title: "average rank", low: true}] : [])];
-  const caption = `${capital(measure.title)}, each method on each dataset; protocol ${block.protocol}, ${block.version}. The dataset below is underlined.`;
+  const caption = `${capital(metric.title)}, each method on each dataset; protocol ${block.protocol}, ${block.version}. The dataset below is underlined.`;
   return [section("Overview: methods × datasets", table({key: "overview", caption, columns, rows: lines, sorted: "mean over datasets"}))];
 }
 function resultTable(block) {
@@ -68,14 +68,14 @@ function drawBlock(place) {
   const block = choice.block;
   place.append(...overview(block));
   if (!shown(block).length) return place.append(quiet("No method is shown: choose some above."));
-  const measure = block.measures.find(one => one.name === choice.measure);
-  if (block.asked) place.append(parts.asked(block));
+  const metric = block.metrics.find(one => one.name === choice.metric);
+  if (block.active) place.append(parts.active(block));
   place.append(resultTable(block));
   place.append(section("Curves", pictures(
     sessionChart(block, row => row.balanced_accuracy, "balanced accuracy (%) over all classes seen; bands are 95 % intervals over seeds"),
     sessionChart(block, row => row.base, "balanced accuracy (%) over base and pseudo-novel classes"),
     sessionChart(block, row => row.novel, "balanced accuracy (%) over novel classes"))));
-  const bars = {[measure.name]: `${measure.title}, with 95 % intervals`, pd: "PD: session 0 minus last session, points", rpd: "RPD: PD relative to session 0, %"};
+  const bars = {[metric.name]: `${metric.title}, with 95 % intervals`, pd: "PD: session 0 minus last session, points", rpd: "RPD: PD relative to session 0, %"};
   place.append(section("By method, and what is lost", pictures(...Object.entries(bars).map(([name, title]) => barChart(block, name, title)))));
   place.append(...leadSections(block));
   if (block.further) place.append(parts.further(block));

@@ -24,7 +24,7 @@ function fillBar() {
     groups.get(title).append(element("option", {value: place, ...(one === block ? {selected: ""} : {})}, one.title));
   });
   byId("block").replaceChildren(...(groups.size > 1 ? groups.values() : [...groups.values()].flatMap(group => [...group.children])));
-  byId("measure").replaceChildren(...block.measures.map(one => element("option", {value: one.name, ...(one.name === choice.measure ? {selected: ""} : {})}, one.title)));
+  byId("metric").replaceChildren(...block.metrics.map(one => element("option", {value: one.name, ...(one.name === choice.metric ? {selected: ""} : {})}, one.title)));
   byId("every").checked = choice.every;
   const count = Math.max(...block.rows.map(row => row.sessions.length));
   byId("every-label").style.display = count > Math.min(MOST_SESSIONS, Math.floor((pictureWidth() - 44) / LEAST_CELL)) ? "" : "none";
@@ -52,7 +52,7 @@ function changed({step = false, bar = false} = {}) {
 function choose(tab, block) {
   choice.tab = tab.id;
   choice.block = block;
-  if (block && !block.measures.some(one => one.name === choice.measure)) choice.measure = block.measures[0].name;
+  if (block && !block.metrics.some(one => one.name === choice.metric)) choice.metric = block.metrics[0].name;
   if (tab.draw === drawBlock && !tab.blocks.includes(block)) choice.block = firstBlock(tab);
   changed({step: true, bar: true});
 }
@@ -88,7 +88,7 @@ function makeTabs() {
 }
 function listen() {
   byId("block").addEventListener("change", event => choose(currentTab(), currentTab().blocks[Number(event.target.value)]));
-  byId("measure").addEventListener("change", event => { choice.measure = event.target.value; changed(); });
+  byId("metric").addEventListener("change", event => { choice.metric = event.target.value; changed(); });
   byId("every").addEventListener("change", event => { choice.every = event.target.checked; changed(); });
   byId("all").addEventListener("click", () => { choice.hidden.clear(); paint(); changed(); });
   byId("none").addEventListener("click", () => { choice.block.rows.forEach(row => choice.hidden.add(row.name)); paint(); changed(); });

@@ -1,4 +1,4 @@
-"""Measures against independent references: scikit-learn, scipy, and plain loops over nodes."""
+"""Metrics against independent references: scikit-learn, scipy, and plain loops over nodes."""
 
 import numpy as np
 import pytest
@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy import stats
 from sklearn import metrics
 
-from graphfcl import measure_stream, summarise_seeds
+from graphfcl import compute_stream_metrics, summarise_seeds
 from graphfcl.metrics import (
     accuracy,
     balanced_accuracy,
@@ -55,32 +55,30 @@ def mean_recall(labels: np.ndarray, predictions: np.ndarray, classes: list[int])
 def test_a_stream_against_plain_loops(seed: int) -> None:
     walked = answers(seed)
     confusions = [confusion_matrix(y, p, int((ARRIVAL <= t).sum())) for t, (y, p) in enumerate(walked)]
-    measures = measure_stream(confusions, ARRIVAL)
+    metrics = compute_stream_metrics(confusions, ARRIVAL)
     by_session = {t: [c for c in range(7) if ARRIVAL[c] == t] for t in range(4)}
     a = [[mean_recall(*walked[t], by_session[j]) for j in range(t + 1)] for t in range(4)]
     overall = [mean_recall(*walked[t], [c for c in range(7) if ARRIVAL[c] <= t]) for t in range(4)]
     for t in range(4):
-        np.testing.assert_allclose(measures.matrix[t, : t + 1], a[t])
-        assert np.isnan(measures.matrix[t, t + 1 :]).all()
-        session = measures.sessions[t]
+        np.testing.assert_allclose(metrics.matrix[t, : t + 1], a[t])
+        assert np.isnan(metrics.matrix[t, t + 1 :]).all()
+        session = metrics.sessions[t]
         assert session.balanced_accuracy == pytest.approx(overall[t])
         assert session.base == pytest.approx(a[t][0])
         assert session.accuracy == pytest.approx((walked[t][0] == walked[t][1]).mean())
     novel = mean_recall(*walked[3], [3, 4, 5, 6])
-    assert measures.sessions[3].novel == pytest.approx(novel)
-    assert measures.sessions[3].harmonic_mean == pytest.approx(
-        stats.hmean([a[3][0], novel]) if novel and a[3][0] else 0
-    )
-    assert measures.sessions[0].novel is None
-    assert measures.sessions[0].harmonic_mean is None
-    assert measures.pd == pytest.approx(overall[0] - overall[3])
-    assert measures.rpd == pytest.approx((overall[0] - overall[3]) / overall[0])
-    assert measures.average == pytest.approx(sum(overall) / 4)
+    assert metrics.sessions[3].novel == pytest.approx(novel)
+    assert metrics.sessions[3].harmonic_mean == pytest.approx(stats.hmean([a[3][0], novel]) if novel and a[3][0] else 0)
+    assert metrics.sessions[0].novel is None
+    assert metrics.sessions[0].harmonic_mean is None
+    assert metrics.pd == pytest.approx(overall[0] - overall[3])
+    assert metrics.rpd == pytest.approx((overall[0] - overall[3]) / overall[0])
+    assert metrics.average == pytest.approx(sum(overall) / 4)
     lost = [max(a[t][j] for t in range(j, 3)) - a[3][j] for j in range(3)]
-    assert measures.forgetting == pytest.approx(sum(lost) / 3)
+    assert metrics.forgetting == pytest.approx(sum(lost) / 3)
     plain = [(y == p).mean() for y, p in walked]
-    assert measures.plain_pd == pytest.approx(plain[0] - plain[3])
-    assert measures.plain_average == pytest.approx(np.mean(plain))
+    assert metrics.plain_pd == pytest.approx(plain[0] - plain[3])
+    assert metrics.plain_average == pytest.approx(np.mean(plain))
 
 
 def test_a_class_without_queries_does_not_count() -> None:
@@ -92,8 +90,8 @@ def test_a_class_without_queries_does_not_count() -> None:
 
 def test_nothing_is_divided_by_zero() -> None:
     assert harmonic_mean(0.0, 0.0) == 0
-    measures = measure_stream([np.array([[0, 2], [3, 0]])], np.array([0, 0]))
-    assert (measures.rpd, measures.forgetting, measures.pd) == (None, None, 0)
+    metrics = compute_stream_metrics([np.array([[0, 2], [3, 0]])], np.array([0, 0]))
+    assert (metrics.rpd, metrics.forgetting, metrics.pd) == (None, None, 0)
 
 
 @given(st.lists(st.floats(0, 1), min_size=2, max_size=30))
@@ -112,23 +110,23 @@ def test_one_seed_has_no_interval() -> None:
         summarise_seeds([])
 
 
-def test_the_order_of_measures_is_that_of_stored_results() -> None:
-    """Files of earlier versions have this order; new measures come after."""
+def test_the_order_of_metrics_is_that_of_stored_results() -> None:
+    """Files of earlier versions have this order; new metrics come after."""
     sessions = ["balanced_accuracy", "accuracy", "base", "novel", "harmonic_mean", "macro_f1"]
     stream = ["pd", "rpd", "average", "forgetting"]
     stream += [f"plain_{name}" for name in stream]
-    assert [measure.name for measure in session_metrics()[:6]] == sessions
-    assert [measure.name for measure in stream_metrics()[:8]] == stream
-    names = [measure.name for measure in (*session_metrics(), *stream_metrics())]
+    assert [metric.name for metric in session_metrics()[:6]] == sessions
+    assert [metric.name for metric in stream_metrics()[:8]] == stream
+    names = [metric.name for metric in (*session_metrics(), *stream_metrics())]
     assert len(set(names)) == len(names)
     assert not {"session", "classes", "seconds", "sessions", "matrix", "total_seconds"} & set(names)
 
 
 def test_attributes_are_the_listed_values() -> None:
     confusions = [confusion_matrix(y, p, int((ARRIVAL <= t).sum())) for t, (y, p) in enumerate(answers(1))]
-    measures = measure_stream(confusions, ARRIVAL)
-    assert all(getattr(measures, name) == value for name, value in measures.values.items())
-    assert list(measures.values) == [measure.name for measure in stream_metrics()]
-    for session in measures.sessions:
+    metrics = compute_stream_metrics(confusions, ARRIVAL)
+    assert all(getattr(metrics, name) == value for name, value in metrics.values.items())
+    assert list(metrics.values) == [metric.name for metric in stream_metrics()]
+    for session in metrics.sessions:
         assert all(getattr(session, name) == value for name, value in session.values.items())
-        assert list(session.values) == [measure.name for measure in session_metrics()]
+        assert list(session.values) == [metric.name for metric in session_metrics()]
