@@ -21,7 +21,7 @@ from benchmarks.walks import Row, open_stream, rows_of_walks
 from graphfcl.defaults import MODEL_METHOD
 from graphfcl.graph import build_graph
 from graphfcl.production import GraphClassifier
-from graphfcl.production.answers.ood_scores.weighing import separation
+from graphfcl.production.answers.ood_scores import separation
 from graphfcl.stream import Stream
 
 COVERAGE = 0.9

@@ -26,6 +26,7 @@ LAYERS = [
     {"report"},
     {"cli"},
 ]
+PRODUCTION = ("store", "labels", "answers", "graph", "model", "changes", "labelling")  # from bottom to top
 HEIGHT = {name: height for height, layer in enumerate(LAYERS) for name in layer}
 FILES = sorted(ROOT.rglob("*.py"))
 MODULES = {
@@ -62,6 +63,17 @@ def test_imports_go_down() -> None:
             continue
         for other in {name.split(".")[1] for name in imported(path) if name.startswith("graphfcl.")} - {floor}:
             assert HEIGHT[other] < HEIGHT[floor], f"{path.relative_to(ROOT)} imports graphfcl.{other}"
+
+
+def test_packages_of_production_go_down() -> None:
+    """A module imports its own package and those below it; the modules beside the packages import all of them."""
+    root = ROOT / "production"
+    assert {path.parent.name for path in root.glob("*/__init__.py")} == set(PRODUCTION)
+    for path in root.glob("*/*.py"):
+        allowed = PRODUCTION[: PRODUCTION.index(path.parent.name) + 1]
+        for name in imported(path):
+            if name.startswith("graphfcl.production."):
+                assert name.split(".")[2] in allowed, f"{path.relative_to(ROOT)} imports {name}"
 
 
 def test_nobody_climbs_to_the_package_root() -> None:

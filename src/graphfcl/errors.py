@@ -26,6 +26,12 @@ def quoted(value: object) -> str:
     return repr(text) if len(text) <= SHOWN else f"{text[:SHOWN]!r}… ({len(text):,} characters)"
 
 
+def shown(value: object) -> str:
+    """A value as Python writes it, cut short: '3' is a text, 3 a number."""
+    text = repr(value)
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]}…"
+
+
 def counted(number: int, one: str) -> str:
     """So many of something, as in `1 node` and `2,000 classes`. one: the English word for a single one."""
     many = f"{one}es" if one.endswith("s") else f"{one}s"

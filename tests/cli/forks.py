@@ -16,7 +16,7 @@ from pathlib import Path
 
 SAID = "said.txt"
 LIBRARIES = [
-    *("graphfcl.methods.anchor.learner", "graphfcl.production.model.finalising", "graphfcl.production.model.fitting"),
+    *("graphfcl.methods.anchor.learner", "graphfcl.production.model.calibrating", "graphfcl.production.model.fitting"),
     *("graphfcl.cli.model", "graphfcl.cli.run", "graphfcl.experiments", "matplotlib.pyplot", "pyarrow.parquet"),
 ]
 

@@ -9,8 +9,7 @@ import pytest
 from graphfcl import GraphClassifier, InputError
 from graphfcl.production.graph.growing_graph import GrowingGraph
 from graphfcl.production.labels.history import lineage
-from graphfcl.production.model.ageing import Sign, signs_of_age
-from graphfcl.production.model.info import signs_in_history
+from graphfcl.production.model.info import Sign, signs_in_history, signs_of_age
 from graphfcl.production.model.parts import Configuration
 from tests.production.models import copy_of, members
 

@@ -17,7 +17,7 @@ import pytest
 import graphfcl.methods.blocks.column_phases as column_phases
 import graphfcl.methods.blocks.row_tasks as row_tasks
 import graphfcl.production.graph.folder_model_graph as folder_model_graph
-import graphfcl.production.model.computed_answers as computed_answers
+import graphfcl.production.model.calibrating as calibrating
 import graphfcl.production.model.state as model_state
 from graphfcl import (
     FolderGraph,
@@ -441,14 +441,14 @@ def test_two_who_ask_at_once_compute_once(
     model: GraphClassifier, graph: FolderGraph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model.learn(supports(graph)).save(tmp_path / "model")
-    passes, computed = [], computed_answers.compute_answers
+    passes, computed = [], calibrating.compute_answers
 
     def counted(*given: Any) -> Any:
         passes.append(given)
         time.sleep(0.2)  # the other asks meanwhile
         return computed(*given)
 
-    monkeypatch.setattr(computed_answers, "compute_answers", counted)
+    monkeypatch.setattr(calibrating, "compute_answers", counted)
     models = [GraphClassifier.load(tmp_path / "model") for _ in range(2)]
     with ThreadPoolExecutor(2) as threads:
         first, second = threads.map(lambda each: each.predict_proba(), models)

@@ -10,7 +10,8 @@ import pytest
 
 from graphfcl import Graph, GraphClassifier, Group, InputError, build_graph
 from graphfcl.production.labelling import groups as groups_module
-from graphfcl.production.labelling import node_vectors, what_is_common
+from graphfcl.production.labelling import groups as what_is_common
+from graphfcl.production.labelling import node_vectors
 from tests.production.models import HIDDEN, fitted, members, quick, small_graph
 
 

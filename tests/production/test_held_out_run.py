@@ -10,8 +10,8 @@ from graphfcl import NO_STORE, SILENT, BaseSession, Learner, Session, VisibleGra
 from graphfcl.production.answers.calibration import HeldOutResult
 from graphfcl.production.answers.row_values import RowValues
 from graphfcl.production.model.fit_checkpoints import FitCheckpoints
+from graphfcl.production.model.fitting import make_start
 from graphfcl.production.model.held_out_run import run_held_out
-from graphfcl.production.model.session_zero import make_start
 from tests.graphs import random_graph
 
 CLASSES, EACH = 8, 60

@@ -15,7 +15,7 @@ from graphfcl import InputError
 from graphfcl.graph import table as reader
 from graphfcl.graph.column_values import numbers_of
 from graphfcl.graph.table import Table
-from graphfcl.production.changes.text_table import TextTable
+from graphfcl.production.changes.user_tables import TextTable
 
 Rows = list[tuple[str, tuple[str, ...]]]  # what a message calls a row, and its values
 

@@ -17,46 +17,38 @@ from sklearn.metrics import roc_auc_score
 
 import graphfcl
 from graphfcl import InputError, VisibleGraph
+from graphfcl.production.answers import ood_scores
 from graphfcl.production.answers.ood_scores import (
     ENERGY,
     ENERGY_AROUND,
     MEASURES,
     Evidence,
     Measure,
-    find_measure,
-    weighing,
-)
-from graphfcl.production.answers.ood_scores.weighing import (
     Ruler,
     Stage,
     balanced_weights,
     combined,
+    find_measure,
+    fit_weights,
     measured,
     measured_left_out,
     separation,
-    weigh,
 )
 from graphfcl.production.answers.row_values import RowValues
 from tests.production.models import HIDDEN, NAME, quick
 
 NEW_MEASURE = """
-import numpy as np
-
-from graphfcl.production.answers.ood_scores.contract import Evidence, Measure
-
-
-def _ood_score(evidence: Evidence) -> np.ndarray:
+def _margin(evidence: Evidence) -> np.ndarray:
     ordered = np.sort(evidence.scores, axis=1)
     return ordered[:, -2] - ordered[:, -1]
 
 
-MARGIN = Measure("margin", _ood_score)
+MEASURES = (
+    Measure("margin", _margin),
 """
-NEW_LINE = "from graphfcl.production.answers.ood_scores.margin import MARGIN"
 FIT = """
 import json, sys
 import graphfcl
-from graphfcl.production.answers.ood_scores import weighing
 from graphfcl.datasets import load_dataset
 from graphfcl.production import GraphClassifier
 
@@ -142,7 +134,7 @@ def test_a_node_far_from_every_class_is_stranger(measure: Measure) -> None:
     nothing = Evidence(
         RowValues.of(scores), 1.0, np.zeros(3, dtype=bool), visible_of(np.zeros((2, 2))), np.zeros(2, dtype=bool)
     )
-    near, far = measure.of(nothing)
+    near, far = measure.compute(nothing)
     assert find_measure(measure.name) is measure
     assert far > near
 
@@ -165,11 +157,11 @@ def test_weights_go_to_the_measure_that_tells_unknown_nodes() -> None:
     standard = random.normal(size=(300, len(MEASURES)))
     standard[:, 1] += 3 * (columns >= 4)
     stages = [Stage(standard, columns, 4), Stage(standard, columns, 6)]  # nobody is unknown in the second
-    weights = weigh(stages)
+    weights = fit_weights(stages)
     assert max(weights, key=lambda name: weights[name]) == MEASURES[1].name
     strange = combined(standard, weights)
     assert separation(strange[columns >= 4], strange[columns < 4]) > 0.95
-    assert weigh(stages[1:]) == {ENERGY_AROUND.name: 1.0}
+    assert fit_weights(stages[1:]) == {ENERGY_AROUND.name: 1.0}
 
 
 @settings(max_examples=50, deadline=None)
@@ -187,15 +179,12 @@ def test_every_class_counts_the_same() -> None:
 
 
 @pytest.mark.long
-def test_a_measure_is_added_by_one_file_and_one_line(tmp_path: Path) -> None:
+def test_a_measure_is_added_by_a_function_and_a_line(tmp_path: Path) -> None:
     package = tmp_path / "graphfcl"
     shutil.copytree(Path(graphfcl.__file__).parent, package, ignore=shutil.ignore_patterns("__pycache__"))
-    folder = package / "production" / "ood_score"
-    (folder / "margin.py").write_text(NEW_MEASURE)
-    listed = (folder / "__init__.py").read_text()
-    last = "from graphfcl.production.answers.ood_scores.few_shot import FEW_SHOT\n"
-    assert last in listed
-    (folder / "__init__.py").write_text(listed.replace(last, f"{last}{NEW_LINE}\n"))
+    file = package / "production" / "answers" / "ood_scores.py"
+    assert file.read_text().count("MEASURES = (") == 1
+    file.write_text(file.read_text().replace("MEASURES = (", NEW_MEASURE.strip()))
     done = subprocess.run(
         [sys.executable, "-c", FIT, json.dumps([NAME, HIDDEN, quick("proto-gcn")])],
         env={**os.environ, "PYTHONPATH": str(tmp_path)},
@@ -207,7 +196,7 @@ def test_a_measure_is_added_by_one_file_and_one_line(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr[-3000:]
     place, found = json.loads(done.stdout.splitlines()[-1])
     assert Path(place).is_relative_to(tmp_path)
-    assert list(found) == [*(each.name for each in MEASURES), "margin", "all"]
+    assert list(found) == ["margin", *(each.name for each in MEASURES), "all"]
     assert 0 <= found["margin"] <= 1
 
 
@@ -220,8 +209,8 @@ def test_what_two_measures_start_from_is_computed_once() -> None:
 
     visible = visible_of(np.array([[0, 1, 0], [1, 0, 0], [0, 0, 0]]))
     evidence = Evidence(RowValues.of(np.zeros((3, 2))), 1.0, np.zeros(2, dtype=bool), visible, np.zeros(3, dtype=bool))
-    listed = [Measure("own", own), Measure("own around", own, around=True), Measure("other", lambda _: np.ones(3))]
-    alone, around, other = weighing._columns(evidence, listed)
+    listed = [Measure("own", own), Measure("own around", own, smooth=True), Measure("other", lambda _: np.ones(3))]
+    alone, around, other = ood_scores._columns(evidence, listed)
     assert len(passes) == 1
     np.testing.assert_allclose(alone, [0, 1, 2])
     np.testing.assert_allclose(around, [0.5, 0.5, 2])

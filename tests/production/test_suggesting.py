@@ -26,7 +26,7 @@ from graphfcl import (
 from graphfcl.active.untrained import untrained_vectors
 from graphfcl.production.labelling import node_vectors
 from graphfcl.production.labelling.suggestions import suggestion_table
-from graphfcl.production.model.computed_answers import AnsweringLearner
+from graphfcl.production.model.state import AnsweringLearner
 from tests.production.models import HIDDEN, fitted, members, quick, small_graph
 
 

@@ -16,8 +16,8 @@ from graphfcl.errors import InputError
 
 if TYPE_CHECKING:
     from graphfcl.graph.any_graph import AnyGraph
+    from graphfcl.production.changes.refitting import Comparison
     from graphfcl.production.model.card import ModelCard
-    from graphfcl.production.model.comparison import Comparison
 
 
 @answers

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 def print_entries(entries: Sequence[dict[str, Any]]) -> None:
     from graphfcl.cli.show import print_table, say
-    from graphfcl.production.changes.change_texts import change_notes, change_text
+    from graphfcl.production.labels.history import change_notes, change_text
 
     rows = []
     for entry in entries:
@@ -39,8 +39,7 @@ def print_entries(entries: Sequence[dict[str, Any]]) -> None:
 def print_hint(folder: "ModelFolder", entries: Sequence[dict[str, Any]]) -> None:
     """One line if the changes of a model ask for a refit; a folder that cannot be opened has other troubles."""
     from graphfcl.cli.show import say
-    from graphfcl.production.model.ageing import verdict
-    from graphfcl.production.model.info import signs_in_history
+    from graphfcl.production.model.info import signs_in_history, verdict
 
     with suppress(InputError), warnings.catch_warnings():
         warnings.simplefilter("ignore")

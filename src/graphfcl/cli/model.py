@@ -110,7 +110,7 @@ def fit(
     from graphfcl.methods import method_from
     from graphfcl.methods.progress import ProgressBars
     from graphfcl.production import GraphClassifier, ModelFolder
-    from graphfcl.production.model.refused_fits import tidy_work
+    from graphfcl.production.graph.work_files import tidy_work
 
     found = method_from(method)
     hidden = [name.strip() for name in (hide_classes or "").split(",") if name.strip()]
@@ -149,7 +149,8 @@ def labels(
 ) -> Answer:
     """List the labels: node, class, part, who gave the label and when, and further columns stored with it."""
     from graphfcl.production import GraphClassifier
-    from graphfcl.production.changes.user_tables import read_ids, write_table
+    from graphfcl.production.changes.user_tables import read_ids
+    from graphfcl.production.changes.written_tables import write_table
 
     _refuse_nowhere(out, "labels", as_json=as_json)
     bring(method, model)
@@ -194,7 +195,8 @@ def predict(
     """Predict the classes of nodes: node, class, probability, unknown_score, unknown."""
     from graphfcl.cli.run import requested_device
     from graphfcl.production import GraphClassifier
-    from graphfcl.production.changes.user_tables import read_ids, write_blocks
+    from graphfcl.production.changes.user_tables import read_ids
+    from graphfcl.production.changes.written_tables import write_blocks
 
     _refuse_nowhere(out, "predictions", as_json=as_json)
     bring(method, model)
@@ -259,7 +261,7 @@ VERBS = (
 
 def _refuse_nowhere(out: Path | None, what: str, *, as_json: bool) -> None:
     """Refuse a place that cannot be written, or none at all, before a model is loaded."""
-    from graphfcl.production.changes.user_tables import refuse_unwritable
+    from graphfcl.production.changes.written_tables import refuse_unwritable
 
     if out is None and not as_json:
         raise InputError(f"say where {what} go: --out FILE, --out - for CSV on standard output, or --json.")
@@ -275,7 +277,7 @@ def _say_written(line: str, out: Path) -> None:
 
 def _print_csv(blocks: Iterator[Mapping[str, Any]], counted: str | None = None) -> tuple[int, int]:
     """CSV on standard output; how many rows it has, and in how many the column ``counted`` is true."""
-    from graphfcl.production.changes.user_tables import csv_texts
+    from graphfcl.production.changes.written_tables import csv_texts
 
     rows = true = 0
     first = True

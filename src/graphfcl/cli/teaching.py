@@ -65,7 +65,7 @@ def suggest(
 ) -> Answer:
     """Suggest nodes to label next, with reasons; fill in the column class and pass the file to `graphfcl learn`."""
     from graphfcl.active import strategy_from
-    from graphfcl.production.changes.user_tables import refuse_unwritable
+    from graphfcl.production.changes.written_tables import refuse_unwritable
 
     _refuse_unused(model, graph, method, device, data_dir, on_disk)
     refuse_unwritable(out, "suggestions")
@@ -79,7 +79,7 @@ def suggest(
             raise InputError(ONE_OF_TWO)
         found = classifier.suggest(budget, strategy=name, seed=seed)
     if out is not None:
-        from graphfcl.production.changes.user_tables import write_table
+        from graphfcl.production.changes.written_tables import write_table
         from graphfcl.production.labelling.suggestions import suggestion_table
 
         write_table(out, suggestion_table(found), "suggestions")
@@ -139,7 +139,7 @@ def groups(
     on_disk: OnDiskOptions,
 ) -> Answer:
     """Find groups of similar nodes that look like none of the known classes; name one to learn it."""
-    from graphfcl.production.changes.user_tables import refuse_unwritable
+    from graphfcl.production.changes.written_tables import refuse_unwritable
 
     if name:
         if out is not None:
@@ -260,7 +260,7 @@ def _write_members(out: Path, found: "Sequence[Group]", version: int | None) -> 
     import numpy as np
 
     from graphfcl.graph.ids import text_array
-    from graphfcl.production.changes.user_tables import write_table
+    from graphfcl.production.changes.written_tables import write_table
 
     members = [(group, node) for group in found for node in group.nodes]
     nodes = [node for _, node in members]

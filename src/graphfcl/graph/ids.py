@@ -6,13 +6,14 @@ the room of the longest for each; those of variable width can neither be saved w
 
 import math
 import unicodedata
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence, Sized
 from dataclasses import dataclass
+from numbers import Integral
 from typing import Any, TypeAlias
 
 import numpy as np
 
-from graphfcl.errors import CONTROL, InputError, quoted
+from graphfcl.errors import CONTROL, InputError, quoted, shown
 
 Place = Callable[[int], str]  # what a message calls a row
 ClassLabel: TypeAlias = str | int  # a class as a user writes it; inside it is known by its name, a text
@@ -95,6 +96,20 @@ def is_nothing(value: Any) -> bool:
 def listed(values: Any) -> list[Any]:
     """Plain Python values of a list, an array or a tensor."""
     return values.tolist() if hasattr(values, "tolist") else list(values)
+
+
+def list_of_nodes(values: Any, what: str = "the nodes") -> Any:
+    """Ids that can be read several times; anything but a list or a one-dimensional array is refused.
+
+    what: what they are, for the message.
+    """
+    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
+        example = f", such as [{shown(values)}]" if isinstance(values, str | Integral) else ""
+        raise InputError(f"{what} are {shown(values)}: give a list of ids{example}.")
+    shape = tuple(getattr(values, "shape", (1,)))
+    if len(shape) != 1:
+        raise InputError(f"{what} are an array of shape {shape}: give a list of ids, such as its ravel().")
+    return values if isinstance(values, Sized) else list(values)
 
 
 def make_ids(values: Any, place: Place, *, read_numbers: bool = False) -> tuple[np.ndarray, int]:

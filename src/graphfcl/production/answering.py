@@ -1,20 +1,22 @@
 """What a model is asked: classes, probabilities, sets, labels, reasons."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from graphfcl.errors import InputError
 from graphfcl.graph.frames import table_like
-from graphfcl.graph.ids import ClassLabel
-from graphfcl.methods import SILENT, Progress
+from graphfcl.graph.ids import ClassLabel, text_array
+from graphfcl.methods import METHODS, SILENT, Learner, Progress
 from graphfcl.methods.progress import progress_of
 from graphfcl.production.answers.answers import Predictions, class_probabilities, class_sets, predictions
 from graphfcl.production.changes.live_model import LiveModel
-from graphfcl.production.labels.arguments import whole_number
-from graphfcl.production.model.label_table import Columns, label_table
+from graphfcl.production.graph import NodeIndex
+from graphfcl.production.labels.label_store import LabelRole, LabelStore, Statement
+from graphfcl.production.model.parts import whole_number
+from graphfcl.production.model.state import ModelState
 
 if TYPE_CHECKING:
     from graphfcl.active import Strategy
@@ -23,7 +25,49 @@ if TYPE_CHECKING:
     from graphfcl.production.labelling.suggestions import Suggestion
     from graphfcl.production.model.card import ModelCard
     from graphfcl.production.model.info import ModelInfo
-    from graphfcl.production.model.row_answers import RowAnswers
+    from graphfcl.production.model.state import RowAnswers
+
+Columns = dict[str, np.ndarray]
+LEAST = 1e-12  # probability that a class has at least
+
+
+def label_table(
+    label_store: LabelStore, names: NodeIndex, nodes: Sequence[Any] | None = None
+) -> tuple[Columns, np.ndarray | None]:
+    """Columns ``node, class, part, by, when`` and those that were kept; a row for each statement, or one without any.
+
+    nodes: ids of the nodes that are asked for, in whose order the rows come; those without a label have no row.
+    Beside the columns, (rows,) which of the nodes each row is about; None if all are.
+    """
+    asked, listed = (
+        (None, np.arange(label_store.nodes.size)) if nodes is None else _places(label_store, names.numbers_of(nodes))
+    )
+    said = [label_store.statements.get(number, ()) or (Statement(),) for number in label_store.nodes[listed].tolist()]
+    counts = np.array([len(statements) for statements in said], dtype=np.int64)
+    rows = np.repeat(listed, counts)
+    statements = [statement for each in said for statement in each]
+    roles = {int(role): role.name.lower() for role in LabelRole}
+    kept = [dict(statement.kept) for statement in statements]
+    further = dict.fromkeys(name for each in kept for name in each)
+    columns = {
+        "node": names.ids_of(label_store.nodes[rows]),
+        "class": label_store.label_array()[label_store.class_of_column()[label_store.columns[rows]]],
+        "part": text_array([roles[part] for part in label_store.parts[rows].tolist()]),
+        "by": text_array([statement.by for statement in statements]),
+        "when": text_array([statement.when for statement in statements]),
+        **{name: text_array([each.get(name, "") for each in kept]) for name in further},
+    }
+    return columns, None if asked is None else np.repeat(asked, counts)
+
+
+def _places(label_store: LabelStore, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Which of some nodes have a label, and the place of each of them in the label_store."""
+    if label_store.nodes.size == 0:
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    order = np.argsort(label_store.nodes, kind="stable")
+    places = order[np.searchsorted(label_store.nodes, numbers, sorter=order).clip(max=label_store.nodes.size - 1)]
+    asked = np.flatnonzero(label_store.nodes[places] == numbers)
+    return asked, places[asked]
 
 
 @dataclass(frozen=True)
@@ -64,7 +108,7 @@ class AnsweringModel(LiveModel):
         if self.has_answers:
             state.asked.answers()
             return None
-        from graphfcl.production.labels.monitoring import regression_warning
+        from graphfcl.production.model.calibrating import regression_warning
 
         with progress_of(progress) as watching:
             accuracy = state.accuracy(watching)
@@ -77,7 +121,7 @@ class AnsweringModel(LiveModel):
     @property
     def by_row(self) -> "RowAnswers":
         """Probabilities and unknown scores by rows of ``graph_``."""
-        from graphfcl.production.model.row_answers import RowAnswers
+        from graphfcl.production.model.state import RowAnswers
 
         return RowAnswers(self._current())
 
@@ -107,7 +151,7 @@ class AnsweringModel(LiveModel):
         classes: a list of the true class of each node; of a DataFrame that has them in its column ``class`` or that of
         the fit, None. A class that the model does not have is never right; a warning if none is the model's.
         """
-        from graphfcl.production.changes.scoring import true_classes
+        from graphfcl.production.changes.user_tables import true_classes
 
         label_store = self._current().parts.for_answers().label_store
         nodes, true = true_classes(nodes, classes, self._columns(), label_store)
@@ -183,7 +227,6 @@ class AnsweringModel(LiveModel):
         Only some methods can say. Values are parts of the difference between the logits of the
         first and the second class.
         """
-        from graphfcl.production.model.explanation import explain_node
 
         return explain_node(self._current(), node, top)
 
@@ -231,3 +274,45 @@ class AnsweringModel(LiveModel):
         from graphfcl.production.model.card import card_of
 
         return card_of(self._current(), self.configuration, self.info())
+
+
+def explain_node(state: ModelState, node: Any, top: int) -> dict[str, Any]:
+    """Why a node got its class, as JSON values. See :meth:`GraphClassifier.explain`.
+
+    Probabilities are those that ``predict`` answers, with the node's own temperature.
+    """
+    parts = state.parts
+    graph, names, classes, labels = (
+        parts.graph,
+        parts.label_store.names,
+        parts.label_store.classes,
+        parts.label_store.labels,
+    )
+    numbers = graph.numbers_of([node])
+    answer = state.asked.answers_at(graph.visible.rows(numbers))
+    found = state.asked.using(lambda learner: learner.explain(graph.visible, int(numbers[0]), top))
+    if found is None:
+        method = parts.configuration.method
+        able = " or ".join(repr(each.name) for each in METHODS if each.learner.explain is not Learner.explain)
+        raise InputError(f"a model of the method {method!r} cannot explain itself: fit one of {able}.")
+    alone = replace(answer, scores=np.log(np.maximum(np.array([found.before_smoothing]), LEAST)))
+    probabilities, own = (class_probabilities(parts.label_store, each)[0] for each in (answer, alone))
+    said = np.unique([numbers[0], *(other for other, *_ in (*found.around, *found.neighbours))])
+    ids = dict(zip(said.tolist(), graph.ids_at(graph.visible.rows(said)).tolist(), strict=True))
+    shown = dict.fromkeys(names[column] for column, _ in found.classes)
+    return {
+        "node": ids[int(numbers[0])],
+        "classes": [
+            {"class": labels[place], "probability": float(probabilities[place]), "by_itself": float(own[place])}
+            for name in shown
+            if name is not None
+            for place in (classes.index(name),)
+        ],
+        "blocks": found.blocks,
+        "features": {graph.columns.name(column): value for column, value in found.features},
+        "around": {ids[other]: value for other, value in found.around},
+        "neighbours": [
+            {"node": ids[other], "share": share, "probability": probability, "adds": adds}
+            for other, share, probability, adds in found.neighbours
+        ],
+    }

@@ -18,13 +18,10 @@ from graphfcl.methods.progress import progress_of
 from graphfcl.production.answering import AnsweringModel
 from graphfcl.production.answers.version_cache import CacheContents
 from graphfcl.production.graph.place import FolderUse
-from graphfcl.production.labels.arguments import list_of_names
-from graphfcl.production.labels.supports import Statement, Support
-from graphfcl.production.model.computed_answers import AnsweringLearner
+from graphfcl.production.labels.label_store import Statement, Support
 from graphfcl.production.model.keeping import WrittenState, write_newest_cache
-from graphfcl.production.model.parameters import checked, given_by, values_of, with_changes
-from graphfcl.production.model.parts import ModelParts
-from graphfcl.production.model.state import ModelState
+from graphfcl.production.model.parts import ModelParts, checked, given_by, list_of_names, values_of, with_changes
+from graphfcl.production.model.state import AnsweringLearner, ModelState
 from graphfcl.production.model.stored_version import StoredVersion
 from graphfcl.production.model.versions import Versions
 
@@ -204,7 +201,7 @@ class GraphClassifier(AnsweringModel):
         on_conflict: of a node that has another label, ``refuse`` all supports, ``keep`` the label it has, or
         ``replace`` it. A label that somebody else says again stands once, with both names.
         """
-        from graphfcl.production.changes.class_changes import teach
+        from graphfcl.production.changes.draft import teach
 
         with self._change() as draft:
             change = teach(draft, supports, on_conflict)
@@ -223,7 +220,7 @@ class GraphClassifier(AnsweringModel):
 
     def unlearn(self, nodes: Sequence[Any]) -> "GraphClassifier":
         """Take back the labels of some nodes; a class that loses its last one is retired."""
-        from graphfcl.production.changes.class_changes import take_back
+        from graphfcl.production.changes.draft import take_back
 
         nodes = self._ids(nodes)
         with self._change() as draft:
@@ -232,7 +229,7 @@ class GraphClassifier(AnsweringModel):
 
     def rename(self, old: ClassLabel, new: ClassLabel) -> "GraphClassifier":
         """Rename a class; nothing else changes."""
-        from graphfcl.production.changes.class_changes import rename_class
+        from graphfcl.production.changes.draft import rename_class
 
         with self._change() as draft:
             rename_class(draft, old, new)
@@ -240,7 +237,7 @@ class GraphClassifier(AnsweringModel):
 
     def merge(self, source: ClassLabel, into: ClassLabel) -> "GraphClassifier":
         """Merge one class into another."""
-        from graphfcl.production.changes.class_changes import merge_classes
+        from graphfcl.production.changes.draft import merge_classes
 
         with self._change() as draft:
             self._settle(draft, merge_classes(draft, source, into))
@@ -248,7 +245,7 @@ class GraphClassifier(AnsweringModel):
 
     def retire(self, name: ClassLabel) -> "GraphClassifier":
         """Stop predicting a class; its nodes lose their label."""
-        from graphfcl.production.changes.class_changes import retire_class
+        from graphfcl.production.changes.draft import retire_class
 
         with self._change() as draft:
             self._settle(draft, retire_class(draft, name))

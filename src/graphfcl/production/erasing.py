@@ -12,9 +12,8 @@ from typing import Any
 import numpy as np
 
 from graphfcl.errors import InputError, quoted
-from graphfcl.graph.ids import listed, normal, text_of
+from graphfcl.graph.ids import list_of_nodes, listed, normal, text_of
 from graphfcl.production.classifier import GraphClassifier
-from graphfcl.production.labels.arguments import list_of_nodes
 from graphfcl.production.labels.history import Entry, now
 from graphfcl.production.labels.label_store import LabelRole
 from graphfcl.production.labels.scrubbing import Scrubber

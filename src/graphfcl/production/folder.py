@@ -112,7 +112,7 @@ class ModelFolder:
         Gives the function that writes the new model there as version 1. If it is refused, nothing is left behind,
         unless the fit can go on from what it has.
         """
-        from graphfcl.production.model.refused_fits import LeavingNothing
+        from graphfcl.production.graph.work_files import LeavingNothing
 
         self._versions.refuse_lost_pointer()
         self._refuse_model()

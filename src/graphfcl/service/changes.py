@@ -5,8 +5,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from graphfcl.graph.ids import ClassLabel, class_label
-from graphfcl.production.changes.change_texts import change_text
-from graphfcl.production.labels.history import Entry, lineage
+from graphfcl.production.labels.history import Entry, change_text, lineage
 from graphfcl.production.model.versions import Versions
 from graphfcl.production.store.damage import Damaged
 

@@ -9,7 +9,7 @@ from fastapi import APIRouter, Header, Request, Response
 
 from graphfcl.graph.ids import normal
 from graphfcl.production import GraphClassifier
-from graphfcl.production.labels.supports import Statement, Support
+from graphfcl.production.labels.label_store import Statement, Support
 from graphfcl.service.bodies import GroupName, Ids, Into, Labels, NewEdges, NewName, NewNodes
 from graphfcl.service.changes import gone_classes
 from graphfcl.service.problems import Problem, shown

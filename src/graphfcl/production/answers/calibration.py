@@ -21,8 +21,15 @@ from typing import Any
 import numpy as np
 
 from graphfcl.errors import InputError
-from graphfcl.production.answers.ood_scores import MEASURES, Evidence
-from graphfcl.production.answers.ood_scores.weighing import Ruler, combined, measured, measured_left_out, unrehearsed
+from graphfcl.production.answers.ood_scores import (
+    MEASURES,
+    Evidence,
+    Ruler,
+    combined,
+    default_weights,
+    measured,
+    measured_left_out,
+)
 from graphfcl.production.answers.temperature import HIGHEST, HOTTEST, LOWEST, best_temperature
 
 KEPT = 0.95  # share of known nodes that the threshold keeps
@@ -46,7 +53,7 @@ class HeldOutResult:
     few_misses: (1001,) quantiles of the misses of nodes of few-shot classes, or None.
     """
 
-    weights: dict[str, float] = field(default_factory=unrehearsed)
+    weights: dict[str, float] = field(default_factory=default_weights)
     slopes: dict[str, float] = field(default_factory=dict)
     few_heat: float = 0.0
     few_share: float = 1.0

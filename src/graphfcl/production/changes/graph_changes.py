@@ -6,11 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from graphfcl.errors import InputError
+from graphfcl.errors import InputError, shown
 from graphfcl.graph.column_names import ReadColumns
 from graphfcl.graph.frames import is_frame
+from graphfcl.graph.ids import list_of_nodes
 from graphfcl.production.graph import ModelGraph
-from graphfcl.production.labels.arguments import list_of_nodes, shown
 
 NewNodes = tuple[Sequence[Any], Any, Sequence[str] | None]  # ids, features, texts
 NewEdges = tuple[Sequence[Any], Sequence[Any], np.ndarray | None]  # ids of sources, ids of targets, weights

@@ -6,14 +6,12 @@ from typing import Any
 
 import numpy as np
 
-from graphfcl.errors import InputError, quoted
+from graphfcl.errors import InputError, quoted, shown
 from graphfcl.graph import VisibleGraph
-from graphfcl.graph.ids import ClassLabel, normal
+from graphfcl.graph.ids import ClassLabel, list_of_nodes, normal
 from graphfcl.methods import Learner
 from graphfcl.production.graph import ModelGraph
-from graphfcl.production.labels.arguments import list_of_nodes, shown
-from graphfcl.production.labels.label_store import LabelStore, Statements
-from graphfcl.production.labels.supports import Statement, Support, people
+from graphfcl.production.labels.label_store import LabelStore, Statement, Statements, Support, people
 from graphfcl.stream import Session
 
 LISTED = 20  # faults named in a message; conflicts are all named

@@ -4,11 +4,13 @@ A reader takes the state once and works on it; it never waits for a writer. A wr
 learner, and the state is exchanged by one assignment when all is settled. So every change is all or nothing.
 """
 
+import io
+import json
 import threading
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
@@ -16,18 +18,22 @@ import numpy as np
 from graphfcl.errors import InputError
 from graphfcl.graph.column_names import ReadColumns
 from graphfcl.graph.frames import is_frame
+from graphfcl.graph.ids import list_of_nodes
 from graphfcl.methods import Learner, Progress, find_method
-from graphfcl.production.answers.calibration import Calibration
+from graphfcl.production.answers.answers import ModelAnswers
+from graphfcl.production.answers.calibration import Calibration, Readings
 from graphfcl.production.answers.version_cache import CacheThread
-from graphfcl.production.labels.arguments import list_of_nodes
+from graphfcl.production.graph.place import FolderUse
 from graphfcl.production.labels.history import History
 from graphfcl.production.labels.label_store import LabelStore
-from graphfcl.production.model.packing import name_of_method, pack, unpack
-from graphfcl.production.model.parts import Configuration, ModelParts
+from graphfcl.production.model.codec import decode, encode
+from graphfcl.production.model.parts import Configuration, ModelParts, name_of_method
 from graphfcl.production.model.state import ModelState
 from graphfcl.production.model.versions import Versions
+from graphfcl.production.store.block_arrays import BlockArrays
+from graphfcl.production.store.objects import MemoryObjects
 
-if TYPE_CHECKING:  # whoever only asks need not wait for what a change needs
+if TYPE_CHECKING:
     from graphfcl.production.changes.draft import Draft
     from graphfcl.production.changes.graph_changes import GraphChange
     from graphfcl.production.graph import ModelGraph, NodeIndex
@@ -231,3 +237,56 @@ class LiveModel:
         name_of_method(state["learner"])
         vars(self).update(state["plain"])
         self._hold(None if state["state"] is None else unpack(state["state"], device=self.device))
+
+
+@dataclass(frozen=True)
+class PackedState:
+    """objects, trees: as a folder has them, the trees as JSON. history: JSON. answers: those of all nodes as ``.npy``,
+    so that a copy answers the same to the digit, without a forward pass; none of a graph on disk, where they lie.
+    use: where such a graph and its work folder are.
+    """
+
+    objects: dict[str, bytes]
+    trees: str
+    history: str
+    version: int | None
+    answers: tuple[bytes, ...]
+    use: FolderUse
+
+
+def pack(state: ModelState, configuration: Configuration) -> PackedState:
+    """A state that another process can :func:`unpack`."""
+    arrays, parts = BlockArrays(MemoryObjects()), state.copy().parts
+    trees = encode(replace(parts, configuration=configuration), arrays)
+    assert isinstance(arrays.objects, MemoryObjects)
+    return PackedState(
+        objects=arrays.objects.content,
+        trees=json.dumps(trees),
+        history=json.dumps(state.history.entries()),
+        version=state.version,
+        answers=() if state.passes else _packed(state.asked.answers()),
+        use=parts.graph.use(),
+    )
+
+
+def unpack(packed: PackedState, *, device: str) -> ModelState:
+    """The state again; its method must be known here."""
+    objects = MemoryObjects()
+    objects.content = packed.objects
+    parts = decode(json.loads(packed.trees), BlockArrays(objects), device=device, use=packed.use)
+    answers = None
+    if packed.answers:
+        scores, *readings = (np.load(io.BytesIO(each), allow_pickle=False) for each in packed.answers)
+        answers = ModelAnswers.in_memory(scores, Readings(*readings), parts.calibration)
+    state = ModelState.of(parts, answers)
+    return replace(state, history=History(json.loads(packed.history)), version=packed.version)
+
+
+def _packed(answers: ModelAnswers) -> tuple[bytes, ...]:
+    return tuple(_npy(each) for each in (answers.scores, answers.ood_score, answers.temperatures))
+
+
+def _npy(array: np.ndarray) -> bytes:
+    content = io.BytesIO()
+    np.save(content, array, allow_pickle=False)
+    return content.getvalue()

@@ -12,8 +12,7 @@ from graphfcl.graph.column_values import days_of, vectors_of
 from graphfcl.graph.frames import is_frame
 from graphfcl.graph.ids import make_ids, normal
 from graphfcl.graph.node_features import open_vectors
-from graphfcl.production.changes.text_table import TextTable
-from graphfcl.production.changes.user_tables import id_names, warn
+from graphfcl.production.changes.user_tables import TextTable, id_names, warn
 
 if TYPE_CHECKING:
     from graphfcl.graph import Features

@@ -1,15 +1,15 @@
-"""Small tables that a user hands in or gets, as files or DataFrames: supports, nodes, edges, answers."""
+"""Small tables that a user hands in, as files or DataFrames: supports, ids, classes and edges."""
 
-import os
 import warnings
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from itertools import chain
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from graphfcl.errors import GraphfclWarning, InputError, counted
+from graphfcl.errors import GraphfclWarning, InputError, counted, quoted, shown
 from graphfcl.graph.column_names import (
     ID_NAMES,
     SOURCE_NAMES,
@@ -19,11 +19,13 @@ from graphfcl.graph.column_names import (
     label_key,
     unknown_keys,
 )
-from graphfcl.graph.frames import set_column
-from graphfcl.graph.ids import ClassLabel, as_arrow
-from graphfcl.production.changes.plain_csv import is_plain, plain_csv
-from graphfcl.production.changes.text_table import PlacedIds, TextTable
-from graphfcl.production.labels.supports import KEPT, MOST_COLUMNS, Statement, Support, as_one_line
+from graphfcl.graph.column_values import is_list, numbers_of
+from graphfcl.graph.frames import arrow_table, is_frame
+from graphfcl.graph.ids import ClassLabel, is_nothing, is_whole, list_of_nodes, listed, normal
+from graphfcl.graph.labels import means_unknown
+from graphfcl.graph.table import Table, missing_value
+from graphfcl.graph.text_files import lines_of_rows
+from graphfcl.production.labels.label_store import KEPT, MOST_COLUMNS, LabelStore, Statement, Support, as_one_line
 
 if TYPE_CHECKING:
     from graphfcl.production.graph import ModelGraph
@@ -31,6 +33,88 @@ if TYPE_CHECKING:
 CLASS_NAMES = ("class", "label")
 GUESS = "guess"  # a table of suggestions has it beside the class that somebody is to fill in
 OWN_COLUMNS = ("by", "when", "part")  # of a table of labels; what a label is for is the model's business
+
+
+class PlacedIds(list[str]):
+    """Ids of nodes that know where they stand in a table."""
+
+    def __init__(self, ids: Sequence[str], place: Callable[[int], str]) -> None:
+        super().__init__(ids)
+        self.place = place
+
+
+@dataclass(frozen=True)
+class TextTable:
+    """A whole table as text. columns: those of single values. lists: columns of lists, as Arrow holds them."""
+
+    table: Table
+    columns: dict[str, list[str]]
+    lists: dict[str, Any]
+
+    @classmethod
+    def read(cls, source: Any, called: str = "nodes") -> "TextTable":
+        """A CSV or Parquet file, or a DataFrame. called: what messages call a frame."""
+        table = Table.of(arrow_table(source, called), called) if is_frame(source) else Table(Path(source))
+        table.read()
+        table = table.without_empty_rows()
+        lists = {name: table.column(name) for name in table.columns if is_list(table.column(name).type)}
+        columns = {name: table.texts(name, None).tolist() for name in table.columns if name not in lists}
+        return cls(table, columns, lists)
+
+    @property
+    def path(self) -> Path:
+        """Of a DataFrame, what messages call it."""
+        return self.table.path
+
+    @property
+    def row_count(self) -> int:
+        return self.table.row_count
+
+    def find(self, names: Sequence[str]) -> str | None:
+        """The first of these names that is a column."""
+        return next((name for name in names if name in self.columns), None)
+
+    def need(self, names: Sequence[str], what: str) -> list[str]:
+        """The column with one of these names; an error if there is none. what: what it holds, for the message."""
+        name = self.find(names)
+        if name is None:
+            raise InputError(
+                f"{self.path} has no column {names[0]!r} ({what}); it has {', '.join(self.columns) or 'none'}: "
+                "rename one."
+            )
+        return self.columns[name]
+
+    def need_ids(self, names: Sequence[str], what: str = "the ids of nodes") -> PlacedIds:
+        """The same of ids; an error if one is missing."""
+        ids = self.need(names, what)
+        missing = next((row for row, text in enumerate(ids) if not text.strip()), None)
+        if missing is not None:
+            raise self.missing_id(missing, names)
+        return PlacedIds(ids, self.place)
+
+    def missing_id(self, row: int, names: Sequence[str]) -> InputError:
+        """A row has no id. names: those that the column of ids may have."""
+        return missing_value(self.place(row), "a node id", str(self.find(names)))
+
+    @cached_property
+    def _lines(self) -> list[int]:
+        """The lines of a CSV file in which rows begin; a value that is too long for the reader ends them early."""
+        return list(lines_of_rows(self.path, self.table.separator))
+
+    def line(self, row: int) -> str:
+        """What a message calls a row within the table."""
+        if not self.table.is_csv:
+            return self.table.line(row)
+        row = row if self.table.kept is None else int(self.table.kept[row])
+        return f"line {self._lines[row] if row < len(self._lines) else row + 2}"
+
+    def place(self, row: int) -> str:
+        """What a message calls a row."""
+        return f"{self.path.name}, {self.line(row)}"
+
+    def numbers(self, name: str) -> np.ndarray:
+        """(rows,) float32, a column read as a fit reads it: truth values are 1 and 0."""
+        return numbers_of(self.table, [name])[:, 0]
 
 
 def warn(note: str) -> None:
@@ -142,91 +226,49 @@ def read_edges(source: Any, columns: ReadColumns | None = None) -> tuple[PlacedI
     return first, second, None if weight is None else table.numbers(weight)
 
 
-def refuse_unwritable(path: str | Path | None, what: str) -> None:
-    """Refuse a table that could not be written, before anything is computed for it. None: no table is asked for."""
-    if path is None:
-        return
-    path = Path(path)
-    if path.suffix not in (".csv", ".parquet"):
-        raise InputError(f"{path}: {what} are written as .parquet or .csv; choose one of these names.")
-    folder = next(each for each in path.absolute().parents if each.exists())
-    if path.is_dir() or not folder.is_dir() or not os.access(folder, os.W_OK | os.X_OK):
-        reason = "it is a folder" if path.is_dir() else f"{folder} is no folder that you may write to"
-        raise InputError(f"{path} cannot be written ({reason}): choose another place; nothing was computed.")
+def true_classes(
+    nodes: Any, classes: Any, columns: ReadColumns | None, label_store: LabelStore
+) -> tuple[list[Any], np.ndarray]:
+    """Ids of the nodes whose class is known, and (n,) their classes, as the model predicts them.
 
-
-def write_table(path: str | Path, columns: Mapping[str, Any], what: str) -> None:
-    """A Parquet table, or CSV if the name says so. what: what it holds, for the message.
-
-    A column ``set``, of sets of classes, is one of lists, in CSV written as JSON.
+    nodes: ids, or a DataFrame, which may hold the classes too. columns: of the tables of the fit, which say what means
+    unknown. A warning if no class is one of the model's.
     """
-    from graphfcl.runtime.files import write_bytes, write_durably
-
-    refuse_unwritable(path, what)
-    if Path(path).suffix == ".csv" and all(is_plain(values) for values in columns.values()):
-        write_bytes(path, plain_csv(columns))
-        return
-    from pyarrow import csv, parquet
-
-    table = _arrow_table(path, columns)
-    if Path(path).suffix == ".csv":
-        write_durably(path, lambda file: csv.write_csv(table, file))
-    else:
-        write_durably(path, lambda file: parquet.write_table(table, file))
-
-
-def csv_texts(columns: Mapping[str, Any]) -> str:
-    """A table as CSV, with a header, as :func:`write_table` writes it."""
-    if all(is_plain(values) for values in columns.values()):
-        return plain_csv(columns).decode()
-    import pyarrow as pa
-    from pyarrow import csv
-
-    sink = pa.BufferOutputStream()
-    csv.write_csv(_arrow_table("table.csv", columns), sink)
-    return sink.getvalue().to_pybytes().decode()
+    ids, names = _given(nodes, classes, columns, label_store)
+    called = {name: label_store.found(name) for name in set(names)}
+    unknown = means_unknown if columns is None else columns.means_unknown
+    passed = {name for name, own in called.items() if own is None and unknown(name)}
+    known = [place for place, name in enumerate(names) if name not in passed]
+    if not known:
+        raise InputError("there is no node with a class to score: give at least one.")
+    if not any(called.values()):
+        warnings.warn(
+            f"none of the classes that were given, such as {quoted(names[known[0]])}, is one of the model's: the score "
+            "is 0; check how they are written.",
+            GraphfclWarning,
+            stacklevel=3,
+        )
+    found = np.empty(len(known), dtype=object)
+    found[:] = [label_store.label(called[names[place]] or normal(names[place])) for place in known]
+    return [ids[place] for place in known], found
 
 
-def _arrow_table(path: str | Path, columns: Mapping[str, Any]) -> Any:
-    import json
+def _given(
+    nodes: Any, classes: Any, columns: ReadColumns | None, label_store: LabelStore
+) -> tuple[list[Any], list[str]]:
+    if classes is None:
+        if not is_frame(nodes):
+            raise InputError("score needs the true class of each node: give score(nodes, classes).")
+        return read_labels(nodes, columns)
+    if isinstance(classes, str):
+        raise InputError(f"the classes are {shown(classes)}: give a list, a class for each node.")
+    ids = read_ids(nodes, columns) if is_frame(nodes) else listed(list_of_nodes(nodes))
+    names = ["" if _means_nothing(label) else label_store.text(label) for label in listed(classes)]
+    if len(ids) != len(names):
+        raise InputError(f"there are {len(ids)} nodes and {len(names)} classes: give a class for each node.")
+    return ids, names
 
-    import pyarrow as pa
 
-    def column(name: str, values: Any) -> Any:
-        if name != "set":
-            return as_arrow(values)
-        as_text = Path(path).suffix == ".csv"
-        return pa.array([json.dumps(each, ensure_ascii=False) for each in values]) if as_text else set_column(values)
-
-    return pa.table({name: column(name, values) for name, values in columns.items()})
-
-
-def write_blocks(path: str | Path, blocks: Iterator[Mapping[str, Any]], what: str, counted: str) -> tuple[int, int]:
-    """A table like :func:`write_table`, of which one block of rows is in memory at a time.
-
-    Returns how many rows there are, and in how many of them the column ``counted`` is true.
-    """
-    from graphfcl.runtime.files import write_durably
-
-    refuse_unwritable(path, what)
-    first = next(blocks)
-    second = next(blocks, None)
-    counts = [len(first[counted]), int(first[counted].sum())]
-    if second is None:
-        write_table(path, first, what)
-        return counts[0], counts[1]
-    from pyarrow import csv, parquet
-
-    writer_of = csv.CSVWriter if Path(path).suffix == ".csv" else parquet.ParquetWriter
-
-    def fill(file: Any) -> None:
-        table = _arrow_table(path, first)
-        with writer_of(file, table.schema) as writer:
-            writer.write_table(table)
-            for block in chain([second], blocks):
-                counts[0] += len(block[counted])
-                counts[1] += int(block[counted].sum())
-                writer.write_table(_arrow_table(path, block).cast(table.schema))
-
-    write_durably(path, fill)
-    return counts[0], counts[1]
+def _means_nothing(label: Any) -> bool:
+    """Whether it stands for no class, as in the labels of a graph: a gap, or a negative number."""
+    return is_nothing(label) or (is_whole(label) and label < 0)

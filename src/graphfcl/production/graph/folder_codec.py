@@ -128,7 +128,7 @@ class StoredFolderGraph:
         return device_on_disk(wanted)
 
     def find_answers(self, keys: CacheKeys, columns: int) -> "ModelAnswers | None":
-        from graphfcl.production.graph.answer_tables import find_answers
+        from graphfcl.production.graph.work_files import find_answers
 
         return find_answers(self._place[1].work, keys.readings, self._row_count, columns)
 

@@ -26,7 +26,7 @@ from graphfcl.methods.blocks.work_folder import IN_USE, alone_in
 from graphfcl.production.answers.answers import ModelAnswers
 from graphfcl.production.answers.calibration import Calibration, Readings
 from graphfcl.production.answers.version_cache import CacheContents, CacheKeys
-from graphfcl.production.graph.answer_tables import keep_answers, write_answers
+from graphfcl.production.graph.contract import UNKNOWN_NODE, not_there
 from graphfcl.production.graph.feature_columns import FeatureColumns, fresh_ids
 from graphfcl.production.graph.folder_codec import encode_graph
 from graphfcl.production.graph.growing_graph import (
@@ -35,9 +35,8 @@ from graphfcl.production.graph.growing_graph import (
     no_such_edge,
     refuse_other_nodes,
 )
-from graphfcl.production.graph.node_names import UNKNOWN_NODE, not_there
 from graphfcl.production.graph.place import FolderUse, write_place
-from graphfcl.production.model.refused_fits import LeavingNothing
+from graphfcl.production.graph.work_files import LeavingNothing, keep_answers, write_answers
 from graphfcl.production.store.block_arrays import BlockArrays
 from graphfcl.production.store.trees import TreeName
 from graphfcl.runtime.devices import device_on_disk

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 
 from graphfcl.graph.ids import text_array
-from graphfcl.production.graph.node_names import NodeNames
+from graphfcl.production.graph.contract import NodeNames
 from graphfcl.production.graph.view_codec import decode_views, encode_views
 from graphfcl.production.store.block_arrays import BLOCK, BlockArrays, checked
 from graphfcl.production.store.damage import need

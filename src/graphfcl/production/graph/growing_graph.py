@@ -18,9 +18,9 @@ from graphfcl.methods import Learner, Progress
 from graphfcl.production.answers.answers import ModelAnswers
 from graphfcl.production.answers.calibration import Calibration, Readings
 from graphfcl.production.answers.version_cache import CacheContents, CacheKeys
+from graphfcl.production.graph.contract import NodeNames
 from graphfcl.production.graph.feature_columns import FeatureColumns, fresh_ids
 from graphfcl.production.graph.growing_codec import encode_graph
-from graphfcl.production.graph.node_names import NodeNames
 from graphfcl.production.graph.place import FolderUse
 from graphfcl.production.store.block_arrays import BlockArrays
 from graphfcl.production.store.trees import TreeName

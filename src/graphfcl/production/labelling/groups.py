@@ -1,27 +1,34 @@
 """Groups without a name: a few tight groups among the nodes of a model that look like none of its classes."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from graphfcl.active.clusters import clusters, principal_components
 from graphfcl.active.grouping import Balls, Crowd, Sureness, TightGroup, core_size, tight_groups
 from graphfcl.active.nearest import unit_rows
-from graphfcl.errors import InputError
+from graphfcl.errors import InputError, shown
+from graphfcl.graph import Standardisation
 from graphfcl.graph.ids import ClassLabel, listed
 from graphfcl.production.answers.row_values import node_rows
+from graphfcl.production.graph import ModelGraph
 from graphfcl.production.labelling.node_vectors import Vectors, vectors_of
-from graphfcl.production.labelling.what_is_common import Usual, common_words, linked_classes
-from graphfcl.production.labels.arguments import seed_of, shown, whole_number
-from graphfcl.production.model.row_answers import RowAnswers
-from graphfcl.production.model.state import ModelState
+from graphfcl.production.labels.label_store import LabelStore
+from graphfcl.production.model.parts import seed_of, whole_number
+from graphfcl.production.model.state import ModelState, RowAnswers
 
 MOST = 20_000  # nodes that groups are looked for among; of more that look unknown, so many are drawn
 COMPONENTS = 256  # principal components that nodes are compared by; 64 lose what tells classes of few words apart
 CLASSES = 3  # known ones at least whose nodes teach how pure tight groups are
 TYPICAL = 5  # members that are shown
+WORDS = 6  # named at most
+OFTEN = 0.3  # of the nodes have a word at least,
+TIMES = 4.0  # and so many times the share of all nodes that have it
+FAR = 1.0  # deviations by which the mean of a number differs
+LINKED = 3  # classes of neighbours, named at most
 
 
 @dataclass(frozen=True)
@@ -104,7 +111,7 @@ def _whole_classes(classes: np.ndarray, count: int, random: np.random.Generator)
 
 
 def _described(
-    state: ModelState, number: int, found: TightGroup, crowd: Crowd, asked: np.ndarray, usual: Usual, drawn: str
+    state: ModelState, number: int, found: TightGroup, crowd: Crowd, asked: np.ndarray, usual: "Usual", drawn: str
 ) -> Group:
     """usual: what features of all nodes are like. drawn: what is said of the nodes among which members are counted, if
     they are not all that look unknown."""
@@ -176,3 +183,81 @@ def _without_label(state: ModelState, nodes: Sequence[Any]) -> np.ndarray:
 
 def _comparable(vectors: Vectors, rows: np.ndarray) -> np.ndarray:
     return unit_rows(principal_components(vectors(rows), COMPONENTS))
+
+
+@dataclass(frozen=True, eq=False)
+class Usual:
+    """What the features of all nodes are like, computed once for all groups.
+
+    shares: (d,) of sparse features, the share of nodes that have each. means, deviations: (d,) of dense ones.
+    """
+
+    shares: np.ndarray | None = None
+    means: np.ndarray | None = None
+    deviations: np.ndarray | None = None
+
+    @classmethod
+    def of(cls, graph: ModelGraph) -> "Usual":
+        """Features are read in blocks of rows."""
+        visible = graph.visible
+        if graph.columns.names is None or not visible.feature_count:
+            return cls()
+
+        def blocks() -> Iterator[Any]:
+            rows = node_rows(visible)
+            cuts = [stop for _, stop in visible.row_blocks()[:-1]]
+            return (visible.features_at(part) for part in np.split(rows, np.searchsorted(rows, cuts)))
+
+        if not visible.sparse_features:
+            found = Standardisation.fit_blocks(blocks)
+            return cls(means=found.mean, deviations=found.deviation)
+        return cls(shares=np.sum([_counts(block) for block in blocks()], axis=0) / max(1, visible.node_count))
+
+
+def common_words(graph: ModelGraph, rows: np.ndarray, usual: Usual) -> tuple[str, ...]:
+    """Features that are common among some nodes and rare elsewhere; none if features have no names.
+
+    Of sparse features those that many of the nodes have, by p log(p / q): p is the share of the nodes that have it, q
+    that of all nodes. Of dense ones those whose mean is far from that of all nodes: "high price", "low weight".
+    """
+    if not rows.size:
+        return ()
+    features = graph.visible.features_at(rows)
+    if usual.means is not None and usual.deviations is not None:
+        return _far_numbers(graph, features, usual.means, usual.deviations)
+    if usual.shares is None:
+        return ()
+    inside = _counts(features) / rows.size
+    worth = inside * np.log(np.maximum(inside, 1e-12) / np.maximum(usual.shares, 1e-12))
+    worth = np.where((inside >= OFTEN) & (inside >= TIMES * usual.shares), worth, 0.0)
+    best = np.argsort(-worth, kind="stable")[:WORDS]
+    return tuple(graph.columns.name(column) for column in best[worth[best] > 0].tolist())
+
+
+def _counts(features: sparse.csr_array) -> np.ndarray:
+    """(d,) how many nodes have each feature."""
+    return np.bincount(features.indices[features.data != 0], minlength=features.shape[1])
+
+
+def _far_numbers(graph: ModelGraph, features: np.ndarray, means: np.ndarray, deviations: np.ndarray) -> tuple[str, ...]:
+    away = features.mean(axis=0, dtype=np.float64) - means
+    away = np.divide(away, deviations, out=np.zeros_like(deviations), where=deviations > 1e-12)
+    best = np.argsort(-np.abs(away), kind="stable")[:WORDS]
+    return tuple(
+        f"{'high' if away[column] > 0 else 'low'} {graph.columns.name(column)}"
+        for column in best.tolist()
+        if abs(away[column]) >= FAR
+    )
+
+
+def linked_classes(
+    graph: ModelGraph, label_store: LabelStore, rows: np.ndarray
+) -> tuple[tuple[ClassLabel, float], ...]:
+    """Classes of labelled nodes that some nodes link to, and their shares of these links, largest first."""
+    position = np.full(graph.visible.row_count, -1, dtype=np.int64)
+    position[graph.visible.rows(label_store.nodes)] = label_store.class_of_column()[label_store.columns]
+    ends = position[graph.visible.neighbours_at(rows).indices]
+    counts = np.bincount(ends[ends >= 0], minlength=len(label_store.classes))
+    best = np.argsort(-counts, kind="stable")[:LINKED]
+    labels = label_store.labels
+    return tuple((labels[each], float(counts[each] / counts.sum())) for each in best.tolist() if counts[each])

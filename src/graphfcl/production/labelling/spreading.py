@@ -14,9 +14,9 @@ import numpy as np
 from graphfcl.active.clusters import principal_components
 from graphfcl.active.nearest import unit_rows
 from graphfcl.errors import InputError
+from graphfcl.graph.ids import list_of_nodes
 from graphfcl.production.answers.row_values import node_rows
 from graphfcl.production.labelling.node_vectors import vectors_of
-from graphfcl.production.labels.arguments import list_of_nodes
 from graphfcl.production.model.state import ModelState
 
 DRAWN = 2_000  # nodes by which it is said what is near,

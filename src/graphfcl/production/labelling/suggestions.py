@@ -18,9 +18,8 @@ from graphfcl.production.answers.answers import few_shot_classes
 from graphfcl.production.answers.row_values import node_rows
 from graphfcl.production.graph import kind_of
 from graphfcl.production.labelling.node_vectors import vector_table, vectors_of_all, vectors_without_learner
-from graphfcl.production.labels.arguments import seed_of, whole_number
-from graphfcl.production.model.row_answers import RowAnswers
-from graphfcl.production.model.state import ModelState
+from graphfcl.production.model.parts import seed_of, whole_number
+from graphfcl.production.model.state import ModelState, RowAnswers
 
 LIKELIEST = 5  # classes that a suggestion names
 COUNTED = 20_000  # nodes that are asked which suggestion they are most like; of more, so many are drawn

@@ -1,5 +1,7 @@
-"""Which node is labelled with which class, and what the classes are called now."""
+"""Which node is labelled with which class, what the classes are called now, and who said so."""
 
+import datetime
+import json
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -9,14 +11,84 @@ from typing import Any
 
 import numpy as np
 
-from graphfcl.errors import InputError, did_you_mean, quoted
-from graphfcl.graph.ids import CLASS_NAME, ClassLabel, class_label, normal, text_of
+from graphfcl.errors import InputError, did_you_mean, quoted, shown
+from graphfcl.graph.ids import CLASS_NAME, ClassLabel, TextRule, class_label, normal, text_of
 from graphfcl.methods.learner import Labelled
-from graphfcl.production.labels.arguments import shown
-from graphfcl.production.labels.supports import Statement
+
+BY = TextRule("name in 'by'", 200)
+WHEN = TextRule("time in 'when'", 100)
+COLUMN = TextRule("name of a column", 200)
+KEPT = TextRule("value", 1_000)
+MOST_COLUMNS = 20
+LINE_BREAKS = re.compile(r"[\t\r\n]+")
+WHOLE_FLOAT = re.compile(r"(-?[0-9]+)\.0+")  # how pandas writes an integer in a column with gaps
+
+
+@dataclass(frozen=True)
+class Statement:
+    """Who gave a label and when, in the user's words, and further columns that are kept with it; "" where not said."""
+
+    by: str = ""
+    when: str = ""
+    kept: tuple[tuple[str, str], ...] = ()
+
+    @classmethod
+    def of(cls, by: Any, when: Any, kept: Mapping[str, Any], place: str) -> "Statement":
+        """The cleaned statement; empty columns are left out. place: for messages."""
+        if isinstance(when, datetime.date):
+            when = when.isoformat()
+        if len(kept) > MOST_COLUMNS:
+            raise InputError(f"{place}: {len(kept)} columns to keep, at most {MOST_COLUMNS} are: leave some out.")
+        columns = [(COLUMN.clean(str(name), place), as_one_line(str(value))) for name, value in kept.items()]
+        return cls(
+            by=_clean(BY, by, place),
+            when=_clean(WHEN, when, place),
+            kept=tuple((name, KEPT.clean(value, place)) for name, value in columns if value.strip()),
+        )
+
+    def __bool__(self) -> bool:
+        """Whether anything is said."""
+        return bool(self.by or self.when or self.kept)
+
+    def as_json(self) -> dict[str, Any]:
+        return {"by": self.by, "when": self.when, "kept": dict(self.kept)}
+
+    @classmethod
+    def from_json(cls, values: Any) -> "Statement":
+        """The reverse of :meth:`as_json`; ValueError, KeyError or TypeError if it is something else."""
+        by, when, kept = values["by"], values["when"], dict(values["kept"])
+        if not all(isinstance(text, str) for text in (by, when, *kept, *kept.values())):
+            raise ValueError("a statement of the label_store is no text")
+        return cls(by, when, tuple(kept.items()))
+
+
+@dataclass(frozen=True)
+class Support:
+    """A node to learn, its class, where both were written (``place``, for messages), and who said so."""
+
+    node: Any
+    class_name: str
+    place: str
+    statement: Statement = Statement()
+
+
+def as_one_line(text: str) -> str:
+    """A text as it is kept: a comment may have several lines."""
+    return normal(LINE_BREAKS.sub(" ", text))
+
+
+def people(statements: tuple[Statement, ...]) -> str:
+    """Who made some statements, for a message: "ann and bob, 2026-11-16"; "" if nobody is named."""
+    named = [f"{each.by}, {each.when}" if each.when else each.by for each in statements if each.by]
+    return " and ".join(dict.fromkeys(named))
+
+
+def _clean(rule: TextRule, value: Any, place: str) -> str:
+    text = "" if value is None else str(value)
+    return rule.clean(text, place) if text.strip() else ""
+
 
 Statements = Mapping[int, tuple[Statement, ...]]  # node number → who gave its label, the first first
-WHOLE_FLOAT = re.compile(r"(-?[0-9]+)\.0+")  # how pandas writes an integer in a column with gaps
 
 
 class LabelRole(IntEnum):
@@ -249,3 +321,19 @@ class LabelStore:
 
 def _is_whole_float(value: Any) -> bool:
     return isinstance(value, float | np.floating) and float(value).is_integer()
+
+
+def statements_column(label_store: LabelStore) -> list[str | None]:
+    """(m,) who gave each label, as JSON; None where nobody said."""
+    return [
+        json.dumps([statement.as_json() for statement in label_store.statements[number]])
+        if number in label_store.statements
+        else None
+        for number in label_store.nodes.tolist()
+    ]
+
+
+def read_statements(column: Sequence[str | None], nodes: np.ndarray) -> Statements:
+    """The reverse. nodes: (m,) numbers. ValueError, KeyError or TypeError if it is something else."""
+    found = zip(nodes.tolist(), column, strict=True)
+    return {number: tuple(Statement.from_json(values) for values in json.loads(text)) for number, text in found if text}

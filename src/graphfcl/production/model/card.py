@@ -12,8 +12,7 @@ from graphfcl.graph.ids import ClassLabel
 from graphfcl.production.answers.answers import few_shot_classes
 from graphfcl.production.labels.history import Entry, lineage, written_by_graphfcl
 from graphfcl.production.labels.label_store import LabelRole, LabelStore
-from graphfcl.production.model.ageing import FITS
-from graphfcl.production.model.info import ModelInfo
+from graphfcl.production.model.info import FITS, ModelInfo
 from graphfcl.production.model.parts import Configuration
 from graphfcl.production.model.state import ModelState
 

@@ -25,8 +25,7 @@ from graphfcl.methods import Learner, LearnerState, Method, find_method, flat_se
 from graphfcl.production.answers.calibration import Calibration
 from graphfcl.production.graph import stored_graph
 from graphfcl.production.graph.place import FolderUse
-from graphfcl.production.labels.label_store import LabelRole, LabelStore
-from graphfcl.production.model.label_table import read_statements, statements_column
+from graphfcl.production.labels.label_store import LabelRole, LabelStore, read_statements, statements_column
 from graphfcl.production.model.parts import Configuration, ModelParts
 from graphfcl.production.store.block_arrays import BlockArrays
 from graphfcl.production.store.damage import UNFIT, Damaged, first_line, need

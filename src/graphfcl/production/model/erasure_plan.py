@@ -78,7 +78,7 @@ class Erasures:
         """What was computed of a graph folder goes: it may hold features of the nodes."""
         work = work_folder(self._folder)
         if work is not None and work.is_dir():
-            from graphfcl.production.graph.answer_tables import clear_work
+            from graphfcl.production.graph.work_files import clear_work
 
             clear_work(work)
 

@@ -13,10 +13,8 @@ import numpy as np
 
 from graphfcl.errors import DivergenceError, GraphfclWarning
 from graphfcl.graph import VisibleGraph
-from graphfcl.graph.visible_nodes import VisibleNodes
 from graphfcl.methods import Learner, Progress
-from graphfcl.methods.blocks.labelled_rows import some_of_each_class
-from graphfcl.methods.learner import EncoderStore, Labelled
+from graphfcl.methods.learner import EncoderStore
 from graphfcl.methods.progress import HELD_OUT
 from graphfcl.methods.shared.validation_sessions import ValidationSessions, all_held_out
 from graphfcl.production.answers.calibration import (
@@ -27,26 +25,24 @@ from graphfcl.production.answers.calibration import (
     miss_quantiles,
     probabilities_of,
 )
-from graphfcl.production.answers.ood_scores import MEASURES, Evidence
-from graphfcl.production.answers.ood_scores.weighing import (
-    MANY_NODES,
+from graphfcl.production.answers.ood_scores import (
+    MEASURES,
     Ruler,
     Stage,
     combined,
+    fit_weights,
     measured,
     measured_left_out,
     separations,
-    weigh,
 )
 from graphfcl.production.answers.row_values import RowValues
 from graphfcl.production.answers.temperature import HIGHEST, LOWEST, best_slopes, best_temperature
 from graphfcl.production.labels.label_store import LabelStore
-from graphfcl.production.labels.monitoring import left_out_scores
+from graphfcl.production.model.calibrating import evidence_of, left_out_scores, some_queries
 from graphfcl.production.model.fit_checkpoints import FitCheckpoints
-from graphfcl.production.model.session_zero import with_validation_classes
 from graphfcl.stream import BaseSession, Session
+from graphfcl.stream.split import draw_validation_columns
 
-MOST_ASKED = 2000  # validation nodes of a class that are asked about on a graph of more than ``MANY_NODES``
 NAMES = tuple(each.name for each in MEASURES)
 
 
@@ -87,11 +83,6 @@ def run_held_out(
     return _walk(learner, reduced, sessions, validation)
 
 
-def some_queries(visible: VisibleNodes, labelled: Labelled, seed: int) -> Labelled:
-    """The validation nodes that a model is asked about: all, or some of each class on a large graph."""
-    return some_of_each_class(labelled, MOST_ASKED, seed) if visible.node_count > MANY_NODES else labelled
-
-
 def _walk(
     learner: Learner, reduced: BaseSession, sessions: Sequence[Session], validation: ValidationSessions
 ) -> tuple[HeldOutResult, dict[str, float]]:
@@ -110,7 +101,7 @@ def _walk(
             stages.append(Stage(look.standard_of(nodes), columns, len(label_store.names)))
             asked.append(look.evidence.scores[look.visible.rows(nodes)])
     assert look is not None
-    weights = weigh(stages)
+    weights = fit_weights(stages)
     middle, slopes = _slopes(stages[1:], asked[1:], validation.known_count)
     few = ~of_known
     few_limit = float(np.quantile(combined(stages[-1].standard[few], weights), KEPT))
@@ -197,11 +188,8 @@ class Look:
         )
 
 
-def evidence_of(
-    scores: RowValues, temperature: float, visible: VisibleNodes, label_store: LabelStore, active: np.ndarray
-) -> Evidence:
-    """What is known of all nodes. scores: (n, columns) of the columns in use. active: (columns,) which ones."""
-    labelled = np.zeros(visible.row_count, dtype=bool)
-    for nodes, _ in label_store.knowledge():
-        labelled[visible.rows(nodes)] = True
-    return Evidence(scores.bounded(), temperature, active >= label_store.session_zero_columns, visible, labelled)
+def with_validation_classes(reduced: BaseSession, seed: int) -> BaseSession:
+    """A session 0 without held-out classes, with some of its pseudo-novel classes held out in their place."""
+    first = len(reduced.base_classes)
+    columns = draw_validation_columns(np.arange(first, len(reduced.classes)), reduced.way, seed + 1)
+    return replace(reduced, validation_columns=columns)

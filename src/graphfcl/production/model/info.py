@@ -1,6 +1,6 @@
-"""What a model is, at a glance."""
+"""What a model is at a glance, and signs that it has aged since its last fit."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -10,11 +10,147 @@ import numpy as np
 from graphfcl.production.answers.answers import few_shot_classes
 from graphfcl.production.answers.calibration import unknown_share
 from graphfcl.production.labels.history import Entry, lineage, written_by_graphfcl
-from graphfcl.production.model.ageing import FITS, Sign, last_measured, signs_of_age, verdict
+from graphfcl.production.labels.label_store import LabelStore
 from graphfcl.production.model.parts import Configuration
 from graphfcl.production.model.state import ModelState
 
+UNKNOWN_MORE = 0.05  # of all nodes
+OUTSIDE_MORE = 0.10  # of the words of nodes that were added
+LOSERS = 0.10  # of the classes
+CONFIDENCE_MOVED = 0.10
+FITS = ("fit", "refit")
+NAMED = 5  # classes named in a sign
 KINDS = {"manifests": "versions", "objects": "objects", "cache": "cache"}
+
+
+@dataclass(frozen=True)
+class Sign:
+    """One thing that changes with age.
+
+    figure, limit: what was found and what it may be, in words. value, most: the numbers behind them; the value is None
+        if it was not measured.
+    """
+
+    what: str
+    figure: str
+    limit: str
+    value: float | None
+    most: float
+
+    @property
+    def over(self) -> bool:
+        """Whether it is above the limit."""
+        return self.value is not None and self.value > self.most
+
+    def as_json(self) -> dict[str, Any]:
+        return {**asdict(self), "over": self.over}
+
+
+def signs_of_age(
+    life: Sequence[Entry], configuration: Configuration, *, label_store: LabelStore | None, unknown: float | None
+) -> list[Sign]:
+    """All signs.
+
+    life: the changes that led to the model, oldest first. label_store: of the model; without it labels are not counted.
+    unknown: the share of nodes that are called unknown, if it is known.
+    """
+    life = _since_fit(life)
+    then, now = next(_measured(life), {}), last_measured(life)
+    found = [
+        _unknown(then.get("unknown"), unknown),
+        *_words(life),
+        _losers(life, now, configuration.max_loss),
+        _confidence(then.get("confidence"), now.get("confidence")),
+    ]
+    return found if label_store is None else [*found, _outgrown(label_store, configuration.shot)]
+
+
+def _measured(life: Iterable[Entry]) -> Iterator[dict[str, Any]]:
+    return (entry["accuracy"] for entry in life if entry.get("accuracy"))
+
+
+def last_measured(life: Sequence[Entry]) -> dict[str, Any]:
+    """What was measured after the last change that was."""
+    return next(_measured(reversed(life)), {})
+
+
+def verdict(signs: Sequence[Sign]) -> str:
+    """What the signs come to."""
+    over = [sign.what for sign in signs if sign.over]
+    return f"a refit is due ({', '.join(over)})" if over else "nothing asks for a refit"
+
+
+def _since_fit(life: Sequence[Entry]) -> list[Entry]:
+    """The last fit or refit and what came after it."""
+    fits = [place for place, entry in enumerate(life) if entry["what"] in FITS]
+    return list(life[fits[-1] if fits else 0 :])
+
+
+def _unknown(then: float | None, now: float | None) -> Sign:
+    what, limit = "nodes called unknown", f"{100 * UNKNOWN_MORE:g} points more than after the fit"
+    return Sign(what, _then_and_now(then, now), limit, _moved(then, now), UNKNOWN_MORE)
+
+
+def _words(life: Sequence[Entry]) -> list[Sign]:
+    """Only of a graph made from text, whose changes count words."""
+    counted = [(entry["what"], entry["words"], entry["unknown_words"]) for entry in life if "words" in entry]
+    if not counted:
+        return []
+    shares = []
+    for fits in (True, False):
+        of_kind = [(words, outside) for what, words, outside in counted if (what in FITS) == fits]
+        words, outside = (sum(numbers) for numbers in zip(*of_kind, strict=True)) if of_kind else (0, 0)
+        shares.append(outside / words if words else 0.0)
+    at_fit, since = shares
+    figure = f"{since:.1%} of those of nodes added, at the fit {at_fit:.1%}"
+    limit = f"{100 * OUTSIDE_MORE:g} points more than at the fit"
+    return [Sign("words outside the vocabulary", figure, limit, round(since - at_fit, 6), OUTSIDE_MORE)]
+
+
+def _losers(life: Sequence[Entry], now: dict[str, Any], max_loss: float) -> Sign:
+    """Classes that lost recall since they were first measured."""
+    first: dict[str, float] = {}
+    for entry in life:
+        if entry["what"] == "rename":
+            first = {entry["to"] if name == entry["from"] else name: value for name, value in first.items()}
+        recalls = (entry.get("accuracy") or {}).get("classes")
+        if recalls:  # a class that was retired starts anew if it is learned again
+            first = {name: first.get(name, recall) for name, recall in recalls.items()}
+    losses = {name: first[name] - recall for name, recall in now.get("classes", {}).items()}
+    losers = sorted((name for name, loss in losses.items() if loss > max_loss), key=lambda name: -losses[name])
+    named = ", ".join(f"{name} -{100 * losses[name]:.1f}" for name in losers[:NAMED])
+    figure = f"{len(losers)} of {len(losses)}{f': {named}' if losers else ''}"
+    limit = f"{LOSERS:.0%} of the classes"
+    share = round(len(losers) / len(losses), 6) if losses else None
+    return Sign(f"classes that lost more than {100 * max_loss:g} points of recall", figure, limit, share, LOSERS)
+
+
+def _confidence(then: float | None, now: float | None) -> Sign:
+    what, limit = "mean probability on validation nodes", f"{100 * CONFIDENCE_MOVED:g} points from that after the fit"
+    moved = _moved(then, now)
+    return Sign(what, _then_and_now(then, now), limit, None if moved is None else abs(moved), CONFIDENCE_MOVED)
+
+
+def _moved(then: float | None, now: float | None) -> float | None:
+    return None if then is None or now is None else round(now - then, 6)
+
+
+def _then_and_now(then: float | None, now: float | None) -> str:
+    first, last = ("not measured" if share is None else f"{share:.1%}" for share in (then, now))
+    return f"{last}, after the fit {first}"
+
+
+def _outgrown(label_store: LabelStore, shot: int) -> Sign:
+    """Classes that are known by a few nodes, though they have enough for session 0."""
+    class_of_column = label_store.class_of_column()
+    classes = class_of_column[label_store.columns]
+    sizes = np.bincount(classes[classes >= 0], minlength=len(label_store.classes))
+    found = np.flatnonzero(few_shot_classes(label_store) & (sizes >= shot + 2))
+    named = ", ".join(
+        f"{label_store.classes[place]} {sizes[place]}" for place in found[np.argsort(-sizes[found])][:NAMED]
+    )
+    figure = f"{found.size} of {len(label_store.classes)}{f': {named}' if found.size else ''}"
+    return Sign(f"few-shot classes with {shot + 2} labels or more", figure, "0", found.size, 0)
 
 
 @dataclass(frozen=True)

@@ -1,16 +1,22 @@
-"""What a model in production consists of."""
+"""What a model in production consists of, and the parameters that configure it."""
 
-from collections.abc import Mapping
+import math
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Protocol
 
+from graphfcl.errors import InputError, did_you_mean, shown
 from graphfcl.graph.column_names import ReadColumns
-from graphfcl.methods import Learner
+from graphfcl.methods import Learner, find_method, is_own, register_method
 from graphfcl.production.answers.calibration import Calibration
 from graphfcl.production.labels.label_store import LabelStore
 
 if TYPE_CHECKING:
     from graphfcl.production.graph import ModelGraph
+
+NAMES = ("method", "settings", "way", "shot", "seed", "max_loss", "standardise", "device")
+OF_A_FITTED_MODEL = ("way", "shot", "max_loss")  # all others are in what was trained
 
 
 @dataclass(frozen=True)
@@ -98,3 +104,71 @@ class ModelParts:
         parts = object.__new__(ModelParts)
         parts.__dict__.update(self.__dict__, label_store=source.names)
         return parts
+
+
+def whole_number(value: Any, what: str, example: int) -> int:
+    """A whole number of any type that has them. what: what it is, for the message."""
+    if isinstance(value, bool) or not isinstance(value, Integral):
+        raise InputError(f"{what} is {shown(value)}: give a whole number, such as {example}.")
+    return int(value)
+
+
+def seed_of(value: Any) -> int:
+    """A number that a generator can be made from."""
+    seed = whole_number(value, "the seed", 0)
+    if seed < 0:
+        raise InputError(f"the seed is {seed}: give 0 or a larger whole number.")
+    return seed
+
+
+def list_of_names(value: Any, what: str) -> tuple[Any, ...]:
+    """Names of classes. what: what they are, for the message."""
+    if isinstance(value, str) or not isinstance(value, Iterable):
+        example = f", such as [{shown(value)}]" if isinstance(value, str) else " of names"
+        raise InputError(f"{what} are {shown(value)}: give a list{example}.")
+    return tuple(value)
+
+
+def checked(
+    method: Any, settings: Any, *, way: Any, shot: Any, seed: Any, max_loss: Any, standardise: Any
+) -> Configuration:
+    """The configuration that these parameters make; one sentence for a parameter that cannot be used."""
+    name = find_method(method if isinstance(method, str) else name_of_method(method)).name
+    if settings is not None and not isinstance(settings, Mapping):
+        raise InputError(f"settings is {shown(settings)}: give a mapping of names to values, or None.")
+    counts = {"way": whole_number(way, "way", 2), "shot": whole_number(shot, "shot", 5)}
+    for what, count in counts.items():
+        if count < 1:
+            raise InputError(f"{what} is {count}: give 1 or a larger whole number.")
+    if isinstance(max_loss, bool) or not isinstance(max_loss, Real) or not math.isfinite(max_loss):
+        raise InputError(f"max_loss is {shown(max_loss)}: give a share of accuracy, such as 0.05.")
+    return Configuration(
+        name, dict(settings or {}), counts["way"], counts["shot"], seed_of(seed), float(max_loss), bool(standardise)
+    )
+
+
+def given_by(configuration: Configuration) -> dict[str, Any]:
+    """The parameters that make a configuration; the device is none of it."""
+    return {name: getattr(configuration, name) for name in NAMES if name != "device"}
+
+
+def values_of(model: Any) -> dict[str, Any]:
+    """All parameters of a model as they are; settings as a copy."""
+    return {name: dict(model.settings) if name == "settings" else getattr(model, name) for name in NAMES}
+
+
+def with_changes(model: Any, given: Mapping[str, Any], *, fitted: bool) -> dict[str, Any]:
+    """The parameters of a model with some changed; an error names one that is none, or that a fit has settled."""
+    for name in given:
+        if name not in NAMES:
+            raise InputError(f"GraphClassifier has no parameter {name!r}: {did_you_mean(name, NAMES)}")
+        if fitted and name not in OF_A_FITTED_MODEL:
+            raise InputError(
+                f"this classifier is fitted, so {name} cannot change: make a new one, as sklearn.base.clone does."
+            )
+    return {**values_of(model), **given}
+
+
+def name_of_method(learner: type[Learner]) -> str:
+    """The name of a learner class, which is made known if it comes from outside."""
+    return learner.name if is_own(learner) else register_method(learner).name

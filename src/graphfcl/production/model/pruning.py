@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from graphfcl.errors import InputError
-from graphfcl.production.labels.arguments import whole_number
+from graphfcl.production.model.parts import whole_number
 from graphfcl.production.model.versions import Versions
 from graphfcl.production.model.wholeness import Wholeness, remove_manifests, remove_objects
 from graphfcl.production.store.damage import Damaged

@@ -26,11 +26,10 @@ from pathlib import Path
 from graphfcl.errors import InputError
 from graphfcl.production.answers.version_cache import VersionCache
 from graphfcl.production.graph.place import FolderUse
-from graphfcl.production.labels.arguments import whole_number
 from graphfcl.production.labels.history import Entry, History, now
 from graphfcl.production.model.codec import encode
 from graphfcl.production.model.erasure_plan import ErasurePlan, Erasures
-from graphfcl.production.model.parts import ModelParts
+from graphfcl.production.model.parts import ModelParts, whole_number
 from graphfcl.production.model.stored_version import StoredVersion
 from graphfcl.production.model.wholeness import Wholeness
 from graphfcl.production.store.block_arrays import BlockArrays

@@ -1,12 +1,9 @@
-"""Answers of all nodes of a graph folder, computed once for a version and read by rows.
-
-A pass writes the learner's scores (n, C) and readings (n, 2) as tables into the work folder of the graph, and a small
-file that names both, with the calibration and the accuracy that follow from them. All three can be computed again.
-"""
+"""Files in the work folder of a model on disk"""
 
 import json
 import shutil
-from contextlib import suppress
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -15,10 +12,11 @@ import numpy as np
 
 from graphfcl.errors import InputError
 from graphfcl.methods.blocks.stored_table import StoredTable
-from graphfcl.methods.blocks.work_folder import IN_USE, WorkFolder, alone_in, key_of
+from graphfcl.methods.blocks.tile_files import DiskFull
+from graphfcl.methods.blocks.work_folder import COMPUTING, IN_USE, WorkFolder, alone_in, key_of
 from graphfcl.production.answers.answers import ModelAnswers
 from graphfcl.production.answers.calibration import Calibration, Readings
-from graphfcl.runtime.files import canonical_json, make_folder, shared_lock, write_bytes
+from graphfcl.runtime.files import canonical_json, file_lock, make_folder, shared_lock, write_bytes
 
 KEPT = 2  # versions whose answers stay on disk
 
@@ -140,3 +138,49 @@ def _named_tables(path: Path, work: Path) -> list[StoredTable]:
         stored = json.loads(path.read_bytes())
         return [_table(stored["tables"][name], work) for name in ("scores", "readings")]
     return []
+
+
+class LeavingNothing:
+    """A context: if an :class:`InputError` ends it, all that was made below a folder since the object was made goes.
+
+    So do folders above it that were not there. Whoever uses it makes sure that no other process writes there.
+
+    keep: whether there is something to go on with, so that all of it stays; it stays on a full disk too.
+    """
+
+    def __init__(self, folder: Path, *, keep: Callable[[], bool]) -> None:
+        self._folder, self._keep = folder, keep
+        self._missing = [each for each in (folder, *folder.parents) if not each.exists()]
+        self._before = set(folder.rglob("*"))
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        if not isinstance(error, InputError) or isinstance(error, DiskFull) or self._keep():
+            return
+        made = set(self._folder.rglob("*")) - self._before
+        for path in made:
+            if path.parent in made:  # it goes with its folder
+                continue
+            if path.is_dir() and not path.is_symlink():
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                path.unlink(missing_ok=True)
+        with suppress(OSError):  # a folder that is not empty stays
+            for each in self._missing:
+                each.rmdir()
+
+
+def tidy_work(work: Path | None, keep: Callable[[], bool]) -> AbstractContextManager[None]:
+    """The same for a work folder that is not there yet; it stays if another process computes in it by then."""
+    if work is None or work.exists():
+        return nullcontext()
+    return LeavingNothing(work, keep=lambda: keep() or _somebody_computes(work))
+
+
+def _somebody_computes(work: Path) -> bool:
+    if not (work / COMPUTING).exists():
+        return False
+    with file_lock(work / COMPUTING, wait=0) as free:
+        return not free

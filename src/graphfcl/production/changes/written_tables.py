@@ -1,0 +1,127 @@
+"""Tables that a user gets: CSV or Parquet."""
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from graphfcl.errors import InputError
+from graphfcl.graph.frames import set_column
+from graphfcl.graph.ids import as_arrow
+
+
+def refuse_unwritable(path: str | Path | None, what: str) -> None:
+    """Refuse a table that could not be written, before anything is computed for it. None: no table is asked for."""
+    if path is None:
+        return
+    path = Path(path)
+    if path.suffix not in (".csv", ".parquet"):
+        raise InputError(f"{path}: {what} are written as .parquet or .csv; choose one of these names.")
+    folder = next(each for each in path.absolute().parents if each.exists())
+    if path.is_dir() or not folder.is_dir() or not os.access(folder, os.W_OK | os.X_OK):
+        reason = "it is a folder" if path.is_dir() else f"{folder} is no folder that you may write to"
+        raise InputError(f"{path} cannot be written ({reason}): choose another place; nothing was computed.")
+
+
+def write_table(path: str | Path, columns: Mapping[str, Any], what: str) -> None:
+    """A Parquet table, or CSV if the name says so. what: what it holds, for the message.
+
+    A column ``set``, of sets of classes, is one of lists, in CSV written as JSON.
+    """
+    from graphfcl.runtime.files import write_bytes, write_durably
+
+    refuse_unwritable(path, what)
+    if Path(path).suffix == ".csv" and all(is_plain(values) for values in columns.values()):
+        write_bytes(path, plain_csv(columns))
+        return
+    from pyarrow import csv, parquet
+
+    table = _arrow_table(path, columns)
+    if Path(path).suffix == ".csv":
+        write_durably(path, lambda file: csv.write_csv(table, file))
+    else:
+        write_durably(path, lambda file: parquet.write_table(table, file))
+
+
+def csv_texts(columns: Mapping[str, Any]) -> str:
+    """A table as CSV, with a header, as :func:`write_table` writes it."""
+    if all(is_plain(values) for values in columns.values()):
+        return plain_csv(columns).decode()
+    import pyarrow as pa
+    from pyarrow import csv
+
+    sink = pa.BufferOutputStream()
+    csv.write_csv(_arrow_table("table.csv", columns), sink)
+    return sink.getvalue().to_pybytes().decode()
+
+
+def _arrow_table(path: str | Path, columns: Mapping[str, Any]) -> Any:
+    import json
+
+    import pyarrow as pa
+
+    def column(name: str, values: Any) -> Any:
+        if name != "set":
+            return as_arrow(values)
+        as_text = Path(path).suffix == ".csv"
+        return pa.array([json.dumps(each, ensure_ascii=False) for each in values]) if as_text else set_column(values)
+
+    return pa.table({name: column(name, values) for name, values in columns.items()})
+
+
+def write_blocks(path: str | Path, blocks: Iterator[Mapping[str, Any]], what: str, counted: str) -> tuple[int, int]:
+    """A table like :func:`write_table`, of which one block of rows is in memory at a time.
+
+    Returns how many rows there are, and in how many of them the column ``counted`` is true.
+    """
+    from graphfcl.runtime.files import write_durably
+
+    refuse_unwritable(path, what)
+    first = next(blocks)
+    second = next(blocks, None)
+    counts = [len(first[counted]), int(first[counted].sum())]
+    if second is None:
+        write_table(path, first, what)
+        return counts[0], counts[1]
+    from pyarrow import csv, parquet
+
+    writer_of = csv.CSVWriter if Path(path).suffix == ".csv" else parquet.ParquetWriter
+
+    def fill(file: Any) -> None:
+        table = _arrow_table(path, first)
+        with writer_of(file, table.schema) as writer:
+            writer.write_table(table)
+            for block in chain([second], blocks):
+                counts[0] += len(block[counted])
+                counts[1] += int(block[counted].sum())
+                writer.write_table(_arrow_table(path, block).cast(table.schema))
+
+    write_durably(path, fill)
+    return counts[0], counts[1]
+
+
+def is_plain(column: object) -> bool:
+    """Whether a column holds texts or whole numbers alone; what floats look like is Arrow's business."""
+    return isinstance(column, np.ndarray) and column.dtype.kind in "iO" and _are_texts_or_numbers(column)
+
+
+def plain_csv(columns: Mapping[str, np.ndarray]) -> bytes:
+    """The file: a header and rows. Texts stand in quotes; surrogates, which only an old file has, are escaped."""
+    rows = zip(*(_cells(values) for values in columns.values()), strict=True)
+    lines = [",".join(_quoted(list(columns))), *(",".join(row) for row in rows), ""]
+    return "\n".join(lines).encode("utf-8", "backslashreplace")
+
+
+def _are_texts_or_numbers(column: np.ndarray) -> bool:
+    return column.dtype.kind == "i" or all(isinstance(value, str) for value in column.tolist())
+
+
+def _cells(values: np.ndarray) -> Sequence[str]:
+    return [str(value) for value in values.tolist()] if values.dtype.kind == "i" else _quoted(values.tolist())
+
+
+def _quoted(texts: Sequence[str]) -> list[str]:
+    return ['"' + text.replace('"', '""') + '"' for text in texts]
