@@ -12,8 +12,8 @@ EXTRAS = PROJECT["optional-dependencies"]
 # Where the package may import what an extra brings; everywhere else it lives on its dependencies alone.
 PLACES = {
     "networkx": ("graph/networks.py",),
-    "ray": ("tasks/ray_backend.py",),
-    "submitit": ("tasks/submitit_backend.py",),
+    "ray": ("runtime/tasks/ray_backend.py",),
+    "submitit": ("runtime/tasks/submitit_backend.py",),
     "serve": ("service/", "cli/"),
     "mlflow": ("trackers/mlflow.py",),
     "pandas": ("evaluation/tables.py",),
