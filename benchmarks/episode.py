@@ -21,8 +21,8 @@ from graphfcl.datasets import load_dataset
 from graphfcl.errors import InputError
 from graphfcl.graph import Graph
 from graphfcl.methods.hag_meta import HagMeta
-from graphfcl.methods.shared.captured_steps import BEFORE
 from graphfcl.methods.shared.episodes import DeviceEpisode, Episode
+from graphfcl.methods.shared.meta_training import BEFORE
 from graphfcl.nn import GcnEncoder, GraphInputs
 from graphfcl.stream import Stream, make_stream
 

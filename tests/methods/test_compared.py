@@ -16,10 +16,8 @@ from graphfcl.methods.icarl import ICarl, distillation_targets, one_hot_losses
 from graphfcl.methods.joint import Joint
 from graphfcl.methods.meta_gnn import MetaGnn, adapted, nearest_mean
 from graphfcl.methods.proto import ProtoGcn
-from graphfcl.methods.shared.episodes import NodePools
-from graphfcl.methods.shared.heads import CosineHead, grown, head_of
-from graphfcl.methods.shared.known_classes import TaskSampler
-from graphfcl.methods.shared.logit_adjustment import LogitAdjustment
+from graphfcl.methods.shared.episodes import NodePools, TaskSampler
+from graphfcl.methods.shared.heads import CosineHead, LogitAdjustment, grown, head_of
 from graphfcl.nn import GraphInputs
 from tests.methods.test_checks import make, stream_of
 

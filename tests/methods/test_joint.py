@@ -9,7 +9,7 @@ from torch import nn
 
 from graphfcl import InputError, Protocol, Stream, find_method, load_dataset, make_stream
 from graphfcl.methods.joint import Joint
-from graphfcl.methods.joint.settings import TRUNKS
+from graphfcl.methods.joint.trunks import TRUNKS
 from graphfcl.methods.testing import Rule, Subject
 from graphfcl.methods.testing import rules as contract
 from graphfcl.methods.testing.subject import Checkpoints, through_a_file

@@ -7,8 +7,12 @@ import pytest
 
 from graphfcl import NO_STORE, SILENT, BaseSession, EncoderStore, Learner, Progress, Session, VisibleGraph
 from graphfcl.methods.testing import Subject, broken_rules
-from graphfcl.methods.testing.position_rules import column_order_means_nothing, node_numbers_mean_nothing
-from graphfcl.methods.testing.rearranged import Rearranged
+from graphfcl.methods.testing.position_rules import (
+    Rearranged,
+    column_order_means_nothing,
+    node_numbers_mean_nothing,
+    scores_of_rearranged,
+)
 from graphfcl.methods.testing.subject import stream_of
 
 
@@ -133,7 +137,7 @@ def test_a_rearranged_stream_differs_in_the_arrangement_alone(what: str) -> None
     stream = stream_of()
     rearranged = Rearranged.by_class(stream, **{what: True})
     Watching.handed.clear()
-    Subject(Watching).answers_to(rearranged)
+    scores_of_rearranged(Subject(Watching), rearranged)
     base, (other,) = stream.base, Watching.handed
     old, new = base.visible_graph, other.visible_graph
     rows = new.rows(rearranged.numbers[old.nodes])

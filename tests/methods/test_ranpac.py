@@ -8,7 +8,7 @@ import torch
 
 from graphfcl import InputError, Protocol, evaluate, find_method, load_dataset, make_stream
 from graphfcl.methods.ranpac import RELEASED_PENALTIES, RanpacSettings, drawn_fifth
-from graphfcl.methods.shared.ridge import RidgeSums
+from graphfcl.methods.shared.class_statistics import RidgeSums
 from tests.methods.closed_forms import QUICK, fitted, labelled_vectors, plus, stream_of, vectors_of, walked
 
 

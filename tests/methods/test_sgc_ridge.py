@@ -21,8 +21,7 @@ from graphfcl import (
     make_stream,
 )
 from graphfcl.methods.sgc_ridge import SgcRidge
-from graphfcl.methods.shared.class_statistics import counts_with
-from graphfcl.methods.shared.ridge import RidgeSums
+from graphfcl.methods.shared.class_statistics import RidgeSums, counts_with
 from graphfcl.methods.shared.validation_sessions import STEP_DRAWS, ValidationSessions, all_held_out
 from tests.methods.closed_forms import plus
 

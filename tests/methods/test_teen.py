@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from graphfcl import InputError, find_method
-from graphfcl.methods.shared.similar_classes import calibrated_prototypes, similarity_weights
+from graphfcl.methods.shared.class_statistics import calibrated_prototypes, similarity_weights
 from graphfcl.methods.teen import TeenSettings
 from tests.methods.closed_forms import fitted, labelled_vectors, stream_of, unit, vectors_of, walked
 

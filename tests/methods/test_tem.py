@@ -18,7 +18,7 @@ from graphfcl import (
     load_dataset,
     make_stream,
 )
-from graphfcl.methods.shared.sampled_memory import cover
+from graphfcl.methods.shared.memories import cover
 from graphfcl.methods.shared.validation_sessions import STEP_DRAWS, ValidationSessions, all_held_out
 from graphfcl.methods.tem import Tem
 

@@ -22,8 +22,7 @@ import torch
 from torch import nn
 
 from graphfcl.methods.bases.encoder_learner import Stage
-from graphfcl.methods.bases.episodic_learner import EpisodicLearner
-from graphfcl.methods.bases.settings import EpisodicSettings
+from graphfcl.methods.bases.episodic_learner import EpisodicLearner, EpisodicSettings
 from graphfcl.methods.learner import Labelled, LearnerState, Progress
 from graphfcl.methods.settings import require_range
 from graphfcl.methods.shared.episodes import Episode, PseudoIncrementalSampler

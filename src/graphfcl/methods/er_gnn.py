@@ -26,15 +26,13 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import torch
 
-from graphfcl.methods.bases.growing_head_learner import GrowingHeadLearner
-from graphfcl.methods.bases.settings import LogitHeadSettings
+from graphfcl.methods.bases.growing_head_learner import GrowingHeadLearner, LogitHeadSettings
 from graphfcl.methods.learner import Labelled
 from graphfcl.methods.settings import require_choice, require_range
 from graphfcl.methods.shared import exemplar_selection
 from graphfcl.methods.shared.fine_tuning import STEP_CANDIDATES, Steps
 from graphfcl.methods.shared.heads import unit
-from graphfcl.methods.shared.supervised_training import class_balanced
-from graphfcl.methods.shared.trained_head import cross_entropies
+from graphfcl.methods.shared.supervised_training import class_balanced, cross_entropies
 from graphfcl.nn import GraphInputs
 
 SELECTIONS = ("mean", "influence", "coverage")

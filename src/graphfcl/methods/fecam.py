@@ -39,8 +39,7 @@ from graphfcl.methods.bases.closed_form_learner import Choice, ClosedFormLearner
 from graphfcl.methods.blocks import NodeTables
 from graphfcl.methods.learner import Tensors
 from graphfcl.methods.settings import require_range
-from graphfcl.methods.shared.class_statistics import ClassMoments
-from graphfcl.methods.shared.similar_classes import calibrated_prototypes, similarity_weights
+from graphfcl.methods.shared.class_statistics import ClassMoments, calibrated_prototypes, similarity_weights
 from graphfcl.methods.shared.untrained_features import unit_rows
 
 WIDEST = 256  # columns of a vector at most

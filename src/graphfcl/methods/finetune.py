@@ -12,10 +12,9 @@ from typing import Any, ClassVar
 
 import torch
 
-from graphfcl.methods.bases.growing_head_learner import GrowingHeadLearner
-from graphfcl.methods.bases.settings import LogitHeadSettings
+from graphfcl.methods.bases.growing_head_learner import GrowingHeadLearner, LogitHeadSettings
 from graphfcl.methods.learner import Labelled
-from graphfcl.methods.shared.trained_head import cross_entropies
+from graphfcl.methods.shared.supervised_training import cross_entropies
 from graphfcl.nn import tensor_of
 
 

@@ -17,12 +17,9 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 
-from graphfcl.methods.bases.episodic_learner import EpisodicLearner
-from graphfcl.methods.bases.settings import EpisodicSettings
+from graphfcl.methods.bases.episodic_learner import EpisodicLearner, EpisodicSettings
 from graphfcl.methods.settings import require_range
-from graphfcl.methods.shared.captured_steps import CapturedSteps
-from graphfcl.methods.shared.episodes import Episode
-from graphfcl.methods.shared.known_classes import TaskSampler
+from graphfcl.methods.shared.episodes import Episode, TaskSampler
 from graphfcl.methods.shared.prototype_network import NodeLevelAttention, PrototypeNetwork
 from graphfcl.nn import Encoder, GraphInputs
 from graphfcl.stream.sessions import BaseSession
@@ -49,6 +46,7 @@ class Gpn(EpisodicLearner):
         "Ding et al.: Graph Prototypical Networks for Few-shot Learning on Attributed Networks. CIKM 2020"
     )
     settings_type: ClassVar[type[Any]] = GpnSettings
+    records_steps: ClassVar[bool] = True
     settings: GpnSettings
     network: PrototypeNetwork
 
@@ -64,6 +62,3 @@ class Gpn(EpisodicLearner):
 
     def _episode_loss(self, inputs: GraphInputs, episode: Episode, *, by_class: bool = False) -> torch.Tensor:
         return self.network.episode_loss(inputs, episode, self.generator, by_class=by_class)
-
-    def _captured_steps(self, inputs: GraphInputs, optimiser: torch.optim.Adam) -> CapturedSteps | None:
-        return self.network.captured_steps(inputs, optimiser, self.generator)

@@ -40,18 +40,15 @@ import torch
 from torch import nn
 
 from graphfcl.graph.visible import VisibleGraph
-from graphfcl.methods.bases.episodic_learner import EpisodicLearner
-from graphfcl.methods.bases.settings import EpisodicSettings
+from graphfcl.methods.bases.episodic_learner import EpisodicLearner, EpisodicSettings
 from graphfcl.methods.learner import Labelled, Progress, Tensors
 from graphfcl.methods.settings import require_choice, require_range
-from graphfcl.methods.shared.captured_steps import CapturedSteps
 from graphfcl.methods.shared.episodes import DeviceEpisode, Episode, NodePools, PseudoIncrementalSampler
 from graphfcl.methods.shared.fine_tuning import STEP_CANDIDATES, FineTuning, Steps, check_steps, score_after_sessions
-from graphfcl.methods.shared.known_classes import KnownClasses
 from graphfcl.methods.shared.parts import OwnAttributes, Part
 from graphfcl.methods.shared.prototype_network import NodeLevelAttention, PrototypeNetwork, weighted_cross_entropy
 from graphfcl.methods.shared.training_state import check_finite, copy_weights
-from graphfcl.methods.shared.validation_sessions import ValidationSessions
+from graphfcl.methods.shared.validation_sessions import KnownClasses, ValidationSessions
 from graphfcl.nn import Encoder, GraphInputs, Linear
 from graphfcl.stream.sessions import BaseSession, PaperSession, Session
 
@@ -237,6 +234,7 @@ class HagMeta(EpisodicLearner):
     # Sessions of a model in production have any number of classes, which the printed attention cannot take.
     production_settings: ClassVar[dict[str, Any]] = {"tla": "invariant"}
     trains_on_query_labels: ClassVar[bool] = True
+    records_steps: ClassVar[bool] = True
     settings: HagMetaSettings
     network: HagMetaNetwork
 
@@ -270,9 +268,6 @@ class HagMeta(EpisodicLearner):
 
     def _episode_loss(self, inputs: GraphInputs, episode: Episode, *, by_class: bool = False) -> torch.Tensor:
         return self.network.episode_loss(inputs, episode, self.generator, by_class=by_class)
-
-    def _captured_steps(self, inputs: GraphInputs, optimiser: torch.optim.Adam) -> CapturedSteps | None:
-        return self.network.captured_steps(inputs, optimiser, self.generator)
 
     def _try_choices(
         self, base: BaseSession, inputs: GraphInputs, validation: ValidationSessions, progress: Progress

@@ -22,8 +22,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from graphfcl.methods.bases.growing_head_learner import GrowingHeadLearner
-from graphfcl.methods.bases.settings import HeadSettings
+from graphfcl.methods.bases.growing_head_learner import GrowingHeadLearner, HeadSettings
 from graphfcl.methods.learner import Labelled
 from graphfcl.methods.settings import require_range
 from graphfcl.methods.shared.exemplar_selection import herding

@@ -28,15 +28,13 @@ from torch.func import functional_call
 
 from graphfcl.errors import DivergenceError
 from graphfcl.graph.visible import VisibleGraph
-from graphfcl.methods.bases.episodic_learner import EpisodicLearner
-from graphfcl.methods.bases.settings import EpisodicSettings
+from graphfcl.methods.bases.episodic_learner import EpisodicLearner, EpisodicSettings
 from graphfcl.methods.learner import Labelled, Progress, Tensors
 from graphfcl.methods.settings import require_range
-from graphfcl.methods.shared.episodes import Episode
+from graphfcl.methods.shared.episodes import Episode, TaskSampler
 from graphfcl.methods.shared.fine_tuning import DIVERGED, FineTuning, Steps, check_steps
-from graphfcl.methods.shared.known_classes import TaskSampler
+from graphfcl.methods.shared.memories import nothing
 from graphfcl.methods.shared.parts import Part
-from graphfcl.methods.shared.prototype_memory import nothing
 from graphfcl.methods.shared.prototype_network import PrototypeNetwork, class_shares, weighted_prototypes
 from graphfcl.methods.shared.training_state import check_finite, with_prefix, without_prefix
 from graphfcl.methods.shared.validation_sessions import STEP_DRAWS, ValidationSessions

@@ -13,10 +13,9 @@ from typing import Any, ClassVar
 
 import torch
 
-from graphfcl.methods.bases.encoder_learner import EncoderLearner
-from graphfcl.methods.bases.settings import EncoderSettings
+from graphfcl.methods.bases.encoder_learner import EncoderLearner, EncoderSettings
 from graphfcl.methods.learner import Progress
-from graphfcl.methods.shared.prototype_memory import PrototypeMemory
+from graphfcl.methods.shared.memories import PrototypeMemory
 from graphfcl.methods.shared.prototype_network import NodeEmbeddings, PrototypeNetwork
 from graphfcl.nn import Encoder, GraphInputs
 from graphfcl.stream.sessions import BaseSession, Session

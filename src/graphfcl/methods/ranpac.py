@@ -8,7 +8,7 @@ Pre-trained Models for Continual Learning. NeurIPS 2023. Balanced as in AIR (Fan
     G = Σ_c H_cᵀH_c / n_c,   μ_c = S_c / n_c,   W = (G + λ tr(G)/M · I)⁻¹ [μ_1 … μ_C],   score_c(v) = h(v)·W_c
 
 H_c: the vectors h of the n_c labelled nodes of class c as rows, S_c: their sum; the head is that of SGC-ridge
-(``shared/ridge.py``). m: the mean of relu(z P) over session 0's visible graph. λ is chosen by validation sessions.
+(``RidgeSums``). m: the mean of relu(z P) over session 0's visible graph. λ is chosen by validation sessions.
 
 **Departures** of ``form=balanced``, the default; ``form=released`` is without them.
 
@@ -41,9 +41,8 @@ from graphfcl.methods.bases.closed_form_learner import (
 from graphfcl.methods.blocks import NodeTables, RowBlock, Table
 from graphfcl.methods.learner import Progress, Tensors
 from graphfcl.methods.settings import require_choice, require_range
-from graphfcl.methods.shared.class_statistics import Parts
+from graphfcl.methods.shared.class_statistics import Parts, RidgeSums
 from graphfcl.methods.shared.parts import OwnAttributes, Part
-from graphfcl.methods.shared.ridge import RidgeSums
 from graphfcl.methods.shared.validation_sessions import ValidationSessions
 
 FORMS = ("balanced", "released")

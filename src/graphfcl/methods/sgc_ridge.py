@@ -31,8 +31,7 @@ from graphfcl.methods.bases.closed_form_learner import Choice, ClosedFormLearner
 from graphfcl.methods.blocks import NodeTables
 from graphfcl.methods.learner import Tensors
 from graphfcl.methods.settings import require_range
-from graphfcl.methods.shared.class_statistics import Parts
-from graphfcl.methods.shared.ridge import RidgeSums
+from graphfcl.methods.shared.class_statistics import Parts, RidgeSums
 
 
 @dataclass(frozen=True)

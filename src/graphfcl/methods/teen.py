@@ -28,8 +28,7 @@ from graphfcl.methods.bases.closed_form_learner import Choice, ClosedFormLearner
 from graphfcl.methods.blocks import NodeTables
 from graphfcl.methods.learner import Tensors
 from graphfcl.methods.settings import require_range
-from graphfcl.methods.shared.class_statistics import ClassSums
-from graphfcl.methods.shared.similar_classes import calibrated_prototypes, similarity_weights
+from graphfcl.methods.shared.class_statistics import ClassSums, calibrated_prototypes, similarity_weights
 
 
 @dataclass(frozen=True)

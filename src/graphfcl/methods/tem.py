@@ -45,11 +45,9 @@ from graphfcl.methods.bases.closed_form_learner import Choice, ClosedFormLearner
 from graphfcl.methods.blocks import NodeTables
 from graphfcl.methods.learner import Labelled, Learner, Progress, Tensors
 from graphfcl.methods.settings import require_range
-from graphfcl.methods.shared.optimisers import LBFGS
-from graphfcl.methods.shared.sampled_memory import SampledMemory, cover
-from graphfcl.methods.shared.supervised_training import class_balanced
-from graphfcl.methods.shared.trained_head import cross_entropies
-from graphfcl.methods.shared.training_state import check_finite, with_prefix, without_prefix
+from graphfcl.methods.shared.memories import SampledMemory, cover
+from graphfcl.methods.shared.supervised_training import class_balanced, cross_entropies
+from graphfcl.methods.shared.training_state import LBFGS, check_finite, with_prefix, without_prefix
 from graphfcl.metrics import balanced_accuracy, confusion_matrix
 from graphfcl.nn import Linear, tensor_of
 from graphfcl.stream.sessions import BaseSession, Session

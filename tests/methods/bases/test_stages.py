@@ -15,8 +15,8 @@ import torch
 from torch.optim.optimizer import register_optimizer_step_pre_hook
 
 from graphfcl import Learner, LearnerState, Progress, Protocol, Stream, VisibleGraph, load_dataset, make_stream
-from graphfcl.methods.shared.episodes import Episode
-from graphfcl.methods.shared.known_classes import KnownClasses, TaskSampler
+from graphfcl.methods.shared.episodes import Episode, TaskSampler
+from graphfcl.methods.shared.validation_sessions import KnownClasses
 from tests.methods.shared.test_prototype_network import loss_by_loop
 from tests.methods.test_checks import make
 

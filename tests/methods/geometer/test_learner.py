@@ -9,7 +9,7 @@ import torch
 from graphfcl import InputError, Protocol, Stream, find_method, load_dataset, make_stream
 from graphfcl.methods.geometer import Geometer
 from graphfcl.methods.geometer.learner import Teacher, proximity
-from graphfcl.methods.geometer.losses import memorability, separability, uniformity
+from graphfcl.methods.geometer.network import memorability, separability, uniformity
 from graphfcl.methods.geometer.sampling import SessionClasses
 from graphfcl.nn import GraphInputs
 from tests.golden.samples import SHORT

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from graphfcl.methods.geometer.losses import memorability, separability, uniformity
+from graphfcl.methods.geometer.network import memorability, separability, uniformity
 
 
 def random_tensor(*shape: int, seed: int = 0) -> torch.Tensor:

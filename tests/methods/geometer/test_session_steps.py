@@ -6,7 +6,7 @@ import torch
 
 from graphfcl import SILENT
 from graphfcl.methods.geometer import GeometerSettings
-from graphfcl.methods.geometer.session_steps import SessionSteps
+from graphfcl.methods.geometer.learner import SessionSteps
 
 STEPS = ((5, 0.001), (20, 0.005))
 

@@ -7,12 +7,11 @@ import numpy as np
 import pytest
 import torch
 
+from graphfcl.methods.lpmc.learner import PartialSampler, without_classes
 from graphfcl.methods.lpmc.micro_clusters import MicroClusters
-from graphfcl.methods.lpmc.network import LpmcNetwork
-from graphfcl.methods.lpmc.sampler import PartialSampler, without_classes
-from graphfcl.methods.lpmc.settings import LpmcSettings
+from graphfcl.methods.lpmc.network import LpmcNetwork, LpmcSettings
 from graphfcl.methods.shared.episodes import Episode, NodePools, PseudoIncrementalSampler
-from graphfcl.methods.shared.known_classes import KnownClasses
+from graphfcl.methods.shared.validation_sessions import KnownClasses
 from graphfcl.nn import GcnEncoder, GraphInputs
 from tests.golden.samples import golden_stream
 

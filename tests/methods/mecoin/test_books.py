@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from graphfcl.methods.mecoin import books as module
-from graphfcl.methods.mecoin.books import Books, FixedBlock
-from graphfcl.methods.mecoin.settings import MecoinSettings
+from graphfcl.methods.mecoin import memory as module
+from graphfcl.methods.mecoin.memory import Books, FixedBlock, MecoinSettings
 
 SIZE = 10
 SETTINGS = MecoinSettings(size=SIZE, books=5, keys=7, key_size=6)

@@ -10,7 +10,7 @@ import torch
 from graphfcl import InputError, Stream, find_method
 from graphfcl.methods.mecoin import Mecoin
 from graphfcl.methods.mecoin import learner as module
-from graphfcl.methods.mecoin.teaching import Lessons
+from graphfcl.methods.mecoin.memory import Lessons
 from graphfcl.nn import GcnEncoder
 from tests.golden.samples import SHORT, golden_stream
 

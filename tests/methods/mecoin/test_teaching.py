@@ -3,9 +3,17 @@
 import numpy as np
 import torch
 
-from graphfcl.methods.mecoin.books import Books
-from graphfcl.methods.mecoin.settings import MecoinSettings
-from graphfcl.methods.mecoin.teaching import Lessons, Table, Teacher, balanced_mean, both_logits, node_losses, taught
+from graphfcl.methods.mecoin.memory import (
+    Books,
+    Lessons,
+    MecoinSettings,
+    Table,
+    Teacher,
+    balanced_mean,
+    both_logits,
+    node_losses,
+    taught,
+)
 
 SETTINGS = MecoinSettings(size=6, books=3, keys=4, key_size=4, student_hidden=5, student_dropout=0.0)
 

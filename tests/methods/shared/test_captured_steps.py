@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from graphfcl import HagMeta, Stream, load_dataset, make_stream
-from graphfcl.methods.shared import captured_steps
+from graphfcl.methods.shared import meta_training
 from graphfcl.methods.shared.episodes import DeviceEpisode
 from graphfcl.nn import GraphInputs
 
@@ -49,7 +49,7 @@ def test_an_episode_on_a_device_has_the_same_numbers(stream: Stream) -> None:
 def test_recorded_steps_are_those_taken_launch_by_launch(stream: Stream, monkeypatch: pytest.MonkeyPatch) -> None:
     found = []
     for before in (1, 10**9):
-        monkeypatch.setattr(captured_steps, "BEFORE", before)
+        monkeypatch.setattr(meta_training, "BEFORE", before)
         learner, inputs = prepared(stream, "cuda")
         loss = 0.0
         while learner.meta.episode < 60:

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphfcl.methods.shared.episodes import NodePools, PseudoIncrementalSampler
-from graphfcl.methods.shared.known_classes import KnownClasses, tasks_matrix
+from graphfcl.methods.shared.validation_sessions import KnownClasses, tasks_matrix
 
 
 def pools_of(sizes: list[int]) -> tuple[NodePools, np.ndarray, np.ndarray]:

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from graphfcl import Protocol, make_stream
 from graphfcl.methods.shared.exemplar_selection import coverage, herding, influence, mean_of_features
-from graphfcl.methods.shared.replay_memory import ReplayMemory
+from graphfcl.methods.shared.memories import ReplayMemory
 from graphfcl.nn import GraphInputs
 from tests.graphs import random_graph
 

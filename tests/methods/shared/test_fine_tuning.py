@@ -5,7 +5,7 @@ from typing import Any
 import torch
 
 from graphfcl import SILENT, DivergenceError
-from graphfcl.methods.bases.settings import HeadSettings
+from graphfcl.methods.bases.growing_head_learner import HeadSettings
 from graphfcl.methods.shared.fine_tuning import DIVERGED, FineTuning, score_after_sessions
 
 CANDIDATES = ((5, 0.001), (20, 0.005))

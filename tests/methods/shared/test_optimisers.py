@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch.nn.functional import cross_entropy
 
-from graphfcl.methods.shared.optimisers import LBFGS, Adam
+from graphfcl.methods.shared.training_state import LBFGS, Adam
 from tests.cli.command import run_python
 
 ADAM = {"lr": 0.02, "weight_decay": 0.01, "fused": True}
@@ -52,7 +52,7 @@ def test_the_numbers_are_those_of_torch(
 
 TRAINING = """
 import sys, torch
-from graphfcl.methods.shared.optimisers import LBFGS, Adam
+from graphfcl.methods.shared.training_state import LBFGS, Adam
 weights = torch.nn.Parameter(torch.ones(3))
 adam, lbfgs = Adam([weights], fused=True), LBFGS([weights])
 def closure():

@@ -4,7 +4,7 @@ import numpy as np
 import torch
 
 from graphfcl import Protocol, load_dataset, make_stream
-from graphfcl.methods.shared.sampled_memory import SampledMemory, arrival_times, cover
+from graphfcl.methods.shared.memories import SampledMemory, arrival_times, cover
 
 
 def never(nodes: np.ndarray) -> torch.Tensor:

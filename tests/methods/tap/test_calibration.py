@@ -3,7 +3,7 @@
 import numpy as np
 import torch
 
-from graphfcl.methods.tap.calibration import assigned, drift, neighbourhood, refined
+from graphfcl.methods.tap.learner import assigned, drift, neighbourhood, refined
 from tests.methods.tap.test_topologies import random_graph
 
 

@@ -10,7 +10,7 @@ from graphfcl import InputError, Protocol, Session, find_method, load_dataset, m
 from graphfcl.methods.shared.supervised_training import SupervisedSettings
 from graphfcl.methods.tap import Tap, TapSettings
 from graphfcl.methods.tap import learner as tap_learner
-from graphfcl.methods.tap.calibration import assigned, drift, neighbourhood, refined
+from graphfcl.methods.tap.learner import assigned, drift, neighbourhood, refined
 from graphfcl.nn import GcnEncoder
 from tests.golden.samples import SHORT, golden_stream
 

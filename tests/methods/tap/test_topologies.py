@@ -6,7 +6,7 @@ import torch
 from scipy import sparse
 
 from graphfcl import VisibleGraph
-from graphfcl.methods.tap.topologies import ClassGroups, encode, inputs_of
+from graphfcl.methods.tap.training import ClassGroups, encode, inputs_of
 from graphfcl.nn import ENCODERS, GraphInputs
 
 

@@ -8,9 +8,7 @@ from graphfcl import Stream
 from graphfcl.methods import Labelled
 from graphfcl.methods.shared.heads import CosineHead
 from graphfcl.methods.shared.supervised_training import SupervisedSettings
-from graphfcl.methods.tap.settings import TapSettings
-from graphfcl.methods.tap.topologies import ClassGroups, encode, inputs_of
-from graphfcl.methods.tap.training import TopologyTraining, cosface
+from graphfcl.methods.tap.training import ClassGroups, TapSettings, TopologyTraining, cosface, encode, inputs_of
 from graphfcl.nn import GatEncoder, GraphInputs
 from tests.golden.samples import golden_stream
 

@@ -15,8 +15,7 @@ import torch
 from torch import nn
 
 from graphfcl.methods.learner import Labelled, Progress
-from graphfcl.methods.shared.supervised_training import class_balanced
-from graphfcl.methods.shared.trained_head import cross_entropies
+from graphfcl.methods.shared.supervised_training import class_balanced, cross_entropies
 from graphfcl.methods.shared.training_state import EarlyStopping, check_finite, make_adam
 
 STEPS_BETWEEN_CHECKS = 5

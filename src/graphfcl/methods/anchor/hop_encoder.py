@@ -17,8 +17,12 @@ from graphfcl.methods.anchor.head import LabelledPoints
 from graphfcl.methods.blocks import NodeTables, RowBlock, Table
 from graphfcl.methods.blocks.interface import ROWS
 from graphfcl.methods.learner import Learner, Progress
-from graphfcl.methods.shared.supervised_training import SupervisedSettings, SupervisedTraining, class_balanced
-from graphfcl.methods.shared.trained_head import cross_entropies
+from graphfcl.methods.shared.supervised_training import (
+    SupervisedSettings,
+    SupervisedTraining,
+    class_balanced,
+    cross_entropies,
+)
 from graphfcl.methods.shared.training_state import check_finite, make_adam
 from graphfcl.methods.shared.untrained_features import around_rows, unit_rows
 from graphfcl.nn import Encoder, GraphInputs, Linear

@@ -83,8 +83,7 @@ from graphfcl.methods.blocks import NodeTables, Table, open_tables
 from graphfcl.methods.blocks.last_tables import LastTables
 from graphfcl.methods.learner import EncoderStore, Explanation, Labelled, Learner, LearnerState, Progress, Tensors
 from graphfcl.methods.shared.parts import Part
-from graphfcl.methods.shared.supervised_training import SupervisedTraining
-from graphfcl.methods.shared.trained_head import head_training
+from graphfcl.methods.shared.supervised_training import SupervisedTraining, head_training
 from graphfcl.methods.shared.untrained_features import around_rows
 from graphfcl.nn import Encoder, GcnRows, GraphInputs, Linear, tensor_of
 from graphfcl.stream import BaseSession, Session

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple, get_args
 
 from graphfcl.errors import InputError
-from graphfcl.methods.bases.settings import EncoderSettings
+from graphfcl.methods.bases.encoder_learner import EncoderSettings
 from graphfcl.methods.settings import require_choice, require_range
 from graphfcl.methods.shared.supervised_training import SupervisedSettings
 

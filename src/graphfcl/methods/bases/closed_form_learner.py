@@ -11,21 +11,19 @@ from torch import nn
 from graphfcl.errors import DivergenceError
 from graphfcl.graph.visible import VisibleGraph
 from graphfcl.graph.visible_nodes import VisibleNodes
-from graphfcl.methods.bases.encoder_learner import EncoderLearner, Stage
-from graphfcl.methods.bases.settings import EncoderSettings
+from graphfcl.methods.bases.encoder_learner import EncoderLearner, EncoderSettings, Stage
 from graphfcl.methods.blocks import Held, NodeTables, RowBlock, Table, open_tables
 from graphfcl.methods.blocks.labelled_rows import some_of_each_class
 from graphfcl.methods.blocks.last_tables import LastTables
 from graphfcl.methods.blocks.opening import open_whole
 from graphfcl.methods.learner import Labelled, Learner, Progress, Tensors
 from graphfcl.methods.settings import require_choice, require_range
-from graphfcl.methods.shared.choosing import choose_over_draws
 from graphfcl.methods.shared.class_statistics import ClassStatistics, Parts, counts_with, in_parts
 from graphfcl.methods.shared.parts import OwnAttributes, Part
 from graphfcl.methods.shared.prototype_network import PrototypeNetwork
 from graphfcl.methods.shared.untrained_blocks import UntrainedBlocks
 from graphfcl.methods.shared.untrained_features import unit_rows
-from graphfcl.methods.shared.validation_sessions import ValidationSessions, all_held_out
+from graphfcl.methods.shared.validation_sessions import ValidationSessions, all_held_out, choose_over_draws
 from graphfcl.nn import Encoder, GraphInputs, tensor_of
 from graphfcl.stream.sessions import BaseSession, Session
 

@@ -1,7 +1,7 @@
 """What all learners of this package share: a pre-trained encoder, stages that can be interrupted, a state of parts."""
 
 from abc import abstractmethod
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar, cast
 
@@ -11,11 +11,11 @@ from torch import nn
 
 from graphfcl.errors import DivergenceError, InputError
 from graphfcl.graph.visible import VisibleGraph
-from graphfcl.methods.bases.settings import EncoderSettings
 from graphfcl.methods.learner import NO_STORE, SILENT, EncoderStore, Labelled, Learner, LearnerState, Progress, Tensors
+from graphfcl.methods.settings import require_choice, require_range
 from graphfcl.methods.shared.embedding_cache import EmbeddingCache
 from graphfcl.methods.shared.parts import ClassMemory, Part
-from graphfcl.methods.shared.pretraining import Pretraining
+from graphfcl.methods.shared.supervised_training import Pretraining, SupervisedSettings
 from graphfcl.methods.shared.training_state import (
     copy_weights,
     generator_from,
@@ -26,6 +26,32 @@ from graphfcl.methods.shared.training_state import (
 from graphfcl.metrics import balanced_accuracy, confusion_matrix
 from graphfcl.nn import ENCODERS, Encoder, GraphInputs, Linear, tensor_of
 from graphfcl.stream.sessions import BaseSession, Session
+
+
+@dataclass(frozen=True)
+class EncoderSettings:
+    """The encoder and its pre-training, the same for all methods."""
+
+    encoder: str = "gcn"
+    """Kind of graph encoder: gcn or gat."""
+    hidden: int = 32
+    """Width of the encoder's first layer."""
+    size: int = 16
+    """Width of an embedding."""
+    last_relu: bool = True
+    """ReLU on the last encoder layer, which the authors' code does not have."""
+    dropout: float = 0.5
+    """Share of hidden values dropped in training."""
+    pretraining: SupervisedSettings = field(default_factory=SupervisedSettings)
+    """Training on session 0 before anything else."""
+
+    def __post_init__(self) -> None:
+        require_choice("encoder", self.encoder, tuple(ENCODERS))
+        require_range("hidden", self.hidden, least=1)
+        require_range("size", self.size, least=1)
+        require_range("dropout", self.dropout, least=0, below=1)
+        if self.encoder == "gat" and self.hidden % 4:
+            raise InputError(f"hidden is {self.hidden}; with the encoder gat it must be a multiple of its 4 heads.")
 
 
 class AnyInputs(Protocol):

@@ -1,24 +1,57 @@
 """Learners that meta-train in episodes until held-out classes say stop, several times, and then again on all."""
 
 from abc import abstractmethod
+from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from torch import nn
 
-from graphfcl.methods.bases.encoder_learner import EncoderLearner, Stage
+from graphfcl.methods.bases.encoder_learner import EncoderLearner, EncoderSettings, Stage
 from graphfcl.methods.learner import Progress
-from graphfcl.methods.shared.captured_steps import CapturedSteps
-from graphfcl.methods.shared.episodes import Episode, Sampler
-from graphfcl.methods.shared.meta_training import MetaTraining
+from graphfcl.methods.settings import require_range
+from graphfcl.methods.shared.episodes import DeviceEpisode, Episode, Sampler
+from graphfcl.methods.shared.memories import PrototypeMemory
+from graphfcl.methods.shared.meta_training import CapturedSteps, MetaTraining
 from graphfcl.methods.shared.parts import Part
-from graphfcl.methods.shared.prototype_memory import PrototypeMemory
 from graphfcl.methods.shared.prototype_network import NodeEmbeddings
 from graphfcl.methods.shared.validation_sessions import ValidationSessions, held_out_draws
 from graphfcl.nn import GraphInputs
 from graphfcl.stream.sessions import BaseSession, Session
+
+
+@dataclass(frozen=True)
+class EpisodicSettings(EncoderSettings):
+    """Meta-training in episodes."""
+
+    learning_rate: float = 0.005
+    """Adam's rate in meta-training."""
+    weight_decay: float = 0.0005
+    """Adam's weight decay in meta-training, and in the fine-tuning of sessions."""
+    episodes: int = 1000
+    """Episodes of meta-training at most."""
+    validate_every: int = 20
+    """Episodes between two validations."""
+    patience: int = 10
+    """Validations in a row without a better score that end meta-training."""
+    validation_window: int = 5
+    """Validations whose mean counts as the score."""
+    validation_draws: int = 3
+    """Times that a fifth of the pseudo-novel classes is held out anew; with refit off it is once."""
+    refit: bool = True
+    """Repeat meta-training on all pseudo-novel classes, the held-out ones included."""
+    queries: int = 10
+    """Nodes per class that an episode asks about."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("validate_every", "patience", "validation_window", "validation_draws", "queries"):
+            require_range(name, getattr(self, name), least=1)
+        require_range("episodes", self.episodes, least=0)
+        require_range("learning_rate", self.learning_rate, above=0)
+        require_range("weight_decay", self.weight_decay, least=0)
 
 
 class EpisodicLearner(EncoderLearner):
@@ -29,8 +62,11 @@ class EpisodicLearner(EncoderLearner):
 
     A method says how episodes are drawn (:meth:`_sampler`), what a step minimises (:meth:`_episode_loss`), and what
     else validation sessions choose (:meth:`_try_choices`, :meth:`_settle_choices`).
+
+    records_steps: whether its steps may be recorded on a GPU, which takes a loss that is the network's ``device_loss``.
     """
 
+    records_steps: ClassVar[bool] = False
     meta: MetaTraining
     memory: PrototypeMemory
 
@@ -46,9 +82,15 @@ class EpisodicLearner(EncoderLearner):
     def _episode_loss(self, inputs: GraphInputs, episode: Episode, *, by_class: bool = False) -> torch.Tensor:
         """What one optimiser step minimises; by_class: every class counts the same."""
 
-    def _captured_steps(self, inputs: GraphInputs, optimiser: torch.optim.Adam) -> CapturedSteps | None:  # noqa: ARG002
-        """Steps of meta-training that are recorded on a GPU; None if they are taken launch by launch."""
-        return None
+    def _captured_steps(self, inputs: GraphInputs, optimiser: torch.optim.Adam) -> CapturedSteps | None:
+        """Steps of meta-training that a GPU records and replays; None if they are taken launch by launch."""
+        if not self.records_steps or not self.network.computes_whole(inputs):
+            return None
+
+        def loss(graph: GraphInputs, episode: DeviceEpisode) -> torch.Tensor:
+            return self.network.device_loss(graph, episode, self.generator)
+
+        return CapturedSteps(loss, optimiser, self.generator)
 
     def _validate(self, inputs: GraphInputs, validation: ValidationSessions) -> float:
         """Score of the validation sessions with the weights as they are."""

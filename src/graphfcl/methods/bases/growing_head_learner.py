@@ -2,27 +2,63 @@
 
 from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
 import torch
 
-from graphfcl.errors import DivergenceError
-from graphfcl.methods.bases.encoder_learner import EncoderLearner, Stage
-from graphfcl.methods.bases.settings import HeadSettings
+from graphfcl.errors import DivergenceError, InputError
+from graphfcl.methods.bases.encoder_learner import EncoderLearner, EncoderSettings, Stage
 from graphfcl.methods.learner import GivenEncoder, Labelled, Progress
-from graphfcl.methods.shared.fine_tuning import DIVERGED, FineTuning, Steps
-from graphfcl.methods.shared.heads import grown
-from graphfcl.methods.shared.logit_adjustment import LogitAdjustment
+from graphfcl.methods.settings import require_range
+from graphfcl.methods.shared.fine_tuning import DIVERGED, STEP_CANDIDATES, FineTuning, Steps, check_steps
+from graphfcl.methods.shared.heads import LogitAdjustment, grown
+from graphfcl.methods.shared.memories import ReplayMemory
 from graphfcl.methods.shared.parts import OwnAttributes, Part
-from graphfcl.methods.shared.replay_memory import ReplayMemory
-from graphfcl.methods.shared.supervised_training import HeadLoss, SupervisedTraining
-from graphfcl.methods.shared.trained_head import HeadNetwork, cross_entropies, head_training
+from graphfcl.methods.shared.supervised_training import (
+    HeadLoss,
+    HeadNetwork,
+    SupervisedTraining,
+    cross_entropies,
+    head_training,
+)
 from graphfcl.methods.shared.training_state import check_finite, make_adam, with_prefix, without_prefix
 from graphfcl.methods.shared.validation_sessions import STEP_DRAWS, ValidationSessions, all_held_out
 from graphfcl.nn import Encoder, GraphInputs, Linear, tensor_of
 from graphfcl.stream.sessions import BaseSession, Session
+
+
+@dataclass(frozen=True)
+class HeadSettings(EncoderSettings):
+    """A head that grows; ``pretraining`` holds for the training of session 0 too."""
+
+    weight_decay: float = 0.0005
+    """Adam's weight decay in the steps of a session."""
+    fine_tuning: tuple[Steps, ...] = STEP_CANDIDATES
+    """(steps, rate) candidates of a session, besides (0, 0); validation sessions choose."""
+    fine_tuning_steps: int | None = None
+    """Steps of a session, instead of choosing them."""
+    fine_tuning_rate: float = 0.005
+    """Rate of these steps."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_range("weight_decay", self.weight_decay, least=0)
+        check_steps(self.fine_tuning, self.fine_tuning_steps, self.fine_tuning_rate)
+
+
+@dataclass(frozen=True)
+class LogitHeadSettings(HeadSettings):
+    """A head that grows, whose logits are the scores."""
+
+    adjustments: tuple[float, ...] = (0.0,)
+    """Candidates for τ of the logit adjustment τ log(n_c/Σn); validation sessions choose."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not self.adjustments:
+            raise InputError("adjustments is empty: give at least one value, 0 to adjust nothing.")
 
 
 class GrowingHeadLearner(EncoderLearner):

@@ -1,6 +1,5 @@
 """Geometer; start reading in ``learner.py``."""
 
-from graphfcl.methods.geometer.learner import Geometer
-from graphfcl.methods.geometer.settings import GeometerSettings
+from graphfcl.methods.geometer.learner import Geometer, GeometerSettings
 
 __all__ = ["Geometer", "GeometerSettings"]

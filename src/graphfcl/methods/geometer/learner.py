@@ -2,7 +2,7 @@
 
 Bin Lu, Xiaoying Gan, Lina Yang, Weinan Zhang, Luoyi Fu, Xinbing Wang. KDD 2022.
 
-Read ``network.py`` for prototypes, ``losses.py`` for L_U, L_S and L_M, ``sampling.py`` for episodes, then this file.
+Read ``network.py`` for prototypes and for L_U, L_S and L_M, ``sampling.py`` for episodes, then this file.
 
 Prototype of class k with labelled nodes V_k, d_v the degree of v in the visible graph, its self loop included:
 
@@ -46,27 +46,147 @@ Where this departs from the paper or the released code:
 """
 
 import copy
-from typing import Any, ClassVar
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
 
-from graphfcl.methods.bases.episodic_learner import EpisodicLearner
-from graphfcl.methods.geometer.losses import memorability, separability, uniformity
-from graphfcl.methods.geometer.network import GeometerNetwork, Geometry, PrototypeAttention, degrees_of, geometry
+from graphfcl.errors import InputError
+from graphfcl.methods.bases.episodic_learner import EpisodicLearner, EpisodicSettings
+from graphfcl.methods.geometer.network import (
+    GeometerNetwork,
+    Geometry,
+    PrototypeAttention,
+    degrees_of,
+    geometry,
+    memorability,
+    separability,
+    uniformity,
+)
 from graphfcl.methods.geometer.sampling import BiasedSampler, SessionClasses
-from graphfcl.methods.geometer.session_steps import SessionSteps
-from graphfcl.methods.geometer.settings import GeometerSettings
 from graphfcl.methods.learner import EncoderStore, Labelled, Progress, Tensors
+from graphfcl.methods.settings import require_choice, require_range
 from graphfcl.methods.shared.episodes import Episode
-from graphfcl.methods.shared.fine_tuning import score_after_sessions
-from graphfcl.methods.shared.known_classes import KnownClasses
+from graphfcl.methods.shared.fine_tuning import STEP_CANDIDATES, FineTuning, Steps, check_steps, score_after_sessions
 from graphfcl.methods.shared.parts import Part
 from graphfcl.methods.shared.prototype_network import query_shares, weighted_cross_entropy
 from graphfcl.methods.shared.training_state import check_finite, copy_weights, make_adam
-from graphfcl.methods.shared.validation_sessions import ValidationSessions
+from graphfcl.methods.shared.validation_sessions import KnownClasses, ValidationSessions
 from graphfcl.nn import Encoder, GraphInputs
 from graphfcl.stream.sessions import BaseSession, Session
+
+
+@dataclass(frozen=True)
+class GeometerSettings(EpisodicSettings):
+    """All settings; weights of losses are those of the released code."""
+
+    hidden: int = 64
+    """Width of the first layer of the encoder."""
+    size: int = 64
+    """Width of an embedding."""
+    learning_rate: float = 0.001
+    """Adam's rate on session 0."""
+    pretrained: bool = True
+    """Start from the pre-trained encoder that all methods share; off: from random weights, as released."""
+    heads: int = 2
+    """Heads of the attention that makes prototypes; they divide the width of an embedding."""
+    most_supports: int = 19
+    """An episode on session 0 draws 1 to so many supports of each class."""
+    least_episodes: int = 200
+    """Episodes on session 0 that are taken before validation may stop them; released: 200 in all."""
+    base_uniformity: float = 0.1
+    """Weight of L_U on session 0, beside L_P."""
+    proximity: float = 1.5
+    """Weight of L_P in a session."""
+    distillation: float = 2.0
+    """Weight of L_M in a session."""
+    separability: float = 2.0
+    """Weight of L_S in a session."""
+    uniformity: float = 1.0
+    """Weight of L_U in a session."""
+    distil: Literal["chosen", "far", "near"] = "chosen"
+    """What L_M keeps: which classes are far from a query (released), which are near, or what validation chooses."""
+    replay: Literal["balanced", "released"] = "balanced"
+    """Queries of a step: some of every class, each class counting the same; or the new supports and as many others."""
+    session_queries: int = 10
+    """Queries of each class in a step with balanced replay."""
+    leave_out: bool = True
+    """Leave a query that is also a support out of its own prototype, which the released code does not."""
+    encoder_rate: float = 1.0
+    """Rate of the encoder in the steps of a session, as a share of the rate of the attention; released: 0.1."""
+    fine_tuning: tuple[Steps, ...] = STEP_CANDIDATES
+    """(steps, rate) candidates of a session, besides (0, 0); validation sessions choose."""
+    fine_tuning_steps: int | None = None
+    """Steps of a session, instead of choosing them."""
+    fine_tuning_rate: float = 0.001
+    """Rate of these steps."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require_range("heads", self.heads, least=1)
+        if self.size % self.heads:
+            raise InputError(f"size is {self.size}; it must be a multiple of heads, which is {self.heads}.")
+        require_range("most_supports", self.most_supports, least=1)
+        require_range("least_episodes", self.least_episodes, least=0)
+        for name in ("base_uniformity", "proximity", "distillation", "separability", "uniformity"):
+            require_range(name, getattr(self, name), least=0)
+        require_choice("distil", self.distil, ("chosen", "far", "near"))
+        require_range("session_queries", self.session_queries, least=1)
+        require_choice("replay", self.replay, ("balanced", "released"))
+        require_range("encoder_rate", self.encoder_rate, least=0)
+        check_steps(self.fine_tuning, self.fine_tuning_steps, self.fine_tuning_rate)
+
+
+class SessionSteps(FineTuning):
+    """(steps, rate) as in all methods, each with every direction of distillation that is to be tried.
+
+    direction: ``far`` or ``near``. scores: a row for each draw of held-out classes, all steps of the first direction
+    first.
+    """
+
+    def __init__(self, settings: Any) -> None:
+        super().__init__(settings)
+        self.directions = ("far", "near") if settings.distil == "chosen" else (settings.distil,)
+        self.direction = self.directions[0]
+
+    @property
+    def all_candidates(self) -> tuple[Steps, ...]:
+        return super().all_candidates if self.fixed is None else (self.fixed,)
+
+    @property
+    def chooses(self) -> bool:
+        """Whether the settings leave anything open."""
+        return len(self.all_candidates) * len(self.directions) > 1
+
+    def try_directions(self, score: Callable[[int, float, str], float], progress: Progress) -> None:
+        """Score every candidate in every direction on one draw of held-out classes."""
+        for direction in self.directions:
+
+            def in_direction(steps: int, rate: float, direction: str = direction) -> float:
+                return score(steps, rate, direction)
+
+            self.try_out(in_direction, progress)
+        before = len(self.scores) - len(self.directions)
+        self.scores = [*self.scores[:before], [value for row in self.scores[before:] for value in row]]
+
+    def settle(self) -> None:
+        """Take what has the best mean score over the draws; the first wins a draw."""
+        which, place = divmod(int(np.argmax(np.mean(self.scores, axis=0))), len(self.all_candidates))
+        self.direction = self.directions[which]
+        self.take(*self.all_candidates[place])
+        self.scores = []
+
+    def chosen(self) -> dict[str, Any]:
+        return {**super().chosen(), "distil": self.direction}
+
+    def values(self) -> dict[str, Any]:
+        return {**super().values(), "distil": self.direction}
+
+    def load(self, values: dict[str, Any], tensors: Tensors, device: torch.device) -> None:
+        super().load(values, tensors, device)
+        self.direction = values["distil"]
 
 
 class Teacher:

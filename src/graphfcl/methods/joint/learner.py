@@ -28,15 +28,19 @@ from graphfcl.errors import DivergenceError
 from graphfcl.graph.visible import VisibleGraph
 from graphfcl.methods.bases.encoder_learner import EncoderLearner, Stage
 from graphfcl.methods.blocks import NodeTables, open_tables
-from graphfcl.methods.joint.settings import TRUNKS, JointSettings
-from graphfcl.methods.joint.trunks import FixedVectors, JointNetwork, Retraining, vectors_as_graph
+from graphfcl.methods.joint.trunks import (
+    TRUNKS,
+    FixedVectors,
+    JointNetwork,
+    JointSettings,
+    Retraining,
+    vectors_as_graph,
+)
 from graphfcl.methods.learner import EncoderStore, Labelled, LearnerState, Progress
-from graphfcl.methods.shared.class_statistics import counts_with, in_parts
+from graphfcl.methods.shared.class_statistics import RidgeSums, counts_with, in_parts
+from graphfcl.methods.shared.memories import ReplayMemory
 from graphfcl.methods.shared.parts import Part
-from graphfcl.methods.shared.replay_memory import ReplayMemory
-from graphfcl.methods.shared.ridge import RidgeSums
-from graphfcl.methods.shared.supervised_training import SupervisedTraining
-from graphfcl.methods.shared.trained_head import HeadNetwork, head_training
+from graphfcl.methods.shared.supervised_training import HeadNetwork, SupervisedTraining, head_training
 from graphfcl.methods.shared.training_state import without_prefix
 from graphfcl.methods.shared.untrained_blocks import HOPS, UntrainedBlocks
 from graphfcl.methods.shared.untrained_features import WIDEST, unit_rows

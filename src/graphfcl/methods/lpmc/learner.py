@@ -45,7 +45,7 @@ Departures, from the paper unless it says the code:
 - *Without pseudo-novel classes* the episodes are tasks over the base classes: no label has touched the encoder yet.
 """
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -56,19 +56,55 @@ from graphfcl.methods.bases.encoder_learner import Stage
 from graphfcl.methods.bases.episodic_learner import EpisodicLearner
 from graphfcl.methods.learner import EncoderStore, Labelled, Progress, Tensors
 from graphfcl.methods.lpmc.contrast import ContrastiveTraining, ProjectionHead
-from graphfcl.methods.lpmc.network import LpmcNetwork
-from graphfcl.methods.lpmc.sampler import PartialSampler
-from graphfcl.methods.lpmc.settings import LpmcSettings
+from graphfcl.methods.lpmc.network import LpmcNetwork, LpmcSettings
 from graphfcl.methods.settings import settings_as_json
-from graphfcl.methods.shared.episodes import Episode, NodePools, PseudoIncrementalSampler, Sampler
+from graphfcl.methods.shared.episodes import Episode, NodePools, PseudoIncrementalSampler, Sampler, TaskSampler
 from graphfcl.methods.shared.fine_tuning import FineTuning, score_after_sessions
-from graphfcl.methods.shared.known_classes import KnownClasses, TaskSampler
 from graphfcl.methods.shared.parts import Part
 from graphfcl.methods.shared.prototype_network import NodeEmbeddings
 from graphfcl.methods.shared.training_state import check_finite, copy_weights, with_prefix, without_prefix
-from graphfcl.methods.shared.validation_sessions import ValidationSessions
+from graphfcl.methods.shared.validation_sessions import KnownClasses, ValidationSessions
 from graphfcl.nn import Encoder, GraphInputs
 from graphfcl.stream.sessions import BaseSession, Session
+
+
+@dataclass
+class PartialSampler:
+    """Episodes of another sampler with a share of their base classes."""
+
+    whole: PseudoIncrementalSampler
+    share: float
+
+    def sample(self, random: np.random.Generator) -> Episode:
+        episode = self.whole.sample(random)
+        kept = min(episode.base_count, max(1, round(self.share * episode.base_count)))
+        left_out = random.permutation(episode.base_count)[kept:]
+        return without_classes(episode, left_out)
+
+    def values(self) -> dict[str, Any]:
+        return self.whole.values()
+
+    def load(self, values: dict[str, Any]) -> None:
+        self.whole.load(values)
+
+
+def without_classes(episode: Episode, left_out: np.ndarray) -> Episode:
+    """The episode without some base classes; the others move up. No query is one of the supports."""
+    stays = np.ones(episode.class_count, dtype=bool)
+    stays[left_out] = False
+    place = np.cumsum(stays) - 1
+    supports, queries = stays[episode.support_classes], stays[episode.query_classes]
+    return replace(
+        episode,
+        class_count=int(stays.sum()),
+        base_count=episode.base_count - left_out.size,
+        supports=episode.supports[supports],
+        support_classes=place[episode.support_classes[supports]],
+        queries=episode.queries[queries],
+        query_classes=place[episode.query_classes[queries]],
+        own=episode.own[queries],
+        tasks=np.where(episode.tasks >= 0, place[episode.tasks], -1),
+    )
 
 
 class Lpmc(EpisodicLearner):

@@ -7,8 +7,10 @@ from typing import Any, Protocol, Self
 
 import torch
 
+from graphfcl.errors import DivergenceError
 from graphfcl.methods.learner import Tensors
 from graphfcl.methods.shared.parts import ClassMemory
+from graphfcl.methods.shared.untrained_features import symmetric, unit_rows
 
 CHUNK = 4096  # vectors that are turned into 64 bits at a time
 BLOCK = 128  # vectors of one class whose products are added up at a time
@@ -205,3 +207,116 @@ def _blocks_of_one_class(labels: torch.Tensor, count: int) -> tuple[torch.Tensor
     rows = torch.full((int(blocks.sum()), BLOCK), -1, device=labels.device)
     rows[(blocks.cumsum(0) - blocks)[sorted_labels] + within // BLOCK, within % BLOCK] = order
     return rows, torch.repeat_interleave(torch.arange(count, device=labels.device), blocks)
+
+
+@dataclass(frozen=True, eq=False)
+class RidgeSums:
+    """All that ridge regression keeps of labelled points, in 64 bits. Immutable.
+
+    gram: (D, D) G. sums: (C, D) S. counts: (C,) n. balanced: whether every class counts the same.
+    """
+
+    gram: torch.Tensor
+    sums: torch.Tensor
+    counts: torch.Tensor
+    balanced: bool = True
+
+    @classmethod
+    def empty(cls, size: int = 0, device: torch.device | str = "cpu", *, balanced: bool = True) -> "RidgeSums":
+        shapes = ((size, size), (0, size), (0,))
+        gram, sums, counts = (torch.zeros(shape, dtype=torch.float64, device=device) for shape in shapes)
+        return cls(gram, sums, counts, balanced)
+
+    def plus(self, parts: Parts, counts: torch.Tensor) -> "RidgeSums":
+        """With more labelled points. counts: (C,) n with them.
+
+        Exact for a class that is new, and for a known one after :meth:`reweighted`. G holds no class by itself: without
+        that call earlier points of a known class keep the weight 1/n of then.
+        """
+        gram, sums = self.gram.clone(), grown(self.sums, len(counts))
+        roots = counts.clamp(min=1).rsqrt() if self.balanced else torch.ones_like(counts)
+        for points, labels in parts:
+            points = points.double()
+            sums.index_add_(0, labels, points)
+            points = points * roots[labels, None]
+            gram.addmm_(points.T, points)
+        return RidgeSums(gram, sums, counts, self.balanced)
+
+    def reweighted(self, parts: Parts, counts: torch.Tensor) -> "RidgeSums":
+        """With the weight of earlier points lowered from 1/n to that of larger classes: what precedes :meth:`plus`.
+
+        parts: earlier points and their columns. counts: (C,) the numbers of points that the classes will have.
+        """
+        if not self.balanced:
+            return self
+        gram = self.gram.clone()
+        roots = (1 / self.counts - 1 / counts[: len(self.counts)]).clamp(min=0).sqrt()
+        for points, labels in parts:
+            points = points.double() * roots[labels, None]
+            gram.addmm_(points.T, points, alpha=-1)
+        return RidgeSums(gram, self.sums, self.counts)
+
+    def exchanged(self, old: "RidgeSums", new: "RidgeSums") -> "RidgeSums":
+        """With ``new`` in place of ``old``, which are whole classes of these sums and empty in all others."""
+        return RidgeSums(
+            self.gram - old.gram + new.gram,
+            self.sums - old.sums + new.sums,
+            self.counts - old.counts + new.counts,
+            self.balanced,
+        )
+
+    def solve(self, penalty: float, scales: torch.Tensor) -> torch.Tensor:
+        """(D, C) weights of raw points: W of points times ``scales`` (D,), which are then put into W.
+
+        A class without a point has a column of zeros. ``DivergenceError`` if the matrix is not positive definite.
+        """
+        size = len(self.gram)
+        gram = self.gram * scales * scales[:, None]
+        mean = float(gram.trace()) / max(1, size)
+        gram.diagonal().add_(penalty * mean if mean > 0 else 1.0)
+        means = self.sums / self.counts.clamp(min=1)[:, None] if self.balanced else self.sums
+        factor, failed = torch.linalg.cholesky_ex(gram)
+        if int(failed):
+            raise DivergenceError(f"the ridge with penalty {penalty:g} cannot be solved: take a larger penalty.")
+        return torch.cholesky_solve((means * scales).T, factor) * scales[:, None]
+
+    def tensors(self) -> Tensors:
+        """Of the symmetric G the upper half."""
+        rows, columns = torch.triu_indices(*self.gram.shape)
+        return {
+            "ridge.gram": self.gram.cpu()[rows, columns],
+            "ridge.sums": self.sums.cpu().clone(),
+            "ridge.counts": self.counts.cpu().clone(),
+        }
+
+    def loaded(self, tensors: Tensors, device: torch.device) -> "RidgeSums":
+        """The reverse of :meth:`tensors`, with sums of the same kind."""
+        gram = symmetric(tensors["ridge.gram"].to(device))
+        sums, counts = (tensors[f"ridge.{name}"].to(device).clone() for name in ("sums", "counts"))
+        return RidgeSums(gram, sums, counts, self.balanced)
+
+    @property
+    def nbytes(self) -> int:
+        """As it is stored."""
+        size = len(self.gram)
+        return size * (size + 1) // 2 * self.gram.element_size() + self.sums.nbytes + self.counts.nbytes
+
+
+def similarity_weights(means: torch.Tensor, many: int, temperature: float, counts: torch.Tensor) -> torch.Tensor:
+    """(C − many, many) w_cb = softmax_b(τ cos(μ_c, μ_b)) of later classes c over the first ``many`` classes b.
+
+    means: (C, D). counts: (C,) labels of each class; one without labels lends nothing.
+    """
+    units = unit_rows(means)
+    logits = temperature * units[many:] @ units[:many].T
+    return torch.softmax(logits.masked_fill(counts[None, :many] == 0, -torch.inf), dim=1).nan_to_num()
+
+
+def calibrated_prototypes(means: torch.Tensor, weights: torch.Tensor, share: float) -> torch.Tensor:
+    """(C, D) unit prototypes: p̂_c, and for later classes unit((1 − α) p̂_c + α unit(Σ_b w_cb p̂_b)).
+
+    weights: those of :func:`similarity_weights`. share: α.
+    """
+    units, many = unit_rows(means), weights.shape[1]
+    lent = unit_rows(weights @ units[:many])
+    return torch.cat([units[:many], unit_rows((1 - share) * units[many:] + share * lent)])

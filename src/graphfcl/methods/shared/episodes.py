@@ -283,3 +283,52 @@ def flatten(drawn: np.ndarray, classes: np.ndarray) -> tuple[np.ndarray, np.ndar
     """Nodes and classes of a (classes, width) draw, empty places left out."""
     present = drawn >= 0
     return drawn[present], np.repeat(classes, present.sum(axis=1))
+
+
+@dataclass
+class TaskSampler:
+    """Ordinary few-shot tasks: ``way`` of the classes (all, if there are fewer), K supports and m queries each."""
+
+    pools: NodePools
+    columns: np.ndarray
+    way: int
+    shot: int
+    queries: int
+
+    @classmethod
+    def of(cls, base: BaseSession, pseudo_novel: np.ndarray, way: int, queries: int) -> "TaskSampler":
+        """Tasks over the base classes and some of the pseudo-novel columns, as many supports as a session has."""
+        pools = NodePools(base.train, base.train_labels, len(base.classes))
+        columns = np.concatenate([np.arange(len(base.base_classes)), pseudo_novel])
+        return cls(
+            pools=pools,
+            columns=columns[pools.sizes[columns] > 1],  # one node cannot be support and query
+            way=way,
+            shot=base.shot,
+            queries=queries,
+        )
+
+    def sample(self, random: np.random.Generator) -> Episode:
+        chosen = random.permutation(self.columns)[: self.way]
+        drawn = self.pools.draw(chosen, np.full(chosen.size, self.shot + self.queries), random)
+        places = np.arange(chosen.size)
+        kept, asked = split_draw(drawn, self.shot, self.queries)
+        supports, support_classes = flatten(kept, places)
+        queries, query_classes = flatten(asked, places)
+        return Episode(
+            class_count=chosen.size,
+            base_count=0,
+            supports=supports,
+            support_classes=support_classes,
+            few_shot=supports.size,
+            queries=queries,
+            query_classes=query_classes,
+            own=np.full(queries.size, -1, dtype=np.int64),
+            tasks=places[None],
+        )
+
+    def values(self) -> dict[str, Any]:
+        return {}
+
+    def load(self, values: dict[str, Any]) -> None:
+        """Tasks do not depend on those before."""

@@ -9,9 +9,8 @@ import torch
 from graphfcl.errors import DivergenceError
 from graphfcl.methods.learner import Progress, Tensors
 from graphfcl.methods.settings import require_range
-from graphfcl.methods.shared.known_classes import KnownClasses
 from graphfcl.methods.shared.parts import Part
-from graphfcl.methods.shared.validation_sessions import STEP_DRAWS, ValidationSessions
+from graphfcl.methods.shared.validation_sessions import STEP_DRAWS, KnownClasses, ValidationSessions
 
 Steps = tuple[int, float]
 DIVERGED = -1.0  # the score of steps that diverge: below any accuracy

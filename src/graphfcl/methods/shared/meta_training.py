@@ -1,6 +1,8 @@
 """Meta-training in episodes (Section 4.1 of the paper): draw an episode, take one step, again and again."""
 
+from collections import Counter
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -8,7 +10,6 @@ import torch
 from torch import nn
 
 from graphfcl.methods.learner import Learner, Progress, Tensors
-from graphfcl.methods.shared.captured_steps import CapturedSteps
 from graphfcl.methods.shared.episodes import DeviceEpisode, Episode, Sampler
 from graphfcl.methods.shared.parts import Part
 from graphfcl.methods.shared.training_state import (
@@ -22,6 +23,60 @@ from graphfcl.methods.shared.training_state import (
 )
 from graphfcl.nn import GraphInputs
 from graphfcl.stream.sessions import BaseSession
+
+BEFORE = 2  # steps of a shape that are taken before one is recorded
+MOST = 64  # shapes that are recorded
+
+DeviceLoss = Callable[[GraphInputs, DeviceEpisode], torch.Tensor]
+
+
+@dataclass(frozen=True, eq=False)
+class _Recorded:
+    """graph: the launches. numbers: where they read the episode. loss: where they leave its loss."""
+
+    graph: torch.cuda.CUDAGraph
+    numbers: torch.Tensor
+    loss: torch.Tensor
+
+
+class CapturedSteps:
+    """Steps of one optimiser on one graph. generator: what dropout is drawn from."""
+
+    def __init__(self, loss: DeviceLoss, optimiser: torch.optim.Adam, generator: torch.Generator) -> None:
+        self.loss, self.optimiser, self.generator = loss, optimiser, generator
+        self._seen: Counter[tuple[int, ...]] = Counter()
+        self._recorded: dict[tuple[int, ...], _Recorded] = {}
+
+    def step(self, inputs: GraphInputs, episode: DeviceEpisode) -> torch.Tensor:
+        """One step; its loss, which the next step may overwrite."""
+        shape = episode.signature
+        recorded = self._recorded.get(shape)
+        if recorded is None:
+            self._seen[shape] += 1
+            if self._seen[shape] <= BEFORE or len(self._recorded) >= MOST:
+                return self._taken(inputs, episode)
+            recorded = self._recorded[shape] = self._record(inputs, episode)
+        recorded.numbers.copy_(episode.numbers)
+        recorded.graph.replay()
+        return recorded.loss
+
+    def _taken(self, inputs: GraphInputs, episode: DeviceEpisode) -> torch.Tensor:
+        self.optimiser.zero_grad(set_to_none=True)
+        loss = self.loss(inputs, episode)
+        loss.backward()
+        self.optimiser.step()
+        return loss.detach()
+
+    def _record(self, inputs: GraphInputs, episode: DeviceEpisode) -> _Recorded:
+        numbers = episode.numbers.clone()
+        graph = torch.cuda.CUDAGraph()
+        graph.register_generator_state(self.generator)
+        self.optimiser.zero_grad(set_to_none=True)
+        with torch.cuda.graph(graph):
+            loss = self._taken(inputs, episode.over(numbers))
+        self.optimiser.zero_grad(set_to_none=True)  # these gradients are the recording's
+        return _Recorded(graph, numbers, loss)
+
 
 MakeSampler = Callable[[BaseSession, np.ndarray], Sampler]
 
@@ -38,7 +93,7 @@ class EpisodeLoss(Protocol):
 class MetaTraining(Part):
     """Episodes, an optimiser step each; :meth:`run` and :meth:`repeat` go on from wherever the state stands.
 
-    network: what the steps change. settings: those of :class:`~graphfcl.methods.bases.settings.EpisodicSettings`.
+    network: what the steps change. settings: ``EpisodicSettings``.
     make_sampler: from session 0 and the pseudo-novel columns to train on to a row of episodes.
     make_captured: steps that are recorded, or None where they are not.
     least: episodes that are taken before validation may stop them or choose among them.

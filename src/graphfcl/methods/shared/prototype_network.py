@@ -8,7 +8,6 @@ from torch import nn
 
 from graphfcl.graph.visible import VisibleGraph
 from graphfcl.methods.learner import Labelled
-from graphfcl.methods.shared.captured_steps import CapturedSteps
 from graphfcl.methods.shared.episodes import DeviceEpisode, Episode
 from graphfcl.methods.shared.validation_sessions import ValidationSessions
 from graphfcl.nn import Encoder, GcnEncoder, GcnRows, GraphInputs, Linear, tensor_of
@@ -97,7 +96,7 @@ class PrototypeNetwork(nn.Module):
     ) -> torch.Tensor:
         """The same of an episode on the device."""
         count, few = episode.class_count, episode.few_shot
-        rows = episode.device_rows if self._computes_whole(inputs) else episode.rows
+        rows = episode.device_rows if self.computes_whole(inputs) else episode.rows
         needed = self.encoder.rows(inputs, rows, lead=few)
         embeddings = self.encoder(needed, generator)
         supports, queries = embeddings[: episode.support_count], embeddings[episode.support_count :]
@@ -115,17 +114,9 @@ class PrototypeNetwork(nn.Module):
             distances = leave_one_out_distances(distances, queries, prototypes, own, supports, shares, classes)
         return self.loss(distances, prototypes, labels, query_shares(labels, count, by_class), episode)
 
-    def _computes_whole(self, inputs: GraphInputs) -> bool:
+    def computes_whole(self, inputs: GraphInputs) -> bool:
         """Whether all rows are computed, whatever the episode: then rows are chosen on the device."""
         return isinstance(self.encoder, GcnEncoder) and inputs.whole_is_cheaper
-
-    def captured_steps(
-        self, inputs: GraphInputs, optimiser: torch.optim.Adam, generator: torch.Generator
-    ) -> CapturedSteps | None:
-        """Steps that are recorded, on a GPU where all rows are computed whatever the episode; None elsewhere."""
-        if not self._computes_whole(inputs):
-            return None
-        return CapturedSteps(lambda graph, episode: self.device_loss(graph, episode, generator), optimiser, generator)
 
     def loss(
         self,

@@ -5,28 +5,31 @@ a head over all classes is another. An epoch is ten full-batch steps: with one s
 plateau of ten steps, which on `cora-topics` is at step 15 with 15 % accuracy instead of 80 %.
 """
 
+import hashlib
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
+import numpy as np
 import torch
 from torch import nn
 
-from graphfcl.methods.learner import SILENT, Labelled, Learner, Progress, Tensors
-from graphfcl.methods.settings import require_range
+from graphfcl.methods.learner import SILENT, EncoderStore, Labelled, Learner, Progress, Tensors
+from graphfcl.methods.settings import require_range, settings_as_json
 from graphfcl.methods.shared.parts import Part
 from graphfcl.methods.shared.training_state import (
     EarlyStopping,
     adam_tensors,
     check_finite,
+    copy_weights,
     load_adam,
     make_adam,
     with_prefix,
     without_prefix,
 )
-from graphfcl.nn import Encoder, GraphInputs, tensor_of
+from graphfcl.nn import Encoder, GraphInputs, Linear, tensor_of
 from graphfcl.stream.sessions import BaseSession
 
 HeadLoss = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
@@ -182,3 +185,93 @@ def _on_device(labelled: Labelled, inputs: GraphInputs) -> tuple[torch.Tensor, t
     nodes, labels = labelled
     rows = torch.from_numpy(inputs.visible.rows(nodes))
     return rows.to(inputs.device), tensor_of(labels, inputs.device)
+
+
+def cross_entropies(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:
+    """(n,) −log softmax(logits)[label]."""
+    return nn.functional.cross_entropy(logits, labels, reduction="none")
+
+
+class HeadNetwork(nn.Module):
+    """An encoder and a head over all classes."""
+
+    def __init__(self, encoder: Encoder, head: Linear) -> None:
+        super().__init__()
+        self.encoder, self.head = encoder, head
+
+    def forward(self, needed: Any, generator: torch.Generator | None = None) -> torch.Tensor:
+        """(r, classes) logits."""
+        return self.head(self.encoder(needed, generator))
+
+    def embed(self, inputs: GraphInputs, rows: np.ndarray | None = None) -> torch.Tensor:
+        """(r, h) embeddings of some rows or of all."""
+        return self.encoder(self.encoder.rows(inputs, rows))
+
+
+def head_training(
+    encoder: Encoder, head: Linear, settings: SupervisedSettings, *, stage: str, node_losses: HeadLoss = cross_entropies
+) -> SupervisedTraining:
+    """Encoder and head on train nodes, every class counting the same, stopped by the validation nodes.
+
+    node_losses: the loss of each node.
+    """
+    return SupervisedTraining(encoder, head, settings, stage=stage, loss=class_balanced(node_losses), balanced=True)
+
+
+KEYS = ("encoder", "hidden", "size", "last_relu", "dropout", "pretraining")  # settings that an encoder depends on
+
+
+class Pretraining:
+    """The encoder of a graph, a protocol and a seed: trained here, or by another method before.
+
+    training: the loop, a part of the learner while it runs.
+    """
+
+    def __init__(self, encoder: Encoder, head: Linear, settings: Any) -> None:
+        self.encoder, self.settings = encoder, settings
+        self.training = SupervisedTraining(encoder, head, settings.pretraining, name="pretraining")
+
+    def run(
+        self, base: BaseSession, inputs: GraphInputs, learner: Learner, generator: torch.Generator, progress: Progress
+    ) -> Tensors:
+        """The trained encoder, where the generator stands after it, and the seconds it took."""
+        self.training.run(*base_part(base), inputs, generator, progress, learner)
+        return {
+            **with_prefix("encoder", copy_weights(self.encoder)),
+            "generator": generator.get_state(),
+            "seconds": torch.tensor(self.training.seconds, dtype=torch.float64),
+        }
+
+    def find(
+        self,
+        base: BaseSession,
+        inputs: GraphInputs,
+        learner: Learner,
+        generator: torch.Generator,
+        progress: Progress,
+        encoders: EncoderStore,
+    ) -> tuple[float, bool]:
+        """Give the encoder its weights; how many seconds they took, and whether they were there already."""
+        reused = True
+
+        def compute() -> Tensors:
+            nonlocal reused
+            reused = False
+            return self.run(base, inputs, learner, generator, progress)
+
+        found = encoders.get(self.key(base, learner), compute)
+        self.encoder.load_state_dict(without_prefix("encoder", found))
+        generator.set_state(found["generator"])
+        return float(found["seconds"]), reused
+
+    def key(self, base: BaseSession, learner: Learner) -> dict[str, Any]:
+        """What a pre-trained encoder depends on besides the graph."""
+        train, validation = base_part(base)
+        nodes = hashlib.sha256(b"".join(part.tobytes() for part in (*train, *validation)))
+        settings = settings_as_json(self.settings)
+        return {
+            **{name: settings[name] for name in KEYS},
+            "seed": learner.seed,
+            "device": learner.device.type,
+            "nodes": nodes.hexdigest(),
+        }

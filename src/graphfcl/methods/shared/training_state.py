@@ -3,6 +3,7 @@
 import json
 import math
 from collections.abc import Iterable
+from inspect import unwrap
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,24 @@ import torch
 from torch import nn
 
 from graphfcl.errors import DivergenceError
-from graphfcl.methods.shared.optimisers import Adam
+
+
+class Adam(torch.optim.Adam):
+    """Adam as torch has it."""
+
+    add_param_group = unwrap(torch.optim.Adam.add_param_group)
+    zero_grad = unwrap(torch.optim.Adam.zero_grad)
+    state_dict = unwrap(torch.optim.Adam.state_dict)
+    load_state_dict = unwrap(torch.optim.Adam.load_state_dict)
+    step = torch.no_grad()(unwrap(torch.optim.Adam.step))
+
+
+class LBFGS(torch.optim.LBFGS):
+    """L-BFGS as torch has it."""
+
+    add_param_group = unwrap(torch.optim.LBFGS.add_param_group)
+    zero_grad = unwrap(torch.optim.LBFGS.zero_grad)
+    step = torch.no_grad()(unwrap(torch.optim.LBFGS.step))
 
 
 def make_adam(parameters: Iterable[nn.Parameter], rate: float, weight_decay: float) -> torch.optim.Adam:

@@ -4,16 +4,82 @@ A method without meta-training holds out all of them, on a copy that knows base 
 needs some to train on, holds out a fifth, several times.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import numpy as np
 
-from graphfcl.methods.learner import Labelled
-from graphfcl.methods.shared.episodes import NodePools
-from graphfcl.methods.shared.known_classes import KnownClasses
+from graphfcl.methods.learner import Labelled, Progress
+from graphfcl.methods.shared.episodes import Episode, NodePools, flatten, split_draw
 from graphfcl.metrics import balanced_accuracy, confusion_matrix, harmonic_mean
 from graphfcl.stream.sessions import BaseSession, Session
+
+
+@dataclass(frozen=True, eq=False)
+class KnownClasses:
+    """All classes known at an incremental session, as fine-tuning sees them. Positions are columns.
+
+    pools: train nodes of the ``many`` first classes (base and pseudo-novel); those after them are known by supports.
+    supports, support_classes: of the latter, in any order.
+    tasks: classes of every task after the base task, oldest first.
+    """
+
+    pools: NodePools
+    base_count: int
+    many: int
+    class_count: int
+    supports: np.ndarray
+    support_classes: np.ndarray
+    tasks: list[list[int]]
+    way: int
+
+    def sample(self, base_supports: int, queries: int, random: np.random.Generator) -> Episode:
+        """Queries are train nodes, left out of their means, and supports, left out of their prototypes."""
+        columns = np.arange(self.many)
+        drawn = self.pools.draw(columns, np.full(self.many, base_supports + queries), random)
+        kept, asked = split_draw(drawn, base_supports, queries)
+        first, first_classes = flatten(asked, columns)
+        shots = np.bincount(self.support_classes, minlength=self.class_count)
+        own = np.flatnonzero(shots[self.support_classes] > 1)  # a single support cannot be left out
+        return self._episode(
+            kept,
+            queries=np.concatenate([first, self.supports[own]]),
+            query_classes=np.concatenate([first_classes, self.support_classes[own]]),
+            own=np.concatenate([np.full(first.size, -1, dtype=np.int64), own]),
+        )
+
+    def with_queries(
+        self, queries: np.ndarray, labels: np.ndarray, base_supports: int, random: np.random.Generator
+    ) -> Episode:
+        """An episode with given labelled queries, as the protocol ``paper`` has them."""
+        kept = self.pools.draw(np.arange(self.many), np.full(self.many, base_supports), random)
+        return self._episode(kept, queries, labels, np.full(queries.size, -1, dtype=np.int64))
+
+    def _episode(self, kept: np.ndarray, queries: np.ndarray, query_classes: np.ndarray, own: np.ndarray) -> Episode:
+        """kept: (many, width) the nodes that make the means of the classes with many labels."""
+        many, many_classes = flatten(kept, np.arange(self.many))
+        return Episode(
+            class_count=self.class_count,
+            base_count=self.base_count,
+            supports=np.concatenate([self.supports, many]),
+            support_classes=np.concatenate([self.support_classes, many_classes]),
+            few_shot=self.supports.size,
+            queries=queries,
+            query_classes=query_classes,
+            own=own,
+            tasks=tasks_matrix(self.tasks, self.way),
+        )
+
+
+def tasks_matrix(tasks: list[list[int]], way: int) -> np.ndarray:
+    """(tasks, N) with -1 where a task has fewer than N classes; a task with more is split."""
+    pieces = [task[start : start + way] for task in tasks for start in range(0, len(task), way)]
+    matrix = np.full((len(pieces), way), -1, dtype=np.int64)
+    for row, piece in zip(matrix, pieces, strict=True):
+        row[: len(piece)] = piece
+    return matrix
+
 
 Predict = Callable[[Labelled, Labelled, int, np.ndarray], np.ndarray]
 DRAWS = 10
@@ -180,3 +246,32 @@ class ValidationSessions:
         present = supports >= 0
         classes = np.repeat(np.arange(self.known_count, self.class_count), present.sum(axis=1))
         return supports[present], classes
+
+
+Candidate = TypeVar("Candidate")
+
+
+def choose_over_draws(
+    candidates: Sequence[Candidate],
+    validation: ValidationSessions,
+    scores_of: Callable[[ValidationSessions], Sequence[float]],
+    progress: Progress,
+    *,
+    margin: float = 0.0,
+) -> Candidate:
+    """The candidate with the best mean score over draws of the supports, or the first if it is hardly better.
+
+    scores_of: from one draw to the score of every candidate. margin: by so much another one must be better than the
+    first. Without classes to hold out it is the first.
+    """
+    if len(candidates) == 1 or not validation.has_new_classes:
+        return candidates[0]
+    draws = [validation.only(draw) for draw in range(min(STEP_DRAWS, len(validation.supports)))]
+    scores = np.zeros((len(draws), len(candidates)))
+    for number, draw in enumerate(draws):
+        scores[number] = scores_of(draw)
+        best = float(scores[: number + 1].mean(axis=0).max())
+        progress.step("choosing", number + 1, len(draws), score=best)
+    means = scores.mean(axis=0)
+    place = int(means.argmax())
+    return candidates[place if means[place] > means[0] + margin else 0]

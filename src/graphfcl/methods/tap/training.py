@@ -1,21 +1,161 @@
 """Session 0 of TAP: one encoder, three topologies, and a label space for each."""
 
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import torch
+from scipy import sparse
 from torch import nn
 
+from graphfcl.errors import InputError
+from graphfcl.graph.visible import VisibleGraph
+from graphfcl.methods.bases.growing_head_learner import HeadSettings
 from graphfcl.methods.learner import SILENT, Labelled, Learner, Progress
-from graphfcl.methods.settings import settings_as_json
+from graphfcl.methods.settings import require_range, settings_as_json
 from graphfcl.methods.shared.heads import CosineHead, unit
-from graphfcl.methods.shared.pretraining import Pretraining
 from graphfcl.methods.shared.prototype_network import class_shares, query_shares, weighted_prototypes
-from graphfcl.methods.shared.supervised_training import HeadLoss, SupervisedTraining, class_balanced
-from graphfcl.methods.tap.settings import TapSettings
-from graphfcl.methods.tap.topologies import ClassGroups, encode, inputs_of
-from graphfcl.nn import GatEncoder, GcnEncoder, GraphInputs, tensor_of
+from graphfcl.methods.shared.supervised_training import (
+    HeadLoss,
+    Pretraining,
+    SupervisedSettings,
+    SupervisedTraining,
+    class_balanced,
+)
+from graphfcl.nn import GatEncoder, GcnEncoder, GraphInputs, Linear, dropout, tensor_of
+from graphfcl.nn.encoders import GatLayer
 from graphfcl.stream.sessions import BaseSession
+
+
+@dataclass(frozen=True)
+class TapSettings(HeadSettings):
+    """Three topologies at session 0, steps and calibration at a session; ``pretraining`` holds for all of session 0."""
+
+    last_relu: bool = False
+    """ReLU on the last encoder layer."""
+    pretraining: SupervisedSettings = field(default_factory=lambda: SupervisedSettings(learning_rate=0.01))
+    """Training on session 0, on the base classes alone and then on all."""
+    scale: float = 15.0
+    """Factor of every cosine (s)."""
+    margin: float = 0.1
+    """What is taken off the cosine to the own class in the loss (m)."""
+    group_weight: float = 0.15
+    """Share of the graph of class groups in the loss of session 0; the visible graph has what is left."""
+    edgeless_weight: float = 0.15
+    """Share of the graph without edges in the loss of session 0."""
+    random_edges: float = 0.3
+    """Random edges added to the graph of class groups, as a share of its edges."""
+    fine_tuning_rate: float = 0.01
+    """Rate of these steps."""
+    weight_decay: float = 0.0
+    """Decay of these steps. Adam makes of any decay a full step towards zero for weights that no support touches."""
+    step_share: float = 0.05
+    """Share of the way that the steps of a session went, that the weights go."""
+    drift_width: float = 1.0
+    """Distance within which a support tells how an old prototype drifted (σ)."""
+    hops: int = 2
+    """How far from the supports unlabelled nodes refine new prototypes."""
+    rounds: int = 2
+    """Times that new prototypes are refined."""
+    temperature: float = 0.1
+    """What cosines are divided by when unlabelled nodes are assigned to classes."""
+    refined_share: float = 0.7
+    """Share of the refined prototype in the next one."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name in ("scale", "drift_width", "temperature"):
+            require_range(name, getattr(self, name), above=0)
+        for name in ("margin", "group_weight", "edgeless_weight", "random_edges", "hops", "rounds"):
+            require_range(name, getattr(self, name), least=0)
+        for name in ("step_share", "refined_share"):
+            require_range(name, getattr(self, name), least=0)
+            if getattr(self, name) > 1:
+                raise InputError(f"{name} is {getattr(self, name)}; it must be at most 1.")
+        if self.group_weight + self.edgeless_weight >= 1:
+            raise InputError(
+                "group_weight and edgeless_weight must sum to less than 1: the visible graph has what is left."
+            )
+
+
+class ClassGroups:
+    """The labelled nodes alone, from whose edges graphs of class groups are drawn.
+
+    A drawn graph is what a session of its own would show of N classes: all edges between classes of different groups
+    are gone. Nodes without a label belong to no group, so they are not in it.
+
+    adjacency: (n, n) of all nodes. rows: (t,) of the labelled ones. labels: (t,) their classes. way: N. share: random
+    edges as a share of the edges of each group.
+    """
+
+    def __init__(
+        self, adjacency: sparse.csr_array, rows: np.ndarray, labels: np.ndarray, way: int, share: float
+    ) -> None:
+        self.edges = sparse.csr_array(adjacency[rows][:, rows])
+        self.sources = np.repeat(np.arange(rows.size), np.diff(self.edges.indptr))
+        self.labels, self.way, self.share = labels, way, share
+
+    def draw(self, random: np.random.Generator) -> sparse.csr_array:
+        """(t, t) edges inside groups of N classes, drawn anew; what is left over of the classes is a smaller group."""
+        count = int(self.labels.max(initial=0)) + 1
+        group_of = np.empty(count, dtype=np.int64)
+        group_of[random.permutation(count)] = np.arange(count) // self.way
+        groups = group_of[self.labels]
+        inside = groups[self.sources] == groups[self.edges.indices]
+        ends = np.concatenate([[0], np.cumsum(inside)]).astype(self.edges.indptr.dtype)
+        kept = (self.edges.data[inside], self.edges.indices[inside], ends[self.edges.indptr])
+        inner = sparse.csr_array(kept, shape=self.edges.shape)
+        edges = np.bincount(groups[self.sources[inside]], minlength=int(groups.max(initial=0)) + 1) / 2
+        return inner.maximum(self._random_edges(groups, np.rint(self.share * edges).astype(np.int64), random))
+
+    @staticmethod
+    def _random_edges(groups: np.ndarray, counts: np.ndarray, random: np.random.Generator) -> sparse.csr_array:
+        """(t, t) so many edges in each group, between any two of its nodes."""
+        members = np.argsort(groups, kind="stable")
+        sizes = np.bincount(groups, minlength=counts.size)
+        starts = np.cumsum(sizes) - sizes
+        of = np.repeat(np.arange(counts.size), counts)
+        first, second = members[starts[of] + (random.random((2, of.size)) * sizes[of]).astype(np.int64)]
+        proper = first != second
+        first, second = first[proper], second[proper]
+        both = (np.concatenate([first, second]), np.concatenate([second, first]))
+        drawn = sparse.csr_array((np.ones(both[0].size, np.float32), both), shape=(groups.size, groups.size))
+        drawn.data[:] = 1  # a pair that was drawn twice is one edge
+        return drawn
+
+
+def inputs_of(adjacency: sparse.csr_array, device: torch.device) -> GraphInputs:
+    """A graph of edges alone, ready for :func:`encode`."""
+    count = adjacency.shape[0]
+    featureless = np.zeros((count, 0), dtype=np.float32)
+    return GraphInputs(VisibleGraph(np.arange(count), adjacency, featureless), device)
+
+
+def encode(
+    encoder: GcnEncoder | GatEncoder,
+    projected: torch.Tensor,
+    graph: GraphInputs | None,
+    generator: torch.Generator | None = None,
+) -> torch.Tensor:
+    """(n, size): what the encoder makes of X W₁ on the edges of a graph, or without any.
+
+    The first layer is linear before it aggregates, so all topologies share one product with the features.
+    """
+    hidden = torch.relu(_aggregated(encoder.first, projected, graph))
+    hidden = dropout(hidden, encoder.dropout, generator)
+    output = _aggregated(encoder.second, hidden @ encoder.second.weight, graph)
+    return torch.relu(output) if encoder.last_relu else output
+
+
+def _aggregated(layer: Linear | GatLayer, projected: torch.Tensor, graph: GraphInputs | None) -> torch.Tensor:
+    """A layer after its product with W. A node without edges has itself as its only neighbour."""
+    if graph is None:
+        return projected + layer.bias
+    if isinstance(layer, GatLayer):
+        edges, own = graph.all_gat_rows.hops[0]
+        return layer(projected, edges, own)
+    return graph.adjacency @ projected + layer.bias
+
 
 KEYS = ("scale", "margin", "group_weight", "edgeless_weight", "random_edges")  # what else an encoder depends on
 

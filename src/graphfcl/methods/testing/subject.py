@@ -11,7 +11,6 @@ from graphfcl.datasets import load_dataset
 from graphfcl.graph.graph import Graph
 from graphfcl.methods.learner import DeclaredFlags, Learner, LearnerState, Progress
 from graphfcl.methods.settings import with_changes
-from graphfcl.methods.testing.rearranged import Rearranged
 from graphfcl.stream.protocol import Protocol
 from graphfcl.stream.sessions import Session
 from graphfcl.stream.stream import Stream, make_stream
@@ -67,14 +66,6 @@ class Subject:
             learner.learn(self.session(stream, 1))
             self._answers_of_seeds[seed] = self._scores_of(learner)
         return self._answers_of_seeds[seed]
-
-    def answers_to(self, rearranged: Rearranged) -> np.ndarray:
-        """The same of a learner that is handed the stream rearranged; rows are those of the stream's own order."""
-        stream, learner = stream_of(), self.make()
-        learner.fit(rearranged.base(stream.base))
-        learner.learn(rearranged.session(self.session(stream, 1)))
-        visible = stream.evaluation_graph(1)
-        return learner.scores(rearranged.graph(visible), rearranged.numbers[visible.nodes])
 
     def _scores_of(self, learner: Learner) -> np.ndarray:
         visible = stream_of().evaluation_graph(1)

@@ -1,0 +1,339 @@
+"""What learners keep of labelled nodes between sessions: prototypes, nodes to replay, a random sample."""
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+from scipy import sparse
+
+from graphfcl.graph.views import Features
+from graphfcl.graph.visible import VisibleGraph, join_without_edges
+from graphfcl.graph.visible_nodes import VisibleNodes
+from graphfcl.methods.learner import Labelled, Tensors
+from graphfcl.methods.shared.parts import ClassMemory
+from graphfcl.methods.shared.prototype_network import NodeEmbeddings, PrototypeNetwork
+from graphfcl.nn import GraphInputs, tensor_of
+from graphfcl.runtime.arrays import rank_in_run
+from graphfcl.stream.sessions import BaseSession, Session
+
+
+def nothing() -> Labelled:
+    """No labelled node."""
+    return np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64)
+
+
+class PrototypeMemory(ClassMemory):
+    """Labelled nodes, which every graph encodes again; or, once :meth:`keep` was called, the prototypes themselves.
+
+    train: (nodes, columns) of the classes of session 0. supports: the same of all others. Both are in the order of node
+        numbers, so that sums are rounded in the same way in whichever order labels came.
+    kept: (classes, h) prototypes, each a mean over ``counts`` nodes that are not kept.
+    """
+
+    def __init__(self) -> None:
+        self.train: Labelled = nothing()
+        self.supports: Labelled = nothing()
+        self.kept: torch.Tensor | None = None
+        self.counts = np.zeros(0, dtype=np.int64)
+
+    def begin(self, base: BaseSession) -> None:
+        self.train = (base.train, base.train_labels)
+
+    def finish(
+        self, network: PrototypeNetwork, embedding: Callable[[], NodeEmbeddings], track: str, class_count: int
+    ) -> None:
+        """Session 0 is learned: under ``isolated`` nothing old could be encoded again, so the prototypes are kept."""
+        if track == "isolated":
+            self.keep(self.prototypes(network, embedding(), class_count))
+
+    def keep(self, prototypes: torch.Tensor) -> None:
+        """From now on the prototypes stay as they are, and no node is known any more."""
+        self.counts = np.bincount(self.train[1], minlength=len(prototypes))
+        self.kept, self.train, self.supports = prototypes, nothing(), nothing()
+
+    def learn(
+        self,
+        session: Session,
+        network: PrototypeNetwork,
+        embedding: Callable[[], NodeEmbeddings],
+        many: int,
+        class_count: int,
+    ) -> None:
+        """Add the supports of a session, in whichever form classes are known by.
+
+        many: classes of session 0. class_count: all classes, the session's included.
+        """
+        here = (session.supports, session.support_labels)
+        if self.kept is None:
+            self._add_nodes(here, many)
+        else:
+            fresh = network.prototypes(embedding(), nothing(), here, class_count)
+            self._add_prototypes(self.kept, fresh, session.support_labels)
+
+    def _add_nodes(self, labelled: Labelled, many: int) -> None:
+        """More labels for one of the ``many`` classes of session 0 join its train nodes, all others are supports."""
+        of_train = labelled[1] < many
+        self.train = _joined(self.train, labelled, of_train)
+        self.supports = _joined(self.supports, labelled, ~of_train)
+
+    def _add_prototypes(self, kept: torch.Tensor, fresh: torch.Tensor, columns: np.ndarray) -> None:
+        """fresh: (classes, h) prototypes of supports with these columns; a known class's mean moves on."""
+        class_count = len(fresh)
+        added = np.bincount(columns, minlength=class_count)
+        before = np.pad(self.counts, (0, class_count - self.counts.size))
+        share = torch.from_numpy(added / np.maximum(1, before + added)).to(fresh)[:, None]
+        old = torch.cat([kept, fresh[len(kept) :]])
+        self.kept, self.counts = (1 - share) * old + share * fresh, before + added
+
+    def prototypes(self, network: PrototypeNetwork, embedding: NodeEmbeddings, class_count: int) -> torch.Tensor:
+        """(classes, h) of all classes."""
+        if self.kept is not None:
+            return self.kept
+        return network.prototypes(embedding, self.train, self.supports, class_count)
+
+    def scores(self, network: PrototypeNetwork, embedding: NodeEmbeddings, class_count: int) -> torch.Tensor:
+        """(n, classes) −‖z − p_k‖² of every node."""
+        prototypes = self.prototypes(network, embedding, class_count)
+        return network.scores(embedding, embedding.visible.nodes, prototypes)
+
+    @property
+    def forgets_exactly(self) -> bool:
+        return self.kept is None
+
+    def restate(self, train: Labelled, supports: Labelled) -> bool:
+        if self.kept is not None:
+            return False
+        self.train, self.supports = _by_number(train), _by_number(supports)
+        return True
+
+    def drop(self, nodes: np.ndarray) -> None:
+        self.train, self.supports = (
+            (kept[0][stays], kept[1][stays])
+            for kept in (self.train, self.supports)
+            for stays in (~np.isin(kept[0], nodes),)
+        )
+
+    def stored(self) -> dict[str, int]:
+        embeddings = 0 if self.kept is None else self.kept.nbytes + self.counts.nbytes
+        return {"nodes": sum(array.nbytes for array in (*self.train, *self.supports)), "embeddings": embeddings}
+
+    def tensors(self) -> Tensors:
+        kept = {} if self.kept is None else {"kept.prototypes": self.kept.cpu()}
+        return {
+            **_as_tensors("train", self.train),
+            **_as_tensors("supports", self.supports),
+            "kept.counts": torch.from_numpy(self.counts),
+            **kept,
+        }
+
+    def load(self, values: dict[str, Any], tensors: Tensors, device: torch.device) -> None:  # noqa: ARG002
+        self.train, self.supports = _as_arrays("train", tensors), _as_arrays("supports", tensors)
+        self.counts = tensors["kept.counts"].numpy()
+        kept = tensors.get("kept.prototypes")
+        self.kept = None if kept is None else kept.to(device)
+
+
+def _joined(labelled: Labelled, more: Labelled, chosen: np.ndarray) -> Labelled:
+    both = zip(labelled, more, strict=True)
+    nodes, columns = (np.concatenate([known, new[chosen]]) for known, new in both)
+    return _by_number((nodes, columns))
+
+
+def _by_number(labelled: Labelled) -> Labelled:
+    order = np.argsort(labelled[0], kind="stable")
+    return labelled[0][order], labelled[1][order]
+
+
+def _as_tensors(name: str, labelled: Labelled) -> Tensors:
+    return {f"{name}.nodes": tensor_of(labelled[0]), f"{name}.labels": tensor_of(labelled[1])}
+
+
+def _as_arrays(name: str, tensors: Tensors) -> Labelled:
+    return tensors[f"{name}.nodes"].numpy(), tensors[f"{name}.labels"].numpy()
+
+
+class ReplayMemory(ClassMemory):
+    """Nodes and their columns, in the order in which they came; the first of a class are its most important ones.
+
+    features: their rows, where the graph of a later session will not have them (the track ``isolated``); there they
+        are encoded without edges.
+    """
+
+    def __init__(self) -> None:
+        self.nodes = np.zeros(0, dtype=np.int64)
+        self.labels = np.zeros(0, dtype=np.int64)
+        self.features: Features | None = None
+
+    @property
+    def labelled(self) -> Labelled:
+        return self.nodes, self.labels
+
+    def add(self, nodes: np.ndarray, labels: np.ndarray, visible: VisibleGraph, *, keep_features: bool) -> None:
+        """More nodes, which must be visible now; those that are kept already are not taken twice."""
+        new = ~np.isin(nodes, self.nodes)
+        nodes, labels = nodes[new], labels[new]
+        features = None
+        if keep_features:
+            features = visible.features[visible.rows(nodes)]
+            if self.features is not None:
+                stack = np.concatenate if isinstance(features, np.ndarray) else _stack
+                features = stack([self.features, features])
+        self.features = features
+        self.nodes, self.labels = np.concatenate([self.nodes, nodes]), np.concatenate([self.labels, labels])
+
+    def keep_first(self, count: int) -> None:
+        """Keep at most ``count`` nodes of each class, those that came first."""
+        order = np.argsort(self.labels, kind="stable")
+        rank = np.empty(order.size, dtype=np.int64)
+        rank[order] = rank_in_run(self.labels[order])
+        self._keep(rank < count)
+
+    def drop(self, nodes: np.ndarray) -> None:
+        self._keep(~np.isin(self.nodes, nodes))
+
+    def _keep(self, chosen: np.ndarray) -> None:
+        kept = np.flatnonzero(chosen)
+        self.nodes, self.labels = self.nodes[kept], self.labels[kept]
+        self.features = None if self.features is None else self.features[kept]
+
+    def beside(self, inputs: GraphInputs) -> GraphInputs:
+        """A graph in which the kept nodes exist: those that are not visible any more have no edges."""
+        if self.features is None:
+            return inputs
+        absent = np.flatnonzero(~inputs.visible.contains(self.nodes))
+        visible = join_without_edges(inputs.visible, self.nodes[absent], self.features[absent])
+        return inputs if visible is inputs.visible else GraphInputs(visible, inputs.device)
+
+    def stored(self) -> dict[str, int]:
+        features = 0
+        if isinstance(self.features, np.ndarray):
+            features = self.features.nbytes
+        elif self.features is not None:
+            features = sum(part.nbytes for part in (self.features.data, self.features.indices, self.features.indptr))
+        return {"nodes": self.nodes.nbytes + self.labels.nbytes, "features": features}
+
+    def tensors(self) -> Tensors:
+        found = {"memory.nodes": torch.from_numpy(self.nodes), "memory.labels": torch.from_numpy(self.labels)}
+        if isinstance(self.features, np.ndarray):
+            found["memory.features"] = torch.from_numpy(self.features)
+        elif self.features is not None:
+            found["memory.features.data"] = torch.from_numpy(self.features.data)
+            found["memory.features.indices"] = torch.from_numpy(self.features.indices.astype(np.int32))
+            found["memory.features.starts"] = torch.from_numpy(self.features.indptr.astype(np.int32))
+            found["memory.features.width"] = torch.tensor(self.features.shape[1])
+        return found
+
+    def load(self, values: dict[str, Any], tensors: Tensors, device: torch.device) -> None:  # noqa: ARG002
+        self.nodes, self.labels = tensors["memory.nodes"].numpy(), tensors["memory.labels"].numpy()
+        self.features = None
+        if "memory.features" in tensors:
+            self.features = tensors["memory.features"].numpy()
+        elif "memory.features.data" in tensors:
+            parts = (tensors[f"memory.features.{part}"].numpy() for part in ("data", "indices", "starts"))
+            shape = (self.nodes.size, int(tensors["memory.features.width"]))
+            self.features = sparse.csr_array(tuple(parts), shape=shape)
+
+
+def _stack(parts: list[sparse.csr_array]) -> sparse.csr_array:
+    return sparse.csr_array(sparse.vstack(parts, format="csr"))
+
+
+Embed = Callable[[np.ndarray], torch.Tensor]  # node numbers → (nodes, width)
+
+
+class SampledMemory(ClassMemory):
+    """At most ``budget`` nodes of each class, sampled without replacement.
+
+    A node with weight w gets the arrival time −log(u)/w, u uniform and a function of the seed and the node's number.
+    The ``budget`` nodes of a class that arrive first are kept. The first of them is node v with probability w_v/Σw, the
+    second is drawn from the others in the same way. So nodes that come later join the same sample, and a node that is
+    taken back leaves the sample that there would have been without it.
+
+    nodes, labels: numbers and columns, in the order of numbers. arrivals: their times. vectors: (m, width) where a
+    later graph will not have the nodes (the track ``isolated``); elsewhere they are made again on the graph of each
+    session.
+    """
+
+    def __init__(self, budget: int, seed: int) -> None:
+        self.budget, self.seed = budget, seed
+        self.nodes = np.zeros(0, dtype=np.int64)
+        self.labels = np.zeros(0, dtype=np.int64)
+        self.arrivals = np.zeros(0)
+        self.vectors: torch.Tensor | None = None
+
+    def first(self, labelled: Labelled, weights: np.ndarray) -> np.ndarray:
+        """Positions of the nodes to keep if there were no others; changes nothing."""
+        return _first_of_each_class(arrival_times(labelled[0], weights, self.seed), labelled[1], self.budget)
+
+    def add(self, labelled: Labelled, weights: np.ndarray, vectors: torch.Tensor | None = None) -> None:
+        """More labelled nodes; those that are kept already are not taken twice.
+
+        weights: (s,) above 0. vectors: (s, width), to be kept with the nodes.
+        """
+        new = np.flatnonzero(~np.isin(labelled[0], self.nodes))
+        nodes, labels = (part[new] for part in labelled)
+        if vectors is not None:
+            vectors = vectors[torch.from_numpy(new).to(vectors.device)]
+            vectors = vectors if self.vectors is None else torch.cat([self.vectors, vectors])
+        self.vectors = vectors
+        self.arrivals = np.concatenate([self.arrivals, arrival_times(nodes, weights[new], self.seed)])
+        self.nodes, self.labels = np.concatenate([self.nodes, nodes]), np.concatenate([self.labels, labels])
+        self._keep(_first_of_each_class(self.arrivals, self.labels, self.budget))
+
+    def replace(self, labelled: Labelled, weights: np.ndarray) -> None:
+        """Sample from exactly these nodes, whatever was kept before."""
+        nodes, labels = labelled
+        arrivals = arrival_times(nodes, weights, self.seed)
+        self.nodes, self.labels, self.arrivals, self.vectors = nodes, labels, arrivals, None
+        self._keep(_first_of_each_class(arrivals, labels, self.budget))
+
+    def drop(self, nodes: np.ndarray) -> None:
+        self._keep(np.flatnonzero(~np.isin(self.nodes, nodes)))
+
+    def _keep(self, places: np.ndarray) -> None:
+        places = places[np.argsort(self.nodes[places])]
+        self.nodes, self.labels, self.arrivals = self.nodes[places], self.labels[places], self.arrivals[places]
+        if self.vectors is not None:
+            self.vectors = self.vectors[torch.from_numpy(places).to(self.vectors.device)]
+
+    def points(self, embed: Embed) -> torch.Tensor:
+        """(m, width): the vectors that are kept, or what ``embed`` makes of the nodes."""
+        return embed(self.nodes) if self.vectors is None else self.vectors
+
+    # State
+
+    def stored(self) -> dict[str, int]:
+        vectors = 0 if self.vectors is None else self.vectors.nbytes
+        return {"nodes": self.nodes.nbytes + self.labels.nbytes + self.arrivals.nbytes, "embeddings": vectors}
+
+    def tensors(self) -> Tensors:
+        kept = {} if self.vectors is None else {"memory.vectors": self.vectors.cpu().clone()}
+        arrays = {"memory.nodes": self.nodes, "memory.labels": self.labels, "memory.arrivals": self.arrivals}
+        return {**kept, **{name: torch.tensor(array) for name, array in arrays.items()}}
+
+    def load(self, values: dict[str, Any], tensors: Tensors, device: torch.device) -> None:  # noqa: ARG002
+        self.nodes, self.labels = tensors["memory.nodes"].numpy(), tensors["memory.labels"].numpy()
+        self.arrivals = tensors["memory.arrivals"].numpy()
+        vectors = tensors.get("memory.vectors")
+        self.vectors = None if vectors is None else vectors.to(device)
+
+
+def arrival_times(nodes: np.ndarray, weights: np.ndarray, seed: int) -> np.ndarray:
+    """(s,) −log(u)/w with u from a hash of seed and node number (SplitMix64): the same whenever it is asked for."""
+    bits = nodes.astype(np.uint64) + np.random.default_rng([seed, 6]).integers(2**63, dtype=np.uint64)
+    bits = bits * np.uint64(0x9E3779B97F4A7C15)
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        bits = (bits ^ (bits >> np.uint64(shift))) * np.uint64(factor)
+    uniform = ((bits ^ (bits >> np.uint64(31))) >> np.uint64(11)).astype(np.float64) + 0.5
+    return -np.log(uniform / 2.0**53) / weights
+
+
+def cover(visible: VisibleNodes, nodes: np.ndarray) -> np.ndarray:
+    """(s,) nodes that each covers in one hop: its degree, and itself."""
+    return visible.degrees[visible.rows(nodes)].astype(np.float64) + 1
+
+
+def _first_of_each_class(arrivals: np.ndarray, labels: np.ndarray, budget: int) -> np.ndarray:
+    order = np.lexsort((arrivals, labels))
+    return order[rank_in_run(labels[order]) < budget]
