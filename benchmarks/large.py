@@ -30,8 +30,9 @@ def on_disk(folder: Path, work: Path) -> dict[str, float]:
     import torch
 
     from graphfcl.graph.folder import GraphFolder
-    from graphfcl.graph.visible_folder import Resources, VisibleFolder
+    from graphfcl.graph.folder.visible import VisibleFolder
     from graphfcl.methods.blocks.folder_tables import FolderTables
+    from graphfcl.runtime.resources import Resources
 
     visible = VisibleFolder.of(GraphFolder.open(folder), None, None, Resources(work, MEMORY))
     inputs = FolderTables(visible, 0, unit=True)

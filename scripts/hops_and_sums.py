@@ -15,10 +15,11 @@ import numpy as np
 import torch
 
 from graphfcl.graph.folder import GraphFolder
-from graphfcl.graph.visible_folder import Resources, VisibleFolder
+from graphfcl.graph.folder.visible import VisibleFolder
 from graphfcl.methods.anchor.frame import sums_of
 from graphfcl.methods.blocks.folder_tables import FolderTables
 from graphfcl.runtime.memory import parse_bytes
+from graphfcl.runtime.resources import Resources
 from graphfcl.runtime.tasks import Tasks
 
 TICKS = os.sysconf("SC_CLK_TCK")

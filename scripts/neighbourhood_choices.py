@@ -21,9 +21,9 @@ from graphfcl.evaluation import evaluate
 from graphfcl.graph import read_npz
 from graphfcl.graph.folder import GraphFolder, write_folder
 from graphfcl.graph.folder_graph import FolderGraph
-from graphfcl.graph.visible_folder import Resources
 from graphfcl.methods import find_method
 from graphfcl.methods.anchor.settings import Neighbourhood
+from graphfcl.runtime.resources import Resources
 from graphfcl.stream import Stream, make_stream
 
 MEMORY = 16 << 30  # words are many columns in the passes for singular vectors

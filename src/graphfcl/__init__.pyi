@@ -41,7 +41,7 @@ from graphfcl.graph import (
 )
 from graphfcl.graph.folder import GraphFolder as GraphFolder
 from graphfcl.graph.folder_graph import FolderGraph as FolderGraph
-from graphfcl.graph.visible_folder import Resources as Resources
+from graphfcl.runtime.resources import Resources as Resources
 from graphfcl.metrics import (
     find_metric as find_metric,
     compute_stream_metrics as compute_stream_metrics,

@@ -23,8 +23,7 @@ from graphfcl import (
     write_npz,
     write_tables,
 )
-from graphfcl.graph.id_index import IdIndex
-from graphfcl.graph.ids import CLASS_NAME, NODE_ID, make_ids, pack, unpack
+from graphfcl.graph.ids import CLASS_NAME, NODE_ID, IdIndex, make_ids, pack, unpack
 
 ANY_TEXT = st.text(st.characters(), max_size=8) | st.text("a \t\x1b\u202e\ud800e\u0301\u00e9\u2028\ufeff1", max_size=8)
 EXPECTED = {  # of the graphs as docs/benchmark.md cites them

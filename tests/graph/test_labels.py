@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphfcl import InputError, TableColumns, build_graph, read_tables
-from graphfcl.graph.column_names import MISSING
+from graphfcl.graph.tables.columns import MISSING
 from tests.graph.samples import named_labels
 
 ISSUE = ["shoes ", "shoes", "Jackets", "jackets", "NA", "nan", "None", "unknown", " ", "", "-1", "?", "N/A", "NULL"]

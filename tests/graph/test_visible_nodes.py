@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 from graphfcl import Graph, InputError, Resources, VisibleGraph
 from graphfcl.graph import KnownColumns, Standardisation
 from graphfcl.graph.folder import write_folder
+from graphfcl.graph.folder.visible import VisibleFolder
 from graphfcl.graph.folder_graph import FolderGraph
+from graphfcl.graph.interfaces import VisibleNodes
 from graphfcl.graph.views import FeatureView
-from graphfcl.graph.visible_folder import VisibleFolder
-from graphfcl.graph.visible_nodes import VisibleNodes
 from tests.graph.samples import plain, small_graphs
 
 

@@ -31,11 +31,11 @@ from graphfcl import (
     Tasks,
     start_workers,
 )
-from graphfcl.graph import visible_folder
 from graphfcl.graph.folder import write_folder
 from graphfcl.methods.sgc_ridge import SgcRidge
 from graphfcl.production.graph.place import FolderUse
 from graphfcl.production.model.fit_checkpoints import FitCheckpoints
+from graphfcl.runtime import resources
 from graphfcl.runtime.files import file_lock, shared_lock
 from graphfcl.runtime.tasks import Workers
 from tests.methods.blocks.samples import random_graph
@@ -493,7 +493,7 @@ def test_workers_are_started_once_for_a_pass(
         with start_workers(Tasks()) as workers:  # tasks run here
             yield Workers(tasks, workers.engine)
 
-    monkeypatch.setattr(visible_folder, "start_workers", start)
+    monkeypatch.setattr(resources, "start_workers", start)
     model.learn(supports(graph)).save(tmp_path / "model")
     use = FolderUse(workers=2, engine=Tasks("submitit", submitit_options={"cluster": "local"}))
     loaded = GraphClassifier.load(tmp_path / "model", use=use)

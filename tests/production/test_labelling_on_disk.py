@@ -24,8 +24,8 @@ from graphfcl import (
 from graphfcl.active.contract import likeliest_classes
 from graphfcl.active.untrained import untrained_vectors
 from graphfcl.graph.folder import write_folder
+from graphfcl.graph.folder.visible import VisibleFolder
 from graphfcl.graph.ids import text_array
-from graphfcl.graph.visible_folder import VisibleFolder
 from graphfcl.production.labelling import node_vectors
 from graphfcl.production.labelling.node_vectors import vectors_of, vectors_of_all
 from tests.methods.blocks.samples import random_graph, separate_rings

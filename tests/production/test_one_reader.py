@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 from graphfcl import InputError
-from graphfcl.graph import table as reader
-from graphfcl.graph.column_values import numbers_of
-from graphfcl.graph.table import Table
+from graphfcl.graph.tables import table as reader
+from graphfcl.graph.tables.table import Table
+from graphfcl.graph.tables.values import numbers_of
 from graphfcl.production.changes.user_tables import TextTable
 
 Rows = list[tuple[str, tuple[str, ...]]]  # what a message calls a row, and its values

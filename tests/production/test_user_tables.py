@@ -9,7 +9,7 @@ import pytest
 from pyarrow import csv, parquet
 
 from graphfcl import GraphClassifier, GraphfclWarning, InputError, from_frames, from_scipy
-from graphfcl.graph.column_names import ReadColumns
+from graphfcl.graph.tables.columns import ReadColumns
 from tests.cli.command import graphfcl_inside
 from tests.frames import LIBRARIES, columns_of, frame_of
 from tests.production.models import graph_in_memory

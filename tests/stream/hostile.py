@@ -25,7 +25,7 @@ from graphfcl import (
     make_stream,
 )
 from graphfcl.graph.folder.permutation import Shuffle
-from graphfcl.graph.visible_folder import VisibleFolder
+from graphfcl.graph.folder.visible import VisibleFolder
 
 Places = Callable[[VisibleGraph, np.ndarray], np.ndarray]  # where some nodes may have stood in the source
 

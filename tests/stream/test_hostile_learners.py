@@ -21,7 +21,7 @@ from graphfcl import (
 from graphfcl.evaluation import ask
 from graphfcl.graph import AnyGraph, Graph
 from graphfcl.graph.folder.rows import FolderRows
-from graphfcl.graph.visible_folder import VisibleFolder
+from graphfcl.graph.folder.visible import VisibleFolder
 from graphfcl.methods.blocks.folder_tables import FolderTables
 from graphfcl.metrics import balanced_accuracy
 from tests.stream.hostile import (

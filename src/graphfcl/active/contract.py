@@ -20,7 +20,7 @@ from graphfcl.errors import InputError
 from graphfcl.runtime.arrays import read_only
 
 if TYPE_CHECKING:
-    from graphfcl.graph.visible_nodes import VisibleNodes
+    from graphfcl.graph.interfaces import VisibleNodes
 
 Reason = Literal["cluster", "unknown", "uncovered", "between", "random"]
 ROWS_AT_A_TIME = 1 << 16  # whose probabilities are read at once

@@ -9,7 +9,7 @@ from scipy import sparse
 from graphfcl.active.clusters import SAMPLE, SAMPLED
 from graphfcl.active.nearest import unit_rows
 from graphfcl.graph import Features
-from graphfcl.graph.visible_nodes import VisibleNodes
+from graphfcl.graph.interfaces import VisibleNodes
 
 WIDTH = 128  # principal directions of the features
 HOPS = 2

@@ -15,7 +15,7 @@ from graphfcl.cli.show import print_table, say, say_notes
 from graphfcl.errors import InputError
 
 if TYPE_CHECKING:
-    from graphfcl.graph.any_graph import AnyGraph
+    from graphfcl.graph.interfaces import AnyGraph
     from graphfcl.production.changes.refitting import Comparison
     from graphfcl.production.model.card import ModelCard
 

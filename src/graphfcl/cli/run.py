@@ -106,8 +106,8 @@ class FolderOptions:
         stack: workers are started once, and end with it. work: the work folder if no other is named.
         """
         from graphfcl.experiments.graph_folders import graph_of_folder, usual_memory
-        from graphfcl.graph.visible_folder import Resources
         from graphfcl.methods import find_method
+        from graphfcl.runtime.resources import Resources
 
         memory = usual_memory() if self.memory is None else parse_bytes(self.memory, "--memory")
         work = self.work or work or path.resolve().with_name(f"{path.resolve().name}.work")

@@ -67,7 +67,7 @@ def _graph_of(name: str, data_dir: Path | None) -> "tuple[AnyGraph, Protocol | N
     if not is_graph_folder(name):
         return load_dataset(name, data_dir=data_dir)
     from graphfcl.experiments.graph_folders import graph_of_folder, usual_memory
-    from graphfcl.graph.visible_folder import Resources
+    from graphfcl.runtime.resources import Resources
 
     # Nothing is computed, so nothing is written into the work folder.
     return graph_of_folder(name, MODEL_METHOD, Resources(Path("work"), usual_memory())), None

@@ -8,7 +8,7 @@ from graphfcl.errors import InputError, did_you_mean
 from graphfcl.graph import Graph, TableColumns, read_npz, read_tables
 from graphfcl.graph.build import warn_of_serious
 from graphfcl.graph.folder import GraphFolder, is_graph_folder
-from graphfcl.graph.tables import is_table_folder
+from graphfcl.graph.tables.reader import is_table_folder
 from graphfcl.stream import Protocol
 
 

@@ -11,11 +11,11 @@ from graphfcl.datasets.synthetic import SYNTHETIC, SYNTHETIC_REDDIT, synthetic_s
 from graphfcl.datasets.synthetic_blocks import synthetic_source
 from graphfcl.errors import InputError
 from graphfcl.graph import TableColumns
+from graphfcl.graph.convert import as_graph
 from graphfcl.graph.folder import GraphFolder, build_folder, is_graph_folder
 from graphfcl.graph.folder.source import GraphSource, of_graph
 from graphfcl.graph.folder.sources import npz_source, ogb_source, raw_folder, tables_source
-from graphfcl.graph.given import as_graph
-from graphfcl.graph.tables import is_table_folder
+from graphfcl.graph.tables.reader import is_table_folder
 from graphfcl.runtime.memory import parse_bytes
 
 

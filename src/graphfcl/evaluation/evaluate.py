@@ -10,7 +10,7 @@ import numpy as np
 
 from graphfcl.errors import DivergenceError, InputError
 from graphfcl.evaluation.tables import Columns, arrow_table, data_frame, session_columns, text_of
-from graphfcl.graph.given import is_graph
+from graphfcl.graph.convert import is_graph
 from graphfcl.methods.blocks.work_folder import alone_on
 from graphfcl.methods.learner import NO_STORE, SILENT, DeclaredFlags, EncoderStore, Learner, Progress
 from graphfcl.methods.progress import progress_of

@@ -5,9 +5,9 @@ from pathlib import Path
 from graphfcl.errors import InputError
 from graphfcl.graph import AnyGraph
 from graphfcl.graph.folder_graph import open_graph
-from graphfcl.graph.visible_folder import Resources
 from graphfcl.methods import METHODS, find_method
 from graphfcl.runtime.memory import format_bytes, process_bytes, usable_bytes
+from graphfcl.runtime.resources import Resources
 
 SHARE = 0.75  # of the usable memory that a run may take if nobody says otherwise
 

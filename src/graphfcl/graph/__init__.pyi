@@ -1,8 +1,8 @@
 """The public names of ``graphfcl.graph``: type checkers and the package itself read this list."""
 
-from graphfcl.graph.any_graph import AnyGraph as AnyGraph
+from graphfcl.graph.interfaces import AnyGraph as AnyGraph
 from graphfcl.graph.build import build_graph as build_graph
-from graphfcl.graph.column_names import TableColumns as TableColumns
+from graphfcl.graph.tables.columns import TableColumns as TableColumns
 from graphfcl.graph.convert import (
     from_pyg as from_pyg,
     from_scipy as from_scipy,
@@ -14,20 +14,17 @@ from graphfcl.graph.graph import (
     TextSettings as TextSettings,
     UNKNOWN as UNKNOWN,
 )
-from graphfcl.graph.networks import (
-    from_networkx as from_networkx,
-    to_networkx as to_networkx,
-)
+from graphfcl.graph.convert import from_networkx as from_networkx, to_networkx as to_networkx
 from graphfcl.graph.npz import (
     read_npz as read_npz,
     write_npz as write_npz,
 )
-from graphfcl.graph.tables import (
+from graphfcl.graph.tables.reader import (
     from_frames as from_frames,
     read_tables as read_tables,
     write_tables as write_tables,
 )
-from graphfcl.graph.text import TextWeights as TextWeights
+from graphfcl.graph.views import TextWeights as TextWeights
 from graphfcl.graph.views import (
     FeatureView as FeatureView,
     Features as Features,
@@ -38,6 +35,6 @@ from graphfcl.graph.visible import (
     VisibleGraph as VisibleGraph,
     join_without_edges as join_without_edges,
 )
-from graphfcl.graph.visible_nodes import VisibleNodes as VisibleNodes
+from graphfcl.graph.interfaces import VisibleNodes as VisibleNodes
 
 __all__: list[str]

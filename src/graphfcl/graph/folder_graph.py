@@ -9,14 +9,14 @@ from pathlib import Path
 import numpy as np
 from scipy import sparse
 
-from graphfcl.graph.column_names import ReadColumns
 from graphfcl.graph.folder.reader import GraphFolder
+from graphfcl.graph.folder.visible import VisibleFolder
 from graphfcl.graph.graph import Features, Graph, TextSettings
 from graphfcl.graph.ids import ClassLabel, class_label, normal, text_of
-from graphfcl.graph.text import TextWeights
-from graphfcl.graph.views import FeatureView, Standardisation
-from graphfcl.graph.visible_folder import Resources, VisibleFolder
+from graphfcl.graph.tables.columns import ReadColumns
+from graphfcl.graph.views import FeatureView, Standardisation, TextWeights
 from graphfcl.runtime.devices import device_on_disk
+from graphfcl.runtime.resources import Resources
 
 ROWS_AT_A_TIME = 16_384
 BYTES_A_COLUMN = 20  # of a node's vector while a method in memory makes all of them
@@ -174,7 +174,7 @@ class FolderGraph:
     def visible(
         self, numbers: np.ndarray, view: FeatureView | None = None, node_of_number: np.ndarray | None = None
     ) -> VisibleFolder:
-        """The part that has some nodes; see :class:`~graphfcl.graph.any_graph.AnyGraph`."""
+        """The part that has some nodes; see :class:`~graphfcl.graph.interfaces.AnyGraph`."""
         mask = None
         if numbers.size < self.node_count:
             mask = np.zeros(self.node_count, dtype=bool)

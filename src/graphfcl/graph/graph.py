@@ -10,9 +10,8 @@ from pathlib import Path
 import numpy as np
 from scipy import sparse
 
-from graphfcl.graph.column_names import ReadColumns
-from graphfcl.graph.id_index import IdIndex
-from graphfcl.graph.ids import ClassLabel, byte_count, class_label, normal, text_of
+from graphfcl.graph.ids import ClassLabel, IdIndex, byte_count, class_label, normal, text_of
+from graphfcl.graph.tables.columns import ReadColumns
 from graphfcl.graph.views import Features, FeatureView
 from graphfcl.graph.visible import VisibleGraph
 

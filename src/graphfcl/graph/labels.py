@@ -10,7 +10,6 @@ import numpy as np
 from scipy import sparse
 
 from graphfcl.errors import InputError, quoted
-from graphfcl.graph.column_names import label_key, unknown_keys
 from graphfcl.graph.graph import UNKNOWN
 from graphfcl.graph.ids import (
     CLASS_NAME,
@@ -24,6 +23,7 @@ from graphfcl.graph.ids import (
     text_of,
     whole_number,
 )
+from graphfcl.graph.tables.columns import label_key, unknown_keys
 
 LISTED = 5  # groups of names that a note lists
 
@@ -240,3 +240,56 @@ def _whole_numbers(labels: np.ndarray, where: str) -> np.ndarray:
 def natural_order(name: str) -> tuple[int, int, str]:
     """Sorts whole numbers by value, before words."""
     return (0, int(name), "") if name.isascii() and name.isdigit() else (1, 0, name)
+
+
+class LabelCoder:
+    """Keeps 4 bytes a node and each different label once."""
+
+    def __init__(self) -> None:
+        self._codes: dict[Any, int] = {}
+        self._first: list[int] = []  # the row in which each label stands first
+        self._parts: list[np.ndarray] = [np.zeros(0, dtype=np.int32)]
+        self._count = 0
+
+    def add(self, different: list[Any], numbers: np.ndarray) -> None:
+        """Labels of the next nodes: ``different[numbers]``."""
+        first = np.full(len(different), numbers.size)
+        first[numbers[::-1]] = np.arange(numbers.size)[::-1]
+        codes = np.zeros(len(different), dtype=np.int32)
+        for place, (label, row) in enumerate(zip(different, first.tolist(), strict=True)):
+            if row < numbers.size:
+                if label not in self._codes:
+                    self._codes[label] = len(self._codes)
+                    self._first.append(self._count + row)
+                codes[place] = self._codes[label]
+        self._parts.append(codes[numbers])
+        self._count += numbers.size
+
+    def add_numbers(self, labels: np.ndarray) -> None:
+        """Class numbers of the next nodes; negative or NaN where the class is not known."""
+        if labels.dtype.kind == "f":
+            labels = np.where(np.isnan(labels), -1, labels)
+        different, numbers = np.unique(labels, return_inverse=True)
+        self.add(different.tolist(), numbers.reshape(-1))
+
+    def finish(
+        self, where: str, place: Place, missing: Iterable[str] | None = None, *, read_numbers: bool = False
+    ) -> CleanLabels:
+        """The labels of all nodes, with int32 class numbers. missing, read_numbers: see :func:`clean_labels`."""
+        labels = list(self._codes)
+        texts = any(isinstance(label, str) for label in labels)
+        values = text_array(labels) if texts or not labels else np.array(labels)
+        first, codes = self._first, np.concatenate(self._parts)
+        self._parts = []
+        found = clean_labels(
+            values,
+            None,
+            len(labels),
+            where,
+            lambda at: place(first[at]),
+            missing=missing,
+            counts=np.bincount(codes, minlength=len(labels)),
+            read_numbers=read_numbers,
+        )
+        table = found.numbers.astype(np.int32)
+        return replace(found, numbers=table[codes] if table.size else codes)

@@ -39,8 +39,8 @@ import torch
 from torch import nn
 
 from graphfcl.errors import InputError
+from graphfcl.graph.interfaces import VisibleNodes
 from graphfcl.graph.visible import VisibleGraph
-from graphfcl.graph.visible_nodes import VisibleNodes
 from graphfcl.methods.bases.closed_form_learner import Choice, ClosedFormLearner
 from graphfcl.methods.blocks import NodeTables
 from graphfcl.methods.learner import Labelled, Learner, Progress, Tensors

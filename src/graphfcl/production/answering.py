@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from graphfcl.errors import InputError
-from graphfcl.graph.frames import table_like
 from graphfcl.graph.ids import ClassLabel, text_array
+from graphfcl.graph.tables.frames import table_like
 from graphfcl.methods import METHODS, SILENT, Learner, Progress
 from graphfcl.methods.progress import progress_of
 from graphfcl.production.answers.answers import Predictions, class_probabilities, class_sets, predictions

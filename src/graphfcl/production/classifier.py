@@ -11,8 +11,8 @@ import numpy as np
 
 from graphfcl.defaults import MODEL_METHOD
 from graphfcl.errors import InputError
-from graphfcl.graph.frames import is_frame
 from graphfcl.graph.ids import ClassLabel
+from graphfcl.graph.tables.frames import is_frame
 from graphfcl.methods import SILENT, Learner, Progress
 from graphfcl.methods.progress import progress_of
 from graphfcl.production.answering import AnsweringModel
@@ -114,7 +114,7 @@ class GraphClassifier(AnsweringModel):
         if their nodes had no label, to be learned later. progress: True shows what it is at. checkpoints: where a fit
         that is stopped leaves what it has, and finds it again.
         """
-        from graphfcl.graph.given import as_graph
+        from graphfcl.graph.convert import as_graph
         from graphfcl.methods.blocks.damaged_files import DamagedFile, computed_again
         from graphfcl.production.graph import kind_of
         from graphfcl.production.model.fit_checkpoints import FitCheckpoints
@@ -152,7 +152,7 @@ class GraphClassifier(AnsweringModel):
         Labels of the model win over those of the graph; what it has beyond them is used too, but for labels that were
         taken back and classes that were retired.
         """
-        from graphfcl.graph.given import as_graph
+        from graphfcl.graph.convert import as_graph
         from graphfcl.production.changes.refitting import refit_draft
 
         brought: Any = None if graph is None else as_graph(graph, "refit")

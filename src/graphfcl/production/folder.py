@@ -16,7 +16,7 @@ from graphfcl.production.model.pruning import Pruned, prune
 from graphfcl.production.model.versions import FITTING, Busy, Versions
 
 if TYPE_CHECKING:
-    from graphfcl.graph.any_graph import AnyGraph
+    from graphfcl.graph.interfaces import AnyGraph
     from graphfcl.production.changes.refitting import Refit
     from graphfcl.production.erasing import Erased
     from graphfcl.production.model.card import ModelCard

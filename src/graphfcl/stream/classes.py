@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 
 from graphfcl.errors import InputError, did_you_mean
-from graphfcl.graph.any_graph import AnyGraph
+from graphfcl.graph.interfaces import AnyGraph
 from graphfcl.stream.protocol import Classes, Protocol
 
 PARTS = ("base", "pseudo_novel", "novel")

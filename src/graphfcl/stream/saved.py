@@ -9,9 +9,9 @@ import numpy as np
 
 from graphfcl.errors import InputError, in_one_line, quoted
 from graphfcl.graph import FeatureView, Standardisation, TextWeights
-from graphfcl.graph.any_graph import AnyGraph
 from graphfcl.graph.ids import normal
-from graphfcl.graph.text import NumbersBesideWords
+from graphfcl.graph.interfaces import AnyGraph
+from graphfcl.graph.views import NumbersBesideWords
 from graphfcl.runtime.files import canonical_json, read_bytes, sha256_of, write_bytes
 from graphfcl.stream.protocol import Protocol, refuse_other_version
 from graphfcl.stream.split import Role, Split

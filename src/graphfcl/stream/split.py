@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from graphfcl.graph.any_graph import AnyGraph
+from graphfcl.graph.interfaces import AnyGraph
 from graphfcl.runtime.arrays import read_only
 from graphfcl.stream.classes import BASE_TRAIN_NODES, ClassRoles, choose_classes, node_split_sizes
 from graphfcl.stream.protocol import CANDIDATE_SHARE, Protocol

@@ -17,7 +17,7 @@ from graphfcl.graph import (
     TextWeights,
     VisibleGraph,
 )
-from graphfcl.graph.given import as_graph
+from graphfcl.graph.convert import as_graph
 from graphfcl.stream.classes import adapt_protocol
 from graphfcl.stream.protocol import Protocol
 from graphfcl.stream.sessions import BaseSession, PaperSession, PooledSession, Session

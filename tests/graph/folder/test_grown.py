@@ -12,7 +12,7 @@ from scipy import sparse
 from graphfcl import InputError, Resources
 from graphfcl.graph.folder.grown import GrownFolder, open_folder
 from graphfcl.graph.folder.growth import Growth
-from graphfcl.graph.visible_folder import VisibleFolder
+from graphfcl.graph.folder.visible import VisibleFolder
 from tests.methods.blocks.samples import folder_of, random_graph
 
 NODES, ADDED = 60, 5

@@ -7,7 +7,7 @@ from scipy import sparse
 
 from graphfcl import Graph, GraphFolder, Resources, Tasks, VisibleGraph
 from graphfcl.graph.folder import write_folder
-from graphfcl.graph.visible_folder import VisibleFolder
+from graphfcl.graph.folder.visible import VisibleFolder
 
 ROOMY = 4 << 30
 

@@ -14,7 +14,7 @@ import pytest
 import torch
 
 from graphfcl import InputError, Resources
-from graphfcl.graph.visible_folder import VisibleFolder
+from graphfcl.graph.folder.visible import VisibleFolder
 from graphfcl.methods.blocks.column_phases import MOST_SLICES, STREAMED, slices_at_a_time
 from graphfcl.methods.blocks.folder_tables import FolderTables
 from graphfcl.methods.blocks.stored_table import StoredTable

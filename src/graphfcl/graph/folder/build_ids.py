@@ -13,7 +13,7 @@ from graphfcl.graph.folder.source import GraphSource, TextBlock
 from graphfcl.graph.folder.text_keys import text_keys
 from graphfcl.graph.folder.workspace import Workspace
 from graphfcl.graph.ids import Place
-from graphfcl.graph.table import id_stands_twice
+from graphfcl.graph.tables.table import id_stands_twice
 
 SEEDS = 8  # tries to find keys that differ
 

@@ -9,7 +9,7 @@ from scipy import sparse
 
 from graphfcl.graph.folder.reader import GraphFolder
 from graphfcl.graph.graph import Features
-from graphfcl.graph.id_index import IdIndex
+from graphfcl.graph.ids import IdIndex
 from graphfcl.runtime.files import canonical_json, sha256_of
 
 EDGES = ("first", "second", "weights", "before")

@@ -7,9 +7,9 @@ from pathlib import Path
 from typing import Any
 
 from graphfcl.errors import InputError
-from graphfcl.graph.column_names import ReadColumns
 from graphfcl.graph.folder.blocks import DIGEST, FileEntry
 from graphfcl.graph.ids import whole_number
+from graphfcl.graph.tables.columns import ReadColumns
 from graphfcl.runtime.files import canonical_json, read_bytes, sha256_of, write_bytes
 
 MANIFEST = "manifest.json"

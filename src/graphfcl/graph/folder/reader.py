@@ -8,7 +8,6 @@ import numpy as np
 from scipy import sparse
 
 from graphfcl.errors import InputError
-from graphfcl.graph.column_names import ReadColumns
 from graphfcl.graph.folder.blocks import BlockReader
 from graphfcl.graph.folder.manifest import (
     FEATURE_VALUES,
@@ -35,6 +34,7 @@ from graphfcl.graph.folder.stored_ids import KeyIndex, NumberIds, RangeIds, Stor
 from graphfcl.graph.folder.text_keys import unpack_texts
 from graphfcl.graph.graph import UNKNOWN, Features, Graph, TextSettings
 from graphfcl.graph.ids import text_array
+from graphfcl.graph.tables.columns import ReadColumns
 
 ALWAYS = (INDPTR, INDICES, LABELS)  # files of every graph folder, by which one with a damaged manifest is known
 

@@ -9,9 +9,9 @@ import numpy as np
 from scipy import sparse
 
 from graphfcl.errors import InputError
-from graphfcl.graph.column_names import ReadColumns
 from graphfcl.graph.folder.text_keys import pack_texts
 from graphfcl.graph.graph import Features, Graph, TextSettings
+from graphfcl.graph.tables.columns import ReadColumns
 
 STEP = 1 << 18  # edges or numbers at a time
 

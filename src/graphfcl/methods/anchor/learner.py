@@ -44,7 +44,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from graphfcl.graph.visible_nodes import VisibleNodes
+from graphfcl.graph.interfaces import VisibleNodes
 from graphfcl.methods.anchor.choosing import choose_neighbourhood
 from graphfcl.methods.anchor.class_sums import Anchors
 from graphfcl.methods.anchor.explanation import Evidence, explained, link_evidence
@@ -80,7 +80,6 @@ from graphfcl.methods.anchor.storage import (
 )
 from graphfcl.methods.bases.encoder_learner import EncoderLearner, Stage
 from graphfcl.methods.blocks import NodeTables, Table, open_tables
-from graphfcl.methods.blocks.interface import TYPES
 from graphfcl.methods.blocks.last_tables import LastTables
 from graphfcl.methods.learner import EncoderStore, Explanation, Labelled, Learner, LearnerState, Progress, Tensors
 from graphfcl.methods.shared.parts import Part
@@ -190,9 +189,7 @@ class Anchor(EncoderLearner[NodeTables]):
         self._train_encoder(train, validation, inputs, progress)
         with torch.no_grad():
             known.round_first_layer()
-            known.neighbourhood = choose_neighbourhood(
-                base, inputs, frame["basis"], settings, self.seed, progress, known.kind
-            )
+            known.neighbourhood = choose_neighbourhood(base, inputs, frame["basis"], settings, self.seed, progress)
             blocks = self._blocks(inputs)
             centres = centres_of(inputs, blocks)
             fixed = frame_of(inputs, blocks, centres, train, len(base.classes), settings.shrinkage)
@@ -258,17 +255,17 @@ class Anchor(EncoderLearner[NodeTables]):
         """XB, ÂÂXB and Z of all nodes."""
         encoder, how = self.network.encoder, self.known.neighbourhood
         own = tables.own(self._basis())
-        parts = [own, *tables.hops(own, (how.hops,))]
+        parts = [own, *tables.hops(own, (how.hops,), tables.kind)]
         if isinstance(encoder, HopEncoder):
             parts.append(encoder.table(tables))
         elif self.known.encoder_input == "graph":
             assert tables.whole is not None
             parts.append(tables.take(encoder(encoder.rows(tables.whole, None))))
-        return Blocks.of(tables, parts, self.known.weights(self.settings), self.known.kind)
+        return Blocks.of(tables, parts, self.known.weights(self.settings))
 
     def _blocks_at(self, near: GraphInputs, rows: np.ndarray) -> list[torch.Tensor]:
         """XB, ÂÂXB and Z of some rows; only their neighbourhoods are read. Rounded as in a table of all nodes."""
-        encoder, kind = self.network.encoder, TYPES[block_kind(near.visible, self.known.kind)]
+        encoder, kind = self.network.encoder, block_kind(near.visible.features)
         read: GcnRows = encoder.rows(near, rows)
         around = around_rows(near.visible, rows, self.known.neighbourhood.hops, self._basis(), read)
         return [block.to(kind).float() for block in (near.raw(rows) @ self._basis(), around, encoder(read))]
@@ -287,8 +284,7 @@ class Anchor(EncoderLearner[NodeTables]):
         if known is not None and known.random_access:
             return known.rows_at(tables.visible.rows(nodes))
         frame, weights = self.known.frame, self.known.weights(self.settings)
-        blocks = self._blocks_at(*tables.near(nodes, self.reach))
-        return points(joined(blocks, frame, weights), frame, self.known.kind)
+        return points(joined(self._blocks_at(*tables.near(nodes, self.reach)), frame, weights), frame)
 
     def embeddings(self, visible: VisibleNodes) -> Any:
         with torch.no_grad():

@@ -9,8 +9,8 @@ import torch
 from torch import nn
 
 from graphfcl.errors import DivergenceError
+from graphfcl.graph.interfaces import VisibleNodes
 from graphfcl.graph.visible import VisibleGraph
-from graphfcl.graph.visible_nodes import VisibleNodes
 from graphfcl.methods.bases.encoder_learner import EncoderLearner, EncoderSettings, Stage
 from graphfcl.methods.blocks import Held, NodeTables, RowBlock, Table, open_tables
 from graphfcl.methods.blocks.labelled_rows import some_of_each_class

@@ -10,12 +10,12 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.sparse._sparsetools import csr_matvecs
 
-from graphfcl.graph.visible_folder import Need, Resources
 from graphfcl.methods.blocks.source import EDGES_AT_A_TIME, Source
 from graphfcl.methods.blocks.stored_table import StoredTable, slices_of
 from graphfcl.methods.blocks.tile_files import SLICE
 from graphfcl.methods.learner import SILENT, Progress
 from graphfcl.runtime.cores import limited_threads
+from graphfcl.runtime.resources import Need, Resources
 from graphfcl.runtime.tasks import run_tasks
 
 ROWS = 4096  # that are multiplied and scaled at a time, so that they stay in the cache

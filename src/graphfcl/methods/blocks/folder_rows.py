@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from graphfcl.graph.visible_folder import VisibleFolder
+from graphfcl.graph.folder.visible import VisibleFolder
 from graphfcl.methods.blocks.column_phases import ColumnTask, Operator, run_columns
 from graphfcl.methods.blocks.source import Source
 from graphfcl.methods.blocks.stored_table import StoredTable

@@ -12,11 +12,12 @@ from typing import Any
 import numpy as np
 import torch
 
+from graphfcl.graph.folder.visible import VisibleFolder
 from graphfcl.graph.visible import VisibleGraph
-from graphfcl.graph.visible_folder import Need, VisibleFolder
 from graphfcl.methods.blocks.column_phases import ColumnTask, Operator, need_of_slice, run_columns
 from graphfcl.methods.blocks.folder_rows import FolderRows
 from graphfcl.methods.blocks.interface import (
+    TYPES,
     UNLABELLED,
     Held,
     RowBlock,
@@ -33,6 +34,7 @@ from graphfcl.methods.blocks.work_folder import WorkFolder, arrays_key, key_of
 from graphfcl.methods.learner import SILENT, Labelled, Progress
 from graphfcl.methods.shared.untrained_features import WIDEST, leading_vectors_from, prepare
 from graphfcl.nn import GraphInputs
+from graphfcl.runtime.resources import Need
 
 
 def _nothing(columns: int) -> None:
@@ -96,9 +98,10 @@ class FolderTable:
 
 @dataclass(frozen=True, eq=False)
 class JoinedTables:
-    """Tables side by side, all of one type."""
+    """Tables side by side, rounded to one type when they are read."""
 
     parts: tuple[FolderTable, ...]
+    kind: str
 
     @property
     def columns(self) -> int:
@@ -110,7 +113,7 @@ class JoinedTables:
 
     @property
     def reader(self) -> Joined:
-        return Joined(tuple(part.reader for part in self.parts))
+        return Joined(tuple(part.reader for part in self.parts), self.kind)
 
     def made(self) -> None:
         for part in self.parts:
@@ -120,9 +123,11 @@ class JoinedTables:
         raise NotImplementedError("take the leading columns of the parts")
 
     def rows_at(self, rows: np.ndarray) -> torch.Tensor:
-        found = torch.empty(rows.size, self.columns)
+        """Rounded block by block: rows in wider types would take twice the memory."""
+        kind = np.dtype(self.kind)
+        found = torch.empty(rows.size, self.columns, dtype=TYPES[self.kind])
         for place, part in zip(found.split([part.columns for part in self.parts], dim=1), self.parts, strict=True):
-            place[:] = part.rows_at(rows)
+            place[:] = torch.from_numpy(part.made().rows_at(rows, lambda some: some.astype(kind), part.columns))
         return found
 
     def readable(self) -> Any:
@@ -171,6 +176,11 @@ class FolderTables:
         return self.visible.class_count
 
     @property
+    def kind(self) -> str:
+        reader = self.visible.reader
+        return "<f2" if reader.sparse_features and reader.feature_count else "<f4"
+
+    @property
     def mean_weight(self) -> float:
         return self.by_row.mean_weight
 
@@ -217,12 +227,12 @@ class FolderTables:
     def _how(self) -> tuple[Any, Progress]:
         return self.visible.means, self.progress
 
-    def hops(self, own: Table, counts: Sequence[int]) -> list[FolderTable]:
+    def hops(self, own: Table, counts: Sequence[int], kind: str = "<f4") -> list[FolderTable]:
         first, made = _single(own), []
         for count in counts:
-            key = key_of(hops=count, own=first.stored.key, graph=self.source.graph_key)
+            key = key_of(hops=count, own=first.stored.key, graph=self.source.graph_key, kind=kind)
             shape = (first.stored.rows, first.stored.columns)
-            made.append(self.work.table(f"hops-{count}", key, *shape, by="slices"))
+            made.append(self.work.table(f"hops-{count}", key, *shape, kind=kind, by="slices"))
 
         def make(columns: int) -> None:
             task = ColumnTask(
@@ -232,8 +242,8 @@ class FolderTables:
 
         return [FolderTable(stored, first.columns, make, (first,)) for stored in made]
 
-    def side_by_side(self, tables: Sequence[Table], kind: str = "<f4") -> JoinedTables:  # noqa: ARG002
-        return JoinedTables(tuple(_single(table) for table in tables))
+    def side_by_side(self, tables: Sequence[Table]) -> JoinedTables:
+        return JoinedTables(tuple(_single(table) for table in tables), self.kind)
 
     # Neighbours
 
@@ -380,7 +390,7 @@ class FolderTables:
         """Of each part by itself: parts of several joined tables are the same."""
         read = _stored(table)
         if isinstance(read, JoinedTables):
-            return torch.cat([self._means_of(part) for part in read.parts])
+            return torch.cat([self._means_of(JoinedTables((part,), read.kind)) for part in read.parts])
         return self._means_of(read)
 
     def _means_of(self, table: AnyTable) -> torch.Tensor:

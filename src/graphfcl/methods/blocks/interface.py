@@ -17,9 +17,9 @@ from typing import Any, Protocol
 import numpy as np
 import torch
 
+from graphfcl.graph.interfaces import VisibleNodes
 from graphfcl.graph.views import Features
 from graphfcl.graph.visible import VisibleGraph
-from graphfcl.graph.visible_nodes import VisibleNodes
 from graphfcl.methods.learner import Labelled, Progress
 from graphfcl.nn import GraphInputs
 
@@ -163,6 +163,10 @@ class NodeTables(Protocol):
         """Classes for which memory is planned; 0 if nothing is known of them."""
 
     @property
+    def kind(self) -> str:
+        """The type that holds X and its hops: 16 bits for words with rows of unit length, 32 bits for numbers."""
+
+    @property
     def whole(self) -> GraphInputs | None:
         """The whole graph on the device, for networks that need it; None if it stays on the disk."""
 
@@ -193,11 +197,11 @@ class NodeTables(Protocol):
     def own(self, basis: torch.Tensor) -> Table:
         """(n, k) XB."""
 
-    def hops(self, own: Table, counts: Sequence[int]) -> Sequence[Table]:
-        """(n, k) Â…ÂXB for each number of hops."""
+    def hops(self, own: Table, counts: Sequence[int], kind: str = "<f4") -> Sequence[Table]:
+        """(n, k) Â…ÂXB for each number of hops. kind: the type of files; in memory slices are made in 32 bits."""
 
-    def side_by_side(self, tables: Sequence[Table], kind: str = "<f4") -> Table:
-        """(n, ΣD) tables joined by row, rounded to the type ``kind``; on disk they keep their types."""
+    def side_by_side(self, tables: Sequence[Table]) -> Table:
+        """(n, ΣD) tables joined by row, rounded to the type ``kind``."""
 
     def smoothed(self, table: Table, share: float, steps: int, *, last_use: bool = False) -> Table:
         """(n, C) P after ``steps`` of P ← s Â P + (1 − s) P₀; rows are not made to add up to 1."""

@@ -3,8 +3,8 @@
 import torch
 
 from graphfcl.errors import InputError
-from graphfcl.graph.visible_folder import VisibleFolder
-from graphfcl.graph.visible_nodes import VisibleNodes
+from graphfcl.graph.folder.visible import VisibleFolder
+from graphfcl.graph.interfaces import VisibleNodes
 from graphfcl.methods.blocks.folder_tables import FolderTables
 from graphfcl.methods.blocks.interface import NodeTables
 from graphfcl.methods.blocks.resident import ResidentTables

@@ -10,14 +10,14 @@ from typing import Any, Protocol
 
 import torch
 
-from graphfcl.graph.visible_folder import Need, Resources
-from graphfcl.methods.blocks.interface import BlockReader, RowBlock
+from graphfcl.methods.blocks.interface import TYPES, BlockReader, RowBlock
 from graphfcl.methods.blocks.source import Source
 from graphfcl.methods.blocks.stored_table import StoredTable, parts_of
 from graphfcl.methods.blocks.tile_files import BLOCK
 from graphfcl.methods.blocks.work_folder import Arrays, StoredArrays, WorkFolder, key_of, read_arrays, write_arrays
 from graphfcl.methods.learner import Progress
 from graphfcl.runtime.cores import limited_threads
+from graphfcl.runtime.resources import Need, Resources
 from graphfcl.runtime.tasks import run_tasks
 
 BYTES_A_COLUMN = 24  # of a row, in all steps of a task together
@@ -47,9 +47,10 @@ class Columns:
 
 @dataclass(frozen=True)
 class Joined:
-    """Stored tables side by side."""
+    """Stored tables side by side, rounded to one type."""
 
     parts: tuple[Columns, ...]
+    kind: str
 
     @property
     def columns(self) -> int:
@@ -57,10 +58,10 @@ class Joined:
 
     @property
     def key(self) -> Any:
-        return [part.key for part in self.parts]
+        return [[part.key for part in self.parts], self.kind]
 
     def part(self, start: int, stop: int) -> torch.Tensor:
-        return torch.cat([part.part(start, stop) for part in self.parts], dim=1)
+        return torch.cat([part.part(start, stop).to(TYPES[self.kind]) for part in self.parts], dim=1)
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,8 +9,8 @@ from typing import NamedTuple
 import numpy as np
 
 from graphfcl.graph.folder.grown import AnyRows, open_folder
+from graphfcl.graph.folder.visible import VisibleFolder
 from graphfcl.graph.views import Features, FeatureView
-from graphfcl.graph.visible_folder import VisibleFolder
 from graphfcl.methods.blocks.work_folder import arrays_key, key_of
 from graphfcl.methods.shared.untrained_features import WIDEST, prepare
 

@@ -23,7 +23,7 @@ from graphfcl.methods.blocks.tile_files import write_with_room
 from graphfcl.runtime.files import canonical_json, open_lock, safetensors_header, sha256_of, take_lock
 
 if TYPE_CHECKING:  # stored answers are read without scipy
-    from graphfcl.graph.any_graph import AnyGraph
+    from graphfcl.graph.interfaces import AnyGraph
 
 FORMAT = 2  # of what phases compute: another one computes everything again
 IN_USE = "in-use"  # the name of a lock that is held by whoever needs a folder to stay

@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from graphfcl.graph.visible_nodes import VisibleNodes
+from graphfcl.graph.interfaces import VisibleNodes
 
 
 @dataclass(frozen=True, eq=False)

@@ -30,7 +30,7 @@ from graphfcl.errors import InputError, did_you_mean
 from graphfcl.production.answers.row_values import RowValues
 
 if TYPE_CHECKING:  # stored answers are read without scipy
-    from graphfcl.graph.visible_nodes import VisibleNodes
+    from graphfcl.graph.interfaces import VisibleNodes
 
 SMOOTHING_STEPS = 2  # how often a value is averaged with those of the neighbours
 MANY_NODES = 1_000_000

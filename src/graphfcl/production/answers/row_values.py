@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 if TYPE_CHECKING:  # stored answers are read without scipy
-    from graphfcl.graph.visible_nodes import VisibleNodes
+    from graphfcl.graph.interfaces import VisibleNodes
 
 
 def node_rows(visible: "VisibleNodes") -> np.ndarray:

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 
 from graphfcl.errors import InputError, shown
-from graphfcl.graph.column_names import ReadColumns
-from graphfcl.graph.frames import is_frame
 from graphfcl.graph.ids import list_of_nodes
+from graphfcl.graph.tables.columns import ReadColumns
+from graphfcl.graph.tables.frames import is_frame
 from graphfcl.production.graph import ModelGraph
 
 NewNodes = tuple[Sequence[Any], Any, Sequence[str] | None]  # ids, features, texts

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from graphfcl.errors import InputError
-from graphfcl.graph.column_names import ReadColumns
-from graphfcl.graph.frames import is_frame
 from graphfcl.graph.ids import list_of_nodes
+from graphfcl.graph.tables.columns import ReadColumns
+from graphfcl.graph.tables.frames import is_frame
 from graphfcl.methods import Learner, Progress, find_method
 from graphfcl.production.answers.answers import ModelAnswers
 from graphfcl.production.answers.calibration import Calibration, Readings

@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from graphfcl.errors import InputError, counted, quoted
-from graphfcl.graph.column_names import TEXT_NAMES, ReadColumns, label_key, unknown_keys
-from graphfcl.graph.column_values import days_of, vectors_of
-from graphfcl.graph.frames import is_frame
 from graphfcl.graph.ids import make_ids, normal
-from graphfcl.graph.node_features import open_vectors
+from graphfcl.graph.tables.columns import TEXT_NAMES, ReadColumns, label_key, unknown_keys
+from graphfcl.graph.tables.frames import is_frame
+from graphfcl.graph.tables.node_table import open_vectors
+from graphfcl.graph.tables.values import days_of, vectors_of
 from graphfcl.production.changes.user_tables import TextTable, id_names, warn
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from graphfcl.errors import InputError
-from graphfcl.graph.any_graph import AnyGraph
 from graphfcl.graph.ids import ClassLabel
+from graphfcl.graph.interfaces import AnyGraph
 from graphfcl.graph.labels import natural_order
 from graphfcl.methods import Progress
 from graphfcl.production.answers.answers import few_shot_classes

@@ -10,7 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from graphfcl.errors import GraphfclWarning, InputError, counted, quoted, shown
-from graphfcl.graph.column_names import (
+from graphfcl.graph.ids import ClassLabel, is_nothing, is_whole, list_of_nodes, listed, normal
+from graphfcl.graph.labels import means_unknown
+from graphfcl.graph.tables.columns import (
     ID_NAMES,
     SOURCE_NAMES,
     TARGET_NAMES,
@@ -19,12 +21,10 @@ from graphfcl.graph.column_names import (
     label_key,
     unknown_keys,
 )
-from graphfcl.graph.column_values import is_list, numbers_of
-from graphfcl.graph.frames import arrow_table, is_frame
-from graphfcl.graph.ids import ClassLabel, is_nothing, is_whole, list_of_nodes, listed, normal
-from graphfcl.graph.labels import means_unknown
-from graphfcl.graph.table import Table, missing_value
-from graphfcl.graph.text_files import lines_of_rows
+from graphfcl.graph.tables.frames import arrow_table, is_frame
+from graphfcl.graph.tables.table import Table, missing_value
+from graphfcl.graph.tables.text_files import lines_of_rows
+from graphfcl.graph.tables.values import is_list, numbers_of
 from graphfcl.production.labels.label_store import KEPT, MOST_COLUMNS, LabelStore, Statement, Support, as_one_line
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from graphfcl.errors import InputError
-from graphfcl.graph.frames import set_column
 from graphfcl.graph.ids import as_arrow
+from graphfcl.graph.tables.frames import set_column
 
 
 def refuse_unwritable(path: str | Path | None, what: str) -> None:

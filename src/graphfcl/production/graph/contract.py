@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol, Self, TypeVar
 import numpy as np
 
 from graphfcl.errors import InputError, quoted
-from graphfcl.graph.id_index import IdIndex
-from graphfcl.graph.ids import listed
+from graphfcl.graph.ids import IdIndex, listed
 
 if TYPE_CHECKING:
     from graphfcl.graph import Features, TextWeights

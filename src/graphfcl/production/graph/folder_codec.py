@@ -21,9 +21,9 @@ from graphfcl.runtime.devices import device_on_disk
 if TYPE_CHECKING:
     from graphfcl.graph.folder import GraphFolder
     from graphfcl.graph.folder.growth import Growth
-    from graphfcl.graph.visible_folder import Resources
     from graphfcl.production.answers.answers import ModelAnswers
     from graphfcl.production.graph.contract import ModelGraph
+    from graphfcl.runtime.resources import Resources
 
 BLOCK = 1 << 17  # bytes of a block: an edge more changes the last one
 IDS = 1024  # of added nodes in one block

@@ -17,8 +17,8 @@ from graphfcl.graph.build import adjacency_from_edges
 from graphfcl.graph.folder import GraphFolder
 from graphfcl.graph.folder.grown import AnyFolder, GrownFolder
 from graphfcl.graph.folder.growth import Growth
+from graphfcl.graph.folder.visible import VisibleFolder
 from graphfcl.graph.folder_graph import FolderGraph
-from graphfcl.graph.visible_folder import Resources, VisibleFolder
 from graphfcl.methods import METHODS, Learner, Progress, find_method
 from graphfcl.methods.blocks.retried_learner import computed_with
 from graphfcl.methods.blocks.tile_files import BLOCK
@@ -41,6 +41,7 @@ from graphfcl.production.store.block_arrays import BlockArrays
 from graphfcl.production.store.trees import TreeName
 from graphfcl.runtime.devices import device_on_disk
 from graphfcl.runtime.files import SharedLock, shared_lock
+from graphfcl.runtime.resources import Resources
 
 SHORT = 16  # digits of a digest in the name of a folder
 SHARE = 4  # answers that are gathered take this part of the memory

@@ -11,9 +11,9 @@ from scipy import sparse
 
 from graphfcl.errors import InputError, quoted
 from graphfcl.graph import Features, Graph, Standardisation, TextWeights, VisibleGraph
-from graphfcl.graph.any_graph import AnyGraph
 from graphfcl.graph.build import adjacency_from_edges
-from graphfcl.graph.id_index import IdIndex
+from graphfcl.graph.ids import IdIndex
+from graphfcl.graph.interfaces import AnyGraph
 from graphfcl.methods import Learner, Progress
 from graphfcl.production.answers.answers import ModelAnswers
 from graphfcl.production.answers.calibration import Calibration, Readings

@@ -14,9 +14,9 @@ from graphfcl.errors import InputError
 from graphfcl.runtime.files import canonical_json, make_folder, need_folder, write_bytes
 
 if TYPE_CHECKING:  # whoever asks a model in memory does not wait for scipy
-    from graphfcl.graph.any_graph import AnyGraph
     from graphfcl.graph.folder import GraphFolder
-    from graphfcl.graph.visible_folder import Resources
+    from graphfcl.graph.interfaces import AnyGraph
+    from graphfcl.runtime.resources import Resources
     from graphfcl.runtime.tasks import Tasks
 
 PLACE = "graph.json"
@@ -44,7 +44,7 @@ def find_graph(model: Path, digest: str, use: FolderUse) -> "tuple[GraphFolder, 
 
     What ``use`` says is remembered by whoever writes a version (:func:`write_place`); reading changes nothing.
     """
-    from graphfcl.graph.visible_folder import Resources
+    from graphfcl.runtime.resources import Resources
     from graphfcl.runtime.tasks import Tasks
 
     said = _read(model)
@@ -61,7 +61,7 @@ def find_graph(model: Path, digest: str, use: FolderUse) -> "tuple[GraphFolder, 
 def graph_at(path: Path) -> "AnyGraph":
     """A graph folder for a model that computes on it as on the one before."""
     from graphfcl.graph.folder_graph import open_graph
-    from graphfcl.graph.visible_folder import Resources
+    from graphfcl.runtime.resources import Resources
 
     return open_graph(path, Resources(path / WORK, USUAL_MEMORY))
 

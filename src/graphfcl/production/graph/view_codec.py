@@ -12,7 +12,7 @@ from graphfcl.production.store.trees import Tree
 
 if TYPE_CHECKING:  # ids and labels are read without scipy
     from graphfcl.graph import Standardisation, TextWeights
-    from graphfcl.graph.text import NumbersBesideWords
+    from graphfcl.graph.views import NumbersBesideWords
 
 ARRAYS = ("text.columns", "text.weights", "means", "deviations", "beside.means", "beside.deviations")
 
@@ -81,7 +81,7 @@ def checked_views(
 def _beside(groups: Any, width: int, stored: dict[str, np.ndarray]) -> "NumbersBesideWords":
     """What becomes of numbers beside words, checked."""
     from graphfcl.graph import Standardisation
-    from graphfcl.graph.text import NumbersBesideWords
+    from graphfcl.graph.views import NumbersBesideWords
 
     need(isinstance(groups, list) and bool(groups), "its numbers beside words have no groups")
     widths = tuple(whole_number(each, "a group of numbers beside words", 1, width) for each in groups)

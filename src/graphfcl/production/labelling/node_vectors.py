@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 
 from graphfcl.active.untrained import untrained_vectors
-from graphfcl.graph.visible_nodes import VisibleNodes
+from graphfcl.graph.interfaces import VisibleNodes
 from graphfcl.production.answers.row_values import node_rows
 from graphfcl.production.model.state import ModelState
 

@@ -11,9 +11,9 @@ from graphfcl.active.clusters import principal_components
 from graphfcl.active.memory import Memory
 from graphfcl.active.nearest import likeliest_of, unit_rows
 from graphfcl.errors import InputError
-from graphfcl.graph.any_graph import AnyGraph
-from graphfcl.graph.given import as_graph
+from graphfcl.graph.convert import as_graph
 from graphfcl.graph.ids import ClassLabel, text_array
+from graphfcl.graph.interfaces import AnyGraph
 from graphfcl.production.answers.answers import few_shot_classes
 from graphfcl.production.answers.row_values import node_rows
 from graphfcl.production.graph import kind_of

@@ -7,7 +7,7 @@ import numpy as np
 
 from graphfcl.errors import InputError
 from graphfcl.graph import VisibleGraph
-from graphfcl.graph.visible_nodes import VisibleNodes
+from graphfcl.graph.interfaces import VisibleNodes
 from graphfcl.methods import SILENT, Learner, Progress
 from graphfcl.methods.blocks.labelled_rows import some_of_each_class
 from graphfcl.methods.learner import Labelled

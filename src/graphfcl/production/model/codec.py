@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from graphfcl.errors import GraphfclWarning, InputError
-from graphfcl.graph.column_names import ReadColumns
+from graphfcl.graph.tables.columns import ReadColumns
 from graphfcl.methods import Learner, LearnerState, Method, find_method, flat_settings
 from graphfcl.production.answers.calibration import Calibration
 from graphfcl.production.graph import stored_graph

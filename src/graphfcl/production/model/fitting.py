@@ -8,8 +8,8 @@ import numpy as np
 
 from graphfcl.errors import InputError
 from graphfcl.graph import VisibleGraph
-from graphfcl.graph.any_graph import AnyGraph
 from graphfcl.graph.ids import ClassLabel
+from graphfcl.graph.interfaces import AnyGraph
 from graphfcl.methods import Learner, Progress, find_method
 from graphfcl.methods.learner import EncoderStore, Labelled, Tensors
 from graphfcl.production.answers.calibration import Calibration

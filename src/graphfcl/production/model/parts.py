@@ -7,7 +7,7 @@ from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Protocol
 
 from graphfcl.errors import InputError, did_you_mean, shown
-from graphfcl.graph.column_names import ReadColumns
+from graphfcl.graph.tables.columns import ReadColumns
 from graphfcl.methods import Learner, find_method, is_own, register_method
 from graphfcl.production.answers.calibration import Calibration
 from graphfcl.production.labels.label_store import LabelStore

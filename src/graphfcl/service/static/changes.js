@@ -28,9 +28,9 @@ export async function reload() {
 const unanswered = new Map();
 // The same → its parcel: the service had not made it when it was asked. Repeated, it goes with the same key.
 let refused = new Map();
-const trackers = [{ isOpen: () => unanswered.size > 0, resolve: resolveChanges }];
+const trackers = [{ isOpen: () => unanswered.size > 0, settle: settleChanges }];
 
-/** isOpen(): whether it waits for answers that were lost; resolve(): finds out, resolves to whether any change was made. */
+/** isOpen(): whether it waits for answers that were lost; settle(): finds out, resolves to whether any change was made. */
 export function trackOpen(tracker) {
   trackers.push(tracker);
 }
@@ -41,13 +41,13 @@ export function anyOpen() {
 }
 
 /** Finds out what became of changes whose answers were lost, so that the page knows its own ones from those of others. */
-export async function resolveOpen() {
+export async function settleOpen() {
   let made = false;
-  for (const each of trackers) made = (await each.resolve()) || made;
+  for (const each of trackers) made = (await each.settle()) || made;
   return made;
 }
 
-async function resolveChanges() {
+async function settleChanges() {
   let made = false;
   for (const [what, open] of [...unanswered]) {
     open.answer = await lostAnswer(open.parcel);
@@ -76,7 +76,7 @@ export function change(method, address, body, done, { after = () => undefined, s
     };
     try {
       const before = unanswered.get(what);
-      await resolveOpen();
+      await settleOpen();
       if (before?.answer) return before.answer;
       if (seen !== othersChanges()) throw new ServiceError(412, "Someone else changed the model.");
       const answer = await sendOnce(what, refused.get(what) ?? parcelOf(method, address, body), finish);

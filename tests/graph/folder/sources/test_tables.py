@@ -14,10 +14,10 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 
 from graphfcl import Graph, GraphFolder, InputError, TableColumns, read_tables, write_tables
-from graphfcl.graph import table as reader
 from graphfcl.graph.folder import build_folder
 from graphfcl.graph.folder.sources import tables_source
 from graphfcl.graph.labels import means_unknown
+from graphfcl.graph.tables import table as reader
 from tests.graph.samples import small_graphs
 
 MEMORY = 300 << 20

@@ -16,8 +16,8 @@ from graphfcl.graph.build import no_features_note
 from graphfcl.graph.folder.source import STEP, EdgeBlock, GraphSource, of_files
 from graphfcl.graph.folder.sources.array_stream import ArrayStream, array_names
 from graphfcl.graph.graph import Features
-from graphfcl.graph.label_coder import LabelCoder
-from graphfcl.graph.table import wrong_row
+from graphfcl.graph.labels import LabelCoder
+from graphfcl.graph.tables.table import wrong_row
 
 EDGES, COUNTS, LABELS, FEATURES = "edge.csv.gz", "num-node-list.csv.gz", "node-label.csv.gz", "node-feat.csv.gz"
 DATA, LABEL_DATA = "data.npz", "node-label.npz"

@@ -12,8 +12,8 @@ from graphfcl.graph.folder.source import TextBlock
 from graphfcl.graph.folder.stored_ids import numbers_of
 from graphfcl.graph.folder.text_keys import pack_texts, text_keys
 from graphfcl.graph.ids import NODE_ID, normal, whole_number
-from graphfcl.graph.node_table import unknown_end
-from graphfcl.graph.table import Table, id_stands_twice
+from graphfcl.graph.tables.node_table import unknown_end
+from graphfcl.graph.tables.table import Table, id_stands_twice
 from graphfcl.runtime.arrays import search_many
 
 WHOLE = r"^(0|-?[1-9][0-9]{0,18})$"

@@ -5,15 +5,14 @@ from pathlib import Path
 from typing import Any
 
 from graphfcl.graph.build import cleaned_note, no_features_note
-from graphfcl.graph.column_names import TableColumns
-from graphfcl.graph.column_values import weights_of
 from graphfcl.graph.folder.source import EdgeBlock, GraphSource, of_files
 from graphfcl.graph.folder.sources.table_ids import TableIds
 from graphfcl.graph.graph import Features
-from graphfcl.graph.node_columns import RequestedColumns
-from graphfcl.graph.node_features import NodeFeatures
-from graphfcl.graph.node_table import TYPE_NAMES, EdgeColumns, read_node_table, several_types
-from graphfcl.graph.table import Table
+from graphfcl.graph.tables.columns import TableColumns
+from graphfcl.graph.tables.node_columns import RequestedColumns
+from graphfcl.graph.tables.node_table import TYPE_NAMES, EdgeColumns, NodeFeatures, read_node_table, several_types
+from graphfcl.graph.tables.table import Table
+from graphfcl.graph.tables.values import weights_of
 
 
 def tables_source(folder: str | Path, columns: TableColumns | None = None, *, name: str | None = None) -> GraphSource:

@@ -10,7 +10,7 @@ import numpy as np
 
 from graphfcl.errors import InputError, did_you_mean, quoted
 from graphfcl.graph.ids import text_array
-from graphfcl.graph.text_files import (
+from graphfcl.graph.tables.text_files import (
     TEXT_SUFFIXES,
     first_not_utf8,
     line_of_row,

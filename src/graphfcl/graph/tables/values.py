@@ -1,19 +1,22 @@
 """What stands in a column of a table, and how it becomes numbers. A column is one of Arrow, in chunks."""
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from enum import Enum
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from graphfcl.errors import InputError
-from graphfcl.graph.table import Table
+from graphfcl.graph.tables.table import Table
 
 NUMBER = r"^-?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?$|^-?(?i:nan|inf|infinity)$"
 FLAG = r"^(?i:true|false)$"
 DECIMAL_COMMA = re.compile(r"[-+]?[0-9]+,[0-9]+")  # a whole text, as spreadsheets of many countries write numbers
 MICROSECONDS_A_DAY = 86_400_000_000
+TOKEN_PATTERN = r"(?u)\b\w\w+\b"
 
 
 class Kind(Enum):
@@ -287,3 +290,33 @@ def _refuse_strange(table: Table, values: np.ndarray, column: str) -> None:
         raise InputError(
             f"{table.path}, {table.line(row)}: column {column!r} is NaN or infinite; fill it in or leave it out."
         )
+
+
+def count_words(texts: Sequence[str]) -> tuple[sparse.csr_array, np.ndarray]:
+    """Word counts (n, words) float32 of every word that occurs, and the words in alphabetical order."""
+    from sklearn.feature_extraction.text import CountVectorizer
+
+    vectorizer = CountVectorizer(token_pattern=TOKEN_PATTERN, dtype=np.float32)
+    if not any(texts):
+        return sparse.csr_array((len(texts), 0), dtype=np.float32), np.zeros(0, dtype=object)
+    try:
+        counts = sparse.csr_array(vectorizer.fit_transform(texts))
+    except ValueError:  # no text has a word of two letters
+        return sparse.csr_array((len(texts), 0), dtype=np.float32), np.zeros(0, dtype=object)
+    return counts, vectorizer.get_feature_names_out()
+
+
+def count_known_words(texts: Sequence[str], words: np.ndarray) -> sparse.csr_array:
+    """Word counts (n, words) float32 of words that are known already; all others are passed over."""
+    from sklearn.feature_extraction.text import CountVectorizer
+
+    vectorizer = CountVectorizer(token_pattern=TOKEN_PATTERN, dtype=np.float32, vocabulary=words.tolist())
+    return sparse.csr_array(vectorizer.transform(texts))
+
+
+def word_count(texts: Sequence[str]) -> int:
+    """How many words there are in some texts; one that occurs twice counts twice."""
+    from sklearn.feature_extraction.text import CountVectorizer
+
+    words = CountVectorizer(token_pattern=TOKEN_PATTERN).build_analyzer()
+    return sum(len(words(text)) for text in texts)

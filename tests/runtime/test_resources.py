@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from graphfcl import InputError, Resources, Tasks, run_tasks
-from graphfcl.graph import visible_folder
-from graphfcl.graph.visible_folder import Need
+from graphfcl.runtime import resources
 from graphfcl.runtime.memory import parse_bytes
+from graphfcl.runtime.resources import Need
 
 
 def process_of(_: int) -> int:
@@ -38,7 +38,7 @@ def test_needed_is_enough_and_less_is_not(tmp_path: Path, workers: int) -> None:
 def test_workers_of_this_machine_share_its_memory_whoever_starts_them(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, elsewhere: Tasks, shared: bool
 ) -> None:
-    monkeypatch.setattr(visible_folder, "process_bytes", lambda: 300 << 20)
+    monkeypatch.setattr(resources, "process_bytes", lambda: 300 << 20)
     of_task = Resources(tmp_path, 4 << 30, elsewhere).bytes_of_task(1000)
     local = Resources(tmp_path, 4 << 30, Tasks(workers=4)).bytes_of_task(1000)
     assert of_task == (local if shared else (4 << 30) - (300 << 20))
@@ -69,11 +69,11 @@ def test_the_limit_that_is_named_is_enough_for_a_process_that_is_a_little_larger
         Tasks(workers=workers),
         [Need(10**6, "a block"), Need(10**8, "a slice"), Need(10**7, "rows", here=True)],
     )
-    monkeypatch.setattr(visible_folder, "process_bytes", lambda: 300 << 20)
+    monkeypatch.setattr(resources, "process_bytes", lambda: 300 << 20)
     with pytest.raises(InputError, match="a slice") as told:
         Resources(tmp_path, 1 << 20, tasks).require(1000, *needs)
     named = parse_bytes(re.findall(r"needs ([\d.]+[MG]B); give", str(told.value))[0], "--memory")
-    monkeypatch.setattr(visible_folder, "process_bytes", lambda: 303 << 20)
+    monkeypatch.setattr(resources, "process_bytes", lambda: 303 << 20)
     Resources(tmp_path, named, tasks).require(1000, *needs)
 
 

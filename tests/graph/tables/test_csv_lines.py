@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from graphfcl.graph.text_files import line_of_row
+from graphfcl.graph.tables.text_files import line_of_row
 
 CELLS = ['"two\nlines"', '"three\r\nlines\n"', "plain", '5" disk', '"a "" quote"', '""']
 

@@ -14,22 +14,21 @@ from scipy import sparse
 
 from graphfcl.errors import InputError, quoted
 from graphfcl.graph.build import adjacency_from_edges, build_graph, clean_adjacency
-from graphfcl.graph.column_names import TableColumns
-from graphfcl.graph.column_values import weights_of
-from graphfcl.graph.frames import arrow_table, is_frame
 from graphfcl.graph.graph import Graph
-from graphfcl.graph.id_index import IdIndex
-from graphfcl.graph.ids import as_arrow, class_label, make_ids
+from graphfcl.graph.ids import IdIndex, as_arrow, class_label, make_ids
 from graphfcl.graph.labels import means_unknown
-from graphfcl.graph.node_columns import RequestedColumns
-from graphfcl.graph.node_table import (
+from graphfcl.graph.tables.columns import TableColumns
+from graphfcl.graph.tables.frames import arrow_table, is_frame
+from graphfcl.graph.tables.node_columns import RequestedColumns
+from graphfcl.graph.tables.node_table import (
     TYPE_NAMES,
     EdgeColumns,
     read_node_table,
     several_types,
     unknown_end,
 )
-from graphfcl.graph.table import SUFFIXES, Table, id_stands_twice
+from graphfcl.graph.tables.table import SUFFIXES, Table, id_stands_twice
+from graphfcl.graph.tables.values import weights_of
 from graphfcl.runtime.files import write_durably
 
 
