@@ -114,7 +114,7 @@ def groups() -> str:
 
 def strategies(method: str) -> str:
     """Balanced accuracy with 60 % of the labels and with all, and novel classes found, for each strategy."""
-    blocks = [find_block("asked", graph, "active") for graph in GRAPHS]
+    blocks = [find_block("active", graph, "active") for graph in GRAPHS]
     names = [row.name for row in blocks[0].rows if row.name.startswith(f"{method}, ")]
     names.sort(key=lambda name: -summary(find_row(blocks[0], name).values("balanced_at_all")).mean)
     rows = []

@@ -15,7 +15,7 @@ from tests.docs.blocks import FENCE
 
 RESULTS = ROOT / "results"
 needs_cells = pytest.mark.skipif(
-    not (RESULTS / "bench" / "cells").exists(), reason="a source distribution has no cells"
+    not (RESULTS / "bench" / "grids" / "table2.parquet").exists(), reason="a source distribution has no cells"
 )
 
 # What looks like a result: shares, differences, p-values, times and sizes.
@@ -130,7 +130,7 @@ SOURCE_OF_PART = {
     "ablation": "hag_meta_parts.csv",
     "answers": "answers.csv",
     "groups": "groups.csv",
-    "strategies": "asked",
+    "strategies": "active",
     "closed-set": "closed_set.csv",
     "false-positives": "false_positives.csv",
     **dict.fromkeys(("version", "measured", "published", "candidates")),
@@ -155,7 +155,7 @@ def test_every_section_with_results_says_their_protocol_version() -> None:
 @pytest.mark.long
 def test_sources_name_the_protocol_version_of_the_cells() -> None:
     sources = json.loads((RESULTS / "sources.json").read_text())
-    for folder in ("bench", "asked"):
+    for folder in ("bench", "active"):
         rows = [row for block in stored(folder).blocks for row in block.rows]
         found = {result["protocol_version"] for row in rows for result in row.results.values()}
         assert found == {sources[folder]["protocol_version"]}
@@ -164,7 +164,7 @@ def test_sources_name_the_protocol_version_of_the_cells() -> None:
 def test_pictures_are_those_of_the_results() -> None:
     """The docs have smaller files of the same pictures."""
     matplotlib_image = pytest.importorskip("matplotlib.image")
-    for name, source in (("methods.png", "bench/table2.png"), ("active.png", "asked/asked.png")):
+    for name, source in (("methods.png", "bench/table2.png"), ("active.png", "active/active.png")):
         if not (RESULTS / source).exists():
             pytest.skip("a source distribution has no pictures of results")
         shown, drawn = (

@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -201,8 +202,8 @@ def test_the_source_of_a_method_is_part_of_a_cell_only_where_there_is_one() -> N
     assert foreign.key != cell.key
     assert foreign.key != replace(cell, source="abd").key
     assert foreign.as_json() == {**cell.as_json(), "source": "abc"}
-    assert Cell.from_json(foreign.as_json()) == foreign
-    assert Cell.from_json(cell.as_json()) == cell
+    assert Cell(**foreign.as_json()) == foreign
+    assert Cell(**cell.as_json()) == cell
 
 
 def test_a_cell_that_fails_does_not_stop_the_rest(tmp_path: Path) -> None:
@@ -257,6 +258,43 @@ def test_the_folder_is_one_table(unbroken: tuple[Path, Grid]) -> None:
     assert set(found["method"].to_pylist()) == {"proto-gcn", "finetune"}
     assert all(0 <= value <= 1 for value in found["balanced_accuracy"].to_pylist())
     assert found["novel"].null_count == 8, "there is no novel class at session 0"
+
+
+def test_a_packed_folder_has_one_file_per_grid(tmp_path: Path, unbroken: tuple[Path, Grid]) -> None:
+    import pyarrow.parquet as pq
+
+    folder, grid = tmp_path / "packed", unbroken[1]
+    shutil.copytree(unbroken[0], folder)
+    expected, rows = table(*unbroken), pq.read_table(folder / "cells").num_rows
+    CellStore(folder).pack()
+    pack = folder / "grids" / f"{grid.name}.parquet"
+    assert sorted(folder.glob("*/*.parquet")) == [pack]
+    assert pq.read_table(pack).num_rows == rows
+    assert table(folder, grid) == expected
+    before = pack.read_bytes()
+    CellStore(folder).pack()
+    assert pack.read_bytes() == before, "packing again changes nothing"
+    assert run_grid(grid, folder, jobs=1, start_method=WARM).done == len(grid.cells), "a run unpacks it"
+    assert not pack.exists()
+    assert table(folder, grid) == expected
+
+
+def test_a_damaged_pack_and_an_unfinished_grid_are_refused(tmp_path: Path, unbroken: tuple[Path, Grid]) -> None:
+    folder, grid = tmp_path / "packed", unbroken[1]
+    shutil.copytree(unbroken[0], folder)
+    store = CellStore(folder)
+    store.path(grid.cells[0]).unlink()
+    with pytest.raises(InputError, match=r"1 cells of .* have no result: run its grids to their ends"):
+        store.pack()
+    assert store.done(grid.cells[1]), "nothing was packed"
+    shutil.copy(CellStore(unbroken[0]).path(grid.cells[0]), store.path(grid.cells[0]))
+    store.pack()
+    pack = folder / "grids" / f"{grid.name}.parquet"
+    content = bytearray(pack.read_bytes())
+    content[len(content) // 2] ^= 1
+    pack.write_bytes(content)
+    with pytest.raises(InputError, match="is damaged: restore it from a copy"):
+        CellStore(folder).read(grid.cells[0])
 
 
 def test_a_grid_that_grows_keeps_what_it_had(tmp_path: Path) -> None:

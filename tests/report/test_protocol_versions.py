@@ -7,19 +7,21 @@ import shutil
 from pathlib import Path
 from typing import Any
 
+import pyarrow.parquet as pq
 import pytest
 
 from graphfcl import InputError, load_grids, run_grid
 from graphfcl.experiments import Cell, CellStore, Grid, read_cell, run_cell
-from graphfcl.experiments.store import read_values
+from graphfcl.experiments.cells import cell_key
 from graphfcl.report import accuracy_figure, collect, write_page
-from graphfcl.report.version_2 import COUNTS, file_key
+from graphfcl.report.version_2 import COUNTS
 from tests.methods.test_checks import GRAPH
 from tests.report.folders import RULES, printed_tables, store, stored_result
 
 STORED = Path(__file__).parents[2] / "results"
 stored_cells = pytest.mark.skipif(
-    not (STORED / "bench" / "cells").is_dir(), reason="source distributions leave the stored cells out"
+    not (STORED / "bench" / "grids" / "table2.parquet").exists(),
+    reason="source distributions have no cells",
 )
 MARKED = "protocol version 2, being recomputed"
 
@@ -36,11 +38,11 @@ def of_version_2(tmp_path: Path) -> Path:
     grid = json.loads((STORED / "bench" / "grids" / "table2.json").read_bytes())
     kept = [cell for cell in grid["cells"] if cell["dataset"] == "debian" and cell["seed"] == 0]
     kept = [cell for cell in kept if cell["method"] in ("anchor", "sgc-ridge")]
-    for name in ("grids", "cells"):
-        (folder / name).mkdir(parents=True)
+    (folder / "grids").mkdir(parents=True)
     (folder / "grids" / "table2.json").write_text(json.dumps({**grid, "cells": kept}))
-    for cell in kept:
-        shutil.copy(STORED / "bench" / "cells" / f"{file_key(cell)}.parquet", folder / "cells")
+    keys = [cell_key(cell) for cell in kept]
+    stored = pq.read_table(STORED / "bench" / "grids" / "table2.parquet", filters=[("key", "in", keys)])
+    pq.write_table(stored, folder / "grids" / "table2.parquet")
     shutil.copy(STORED / "bench" / COUNTS, folder)
     return folder
 
@@ -83,21 +85,19 @@ def test_stored_results_of_version_2_are_shown_and_marked(of_version_2: Path) ->
 
 
 @stored_cells
-@pytest.mark.parametrize("folder", ["bench", "asked"])
+@pytest.mark.parametrize("folder", ["bench", "active"])
 def test_stored_counts_are_those_of_the_stored_results(folder: str) -> None:
     """n_test is the number of nodes in the last confusion matrix."""
     with (STORED / folder / COUNTS).open(newline="") as file:
         counts = {(row["dataset"], row["track"], row["seed"]): int(row["n_test"]) for row in csv.DictReader(file)}
     left = dict(counts)
-    for path in sorted((STORED / folder / "cells").iterdir()):
-        values = read_values(path)
-        assert values is not None
-        result = values["result"]
-        place = (result["dataset"], result["protocol"]["track"], str(result["seed"]))
-        if place in left:
-            assert left.pop(place) == sum(map(sum, result["confusion_matrices"][-1]))
-        if not left:
-            break
+    for path in sorted((STORED / folder / "grids").glob("*.parquet")):
+        table = pq.read_table(path, columns=["dataset", "track", "seed", "result"])
+        for row in table.filter(table["result"].is_valid()).to_pylist():
+            place = (row["dataset"], row["track"], str(row["seed"]))
+            if place in left:
+                matrices = json.loads(row["result"])["result"]["confusion_matrices"]
+                assert left.pop(place) == sum(map(sum, matrices[-1]))
     assert not left, "each stream has a result"
 
 
@@ -113,7 +113,7 @@ def test_other_folders_of_version_2_are_refused(of_version_2: Path) -> None:
     with pytest.raises(InputError, match=match):
         run_grid(Grid("other", "grid", (Cell(GRAPH, "proto-gcn", 0, rules=RULES),)), of_version_2)
     with pytest.raises(InputError, match="parquet is of an older protocol version"):
-        read_cell(next((of_version_2 / "cells").iterdir()))
+        read_cell(of_version_2 / "grids" / "table2.parquet")
     assert {name: content for name, content in everything(of_version_2).items() if "lock" not in name} == before
 
 

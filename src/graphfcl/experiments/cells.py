@@ -56,19 +56,18 @@ class Cell:
 
     @property
     def key(self) -> str:
-        """A name for its file; cells that differ in anything but the name of their row have different ones."""
-        values = {name: value for name, value in self._values().items() if name != "variant"}
-        return hashlib.sha256(json.dumps(values, sort_keys=True).encode()).hexdigest()[:20]
+        """Names its file: see :func:`cell_key`."""
+        return cell_key(self.as_json())
 
     def as_json(self) -> dict[str, Any]:
-        return json.loads(json.dumps(self._values()))
+        values = {name: value for name, value in asdict(self).items() if name not in MAY_BE_EMPTY or value}
+        return json.loads(json.dumps(values))
 
-    def _values(self) -> dict[str, Any]:
-        return {name: value for name, value in asdict(self).items() if name not in MAY_BE_EMPTY or value}
 
-    @classmethod
-    def from_json(cls, values: dict[str, Any]) -> "Cell":
-        return cls(**values)
+def cell_key(values: dict[str, Any]) -> str:
+    """The key of a cell as JSON; cells that differ in anything but the name of their row have different keys."""
+    named = {name: value for name, value in values.items() if name != "variant"}
+    return hashlib.sha256(json.dumps(named, sort_keys=True).encode()).hexdigest()[:20]
 
 
 def cell_stream(cell: Cell, data_dir: Path | None) -> Stream:
@@ -94,13 +93,16 @@ def run_cell(
     cell: Cell, *, device: str, encoders: Path, data_dir: Path | None, progress: bool | Progress | None = None
 ) -> dict[str, Any]:
     """The result of a cell, as :func:`graphfcl.experiments.run` gives it."""
-    if find_method(cell.method, cell.source).source != cell.source:
-        raise InputError(
-            f"the code of {cell.method} was edited after this grid was started: start it again, and its cells run with "
-            "the new code."
-        )
+    sources = [(cell.method, find_method(cell.method, cell.source).source, cell.source)]
     if cell.strategy and not needs_oracle(cell.strategy):
-        _refuse_edited_strategy(cell)
+        strategy = find_strategy(cell.strategy, cell.strategy_source)
+        sources.append((cell.strategy, strategy.source, cell.strategy_source))
+    for name, now, then in sources:
+        if now != then:
+            raise InputError(
+                f"the code of {name} was edited after this grid was started: start it again, and its cells run with "
+                "the new code."
+            )
     refuse_other_version(cell.protocol_version, f"the cell of {cell.method}", OTHER_FOLDER)
     stream = cell_stream(cell, data_dir)
     settings = {key: as_tuples(value) for key, value in cell.settings.items()}
@@ -114,14 +116,6 @@ def run_cell(
     return run(job, progress=progress, encoders=encoders, after=after)
 
 
-def _refuse_edited_strategy(cell: Cell) -> None:
-    if find_strategy(cell.strategy, cell.strategy_source).source != cell.strategy_source:
-        raise InputError(
-            f"the code of {cell.strategy} was edited after this grid was started: start it again, and its cells run "
-            "with the new code."
-        )
-
-
 def picture(learner: Learner, stream: Stream) -> dict[str, Any]:
     """t-SNE of the embeddings of test nodes after the last session: the same nodes for every learner on a stream."""
     from sklearn.manifold import TSNE
@@ -130,10 +124,10 @@ def picture(learner: Learner, stream: Stream) -> dict[str, Any]:
     queries, visible = stream.queries(last), stream.evaluation_graph(last)
     random = np.random.default_rng([stream.seed, 9])
     chosen = np.sort(random.permutation(queries.nodes.size)[:EMBEDDED_NODES])
-    every = learner.vectors_to_draw(visible, visible.nodes)  # a learner is not told which nodes are queries
-    if every is None:
+    vectors = learner.vectors_to_draw(visible, visible.nodes)  # all: queries stay hidden from the learner
+    if vectors is None:
         return {}
-    values = every[visible.rows(queries.nodes[chosen])]
+    values = vectors[visible.rows(queries.nodes[chosen])]
     perplexity = min(30.0, max(2.0, (chosen.size - 1) / 3))
     flat = TSNE(perplexity=perplexity, init="pca", random_state=stream.seed).fit_transform(values.astype(np.float64))
     return {

@@ -1,16 +1,16 @@
 """Grids of independent cells, kept beside what their cells found."""
 
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from graphfcl.active import find_strategy
 from graphfcl.errors import InputError
 from graphfcl.experiments.cells import OTHER_FOLDER, Cell
+from graphfcl.experiments.store import grids_locked
 from graphfcl.methods import find_method
-from graphfcl.runtime.files import file_lock, make_folder, read_bytes, write_bytes
+from graphfcl.runtime.files import read_bytes, write_bytes
 from graphfcl.stream import refuse_other_version
 
 
@@ -77,19 +77,6 @@ class Grid:
                 write_bytes(path, json.dumps({**values, "cells": kept}, indent=1).encode())
 
 
-@contextmanager
-def grids_locked(folder: str | Path) -> Iterator[None]:
-    """Only one process at a time changes the grid files of a folder: whoever joins two reads one first."""
-    notes = Path(folder) / "state"
-    try:
-        make_folder(notes)
-        (notes / "grids.lock").touch()
-    except OSError as error:
-        raise InputError(f"{folder} is no usable folder ({error.strerror}): choose another --out.") from error
-    with file_lock(notes / "grids.lock"):
-        yield
-
-
 def _with_source(cell: Cell) -> Cell:
     with suppress(InputError):  # a method that is not known is said when the cell runs
         method = find_method(cell.method) if not cell.source else None
@@ -118,15 +105,13 @@ def _read_grid(path: Path) -> Grid:
     content = read_bytes(path, "the grid")
     try:
         values = json.loads(content)
-        versions = {cell.get("protocol_version") for cell in values["cells"]}
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise InputError(f"{path} is damaged: delete it and run its `graphfcl bench` command again.") from error
-    for version in versions:
-        refuse_other_version(version, str(path), OTHER_FOLDER)
-    try:
-        cells = tuple(Cell.from_json(cell) for cell in values["cells"])
+        for version in {cell.get("protocol_version") for cell in values["cells"]}:
+            refuse_other_version(version, str(path), OTHER_FOLDER)
+        cells = tuple(Cell(**cell) for cell in values["cells"])
         return Grid(values["name"], values["kind"], cells, values["command"])
-    except (ValueError, KeyError, TypeError) as error:
+    except InputError:
+        raise
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise InputError(f"{path} is damaged: delete it and run its `graphfcl bench` command again.") from error
 
 

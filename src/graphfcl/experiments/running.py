@@ -58,6 +58,7 @@ def run_grid(
         tasks = replace(tasks, workers=jobs, threads=threads)
     store = CellStore(folder)
     grid.save(folder)
+    store.unpack()
     _set_aside(store, grid, graphs or {}, data_dir)
     if retry_failed:
         store.forget_failures(grid.cells)

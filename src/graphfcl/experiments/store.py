@@ -1,9 +1,10 @@
-"""Where finished cells land: a folder with one Parquet file per cell.
+"""Store the results of finished cells as Parquet files.
 
-Parquet, because ``pandas.read_parquet("DIR/cells")`` and DuckDB's ``select * from 'DIR/cells/*.parquet'`` read the
-folder as one table with a row for every session; one file per cell, because each is written whole or not at all, nobody
-waits for anybody, and a damaged one costs one cell. The whole result is in the first row's column ``result`` as JSON.
-Locks, failures and files set aside are in the folder ``state`` beside it.
+While a grid runs, each cell is one file in ``DIR/cells``: it is written whole or not at all, workers do not wait for
+each other, and a damaged file loses one cell. :meth:`CellStore.pack` joins the files of each finished grid into one,
+``DIR/grids/NAME.parquet``. Both kinds have a row for every session, so pandas and DuckDB read them as one table. The
+whole result is JSON in the column ``result`` of a cell's first row, and ``sha256`` is its hash. Locks, failures and
+files set aside are in the folder ``state``.
 """
 
 import hashlib
@@ -13,17 +14,16 @@ import socket
 import warnings
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, suppress
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
 from graphfcl.errors import GraphfclWarning, InputError
-from graphfcl.experiments.cells import OTHER_FOLDER, Cell
+from graphfcl.experiments.cells import OTHER_FOLDER, Cell, cell_key
 from graphfcl.metrics import active_metrics, session_metrics, stream_metrics
-from graphfcl.runtime.files import file_lock, read_bytes, write_bytes, write_durably
+from graphfcl.runtime.files import file_lock, make_folder, read_bytes, write_bytes, write_durably
 from graphfcl.stream import refuse_other_version
 
-FORMAT = "graphfcl cell 1"
 ACTIVE_SESSION_COLUMNS = ("labels", "novel_classes_found")  # of the track ``active`` alone
 
 
@@ -33,11 +33,9 @@ class CellStore:
     def __init__(self, folder: str | Path) -> None:
         self.folder = Path(folder)
         self.cells, self.notes = self.folder / "cells", self.folder / "state"
-        try:
+        with usable(folder):
             self.cells.mkdir(parents=True, exist_ok=True)
             self.notes.mkdir(exist_ok=True)
-        except OSError as error:
-            raise InputError(f"{folder} is no usable folder ({error.strerror}): choose another --out.") from error
 
     def path(self, cell: Cell) -> Path:
         return self.cells / f"{cell.key}.parquet"
@@ -70,39 +68,16 @@ class CellStore:
     def save(self, cell: Cell, result: dict[str, Any]) -> None:
         """Store the result of a cell at once."""
         import pyarrow as pa
-        import pyarrow.parquet as pq
 
-        sessions = result["sessions"]
-        columns: dict[str, list[Any]] = {
-            name: [value] * len(sessions)
-            for name, value in (
-                ("dataset", cell.dataset),
-                ("method", cell.method),
-                ("variant", cell.row),
-                ("seed", cell.seed),
-                ("protocol_version", cell.protocol_version),
-                ("protocol", result["protocol"]["name"]),
-                ("track", result["protocol"]["track"]),
-                ("way", result["protocol"]["way"]),
-                ("shot", result["protocol"]["shot"]),
-                *((("strategy", cell.strategy),) if cell.strategy else ()),
-            )
-        }
-        of_sessions = [metric.name for metric in session_metrics() if "column" in metric.places]
-        columns |= {name: [s.get(name) for s in sessions] for name in ("session", "classes", *of_sessions, "seconds")}
-        of_runs = [metric.name for metric in stream_metrics() if "column" in metric.places]
-        of_runs += ["stored_bytes", "peak_memory_mb", "total_seconds"]
-        columns |= {name: [result.get(name)] * len(sessions) for name in of_runs}
-        if cell.strategy:
-            columns |= {name: [session[name] for session in sessions] for name in ACTIVE_SESSION_COLUMNS}
-            columns |= {metric.name: [result[metric.name]] * len(sessions) for metric in active_metrics()}
         whole = json.dumps({"cell": cell.as_json(), "result": result})
-        columns["result"] = [whole, *[None] * (len(sessions) - 1)]
-        table = pa.table(columns).replace_schema_metadata(
-            {"format": FORMAT, "sha256": hashlib.sha256(whole.encode()).hexdigest()}
-        )
-        write = partial(pq.write_table, table, compression="zstd", compression_level=15, write_page_checksum=True)
-        write_durably(self.path(cell), write)
+        rest = [None] * (len(result["sessions"]) - 1)
+        columns = {
+            "key": [cell.key] * len(result["sessions"]),
+            **_session_columns(cell, result),
+            "result": [whole, *rest],
+            "sha256": [hashlib.sha256(whole.encode()).hexdigest(), *rest],
+        }
+        _write(pa.table(columns), self.path(cell))
         self.note(cell, "failed.json").unlink(missing_ok=True)
 
     def fail(self, cell: Cell, error: str, traceback: str = "") -> None:
@@ -112,15 +87,15 @@ class CellStore:
 
     def note_start(self, cell: Cell, call: str) -> None:
         """Note that a worker of a call begins a cell; the note stays if the worker dies."""
-        who = {"host": socket.gethostname(), "process": os.getpid()}
-        values = {"call": call, "starts": self.starts(cell, call) + 1, **who}
+        worker = {"host": socket.gethostname(), "process": os.getpid()}
+        values = {"call": call, "starts": self.starts(cell, call) + 1, **worker}
         write_bytes(self.note(cell, "started.json"), json.dumps(values).encode())
 
     def starts(self, cell: Cell, call: str) -> int:
         """How often workers of a call began a cell that none of them has settled."""
         try:
-            found = json.loads(self.note(cell, "started.json").read_bytes())
-            return int(found["starts"]) if found["call"] == call else 0
+            values = json.loads(self.note(cell, "started.json").read_bytes())
+            return int(values["starts"]) if values["call"] == call else 0
         except (OSError, ValueError, KeyError, TypeError):  # there is none, or it is damaged
             return 0
 
@@ -134,15 +109,20 @@ class CellStore:
 
     def read(self, cell: Cell) -> dict[str, Any] | None:
         """The result of a cell; None if there is none or it is damaged, in which case the file is set aside."""
-        path = self.path(cell)
-        if not path.exists():
-            return None
-        found = read_cell(path)
-        if found is None:
+        values = self.read_values(cell.key)
+        if values is not None:
+            return values["result"]
+        if self.done(cell):
             self._set_aside(cell, "damaged")
-            warnings.warn(f"{path.name} is damaged: it was set aside and its cell runs again.", GraphfclWarning, 2)
-            return None
-        return found[1]
+            name = self.path(cell).name
+            warnings.warn(f"{name} is damaged: it was set aside and its cell runs again.", GraphfclWarning, 2)
+        return None
+
+    def read_values(self, key: str) -> dict[str, Any] | None:
+        """``cell`` and ``result`` of a key as plain values; None if it is missing or its file is damaged."""
+        path = self.cells / f"{key}.parquet"
+        texts = (_read_texts(path) or {}) if path.exists() else self._packed
+        return json.loads(texts[key]) if key in texts else None
 
     def set_outdated_aside(self, cell: Cell, graph_sha256: str) -> bool:
         """Set the result of a cell aside if it is of another graph than this one; whether it was."""
@@ -158,32 +138,131 @@ class CellStore:
         with suppress(FileNotFoundError):  # another process was faster
             self.path(cell).replace(self.note(cell, kind))
 
+    def pack(self) -> None:
+        """Join the cells of each grid in one file; all of them must have finished."""
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
+        self.unpack()
+        with grids_locked(self.folder):
+            files: dict[Path, Path] = {}  # of a cell → of its grid; a cell of two grids goes to the first
+            for path in sorted((self.folder / "grids").glob("*.json")):
+                cells = sorted(json.loads(path.read_bytes())["cells"], key=lambda cell: (cell["dataset"], cell["seed"]))
+                for cell in cells:
+                    files.setdefault(self.cells / f"{cell_key(cell)}.parquet", path.with_suffix(".parquet"))
+            missing = sum(not path.exists() for path in files)
+            if missing:
+                raise InputError(f"{missing} cells of {self.folder} have no result: run its grids to their ends first.")
+            for pack in dict.fromkeys(files.values()):
+                tables = [pq.read_table(path) for path, target in files.items() if target == pack]
+                _write(pa.concat_tables(tables, promote_options="permissive"), pack)
+            for path in files:
+                path.unlink()
+        self.__dict__.pop("_packed", None)
+
+    def unpack(self) -> None:
+        """Make one file per cell again, as workers need them."""
+        import pyarrow.compute as pc
+        import pyarrow.parquet as pq
+
+        with grids_locked(self.folder):
+            for path in self._packs():
+                keys = _texts_of_pack(path)
+                table = pq.read_table(path)
+                for key in keys:
+                    _write(table.filter(pc.equal(table["key"], key)), self.cells / f"{key}.parquet")
+                path.unlink()
+        self.__dict__.pop("_packed", None)
+
+    def _packs(self) -> list[Path]:
+        return sorted((self.folder / "grids").glob("*.parquet"))
+
+    @cached_property
+    def _packed(self) -> dict[str, str]:
+        """Key → JSON of the cells that are in the files of grids."""
+        return {key: text for path in self._packs() for key, text in _texts_of_pack(path).items()}
+
+
+@contextmanager
+def usable(folder: str | Path) -> Iterator[None]:
+    """Refuse a folder that cannot be written, in one sentence."""
+    try:
+        yield
+    except OSError as error:
+        raise InputError(f"{folder} is no usable folder ({error.strerror}): choose another --out.") from error
+
+
+@contextmanager
+def grids_locked(folder: str | Path) -> Iterator[None]:
+    """Only one process at a time changes the grid files of a folder: whoever joins two reads one first."""
+    lock = Path(folder) / "state" / "grids.lock"
+    with usable(folder):
+        make_folder(lock.parent)
+        lock.touch()
+    with file_lock(lock):
+        yield
+
 
 def read_cell(path: Path) -> tuple[Cell, dict[str, Any]] | None:
     """A cell and its result, or None if the file is damaged. A cell of another protocol version is refused."""
-    values = read_values(path)
-    if values is None:
+    texts = _read_texts(path)
+    if not texts:
         return None
+    values = json.loads(next(iter(texts.values())))
     refuse_other_version(values["cell"].get("protocol_version"), str(path), OTHER_FOLDER)
-    try:
-        return Cell.from_json(values["cell"]), values["result"]
-    except TypeError:
-        return None
+    return Cell(**values["cell"]), values["result"]
 
 
-def read_values(path: Path) -> dict[str, Any] | None:
-    """``cell`` and ``result`` of a file as plain values, or None if the file is damaged."""
+def _session_columns(cell: Cell, result: dict[str, Any]) -> dict[str, list[Any]]:
+    """The columns of a cell's table but the whole result; what is of the run stands in every row."""
+    sessions, protocol = result["sessions"], result["protocol"]
+    of_run = {
+        "dataset": cell.dataset,
+        "method": cell.method,
+        "variant": cell.row,
+        "seed": cell.seed,
+        "protocol_version": cell.protocol_version,
+        "protocol": protocol["name"],
+        **{name: protocol[name] for name in ("track", "way", "shot")},
+    }
+    of_sessions = ["session", "classes", *(m.name for m in session_metrics() if "column" in m.places), "seconds"]
+    figures = [metric.name for metric in stream_metrics() if "column" in metric.places]
+    figures += ["stored_bytes", "peak_memory_mb", "total_seconds"]
+    if cell.strategy:
+        of_run["strategy"] = cell.strategy
+        of_sessions += ACTIVE_SESSION_COLUMNS
+        figures += [metric.name for metric in active_metrics()]
+    columns = {name: [value] * len(sessions) for name, value in of_run.items()}
+    columns |= {name: [session.get(name) for session in sessions] for name in of_sessions}
+    return columns | {name: [result.get(name)] * len(sessions) for name in figures}
+
+
+def _write(table: Any, path: Path) -> None:
+    import pyarrow.parquet as pq
+
+    # Large pages: results resemble each other, and what is in one page is compressed together.
+    options = {"compression": "zstd", "compression_level": 15, "data_page_size": 8 << 20, "write_page_checksum": True}
+    write_durably(path, partial(pq.write_table, table, **options))
+
+
+def _texts_of_pack(path: Path) -> dict[str, str]:
+    texts = _read_texts(path)
+    if texts is None:
+        raise InputError(f"{path} is damaged: restore it from a copy, or delete it and run its grid again.")
+    return texts
+
+
+def _read_texts(path: Path) -> dict[str, str] | None:
+    """Key → JSON of the cells of a file, or None if the file is damaged."""
     import pyarrow as pa
     import pyarrow.parquet as pq
 
     try:
-        content = read_bytes(path, "the cell")
-        table = pq.read_table(pa.BufferReader(content), page_checksum_verification=True)
-        metadata = {key.decode(): value for key, value in (table.schema.metadata or {}).items()}
-        whole = table.column("result")[0].as_py().encode()
-        if metadata["format"].decode() != FORMAT or hashlib.sha256(whole).hexdigest() != metadata["sha256"].decode():
-            return None
-        values = json.loads(whole)
-        return values if isinstance(values["cell"], dict) and isinstance(values["result"], dict) else None
+        content = pa.BufferReader(read_bytes(path, "the cells"))
+        table = pq.read_table(content, columns=["key", "result", "sha256"], page_checksum_verification=True)
+        rows = zip(*(table[name].to_pylist() for name in ("key", "result", "sha256")), strict=True)
+        texts = {key: (whole, digest) for key, whole, digest in rows if whole is not None}
+        intact = all(hashlib.sha256(whole.encode()).hexdigest() == digest for whole, digest in texts.values())
     except (pa.ArrowException, OSError, KeyError, ValueError, TypeError, AttributeError):
         return None
+    return {key: whole for key, (whole, _) in texts.items()} if intact and texts else None

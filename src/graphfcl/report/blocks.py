@@ -273,7 +273,7 @@ def _other_forms(grid: Grid) -> set[str]:
 def collect(folder: str | Path) -> Findings:
     """Read all grids of a folder, the paper's tables first."""
     store = CellStore(folder)
-    listed, read = load_version_2(folder) or (load_grids(folder), store.read)
+    listed, read = load_version_2(store) or (load_grids(folder), store.read)
     grids = sorted(listed, key=lambda grid: FIRST.get(grid.kind, len(FIRST)))
     blocks: list[Block] = []
     embeddings, failures = [], []

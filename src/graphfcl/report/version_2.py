@@ -6,42 +6,40 @@ store (``python -m scripts.version_2_counts``).
 """
 
 import csv
-import hashlib
 import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from graphfcl.experiments import Cell, Grid
-from graphfcl.experiments.store import read_values
+from graphfcl.experiments import Cell, CellStore, Grid
+from graphfcl.experiments.cells import cell_key
 
 COUNTS = "counts.csv"
 
 
-def load_version_2(folder: str | Path) -> tuple[list[Grid], Callable[[Cell], dict[str, Any] | None]] | None:
+def load_version_2(store: CellStore) -> tuple[list[Grid], Callable[[Cell], dict[str, Any] | None]] | None:
     """The grids of a folder of version 2 and a function that reads their results; None for any other folder."""
-    if not (Path(folder) / COUNTS).exists():
+    if not (store.folder / COUNTS).exists():
         return None
-    files: dict[str, Path] = {}
+    keys: dict[str, str] = {}  # of the present version → of version 2
     grids = []
-    for path in sorted((Path(folder) / "grids").glob("*.json")):
+    for path in sorted((store.folder / "grids").glob("*.json")):
         content = json.loads(path.read_bytes())
-        cells = []
-        for values in content["cells"]:
-            cells.append(_cell(values))
-            files[cells[-1].key] = Path(folder) / "cells" / f"{file_key(values)}.parquet"
-        grids.append(Grid(content["name"], content["kind"], tuple(cells), content["command"]))
-    counts = _read_counts(Path(folder) / COUNTS)
+        cells = tuple(_cell(values) for values in content["cells"])
+        keys |= {cell.key: cell_key(values) for cell, values in zip(cells, content["cells"], strict=True)}
+        grids.append(Grid(content["name"], content["kind"], cells, content["command"]))
+    counts = _read_counts(store.folder / COUNTS)
 
     def read(cell: Cell) -> dict[str, Any] | None:
-        values = read_values(files[cell.key])
+        values = store.read_values(keys[cell.key])
         if values is None:
             return None
-        result, protocol = values["result"], values["result"]["protocol"]
+        result = values["result"]
+        protocol = _renamed({key: value for key, value in result["protocol"].items() if key != "rules"})
         return {
             **{key: value for key, value in result.items() if key != "rules"},
             "protocol_version": result["rules"],
-            "protocol": _renamed({key: value for key, value in protocol.items() if key != "rules"}),
+            "protocol": protocol,
             **counts[result["dataset"], protocol["track"], result["seed"]],
         }
 
@@ -56,12 +54,6 @@ def _cell(values: dict[str, Any]) -> Cell:
 def _renamed(rules: dict[str, Any]) -> dict[str, Any]:
     """Rules with the present name of their track."""
     return {**rules, "track": "active"} if rules.get("track") == "asked" else rules
-
-
-def file_key(values: dict[str, Any]) -> str:
-    """The name of the cell's file under version 2."""
-    named = {key: value for key, value in values.items() if key != "variant"}
-    return hashlib.sha256(json.dumps(named, sort_keys=True).encode()).hexdigest()[:20]
 
 
 def _read_counts(path: Path) -> dict[tuple[str, str, int], dict[str, int]]:
