@@ -34,7 +34,7 @@ def on_disk(folder: Path, work: Path) -> dict[str, float]:
     from graphfcl.methods.blocks.folder_tables import FolderTables
     from graphfcl.runtime.resources import Resources
 
-    visible = VisibleFolder.of(GraphFolder.open(folder), None, None, Resources(work, MEMORY))
+    visible = VisibleFolder.of(GraphFolder.open(folder).rows, None, None, Resources(work, MEMORY))
     inputs = FolderTables(visible, 0, unit=True)
     basis = torch.randn(inputs.feature_count, COLUMNS, generator=torch.Generator().manual_seed(0))
     own = inputs.own(basis)

@@ -59,9 +59,11 @@ node = graph.node_ids[:1].tolist()
 GraphClassifier.load(folder / "model").predict(node)
 timed(lambda: [GraphClassifier.load(folder / "model").predict(node) for _ in range(50)])""",
     "fit on disk": """
-from graphfcl import FolderGraph, Resources
+import graphfcl
 stored = import_graph(graph, folder / "graph")
-on_disk = FolderGraph(stored, Resources(folder / "work", 2 << 30))
+resources = getattr(graphfcl, "Resources" if "Resources" in dir(graphfcl) else "Means")(folder / "work", 2 << 30)
+one_class = hasattr(stored, "with_resources")
+on_disk = stored.with_resources(resources) if one_class else graphfcl.FolderGraph(stored, resources)
 timed(lambda: fitted("sgc-ridge", on_disk))""",
 }
 ON_GPU = {

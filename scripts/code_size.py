@@ -16,7 +16,6 @@ from typing import Any
 
 import graphfcl
 from graphfcl import (
-    FolderGraph,
     GraphClassifier,
     GraphFolder,
     Resources,
@@ -194,7 +193,7 @@ def figures(root: Path) -> dict[str, object]:
     with tempfile.TemporaryDirectory() as temporary:
         work = Path(temporary)
         import_graph(GRAPH, work / "graph")
-        on_disk = FolderGraph(GraphFolder.open(work / "graph"), Resources(work / "work", 4 << 30))
+        on_disk = GraphFolder.open(work / "graph", Resources(work / "work", 4 << 30))
         for place, graph, settings in (("memory", load_dataset(GRAPH)[0], ANCHOR), ("disk", on_disk, HOPS)):
             for verb, count in model_figures(graph, settings, work / place).items():
                 found[f"files executed by {verb}, {place}"] = count

@@ -81,10 +81,10 @@ def _cpu() -> float:
 def main(folder: Path, work: Path, columns: int, memory: int, workers: int) -> None:
     """Print a line for each phase."""
     watch = Watch()
-    with Resources(work, memory, Tasks(workers=workers)).at_work() as means:
+    with Resources(work, memory, Tasks(workers=workers)).at_work() as resources:
         opened = GraphFolder.open(folder)
         print(repr(opened), flush=True)
-        inputs = FolderTables(VisibleFolder.of(opened, None, None, means), 0, unit=True)
+        inputs = FolderTables(VisibleFolder.of(opened.rows, None, None, resources), 0, unit=True)
         basis = torch.randn(inputs.feature_count, columns, generator=torch.Generator().manual_seed(0))
         watch.phase("degrees", lambda: inputs.by_row.scales)
         watch.phase("XB", lambda: inputs.own(basis).readable())

@@ -20,7 +20,6 @@ from graphfcl.cli.options import settings_from_options
 from graphfcl.evaluation import evaluate
 from graphfcl.graph import read_npz
 from graphfcl.graph.folder import GraphFolder, write_folder
-from graphfcl.graph.folder_graph import FolderGraph
 from graphfcl.methods import find_method
 from graphfcl.methods.anchor.settings import Neighbourhood
 from graphfcl.runtime.resources import Resources
@@ -42,7 +41,7 @@ def measured(path: Path, seed: int, changes: dict[str, Any]) -> None:
     """Print the lines of one graph and seed."""
     with tempfile.TemporaryDirectory() as scratch:
         write_folder(read_npz(path), Path(scratch, "graph"))
-        graph = FolderGraph(GraphFolder.open(Path(scratch, "graph")), Resources(Path(scratch, "work"), MEMORY))
+        graph = GraphFolder.open(Path(scratch, "graph"), Resources(Path(scratch, "work"), MEMORY))
         on_disk, in_memory = (make_stream(each, seed=seed, track="open") for each in (graph, graph.loaded()))
 
         @cache

@@ -40,7 +40,6 @@ from graphfcl.graph import (
     write_tables as write_tables,
 )
 from graphfcl.graph.folder import GraphFolder as GraphFolder
-from graphfcl.graph.folder_graph import FolderGraph as FolderGraph
 from graphfcl.runtime.resources import Resources as Resources
 from graphfcl.metrics import (
     find_metric as find_metric,

@@ -37,7 +37,7 @@ def test_import_and_show(tmp_path: Path, tables: Path) -> None:
         f"{graph.edge_count:,} edges are written.",
     ]
     assert [line.removeprefix("note: ") for line in lines if line.startswith("note: ")] == list(graph.notes)
-    assert folder.digest in lines[-1]
+    assert folder.sha256 in lines[-1]
     assert [path.name for path in tmp_path.iterdir()] == ["big"]
 
     shown = graphfcl("data", "show", "--graph", tmp_path / "big", "--json")
@@ -51,12 +51,12 @@ def test_import_and_show(tmp_path: Path, tables: Path) -> None:
     for key in ("isolated_nodes", "class_sizes", "notes"):
         assert facts[key] == expected[key], key
     assert facts["same_class_edges"] == pytest.approx(expected["same_class_edges"])
-    assert facts["digest"] == folder.digest
+    assert facts["digest"] == folder.sha256
     files = [path for path in (tmp_path / "big").iterdir() if path.name != "manifest.json"]
     assert facts["bytes"] == sum(path.stat().st_size for path in files)
     printed = graphfcl_inside("data", "show", "--graph", tmp_path / "big").out
     assert "edges            1,60" in printed
-    assert folder.digest in printed
+    assert folder.sha256 in printed
 
 
 def test_verbs_take_a_folder_like_any_other_graph(tmp_path: Path, tables: Path) -> None:
@@ -172,7 +172,7 @@ def test_a_killed_import_starts_over(tmp_path: Path) -> None:
     assert graphfcl_inside("data", "import", "--graph", NAME, "--out", out).code == 0
     assert [path.name for path in tmp_path.iterdir()] == ["big"]
     assert graphfcl_inside("data", "import", "--graph", NAME, "--out", tmp_path / "other").code == 0
-    assert GraphFolder.open(out).digest == GraphFolder.open(tmp_path / "other").digest
+    assert GraphFolder.open(out).sha256 == GraphFolder.open(tmp_path / "other").sha256
 
 
 def test_two_imports_to_one_place(tmp_path: Path) -> None:
@@ -211,7 +211,7 @@ def test_an_import_stays_within_its_memory(tmp_path: Path) -> None:
     assert int(result.out.split()[-1]) < 200
     folder = GraphFolder.open(tmp_path / "big")
     assert folder.node_count == 300_000
-    rows = folder.rows_of(ends.reshape(-1)[:1_000])
+    rows = folder.nodes_of(ends.reshape(-1)[:1_000])
     assert (folder.ids(rows) == ends.reshape(-1)[:1_000]).all()
     pairs = {(min(a, b), max(a, b)) for a, b in ends.T.tolist() if a != b}
     assert folder.edge_count == len(pairs)

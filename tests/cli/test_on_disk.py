@@ -229,7 +229,7 @@ def test_a_card_is_read_without_the_graph_folder(made: Path, tmp_path: Path) -> 
     root = tmp_path / "card"
     shutil.copytree(made / "model", root / "model")
     card = json.loads(succeeded("info", root / "model", "--json"))
-    assert card["data"]["digest"] == GraphFolder.open(made / "graph").digest
+    assert card["data"]["digest"] == GraphFolder.open(made / "graph").sha256
     assert card["data"]["graph_folder"] == str(made / "graph")
     assert (card["nodes"], card["data"]["hidden"]) == (300, ["class 8"])
     assert sum(each["labels"] + each["validation"] for each in card["class_table"]) == card["labelled"]

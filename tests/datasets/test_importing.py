@@ -61,7 +61,7 @@ def test_the_same_model_is_drawn_as_in_memory(tmp_path: Path) -> None:
     for kind, signal in (("words", 0.4), ("dense", 1.5)):
         folder = drawn(tmp_path / kind, **sizes, kind=kind, signal=signal)
         graph = make_synthetic(SyntheticSettings(**sizes, kind=kind, signal=signal))
-        assert folder.same_class_share() == pytest.approx(graph.same_class_share, abs=0.02)
+        assert folder.same_class_share == pytest.approx(graph.same_class_share, abs=0.02)
         degrees = np.sort(folder.degrees())
         expected = np.sort(np.diff(graph.adjacency.indptr))
         np.testing.assert_allclose(degrees[[600, 3_000, 5_400]], expected[[600, 3_000, 5_400]], atol=1.1)
@@ -83,11 +83,11 @@ def _class_signal(rows: np.ndarray, labels: np.ndarray) -> float:
 
 def test_the_graph_depends_on_the_seed_and_not_on_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first, other = drawn(tmp_path / "a", nodes=300, edges=900), drawn(tmp_path / "b", nodes=300, edges=900, seed=1)
-    assert first.digest != other.digest
+    assert first.sha256 != other.sha256
     source = synthetic_blocks.synthetic_source(SyntheticSettings(nodes=300, edges=900), "synthetic", "x")
     monkeypatch.setattr("graphfcl.graph.folder.edge_sort.ITEM_BYTES", 1 << 20)  # so that little fits
     again = build_folder(source, tmp_path / "c", memory=300 << 20)
-    assert again.digest == first.digest
+    assert again.sha256 == first.sha256
 
 
 def test_many_blocks_of_edges(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -95,7 +95,7 @@ def test_many_blocks_of_edges(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(synthetic_blocks, "ROWS", 64)
     folder = drawn(tmp_path / "a", nodes=500, edges=2_000, classes=5, homophily=0.9)
     assert folder.edge_count == 2_000
-    assert folder.same_class_share() == pytest.approx(0.92, abs=0.04)
+    assert folder.same_class_share == pytest.approx(0.92, abs=0.04)
     assert folder.features(0, 500).sum(axis=1).min() >= 4
 
 
@@ -128,7 +128,7 @@ def test_every_source_gives_the_same_graph(tmp_path: Path) -> None:
         loaded, protocol = load_dataset(str(tmp_path / f"{name}.out"))
         assert loaded.sha256 == graph.sha256, name
         assert protocol is None
-        assert import_graph(source, tmp_path / f"{name}.again").digest == folder.digest
+        assert import_graph(source, tmp_path / f"{name}.again").sha256 == folder.sha256
 
 
 def test_a_named_dataset_goes_through_memory(tmp_path: Path) -> None:
@@ -137,7 +137,7 @@ def test_a_named_dataset_goes_through_memory(tmp_path: Path) -> None:
     assert folder.graph().sha256 == graph.sha256
     assert folder.text == graph.text
     some = [0, 17, 62_614]
-    assert folder.rows_of(graph.node_ids[some]).tolist() == folder.shuffle.rows(np.array(some)).tolist()
+    assert folder.nodes_of(graph.node_ids[some]).tolist() == folder.shuffle.rows(np.array(some)).tolist()
 
 
 @pytest.mark.parametrize(

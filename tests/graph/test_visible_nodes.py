@@ -13,7 +13,6 @@ from graphfcl import Graph, InputError, Resources, VisibleGraph
 from graphfcl.graph import KnownColumns, Standardisation
 from graphfcl.graph.folder import write_folder
 from graphfcl.graph.folder.visible import VisibleFolder
-from graphfcl.graph.folder_graph import FolderGraph
 from graphfcl.graph.interfaces import VisibleNodes
 from graphfcl.graph.views import FeatureView
 from tests.graph.samples import plain, small_graphs
@@ -29,7 +28,7 @@ def view_of(graph: Graph, nodes: np.ndarray) -> FeatureView | None:
 
 def both(graph: Graph, path: Path, shown: np.ndarray, numbers: np.ndarray) -> tuple[VisibleGraph, VisibleFolder]:
     """The same visible nodes twice. shown: (n,) bool by row of the folder. numbers: (n,) the row of each number."""
-    on_disk = FolderGraph(write_folder(graph, path / "graph"), Resources(path / "work", 4 << 30))
+    on_disk = write_folder(graph, path / "graph").with_resources(Resources(path / "work", 4 << 30))
     loaded, visible = on_disk.loaded(), np.flatnonzero(shown[numbers])
     view = view_of(loaded, np.flatnonzero(shown))
     in_memory = loaded.visible(visible, view, numbers)

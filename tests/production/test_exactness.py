@@ -16,7 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from graphfcl import FolderGraph, Graph, GraphClassifier, GraphFolder, Resources
+from graphfcl import Graph, GraphClassifier, GraphFolder, Resources
 from graphfcl.graph.folder import write_folder
 from graphfcl.graph.ids import ClassLabel
 from graphfcl.methods import METHODS
@@ -204,7 +204,7 @@ def test_without_validation_nodes_nothing_is_exact() -> None:
 @pytest.mark.parametrize("words", [True, False])
 def test_on_disk_too(name: str, words: bool, tmp_path: Path) -> None:
     write_folder(random_graph(400, words=words), tmp_path / "graph")
-    graph = FolderGraph(GraphFolder.open(tmp_path / "graph"), Resources(tmp_path / "work", 4 << 30))
+    graph = GraphFolder.open(tmp_path / "graph", Resources(tmp_path / "work", 4 << 30))
     hidden = graph.class_names[-2:]
     chosen = {"encoder_input": "hops", "pretraining.epochs": 3} if name == "anchor" else {}
     start = GraphClassifier(name, chosen).fit(graph, hide_classes=hidden)

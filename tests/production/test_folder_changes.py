@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from graphfcl import FolderGraph, GraphClassifier, GraphFolder, InputError, ModelFolder, Resources
+from graphfcl import GraphClassifier, GraphFolder, InputError, ModelFolder, Resources
 from graphfcl.graph.folder import write_folder
 from tests.methods.blocks.samples import random_graph
 from tests.production.test_folder_models import HIDDEN, assert_same, fit, folder_graph, supports
@@ -20,19 +20,19 @@ def no_waiting_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def graph(tmp_path: Path) -> FolderGraph:
+def graph(tmp_path: Path) -> GraphFolder:
     return folder_graph(tmp_path / "graph", tmp_path / "work")
 
 
-def with_text_ids(path: Path, work: Path) -> FolderGraph:
+def with_text_ids(path: Path, work: Path) -> GraphFolder:
     """The same graph with ids that are found among bytes."""
     ids = np.array([f"customer-{number:05d}" for number in range(400)], dtype=object)
     write_folder(replace(random_graph(400), node_ids=ids), path)
-    return FolderGraph(GraphFolder.open(path), Resources(work, 4 << 30))
+    return GraphFolder.open(path, Resources(work, 4 << 30))
 
 
 @pytest.mark.parametrize("method", ["sgc-ridge", pytest.param("anchor", marks=pytest.mark.long)])
-def test_fewer_nodes_and_edges_answer_as_in_memory(graph: FolderGraph, tmp_path: Path, method: str) -> None:
+def test_fewer_nodes_and_edges_answer_as_in_memory(graph: GraphFolder, tmp_path: Path, method: str) -> None:
     memory, disk = fit(graph.loaded(), method), fit(graph, method)
     learned, ids = supports(graph), graph.node_ids
     part = graph.loaded().adjacency.tocoo()
@@ -41,7 +41,7 @@ def test_fewer_nodes_and_edges_answer_as_in_memory(graph: FolderGraph, tmp_path:
     pairs = [pair for pair in pairs if not set(pair) & set(going)]
     for each in (memory, disk):
         each.learn(learned)
-        each.grow(nodes=([5000, 5001], graph.folder.features(0, 2), None), edges=([5000, 5000], [5001, pairs[0][0]]))
+        each.grow(nodes=([5000, 5001], graph.features(0, 2), None), edges=([5000, 5000], [5001, pairs[0][0]]))
         each.remove_edges(*map(list, zip(*pairs, strict=True)))
         each.remove_nodes(going)
     assert disk.history[-1] | {"when": ""} == {
@@ -53,7 +53,7 @@ def test_fewer_nodes_and_edges_answer_as_in_memory(graph: FolderGraph, tmp_path:
     assert_same(memory, disk)
     assert disk.calibration_.threshold == pytest.approx(memory.calibration_.threshold, abs=1e-2)
     for each in (memory, disk):  # what left may come again
-        each.add_nodes([5000], graph.folder.features(3, 4)).add_edges([5000, pairs[1][0]], [5001, pairs[1][1]])
+        each.add_nodes([5000], graph.features(3, 4)).add_edges([5000, pairs[1][0]], [5001, pairs[1][1]])
     assert_same(memory, disk)
     with pytest.raises(InputError, match="is not in the graph"):
         disk.remove_nodes([going[0]])
@@ -66,13 +66,13 @@ def test_fewer_nodes_and_edges_answer_as_in_memory(graph: FolderGraph, tmp_path:
 
 
 @pytest.mark.parametrize("grown", [False, True])
-def test_a_refit_is_as_in_memory(graph: FolderGraph, grown: bool) -> None:
+def test_a_refit_is_as_in_memory(graph: GraphFolder, grown: bool) -> None:
     memory, disk = fit(graph.loaded()), fit(graph)
     results = []
     for each in (memory, disk):
         each.learn(supports(graph))
         if grown:
-            each.grow(nodes=([5000], graph.folder.features(0, 1), None), edges=([5000], [int(graph.node_ids[1])]))
+            each.grow(nodes=([5000], graph.features(0, 1), None), edges=([5000], [int(graph.node_ids[1])]))
             each.remove_nodes([int(graph.node_ids[7])])
         results.append(each.refit(anyway=True))
     one, other = (result.comparison for result in results)
@@ -83,11 +83,11 @@ def test_a_refit_is_as_in_memory(graph: FolderGraph, grown: bool) -> None:
     assert_same(memory, disk)
 
 
-def test_a_refit_takes_another_graph_folder(graph: FolderGraph, tmp_path: Path) -> None:
+def test_a_refit_takes_another_graph_folder(graph: GraphFolder, tmp_path: Path) -> None:
     model = fit(graph).learn(supports(graph), by="ann")
     gone = int(graph.node_ids[9])
     model.remove_nodes([gone])
-    whole = graph.folder.graph()
+    whole = graph.graph()
     kept = np.flatnonzero(whole.node_ids != gone)
     smaller = replace(
         whole,
@@ -97,7 +97,7 @@ def test_a_refit_takes_another_graph_folder(graph: FolderGraph, tmp_path: Path) 
         node_ids=whole.node_ids[kept],
     )
     write_folder(smaller, tmp_path / "smaller")
-    other = FolderGraph(GraphFolder.open(tmp_path / "smaller"), Resources(tmp_path / "other", 4 << 30))
+    other = GraphFolder.open(tmp_path / "smaller", Resources(tmp_path / "other", 4 << 30))
     labels = {str(node): name for node, name in zip(*map(np.ndarray.tolist, labels_of(model)), strict=True)}
     model.refit(other, anyway=True)
     shutil.rmtree(tmp_path / "graph")
@@ -117,7 +117,7 @@ def labels_of(model: GraphClassifier) -> tuple[np.ndarray, np.ndarray]:
     return columns["node"], columns["class"]
 
 
-def test_scores_of_all_nodes_come_in_the_order_of_ids(graph: FolderGraph) -> None:
+def test_scores_of_all_nodes_come_in_the_order_of_ids(graph: GraphFolder) -> None:
     memory, disk = fit(graph.loaded()), fit(graph)
     order = np.argsort(memory.node_ids_)
     other = np.argsort(disk.node_ids_)
@@ -152,7 +152,7 @@ def test_erased_nodes_leave_no_byte_in_the_model(tmp_path: Path) -> None:
     assert folder.load(3).predict(["walk-in-2"]).size == 1
 
 
-def test_a_model_travels_to_another_process(graph: FolderGraph) -> None:
+def test_a_model_travels_to_another_process(graph: GraphFolder) -> None:
     model = fit(graph).learn(supports(graph))
     other = pickle.loads(pickle.dumps(model))
     np.testing.assert_array_equal(other.predict_proba(), model.predict_proba())

@@ -7,7 +7,6 @@ import warnings
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,6 @@ import graphfcl.production.graph.folder_model_graph as folder_model_graph
 import graphfcl.production.model.calibrating as calibrating
 import graphfcl.production.model.state as model_state
 from graphfcl import (
-    FolderGraph,
     GraphClassifier,
     GraphfclWarning,
     GraphFolder,
@@ -53,28 +51,28 @@ def no_waiting_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.fsync", lambda _: None)
 
 
-def folder_graph(path: Path, work: Path, *, words: bool = False) -> FolderGraph:
+def folder_graph(path: Path, work: Path, *, words: bool = False) -> GraphFolder:
     if not path.exists():
         write_folder(random_graph(400, words=words), path)
-    return FolderGraph(GraphFolder.open(path), Resources(work, 4 << 30))
+    return GraphFolder.open(path, Resources(work, 4 << 30))
 
 
 def fit(graph: Any, method: str = "sgc-ridge") -> GraphClassifier:
     return GraphClassifier(method, SETTINGS[method]).fit(graph, hide_classes=HIDDEN)
 
 
-def supports(graph: FolderGraph) -> dict[str, list[int]]:
+def supports(graph: GraphFolder) -> dict[str, list[int]]:
     number = {name: place for place, name in enumerate(graph.class_names)}
     return {name: graph.node_ids[np.flatnonzero(graph.labels == number[name])[:5]].tolist() for name in HIDDEN}
 
 
 @pytest.fixture
-def graph(tmp_path: Path) -> FolderGraph:
+def graph(tmp_path: Path) -> GraphFolder:
     return folder_graph(tmp_path / "graph", tmp_path / "work")
 
 
 @pytest.fixture
-def model(graph: FolderGraph) -> GraphClassifier:
+def model(graph: GraphFolder) -> GraphClassifier:
     return fit(graph)
 
 
@@ -118,7 +116,7 @@ def test_answers_are_those_of_the_same_model_in_memory(tmp_path: Path, method: s
     ends = graph.node_ids[:4].tolist()
     for each in (memory, disk):
         each.grow(
-            nodes=([5000, 5001], graph.folder.features(0, 2), None),
+            nodes=([5000, 5001], graph.features(0, 2), None),
             edges=([5000, 5001, *ends], [*ends, 5000, 5001], None),
         )
     assert_same(memory, disk)
@@ -128,7 +126,7 @@ def test_answers_are_those_of_the_same_model_in_memory(tmp_path: Path, method: s
     assert disk.history[-1]["exact"]
 
 
-def test_edges_alone_change_what_is_known_of_labelled_nodes(graph: FolderGraph) -> None:
+def test_edges_alone_change_what_is_known_of_labelled_nodes(graph: GraphFolder) -> None:
     memory, disk = fit(graph.loaded()), fit(graph)
     learned = supports(graph)
     others = graph.node_ids[np.flatnonzero(graph.labels == 0)[:10]].tolist()
@@ -139,7 +137,7 @@ def test_edges_alone_change_what_is_known_of_labelled_nodes(graph: FolderGraph) 
 
 
 def test_changes_make_no_pass_and_the_next_question_does(
-    model: GraphClassifier, graph: FolderGraph, no_passes: Callable[[], None]
+    model: GraphClassifier, graph: GraphFolder, no_passes: Callable[[], None]
 ) -> None:
     before = model.predict()
     no_passes()
@@ -153,7 +151,7 @@ def test_changes_make_no_pass_and_the_next_question_does(
 
 
 def test_a_saved_model_answers_from_the_disk_alone(
-    model: GraphClassifier, graph: FolderGraph, tmp_path: Path, no_passes: Callable[[], None]
+    model: GraphClassifier, graph: GraphFolder, tmp_path: Path, no_passes: Callable[[], None]
 ) -> None:
     model.learn(supports(graph))
     found = model.settle()
@@ -172,7 +170,7 @@ def test_a_saved_model_answers_from_the_disk_alone(
         np.testing.assert_array_equal(some[name], every[name][places])
 
 
-def test_a_loss_is_said_by_the_pass_that_measures_it(model: GraphClassifier, graph: FolderGraph) -> None:
+def test_a_loss_is_said_by_the_pass_that_measures_it(model: GraphClassifier, graph: GraphFolder) -> None:
     model.max_loss = -1.0
     assert model.settle() is None
     model.learn(supports(graph))
@@ -229,7 +227,7 @@ def test_a_file_with_another_byte_is_computed_again_by_who_meets_it(
 
 
 @pytest.mark.parametrize("method", ["sgc-ridge", pytest.param("anchor", marks=pytest.mark.long)])
-def test_fits_and_changes_compute_damaged_files_again(graph: FolderGraph, tmp_path: Path, method: str) -> None:
+def test_fits_and_changes_compute_damaged_files_again(graph: GraphFolder, tmp_path: Path, method: str) -> None:
     wanted = fit(graph, method).learn(supports(graph)).predict_proba()
     assert damage(tmp_path / "work", "*-*/*")
     with warnings.catch_warnings():
@@ -284,7 +282,7 @@ def test_folders_that_move_are_found_or_asked_for(model: GraphClassifier, tmp_pa
     np.testing.assert_array_equal(moved.predict(), wanted)
 
 
-def test_readers_do_not_change_what_is_remembered(model: GraphClassifier, graph: FolderGraph, tmp_path: Path) -> None:
+def test_readers_do_not_change_what_is_remembered(model: GraphClassifier, graph: GraphFolder, tmp_path: Path) -> None:
     model.save(tmp_path / "model")
     shutil.copytree(tmp_path / "graph", tmp_path / "copy")
     place = (tmp_path / "model" / "graph.json").read_bytes()
@@ -313,16 +311,14 @@ def test_another_graph_folder_is_refused(model: GraphClassifier, tmp_path: Path)
         GraphClassifier.load(tmp_path / "model").predict()
 
 
-def test_versions_and_growth_go_through_the_folder(model: GraphClassifier, graph: FolderGraph, tmp_path: Path) -> None:
+def test_versions_and_growth_go_through_the_folder(model: GraphClassifier, graph: GraphFolder, tmp_path: Path) -> None:
     folder = ModelFolder(tmp_path / "model")
     model.save(folder.path)
     first = model.predict()
     with folder.editing() as changed:
         changed.learn(supports(graph))
     with folder.editing() as changed:
-        changed.grow(
-            nodes=([7000], graph.folder.features(9, 10), None), edges=([7000], graph.node_ids[9:10].tolist(), None)
-        )
+        changed.grow(nodes=([7000], graph.features(9, 10), None), edges=([7000], graph.node_ids[9:10].tolist(), None))
     with folder.editing() as changed:
         changed.add_edges([7000], graph.node_ids[10:11].tolist())
     loaded = folder.load()
@@ -335,9 +331,9 @@ def test_versions_and_growth_go_through_the_folder(model: GraphClassifier, graph
     assert [entry["what"] for entry in folder.history()] == ["fit", "learn", "grow", "grow", "rollback"]
 
 
-def test_new_nodes_and_edges_are_checked(model: GraphClassifier, graph: FolderGraph) -> None:
+def test_new_nodes_and_edges_are_checked(model: GraphClassifier, graph: GraphFolder) -> None:
     known = int(graph.node_ids[0])
-    features = graph.folder.features(0, 1)
+    features = graph.features(0, 1)
     for change, said in [
         (lambda: model.add_nodes([known], features), "in the graph already"),
         (lambda: model.add_nodes(["x"], features), "no whole number"),
@@ -350,17 +346,17 @@ def test_new_nodes_and_edges_are_checked(model: GraphClassifier, graph: FolderGr
     assert len(model.history) == 1
 
 
-def test_a_method_that_needs_memory_is_refused(graph: FolderGraph) -> None:
+def test_a_method_that_needs_memory_is_refused(graph: GraphFolder) -> None:
     with pytest.raises(InputError, match="needs the whole graph in memory"):
         GraphClassifier("proto-gcn").fit(graph)
 
 
 def test_answers_about_all_nodes_come_in_the_order_of_the_source(
-    model: GraphClassifier, graph: FolderGraph, monkeypatch: pytest.MonkeyPatch
+    model: GraphClassifier, graph: GraphFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    wanted = [*graph.folder.graph().node_ids.tolist(), 5000]
+    wanted = [*graph.graph().node_ids.tolist(), 5000]
     assert wanted[:-1] != graph.node_ids.tolist()
-    model.add_nodes([5000], graph.folder.features(0, 1))
+    model.add_nodes([5000], graph.features(0, 1))
     found = model.prediction_columns()
     assert found["node"].tolist() == wanted == model.node_ids_.tolist()
     monkeypatch.setattr(model_state, "AT_A_TIME", 64)  # several passes, of several blocks
@@ -376,7 +372,7 @@ def test_answers_about_all_nodes_come_in_the_order_of_the_source(
 
 
 def test_answers_are_those_of_a_full_pass_at_every_age(
-    model: GraphClassifier, graph: FolderGraph, tmp_path: Path
+    model: GraphClassifier, graph: GraphFolder, tmp_path: Path
 ) -> None:
     folder = ModelFolder(tmp_path / "model")
     model.save(folder.path)
@@ -401,7 +397,7 @@ def test_answers_are_those_of_a_full_pass_at_every_age(
 
 
 def test_states_of_the_graph_that_nobody_asks_about_go(
-    model: GraphClassifier, graph: FolderGraph, tmp_path: Path
+    model: GraphClassifier, graph: GraphFolder, tmp_path: Path
 ) -> None:
     folder, work = ModelFolder(tmp_path / "model"), tmp_path / "work"
     model.save(folder.path)
@@ -438,7 +434,7 @@ def test_half_written_files_go_unless_somebody_computes(model: GraphClassifier) 
 
 
 def test_two_who_ask_at_once_compute_once(
-    model: GraphClassifier, graph: FolderGraph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    model: GraphClassifier, graph: GraphFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     model.learn(supports(graph)).save(tmp_path / "model")
     passes, computed = [], calibrating.compute_answers
@@ -457,7 +453,7 @@ def test_two_who_ask_at_once_compute_once(
 
 
 def test_whoever_fits_or_changes_sums_is_alone_in_the_work_folder(
-    graph: FolderGraph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    graph: GraphFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     free: list[bool] = []
 
@@ -483,7 +479,7 @@ def test_whoever_fits_or_changes_sums_is_alone_in_the_work_folder(
 
 
 def test_workers_are_started_once_for_a_pass(
-    model: GraphClassifier, graph: FolderGraph, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    model: GraphClassifier, graph: GraphFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     started: list[Tasks] = []
 
@@ -525,7 +521,7 @@ class KilledAt(Progress):
             raise Killed
 
 
-def test_a_fit_that_was_stopped_goes_on(graph: FolderGraph, tmp_path: Path) -> None:
+def test_a_fit_that_was_stopped_goes_on(graph: GraphFolder, tmp_path: Path) -> None:
     def run(progress: Progress, *, resume: bool) -> GraphClassifier:
         checkpoints = FitCheckpoints(tmp_path / "fitting", resume=resume)
         model = GraphClassifier("sgc-ridge")
@@ -537,17 +533,17 @@ def test_a_fit_that_was_stopped_goes_on(graph: FolderGraph, tmp_path: Path) -> N
     found = run(again, resume=True)
     assert "hops" not in again.seen
     assert "vectors" not in again.seen
-    other = replace(graph, means=Resources(tmp_path / "other work", 4 << 30))
+    other = graph.with_resources(Resources(tmp_path / "other work", 4 << 30))
     np.testing.assert_array_equal(
         found.prediction_columns()["probability"], fit(other).prediction_columns()["probability"]
     )
 
 
 @pytest.mark.long
-def test_a_rehearsal_that_was_stopped_leaves_nothing_behind(graph: FolderGraph, tmp_path: Path) -> None:
+def test_a_rehearsal_that_was_stopped_leaves_nothing_behind(graph: GraphFolder, tmp_path: Path) -> None:
     def run(work: str, progress: Progress, *, resume: bool) -> set[str]:
         checkpoints = FitCheckpoints(tmp_path / f"fitting {work}", resume=resume)
-        there = replace(graph, means=Resources(tmp_path / work, 4 << 30))
+        there = graph.with_resources(Resources(tmp_path / work, 4 << 30))
         GraphClassifier("anchor", SETTINGS["anchor"]).fit(there, progress=progress, checkpoints=checkpoints)
         return {path.name for path in (tmp_path / work).rglob("*") if path.is_file()}
 

@@ -10,7 +10,6 @@ from scipy import sparse
 
 from graphfcl import (
     ActiveLearningState,
-    FolderGraph,
     Graph,
     GraphClassifier,
     GraphFolder,
@@ -31,12 +30,12 @@ from graphfcl.production.labelling.node_vectors import vectors_of, vectors_of_al
 from tests.methods.blocks.samples import random_graph, separate_rings
 from tests.production.test_folder_models import HIDDEN, fit, supports
 
-Pair = tuple[GraphClassifier, GraphClassifier, FolderGraph]
+Pair = tuple[GraphClassifier, GraphClassifier, GraphFolder]
 
 
-def on_disk(graph: Graph, path: Path) -> FolderGraph:
+def on_disk(graph: Graph, path: Path) -> GraphFolder:
     write_folder(graph, path / "graph")
-    return FolderGraph(GraphFolder.open(path / "graph"), Resources(path / "work", 4 << 30))
+    return GraphFolder.open(path / "graph", Resources(path / "work", 4 << 30))
 
 
 def named_graph(*, words: bool) -> Graph:
@@ -58,7 +57,7 @@ def pair(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactor
     ends = graph.node_ids[:4].tolist()
     for each in (memory, disk):
         each.learn({HIDDEN[0]: supports(graph)[HIDDEN[0]]})
-        new = ([5000, 5001], graph.folder.features(0, 2), None)
+        new = ([5000, 5001], graph.features(0, 2), None)
         each.grow(nodes=new, edges=([5000, 5001, *ends], [*ends, 5000, 5001], None))
     return memory, disk, graph
 
@@ -194,7 +193,7 @@ def anchors(tmp_path_factory: pytest.TempPathFactory) -> Pair:
     ends = graph.node_ids[:4].tolist()
     for each in (memory, disk):
         each.learn({HIDDEN[0]: supports(graph)[HIDDEN[0]]})
-        new = ([5000, 5001], graph.folder.features(0, 2), None)
+        new = ([5000, 5001], graph.features(0, 2), None)
         each.grow(nodes=new, edges=([5000, 5001, *ends], [*ends, 5000, 5001], None))
     return memory, disk, graph
 
@@ -227,14 +226,14 @@ def test_vectors_that_no_learner_touched(
     make: Callable[[], Graph], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder = on_disk(make(), tmp_path)
-    visible = VisibleFolder.of(folder.folder, None, None, folder.means)
+    visible = folder.visible(np.arange(folder.node_count))
     monkeypatch.setattr(VisibleFolder, "row_blocks", lambda self: [(0, 100), (100, self.row_count)])
     np.testing.assert_allclose(untrained_vectors(visible), untrained_vectors(visible.loaded()), atol=1e-5)
 
 
 def test_directions_of_many_features_come_from_a_sample(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = on_disk(random_graph(300, words=True), tmp_path)
-    visible = VisibleFolder.of(folder.folder, None, None, folder.means)
+    visible = folder.visible(np.arange(folder.node_count))
     exact = untrained_vectors(visible, width=39)
     monkeypatch.setattr("graphfcl.active.untrained.SAMPLED", 100)
     monkeypatch.setattr("graphfcl.active.untrained.SAMPLE", 290)

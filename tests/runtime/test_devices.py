@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from graphfcl import FolderGraph, GraphClassifier, GraphFolder, InputError, Resources
+from graphfcl import GraphClassifier, GraphFolder, InputError, Resources
 from graphfcl.graph.folder import write_folder
 from graphfcl.runtime import devices
 from graphfcl.runtime.devices import checked_device, chosen_device
@@ -57,7 +57,7 @@ def test_a_wrong_device_gets_a_sentence_in_python(wanted: str, why: str, monkeyp
 def test_a_graph_on_the_disk_takes_no_gpu(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(devices, "gpu_count", lambda: 2)  # auto would take one
     write_folder(random_graph(400), tmp_path / "graph")
-    graph = FolderGraph(GraphFolder.open(tmp_path / "graph"), Resources(tmp_path / "work", 4 << 30))
+    graph = GraphFolder.open(tmp_path / "graph", Resources(tmp_path / "work", 4 << 30))
     model = GraphClassifier("sgc-ridge", device="auto").fit(graph)
     model.save(tmp_path / "model")
     again = GraphClassifier.load(tmp_path / "model", device="auto")

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from graphfcl import FolderGraph, Graph, GraphClassifier, GraphFolder, Resources
+from graphfcl import Graph, GraphClassifier, GraphFolder, Resources
 from graphfcl.graph.folder import write_folder
 from tests.service.conftest import HIDDEN
 from tests.service.pages import DECISIONS, Page, serving
@@ -69,7 +69,7 @@ def models(graph: Graph, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder with the model in memory, the model on disk and its graph folder."""
     place = tmp_path_factory.mktemp("both")
     write_folder(graph, place / "graph")
-    on_disk = FolderGraph(GraphFolder.open(place / "graph"), Resources(place / "work", 4 << 30))
+    on_disk = GraphFolder.open(place / "graph", Resources(place / "work", 4 << 30))
     for name, shown in (("memory", on_disk.loaded()), ("disk", on_disk)):
         model = GraphClassifier("sgc-ridge").fit(shown, hide_classes=HIDDEN)
         model.save(place / name)

@@ -84,7 +84,7 @@ def unshuffled(count: int, key: int, *, by_rows: bool, forwards: bool) -> Places
 def public_keys(folder: GraphFolder, seed: int) -> set[int]:
     """Every whole number that a learner may read, or guess from the folder's manifest and a stream's seed."""
     manifest = folder.manifest
-    texts = [folder.digest, folder.rows.key, *(each for file in manifest.files.values() for each in file.checksums)]
+    texts = [folder.sha256, folder.rows.key, *(each for file in manifest.files.values() for each in file.checksums)]
     numbers = {manifest.nodes, manifest.edges, manifest.features, manifest.hash_seed, len(manifest.class_names), seed}
     return {*range(10), *numbers, *(int(text, 16) for text in texts), int.from_bytes(folder.name.encode(), "big")}
 

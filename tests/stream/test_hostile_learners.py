@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from graphfcl import (
-    FolderGraph,
     GraphFolder,
     Learner,
     Resources,
@@ -64,7 +63,7 @@ def small_folder(tmp_path_factory: pytest.TempPathFactory) -> GraphFolder:
 
 
 def graph_of(folder: GraphFolder, work: Path, *, on_disk: bool) -> AnyGraph:
-    graph = FolderGraph(folder, Resources(work, 4 << 30))
+    graph = folder.with_resources(Resources(work, 4 << 30))
     return graph if on_disk else graph.loaded()
 
 
@@ -189,7 +188,7 @@ def test_a_learner_on_disk_cannot_reach_labels_queries_or_future_nodes(
         for number, handed in enumerate([stream.base, *stream]):
             things = reachable(handed)
             assert any(isinstance(thing, VisibleFolder) for thing in things)
-            kinds = {"Graph", "FolderGraph", "GraphFolder", "Manifest", "Shuffle", "Stream", "Split", "PaperSession"}
+            kinds = {"Graph", "GraphFolder", "Manifest", "Shuffle", "Stream", "Split", "PaperSession"}
             assert not kinds & {type(thing).__name__ for thing in things}
             assert not set(stream.classes[stream.classes_seen(number) :]) & {x for x in things if isinstance(x, str)}
             arrays = [thing for thing in things if isinstance(thing, np.ndarray) and thing.size]
@@ -218,7 +217,7 @@ def test_tasks_are_handed_no_labels(small_folder: GraphFolder, tmp_path: Path) -
     assert source.features(0, 5).shape[0] == 5
     things = reachable((inputs, source))
     assert any(isinstance(thing, FolderRows) for thing in things)
-    assert not {"Graph", "FolderGraph", "GraphFolder", "Manifest"} & {type(thing).__name__ for thing in things}
+    assert not {"Graph", "GraphFolder", "Manifest"} & {type(thing).__name__ for thing in things}
 
 
 @pytest.mark.parametrize("on_disk", [True, False])

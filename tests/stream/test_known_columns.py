@@ -10,7 +10,6 @@ import pytest
 from scipy import sparse
 
 from graphfcl import (
-    FolderGraph,
     Graph,
     GraphFolder,
     InputError,
@@ -59,9 +58,9 @@ def word_graph(least: int = 5) -> Graph:
     return replace(build_graph(np.zeros((36, 36)), features, labels, name="words"), column_min_nodes=least)
 
 
-def as_folder(graph: Graph, at: Path) -> FolderGraph:
+def as_folder(graph: Graph, at: Path) -> GraphFolder:
     build_folder(of_graph(graph), at / "folder", memory=ROOM)
-    return FolderGraph(GraphFolder.open(at / "folder"), Resources(at / "work", ROOM))
+    return GraphFolder.open(at / "folder", Resources(at / "work", ROOM))
 
 
 @pytest.mark.parametrize("track", ["transductive", "isolated"])
@@ -109,8 +108,8 @@ def test_files_and_folders_keep_the_minimum(source: Callable[[Graph, Path], Any]
     write_npz(graph, file)
     assert read_npz(file).column_min_nodes == 5
     build_folder(source(graph, file), tmp_path / "folder", memory=ROOM)
-    folder = FolderGraph(GraphFolder.open(tmp_path / "folder"), Resources(tmp_path / "work", ROOM))
-    assert folder.column_min_nodes == folder.loaded().column_min_nodes == folder.folder.graph().column_min_nodes == 5
+    folder = GraphFolder.open(tmp_path / "folder", Resources(tmp_path / "work", ROOM))
+    assert folder.column_min_nodes == folder.loaded().column_min_nodes == folder.graph().column_min_nodes == 5
     in_memory, on_disk = make_stream(graph, RULES), make_stream(folder, RULES)
     assert on_disk.view.columns.tolist() == in_memory.view.columns.tolist() == [0, 2]  # type: ignore[union-attr]
     save_stream(in_memory, tmp_path / "stream.json")

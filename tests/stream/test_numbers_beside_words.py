@@ -7,7 +7,6 @@ import pytest
 from scipy import sparse
 
 from graphfcl import (
-    FolderGraph,
     Graph,
     GraphFolder,
     InputError,
@@ -95,7 +94,7 @@ def test_a_stream_shows_them_scaled_and_is_saved_with_that(tmp_path: Path) -> No
 
 def test_a_graph_on_the_disk_is_seen_as_one_in_memory(tmp_path: Path) -> None:
     built = build_folder(of_graph(mixed_graph()), tmp_path / "f", memory=300 << 20)
-    folder = FolderGraph(built, Resources(tmp_path / "work", 300 << 20))
+    folder = built.with_resources(Resources(tmp_path / "work", 300 << 20))
     loaded = folder.loaded()
     on_disk, in_memory = (view_of(make_stream(graph, seed=2)) for graph in (folder, loaded))
     features = loaded.features

@@ -49,13 +49,12 @@ def list_datasets(data_dir: DataDir = None) -> Answer:
 def show_dataset(graph: Graph = None, data_dir: DataDir = None, as_json: bool = False) -> Answer:
     """Show the counts, class sizes and origin of a graph."""
     from graphfcl.datasets import data_folder, find_dataset
-    from graphfcl.graph.folder import is_graph_folder
-    from graphfcl.graph.folder_graph import open_graph
+    from graphfcl.graph.folder import GraphFolder, is_graph_folder
 
     found = needed_graph(graph)
     dataset, options = find_dataset(found)
     if is_graph_folder(found):
-        stored = open_graph(found)
+        stored = GraphFolder.open(found)
         facts = describe(dataset, stored, name=stored.name, source=stored.source, digest=stored.sha256)
         return Answer(facts, lambda: _print_facts(facts))
     folder = data_folder(data_dir) if dataset.files else None
@@ -103,7 +102,7 @@ def import_dataset(
         say(f"{folder.edge_count:,} edges are written.")
         for note in folder.manifest.notes:
             say(f"note: {note}")
-        say(f"{out} holds {folder.name}: {format_bytes(folder.byte_count)}, digest {folder.digest}.")
+        say(f"{out} holds {folder.name}: {format_bytes(folder.byte_count)}, digest {folder.sha256}.")
 
     values = {
         "folder": str(out),
@@ -112,7 +111,7 @@ def import_dataset(
         "edges": folder.edge_count,
         "classes": len(folder.class_names),
         "bytes": folder.byte_count,
-        "digest": folder.digest,
+        "digest": folder.sha256,
         "notes": list(folder.manifest.notes),
     }
     return Answer(values, show)

@@ -11,7 +11,6 @@ from scipy import sparse
 from graphfcl.errors import InputError, did_you_mean
 from graphfcl.graph.build import adjacency_from_edges, build_graph, warn_of_others
 from graphfcl.graph.folder.reader import GraphFolder
-from graphfcl.graph.folder_graph import FolderGraph
 from graphfcl.graph.graph import Features, Graph, TextSettings
 from graphfcl.graph.ids import text_array
 from graphfcl.graph.interfaces import AnyGraph
@@ -268,7 +267,7 @@ def to_networkx(graph: Graph) -> Any:
 
 def is_graph(given: object) -> bool:
     """Whether something is a graph of this package, in memory or on the disk."""
-    return isinstance(given, Graph | FolderGraph)
+    return isinstance(given, Graph | GraphFolder)
 
 
 def as_graph(given: object, who: str) -> AnyGraph:
@@ -276,7 +275,7 @@ def as_graph(given: object, who: str) -> AnyGraph:
 
     who: what needs it, for the message.
     """
-    if isinstance(given, Graph | FolderGraph):
+    if isinstance(given, Graph | GraphFolder):
         return given
     # Whoever hands in such an object has imported its library.
     pyg, networkx = sys.modules.get("torch_geometric.data"), sys.modules.get("networkx")
@@ -307,6 +306,4 @@ def _hint(given: object) -> str:
         return "from_scipy(adjacency, features, labels) makes one"
     if isinstance(given, str | Path):
         return "load_dataset(name) reads one by its name or its path"
-    if isinstance(given, GraphFolder):
-        return "FolderGraph(folder, means) makes one that stays on the disk"
     return "from_frames, from_pyg, from_networkx, from_scipy and load_dataset make one"

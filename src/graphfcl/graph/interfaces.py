@@ -118,7 +118,7 @@ class VisibleNodes(Protocol):
 class AnyGraph(Protocol):
     """What streams, evaluations and models need of a graph.
 
-    :class:`~graphfcl.graph.graph.Graph` is in memory; a :class:`~graphfcl.graph.folder_graph.FolderGraph` stays on the
+    :class:`~graphfcl.graph.graph.Graph` is in memory; a :class:`~graphfcl.graph.folder.reader.GraphFolder` stays on the
     disk.
     """
 

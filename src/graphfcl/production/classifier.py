@@ -109,7 +109,7 @@ class GraphClassifier(AnsweringModel):
     ) -> "GraphClassifier":
         """Train on all labelled nodes of a graph; nodes without a label are there too, without one.
 
-        graph: in memory, or a :class:`FolderGraph` that stays on the disk (``docs/large-models.md``); PyG data and
+        graph: in memory, or a :class:`GraphFolder` that stays on the disk (``docs/large-models.md``); PyG data and
         networkx graphs are made one as :func:`from_pyg` and :func:`from_networkx` do. hide_classes: classes to treat as
         if their nodes had no label, to be learned later. progress: True shows what it is at. checkpoints: where a fit
         that is stopped leaves what it has, and finds it again.

@@ -10,9 +10,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from graphfcl import InputError, Resources
-from graphfcl.graph.folder.grown import GrownFolder, open_folder
-from graphfcl.graph.folder.growth import Growth
-from graphfcl.graph.folder.visible import VisibleFolder
+from graphfcl.graph.folder.grown import GrownFolder, Growth, open_folder
 from tests.methods.blocks.samples import folder_of, random_graph
 
 NODES, ADDED = 60, 5
@@ -70,7 +68,7 @@ def test_edges_are_those_of_both(base: object, edges: list[tuple[int, int, float
         np.testing.assert_array_equal(block.toarray(), wanted[start:stop])
     np.testing.assert_allclose(grown.degrees(), wanted.sum(axis=1), rtol=1e-6)
     assert grown.edge_count == np.count_nonzero(np.triu(wanted))
-    visible = VisibleFolder.of(grown, None, None, Resources(Path(), 0))
+    visible = grown.with_resources(Resources(Path(), 0)).visible(np.arange(grown.node_count))
     values = np.random.default_rng(0).standard_normal(grown.node_count)
     np.testing.assert_allclose(visible.product(values), wanted @ values, rtol=1e-5, atol=1e-5)
     rows = np.array([cut % grown.node_count, 3, 3, 0])
@@ -118,9 +116,9 @@ def test_removed_nodes_and_edges_leave_nothing(
     there = np.flatnonzero(~gone)
     ids = before.ids(np.arange(NODES + ADDED))
     np.testing.assert_array_equal(grown.ids(there), ids[there])
-    np.testing.assert_array_equal(grown.rows_of(ids), np.where(gone, -1, np.arange(NODES + ADDED)))
-    assert (grown.mask is None) == (not nodes)
-    assert grown.mask is None or np.array_equal(grown.mask, ~gone)
+    np.testing.assert_array_equal(grown.nodes_of(ids), np.where(gone, -1, np.arange(NODES + ADDED)))
+    assert (grown.rows.mask is None) == (not nodes)
+    assert grown.rows.mask is None or np.array_equal(grown.rows.mask, ~gone)
 
 
 def test_rows_of_removed_nodes_are_not_used_again(base: object, tmp_path: Path) -> None:
@@ -128,10 +126,10 @@ def test_rows_of_removed_nodes_are_not_used_again(base: object, tmp_path: Path) 
     grown, _ = removed_from(before, wanted, tmp_path / "grown", [NODES, NODES + ADDED - 1])
     growth = grown.growth.with_nodes(np.array([1000]), base.features(3, 4))  # type: ignore[attr-defined]
     again = GrownFolder(tmp_path / "grown", grown.base, growth)
-    assert again.rows_of([1000, 1001]).tolist() == [NODES + ADDED, NODES + 1]
+    assert again.nodes_of([1000, 1001]).tolist() == [NODES + ADDED, NODES + 1]
     again.write()
     opened = open_folder(again.path)
-    assert opened.rows_of([1000]).tolist() == [NODES + ADDED]
+    assert opened.nodes_of([1000]).tolist() == [NODES + ADDED]
     np.testing.assert_array_equal(dense(opened), dense(again))
 
 
@@ -149,17 +147,17 @@ def test_nodes_features_and_ids_follow_those_of_the_folder(base: object) -> None
     np.testing.assert_array_equal(plain, np.concatenate([whole[-2:], whole[:3]]))
     assert grown.ids([NODES + 1]).tolist() == [1001]
     own = base.ids([4])  # type: ignore[attr-defined]
-    assert grown.rows_of([1004, "1000", int(own[0]), 77777]).tolist() == [NODES + 4, NODES, 4, -1]
+    assert grown.nodes_of([1004, "1000", int(own[0]), 77777]).tolist() == [NODES + 4, NODES, 4, -1]
 
 
 def test_another_process_opens_it_by_its_path(base: object, tmp_path: Path) -> None:
     grown, wanted = grown_by(base, [(0, 61, 1.5), (2, 3, 1.0)], tmp_path / "grown")
     grown.write()
     again = pickle.loads(pickle.dumps(grown))
-    assert again.digest == grown.digest
+    assert again.sha256 == grown.sha256
     np.testing.assert_array_equal(dense(again), wanted)
-    assert grown.digest != grown_by(base, [(0, 62, 1.5)], tmp_path)[0].digest
-    assert open_folder(base.path).digest == base.digest  # type: ignore[attr-defined]
+    assert grown.sha256 != grown_by(base, [(0, 62, 1.5)], tmp_path)[0].sha256
+    assert open_folder(base.path).sha256 == base.sha256  # type: ignore[attr-defined]
 
 
 def test_arrays_of_another_growth_are_refused(base: object, tmp_path: Path) -> None:

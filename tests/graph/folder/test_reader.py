@@ -75,7 +75,7 @@ def test_rows_are_those_of_the_nodes_with_these_ids(tmp_path: Path, ids: str, we
         np.testing.assert_array_equal(folder.labels[start:stop], graph.labels[rows])
         np.testing.assert_allclose(folder.degrees()[start:stop], dense[rows].sum(axis=1), rtol=1e-6)
     assert moved > 60  # they are shuffled
-    assert folder.same_class_share() == pytest.approx(graph.same_class_share)
+    assert folder.same_class_share == pytest.approx(graph.same_class_share)
     assert folder.class_sizes.tolist() == graph.class_sizes.tolist()
 
 
@@ -84,14 +84,14 @@ def test_rows_are_found_by_ids(tmp_path: Path, ids: str) -> None:
     graph = sample(ids=ids)
     folder = written(graph, tmp_path / "g")
     wanted = graph.node_ids[np.random.default_rng(0).permutation(60)]
-    assert folder.ids(folder.rows_of(wanted)).tolist() == wanted.tolist()
-    assert folder.rows_of([str(each) for each in wanted]).tolist() == folder.rows_of(wanted).tolist()
-    assert folder.rows_of([]).tolist() == []
-    assert folder.rows_of(["nobody", "-7", "999999", "007"]).tolist() == [-1] * 4
+    assert folder.ids(folder.nodes_of(wanted)).tolist() == wanted.tolist()
+    assert folder.nodes_of([str(each) for each in wanted]).tolist() == folder.nodes_of(wanted).tolist()
+    assert folder.nodes_of([]).tolist() == []
+    assert folder.nodes_of(["nobody", "-7", "999999", "007"]).tolist() == [-1] * 4
     spaced = [f" {wanted[0]} ", "näm 7"]
-    assert folder.rows_of(spaced).tolist()[0] == folder.rows_of(wanted[:1])[0]
+    assert folder.nodes_of(spaced).tolist()[0] == folder.nodes_of(wanted[:1])[0]
     if ids == "texts":
-        assert folder.rows_of(spaced)[1] == folder.rows_of(["näm 7"])[0] >= 0
+        assert folder.nodes_of(spaced)[1] == folder.nodes_of(["näm 7"])[0] >= 0
 
 
 def test_ranges_cover_all_rows_within_the_wanted_size(tmp_path: Path) -> None:
@@ -108,7 +108,7 @@ def test_a_folder_travels_as_its_path(tmp_path: Path) -> None:
     folder = written(sample(), tmp_path / "g")
     content = pickle.dumps(folder)
     assert len(content) < 1_000
-    assert pickle.loads(content).digest == folder.digest
+    assert pickle.loads(content).sha256 == folder.sha256
 
 
 def test_the_digest_is_that_of_the_content(tmp_path: Path) -> None:
@@ -116,7 +116,7 @@ def test_the_digest_is_that_of_the_content(tmp_path: Path) -> None:
         written(graph, tmp_path / name)
         for name, graph in (("a", sample()), ("b", sample()), ("c", sample(ids="range")))
     )
-    assert first.digest == again.digest != other.digest
+    assert first.sha256 == again.sha256 != other.sha256
 
 
 def test_the_order_of_rows_comes_from_the_content(tmp_path: Path) -> None:

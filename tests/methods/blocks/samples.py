@@ -63,7 +63,13 @@ def folder_of(graph: Graph, path: Path) -> GraphFolder:
 def visible_folder(
     folder: GraphFolder, work: Path, mask: np.ndarray | None = None, *, workers: int = 1, memory: int = ROOMY
 ) -> VisibleFolder:
-    return VisibleFolder.of(folder, mask, None, Resources(work, memory, Tasks(workers=workers)))
+    return VisibleFolder.of(
+        folder.rows,
+        mask,
+        None,
+        Resources(work, memory, Tasks(workers=workers)),
+        class_count=len(folder.class_names),
+    )
 
 
 def in_memory(folder: GraphFolder, mask: np.ndarray | None = None) -> VisibleGraph:

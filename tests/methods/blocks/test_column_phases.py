@@ -69,8 +69,8 @@ def test_workers_and_memory_change_no_byte(tmp_path: Path, monkeypatch: pytest.M
     first = hop_tables(visible_folder(folder, tmp_path / "a", mask))
     memory = Resources(tmp_path, 0).needed_for(STREAMED + 2000 * (8 * 4 * 2 + 8), 2000)
     narrow = visible_folder(folder, tmp_path / "b", mask, memory=memory)
-    assert slices_at_a_time(2000, 2, narrow.means) == 1
-    assert slices_at_a_time(2000, 2, visible_folder(folder, tmp_path, mask).means) == MOST_SLICES
+    assert slices_at_a_time(2000, 2, narrow.resources) == 1
+    assert slices_at_a_time(2000, 2, visible_folder(folder, tmp_path, mask).resources) == MOST_SLICES
     two = visible_folder(folder, tmp_path / "c", mask, workers=2)
     for other in (hop_tables(narrow), hop_tables(two)):
         assert [bytes_of(table) for table in other] == [bytes_of(table) for table in first]

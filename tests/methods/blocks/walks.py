@@ -5,19 +5,19 @@ from typing import Any
 
 import numpy as np
 
-from graphfcl import FolderGraph, GraphFolder, Learner, Resources, Stream, Tasks, make_stream
+from graphfcl import GraphFolder, Learner, Resources, Stream, Tasks, make_stream
 from tests.methods.blocks.samples import ROOMY
 
 RULES: dict[str, Any] = {"base": 3, "pseudo_novel": 3, "way": 2, "shot": 3}
 
 
 def stream_of(folder: GraphFolder, work: Path, *, workers: int = 1, memory: int = ROOMY, track: str = "open") -> Stream:
-    graph = FolderGraph(folder, Resources(work, memory, Tasks(workers=workers)))
+    graph = folder.with_resources(Resources(work, memory, Tasks(workers=workers)))
     return make_stream(graph, seed=1, track=track, **RULES)
 
 
 def loaded_stream(folder: GraphFolder, work: Path, track: str = "open") -> Stream:
-    return make_stream(FolderGraph(folder, Resources(work, ROOMY)).loaded(), seed=1, track=track, **RULES)
+    return make_stream(folder.with_resources(Resources(work, ROOMY)).loaded(), seed=1, track=track, **RULES)
 
 
 def walked(learner: Learner, stream: Stream) -> list[np.ndarray]:

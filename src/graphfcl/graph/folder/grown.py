@@ -1,209 +1,309 @@
-"""A graph folder and what was added to it and removed from it, read like one graph folder.
+"""A graph folder with nodes and edges that were added and removed, read like one; the folder itself stays as it is.
 
 Tasks open it by a path: a small folder with ``grown.json``, which names the graph folder, and ``grown.npz``. Both can
-be written again at any time by whoever knows what was changed.
+be written again at any time by whoever has the changes.
 """
 
 import json
 import zlib
+from dataclasses import dataclass, replace
 from functools import cached_property
 from io import BytesIO
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 from zipfile import BadZipFile
 
 import numpy as np
 from scipy import sparse
 
 from graphfcl.errors import InputError
-from graphfcl.graph.folder.growth import Growth
 from graphfcl.graph.folder.reader import GraphFolder
-from graphfcl.graph.folder.rows import STEP, FolderRows, Neighbours
+from graphfcl.graph.folder.rows import STEP, FolderRows, Neighbours, stacked
 from graphfcl.graph.folder.text_keys import pack_texts, unpack_texts
-from graphfcl.graph.graph import Features
-from graphfcl.graph.ids import text_array
+from graphfcl.graph.graph import UNKNOWN, Features
+from graphfcl.graph.ids import IdIndex, text_array
 from graphfcl.runtime.files import canonical_json, make_folder, sha256_of, write_bytes
 
 GROWN = "grown.json"
 ARRAYS = "grown.npz"
+EDGES = ("first", "second", "weights", "before")
 
 
-class GrownFolder:
-    """Rows of the graph folder first, then those of the added nodes. path: where tasks open it.
+@dataclass(frozen=True, eq=False)
+class Growth:
+    """The difference between a graph and the graph folder that it began as.
 
-    The row of a removed node stays, without edges, features and id. mask: (row_count,) bool, the rows that have a node;
-    None if all have one.
+    A row is never used twice: added nodes get the rows after those of the folder, and the row of a removed node stays
+    empty. Nothing is kept of a removed node but its row.
+
+    row_count: all rows, those of removed nodes included. places: (m,) int64 rows of the added nodes that are there,
+    ascending. ids, features: of these nodes; features are raw. gone: (g,) int64 rows of the folder whose nodes were
+    removed, ascending.
+    first, second: (e,) int64 rows of the ends of changed edges, first < second, in order, each pair once. weights,
+    before: (e,) float32 weight of the pair now, 0 if it was removed, and in the folder, 0 if it is not there.
+    edge_change: number of edges more than in the folder.
     """
 
-    def __init__(self, path: Path, base: GraphFolder, growth: Growth) -> None:
-        self.path, self.base, self.growth = path, base, growth
-        self.mask = growth.shown(base.node_count)
-        pairs = np.concatenate([np.stack([growth.first, growth.second]), np.stack([growth.second, growth.first])], 1)
-        order = np.lexsort((pairs[1], pairs[0]))
-        self._rows, self._others = pairs[:, order]
-        self._weights = np.concatenate([growth.weights, growth.weights])[order]
-        self._more = np.concatenate([growth.weights - growth.before] * 2)[order]
+    row_count: int
+    places: np.ndarray
+    ids: np.ndarray
+    features: Features
+    gone: np.ndarray
+    first: np.ndarray
+    second: np.ndarray
+    weights: np.ndarray
+    before: np.ndarray
+    edge_change: int = 0
 
-    def __reduce__(self) -> tuple[Any, tuple[Path]]:
-        return open_folder, (self.path,)
-
-    def __repr__(self) -> str:
-        return f"GrownFolder({str(self.base.path)!r}, {self.node_count:,} nodes, {self.edge_count:,} edges)"
-
-    @property
-    def name(self) -> str:
-        return self.base.name
-
-    @property
-    def node_count(self) -> int:
-        """All rows, those of removed nodes included."""
-        return self.growth.row_count
+    @classmethod
+    def none(cls, folder: GraphFolder) -> "Growth":
+        """Nothing was changed."""
+        nowhere, nothing = np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.float32)
+        ids, features = folder.ids(nowhere), folder.features(0, 0)
+        return cls(folder.node_count, nowhere, ids, features, nowhere, nowhere, nowhere, nothing, nothing)
 
     @property
-    def edge_count(self) -> int:
-        return self.base.edge_count + self.growth.edge_change
-
-    @property
-    def feature_count(self) -> int:
-        return self.base.feature_count
-
-    @property
-    def class_names(self) -> tuple[str, ...]:
-        """Those of the graph folder."""
-        return self.base.class_names
-
-    @property
-    def integer_classes(self) -> bool:
-        return self.base.integer_classes
-
-    @property
-    def sparse_features(self) -> bool:
-        return self.base.sparse_features
+    def is_empty(self) -> bool:
+        return not (self.places.size or self.gone.size or self.first.size)
 
     @cached_property
-    def weighted(self) -> bool:
-        return self.base.weighted or not bool(np.isin(self.growth.weights, (0, 1)).all())
+    def both_directions(self) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
+        """(2e,) of each: rows of both ends of changed edges in order, the other end, its weight, and how much more."""
+        ends = np.concatenate([np.stack([self.first, self.second]), np.stack([self.second, self.first])], axis=1)
+        order = np.lexsort((ends[1], ends[0]))
+        weights, before = (np.concatenate([each, each])[order] for each in (self.weights, self.before))
+        return ends[0, order], ends[1, order], weights, weights - before
 
-    @property
+    @cached_property
     def digest(self) -> str:
-        return sha256_of(canonical_json([self.base.digest, self.growth.digest]))
+        """Differs whenever something else was changed."""
+        ids = [str(each) for each in self.ids.tolist()]
+        parts = {name: sha256_of(np.ascontiguousarray(array).tobytes()) for name, array in self.arrays().items()}
+        return sha256_of(canonical_json([ids, parts, list(self.features.shape)]))
 
-    @property
-    def key(self) -> str:
-        """Identifies the content."""
-        return self.digest
+    def arrays(self) -> dict[str, np.ndarray]:
+        """All of it but the ids."""
+        counts = np.array([self.row_count, self.edge_change], dtype=np.int64)
+        found = {name: getattr(self, name) for name in ("places", "gone", *EDGES)} | {"counts": counts}
+        if isinstance(self.features, np.ndarray):
+            return {**found, "rows": self.features}
+        values = {"indptr": self.features.indptr, "indices": self.features.indices, "data": self.features.data}
+        return {**found, **values}
 
-    @property
-    def rows(self) -> "GrownFolder":
-        """What a learner of a model is handed: all of it, labels of the graph folder included."""
-        return self
+    @classmethod
+    def of_arrays(cls, ids: np.ndarray, arrays: dict[str, np.ndarray], width: int) -> "Growth":
+        """The reverse of :meth:`arrays`. width: columns of features."""
+        row_count, edge_change = arrays["counts"].tolist()
+        features: Any = arrays.get("rows")
+        if features is None:
+            parts = (arrays["data"], arrays["indices"], arrays["indptr"])
+            features = sparse.csr_array(parts, shape=(ids.size, width))
+        rows = {name: arrays[name] for name in ("places", "gone", *EDGES)}
+        return cls(row_count=row_count, ids=ids, features=features, edge_change=edge_change, **rows)
 
-    def hiding(self, mask: np.ndarray | None) -> "GrownFolder":
-        """Itself: the rows that a model hides are those of removed nodes, which it hides already."""
-        if mask is not None and (self.mask is None or not np.array_equal(mask, self.mask)):
-            raise ValueError("a graph that was grown hides the rows of removed nodes, and no others")
-        return self
+    @cached_property
+    def index(self) -> IdIndex:
+        """How the added nodes are found."""
+        return IdIndex(self.ids)
 
-    def neighbours(self, start: int, stop: int) -> Neighbours:
-        """The neighbours of rows ``start`` to ``stop`` - 1, by the edges that there are now."""
-        low, high = np.searchsorted(self._rows, [start, stop]).tolist()
-        middle = min(max(start, self.base.node_count), stop)
-        part = self.base.neighbours(min(start, middle), middle) if start < middle else self.base.neighbours(0, 0)
-        indptr = np.concatenate([part.indptr, np.full(stop - middle, part.indptr[-1])])
-        indices, weights = part.indices, part.weights
-        if weights is None and self.weighted:
-            weights = np.ones(part.indices.size, dtype=np.float32)
-        if low < high:
-            shape = (stop - start, self.node_count)
-            known = np.ones(part.indices.size, dtype=np.float32) if weights is None else weights
-            there = sparse.csr_array((known, part.indices, indptr), shape=shape)
-            ends = np.searchsorted(self._rows[low:high], np.arange(start, stop + 1))
-            others = self._others[low:high]
-            changed = sparse.csr_array((np.ones(high - low, dtype=np.float32), others, ends), shape=shape)
-            now = sparse.csr_array((self._weights[low:high], others, ends), shape=shape)
-            joined = sparse.csr_array(there - there.multiply(changed) + now)
-            joined.eliminate_zeros()
-            joined.sort_indices()
-            indptr, indices = joined.indptr.astype(np.int64), joined.indices.astype(part.indices.dtype)
-            weights = joined.data if self.weighted else None
-        return self._shown(start, stop, Neighbours(indptr, indices, weights))
+    def shown(self, folder_rows: int) -> np.ndarray | None:
+        """(row_count,) bool, whether the node of a row is there; None if all are. folder_rows: those of the folder."""
+        if not self.gone.size and self.row_count == folder_rows + self.places.size:
+            return None
+        mask = np.zeros(self.row_count, dtype=bool)
+        mask[:folder_rows] = True
+        mask[self.gone] = False
+        mask[self.places] = True
+        return mask
 
-    def _shown(self, start: int, stop: int, part: Neighbours) -> Neighbours:
-        """Without edges of removed nodes."""
-        if self.mask is None:
-            return part
-        kept = self.mask[part.indices] & np.repeat(self.mask[start:stop], np.diff(part.indptr))
-        ends = np.concatenate([[0], np.cumsum(kept)])
-        return Neighbours(ends[part.indptr], part.indices[kept], None if part.weights is None else part.weights[kept])
+    # Changes
+
+    def with_nodes(self, ids: np.ndarray, features: Features) -> "Growth":
+        """More nodes, in the rows that follow."""
+        rows = np.arange(self.row_count, self.row_count + ids.size)
+        if isinstance(self.features, np.ndarray):
+            stacked: Features = np.concatenate([self.features, np.asarray(features, dtype=np.float32)])
+        else:
+            stacked = sparse.csr_array(sparse.vstack([self.features, features], format="csr", dtype=np.float32))
+        return replace(
+            self,
+            row_count=self.row_count + ids.size,
+            places=np.concatenate([self.places, rows]),
+            ids=np.concatenate([self.ids, ids]),
+            features=stacked,
+        )
+
+    def without_nodes(self, rows: np.ndarray, folder_rows: int, edges: int) -> "Growth":
+        """Fewer nodes, their changed edges with them. rows: of nodes that are there. edges: how many they have."""
+        kept = ~np.isin(self.places, rows)
+        untouched = ~(np.isin(self.first, rows) | np.isin(self.second, rows))
+        return replace(
+            self,
+            places=self.places[kept],
+            ids=self.ids[kept],
+            features=self.features[np.flatnonzero(kept)],
+            gone=np.union1d(self.gone, rows[rows < folder_rows]).astype(np.int64),
+            edge_change=self.edge_change - edges,
+            **{name: getattr(self, name)[untouched] for name in EDGES},
+        )
+
+    def with_weights(
+        self, first: np.ndarray, second: np.ndarray, weights: np.ndarray, before: np.ndarray, edge_change: int
+    ) -> "Growth":
+        """Other weights of some pairs, each once; 0 removes an edge.
+
+        before: (e,) their weights in the folder. edge_change: edges more than now.
+        """
+        pairs = np.stack([np.concatenate([self.first, first]), np.concatenate([self.second, second])])
+        both = np.concatenate([self.weights, weights]), np.concatenate([self.before, before])
+        order = np.lexsort((-np.arange(pairs.shape[1]), pairs[1], pairs[0]))  # of a pair the later weight comes first
+        pairs, now, then = pairs[:, order], both[0][order], both[1][order]
+        kept = np.ones(order.size, dtype=bool)
+        kept[1:] = (np.diff(pairs, axis=1) != 0).any(axis=0)
+        kept &= now != then
+        return replace(
+            self,
+            first=pairs[0, kept],
+            second=pairs[1, kept],
+            weights=now[kept].astype(np.float32),
+            before=then[kept].astype(np.float32),
+            edge_change=self.edge_change + edge_change,
+        )
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class GrownRows(FolderRows):
+    """Rows of a graph folder first, then those of the added nodes. Rows of removed nodes are hidden.
+
+    stored: the rows of the graph folder.
+    """
+
+    stored: FolderRows
+    growth: Growth
+
+    @classmethod
+    def grown(cls, path: Path, stored: FolderRows, growth: Growth, key: str) -> "GrownRows":
+        return cls(
+            path=path,
+            key=key,
+            node_count=growth.row_count,
+            edge_count=stored.edge_count + growth.edge_change,
+            feature_count=stored.feature_count,
+            weighted=stored.weighted or not bool(np.isin(growth.weights, (0, 1)).all()),
+            sparse_features=stored.sparse_features,
+            files=stored.files,
+            mask=growth.shown(stored.node_count),
+            stored=stored,
+            growth=growth,
+        )
+
+    def __reduce__(self) -> tuple[Any, tuple[Path, np.ndarray | None]]:
+        return _open_rows, (self.path, self.mask)
+
+    def _all_neighbours(self, start: int, stop: int) -> Neighbours:
+        """By the edges that there are now."""
+        count = self.stored.node_count
+        part = self.stored.neighbours(min(start, count), min(stop, count))
+        indptr = np.concatenate([part.indptr, np.full(stop - max(start, min(stop, count)), part.indptr[-1])])
+        rows, others, weights, _ = self.growth.both_directions
+        low, high = np.searchsorted(rows, [start, stop]).tolist()
+        before = Neighbours(indptr, part.indices, part.weights)
+        if low == high:
+            return before if part.weights is not None or not self.weighted else _with_ones(before)
+        there = before.matrix(self.node_count)
+        ends = np.searchsorted(rows[low:high], np.arange(start, stop + 1))
+        changed, now = (
+            sparse.csr_array((values, others[low:high], ends), shape=there.shape)
+            for values in (np.ones(high - low, dtype=np.float32), weights[low:high])
+        )
+        joined = sparse.csr_array(there - there.multiply(changed) + now)
+        joined.eliminate_zeros()
+        joined.sort_indices()
+        indices = joined.indices.astype(part.indices.dtype)
+        return Neighbours(joined.indptr.astype(np.int64), indices, joined.data if self.weighted else None)
 
     def neighbour_ranges(self, neighbours: int = STEP) -> list[tuple[int, int]]:
         """Ranges of rows that cover the graph, each with about so many neighbours of the graph folder."""
-        found, count = self.base.neighbour_ranges(neighbours), self.base.node_count
-        return found if self.node_count == count else [*found, (count, self.node_count)]
+        ranges, count = self.stored.neighbour_ranges(neighbours), self.stored.node_count
+        return ranges if self.node_count == count else [*ranges, (count, self.node_count)]
 
     def degrees(self) -> np.ndarray:
-        """(n,) float32 sums of the weights of a row's edges."""
+        rows, _, weights, more = self.growth.both_directions
         # What is subtracted leaves a rounding error, by which a node without edges would seem to have some.
-        if self.mask is None and (self._weights > 0).all():
-            added = np.zeros(self.node_count - self.base.node_count, dtype=np.float32)
-            found = np.concatenate([self.base.degrees(), added])
-            np.add.at(found, self._rows, self._more)
-            return found
-        found = np.empty(self.node_count, dtype=np.float32)
-        for start, stop in self.neighbour_ranges():
-            part = self.neighbours(start, stop)
-            rows = np.repeat(np.arange(stop - start), np.diff(part.indptr))
-            found[start:stop] = np.bincount(rows, weights=part.weights, minlength=stop - start)
-        return found
+        if self.mask is None and (weights > 0).all():
+            added = np.zeros(self.node_count - self.stored.node_count, dtype=np.float32)
+            sums = np.concatenate([self.stored.degrees(), added])
+            np.add.at(sums, rows, more)
+            return sums
+        return super().degrees()
 
-    def features(self, start: int, stop: int) -> Features:
-        """(stop - start, d) float32, a CSR matrix if the folder has sparse features; 0 for a removed node."""
-        count, places = self.base.node_count, self.growth.places
-        middle = min(max(start, count), stop)
-        parts = [self.base.features(min(start, middle), middle)] if start < middle else []
-        if middle < stop:
-            low, high = np.searchsorted(places, [middle, stop]).tolist()
-            parts.append(_scattered(self.growth.features[low:high], places[low:high] - middle, stop - middle))
-        if not parts:
-            return self.base.features(0, 0)
-        together = parts[0] if len(parts) == 1 else _stacked(parts)
-        gone = self.growth.gone
-        low, high = np.searchsorted(gone, [start, stop]).tolist()
-        return together if low == high else _emptied(together, gone[low:high] - start)
+    def _degrees(self, start: int, stop: int) -> np.ndarray:
+        return self._weight_sums(start, stop)
+
+    def _all_features(self, start: int, stop: int) -> Features:
+        count, places = self.stored.node_count, self.growth.places
+        stored = self.stored.features(min(start, count), min(stop, count))
+        if stop <= count:
+            return stored
+        first = max(start, count)
+        low, high = np.searchsorted(places, [first, stop]).tolist()
+        added = _scattered(self.growth.features[low:high], places[low:high] - first, stop - first)
+        return stacked([stored, added]) if start < count else added
+
+
+class GrownFolder(GraphFolder):
+    """A graph folder and what differs from it, read by row and by id. path: where tasks open it.
+
+    The row of a removed node stays, without edges, features and id.
+    """
+
+    def __init__(self, path: Path, base: GraphFolder, growth: Growth) -> None:
+        super().__init__(path, base.manifest, base._files, base._resources)
+        self.base, self.growth = base, growth
+        self.rows: FolderRows = GrownRows.grown(path, base.rows, growth, self.sha256)
+
+    def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
+        return open_folder, (self.path,)
 
     @property
-    def feature_names(self) -> np.ndarray | None:
-        return self.base.feature_names
+    def sha256(self) -> str:
+        return grown_sha256(self.base, self.growth)
+
+    @cached_property
+    def labels(self) -> np.ndarray:
+        """(n,) those of the graph folder; unknown for added and removed nodes."""
+        labels = np.full(self.growth.row_count, UNKNOWN, dtype=np.int32)
+        labels[: self.manifest.nodes] = self.base.labels
+        labels[self.growth.gone] = UNKNOWN
+        return labels
 
     def ids(self, rows: Any) -> np.ndarray:
         """(m,) the user's ids of some rows that have a node."""
-        rows, count = np.asarray(rows, dtype=np.int64), self.base.node_count
-        added = rows >= count
+        rows = np.asarray(rows, dtype=np.int64)
+        added = rows >= self.manifest.nodes
         if not added.any():
-            return self.base.ids(rows)
-        found = np.empty(rows.size, dtype=self.growth.ids.dtype)
-        found[~added] = self.base.ids(rows[~added])
-        found[added] = self.growth.ids[np.searchsorted(self.growth.places, rows[added])]
-        return found
+            return super().ids(rows)
+        ids = np.empty(rows.size, dtype=self.growth.ids.dtype)
+        ids[~added] = super().ids(rows[~added])
+        ids[added] = self.growth.ids[np.searchsorted(self.growth.places, rows[added])]
+        return ids
 
-    def rows_of(self, ids: Any) -> np.ndarray:
+    def nodes_of(self, ids: Any) -> np.ndarray:
         """(m,) rows of the user's ids; -1 where there is none."""
-        found = self.base.rows_of(ids)
+        rows = super().nodes_of(ids)
         if self.growth.gone.size:
-            found = np.where(np.isin(found, self.growth.gone), -1, found)
+            rows = np.where(np.isin(rows, self.growth.gone), -1, rows)
         if self.growth.ids.size:
             added = self.growth.index.rows(ids)
-            found = np.where((found < 0) & (added >= 0), self.growth.places[added], found)
-        return found
+            rows = np.where((rows < 0) & (added >= 0), self.growth.places[added], rows)
+        return rows
 
     def write(self) -> None:
         """Let tasks open it by its path; nothing is written if they can."""
-        said = self._said()
-        known = _read(self.path / GROWN) or {}
-        if known == {**said, ARRAYS: _checksum(self.path / ARRAYS)}:
+        named = {"graph": str(self.base.path.resolve()), "base": self.base.sha256, "digest": self.sha256}
+        if _read(self.path / GROWN) == {**named, ARRAYS: _checksum(self.path / ARRAYS)}:
             return
-        ids = self.growth.ids
-        arrays = self.growth.arrays()
+        arrays, ids = self.growth.arrays(), self.growth.ids
         if ids.dtype == object:
             arrays["id_text"], arrays["id_starts"] = pack_texts([str(each) for each in ids.tolist()])
         else:
@@ -212,43 +312,49 @@ class GrownFolder:
         content = BytesIO()
         np.savez(content, **arrays)  # type: ignore[arg-type]
         write_bytes(self.path / ARRAYS, content.getvalue())
-        write_bytes(self.path / GROWN, canonical_json({**said, ARRAYS: sha256_of(content.getvalue())}))
-
-    def _said(self) -> dict[str, str]:
-        return {"graph": str(self.base.path.resolve()), "base": self.base.digest, "digest": self.digest}
+        write_bytes(self.path / GROWN, canonical_json({**named, ARRAYS: sha256_of(content.getvalue())}))
 
 
-AnyFolder: TypeAlias = GraphFolder | GrownFolder
-AnyRows: TypeAlias = FolderRows | GrownFolder
+def grown_sha256(base: GraphFolder, growth: Growth) -> str:
+    """Identifies the content of a grown graph folder."""
+    return sha256_of(canonical_json([base.sha256, growth.digest]))
 
 
-def open_folder(path: str | Path) -> AnyFolder:
+def open_folder(path: str | Path) -> GraphFolder:
     """A graph folder, or one that was grown."""
     path = Path(path)
-    said = _read(path / GROWN)
-    if said is None:
+    named = _read(path / GROWN)
+    if named is None:
         return GraphFolder.open(path)
-    base = GraphFolder.open(said["graph"])
+    base = GraphFolder.open(named["graph"])
     try:
         with np.load(path / ARRAYS, allow_pickle=False) as stored:
             arrays = {name: stored[name] for name in stored.files}
         ids = arrays.pop("ids", None)
         if ids is None:
             ids = text_array(unpack_texts(arrays.pop("id_text"), arrays.pop("id_starts")))
-        found = GrownFolder(path, base, Growth.of_arrays(ids, arrays, base.feature_count))
+        grown = GrownFolder(path, base, Growth.of_arrays(ids, arrays, base.feature_count))
     except (OSError, ValueError, KeyError, EOFError, BadZipFile, zlib.error) as error:
         raise InputError(f"{path / ARRAYS} is missing or damaged: delete {path}, and start again.") from error
-    if found.digest != said["digest"]:
+    if grown.sha256 != named["digest"]:
         raise InputError(f"{path} was changed: delete it, and start again.")
-    return found
+    return grown
+
+
+def _open_rows(path: Path, mask: np.ndarray | None) -> FolderRows:
+    return open_folder(path).rows.hiding(mask)
+
+
+def _with_ones(part: Neighbours) -> Neighbours:
+    return replace(part, weights=np.ones(part.indices.size, dtype=np.float32))
 
 
 def _read(path: Path) -> dict[str, str] | None:
     try:
-        said = json.loads(path.read_bytes())
+        named = json.loads(path.read_bytes())
     except (OSError, ValueError):
         return None
-    return said if isinstance(said, dict) else None
+    return named if isinstance(named, dict) else None
 
 
 def _checksum(path: Path) -> str | None:
@@ -270,22 +376,3 @@ def _scattered(rows: Features, places: np.ndarray, count: int) -> Features:
     lengths[places] = np.diff(rows.indptr)
     ends = np.concatenate([[0], np.cumsum(lengths)])
     return sparse.csr_array((rows.data, rows.indices, ends), shape=(count, rows.shape[1]))
-
-
-def _emptied(rows: Features, places: np.ndarray) -> Features:
-    """The same with some rows 0. rows: may be changed."""
-    if isinstance(rows, np.ndarray):
-        rows[places] = 0
-        return rows
-    kept = np.ones(rows.shape[0], dtype=bool)
-    kept[places] = False
-    lengths = np.diff(rows.indptr)
-    inside = np.repeat(kept, lengths)
-    ends = np.concatenate([[0], np.cumsum(np.where(kept, lengths, 0))])
-    return sparse.csr_array((rows.data[inside], rows.indices[inside], ends), shape=rows.shape)
-
-
-def _stacked(parts: list[Features]) -> Features:
-    if isinstance(parts[0], np.ndarray):
-        return np.concatenate(parts)
-    return sparse.csr_array(sparse.vstack(parts, format="csr", dtype=np.float32))

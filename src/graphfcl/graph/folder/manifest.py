@@ -25,6 +25,7 @@ IDS, ID_TEXT, ID_STARTS, ID_KEYS, ID_ORDER = "ids", "ids.text", "ids.starts", "i
 NAME_TEXT, NAME_STARTS = "feature_names.text", "feature_names.starts"
 ORDER_KEY = "order.key"
 KEY_BYTES = 32
+ALWAYS = (INDPTR, INDICES, LABELS)  # files of every graph folder, by which one with a damaged manifest is known
 
 
 @dataclass(frozen=True)
@@ -104,6 +105,17 @@ class Manifest:
 def row_type(count: int) -> str:
     """The type of numbers of so many rows."""
     return "<i4" if count < 2**31 else "<i8"
+
+
+def is_graph_folder(path: str | Path) -> bool:
+    """Whether ``path`` is a folder whose manifest or files say so; whether it is whole is another matter."""
+    try:
+        with open(Path(path) / MANIFEST, "rb") as file:
+            if FORMAT.encode() in file.read(256):
+                return True
+    except OSError:
+        pass
+    return all((Path(path) / name).is_file() for name in ALWAYS)
 
 
 def _as_json(manifest: Manifest) -> dict[str, Any]:

@@ -1,8 +1,11 @@
-"""A graph that lies on the disk, read in parts."""
+"""A graph that stays on disk: read in parts, by row and by id."""
 
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from copy import copy
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from scipy import sparse
@@ -11,14 +14,11 @@ from graphfcl.errors import InputError
 from graphfcl.graph.folder.blocks import BlockReader
 from graphfcl.graph.folder.manifest import (
     FEATURE_VALUES,
-    FORMAT,
     ID_KEYS,
     ID_ORDER,
     ID_STARTS,
     ID_TEXT,
     IDS,
-    INDICES,
-    INDPTR,
     LABELS,
     MANIFEST,
     NAME_STARTS,
@@ -26,69 +26,134 @@ from graphfcl.graph.folder.manifest import (
     ORDER_KEY,
     ROWS,
     Manifest,
+    is_graph_folder,
     read_manifest,
 )
 from graphfcl.graph.folder.permutation import Shuffle
 from graphfcl.graph.folder.rows import STEP, FolderRows, Neighbours, misfit
 from graphfcl.graph.folder.stored_ids import KeyIndex, NumberIds, RangeIds, StoredIds, TextIds
 from graphfcl.graph.folder.text_keys import unpack_texts
+from graphfcl.graph.folder.visible import VisibleFolder
 from graphfcl.graph.graph import UNKNOWN, Features, Graph, TextSettings
-from graphfcl.graph.ids import text_array
+from graphfcl.graph.ids import ClassLabel, class_label, normal, text_array, text_of
 from graphfcl.graph.tables.columns import ReadColumns
+from graphfcl.graph.views import FeatureView
+from graphfcl.runtime.devices import device_on_disk
+from graphfcl.runtime.resources import Resources
 
-ALWAYS = (INDPTR, INDICES, LABELS)  # files of every graph folder, by which one with a damaged manifest is known
+ROWS_AT_A_TIME = 16_384
+BYTES_A_COLUMN = 20  # of a node's vector while a method in memory makes all of them
+WIDEST_VECTOR = 2 * 1024 + 128
+Folder = TypeVar("Folder", bound="GraphFolder")
 
 
 class GraphFolder:
-    """A graph folder, opened to be read. Its rows are in an order of their own (:attr:`shuffle`); ids are the user's.
+    """A graph folder as an :class:`~graphfcl.graph.interfaces.AnyGraph`: nodes are its rows, which stay on disk.
 
-    Every block of a file is compared with its checksum when it is first read. Another process opens the folder again:
-    what is pickled is the path.
+    Rows are in an order of their own (:attr:`shuffle`); ids are the user's. Every block of a file is compared with its
+    checksum when it is first read. Another process opens the folder again: what is pickled is the path.
 
-    rows: its edges and features alone.
+    rows: its edges and features alone, which is all that learners are handed. resources: what may be used to compute
+    on it; None if it is only read.
     """
 
-    def __init__(self, path: Path, manifest: Manifest) -> None:
+    def __init__(
+        self, path: Path, manifest: Manifest, files: Mapping[str, BlockReader], resources: Resources | None = None
+    ) -> None:
         self.path, self.manifest = path, manifest
-        self._files = {name: BlockReader(path / name, entry) for name, entry in manifest.files.items()}
-        self.rows = FolderRows.of(path, manifest, self._files)
+        self._files, self._resources = files, resources
+        self.rows = FolderRows.of(path, manifest, files)
 
     @classmethod
-    def open(cls, path: str | Path) -> "GraphFolder":
-        """Read the manifest and look at the size of every file; no content is read."""
-        if not (Path(path) / MANIFEST).is_file():
+    def open(cls, path: str | Path, resources: Resources | None = None) -> "GraphFolder":
+        """Read the manifest and look at the size of every file; no content is read.
+
+        resources: what may be used to compute on it; without them it can only be read.
+        """
+        path = Path(path)
+        if not (path / MANIFEST).is_file():
             if is_graph_folder(path):
                 raise InputError(
                     f"{path} is a damaged graph folder (it has no {MANIFEST}): copy it again or import the graph again."
                 )
             raise InputError(f"{path} is not a graph folder (it has no {MANIFEST}): make one with `data import`.")
-        return cls(Path(path), read_manifest(Path(path)))
+        manifest = read_manifest(path)
+        files = {name: BlockReader(path / name, entry) for name, entry in manifest.files.items()}
+        return GraphFolder(path, manifest, files, resources)
 
-    def __reduce__(self) -> tuple[Any, tuple[Path]]:
-        return GraphFolder.open, (self.path,)
+    def with_resources(self: Folder, resources: Resources) -> Folder:
+        """The same folder, and what may be used to compute on it."""
+        other = copy(self)
+        other._resources = resources
+        return other
+
+    def __copy__(self: Folder) -> Folder:
+        other = object.__new__(type(self))
+        other.__dict__.update(self.__dict__)
+        return other
+
+    def __reduce__(self) -> tuple[Any, tuple[Any, ...]]:
+        return GraphFolder.open, (self.path, self._resources)
 
     def __repr__(self) -> str:
         return (
-            f"GraphFolder({str(self.path)!r}, {self.node_count:,} nodes, {self.edge_count:,} edges, "
+            f"{type(self).__name__}({str(self.path)!r}, {self.node_count:,} nodes, {self.edge_count:,} edges, "
             f"{self.feature_count:,} features, {len(self.class_names)} classes)"
         )
+
+    @property
+    def resources(self) -> Resources:
+        """What may be used to compute on it."""
+        if self._resources is None:
+            raise InputError(
+                f"{self.path} was opened to be read alone: open it with GraphFolder.open(path, Resources(work, memory))"
+                " to compute on it."
+            )
+        return self._resources
+
+    # What the manifest says
 
     @property
     def name(self) -> str:
         return self.manifest.name
 
     @property
+    def source(self) -> str:
+        """What the folder was imported from."""
+        return self.manifest.source
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        return self.manifest.notes
+
+    @property
+    def cleaned(self) -> int:
+        return self.manifest.cleaned
+
+    @property
     def node_count(self) -> int:
-        return self.manifest.nodes
+        return self.rows.node_count
 
     @property
     def edge_count(self) -> int:
         """Undirected edges: each pair of nodes counts once."""
-        return self.manifest.edges
+        return self.rows.edge_count
 
     @property
     def feature_count(self) -> int:
-        return self.manifest.features
+        return self.rows.feature_count
+
+    @property
+    def sparse_features(self) -> bool:
+        return self.rows.sparse_features
+
+    @property
+    def weighted(self) -> bool:
+        return self.rows.weighted
+
+    @property
+    def column_min_nodes(self) -> int:
+        return self.manifest.column_min_nodes
 
     @property
     def class_names(self) -> tuple[str, ...]:
@@ -96,16 +161,12 @@ class GraphFolder:
 
     @property
     def integer_classes(self) -> bool:
-        """Whether the user's labels are integers; the names are these as texts."""
         return self.manifest.integer_classes
 
     @property
-    def weighted(self) -> bool:
-        return self.manifest.weighted
-
-    @property
-    def sparse_features(self) -> bool:
-        return self.manifest.sparse_features
+    def class_labels(self) -> tuple[ClassLabel, ...]:
+        """The classes as the user writes them: integers or texts."""
+        return tuple(class_label(name, self.integer_classes) for name in self.class_names)
 
     @property
     def text(self) -> TextSettings | None:
@@ -120,8 +181,8 @@ class GraphFolder:
         return None if self.manifest.columns is None else ReadColumns.from_json(self.manifest.columns)
 
     @property
-    def digest(self) -> str:
-        """SHA-256 of counts, names and all checksums."""
+    def sha256(self) -> str:
+        """A fingerprint of counts, names and all checksums; the order of rows is part of it."""
         return self.manifest.digest
 
     @property
@@ -133,6 +194,8 @@ class GraphFolder:
     def stored_values(self) -> int:
         """How many values of features are stored: all, or those that are not zero."""
         return self.manifest.files[FEATURE_VALUES if self.sparse_features else ROWS].items
+
+    # Edges, features, labels
 
     def neighbours(self, start: int, stop: int) -> Neighbours:
         """The neighbours of rows ``start`` to ``stop`` - 1, read into fresh arrays."""
@@ -150,10 +213,25 @@ class GraphFolder:
         """(stop - start, d) float32, a CSR matrix if the folder has sparse features."""
         return self.rows.features(start, stop)
 
+    def feature_blocks(self, chosen: np.ndarray) -> Iterator[Features]:
+        """The raw features of the rows where ``chosen`` (n,) is true, in blocks that are not empty."""
+        for start in range(0, self.node_count, ROWS_AT_A_TIME):
+            stop = min(start + ROWS_AT_A_TIME, self.node_count)
+            if chosen[start:stop].any():
+                yield self.features(start, stop)[np.flatnonzero(chosen[start:stop])]
+
+    @cached_property
+    def feature_names(self) -> np.ndarray | None:
+        """(d,) texts, if the features have names."""
+        if not self.manifest.feature_names:
+            return None
+        content, starts = (file.read(0, file.entry.items) for file in map(self._files.get, (NAME_TEXT, NAME_STARTS)))  # type: ignore[union-attr]
+        return text_array(unpack_texts(content, starts))
+
     @cached_property
     def labels(self) -> np.ndarray:
         """(n,) int32 positions in ``class_names``; ``UNKNOWN`` (-1) where the class is not known."""
-        labels = self._files[LABELS].read(0, self.node_count)
+        labels = self._files[LABELS].read(0, self.manifest.nodes)
         if labels.size and not UNKNOWN <= int(labels.min()) <= int(labels.max()) < len(self.class_names):
             raise misfit(self.path / LABELS)
         labels.flags.writeable = False
@@ -164,27 +242,59 @@ class GraphFolder:
         """(classes,) number of nodes of each class."""
         return np.bincount(self.labels[self.labels >= 0], minlength=len(self.class_names))
 
+    def class_number(self, label: ClassLabel) -> int | None:
+        """The position of a class, or None."""
+        name = text_of(label)
+        numbers = {each: number for number, each in enumerate(self.class_names)}
+        return numbers.get(name, numbers.get(normal(name)))
+
     @cached_property
-    def feature_names(self) -> np.ndarray | None:
-        """(d,) texts, if the features have names."""
-        if not self.manifest.feature_names:
-            return None
-        content, starts = (file.read(0, file.entry.items) for file in map(self._files.get, (NAME_TEXT, NAME_STARTS)))  # type: ignore[union-attr]
-        return text_array(unpack_texts(content, starts))
+    def same_class_share(self) -> float | None:
+        """Share of edges, among those with both labels known, whose ends are of one class; counted in blocks."""
+        same, labelled = 0, 0
+        for start, stop in self.neighbour_ranges():
+            part = self.neighbours(start, stop)
+            first = np.repeat(self.labels[start:stop], np.diff(part.indptr))
+            second = self.labels[part.indices]
+            both = (first >= 0) & (second >= 0)
+            labelled += int(both.sum())
+            same += int((both & (first == second)).sum())
+        return same / labelled if labelled else None
+
+    @property
+    def isolated_node_count(self) -> int:
+        return int((self.degrees() == 0).sum())
+
+    @property
+    def component_count(self) -> None:
+        """Not counted: that needs all edges in memory."""
+        return None
+
+    def verify(self) -> None:
+        """Compare every file with its checksums; the first that differs is named."""
+        for file in self._files.values():
+            file.verify()
+
+    # Ids
 
     def ids(self, rows: Any) -> np.ndarray:
         """(m,) the user's ids of some rows: int64 or texts."""
         return self._ids.of(np.asarray(rows, dtype=np.int64))
 
-    def rows_of(self, ids: Any) -> np.ndarray:
+    def nodes_of(self, ids: Any) -> np.ndarray:
         """(m,) the rows of the user's ids; -1 where there is none. A number and its text are one id."""
         return self._ids.find(ids)
+
+    @cached_property
+    def node_ids(self) -> np.ndarray:
+        """(n,) the user's ids, by row."""
+        return self.ids(np.arange(self.node_count))
 
     @cached_property
     def shuffle(self) -> Shuffle:
         """Rows of the folder ↔ positions in the source, by the key that the import left in the folder."""
         file = self._files[ORDER_KEY]
-        return Shuffle(self.node_count, int.from_bytes(file.read(0, file.entry.items).tobytes(), "big"))
+        return Shuffle(self.manifest.nodes, int.from_bytes(file.read(0, file.entry.items).tobytes(), "big"))
 
     @cached_property
     def _ids(self) -> StoredIds:
@@ -195,56 +305,86 @@ class GraphFolder:
             return NumberIds(self._files[IDS], index)
         return TextIds(self._files[ID_TEXT], self._files[ID_STARTS], index, self.manifest.hash_seed)
 
-    def same_class_share(self) -> float | None:
-        """Share of edges, among those with both labels known, whose ends are of one class; in blocks."""
-        same, known = 0, 0
-        for start, stop in self.neighbour_ranges():
-            part = self.neighbours(start, stop)
-            first = np.repeat(self.labels[start:stop], np.diff(part.indptr))
-            second = self.labels[part.indices]
-            both = (first >= 0) & (second >= 0)
-            known += int(both.sum())
-            same += int((both & (first == second)).sum())
-        return same / known if known else None
+    # Computing on it
 
-    def verify(self) -> None:
-        """Compare every file with its checksums; the first that differs is named."""
-        for file in self._files.values():
-            file.verify()
+    @property
+    def unsupported_tracks(self) -> tuple[str, ...]:
+        """Strategies of the track ``active`` compare all nodes in memory."""
+        return ("active",)
+
+    @property
+    def shuffled(self) -> bool:
+        """Rows are in the order of a secret key of the folder."""
+        return True
+
+    @property
+    def work(self) -> Path:
+        return self.resources.work
+
+    def device_for(self, wanted: str) -> str:
+        """The CPU; a GPU is refused."""
+        return device_on_disk(wanted)
+
+    @contextmanager
+    def with_workers(self: Folder) -> Iterator[Folder]:
+        """The same graph, with workers that run until the context ends."""
+        with self.resources.at_work() as resources:
+            yield self.with_resources(resources)
+
+    def visible(
+        self, numbers: np.ndarray, view: FeatureView | None = None, node_of_number: np.ndarray | None = None
+    ) -> VisibleFolder:
+        """The part that has some nodes; see :class:`~graphfcl.graph.interfaces.AnyGraph`."""
+        mask = None
+        if numbers.size < self.node_count:
+            mask = np.zeros(self.node_count, dtype=bool)
+            mask[numbers if node_of_number is None else node_of_number[numbers]] = True
+        return VisibleFolder.of(self.rows, mask, view, self.resources, node_of_number, len(self.class_names))
+
+    # In memory
+
+    @property
+    def bytes_in_memory(self) -> int:
+        """About what a method takes that computes on all of it in memory."""
+        edges = 2 * self.edge_count * 8 * 3  # the graph, what of it is visible, and Â
+        width = min(2 * self.feature_count + 128, WIDEST_VECTOR)
+        return 2 * self.byte_count + edges + self.node_count * width * BYTES_A_COLUMN
+
+    def loaded(self) -> Graph:
+        """The graph in memory; a stream of it has the same nodes in the same parts as one of the folder.
+
+        So it has the folder's fingerprint, and a stream that was saved for one serves for the other.
+        """
+        graph = self._in_memory(None, self.neighbours(0, self.node_count).matrix(self.node_count))
+        vars(graph)["sha256"] = self.sha256  # in place of a cached one: a graph that is made of this one has its own
+        return graph
 
     def graph(self) -> Graph:
         """The whole graph in memory, with its nodes in the order of the source."""
-        count = self.node_count
-        rows = self.shuffle.rows(np.arange(count))
-        positions = self.shuffle.positions(np.arange(count))
-        part = self.neighbours(0, count)
-        weights = np.ones(part.indices.size, dtype=np.float32) if part.weights is None else part.weights
-        sources = positions[np.repeat(np.arange(count), np.diff(part.indptr))]
-        adjacency = sparse.coo_array((weights, (sources, positions[part.indices])), shape=(count, count)).tocsr()
+        rows, positions = (turn(np.arange(self.node_count)) for turn in (self.shuffle.rows, self.shuffle.positions))
+        entries = self.neighbours(0, self.node_count).matrix(self.node_count).tocoo()
+        ends = (positions[entries.row], positions[entries.col])
+        adjacency = sparse.coo_array((entries.data, ends), shape=entries.shape).tocsr()
         adjacency.sort_indices()
+        return self._in_memory(rows, adjacency)
+
+    def _in_memory(self, rows: np.ndarray | None, adjacency: sparse.csr_array) -> Graph:
+        """rows: (n,) of the nodes in their order; None: as they are. adjacency: in the same order."""
+        features, labels, ids = self.features(0, self.node_count), self.labels, self.node_ids
+        if rows is not None:
+            features, labels, ids = features[rows], labels[rows], ids[rows]
         return Graph(
             adjacency=adjacency,
-            features=self.features(0, count)[rows],
-            labels=self.labels[rows].astype(np.int64),
+            features=features,
+            labels=labels.astype(np.int64),
             class_names=self.class_names,
             integer_classes=self.integer_classes,
-            node_ids=self.ids(np.arange(count))[rows],
+            node_ids=ids,
             feature_names=self.feature_names,
             text=self.text,
             name=self.name,
-            notes=self.manifest.notes,
-            cleaned=self.manifest.cleaned,
+            notes=self.notes,
+            cleaned=self.cleaned,
             columns=self.columns,
-            column_min_nodes=self.manifest.column_min_nodes,
+            column_min_nodes=self.column_min_nodes,
         )
-
-
-def is_graph_folder(path: str | Path) -> bool:
-    """Whether ``path`` is a folder whose manifest or files say so; whether it is whole is another matter."""
-    try:
-        with open(Path(path) / MANIFEST, "rb") as file:
-            if FORMAT.encode() in file.read(256):
-                return True
-    except OSError:
-        pass
-    return all((Path(path) / name).is_file() for name in ALWAYS)

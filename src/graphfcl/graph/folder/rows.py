@@ -27,6 +27,7 @@ from graphfcl.runtime.files import sha256_of
 
 ROW_FILES = (INDPTR, INDICES, WEIGHTS, ROWS, FEATURE_INDPTR, FEATURE_INDICES, FEATURE_VALUES)
 STEP = 1 << 22  # neighbours at a time where all rows are read
+NEAR_ENOUGH = 64  # rows between two that are read in one go
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,6 +40,11 @@ class Neighbours:
     indptr: np.ndarray
     indices: np.ndarray
     weights: np.ndarray | None
+
+    def matrix(self, width: int) -> sparse.csr_array:
+        """(rows, width) float32 as a CSR matrix."""
+        weights = np.ones(self.indices.size, dtype=np.float32) if self.weights is None else self.weights
+        return sparse.csr_array((weights, self.indices, self.indptr), shape=(self.indptr.size - 1, width))
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,6 +93,15 @@ class FolderRows:
 
     def neighbours(self, start: int, stop: int) -> Neighbours:
         """The neighbours of rows ``start`` to ``stop`` - 1, read into fresh arrays."""
+        part = self._all_neighbours(start, stop)
+        if self.mask is None:
+            return part
+        shown = self.mask[part.indices] & np.repeat(self.mask[start:stop], np.diff(part.indptr))
+        ends = np.concatenate([[0], np.cumsum(shown)])
+        return Neighbours(ends[part.indptr], part.indices[shown], None if part.weights is None else part.weights[shown])
+
+    def _all_neighbours(self, start: int, stop: int) -> Neighbours:
+        """Those of hidden rows among them."""
         indptr = self._pointers(INDPTR, start, stop)
         low, high = int(indptr[0]), int(indptr[-1])
         indices = self.files[INDICES].read(low, high)
@@ -95,12 +110,19 @@ class FolderRows:
         weights = self.files[WEIGHTS].read(low, high) if self.weighted else None
         if weights is not None and not ((weights > 0) & (weights < np.inf)).all():
             raise misfit(self.path / WEIGHTS)
-        indptr = indptr - low
-        if self.mask is None:
-            return Neighbours(indptr, indices, weights)
-        shown = self.mask[indices] & np.repeat(self.mask[start:stop], np.diff(indptr))
-        ends = np.concatenate([[0], np.cumsum(shown)])
-        return Neighbours(ends[indptr], indices[shown], None if weights is None else weights[shown])
+        return Neighbours(indptr - low, indices, weights)
+
+    def neighbours_at(self, rows: np.ndarray) -> sparse.csr_array:
+        """(m, n) float32 rows of the adjacency in any order."""
+        ordered, places = _ascending(rows)
+        parts, chosen = [], []
+        for start, stop, low, high in _runs(ordered):
+            parts.append(self.neighbours(start, stop))
+            wanted = np.zeros(stop - start, dtype=bool)
+            wanted[ordered[low:high] - start] = True
+            chosen.append(wanted)
+        matrix = _chosen_rows(parts, chosen, self.node_count)
+        return matrix if places is None else sparse.csr_array(matrix[places])
 
     def neighbour_ranges(self, neighbours: int = STEP) -> list[tuple[int, int]]:
         """Ranges of rows that cover the graph, each with about so many neighbours (more if a single row has more)."""
@@ -117,27 +139,36 @@ class FolderRows:
 
     def degrees(self) -> np.ndarray:
         """(n,) float32 sums of the weights of a row's edges."""
-        found = np.empty(self.node_count, dtype=np.float32)
+        sums = np.empty(self.node_count, dtype=np.float32)
         for start, stop in self.neighbour_ranges():
-            if not self.weighted and self.mask is None:
-                found[start:stop] = np.diff(self._pointers(INDPTR, start, stop))
-                continue
-            part = self.neighbours(start, stop)
-            rows = np.repeat(np.arange(stop - start), np.diff(part.indptr))
-            found[start:stop] = np.bincount(rows, weights=part.weights, minlength=stop - start)
-        return found
+            sums[start:stop] = self._degrees(start, stop)
+        return sums
+
+    def _degrees(self, start: int, stop: int) -> np.ndarray:
+        if not self.weighted and self.mask is None:
+            return np.diff(self._pointers(INDPTR, start, stop))
+        return self._weight_sums(start, stop)
+
+    def _weight_sums(self, start: int, stop: int) -> np.ndarray:
+        part = self.neighbours(start, stop)
+        rows = np.repeat(np.arange(stop - start), np.diff(part.indptr))
+        return np.bincount(rows, weights=part.weights, minlength=stop - start)
 
     def features(self, start: int, stop: int) -> Features:
         """(stop - start, d) float32, a CSR matrix if the folder has sparse features."""
         if not 0 <= start <= stop <= self.node_count:
             raise InputError(f"{self.path} has no rows {start} to {stop}: it has {self.node_count:,} nodes.")
-        width, hidden = self.feature_count, None if self.mask is None else ~self.mask[start:stop]
+        rows = self._all_features(start, stop)
+        hidden = np.zeros(0, dtype=np.int64) if self.mask is None else np.flatnonzero(~self.mask[start:stop])
+        return _emptied(rows, hidden) if hidden.size else rows
+
+    def _all_features(self, start: int, stop: int) -> Features:
+        """Those of hidden rows among them."""
+        width = self.feature_count
         if not self.sparse_features:
             rows = self.files[ROWS].read(start * width, stop * width).reshape(stop - start, width)
             if not np.isfinite(rows).all():
                 raise misfit(self.path / ROWS)
-            if hidden is not None:
-                rows[hidden] = 0
             return rows
         indptr = self._pointers(FEATURE_INDPTR, start, stop)
         low, high = int(indptr[0]), int(indptr[-1])
@@ -147,11 +178,14 @@ class FolderRows:
         values = self.files[FEATURE_VALUES].read(low, high)
         if not np.isfinite(values).all():
             raise misfit(self.path / FEATURE_VALUES)
-        found = sparse.csr_array((values, columns, indptr - low), shape=(stop - start, width))
-        if hidden is not None:
-            found.data[np.repeat(hidden, np.diff(found.indptr))] = 0
-            found.eliminate_zeros()
-        return found
+        return sparse.csr_array((values, columns, indptr - low), shape=(stop - start, width))
+
+    def features_at(self, rows: np.ndarray) -> Features:
+        """(m, d) float32 features of rows in any order."""
+        ordered, places = _ascending(rows)
+        parts = [self.features(start, stop)[ordered[low:high] - start] for start, stop, low, high in _runs(ordered)]
+        together = stacked(parts) if parts else self.features(0, 0)
+        return together if places is None else together[places]
 
     def _pointers(self, name: str, start: int, stop: int) -> np.ndarray:
         """(stop - start + 1,) where the entries of some rows begin; checked, because scipy trusts them."""
@@ -164,6 +198,61 @@ class FolderRows:
 def misfit(path: Path) -> InputError:
     """A file whose numbers cannot be right."""
     return InputError(f"{path} holds numbers that cannot be right: copy it again or import the graph again.")
+
+
+def stacked(parts: list[Features]) -> Features:
+    """Some rows below the others."""
+    if isinstance(parts[0], np.ndarray):
+        return np.concatenate(parts)
+    return sparse.csr_array(sparse.vstack(parts, format="csr", dtype=np.float32))
+
+
+def _emptied(rows: Features, places: np.ndarray) -> Features:
+    """The same with some rows 0. rows: may be changed."""
+    if isinstance(rows, np.ndarray):
+        rows[places] = 0
+        return rows
+    kept = np.ones(rows.shape[0], dtype=bool)
+    kept[places] = False
+    lengths = np.diff(rows.indptr)
+    inside = np.repeat(kept, lengths)
+    ends = np.concatenate([[0], np.cumsum(np.where(kept, lengths, 0))])
+    return sparse.csr_array((rows.data[inside], rows.indices[inside], ends), shape=rows.shape)
+
+
+def _ascending(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
+    """The rows in ascending order, each once, and the place of each given row among them; None if they are so."""
+    if rows.size < 2 or (np.diff(rows) > 0).all():
+        return rows, None
+    ordered, places = np.unique(rows, return_inverse=True)
+    return ordered, places
+
+
+def _runs(rows: np.ndarray) -> list[tuple[int, int, int, int]]:
+    """(first row, end, first place, end) of runs of ascending rows that lie so near that they are read in one go."""
+    if not rows.size:
+        return []
+    cuts = np.flatnonzero(np.diff(rows) > NEAR_ENOUGH) + 1
+    lows, highs = np.concatenate([[0], cuts]), np.concatenate([cuts, [rows.size]])
+    return [
+        (int(rows[low]), int(rows[high - 1]) + 1, int(low), int(high)) for low, high in zip(lows, highs, strict=True)
+    ]
+
+
+def _chosen_rows(reads: list[Neighbours], chosen: list[np.ndarray], width: int) -> sparse.csr_array:
+    """(m, n) some rows of what was read, one after the other. There may be thousands of reads, a few rows each."""
+    if not reads:
+        return sparse.csr_array((0, width), dtype=np.float32)
+    lengths = np.concatenate([np.diff(read.indptr) for read in reads])
+    wanted = np.concatenate(chosen)
+    kept = np.repeat(wanted, lengths)
+    indices = np.concatenate([read.indices for read in reads])[kept]
+    if reads[0].weights is None:
+        weights = np.ones(indices.size, dtype=np.float32)
+    else:
+        weights = np.concatenate([read.weights for read in reads if read.weights is not None])[kept]
+    ends = np.concatenate([[0], np.cumsum(lengths[wanted])])
+    return sparse.csr_array((weights, indices, ends), shape=(ends.size - 1, width))
 
 
 def _open(path: Path, mask: np.ndarray | None) -> FolderRows:

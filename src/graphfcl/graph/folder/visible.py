@@ -7,17 +7,14 @@ import numpy as np
 from scipy import sparse
 
 from graphfcl.errors import InputError
-from graphfcl.graph.folder.grown import AnyFolder, AnyRows
 from graphfcl.graph.folder.manifest import row_type
-from graphfcl.graph.folder.rows import Neighbours
+from graphfcl.graph.folder.rows import FolderRows
 from graphfcl.graph.graph import Features
 from graphfcl.graph.views import FeatureView
 from graphfcl.graph.visible import RELATIONS, VisibleGraph, nodes_near, require_relation
 from graphfcl.runtime.arrays import read_only, sealed_copy
 from graphfcl.runtime.files import sha256_of
 from graphfcl.runtime.resources import Resources
-
-NEAR_ENOUGH = 64  # rows between two that are read in one go
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,26 +29,27 @@ class VisibleFolder:
     class_count: of the whole graph, for which memory is planned.
     """
 
-    reader: AnyRows
+    reader: FolderRows
     mask: np.ndarray | None
     view: FeatureView | None
-    means: Resources
+    resources: Resources
     row_of_number: np.ndarray | None = None
     class_count: int = 0
 
     @classmethod
     def of(
         cls,
-        folder: AnyFolder,
+        rows: FolderRows,
         mask: np.ndarray | None,
         view: FeatureView | None,
-        means: Resources,
+        resources: Resources,
         row_of_number: np.ndarray | None = None,
+        class_count: int = 0,
     ) -> "VisibleFolder":
-        """The visible part of a folder, with copies of all arrays that nobody can write to."""
+        """The visible part of a folder, with read-only copies of all arrays."""
         mask = sealed_copy(mask)
         numbers = None if row_of_number is None else sealed_copy(row_of_number.astype(row_type(row_of_number.size)))
-        return cls(folder.rows.hiding(mask), mask, sealed_copy(view), means, numbers, len(folder.class_names))
+        return cls(rows.hiding(mask), mask, sealed_copy(view), resources, numbers, class_count)
 
     def __repr__(self) -> str:
         return f"VisibleFolder({self.node_count:,} of {self.row_count:,} nodes)"
@@ -139,35 +137,19 @@ class VisibleFolder:
 
     def features_at(self, rows: np.ndarray) -> Features:
         """(m, d) features of rows in any order, as a learner sees them."""
-        ordered, places = _ascending(rows)
-        parts = [
-            self.reader.features(start, stop)[ordered[low:high] - start] for start, stop, low, high in _runs(ordered)
-        ]
-        if not parts:
-            parts = [self.reader.features(0, 0)]
-        together = np.concatenate(parts) if isinstance(parts[0], np.ndarray) else sparse.vstack(parts, format="csr")
-        features = together if isinstance(together, np.ndarray) else sparse.csr_array(together)
-        features = features if places is None else features[places]
+        features = self.reader.features_at(rows)
         return features if self.view is None else self.view.apply(features)
 
     def neighbours_at(self, rows: np.ndarray, relation: str = RELATIONS[0]) -> sparse.csr_array:
         """(m, n) rows of the adjacency in any order; hidden nodes are in no row."""
         require_relation(relation)
-        ordered, places = _ascending(rows)
-        reads, chosen = [], []
-        for start, stop, low, high in _runs(ordered):
-            reads.append(self.reader.neighbours(start, stop))
-            wanted = np.zeros(stop - start, dtype=bool)
-            wanted[ordered[low:high] - start] = True
-            chosen.append(wanted)
-        found = _chosen_rows(reads, chosen, self.row_count)
-        return found if places is None else sparse.csr_array(found[places])
+        return self.reader.neighbours_at(rows)
 
     def product(self, values: np.ndarray) -> np.ndarray:
         """A · values, for values of shape (n,) or (n, k), with one block of A in memory at a time."""
         total = np.empty(values.shape, dtype=np.result_type(values, np.float32))
         for start, stop in self.row_blocks():
-            total[start:stop] = matrix_of(self.reader.neighbours(start, stop), self.row_count) @ values
+            total[start:stop] = self.reader.neighbours(start, stop).matrix(self.row_count) @ values
         return total
 
     def around(self, rows: np.ndarray, hops: int) -> VisibleGraph:
@@ -191,44 +173,3 @@ class VisibleFolder:
         adjacency = sparse.csr_array(self.neighbours_at(rows)[:, rows])
         adjacency.sort_indices()
         return VisibleGraph(self.nodes, adjacency, self.features_at(rows))
-
-
-def matrix_of(part: Neighbours, width: int) -> sparse.csr_array:
-    """(m, width) the rows of the adjacency as a CSR matrix."""
-    weights = np.ones(part.indices.size, dtype=np.float32) if part.weights is None else part.weights
-    return sparse.csr_array((weights, part.indices, part.indptr), shape=(part.indptr.size - 1, width))
-
-
-def _ascending(rows: np.ndarray) -> tuple[np.ndarray, np.ndarray | None]:
-    """The rows in ascending order, each once, and the place of each given row among them; None if they are so."""
-    if rows.size < 2 or (np.diff(rows) > 0).all():
-        return rows, None
-    ordered, places = np.unique(rows, return_inverse=True)
-    return ordered, places
-
-
-def _runs(rows: np.ndarray) -> list[tuple[int, int, int, int]]:
-    """(first row, end, first place, end) of runs of ascending rows that lie so near that they are read in one go."""
-    if not rows.size:
-        return []
-    cuts = np.flatnonzero(np.diff(rows) > NEAR_ENOUGH) + 1
-    lows, highs = np.concatenate([[0], cuts]), np.concatenate([cuts, [rows.size]])
-    return [
-        (int(rows[low]), int(rows[high - 1]) + 1, int(low), int(high)) for low, high in zip(lows, highs, strict=True)
-    ]
-
-
-def _chosen_rows(reads: list[Neighbours], chosen: list[np.ndarray], width: int) -> sparse.csr_array:
-    """(m, n) some rows of what was read, one after the other. There may be thousands of reads, a few rows each."""
-    if not reads:
-        return sparse.csr_array((0, width), dtype=np.float32)
-    lengths = np.concatenate([np.diff(read.indptr) for read in reads])
-    wanted = np.concatenate(chosen)
-    kept = np.repeat(wanted, lengths)
-    indices = np.concatenate([read.indices for read in reads])[kept]
-    if reads[0].weights is None:
-        weights = np.ones(indices.size, dtype=np.float32)
-    else:
-        weights = np.concatenate([read.weights for read in reads if read.weights is not None])[kept]
-    ends = np.concatenate([[0], np.cumsum(lengths[wanted])])
-    return sparse.csr_array((weights, indices, ends), shape=(ends.size - 1, width))

@@ -48,7 +48,7 @@ class ColumnTask:
 
 
 def run_columns(
-    phase: str, task: ColumnTask, means: Resources, progress: Progress = SILENT, *, leading: int | None = None
+    phase: str, task: ColumnTask, resources: Resources, progress: Progress = SILENT, *, leading: int | None = None
 ) -> None:
     """Compute all slices of the tables of ``task.found`` that are not there. ``task.slices`` is not read.
 
@@ -58,18 +58,18 @@ def run_columns(
     missing = sorted({number for _, table in task.found for number in table.missing(end)})
     if not missing:
         return
-    count = slices_at_a_time(task.source.rows, 3 if task.smoothing else 2, means)
-    count = min(count, -(-len(missing) // means.workers))
+    count = slices_at_a_time(task.source.rows, 3 if task.smoothing else 2, resources)
+    count = min(count, -(-len(missing) // resources.workers))
     groups = [tuple(missing[start : start + count]) for start in range(0, len(missing), count)]
     items = [ColumnTask(task.source, task.operator, task.given, task.found, some, task.smoothing) for some in groups]
-    run_tasks(compute_columns, items, means.tasks, progress=lambda done, total: progress.step(phase, done, total))
+    run_tasks(compute_columns, items, resources.tasks, progress=lambda done, total: progress.step(phase, done, total))
 
 
-def slices_at_a_time(rows: int, buffers: int, means: Resources) -> int:
+def slices_at_a_time(rows: int, buffers: int, resources: Resources) -> int:
     """How many slices a task may hold; a limit that is too small for one is refused."""
     around, one = STREAMED + 8 * rows, rows * SLICE * 4 * buffers
-    means.require(rows, need_of_slice(rows, buffers))
-    return min(MOST_SLICES, (means.bytes_of_task(rows) - around) // one)
+    resources.require(rows, need_of_slice(rows, buffers))
+    return min(MOST_SLICES, (resources.bytes_of_task(rows) - around) // one)
 
 
 def need_of_slice(rows: int, buffers: int) -> Need:

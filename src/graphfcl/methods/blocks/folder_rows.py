@@ -39,7 +39,7 @@ class FolderRows:
         )
         found = self._planned("degrees")
         task = ColumnTask(self._source, Operator(shown, loop=False), ones, ((1, found),), ())
-        run_columns("degrees", task, self._visible.means, self._progress())
+        run_columns("degrees", task, self._visible.resources, self._progress())
         return found
 
     @cached_property

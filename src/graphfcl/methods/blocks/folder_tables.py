@@ -155,7 +155,7 @@ class FolderTables:
         self.visible = visible
         self.device = torch.device("cpu")
         self.source = Source.of(visible, seed, unit=unit)
-        self.work = WorkFolder(visible.means.work)
+        self.work = WorkFolder(visible.resources.work)
         self.progress = progress
         self.by_row = FolderRows(visible, self.source, self.work, lambda: self.progress)
 
@@ -193,7 +193,7 @@ class FolderTables:
         needs += [need_of_rows(rows, columns)] * (columns > 0)
         needs += [need_of_slice(rows, buffers=slice_copies)] * (slice_copies > 0)
         if needs:
-            self.visible.means.require(rows, *needs)
+            self.visible.resources.require(rows, *needs)
 
     # X, its leading singular vectors, and hops of XB
 
@@ -225,7 +225,7 @@ class FolderTables:
 
     @property
     def _how(self) -> tuple[Any, Progress]:
-        return self.visible.means, self.progress
+        return self.visible.resources, self.progress
 
     def hops(self, own: Table, counts: Sequence[int], kind: str = "<f4") -> list[FolderTable]:
         first, made = _single(own), []

@@ -90,13 +90,13 @@ class RowTask:
         )
 
 
-def write_rows(phase: str, task: RowTask, found: StoredTable, means: Resources, progress: Progress) -> None:
+def write_rows(phase: str, task: RowTask, found: StoredTable, resources: Resources, progress: Progress) -> None:
     """Compute what is missing of a table."""
-    _run(phase, [replace(task, part=part, found=found) for part in found.missing()], means, progress)
+    _run(phase, [replace(task, part=part, found=found) for part in found.missing()], resources, progress)
 
 
 def add_rows(
-    phase: str, task: RowTask, before: Callable[[], RowTask], work: WorkFolder, means: Resources, progress: Progress
+    phase: str, task: RowTask, before: Callable[[], RowTask], work: WorkFolder, resources: Resources, progress: Progress
 ) -> Arrays:
     """The sums over all blocks, in 64 bits; read if they were computed before.
 
@@ -109,7 +109,7 @@ def add_rows(
         ready = before()
         missing = [part for part, path in enumerate(parts) if read_arrays(path, key) is None]
         items = [replace(ready, part=part, sums=StoredArrays(parts[part], key)) for part in missing]
-        _run(phase, items, means, progress)
+        _run(phase, items, resources, progress)
         total: Arrays = {}
         for path in parts:
             _add(total, StoredArrays(path, key).read())
@@ -121,12 +121,12 @@ def add_rows(
     return found
 
 
-def _run(phase: str, items: list[RowTask], means: Resources, progress: Progress) -> None:
+def _run(phase: str, items: list[RowTask], resources: Resources, progress: Progress) -> None:
     if items:
         rows = items[0].source.rows
         columns = sum(table.columns for table in items[0].tables.values()) or items[0].source.feature_count
-        means.require(rows, need_of_rows(rows, columns))
-    run_tasks(compute_rows, items, means.tasks, progress=lambda done, total: progress.step(phase, done, total))
+        resources.require(rows, need_of_rows(rows, columns))
+    run_tasks(compute_rows, items, resources.tasks, progress=lambda done, total: progress.step(phase, done, total))
 
 
 def need_of_rows(rows: int, columns: int) -> Need:

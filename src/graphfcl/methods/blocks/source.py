@@ -8,7 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from graphfcl.graph.folder.grown import AnyRows, open_folder
+from graphfcl.graph.folder.grown import open_folder
+from graphfcl.graph.folder.rows import FolderRows
 from graphfcl.graph.folder.visible import VisibleFolder
 from graphfcl.graph.views import Features, FeatureView
 from graphfcl.methods.blocks.work_folder import arrays_key, key_of
@@ -65,7 +66,7 @@ class Source:
         return key_of(graph=self.graph_key, features=self.feature_key)
 
     @cached_property
-    def folder(self) -> AnyRows:
+    def folder(self) -> FolderRows:
         """Edges and features of all rows."""
         return open_folder(self.path).rows
 

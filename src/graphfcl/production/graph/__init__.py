@@ -24,9 +24,9 @@ __all__ = ["ModelGraph", "NodeIndex", "StoredGraph", "kind_of", "stored_graph"]
 
 def kind_of(graph: Any) -> "type[ModelGraph]":
     """The class of the model's graph that a graph to fit on becomes."""
-    from graphfcl.graph.folder_graph import FolderGraph
+    from graphfcl.graph.folder import GraphFolder
 
-    if isinstance(graph, FolderGraph):
+    if isinstance(graph, GraphFolder):
         from graphfcl.production.graph.folder_model_graph import FolderModelGraph
 
         return FolderModelGraph

@@ -20,7 +20,7 @@ from graphfcl.runtime.devices import device_on_disk
 
 if TYPE_CHECKING:
     from graphfcl.graph.folder import GraphFolder
-    from graphfcl.graph.folder.growth import Growth
+    from graphfcl.graph.folder.grown import Growth
     from graphfcl.production.answers.answers import ModelAnswers
     from graphfcl.production.graph.contract import ModelGraph
     from graphfcl.runtime.resources import Resources
@@ -37,7 +37,7 @@ def encode_graph(graph: Any, arrays: BlockArrays) -> dict[str, TreeName]:
     nodes = write_ids(arrays, growth.ids, np.arange(IDS, growth.ids.size, IDS))
     nodes |= {name: arrays.write(stored[name], block=BLOCK) for name in ID_ARRAYS}
     values = {
-        "graph": graph.base.digest,
+        "graph": graph.base.sha256,
         "nodes": graph.node_count,
         "edges": graph.edge_count,
         "folder_nodes": graph.base.node_count,
@@ -93,7 +93,7 @@ class StoredFolderGraph:
     @cached_property
     def _read(self) -> "ModelGraph":
 
-        folder, means = self._place
+        folder, resources = self._place
         due = self._nodes.value("restate_due")
         need(isinstance(due, bool), "it does not say whether its sums are those of its graph")
         need(self._nodes.value("folder_nodes") == folder.node_count, "its graph folder has another number of nodes")
@@ -104,7 +104,7 @@ class StoredFolderGraph:
         text, standardisation = decode_views(
             features, self._arrays, width, dense=isinstance(growth.features, np.ndarray)
         )
-        graph = self._make(folder, growth, means, text, standardisation, due)
+        graph = self._make(folder, growth, resources, text, standardisation, due)
         need(self.counts() == (graph.node_count, graph.edge_count), "its nodes and edges are miscounted")
         return graph
 
@@ -143,7 +143,7 @@ class StoredFolderGraph:
 
     def _growth(self, features: Tree, count: int, width: int) -> "Growth":
         """What differs from the graph folder. count, width: of nodes and features of the folder."""
-        from graphfcl.graph.folder.growth import Growth
+        from graphfcl.graph.folder.grown import Growth
 
         arrays, nodes = self._arrays, self._nodes
         ids = ids_in_memory(read_ids(arrays, {name: nodes.arrays[name] for name in nodes.arrays.keys() - ID_ARRAYS}))

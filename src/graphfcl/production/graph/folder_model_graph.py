@@ -4,7 +4,7 @@ import shutil
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, ClassVar, TypeVar
 
@@ -15,10 +15,8 @@ from graphfcl.errors import InputError
 from graphfcl.graph import Features, Standardisation, TextWeights
 from graphfcl.graph.build import adjacency_from_edges
 from graphfcl.graph.folder import GraphFolder
-from graphfcl.graph.folder.grown import AnyFolder, GrownFolder
-from graphfcl.graph.folder.growth import Growth
+from graphfcl.graph.folder.grown import GrownFolder, Growth, grown_sha256
 from graphfcl.graph.folder.visible import VisibleFolder
-from graphfcl.graph.folder_graph import FolderGraph
 from graphfcl.methods import METHODS, Learner, Progress, find_method
 from graphfcl.methods.blocks.retried_learner import computed_with
 from graphfcl.methods.blocks.tile_files import BLOCK
@@ -54,13 +52,13 @@ class FolderModelGraph:
     """A :class:`ModelGraph` on disk. A node's number is its row.
 
     base: the graph folder, of which nothing is copied. growth: what differs from it. text_weights, standardisation:
-    what turns raw features into those that a learner sees. means: what may be used to compute; each state of the graph
-    has its own folder in ``means.work``.
+    what turns raw features into those that a learner sees. resources: what may be used to compute; each state of the
+    graph has its own folder in ``resources.work``.
     """
 
     base: GraphFolder
     growth: Growth
-    means: Resources
+    resources: Resources
     text_weights: TextWeights | None = None
     standardisation: Standardisation | None = None
     restate_due: bool = False
@@ -75,54 +73,50 @@ class FolderModelGraph:
 
     @classmethod
     @contextmanager
-    def fitting(cls, graph: FolderGraph, keep: Callable[[], bool]) -> Iterator[None]:
-        with alone_in(graph.means.work), LeavingNothing(graph.means.work, keep=keep):
+    def fitting(cls, graph: GraphFolder, keep: Callable[[], bool]) -> Iterator[None]:
+        with alone_in(graph.resources.work), LeavingNothing(graph.resources.work, keep=keep):
             yield
 
     @classmethod
-    def of(cls, graph: FolderGraph) -> "FolderModelGraph":
-        return cls(graph.folder, Growth.none(graph.folder), graph.means).fitted_again()
+    def of(cls, graph: GraphFolder) -> "FolderModelGraph":
+        return cls(graph, Growth.none(graph), graph.resources).fitted_again()
 
     def standardised(self, nodes: np.ndarray) -> "FolderModelGraph":
         if self.base.sparse_features:
             return self
         chosen = np.zeros(self.folder.node_count, dtype=bool)
         chosen[nodes] = True
-        return replace(self, standardisation=self._as_graph.standardisation(chosen))
+        return replace(self, standardisation=Standardisation.fit_blocks(lambda: self.folder.feature_blocks(chosen)))
 
     def fitted_again(self) -> "FolderModelGraph":
         text, shown = self.base.text, self._shown
         chosen = np.ones(self.folder.node_count, dtype=bool) if shown is None else shown
-        weights = None if text is None else self._as_graph.text_weights(chosen, text)
+        weights = None
+        if text is not None:
+            blocks = partial(self.folder.feature_blocks, chosen)
+            weights = TextWeights.fit_blocks(blocks, text.min_nodes, text.beside)
         return replace(self, text_weights=weights, standardisation=None, restate_due=False)
 
     def shares_numbers(self, other: Any) -> bool:
         """Numbers are rows of the graph folder."""
         return isinstance(other, FolderModelGraph) and other.base is self.base
 
-    def brought(self, graph: FolderGraph) -> tuple["FolderModelGraph", np.ndarray]:
+    def brought(self, graph: GraphFolder) -> tuple["FolderModelGraph", np.ndarray]:
         for rows in self.row_parts(row_bytes=64):
             ids = self.ids_at(rows)
             refuse_other_nodes(ids, graph.nodes_of(ids), graph, self.node_count)
-        fresh = FolderModelGraph.of(FolderGraph(graph.folder, self.means))
+        fresh = FolderModelGraph.of(graph.with_resources(self.resources))
         return fresh, np.arange(graph.node_count)
-
-    @property
-    def _as_graph(self) -> FolderGraph:
-        """The rows of now, of which views of features are fitted."""
-        folder: Any = self.folder
-        return FolderGraph(folder, self.means)
 
     # What it has
 
     @cached_property
-    def folder(self) -> AnyFolder:
+    def folder(self) -> GraphFolder:
         """The graph folder, or with it what differs from it."""
         if self.growth.is_empty:
             return self.base
-        grown = GrownFolder(Path(), self.base, self.growth)
-        grown.path = self.means.work.absolute() / f"grown-{grown.digest[:SHORT]}"
-        return grown
+        name = f"grown-{grown_sha256(self.base, self.growth)[:SHORT]}"
+        return GrownFolder(self.resources.work.absolute() / name, self.base, self.growth)
 
     @cached_property
     def _shown(self) -> np.ndarray | None:
@@ -149,7 +143,8 @@ class FolderModelGraph:
         if isinstance(self.folder, GrownFolder):
             self.folder.write()
         view = self.text_weights or self.standardisation
-        fresh = VisibleFolder.of(self.folder, self._shown, view, replace(self.means, work=self.work))
+        resources, classes = replace(self.resources, work=self.work), len(self.base.class_names)
+        fresh = VisibleFolder.of(self.folder.rows, self._shown, view, resources, class_count=classes)
         return self.__dict__.setdefault("_visible", fresh)
 
     @property
@@ -182,7 +177,7 @@ class FolderModelGraph:
         return self.base.node_count
 
     def rows_of_ids(self, ids: Any) -> np.ndarray:
-        return self.folder.rows_of(ids)
+        return self.folder.nodes_of(ids)
 
     def known_rows(self, ids: Any, sentence: str = UNKNOWN_NODE) -> np.ndarray:
         rows = self.rows_of_ids(ids)
@@ -216,7 +211,7 @@ class FolderModelGraph:
 
         Nodes come in the order of the source, and then those that were added.
         """
-        count, size = self.base.node_count, BLOCK * max(1, self.means.memory // SHARE // (BLOCK * row_bytes))
+        count, size = self.base.node_count, BLOCK * max(1, self.resources.memory // SHARE // (BLOCK * row_bytes))
         for start in range(0, self.growth.row_count, size):
             rows = np.arange(start, min(start + size, self.growth.row_count))
             inside = rows < count
@@ -259,7 +254,7 @@ class FolderModelGraph:
 
     def without_nodes(self, ids: Any) -> tuple["FolderModelGraph", np.ndarray, np.ndarray]:
         rows = np.unique(self.known_rows(ids, NO_SUCH_NODE))
-        near = _neighbours_in(self.folder, rows)
+        near = self.folder.rows.neighbours_at(rows)
         others = near.indices[~np.isin(near.indices, rows)]
         edges = others.size + (near.nnz - others.size) // 2
         growth = self.growth.without_nodes(rows, self.base.node_count, edges)
@@ -276,12 +271,12 @@ class FolderModelGraph:
     @property
     def work(self) -> Path:
         """The folder of this state of the graph, in which everything may be deleted."""
-        return self.means.work.absolute() / f"graph-{self.folder.digest[:SHORT]}"
+        return self.resources.work.absolute() / f"graph-{self.folder.sha256[:SHORT]}"
 
     @contextmanager
     def in_use(self) -> Iterator[SharedLock]:
         """One process computes at a time. What killed processes were writing goes first."""
-        with alone_in(self.means.work), shared_lock(self.work / IN_USE) as lock:
+        with alone_in(self.resources.work), shared_lock(self.work / IN_USE) as lock:
             with lock.alone() as free:
                 for left in self.work.rglob(".*.tmp") if free else ():
                     left.unlink(missing_ok=True)
@@ -289,11 +284,11 @@ class FolderModelGraph:
 
     @contextmanager
     def at_work(self) -> "Iterator[FolderModelGraph]":
-        if not self.means.starts_workers:
+        if not self.resources.starts_workers:
             yield self
             return
-        with self.means.at_work() as means:
-            yield replace(self, means=means)
+        with self.resources.at_work() as resources:
+            yield replace(self, resources=resources)
 
     @contextmanager
     def cleared(self, lock: SharedLock | None, remember: Callable[[str, Any], Any]) -> Iterator[None]:
@@ -339,11 +334,11 @@ class FolderModelGraph:
         return encode_graph(self, arrays)
 
     def use(self) -> FolderUse:
-        means = self.means
-        return FolderUse(self.base.path.absolute(), means.work.absolute(), means.memory, means.workers)
+        resources = self.resources
+        return FolderUse(self.base.path.absolute(), resources.work.absolute(), resources.memory, resources.workers)
 
     def write_place(self, model: Path) -> None:
-        write_place(model, self.base, self.means)
+        write_place(model, self.base, self.resources)
 
     def keep_answers(
         self,
@@ -353,7 +348,7 @@ class FolderModelGraph:
         cache: Callable[[CacheContents], None] | None,  # noqa: ARG002
     ) -> None:
         with suppress(OSError, InputError):  # they can be computed again
-            keep_answers(answers, self.means.work, keys.readings)
+            keep_answers(answers, self.resources.work, keys.readings)
 
 
 def _pairs(ends: np.ndarray, weights: np.ndarray | None, what: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
@@ -368,16 +363,11 @@ def _pairs(ends: np.ndarray, weights: np.ndarray | None, what: str) -> tuple[np.
     return rows[half.row].astype(np.int64), rows[half.col].astype(np.int64), half.data.astype(np.float32)
 
 
-def _weights_in(folder: AnyFolder, first: np.ndarray, second: np.ndarray) -> np.ndarray:
+def _weights_in(folder: GraphFolder, first: np.ndarray, second: np.ndarray) -> np.ndarray:
     """(e,) what some pairs weigh in a folder; 0 where it has no such edge."""
     found = np.zeros(first.size, dtype=np.float32)
     inside = np.flatnonzero((first < folder.node_count) & (second < folder.node_count))
     if inside.size:
         rows, places = np.unique(first[inside], return_inverse=True)
-        found[inside] = np.asarray(_neighbours_in(folder, rows)[places, second[inside]]).ravel()
+        found[inside] = np.asarray(folder.rows.neighbours_at(rows)[places, second[inside]]).ravel()
     return found
-
-
-def _neighbours_in(folder: AnyFolder, rows: np.ndarray) -> sparse.csr_array:
-    """(m, n) some rows of the adjacency of a folder. rows: ascending."""
-    return VisibleFolder.of(folder, None, None, Resources(Path(), 0)).neighbours_at(rows)

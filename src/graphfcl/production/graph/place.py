@@ -40,7 +40,7 @@ class FolderUse:
 
 
 def find_graph(model: Path, digest: str, use: FolderUse) -> "tuple[GraphFolder, Resources]":
-    """The graph folder of a model, and the means to compute on it. digest: that of the graph folder.
+    """The graph folder of a model, and the resources to compute on it. digest: that of the graph folder.
 
     What ``use`` says is remembered by whoever writes a version (:func:`write_place`); reading changes nothing.
     """
@@ -54,16 +54,18 @@ def find_graph(model: Path, digest: str, use: FolderUse) -> "tuple[GraphFolder, 
     work = use.work or _work_folder(model, said.get("work"))
     memory = use.memory or _whole(said.get("memory"), USUAL_MEMORY)
     workers = use.workers or _whole(said.get("workers"), 1)
-    means = Resources(Path(work), memory, replace(use.engine or Tasks(), workers=workers, folder=Path(work) / "tasks"))
-    return folder, means
+    resources = Resources(
+        Path(work), memory, replace(use.engine or Tasks(), workers=workers, folder=Path(work) / "tasks")
+    )
+    return folder, resources
 
 
 def graph_at(path: Path) -> "AnyGraph":
     """A graph folder for a model that computes on it as on the one before."""
-    from graphfcl.graph.folder_graph import open_graph
+    from graphfcl.graph.folder import GraphFolder
     from graphfcl.runtime.resources import Resources
 
-    return open_graph(path, Resources(path / WORK, USUAL_MEMORY))
+    return GraphFolder.open(path, Resources(path / WORK, USUAL_MEMORY))
 
 
 def work_folder(model: Path) -> Path | None:
@@ -79,13 +81,13 @@ def seen_at(model: Path) -> str | None:
     return where if isinstance(where, str) else None
 
 
-def write_place(model: Path, folder: "GraphFolder", means: "Resources") -> None:
-    """Remember where the graph folder of a model is, and the means to compute on it."""
+def write_place(model: Path, folder: "GraphFolder", resources: "Resources") -> None:
+    """Remember where the graph folder of a model is, and the resources to compute on it."""
     content = {
         "graph": _both(model, folder.path),
-        "work": _both(model, means.work),
-        "memory": means.memory,
-        "workers": means.workers,
+        "work": _both(model, resources.work),
+        "memory": resources.memory,
+        "workers": resources.workers,
     }
     if _read(model) != content:
         make_folder(model)
@@ -112,7 +114,7 @@ def _open(model: Path, said: dict[str, Any], use: FolderUse, digest: str) -> "Gr
         except InputError as error:
             wrong.append(error)
             continue
-        if found.digest == digest:
+        if found.sha256 == digest:
             return found
     if len(wrong) == len(places):
         raise wrong[0]

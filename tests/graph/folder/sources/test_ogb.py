@@ -88,7 +88,7 @@ def test_tables(tmp_path: Path) -> None:
     assert folder.manifest.notes[2:] == expected().notes
     assert folder.class_names == ("0", "2", "4", "6", "8")
     inner = imported(tmp_path / "arxiv" / "raw", tmp_path / "inner")
-    assert inner.digest == folder.digest
+    assert inner.sha256 == folder.sha256
 
 
 @pytest.mark.parametrize("by_columns", [False, True])

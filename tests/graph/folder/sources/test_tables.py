@@ -141,7 +141,7 @@ def test_many_rows_in_many_blocks(tmp_path: Path) -> None:
     (tmp_path / "edges.csv").write_text("\n".join(["source,target", *(f"{a},{b}" for a, b in ends.tolist())]) + "\n")
     folder = imported(tmp_path, tmp_path / "out")
     assert_same(folder.graph(), read_tables(tmp_path))
-    assert folder.rows_of(ids[:5]).tolist() == [folder.rows_of([str(each)])[0] for each in ids[:5]]
+    assert folder.nodes_of(ids[:5]).tolist() == [folder.nodes_of([str(each)])[0] for each in ids[:5]]
 
 
 def test_numbers_that_are_far_apart(tmp_path: Path) -> None:
