@@ -33,7 +33,7 @@ class Bench:
     def __init__(self, stream: Stream, device: str) -> None:
         self.learner = HagMeta(seed=0, device=device)
         self.base = stream.base
-        self.inputs = GraphInputs(self.base.visible_graph, self.learner.device)
+        self.inputs = GraphInputs(self.base.visible_graph.loaded(), self.learner.device)
         self.learner._start(self.base, self.inputs)
         columns = np.arange(self.learner.sizes.base, self.learner.sizes.many)
         self.learner.meta.prepare(self.base, columns)
@@ -150,7 +150,7 @@ def whole_graph_pass(bench: Bench) -> Callable[[], None]:
     encoder = bench.learner.network.encoder
     assert isinstance(encoder, GcnEncoder)
     adjacency = bench.inputs.adjacency
-    features = bench.base.visible_graph.features
+    features = bench.base.visible_graph.loaded().features
     assert not sparse.issparse(features)
     values = torch.from_numpy(features).to(bench.learner.device)
 

@@ -85,7 +85,7 @@ def session_costs(stream: Stream) -> None:
         for _ in range(8):
             stream.visible_graph(2)  # the last one is kept, so this makes the next one new
             visible = stream.visible_graph(3)
-            visible.normalised  # noqa: B018
+            visible.loaded().normalised  # noqa: B018
             session = Session(1, tuple(names[:5]), nodes[five], columns[five], visible, "transductive")
             pair = []
             for _ in range(2):

@@ -26,6 +26,7 @@ from graphfcl.graph import (
     Graph as Graph,
     TableColumns as TableColumns,
     VisibleGraph as VisibleGraph,
+    VisibleNodes as VisibleNodes,
     build_graph as build_graph,
     from_frames as from_frames,
     from_networkx as from_networkx,

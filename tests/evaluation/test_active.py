@@ -16,7 +16,7 @@ from graphfcl import (
     Session,
     Strategy,
     Stream,
-    VisibleGraph,
+    VisibleNodes,
     evaluate,
     evaluate_active,
     find_strategy,
@@ -48,8 +48,9 @@ class Nearest(Learner):
         self.nodes_ = np.concatenate([self.nodes_, session.supports])
         self.labels_ = np.concatenate([self.labels_, session.support_labels])
 
-    def scores(self, visible: VisibleGraph, nodes: np.ndarray) -> np.ndarray:
-        features = visible.features if isinstance(visible.features, np.ndarray) else visible.features.toarray()
+    def scores(self, visible: VisibleNodes, nodes: np.ndarray) -> np.ndarray:
+        features = visible.loaded().features
+        features = features if isinstance(features, np.ndarray) else features.toarray()
         rows = visible.rows(self.nodes_)
         means = [features[rows[self.labels_ == column]].mean(axis=0) for column in range(len(self.classes_))]
         return -np.stack([((features[visible.rows(nodes)] - mean) ** 2).sum(axis=1) for mean in means], axis=1)

@@ -20,7 +20,7 @@ from graphfcl import (
     Protocol,
     Session,
     Stream,
-    VisibleGraph,
+    VisibleNodes,
     evaluate,
     load_dataset,
     make_stream,
@@ -47,8 +47,8 @@ class NearestMean(Learner):
         self.nodes = np.concatenate([self.nodes, session.supports])
         self.labels = np.concatenate([self.labels, session.support_labels])
 
-    def scores(self, visible: VisibleGraph, nodes: np.ndarray) -> np.ndarray:
-        spread = (visible.normalised @ visible.features).toarray()
+    def scores(self, visible: VisibleNodes, nodes: np.ndarray) -> np.ndarray:
+        spread = (visible.loaded().normalised @ visible.loaded().features).toarray()
         spread /= np.linalg.norm(spread, axis=1, keepdims=True) + 1e-9
         known = visible.contains(self.nodes)
         rows, labels = visible.rows(self.nodes[known]), self.labels[known]
@@ -122,7 +122,7 @@ class Broken(NearestMean):
         super().__init__()
         self.answer, self.columns = answer, columns
 
-    def scores(self, visible: VisibleGraph, nodes: np.ndarray) -> np.ndarray:  # noqa: ARG002
+    def scores(self, visible: VisibleNodes, nodes: np.ndarray) -> np.ndarray:  # noqa: ARG002
         return np.full((nodes.size, self.columns), self.answer)
 
 

@@ -19,7 +19,7 @@ from graphfcl import (
     Protocol,
     Session,
     Stream,
-    VisibleGraph,
+    VisibleNodes,
     evaluate,
     make_stream,
     register_method,
@@ -65,7 +65,7 @@ class Lying(Learner):
         self.handed.append(type(session))
         self.classes_ += session.new_classes
 
-    def scores(self, visible: VisibleGraph, nodes: np.ndarray) -> np.ndarray:  # noqa: ARG002
+    def scores(self, visible: VisibleNodes, nodes: np.ndarray) -> np.ndarray:  # noqa: ARG002
         return np.ones((nodes.size, len(self.classes_)))
 
 

@@ -139,7 +139,9 @@ def test_meta_gnn_adapts_from_the_learned_encoder_at_every_session(stream: Strea
     assert learner.stored()["nodes"] == 0, "no node is kept"
     visible, nodes = stream.evaluation_graph(2), stream.queries(2).nodes
     if steps == 0:
-        points = learner.network.node_embeddings(GraphInputs(visible, learner.device)).values[visible.rows(nodes)]
+        points = learner.network.node_embeddings(GraphInputs(visible.loaded(), learner.device)).values[
+            visible.rows(nodes)
+        ]
         assert learner.memory.kept is not None
         nearest = torch.cdist(points, learner.memory.kept).argmin(dim=1)
         assert (learner.scores(visible, nodes).argmax(axis=1) == nearest.numpy()).mean() > 0.99
@@ -155,7 +157,7 @@ def test_meta_gnn_computes_class_means_again_on_the_graph_of_each_session(stream
         learner.learn(session)
         labelled.append((session.supports, session.support_labels))
         visible, nodes = stream.evaluation_graph(number), stream.queries(number).nodes
-        points = learner.network.node_embeddings(GraphInputs(visible, learner.device)).values
+        points = learner.network.node_embeddings(GraphInputs(visible.loaded(), learner.device)).values
         columns = np.concatenate([part[1] for part in labelled])
         rows = visible.rows(np.concatenate([part[0] for part in labelled]))
         means = torch.stack([points[rows[columns == c]].mean(dim=0) for c in range(columns.max() + 1)])
@@ -204,7 +206,7 @@ def test_gpn_divides_the_valuator_s_scores_by_their_sum(stream: Stream) -> None:
     learner.learn(stream.session(1))
     assert same(before, weights_of(learner)), "nothing is updated at a session"
     visible = stream.evaluation_graph(1)
-    embedding = learner.network.node_embeddings(GraphInputs(visible, learner.device))
+    embedding = learner.network.node_embeddings(GraphInputs(visible.loaded(), learner.device))
     assert embedding.attention is not None
     rows = torch.from_numpy(visible.rows(stream.session(1).supports))
     values = embedding.attention[rows]
@@ -374,7 +376,7 @@ def test_icarl_keeps_few_exemplars_and_answers_with_their_nearest_mean(stream: S
     learner.learn(stream.session(2))
     assert np.bincount(learner.memory.labels).tolist() == [2] * 9, "the last ones chosen go"
     visible = stream.evaluation_graph(2)
-    inputs = GraphInputs(visible, learner.device)
+    inputs = GraphInputs(visible.loaded(), learner.device)
     points = learner.network.encoder(inputs.all_gcn_rows).detach().numpy().astype(np.float64)
     points /= np.maximum(np.linalg.norm(points, axis=1, keepdims=True), 1e-12)
     means = []
@@ -428,7 +430,7 @@ def test_cec_can_train_its_attention_alone(stream: Stream) -> None:
     for train_encoder in (False, True):
         learner = make("cec", train_encoder=train_encoder)
         assert isinstance(learner, Cec)
-        inputs = GraphInputs(stream.base.visible_graph, learner.device)
+        inputs = GraphInputs(stream.base.visible_graph.loaded(), learner.device)
         learner._start(stream.base, inputs)
         learner.meta.prepare(stream.base, np.arange(4, 7))
         assert learner.meta.sampler is not None

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from graphfcl import Learner, Progress, Session, VisibleGraph, find_method
+from graphfcl import Learner, Progress, Session, VisibleNodes, find_method
 from graphfcl.graph import join_without_edges
 from graphfcl.methods import METHODS
 from graphfcl.methods.testing import Subject
@@ -23,7 +23,7 @@ def test_steps_of_a_session_change_the_weights_of_the_copy_alone(name: str) -> N
     a_copy_goes_on_by_itself(Subject(find_method(name).learner, {**SHORT[name], **STEPS}))
 
 
-def ready(name: str) -> tuple[Any, Any, VisibleGraph]:
+def ready(name: str) -> tuple[Any, Any, VisibleNodes]:
     """A learner after session 0 that was asked once, its copy, and the graph."""
     base = golden_stream("open").base
     learner, visible = find_method(name).make(SHORT[name]), base.visible_graph
@@ -110,7 +110,7 @@ def test_nothing_that_a_reader_sees_is_written_to(name: str) -> None:
         copy.scores(visible, visible.nodes)
         copy.restate(visible, (base.train[::2], base.train_labels[::2]), (whole.supports, whole.support_labels))
         copy.drop_nodes(whole.supports[:1])
-    larger = join_without_edges(visible, visible.nodes[-1:] + 1, visible.features[:1])
+    larger = join_without_edges(visible.loaded(), visible.nodes[-1:] + 1, visible.loaded().features[:1])
     copy.use_embeddings(larger, copy.embeddings(visible)[[*range(visible.node_count), 0]])
     copy.scores(larger, larger.nodes)
     for value, expected in before.values():

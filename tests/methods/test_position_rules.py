@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 import numpy as np
 import pytest
 
-from graphfcl import NO_STORE, SILENT, BaseSession, EncoderStore, Learner, Progress, Session, VisibleGraph
+from graphfcl import NO_STORE, SILENT, BaseSession, EncoderStore, Learner, Progress, Session, VisibleGraph, VisibleNodes
 from graphfcl.methods.testing import Subject, broken_rules
 from graphfcl.methods.testing.position_rules import (
     Rearranged,
@@ -26,18 +26,18 @@ class ByMeans(Learner):
         encoders: EncoderStore = NO_STORE,  # noqa: ARG002
     ) -> None:
         self.classes_ = base.classes
-        self.points_ = self.vectors(base.visible_graph)[base.visible_graph.rows(base.train)]
+        self.points_ = self.vectors(base.visible_graph.loaded())[base.visible_graph.rows(base.train)]
         self.labels_ = base.train_labels
 
     def learn(self, session: Session) -> None:
         visible = session.visible_graph
         self.classes_ += session.new_classes
-        self.points_ = np.concatenate([self.points_, self.vectors(visible)[visible.rows(session.supports)]])
+        self.points_ = np.concatenate([self.points_, self.vectors(visible.loaded())[visible.rows(session.supports)]])
         self.labels_ = np.concatenate([self.labels_, session.support_labels])
 
-    def scores(self, visible: VisibleGraph, nodes: np.ndarray) -> np.ndarray:
+    def scores(self, visible: VisibleNodes, nodes: np.ndarray) -> np.ndarray:
         means = np.stack([self.points_[self.labels_ == c].mean(axis=0) for c in range(len(self.classes_))])
-        vectors = self.vectors(visible)[visible.rows(nodes)]
+        vectors = self.vectors(visible.loaded())[visible.rows(nodes)]
         return -((vectors[:, None] - means) ** 2).sum(axis=2)
 
     def vectors(self, visible: VisibleGraph) -> np.ndarray:
@@ -50,15 +50,15 @@ class NearestNumber(ByMeans):
     def vectors(self, visible: VisibleGraph) -> np.ndarray:
         return visible.nodes[:, None].astype(np.float64)
 
-    def scores(self, visible: VisibleGraph, nodes: np.ndarray) -> np.ndarray:
-        apart = np.abs(self.vectors(visible)[visible.rows(nodes)] - self.points_.T)
+    def scores(self, visible: VisibleNodes, nodes: np.ndarray) -> np.ndarray:
+        apart = np.abs(self.vectors(visible.loaded())[visible.rows(nodes)] - self.points_.T)
         return -np.stack([apart[:, self.labels_ == c].min(axis=1) for c in range(len(self.classes_))], axis=1)
 
 
 class NearestNumberOrGuess(NearestNumber):
     """For half of the nodes a guess, so that its answers change with the seed too."""
 
-    def scores(self, visible: VisibleGraph, nodes: np.ndarray) -> np.ndarray:
+    def scores(self, visible: VisibleNodes, nodes: np.ndarray) -> np.ndarray:
         random = np.random.default_rng(self.seed).random((10_000, len(self.classes_) + 1))[nodes]
         found = super().scores(visible, nodes)
         return np.where(random[:, :1] < 0.5, random[:, 1:], found)
@@ -141,12 +141,12 @@ def test_a_rearranged_stream_differs_in_the_arrangement_alone(what: str) -> None
     base, (other,) = stream.base, Watching.handed
     old, new = base.visible_graph, other.visible_graph
     rows = new.rows(rearranged.numbers[old.nodes])
-    np.testing.assert_array_equal(new.adjacency.toarray()[np.ix_(rows, rows)], old.adjacency.toarray())
-    np.testing.assert_array_equal(new.features.toarray()[rows], old.features.toarray()[:, rearranged.columns])
+    np.testing.assert_array_equal(new.adjacency.toarray()[np.ix_(rows, rows)], old.loaded().adjacency.toarray())
+    np.testing.assert_array_equal(new.features.toarray()[rows], old.loaded().features.toarray()[:, rearranged.columns])
     assert (np.diff(new.nodes) > 0).all()
     for nodes, labels in (("train", "train_labels"), ("validation", "validation_labels")):
         pairs = zip(rearranged.numbers[getattr(base, nodes)].tolist(), getattr(base, labels).tolist(), strict=True)
         assert dict(pairs) == dict(zip(getattr(other, nodes).tolist(), getattr(other, labels).tolist(), strict=True))
     same = {"nodes": np.array_equal(rearranged.numbers, np.arange(360))}
-    same["columns"] = np.array_equal(rearranged.columns, np.arange(old.features.shape[1]))
+    same["columns"] = np.array_equal(rearranged.columns, np.arange(old.loaded().features.shape[1]))
     assert [name for name, is_same in same.items() if not is_same] == [what]

@@ -126,11 +126,13 @@ def test_vectors_and_scores_are_those_of_a_loop() -> None:
     visible, start = stream.evaluation_graph(1), stream.base.visible_graph
     basis = learner.blocks.basis.double().numpy()
     np.testing.assert_allclose(basis.T @ basis, np.eye(24), atol=0.02)
-    vectors = blocks_by_loop(visible, start, basis)
+    vectors = blocks_by_loop(visible.loaded(), start.loaded(), basis)
     np.testing.assert_allclose(learner.embeddings(visible), vectors, atol=6e-4)
     session = stream.session(1)
-    before = blocks_by_loop(start, start, basis)[start.rows(stream.base.train)]
-    after = blocks_by_loop(session.visible_graph, start, basis)[session.visible_graph.rows(session.supports)]
+    before = blocks_by_loop(start.loaded(), start.loaded(), basis)[start.rows(stream.base.train)]
+    after = blocks_by_loop(session.visible_graph.loaded(), start.loaded(), basis)[
+        session.visible_graph.rows(session.supports)
+    ]
     labels = torch.tensor(np.concatenate([stream.base.train_labels, session.support_labels]))
     scales = np.repeat([1.0, 2.0], 24)
     weights = weights_by_loop(torch.tensor(np.concatenate([before, after])), labels, 0.5, scales)
@@ -252,9 +254,9 @@ def test_graphs_without_or_with_dense_features_are_learned(kind: str) -> None:
         return visible.with_features(dense[:, :0] if kind == "none" else dense)
 
     base, session = stream.base, stream.session(1)
-    learner = fitted(replace(base, visible_graph=other(base.visible_graph)))
-    learner.learn(replace(session, visible_graph=other(session.visible_graph)))
-    visible = other(stream.evaluation_graph(1))
+    learner = fitted(replace(base, visible_graph=other(base.visible_graph.loaded())))
+    learner.learn(replace(session, visible_graph=other(session.visible_graph.loaded())))
+    visible = other(stream.evaluation_graph(1).loaded())
     found = learner.scores(visible, visible.nodes)
     assert np.isfinite(found).all()
     if kind == "dense":

@@ -71,9 +71,9 @@ def test_a_session_trains_on_the_memory_as_a_loop_does(own: bool) -> None:
     visible, memory = session.visible_graph, learner.memory
     assert np.bincount(memory.labels).tolist() == [6] * 6 + [4]
     assert set(session.supports) <= set(memory.nodes)
-    weights = head_by_loop(vectors(learner, visible, memory.nodes, own), memory.labels, 7, 0.1)
+    weights = head_by_loop(vectors(learner, visible.loaded(), memory.nodes, own), memory.labels, 7, 0.1)
     found = learner.scores(visible, visible.nodes)
-    wanted = vectors(learner, visible, visible.nodes, own) @ weights
+    wanted = vectors(learner, visible.loaded(), visible.nodes, own) @ weights
     np.testing.assert_allclose(found, wanted, atol=2e-3)
 
 
@@ -81,9 +81,9 @@ def test_session_0_trains_on_all_of_its_train_nodes() -> None:
     base = stream_of().base
     learner = fitted(base)
     visible = base.visible_graph
-    weights = head_by_loop(vectors(learner, visible, base.train), base.train_labels, 6, 0.1)
+    weights = head_by_loop(vectors(learner, visible.loaded(), base.train), base.train_labels, 6, 0.1)
     found = learner.scores(visible, visible.nodes)
-    np.testing.assert_allclose(found, vectors(learner, visible, visible.nodes) @ weights, atol=2e-3)
+    np.testing.assert_allclose(found, vectors(learner, visible.loaded(), visible.nodes) @ weights, atol=2e-3)
 
 
 def test_vectors_are_made_again_on_the_graph_of_each_session() -> None:
@@ -94,13 +94,13 @@ def test_vectors_are_made_again_on_the_graph_of_each_session() -> None:
         learner.learn(stream.session(number))
     assert learner.memory.vectors is None
     visible = stream.session(2).visible_graph
-    now = vectors(learner, visible, learner.memory.nodes)
+    now = vectors(learner, visible.loaded(), learner.memory.nodes)
     of_base = learner.memory.nodes[learner.memory.labels < 6]
-    before = vectors(learner, stream.base.visible_graph, of_base)
+    before = vectors(learner, stream.base.visible_graph.loaded(), of_base)
     assert np.abs(now[learner.memory.labels < 6] - before).max() > 0.1
     weights = head_by_loop(now, learner.memory.labels, 8, 0.1)
     found = learner.scores(visible, visible.nodes)
-    np.testing.assert_allclose(found, vectors(learner, visible, visible.nodes) @ weights, atol=2e-3)
+    np.testing.assert_allclose(found, vectors(learner, visible.loaded(), visible.nodes) @ weights, atol=2e-3)
 
 
 def test_isolated_keeps_the_vectors_of_the_graph_they_were_seen_in() -> None:
@@ -145,10 +145,10 @@ def test_a_label_taken_back_right_after_session_0_leaves_no_trace() -> None:
     assert learner.restate(visible, (base.train, base.train_labels), nobody)
     np.testing.assert_allclose(learner.scores(visible, visible.nodes), expected, atol=1e-5)
     learner.restate(visible, (base.train[1:], base.train_labels[1:]), nobody)
-    rows = vectors(learner, visible, base.train[1:])
+    rows = vectors(learner, visible.loaded(), base.train[1:])
     weights = head_by_loop(rows, base.train_labels[1:], 6, 0.1)
     found = learner.scores(visible, visible.nodes)
-    np.testing.assert_allclose(found, vectors(learner, visible, visible.nodes) @ weights, atol=2e-3)
+    np.testing.assert_allclose(found, vectors(learner, visible.loaded(), visible.nodes) @ weights, atol=2e-3)
 
 
 def test_a_hidden_layer_learns_too() -> None:
@@ -181,7 +181,7 @@ def test_penalties_are_those_that_validation_likes_best() -> None:
     candidates = (30.0, 1e-3, 0.3)
     learner = fitted(base, penalties=candidates)
     visible, size = base.visible_graph, len(base.classes)
-    rows, asked = vectors(learner, visible, base.train), vectors(learner, visible, base.validation)
+    rows, asked = vectors(learner, visible.loaded(), base.train), vectors(learner, visible.loaded(), base.validation)
     recalls = []
     for penalty in candidates:
         found = (asked @ head_by_loop(rows, base.train_labels, size, penalty)).argmax(axis=1)
@@ -196,9 +196,9 @@ def test_penalties_are_those_that_validation_likes_best() -> None:
         def predict(_: Any, few: Any, count: int, nodes: np.ndarray, penalty: float = penalty) -> np.ndarray:
             known = np.concatenate([train[kept], few[0]])
             head = head_by_loop(
-                vectors(learner, visible, known), np.concatenate([labels[kept], few[1]]), count, penalty
+                vectors(learner, visible.loaded(), known), np.concatenate([labels[kept], few[1]]), count, penalty
             )
-            return (vectors(learner, visible, nodes) @ head).argmax(axis=1)
+            return (vectors(learner, visible.loaded(), nodes) @ head).argmax(axis=1)
 
         scores.append(np.mean([validation.only(draw).score(predict) for draw in range(STEP_DRAWS)]))
     assert learner.chosen()["session_penalty"] == candidates[int(np.argmax(scores))]

@@ -6,7 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from graphfcl import NO_STORE, SILENT, BaseSession, Learner, Session, VisibleGraph
+from graphfcl import NO_STORE, SILENT, BaseSession, Learner, Session, VisibleGraph, VisibleNodes
 from graphfcl.production.answers.calibration import HeldOutResult
 from graphfcl.production.answers.row_values import RowValues
 from graphfcl.production.model.fit_checkpoints import FitCheckpoints
@@ -35,7 +35,7 @@ class Told(Learner):
     def learn(self, session: Session) -> None:
         self.classes_ += session.new_classes
 
-    def scores(self, visible: VisibleGraph, nodes: np.ndarray) -> np.ndarray:
+    def scores(self, visible: VisibleNodes, nodes: np.ndarray) -> np.ndarray:
         _ = visible
         self.asked += 1
         random = np.random.default_rng(0)

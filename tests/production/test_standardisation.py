@@ -29,7 +29,7 @@ def dated_graph() -> Graph:
 def test_means_are_those_of_the_train_nodes_and_stay(tmp_path: Path) -> None:
     graph = dated_graph()
     model = GraphClassifier("proto-gcn", QUICK["proto-gcn"]).fit(graph, hide_classes=["c5"])
-    shown = model.graph_.visible.features
+    shown = model.graph_.visible.loaded().features
     start = model.label_store_
     train = model.graph_.visible.rows(start.nodes[start.parts == 0])
     np.testing.assert_allclose(shown[train][:, :3].mean(axis=0), 0, atol=1e-3)
@@ -38,24 +38,24 @@ def test_means_are_those_of_the_train_nodes_and_stay(tmp_path: Path) -> None:
     model.save(tmp_path / "model")
     again = GraphClassifier.load(tmp_path / "model")
     assert again.standardise
-    np.testing.assert_array_equal(again.graph_.visible.features, shown)
+    np.testing.assert_array_equal(again.graph_.visible.loaded().features, shown)
     np.testing.assert_array_equal(again.predict_proba(), model.predict_proba())
     again.grow(nodes=([1000], np.array([[3.0, 6.0, 1.7e9, 5.0]]), None))
     standard = graph_in_memory(again).standardisation
     assert standard is not None
     expected = (np.array([3.0, 6.0, 1.7e9]) - standard.mean[:3]) / standard.deviation[:3]
-    np.testing.assert_allclose(again.graph_.visible.features[-1, :3], expected, rtol=1e-4)
-    assert again.graph_.visible.features[-1, 3] == 0
+    np.testing.assert_allclose(again.graph_.visible.loaded().features[-1, :3], expected, rtol=1e-4)
+    assert again.graph_.visible.loaded().features[-1, 3] == 0
 
 
 def test_it_can_be_switched_off(tmp_path: Path) -> None:
     graph = dated_graph()
     raw = GraphClassifier("sgc-ridge", {"rank": 4}, standardise=False).fit(graph, hide_classes=["c5"])
-    np.testing.assert_array_equal(raw.graph_.visible.features, graph.features)
+    np.testing.assert_array_equal(raw.graph_.visible.loaded().features, graph.features)
     raw.save(tmp_path / "model")
     again = GraphClassifier.load(tmp_path / "model")
     assert not again.standardise
-    np.testing.assert_array_equal(again.graph_.visible.features, graph.features)
+    np.testing.assert_array_equal(again.graph_.visible.loaded().features, graph.features)
 
 
 @pytest.mark.parametrize("method", ["hag-meta", "anchor", "finetune"])

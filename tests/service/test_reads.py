@@ -47,7 +47,7 @@ def test_a_node_of_any_id(shared: Client, model: GraphClassifier, graph: Graph, 
 
 def test_features_are_the_largest_ones(shared: Client, graph: Graph, model: GraphClassifier) -> None:
     row = graph.node_ids.tolist().index("n20")
-    values = np.asarray(model.graph_.visible.features[[row]].todense()).ravel()
+    values = np.asarray(model.graph_.visible.loaded().features[[row]].todense()).ravel()
     card = shared.node("n20").json
     said = {each["name"]: each["value"] for each in card["features"]}
     assert len(said) == min(20, np.count_nonzero(values))

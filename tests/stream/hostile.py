@@ -20,14 +20,14 @@ from graphfcl import (
     Progress,
     Session,
     Stream,
-    VisibleGraph,
+    VisibleNodes,
     load_dataset,
     make_stream,
 )
 from graphfcl.graph.folder.permutation import Shuffle
 from graphfcl.graph.folder.visible import VisibleFolder
 
-Places = Callable[[VisibleGraph, np.ndarray], np.ndarray]  # where some nodes may have stood in the source
+Places = Callable[[VisibleNodes, np.ndarray], np.ndarray]  # where some nodes may have stood in the source
 
 
 class NearestPlace(Learner):
@@ -52,12 +52,12 @@ class NearestPlace(Learner):
         self.classes_ = self.classes_ + session.new_classes
         self._add(session.visible_graph, session.supports, session.support_labels)
 
-    def _add(self, visible: VisibleGraph, nodes: np.ndarray, labels: np.ndarray) -> None:
+    def _add(self, visible: VisibleNodes, nodes: np.ndarray, labels: np.ndarray) -> None:
         places = np.concatenate([self.places_, self.place(visible, nodes)])
         order = np.argsort(places)
         self.places_, self.labels_ = places[order], np.concatenate([self.labels_, labels])[order]
 
-    def scores(self, visible: VisibleGraph, nodes: np.ndarray) -> np.ndarray:
+    def scores(self, visible: VisibleNodes, nodes: np.ndarray) -> np.ndarray:
         places = self.place(visible, nodes)
         after = np.searchsorted(self.places_, places).clip(1, self.places_.size - 1)
         nearer = np.abs(self.places_[after] - places) < np.abs(places - self.places_[after - 1])
@@ -74,7 +74,7 @@ def unshuffled(count: int, key: int, *, by_rows: bool, forwards: bool) -> Places
     """Undoes a :class:`Shuffle` of all nodes with a key, or applies it."""
     shuffle = Shuffle(count, key)
 
-    def place(visible: VisibleGraph, nodes: np.ndarray) -> np.ndarray:
+    def place(visible: VisibleNodes, nodes: np.ndarray) -> np.ndarray:
         given = rows_of(visible, nodes) if by_rows else nodes
         return shuffle.rows(given) if forwards else shuffle.positions(given)
 
@@ -92,11 +92,11 @@ def public_keys(folder: GraphFolder, seed: int) -> set[int]:
 class Peeking(NearestPlace):
     """Answers with the labels that it finds. labels: (n,) by number, of all nodes; None if it found none."""
 
-    def find(self, visible: VisibleGraph) -> np.ndarray | None:
+    def find(self, visible: VisibleNodes) -> np.ndarray | None:
         """(n,) columns of all nodes by number."""
         raise NotImplementedError
 
-    def scores(self, visible: VisibleGraph, nodes: np.ndarray) -> np.ndarray:
+    def scores(self, visible: VisibleNodes, nodes: np.ndarray) -> np.ndarray:
         labels = self.find(visible)
         if labels is None:
             return super().scores(visible, nodes)
@@ -106,7 +106,7 @@ class Peeking(NearestPlace):
 class FrameReader(Peeking):
     """Reads the evaluator's variables off the stack."""
 
-    def find(self, visible: VisibleGraph) -> np.ndarray | None:  # noqa: ARG002
+    def find(self, visible: VisibleNodes) -> np.ndarray | None:  # noqa: ARG002
         frame = sys._getframe()
         while frame.f_back is not None:
             frame = frame.f_back
@@ -119,7 +119,7 @@ class FrameReader(Peeking):
 class ObjectCollector(Peeking):
     """Asks the garbage collector for all objects of the process."""
 
-    def find(self, visible: VisibleGraph) -> np.ndarray | None:  # noqa: ARG002
+    def find(self, visible: VisibleNodes) -> np.ndarray | None:  # noqa: ARG002
         columns = (each._columns for each in gc.get_objects() if type(each) is Stream)
         large = (each for each in columns if self.places_[-1] < each.size)
         return next((each for each in large if np.array_equal(each[self.places_], self.labels_)), None)
@@ -132,7 +132,7 @@ class DatasetLoader(Peeking):
         super().__init__()
         self.stream = make_stream(load_dataset(name)[0], seed=seed, **rules)
 
-    def find(self, visible: VisibleGraph) -> np.ndarray | None:  # noqa: ARG002
+    def find(self, visible: VisibleNodes) -> np.ndarray | None:  # noqa: ARG002
         return self.stream._columns
 
 
@@ -149,7 +149,7 @@ class FileReader(Peeking):
 class FolderReader(Peeking):
     """Looks for labels in everything that it is handed, by name."""
 
-    def find(self, visible: VisibleGraph) -> np.ndarray | None:
+    def find(self, visible: VisibleNodes) -> np.ndarray | None:
         names = ("labels", "node_ids", "ids", "class_names", "manifest", "_files", "graph", "folder", "base", "shuffle")
         waiting, seen = [visible], list[Any]()
         while waiting:
@@ -177,7 +177,7 @@ class Forger(NearestPlace):
         super().learn(session)
         self._forge(session)
 
-    def scores(self, visible: VisibleGraph, nodes: np.ndarray) -> np.ndarray:
+    def scores(self, visible: VisibleNodes, nodes: np.ndarray) -> np.ndarray:
         found = super().scores(visible, nodes)
         self._forge((visible, nodes))
         return found

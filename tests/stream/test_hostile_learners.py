@@ -169,9 +169,9 @@ def test_a_folder_gives_one_stream_on_disk_and_in_memory(small_folder: GraphFold
         shown = in_memory.evaluation_graph(session)
         rows = seen.rows(shown.nodes)
         order = np.argsort(rows)
-        np.testing.assert_allclose(seen.features_at(rows[order]).toarray(), shown.features.toarray()[order])
+        np.testing.assert_allclose(seen.features_at(rows[order]).toarray(), shown.loaded().features.toarray()[order])
         adjacency = seen.neighbours_at(rows[order])[:, rows[order]].toarray()
-        np.testing.assert_array_equal(adjacency, shown.adjacency.toarray()[order][:, order])
+        np.testing.assert_array_equal(adjacency, shown.loaded().adjacency.toarray()[order][:, order])
 
 
 # What is handed out

@@ -14,6 +14,7 @@ from graphfcl import (
     Progress,
     Session,
     VisibleGraph,
+    VisibleNodes,
     evaluate,
     load_dataset,
     make_stream,
@@ -45,17 +46,17 @@ class ByComponent(Learner):
         self.classes_ = base.classes
 
     def learn(self, session: Session) -> None:
-        component = components(session.visible_graph)[session.visible_graph.rows(session.supports)]
-        self.sizes.append(float(np.bincount(components(session.visible_graph))[component].mean()))
+        component = components(session.visible_graph.loaded())[session.visible_graph.rows(session.supports)]
+        self.sizes.append(float(np.bincount(components(session.visible_graph.loaded()))[component].mean()))
         self.supports.append(session.supports)
         self.first.append(len(self.classes_))
         self.classes_ += session.new_classes
 
-    def scores(self, visible: VisibleGraph, nodes: np.ndarray) -> np.ndarray:
+    def scores(self, visible: VisibleNodes, nodes: np.ndarray) -> np.ndarray:
         scores = np.zeros((nodes.size, len(self.classes_)))
         if not self.supports:
             return scores
-        component = components(visible)
+        component = components(visible.loaded())
         of_node = component[visible.rows(nodes)]
         if self.by_size:
             votes = -np.abs(np.bincount(component)[of_node][:, None] - np.array(self.sizes))

@@ -68,7 +68,7 @@ def test_a_word_in_five_nodes_of_which_four_are_of_session_0_is_not_visible(trac
     stream = make_stream(word_graph(), RULES, track=track)
     assert stream.view.columns.tolist() == [0, 2] == seen_often(stream, 5)  # type: ignore[union-attr]
     for number in range(2):
-        assert stream.evaluation_graph(number).features.shape[1] == 2
+        assert stream.evaluation_graph(number).loaded().features.shape[1] == 2
 
 
 def test_where_all_nodes_are_visible_all_nodes_count() -> None:
@@ -85,7 +85,7 @@ def test_the_vocabulary_of_the_shipped_graphs_is_that_of_session_0(name: str) ->
     assert stream.view.columns.tolist() == expected  # type: ignore[union-attr]
     assert len(expected) < len(seen_often(stream, 1)) < graph.features.shape[1]
     shown = make_stream(graph, protocol, seed=0, track="open")
-    assert shown.evaluation_graph(0).features.shape == graph.features.shape
+    assert shown.evaluation_graph(0).loaded().features.shape == graph.features.shape
 
 
 def test_the_words_of_a_table_are_those_of_session_0(tmp_path: Path) -> None:

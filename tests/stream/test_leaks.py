@@ -24,6 +24,7 @@ from graphfcl import (
     Session,
     Stream,
     VisibleGraph,
+    VisibleNodes,
     build_graph,
     evaluate,
     load_dataset,
@@ -63,7 +64,7 @@ class NearestNumber(Learner):
         order = np.argsort(nodes)
         self.nodes_, self.labels_ = nodes[order], np.concatenate([self.labels_, session.support_labels])[order]
 
-    def scores(self, visible: VisibleGraph, nodes: np.ndarray) -> np.ndarray:  # noqa: ARG002
+    def scores(self, visible: VisibleNodes, nodes: np.ndarray) -> np.ndarray:  # noqa: ARG002
         after = np.searchsorted(self.nodes_, nodes).clip(1, self.nodes_.size - 1)
         nearer = np.abs(self.nodes_[after] - nodes) < np.abs(nodes - self.nodes_[after - 1])
         found = self.labels_[np.where(nearer, after, after - 1)]
@@ -151,7 +152,7 @@ def test_numbers_are_a_permutation_and_the_same_in_every_session(graph: Graph, s
     again = make_stream(graph, Protocol(base=1, pseudo_novel=0, way=1, track="open"), seed=seed)
     np.testing.assert_array_equal(again.node_of_number, stream.node_of_number)
     features = graph.features if isinstance(graph.features, np.ndarray) else graph.features.toarray()
-    dense = again.evaluation_graph(0).features
+    dense = again.evaluation_graph(0).loaded().features
     if not isinstance(dense, np.ndarray):
         np.testing.assert_array_equal(dense.toarray(), features[again.node_of_number])
 
@@ -204,7 +205,7 @@ class Snoop(NearestNumber):
         progress.checkpoint(self)
         assert encoders.get({"kind": "x"}, dict) == {}
 
-    def scores(self, visible: VisibleGraph, nodes: np.ndarray) -> np.ndarray:
+    def scores(self, visible: VisibleNodes, nodes: np.ndarray) -> np.ndarray:
         self.asked_read_only.append(not nodes.flags.writeable and nodes.base is None)
         return super().scores(visible, nodes)
 
@@ -245,7 +246,7 @@ def test_no_learner_can_change_what_another_is_handed() -> None:
     after = evaluate(NearestNumber(), stream)
     for first, second in zip(before.confusions, after.confusions, strict=True):
         np.testing.assert_array_equal(first, second)
-    assert stream.base.visible_graph.features.nnz > 0
+    assert stream.base.visible_graph.loaded().features.nnz > 0
 
 
 class Asked(NearestNumber):
@@ -253,9 +254,9 @@ class Asked(NearestNumber):
 
     def __init__(self) -> None:
         super().__init__()
-        self.asked: list[tuple[VisibleGraph, np.ndarray]] = []
+        self.asked: list[tuple[VisibleNodes, np.ndarray]] = []
 
-    def scores(self, visible: VisibleGraph, nodes: np.ndarray) -> np.ndarray:
+    def scores(self, visible: VisibleNodes, nodes: np.ndarray) -> np.ndarray:
         self.asked.append((visible, nodes.copy()))
         return super().scores(visible, nodes)
 
@@ -317,8 +318,8 @@ def _columns_graph(dense: bool) -> Graph:
 def test_columns_that_no_node_of_session_0_has_do_not_exist(track: Any, width: int) -> None:
     stream = make_stream(_columns_graph(dense=False), Protocol(base=("0", "1"), pseudo_novel=0, way=1), track=track)
     for number in range(2):
-        assert stream.evaluation_graph(number).features.shape[1] == width
-    shown = stream.evaluation_graph(1).features.toarray()
+        assert stream.evaluation_graph(number).loaded().features.shape[1] == width
+    shown = stream.evaluation_graph(1).loaded().features.toarray()
     raw = stream.graph.loaded().features.toarray()[stream.node_of_number[stream.evaluation_graph(1).nodes]]
     np.testing.assert_array_equal(shown, raw if width == 4 else raw[:, [0, 2, 3]])
 
@@ -341,22 +342,24 @@ def test_dense_columns_are_standardised_by_the_train_nodes_of_session_0(track: A
     stream = make_stream(graph, rules, seed=3)
     base = stream.base
     shown = stream.evaluation_graph(1)
-    train = shown.features[shown.rows(base.train)]
+    train = shown.loaded().features[shown.rows(base.train)]
     np.testing.assert_allclose(train[:, [0, 2]].mean(axis=0), 0, atol=1e-6)
     np.testing.assert_allclose(train[:, [0, 2]].std(axis=0), 1, atol=1e-6)
-    assert not shown.features[:, [1, 3]].any(), "constant on the train nodes"
+    assert not shown.loaded().features[:, [1, 3]].any(), "constant on the train nodes"
     raw = graph.features[stream.node_of_number[base.train]].astype(np.float64)
     for column in (0, 2):
         mean = sum(raw[:, column]) / len(raw)
         deviation = (sum((value - mean) ** 2 for value in raw[:, column]) / len(raw)) ** 0.5
         expected = [(value - mean) / deviation for value in graph.features[stream.node_of_number[shown.nodes], column]]
-        np.testing.assert_allclose(shown.features[:, column], expected, rtol=1e-5)
+        np.testing.assert_allclose(shown.loaded().features[:, column], expected, rtol=1e-5)
     save_stream(stream, tmp_path / "stream.json")
     again = load_stream(tmp_path / "stream.json", graph)
     assert isinstance(again.view, Standardisation)
-    np.testing.assert_array_equal(again.evaluation_graph(1).features, shown.features)
+    np.testing.assert_array_equal(again.evaluation_graph(1).loaded().features, shown.loaded().features)
     off = make_stream(graph, rules, seed=3, standardise=False)
-    np.testing.assert_array_equal(off.evaluation_graph(1).features, graph.features[off.node_of_number[shown.nodes]])
+    np.testing.assert_array_equal(
+        off.evaluation_graph(1).loaded().features, graph.features[off.node_of_number[shown.nodes]]
+    )
     save_stream(off, tmp_path / "off.json")
     assert load_stream(tmp_path / "off.json", graph).view is None
 

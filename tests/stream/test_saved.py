@@ -23,11 +23,11 @@ def assert_same_stream(first: Stream, second: Stream) -> None:
     assert first.base.validation_columns == second.base.validation_columns
     for field in ("train", "train_labels", "validation", "validation_labels"):
         np.testing.assert_array_equal(getattr(first.base, field), getattr(second.base, field))
-    assert_same_graph(first.base.visible_graph, second.base.visible_graph)
+    assert_same_graph(first.base.visible_graph.loaded(), second.base.visible_graph.loaded())
     for left, right in zip(first, second, strict=True):
         np.testing.assert_array_equal(left.supports, right.supports)
         np.testing.assert_array_equal(left.support_labels, right.support_labels)
-        assert_same_graph(left.visible_graph, right.visible_graph)
+        assert_same_graph(left.visible_graph.loaded(), right.visible_graph.loaded())
         np.testing.assert_array_equal(first.queries(left.number).nodes, second.queries(left.number).nodes)
 
 

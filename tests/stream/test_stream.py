@@ -126,12 +126,12 @@ def test_visible_graph_has_no_unseen_class_and_its_own_degrees(stream: Stream) -
         np.testing.assert_array_equal(learned.nodes, expected_learned)
         np.testing.assert_array_equal(asked.nodes, expected_active)
         expected = adjacency[np.ix_(expected_active, expected_active)]
-        np.testing.assert_array_equal(asked.adjacency.toarray(), expected)
+        np.testing.assert_array_equal(asked.loaded().adjacency.toarray(), expected)
         np.testing.assert_allclose(asked.degrees, expected.sum(axis=1))
         with_loops = expected + np.eye(len(expected))
         degree = with_loops.sum(axis=1)
         np.testing.assert_allclose(
-            asked.normalised.toarray(), with_loops / np.sqrt(np.outer(degree, degree)), rtol=1e-5, atol=1e-7
+            asked.loaded().normalised.toarray(), with_loops / np.sqrt(np.outer(degree, degree)), rtol=1e-5, atol=1e-7
         )
 
 
@@ -144,7 +144,7 @@ def test_a_seed_gives_one_stream(stream: Stream, other_seed: int) -> None:
     for first, second in zip(stream, again, strict=True):
         np.testing.assert_array_equal(first.supports, second.supports)
         np.testing.assert_array_equal(first.support_labels, second.support_labels)
-        assert_same_graph(first.visible_graph, second.visible_graph)
+        assert_same_graph(first.visible_graph.loaded(), second.visible_graph.loaded())
     different = make_stream(stream.graph, stream.protocol, seed=stream.seed + 100 + other_seed)
     assert not np.array_equal(different.split.roles, stream.split.roles)
 
@@ -329,14 +329,14 @@ def test_text_weights_come_from_the_nodes_of_session_0() -> None:
         np.zeros((36, 36)), _csr(counts), labels, feature_names=["old", "new", "both"], text=TextSettings(1)
     )
     rules = Protocol(base=("0", "1"), pseudo_novel=0, way=1)
-    assert make_stream(graph, rules).base.visible_graph.features.shape[1] == 2
+    assert make_stream(graph, rules).base.visible_graph.loaded().features.shape[1] == 2
     stream = make_stream(graph, rules)
-    last = stream.session(1).visible_graph.features
+    last = stream.session(1).visible_graph.loaded().features
     rows = np.argsort(stream.node_of_number)  # a row for each node of the graph
     assert last.shape == (36, 2)
     np.testing.assert_allclose(last[rows[[30]]].toarray(), [[0, 1]])
     open_track = make_stream(graph, rules, track="open")
-    assert open_track.base.visible_graph.features.shape[1] == 3
+    assert open_track.base.visible_graph.loaded().features.shape[1] == 3
 
 
 def _csr(values: np.ndarray) -> Any:
@@ -351,7 +351,7 @@ def test_isolated_nodes_many_components_and_zero_features(track: str) -> None:
     graph = build_graph(np.zeros((60, 60)), np.zeros((60, 5)), labels)
     stream = make_stream(graph, Protocol(base=1, pseudo_novel=1, way=1, track=track))  # type: ignore[arg-type]
     for session in stream:
-        assert np.isfinite(session.visible_graph.normalised.data).all()
+        assert np.isfinite(session.visible_graph.loaded().normalised.data).all()
         assert session.visible_graph.edge_count == 0
 
 

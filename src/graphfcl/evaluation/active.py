@@ -15,7 +15,7 @@ import numpy as np
 from graphfcl.active import OF_EACH_CLASS, ActiveLearningState, Strategy, checked, find_strategy
 from graphfcl.active.untrained import untrained_vectors
 from graphfcl.evaluation.evaluate import Evaluation, fit_base, scores_in_blocks, tell_session
-from graphfcl.graph import VisibleGraph
+from graphfcl.graph import VisibleNodes
 from graphfcl.methods.blocks.work_folder import alone_on
 from graphfcl.methods.learner import NO_STORE, SILENT, EncoderStore, Learner, Progress
 from graphfcl.methods.progress import progress_of
@@ -198,7 +198,7 @@ def active_record(evaluation: Evaluation, stream: Stream) -> ActiveRecord:
     )
 
 
-def _vectors(learner: Learner, visible: VisibleGraph, seed: int) -> np.ndarray:
+def _vectors(learner: Learner, visible: VisibleNodes, seed: int) -> np.ndarray:
     """(n, d) what nodes are compared by: the learner's own vectors, or the features as no label touched them."""
     found = learner.vectors_to_draw(visible, visible.nodes)
     return untrained_vectors(visible, seed=seed) if found is None else np.asarray(found, dtype=np.float32)

@@ -24,7 +24,7 @@ from scipy import linalg, sparse
 from scipy.sparse.linalg import svds
 
 from graphfcl.errors import InputError
-from graphfcl.graph.visible import VisibleGraph
+from graphfcl.graph.interfaces import VisibleNodes
 from graphfcl.methods.learner import NO_STORE, SILENT, EncoderStore, Learner, Progress
 from graphfcl.methods.settings import require_range
 from graphfcl.methods.shared.untrained_features import prepare
@@ -64,7 +64,7 @@ class ClosedSetControl(Learner):
     control: ClassVar[bool] = True
     randomness: ClassVar[tuple[str, ...]] = ("columns",)  # more than WIDEST are folded together by a drawn hash
     settings: ClosedSetControlSettings
-    _latest: tuple[VisibleGraph, np.ndarray, np.ndarray] | None = None  # a graph, whitening_, and the vectors of both
+    _latest: tuple[VisibleNodes, np.ndarray, np.ndarray] | None = None  # a graph, whitening_, and the vectors of both
 
     def fit(self, base: BaseSession, progress: Progress = SILENT, encoders: EncoderStore = NO_STORE) -> None:  # noqa: ARG002
         if self.classes_:
@@ -72,7 +72,7 @@ class ClosedSetControl(Learner):
                 raise InputError("this learner was fitted on other classes: make a new one to fit it.")
             return
         visible = base.visible_graph
-        self.basis_ = self._leading_vectors(prepare(visible.features, self.seed))
+        self.basis_ = self._leading_vectors(prepare(visible.loaded().features, self.seed))
         blocks = self._blocks(visible)
         self.centres_ = np.stack([block.mean(axis=0) for block in blocks])
         vectors = self._centred(blocks)[visible.rows(base.train)]
@@ -95,7 +95,7 @@ class ClosedSetControl(Learner):
             new = chosen >= first  # the means of older classes stay as they are
             self.sums_ = labelled + _class_sums(unlabelled[new], chosen[new], count)
 
-    def scores(self, visible: VisibleGraph, nodes: np.ndarray) -> np.ndarray:
+    def scores(self, visible: VisibleNodes, nodes: np.ndarray) -> np.ndarray:
         return self._scores(self._vectors(visible))[visible.rows(nodes)]
 
     def _scores(self, vectors: np.ndarray) -> np.ndarray:
@@ -114,10 +114,11 @@ class ClosedSetControl(Learner):
         found = svds(features.astype(np.float64), k=rank, v0=start, return_singular_vectors="vh")[2]
         return np.ascontiguousarray(found.T, dtype=np.float32)
 
-    def _blocks(self, visible: VisibleGraph) -> tuple[np.ndarray, np.ndarray]:
+    def _blocks(self, visible: VisibleNodes) -> tuple[np.ndarray, np.ndarray]:
         """XB and ÂÂXB."""
-        own = np.asarray(prepare(visible.features, self.seed) @ self.basis_)
-        return own, visible.normalised @ (visible.normalised @ own)
+        graph = visible.loaded()
+        own = np.asarray(prepare(graph.features, self.seed) @ self.basis_)
+        return own, graph.normalised @ (graph.normalised @ own)
 
     def _centred(self, blocks: tuple[np.ndarray, np.ndarray]) -> np.ndarray:
         return np.hstack([_unit(block - centre) for block, centre in zip(blocks, self.centres_, strict=True)])
@@ -134,7 +135,7 @@ class ClosedSetControl(Learner):
     def _whitened(self, vectors: np.ndarray) -> np.ndarray:
         return _unit((vectors - self.shift_) @ self.whitening_)
 
-    def _vectors(self, visible: VisibleGraph) -> np.ndarray:
+    def _vectors(self, visible: VisibleNodes) -> np.ndarray:
         """(n, D) x of every node; kept for the next call, because an evaluation asks block by block."""
         latest = self._latest
         if latest is None or latest[0] is not visible or latest[1] is not self.whitening_:

@@ -39,7 +39,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from graphfcl.graph.visible import VisibleGraph
+from graphfcl.graph.interfaces import VisibleNodes
 from graphfcl.methods.bases.episodic_learner import EpisodicLearner, EpisodicSettings
 from graphfcl.methods.learner import Labelled, Progress, Tensors
 from graphfcl.methods.settings import require_choice, require_range
@@ -345,7 +345,7 @@ class HagMeta(EpisodicLearner):
     def _keeps_weights(self) -> bool:
         return self.fine_tuning.steps == 0
 
-    def restate(self, visible: VisibleGraph, train: Labelled, supports: Labelled) -> bool:
+    def restate(self, visible: VisibleNodes, train: Labelled, supports: Labelled) -> bool:
         # A class without a node has no place in the episodes of fine-tuning.
         known = np.unique(np.concatenate([train[1], supports[1]]))
         if self.fine_tuning.steps and known.size < len(self.classes_):

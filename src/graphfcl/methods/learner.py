@@ -22,7 +22,7 @@ from graphfcl.methods.settings import NoSettings, settings_as_json
 if TYPE_CHECKING:  # a command that asks no learner need not wait for torch
     import torch
 
-    from graphfcl.graph.visible import VisibleGraph
+    from graphfcl.graph.interfaces import VisibleNodes
     from graphfcl.methods.blocks.last_tables import LastTables
     from graphfcl.stream.sessions import BaseSession, Session
 
@@ -101,7 +101,8 @@ class Learner(ABC):
 
     Scores are a function of the learner's state and of the graph visible now: a node's scores do not depend on which
     other nodes are asked about, and asking changes nothing. Classes are append-only: a class keeps its column. Sessions
-    and visible graphs are read-only.
+    and visible graphs are read-only. ``visible.loaded()`` is the visible graph in memory, with ``adjacency``,
+    ``normalised`` and ``features``; of a graph in memory it is ``visible`` itself.
 
     What a learner has learned are attributes whose names end in ``_``: arrays, tensors, generators of numpy, and
     values that JSON can hold. :meth:`state` saves them, unless a learner says it in another way.
@@ -178,17 +179,17 @@ class Learner(ABC):
         """
 
     @abstractmethod
-    def scores(self, visible: VisibleGraph, nodes: np.ndarray) -> np.ndarray:
+    def scores(self, visible: VisibleNodes, nodes: np.ndarray) -> np.ndarray:
         """(nodes, classes seen) float: higher is likelier. ``nodes`` are node numbers of the visible graph."""
 
-    def all_scores(self, visible: VisibleGraph) -> Any:
+    def all_scores(self, visible: VisibleNodes) -> Any:
         """(n, classes seen) scores of every node: an array, or of a graph folder a table of which rows are read."""
         return self.scores(visible, visible.nodes)
 
-    def watch(self, visible: VisibleGraph, progress: Progress) -> None:  # noqa: B027
+    def watch(self, visible: VisibleNodes, progress: Progress) -> None:  # noqa: B027
         """Tell somebody of the passes over a graph folder that answers about it take."""
 
-    def explain(self, visible: VisibleGraph, node: int, top: int = 5) -> Explanation | None:  # noqa: ARG002
+    def explain(self, visible: VisibleNodes, node: int, top: int = 5) -> Explanation | None:  # noqa: ARG002
         """Why a node got its class; None if the method cannot say."""
         return None
 
@@ -240,7 +241,7 @@ class Learner(ABC):
 
     # What a model in production needs besides; the defaults are right and slow
 
-    def copy(self, visible: VisibleGraph) -> Self:
+    def copy(self, visible: VisibleNodes) -> Self:
         """A learner that knows the same, the embeddings of a graph included, and goes on by itself.
 
         What either of the two learns later, the other must not see, also if another thread asks it meanwhile: they may
@@ -258,26 +259,26 @@ class Learner(ABC):
         """Hops: how far a changed edge changes what :meth:`embeddings_of_rows` answers."""
         return 2
 
-    def embeddings(self, visible: VisibleGraph) -> np.ndarray:
+    def embeddings(self, visible: VisibleNodes) -> np.ndarray:
         """(n, width) all that scores need to know of every node: one forward pass, if none was made before.
 
         A learner without embeddings (width 0) computes its scores again for every graph.
         """
         return np.zeros((visible.node_count, 0), dtype=np.float32)
 
-    def embeddings_of_rows(self, visible: VisibleGraph, rows: np.ndarray) -> np.ndarray:  # noqa: ARG002
+    def embeddings_of_rows(self, visible: VisibleNodes, rows: np.ndarray) -> np.ndarray:  # noqa: ARG002
         """Some rows of :meth:`embeddings`, computed from their neighbourhood alone."""
         return np.zeros((rows.size, 0), dtype=np.float32)
 
-    def use_embeddings(self, visible: VisibleGraph, embeddings: np.ndarray) -> None:  # noqa: B027
+    def use_embeddings(self, visible: VisibleNodes, embeddings: np.ndarray) -> None:  # noqa: B027
         """Take the embeddings of a graph as given: scores need no forward pass until a session changes weights."""
 
-    def vectors_to_draw(self, visible: VisibleGraph, nodes: np.ndarray) -> np.ndarray | None:
+    def vectors_to_draw(self, visible: VisibleNodes, nodes: np.ndarray) -> np.ndarray | None:
         """(nodes, h) vectors for a picture of the classes; None if the learner has no embeddings."""
         found = self.embeddings(visible)
         return found[visible.rows(nodes)] if found.shape[1] else None
 
-    def restate(self, visible: VisibleGraph, train: Labelled, supports: Labelled) -> bool:  # noqa: ARG002
+    def restate(self, visible: VisibleNodes, train: Labelled, supports: Labelled) -> bool:  # noqa: ARG002
         """Rebuild class memory from exactly these labelled nodes; False if unsupported.
 
         train: (nodes, columns) of the labels that :meth:`fit` trained on. supports: those learned later, of whichever
@@ -302,7 +303,7 @@ class Learner(ABC):
         return None
 
     def scores_without(
-        self, visible: VisibleGraph, left_out: Labelled, train: Labelled, supports: Labelled
+        self, visible: VisibleNodes, left_out: Labelled, train: Labelled, supports: Labelled
     ) -> np.ndarray | None:
         """(nodes, classes) scores of labelled nodes if they had not been learned; None if the method cannot say.
 

@@ -27,7 +27,7 @@ from torch import nn
 from torch.func import functional_call
 
 from graphfcl.errors import DivergenceError
-from graphfcl.graph.visible import VisibleGraph
+from graphfcl.graph.interfaces import VisibleNodes
 from graphfcl.methods.bases.episodic_learner import EpisodicLearner, EpisodicSettings
 from graphfcl.methods.learner import Labelled, Progress, Tensors
 from graphfcl.methods.settings import require_range
@@ -271,7 +271,7 @@ class MetaGnn(EpisodicLearner):
             return self.memory.kept
         return self.memory.prototypes(self.network, self.network.node_embeddings(inputs), len(self.classes_))
 
-    def restate(self, visible: VisibleGraph, train: Labelled, supports: Labelled) -> bool:  # noqa: ARG002
+    def restate(self, visible: VisibleNodes, train: Labelled, supports: Labelled) -> bool:  # noqa: ARG002
         # The steps of the last session were taken from other means, and its supports are not known apart.
         return False
 

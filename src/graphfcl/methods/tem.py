@@ -40,7 +40,6 @@ from torch import nn
 
 from graphfcl.errors import InputError
 from graphfcl.graph.interfaces import VisibleNodes
-from graphfcl.graph.visible import VisibleGraph
 from graphfcl.methods.bases.closed_form_learner import Choice, ClosedFormLearner
 from graphfcl.methods.blocks import NodeTables
 from graphfcl.methods.learner import Labelled, Learner, Progress, Tensors
@@ -280,7 +279,7 @@ class Tem(ClosedFormLearner):
         return True
 
     def scores_without(
-        self, visible: VisibleGraph, left_out: Labelled, train: Labelled, supports: Labelled
+        self, visible: VisibleNodes, left_out: Labelled, train: Labelled, supports: Labelled
     ) -> np.ndarray | None:
         return Learner.scores_without(self, visible, left_out, train, supports)
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from graphfcl.graph.visible import VisibleGraph
+from graphfcl.graph.interfaces import VisibleNodes
 from graphfcl.runtime.arrays import read_only
 from graphfcl.stream.protocol import ProtocolName, Track
 
@@ -37,7 +37,7 @@ class BaseSession:
     validation_labels: np.ndarray
     validation_columns: tuple[int, ...]
     pseudo_novel_tasks: tuple[tuple[int, ...], ...]
-    visible_graph: VisibleGraph
+    visible_graph: VisibleNodes
     way: int
     shot: int
     track: Track
@@ -67,7 +67,7 @@ class Session:
     new_classes: tuple[str, ...]
     supports: np.ndarray
     support_labels: np.ndarray
-    visible_graph: VisibleGraph
+    visible_graph: VisibleNodes
     track: Track
     earlier: np.ndarray = field(default_factory=_no_numbers, kw_only=True)
     earlier_labels: np.ndarray = field(default_factory=_no_numbers, kw_only=True)

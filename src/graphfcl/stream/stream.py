@@ -3,7 +3,7 @@
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from graphfcl.graph import (
     KnownColumns,
     Standardisation,
     TextWeights,
-    VisibleGraph,
+    VisibleNodes,
 )
 from graphfcl.graph.convert import as_graph
 from graphfcl.stream.classes import adapt_protocol
@@ -53,7 +53,7 @@ class Stream:
         self._roles = split.roles[self.node_of_number]
         self._columns = split.columns_of_nodes(graph)[self.node_of_number]
         self._sessions = split.sessions_of_nodes(graph)[self.node_of_number]
-        self._last_cut: VisibleGraph | None = None
+        self._last_cut: VisibleNodes | None = None
 
     def __repr__(self) -> str:
         return (
@@ -182,13 +182,13 @@ class Stream:
         """
         return Session(number, new_classes, nodes, columns, self.visible_graph(number), self.protocol.track)
 
-    def visible_graph(self, session: int) -> VisibleGraph:
+    def visible_graph(self, session: int) -> VisibleNodes:
         """What a learner sees while it learns a session: under ``isolated`` its own nodes alone."""
         if self.protocol.track == "isolated":
             return self._cut(np.flatnonzero(self._sessions == session))
         return self.evaluation_graph(session)
 
-    def evaluation_graph(self, session: int) -> VisibleGraph:
+    def evaluation_graph(self, session: int) -> VisibleNodes:
         """What a learner sees when it is asked after a session: a graph with all edges among its nodes.
 
         ``transductive`` and ``isolated``: the nodes of all classes seen. ``open`` and ``active``: every node.
@@ -213,14 +213,13 @@ class Stream:
             nodes = np.flatnonzero((self._roles == Role.TEST) & (self._sessions <= last))
         return Queries(nodes=nodes, labels=self._columns[nodes])
 
-    def _cut(self, numbers: np.ndarray) -> VisibleGraph:
+    def _cut(self, numbers: np.ndarray) -> VisibleNodes:
         """Cut the graph; the last one is kept, because a session is learned and asked about on the same graph."""
         if self._last_cut is not None:
             if np.array_equal(self._last_cut.nodes, numbers):
                 return self._last_cut
             self._last_cut = None  # make room before the next one is cut
-        # Learners name VisibleGraph in their signatures; those that work on the disk take any VisibleNodes.
-        self._last_cut = cast(VisibleGraph, self.graph.visible(numbers, self.view, self.node_of_number))
+        self._last_cut = self.graph.visible(numbers, self.view, self.node_of_number)
         return self._last_cut
 
 

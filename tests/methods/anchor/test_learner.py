@@ -286,7 +286,7 @@ def test_an_explanation_adds_up(learner: Anchor) -> None:
     visible = stream.base.visible_graph
     table = torch.from_numpy(learner.embeddings(visible))
     known = learner.known
-    posterior, directions = posteriors(known.anchors, table, visible, known.neighbourhood, learner.settings)
+    posterior, directions = posteriors(known.anchors, table, visible.loaded(), known.neighbourhood, learner.settings)
     answer = shared_out(posterior, table, learner.known.head, learner.settings.head_share)
     for node in stream.base.validation[:5].tolist():
         found = learner.explain(visible, node, top=10_000)
@@ -300,7 +300,7 @@ def test_an_explanation_adds_up(learner: Anchor) -> None:
         assert p == pytest.approx(float(answer[row].max()))
         assert sum(found.blocks.values()) == pytest.approx(difference, rel=0.01, abs=0.05)
         named = {column for column, _ in found.features}
-        assert named == set(visible.features[[row]].indices.tolist())
+        assert named == set(visible.loaded().features[[row]].indices.tolist())
         assert {number for number, *_ in found.neighbours} <= set(visible.nodes.tolist()) - {node}
     sums, counts = class_sums(table, torch.zeros(len(table), dtype=torch.int64), 1)
     assert counts.item() == len(table)
@@ -344,8 +344,10 @@ def test_what_links_add_is_the_evidence_of_the_neighbours() -> None:
     assert isinstance(listening, Anchor)
     listening.fit(stream.base)
     table, known = torch.from_numpy(listening.embeddings(visible)), listening.known
-    posterior = posteriors(known.anchors, table, visible, known.neighbourhood, listening.settings)[0].double().numpy()
-    evidence = 0.5 * (links_of(visible) @ posterior) @ ratios_of(visible, posterior).T
+    posterior = (
+        posteriors(known.anchors, table, visible.loaded(), known.neighbourhood, listening.settings)[0].double().numpy()
+    )
+    evidence = 0.5 * (links_of(visible.loaded()) @ posterior) @ ratios_of(visible.loaded(), posterior).T
     for node in stream.base.validation[:5].tolist():
         found = listening.explain(visible, node, top=10_000)
         assert found is not None
@@ -400,7 +402,7 @@ def test_an_explanation_of_a_new_class_against_one_of_session_0_adds_up() -> Non
     visible = stream.visible_graph(2)
     table = torch.from_numpy(made.embeddings(visible))
     known = made.known
-    posterior, directions = posteriors(known.anchors, table, visible, known.neighbourhood, made.settings)
+    posterior, directions = posteriors(known.anchors, table, visible.loaded(), known.neighbourhood, made.settings)
     answer = shared_out(posterior, table, made.known.head, made.settings.head_share)
     first, second = answer.topk(2, dim=1).indices.T
     mixed = np.flatnonzero(((first < many) != (second < many)).numpy())[:4]

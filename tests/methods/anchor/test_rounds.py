@@ -63,10 +63,10 @@ def test_an_explanation_is_that_of_a_pass_over_all_nodes(kind: str, links: float
     learner, stream = fitted(kind, links)
     visible, settings = stream.base.visible_graph, learner.settings
     table, known = torch.from_numpy(learner.embeddings(visible)), learner.known
-    posterior, directions = posteriors(known.anchors, table, visible, known.neighbourhood, settings)
+    posterior, directions = posteriors(known.anchors, table, visible.loaded(), known.neighbourhood, settings)
     answer = shared_out(posterior, table, learner.known.head, settings.head_share).numpy()
     own = torch.softmax(settings.temperature * table.float() @ directions.T, dim=1).numpy()
-    weights = links * links_of(visible) if links else np.zeros((700, 700))
+    weights = links * links_of(visible.loaded()) if links else np.zeros((700, 700))
     for node in stream.base.validation[:6].tolist():
         found = learner.explain(visible, node, top=10_000)
         assert found is not None
@@ -78,12 +78,12 @@ def test_an_explanation_is_that_of_a_pass_over_all_nodes(kind: str, links: float
         first, second = columns[:2]
         says = np.zeros(700)
         if links:
-            ratios = ratios_of(visible, posterior.double().numpy())
+            ratios = ratios_of(visible.loaded(), posterior.double().numpy())
             says = posterior.double().numpy() @ (ratios[first] - ratios[second])
-        assert len(found.neighbours) == np.diff(visible.adjacency.indptr)[row]
+        assert len(found.neighbours) == np.diff(visible.loaded().adjacency.indptr)[row]
         for number, share, probability, adds in found.neighbours:
             place = int(visible.rows(np.array([number]))[0])
-            assert share == visible.normalised[row, place]
+            assert share == visible.loaded().normalised[row, place]
             assert probability == pytest.approx(own[place, first], rel=1e-4, abs=1e-7)
             assert adds == pytest.approx(weights[row, place] * says[place], rel=1e-4, abs=1e-6)
 

@@ -163,7 +163,7 @@ def test_fine_tuning_minimises_the_loss_by_class(monkeypatch: pytest.MonkeyPatch
         counts = np.bincount(episode.query_classes, minlength=episode.class_count)
         assert counts[-1] < counts[0], "classes differ in their queries"
         assert {id(value) for value in parameters} == {id(value) for value in weights.values()}
-        loss = loss_by_loop(weights, session.visible_graph, episode, tla="printed", by_class=True)
+        loss = loss_by_loop(weights, session.visible_graph.loaded(), episode, tla="printed", by_class=True)
         assert_same_gradients([gradient(value) for value in weights.values()], loss, list(weights.values()))
 
     with watched_steps(see):
@@ -222,7 +222,7 @@ def test_meta_gnn_s_steps_go_through_the_inner_steps(monkeypatch: pytest.MonkeyP
         steps += 1
         weights = weights_of(learner)
         losses = [
-            maml_by_hand(weights, stream.base.visible_graph, episodes[-1], steps=3, rate=0.1, second=second)
+            maml_by_hand(weights, stream.base.visible_graph.loaded(), episodes[-1], steps=3, rate=0.1, second=second)
             for second in (not first_order, first_order)
         ]
         found = [gradient(value) for value in weights.values()]

@@ -57,7 +57,7 @@ def test_scores_are_distances_to_prototypes_of_all_labelled_nodes(walked: Geomet
     embeddings = torch.from_numpy(walked.embeddings(visible))
     encoder = walked.network.encoder
     with torch.no_grad():
-        evaluated = encoder(encoder.rows(GraphInputs(visible, walked.device), None))
+        evaluated = encoder(encoder.rows(GraphInputs(visible.loaded(), walked.device), None))
     torch.testing.assert_close(embeddings, evaluated)
     sessions = [stream.session(number) for number in (1, 2)]
     nodes = np.concatenate([stream.base.train, *(each.supports for each in sessions)])
@@ -65,14 +65,14 @@ def test_scores_are_distances_to_prototypes_of_all_labelled_nodes(walked: Geomet
     expected = np.empty((asked.size, 9))
     for k in range(9):
         rows = visible.rows(nodes[columns == k])
-        degrees = torch.tensor([1 + visible.adjacency[[row]].sum() for row in rows])
+        degrees = torch.tensor([1 + visible.loaded().adjacency[[row]].sum() for row in rows])
         prototype = plain_prototype(walked.network.attention, embeddings[torch.from_numpy(rows)], degrees)
         expected[:, k] = -((embeddings[torch.from_numpy(visible.rows(asked))] - prototype) ** 2).sum(dim=1)
     np.testing.assert_allclose(walked.scores(visible, asked), expected, rtol=1e-3, atol=1e-4)
 
 
 def test_the_loss_of_a_session_is_the_weighed_sum(walked: Geometer, stream: Stream) -> None:
-    inputs = GraphInputs(stream.evaluation_graph(2), walked.device)
+    inputs = GraphInputs(stream.evaluation_graph(2).loaded(), walked.device)
     classes = session_classes(walked, stream, 2)
     episode = classes.sample("balanced", leave_out=True, random=np.random.default_rng(0))
     teacher = Teacher(walked.network, inputs, [episode]).geometry(episode)
@@ -101,7 +101,7 @@ def test_the_teacher_is_what_the_session_found_and_is_encoded_once(
 ) -> None:
     learner = fitted(stream, fine_tuning_steps=3, fine_tuning_rate=0.05, distil="far")
     learner.learn(stream.session(1))
-    inputs = GraphInputs(stream.evaluation_graph(1), learner.device)
+    inputs = GraphInputs(stream.evaluation_graph(1).loaded(), learner.device)
     classes = session_classes(learner, stream, 1)
     episode = classes.sample("released", leave_out=True, random=np.random.default_rng(0))
     teacher = Teacher(learner.network, inputs, [episode])
@@ -125,7 +125,7 @@ def test_the_encoder_has_a_rate_of_its_own(stream: Stream) -> None:
     learner = fitted(stream, fine_tuning_steps=1, distil="far", weight_decay=0.0, encoder_rate=0.1)
     learner.learn(stream.session(1))
     before = {name: value.clone() for name, value in learner.network.state_dict().items()}
-    inputs = GraphInputs(stream.session(1).visible_graph, learner.device)
+    inputs = GraphInputs(stream.session(1).visible_graph.loaded(), learner.device)
     learner._fine_tune(inputs, session_classes(learner, stream, 1), 1, 0.01, "far")
     moved = {n: float((v - before[n]).abs().max()) for n, v in learner.network.state_dict().items()}
     assert moved["encoder.second.weight"] == pytest.approx(0.001, rel=0.01)

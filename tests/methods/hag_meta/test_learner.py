@@ -42,7 +42,7 @@ def prepared(stream: Stream) -> tuple[HagMeta, GraphInputs, Episode]:
     """A learner at the start of meta-training, and an episode with two known tasks."""
     learner = make("hag-meta")
     assert isinstance(learner, HagMeta)
-    inputs = GraphInputs(stream.base.visible_graph, learner.device)
+    inputs = GraphInputs(stream.base.visible_graph.loaded(), learner.device)
     learner._start(stream.base, inputs)
     learner.meta.prepare(stream.base, np.arange(4, 7))
     assert learner.meta.sampler is not None
@@ -56,7 +56,7 @@ def test_prototypes_are_means_of_train_nodes_and_attended_supports(stream: Strea
     learner.learn(stream.session(1))
     learner.learn(stream.session(2))
     visible = stream.evaluation_graph(2)
-    embedding = learner.network.node_embeddings(GraphInputs(visible, learner.device))
+    embedding = learner.network.node_embeddings(GraphInputs(visible.loaded(), learner.device))
     found = learner.memory.prototypes(learner.network, embedding, len(learner.classes_))
     assert found.shape[0] == 9, "each class once; the trap doubled the current ones"
     assert embedding.attention is not None
@@ -73,7 +73,7 @@ def test_prototypes_are_means_of_train_nodes_and_attended_supports(stream: Strea
 def test_scores_are_negative_squared_distances(stream: Stream) -> None:
     learner = fitted(stream)
     visible, nodes = stream.evaluation_graph(0), stream.queries(0).nodes[:5]
-    embedding = learner.network.node_embeddings(GraphInputs(visible, learner.device))
+    embedding = learner.network.node_embeddings(GraphInputs(visible.loaded(), learner.device))
     prototypes = learner.memory.prototypes(learner.network, embedding, len(learner.classes_))
     for node, scores in zip(nodes, learner.scores(visible, nodes), strict=True):
         z = embedding.values[int(visible.rows(np.array([node]))[0])]

@@ -51,13 +51,13 @@ def test_a_part_is_the_mean_of_its_nodes() -> None:
 def test_a_node_is_of_the_part_of_its_nearest_seed() -> None:
     visible = golden_stream("transductive").base.visible_graph
     size = visible.node_count
-    parts = graph_parts(visible, 12, np.random.default_rng(0))
+    parts = graph_parts(visible.loaded(), 12, np.random.default_rng(0))
     seeds = np.random.default_rng(0).permutation(size)[:12].tolist()
     hops = np.full((12, size), 10**6)
     for distances, seed in zip(hops, seeds, strict=True):  # breadth first from each seed
         distances[seed], edge = 0, [seed]
         while edge:
-            reached = {int(j) for i in edge for j in visible.adjacency[[i]].indices if distances[j] == 10**6}
+            reached = {int(j) for i in edge for j in visible.loaded().adjacency[[i]].indices if distances[j] == 10**6}
             distances[list(reached)] = distances[edge[0]] + 1
             edge = list(reached)
     part_of_seed = [parts[seed] for seed in seeds]
@@ -114,13 +114,13 @@ def test_it_sees_no_label() -> None:
 def test_contrast_tells_parts_apart() -> None:
     """The loss falls well below that of guessing among the parts."""
     visible = golden_stream("transductive").base.visible_graph
-    encoder = GcnEncoder(visible.features.shape[1], 16, 16, seeded(0), last_relu=False)
-    head, inputs = ProjectionHead(16, seeded(1)), GraphInputs(visible, torch.device("cpu"))
+    encoder = GcnEncoder(visible.loaded().features.shape[1], 16, 16, seeded(0), last_relu=False)
+    head, inputs = ProjectionHead(16, seeded(1)), GraphInputs(visible.loaded(), torch.device("cpu"))
     training = ContrastiveTraining(encoder, head, ContrastSettings(epochs=30))
     training.run(inputs, seeded(2), SILENT, Lpmc())
     with torch.no_grad():
         needed = encoder.rows(inputs, None)
-        parts = torch.from_numpy(graph_parts(visible, 300, np.random.default_rng(4)))
+        parts = torch.from_numpy(graph_parts(visible.loaded(), 300, np.random.default_rng(4)))
         other = torch.func.functional_call(encoder, perturbed_weights(encoder, 0.1, seeded(3)), (needed,))
         loss = contrast_loss(head(pooled(encoder(needed), parts)), head(pooled(other, parts)), 0.1)
     assert float(loss) < 0.5 * math.log(int(parts.max()) + 1)

@@ -21,7 +21,9 @@ BASE = golden_stream("transductive").base
 
 
 def network_of(**changes: float) -> LpmcNetwork:
-    encoder = GcnEncoder(BASE.visible_graph.features.shape[1], 8, 6, torch.Generator().manual_seed(0), last_relu=False)
+    encoder = GcnEncoder(
+        BASE.visible_graph.loaded().features.shape[1], 8, 6, torch.Generator().manual_seed(0), last_relu=False
+    )
     return LpmcNetwork(encoder, replace(LpmcSettings(), min_points=3, **changes))  # type: ignore[arg-type]
 
 
@@ -53,7 +55,7 @@ def plain_class_vector(points: list[np.ndarray], numbers: list[int]) -> np.ndarr
 
 def test_the_loss_of_a_session_against_a_loop() -> None:
     network, episode = network_of(distillation=0.7), session_episode()
-    inputs = GraphInputs(BASE.visible_graph, CPU)
+    inputs = GraphInputs(BASE.visible_graph.loaded(), CPU)
     before = network.node_embeddings(inputs)
     with torch.no_grad():
         weight = dict(network.encoder.named_parameters())["second.weight"]
@@ -94,7 +96,7 @@ def test_the_loss_of_a_session_against_a_loop() -> None:
 
 def test_class_vectors_do_not_depend_on_the_order_of_labels() -> None:
     network = network_of()
-    embedding = network.node_embeddings(GraphInputs(BASE.visible_graph, CPU))
+    embedding = network.node_embeddings(GraphInputs(BASE.visible_graph.loaded(), CPU))
     nothing = (BASE.train[:0], BASE.train_labels[:0])
     found = network.prototypes(embedding, (BASE.train, BASE.train_labels), nothing, 7)
     turned = network.prototypes(embedding, nothing, (BASE.train[::-1].copy(), BASE.train_labels[::-1].copy()), 7)

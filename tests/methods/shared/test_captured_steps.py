@@ -20,7 +20,7 @@ def stream() -> Stream:
 
 def prepared(stream: Stream, device: str) -> tuple[HagMeta, GraphInputs]:
     learner = HagMeta(seed=0, device=device)
-    inputs = GraphInputs(stream.base.visible_graph, learner.device)
+    inputs = GraphInputs(stream.base.visible_graph.loaded(), learner.device)
     learner._start(stream.base, inputs)
     learner.meta.prepare(stream.base, np.arange(learner.sizes.base, learner.sizes.many))
     return learner, inputs

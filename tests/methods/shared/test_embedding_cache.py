@@ -28,7 +28,9 @@ def test_a_graph_is_put_on_the_device_once_and_another_takes_its_place() -> None
     cache.keep_embeddings(first, torch.ones(first.node_count, 2))
     assert cache.inputs(first) is inputs
     assert cache.embeddings(inputs) is not None
-    assert cache.embeddings(GraphInputs(first, torch.device("cpu"))) is None, "they are of the graph that is kept"
+    assert cache.embeddings(GraphInputs(first.loaded(), torch.device("cpu"))) is None, (
+        "they are of the graph that is kept"
+    )
     cache.inputs(second)
     assert cache.embeddings(inputs) is None
     assert [id(visible) for visible in prepared] == [id(first), id(second)]

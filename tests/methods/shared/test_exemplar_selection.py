@@ -128,21 +128,21 @@ def test_a_memory_keeps_the_first_of_each_class_with_their_features(dense: bool)
     here, there = stream.visible_graph(0), stream.visible_graph(1)
     nodes = stream.base.train[:9]
     memory = ReplayMemory()
-    memory.add(nodes[:5], np.array([0, 1, 0, 1, 0]), here, keep_features=True)
-    memory.add(nodes[5:], np.array([1, 0, 1, 1]), here, keep_features=True)
+    memory.add(nodes[:5], np.array([0, 1, 0, 1, 0]), here.loaded(), keep_features=True)
+    memory.add(nodes[5:], np.array([1, 0, 1, 1]), here.loaded(), keep_features=True)
     memory.keep_first(2)
     assert memory.labelled[0].tolist() == nodes[[0, 1, 2, 3]].tolist()
     cpu, again = torch.device("cpu"), ReplayMemory()
     again.load({}, memory.tensors(), cpu)
-    joined = again.beside(GraphInputs(there, cpu)).visible
+    joined = again.beside(GraphInputs(there.loaded(), cpu)).visible
     assert set(joined.nodes) == set(there.nodes) | set(memory.nodes)
     rows = joined.rows(memory.nodes)
     assert (joined.degrees[rows] == 0).all()
-    wanted = here.features[here.rows(memory.nodes)]
+    wanted = here.loaded().features[here.rows(memory.nodes)]
     found = joined.features[rows]
     plain = (lambda table: table) if dense else (lambda table: table.toarray())
     np.testing.assert_array_equal(plain(found), plain(wanted))
     np.testing.assert_array_equal(joined.degrees[joined.rows(there.nodes)], there.degrees)
     assert again.stored()["features"] > 0
-    inputs = GraphInputs(here, cpu)
+    inputs = GraphInputs(here.loaded(), cpu)
     assert again.beside(inputs) is inputs

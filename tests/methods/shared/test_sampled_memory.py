@@ -81,5 +81,5 @@ def test_a_node_covers_its_neighbours_and_itself() -> None:
     graph, _ = load_dataset("synthetic:nodes=200,edges=500,classes=8,features=40")
     visible = make_stream(graph, Protocol(base=3, pseudo_novel=3, way=1), seed=0).base.visible_graph
     nodes = visible.nodes[::7]
-    wanted = [(visible.adjacency[[visible.rows(np.array([v]))[0]]] != 0).sum() + 1 for v in nodes]
+    wanted = [(visible.loaded().adjacency[[visible.rows(np.array([v]))[0]]] != 0).sum() + 1 for v in nodes]
     np.testing.assert_array_equal(cover(visible, nodes), wanted)

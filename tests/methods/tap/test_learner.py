@@ -204,8 +204,8 @@ def test_weights_of_words_that_no_support_reaches_stay_through_all_sessions() ->
     for number in range(1, len(stream) + 1):
         session = stream.session(number)
         visible, rows = session.visible_graph, session.visible_graph.rows(session.supports)
-        near = np.union1d(rows, neighbourhood(visible.adjacency, rows, 2))
-        reached |= np.asarray(abs(visible.features[near]).sum(axis=0)).ravel() > 0
+        near = np.union1d(rows, neighbourhood(visible.loaded().adjacency, rows, 2))
+        reached |= np.asarray(abs(visible.loaded().features[near]).sum(axis=0)).ravel() > 0
         learner.learn(session)
     moved = (encoder.first.weight.detach() != start).any(dim=1).numpy()
     assert moved.any()

@@ -34,7 +34,7 @@ def test_cosface_is_what_the_paper_says() -> None:
 
 def training_of(stream: Stream) -> tuple[TopologyTraining, GraphInputs, Labelled]:
     base = stream.base
-    inputs = GraphInputs(base.visible_graph, torch.device("cpu"))
+    inputs = GraphInputs(base.visible_graph.loaded(), torch.device("cpu"))
     start = torch.Generator().manual_seed(0)
     encoder = GatEncoder(inputs.feature_count, 8, 6, start, dropout=0.0, last_relu=False)
     head = CosineHead(6, 3 * len(base.classes), 15.0, start)

@@ -10,7 +10,6 @@ from torch import nn
 
 from graphfcl.errors import DivergenceError
 from graphfcl.graph.interfaces import VisibleNodes
-from graphfcl.graph.visible import VisibleGraph
 from graphfcl.methods.bases.encoder_learner import EncoderLearner, EncoderSettings, Stage
 from graphfcl.methods.blocks import Held, NodeTables, RowBlock, Table, open_tables
 from graphfcl.methods.blocks.labelled_rows import some_of_each_class
@@ -370,7 +369,7 @@ class ClosedFormLearner(EncoderLearner[NodeTables]):
 
     @torch.no_grad()
     def scores_without(
-        self, visible: VisibleGraph, left_out: Labelled, train: Labelled, supports: Labelled
+        self, visible: VisibleNodes, left_out: Labelled, train: Labelled, supports: Labelled
     ) -> np.ndarray | None:
         """The classes of the nodes to leave out are summed up again without them; all others stay as they are.
 

@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from graphfcl.errors import DivergenceError, InputError
-from graphfcl.graph.visible import VisibleGraph
+from graphfcl.graph.interfaces import VisibleNodes
 from graphfcl.methods.learner import NO_STORE, SILENT, EncoderStore, Labelled, Learner, LearnerState, Progress, Tensors
 from graphfcl.methods.settings import require_choice, require_range
 from graphfcl.methods.shared.embedding_cache import EmbeddingCache
@@ -237,11 +237,11 @@ class EncoderLearner(Learner, Generic[Inputs]):
             self.cache.weights_changed()
         self._learn(session, inputs)
 
-    def scores(self, visible: VisibleGraph, nodes: np.ndarray) -> np.ndarray:
+    def scores(self, visible: VisibleNodes, nodes: np.ndarray) -> np.ndarray:
         # All nodes are scored at once, whatever is asked: products of other shapes differ in their last digits.
         return self.all_scores(visible)[visible.rows(nodes)]
 
-    def all_scores(self, visible: VisibleGraph) -> Any:
+    def all_scores(self, visible: VisibleNodes) -> Any:
         with torch.no_grad():
             found = self.cache.scores(visible, self._score_all)
         if self.stage != Stage.READY:
@@ -257,28 +257,28 @@ class EncoderLearner(Learner, Generic[Inputs]):
         known = self.cache.embeddings(inputs)
         return self._embed(inputs) if known is None else known
 
-    def embeddings(self, visible: VisibleGraph) -> np.ndarray:
+    def embeddings(self, visible: VisibleNodes) -> np.ndarray:
         with torch.no_grad():
             found = self._embeddings(self.cache.inputs(visible))
         if self.stage == Stage.READY:  # while it is trained, the next step makes others of them
             self.cache.keep_embeddings(visible, found)
         return found.cpu().numpy()
 
-    def embeddings_of_rows(self, visible: VisibleGraph, rows: np.ndarray) -> np.ndarray:
+    def embeddings_of_rows(self, visible: VisibleNodes, rows: np.ndarray) -> np.ndarray:
         with torch.no_grad():
             return self._embed(self._make_inputs(visible, sparing=True), rows).cpu().numpy()
 
-    def use_embeddings(self, visible: VisibleGraph, embeddings: np.ndarray) -> None:
+    def use_embeddings(self, visible: VisibleNodes, embeddings: np.ndarray) -> None:
         self.cache.classes_changed()
         self.cache.keep_embeddings(visible, tensor_of(embeddings, self.device))
 
-    def vectors_to_draw(self, visible: VisibleGraph, nodes: np.ndarray) -> np.ndarray | None:
+    def vectors_to_draw(self, visible: VisibleNodes, nodes: np.ndarray) -> np.ndarray | None:
         with torch.no_grad():
             found = self._embeddings(self.cache.inputs(visible))[:, : self.settings.size]
         return found.cpu().numpy()[visible.rows(nodes)]
 
-    def _make_inputs(self, visible: VisibleGraph, *, sparing: bool = False) -> Any:
-        return GraphInputs(visible, self.device, sparing=sparing)
+    def _make_inputs(self, visible: VisibleNodes, *, sparing: bool = False) -> Any:
+        return GraphInputs(visible.loaded(), self.device, sparing=sparing)
 
     def _whole(self, inputs: Inputs) -> GraphInputs:
         """The graph that an encoder is pre-trained on."""
@@ -286,7 +286,7 @@ class EncoderLearner(Learner, Generic[Inputs]):
 
     # What is known of labelled nodes
 
-    def restate(self, visible: VisibleGraph, train: Labelled, supports: Labelled) -> bool:  # noqa: ARG002
+    def restate(self, visible: VisibleNodes, train: Labelled, supports: Labelled) -> bool:  # noqa: ARG002
         self.cache.classes_changed()
         nodes, columns = (np.concatenate(parts) for parts in zip(train, supports, strict=True))
         first = columns < self.sizes.many
@@ -368,7 +368,7 @@ class EncoderLearner(Learner, Generic[Inputs]):
         if max(self.sizes.features, self.settings.size) * self.settings.hidden > 2 * total + 1_000_000:
             raise ValueError("its sizes do not fit its weights")
 
-    def copy(self, visible: VisibleGraph) -> Self:
+    def copy(self, visible: VisibleNodes) -> Self:
         if self.stage != Stage.READY:
             return super().copy(visible)
         other = type(self)(self.settings, seed=self.seed, device=self.device)

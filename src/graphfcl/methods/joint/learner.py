@@ -25,7 +25,7 @@ import numpy as np
 import torch
 
 from graphfcl.errors import DivergenceError
-from graphfcl.graph.visible import VisibleGraph
+from graphfcl.graph.interfaces import VisibleNodes
 from graphfcl.methods.bases.encoder_learner import EncoderLearner, Stage
 from graphfcl.methods.blocks import NodeTables, open_tables
 from graphfcl.methods.joint.trunks import (
@@ -304,7 +304,7 @@ class Joint(EncoderLearner):
         heads = {"gcn": "head", "wide-gcn": "wide.head"}
         return network.get_submodule(heads.get(name, name))(self._embeddings(inputs).float())
 
-    def vectors_to_draw(self, visible: VisibleGraph, nodes: np.ndarray) -> np.ndarray | None:
+    def vectors_to_draw(self, visible: VisibleNodes, nodes: np.ndarray) -> np.ndarray | None:
         return self.embeddings(visible)[visible.rows(nodes)].astype(np.float32)
 
     # State

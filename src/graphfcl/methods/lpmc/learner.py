@@ -51,7 +51,7 @@ from typing import Any, ClassVar
 import numpy as np
 import torch
 
-from graphfcl.graph.visible import VisibleGraph
+from graphfcl.graph.interfaces import VisibleNodes
 from graphfcl.methods.bases.encoder_learner import Stage
 from graphfcl.methods.bases.episodic_learner import EpisodicLearner
 from graphfcl.methods.learner import EncoderStore, Labelled, Progress, Tensors
@@ -256,7 +256,7 @@ class Lpmc(EpisodicLearner):
         vectors = self.memory.prototypes(self.network, embedding, len(self.classes_))
         return self.network.logits(embedding.values, vectors)
 
-    def restate(self, visible: VisibleGraph, train: Labelled, supports: Labelled) -> bool:
+    def restate(self, visible: VisibleNodes, train: Labelled, supports: Labelled) -> bool:
         # A class without a node has no place in the episodes of fine-tuning.
         known = np.unique(np.concatenate([train[1], supports[1]]))
         if self.fine_tuning.steps and known.size < len(self.classes_):

@@ -51,7 +51,6 @@ import torch
 from torch import nn
 
 from graphfcl.errors import DivergenceError
-from graphfcl.graph.visible import VisibleGraph
 from graphfcl.methods.bases.encoder_learner import EncoderLearner, Stage
 from graphfcl.methods.learner import Labelled, LearnerState, Progress
 from graphfcl.methods.mecoin.memory import Books, Lessons, MecoinSettings, Points, Table, Teacher, both_logits, taught
@@ -142,8 +141,7 @@ class Rehearsal:
         return table
 
     def _points(self, labelled: Labelled) -> Points:
-        visible: VisibleGraph = self.base.visible_graph
-        rows = torch.tensor(visible.rows(labelled[0]), device=self.every.device)
+        rows = torch.tensor(self.base.visible_graph.rows(labelled[0]), device=self.every.device)
         return self.every[rows], tensor_of(labelled[1], self.every.device)
 
 

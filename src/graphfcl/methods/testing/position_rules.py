@@ -10,6 +10,7 @@ from typing import Any, Literal
 
 import numpy as np
 
+from graphfcl.graph.interfaces import VisibleNodes
 from graphfcl.graph.visible import VisibleGraph
 from graphfcl.methods.testing.subject import Broken, Subject, agreement_of, same, stream_of
 from graphfcl.stream.sessions import BaseSession, Session
@@ -42,7 +43,7 @@ class Rearranged:
         nodes: numbers ascend by class, in a drawn order within each. columns: each stands by the class whose nodes have
         the largest share of it.
         """
-        visible, random = stream.evaluation_graph(len(stream)), np.random.default_rng(0)
+        visible, random = stream.evaluation_graph(len(stream)).loaded(), np.random.default_rng(0)
         numbers, order = np.arange(stream.graph.node_count), np.arange(visible.features.shape[1])
         if nodes:
             by_class = np.lexsort((random.random(numbers.size), stream.columns_of(numbers)))
@@ -54,7 +55,8 @@ class Rearranged:
             order = np.lexsort((random.random(order.size), shares.argmax(axis=0)))
         return cls(numbers, order)
 
-    def graph(self, visible: VisibleGraph) -> VisibleGraph:
+    def graph(self, nodes: VisibleNodes) -> VisibleGraph:
+        visible = nodes.loaded()
         numbers = self.numbers[visible.nodes]
         order = np.argsort(numbers)
         features = visible.features[order][:, self.columns]

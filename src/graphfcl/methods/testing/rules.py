@@ -307,7 +307,7 @@ def _labels_may_come_in_pieces(subject: Subject, stream: Stream, session: Sessio
 def dropped_nodes_are_no_longer_needed(subject: Subject) -> None:
     """After drop_nodes() a learner answers about a graph that no longer has those nodes."""
     stream, copy = stream_of(), subject.loaded(subject.walked.state())
-    visible, session = stream.evaluation_graph(1), subject.session(stream, 1)
+    visible, session = stream.evaluation_graph(1).loaded(), subject.session(stream, 1)
     gone = session.supports[:1]
     copy.drop_nodes(gone)
     kept = np.flatnonzero(~np.isin(visible.nodes, gone))

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from graphfcl.errors import InputError, quoted, shown
-from graphfcl.graph import VisibleGraph
+from graphfcl.graph import VisibleNodes
 from graphfcl.graph.ids import ClassLabel, list_of_nodes, normal
 from graphfcl.methods import Learner
 from graphfcl.production.graph import ModelGraph
@@ -87,7 +87,7 @@ class LabelBatch:
         return np.array([each.number for each in self.replaced], dtype=np.int64)
 
     def teach(
-        self, learner: Learner, label_store: LabelStore, visible: VisibleGraph, number: int
+        self, learner: Learner, label_store: LabelStore, visible: VisibleNodes, number: int
     ) -> tuple[LabelStore, list[str]]:
         """Let a learner learn; the label_store that knows of it, and the names of the classes that are new.
 

@@ -13,7 +13,7 @@ from graphfcl.errors import InputError, quoted
 from graphfcl.graph.ids import IdIndex, listed
 
 if TYPE_CHECKING:
-    from graphfcl.graph import Features, TextWeights
+    from graphfcl.graph import Features, TextWeights, VisibleNodes
     from graphfcl.methods import Learner, Progress
     from graphfcl.production.answers.answers import ModelAnswers
     from graphfcl.production.answers.calibration import Calibration, Readings
@@ -123,8 +123,8 @@ class ModelGraph(NodeIndex, Protocol):
         ...
 
     @property
-    def visible(self) -> Any:
-        """What a learner sees: all of it, as :class:`VisibleNodes`. Always the same object, by which caches know it."""
+    def visible(self) -> "VisibleNodes":
+        """What a learner sees: all of it. Always the same object, by which caches know it."""
         ...
 
     @property

@@ -6,7 +6,6 @@ from typing import Any
 import numpy as np
 
 from graphfcl.errors import InputError
-from graphfcl.graph import VisibleGraph
 from graphfcl.graph.interfaces import VisibleNodes
 from graphfcl.methods import SILENT, Learner, Progress
 from graphfcl.methods.blocks.labelled_rows import some_of_each_class
@@ -57,7 +56,7 @@ class LeftOut:
 
 
 def left_out_scores(
-    learner: Learner, visible: VisibleGraph, label_store: LabelStore, active: np.ndarray
+    learner: Learner, visible: VisibleNodes, label_store: LabelStore, active: np.ndarray
 ) -> LeftOut | None:
     """Scores of the supports of classes learned after session 0, each while it is left out.
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from graphfcl.errors import InputError
-from graphfcl.graph import VisibleGraph
+from graphfcl.graph import VisibleNodes
 from graphfcl.graph.ids import ClassLabel
 from graphfcl.graph.interfaces import AnyGraph
 from graphfcl.methods import Learner, Progress, find_method
@@ -43,7 +43,7 @@ class Start:
 
 
 def make_start(
-    visible: VisibleGraph,
+    visible: VisibleNodes,
     nodes: np.ndarray,
     labels: np.ndarray,
     names: tuple[str, ...],

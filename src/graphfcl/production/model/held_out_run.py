@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from graphfcl.errors import DivergenceError, GraphfclWarning
-from graphfcl.graph import VisibleGraph
+from graphfcl.graph import VisibleNodes
 from graphfcl.methods import Learner, Progress
 from graphfcl.methods.learner import EncoderStore
 from graphfcl.methods.progress import HELD_OUT
@@ -162,7 +162,7 @@ class Look:
     """
 
     def __init__(
-        self, learner: Learner, visible: VisibleGraph, label_store: LabelStore, known: tuple[np.ndarray, np.ndarray]
+        self, learner: Learner, visible: VisibleNodes, label_store: LabelStore, known: tuple[np.ndarray, np.ndarray]
     ) -> None:
         self.learner, self.visible, self.label_store = learner, visible, label_store
         found = learner.all_scores(visible)
