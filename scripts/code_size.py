@@ -6,6 +6,7 @@ and ``predict`` of a tiny graph, in memory and on disk.
 """
 
 import ast
+import importlib
 import sys
 import tempfile
 import threading
@@ -96,16 +97,22 @@ def _imported_names(stub: Path, package: str) -> Iterator[tuple[str, str]]:
             yield from ((alias.asname or alias.name, module) for alias in node.names)
 
 
-def imports_of_tests(tests: Path) -> tuple[int, int]:
-    """How many import statements of the tests name modules inside the package, and how many the package itself."""
-    inside = public = 0
+def imports_of_tests(tests: Path) -> dict[str, int]:
+    """Import statements of the tests: of the package, of public names of a package inside it, of modules inside."""
+    counts = {"the package": 0, "public names of inner packages": 0, "modules inside": 0}
     for path in tests.rglob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
-            names = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
-            names += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-            inside += sum(name.startswith(f"{PACKAGE}.") for name in names)
-            public += names.count(PACKAGE)
-    return inside, public
+            if isinstance(node, ast.ImportFrom):
+                modules = [(node.module or "", {alias.name for alias in node.names})]
+            else:
+                modules = [(alias.name, {""}) for alias in node.names] if isinstance(node, ast.Import) else []
+            for module, names in modules:
+                if module == PACKAGE:
+                    counts["the package"] += 1
+                elif module.startswith(f"{PACKAGE}."):
+                    public = names <= set(getattr(importlib.import_module(module), "__all__", ()))
+                    counts["public names of inner packages" if public else "modules inside"] += 1
+    return counts
 
 
 class Executed:
@@ -180,13 +187,12 @@ def figures(root: Path) -> dict[str, object]:
     """Every figure by its title."""
     modules = Modules(root / "src")
     lines = {name: code_lines(path) for name, path in modules.paths.items()}
-    inside, public = imports_of_tests(root / "tests")
+    imports = imports_of_tests(root / "tests")
     found: dict[str, object] = {
         "lines of code": sum(lines.values()),
         "files": len(lines),
         "modules with one importer": modules.with_one_importer(),
-        "test imports of modules inside the package": inside,
-        "test imports of the package": public,
+        **{f"test imports of {kind}": count for kind, count in imports.items()},
         "import closure of iCaRL": len(modules.closure("graphfcl.methods.icarl")),
         "files executed by a HAG-Meta episode": episode_figure(),
     }

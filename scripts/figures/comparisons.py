@@ -5,9 +5,8 @@ from functools import cache
 
 import numpy as np
 
-from graphfcl.report.blocks import FORM, Block, Row, summary
-from graphfcl.report.claims import Claims, claims
-from graphfcl.report.statistics import Comparison
+from graphfcl.report.blocks import FORM, Block, Row, claims, summary
+from graphfcl.report.statistics import Claims, Comparison
 from scripts.figures.reading import GRAPHS, find_block, find_row, read_csv, stored
 from scripts.figures.texts import code, difference, listed, signed, table, value
 

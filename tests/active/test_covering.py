@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from graphfcl import find_strategy
-from graphfcl.active import covering, nearest
+from graphfcl.active import clusters, covering
+from graphfcl.active.clusters import nearest_neighbours, unit_rows
 from graphfcl.active.covering import cover, greedy_cover
-from graphfcl.active.nearest import nearest_neighbours, unit_rows
 from tests.active.states import heaps, make_state
 
 
@@ -18,7 +18,7 @@ def test_neighbours_are_those_of_a_plain_loop(monkeypatch: pytest.MonkeyPatch) -
         others = sorted((float(np.linalg.norm(values[row] - values[o])), o) for o in range(60) if o != row)[:4]
         assert found[place].tolist() == [o for _, o in others]
         np.testing.assert_allclose(distances[place], [away for away, _ in others], atol=1e-3)
-    monkeypatch.setattr(nearest, "BLOCK", 2)
+    monkeypatch.setattr(clusters, "BLOCK", 2)
     assert nearest_neighbours(values, rows, 4)[0].tolist() == found.tolist()
 
 
@@ -26,8 +26,8 @@ def test_many_nodes_look_inside_their_cluster(monkeypatch: pytest.MonkeyPatch) -
     random = np.random.default_rng(0)
     of = np.repeat(np.arange(4), 30)
     values = unit_rows((np.eye(4)[of] * 5 + random.normal(size=(120, 4)) * 0.1).astype(np.float32))
-    monkeypatch.setattr(nearest, "WHOLE", 50)
-    monkeypatch.setattr(nearest, "CLUSTER", 30)
+    monkeypatch.setattr(clusters, "WHOLE", 50)
+    monkeypatch.setattr(clusters, "CLUSTER", 30)
     found, _ = nearest_neighbours(values, np.arange(120), 6)
     assert (of[found] == of[:, None]).all()
     lonely, away = nearest_neighbours(unit_rows(np.ones((1, 2), dtype=np.float32)), np.array([0]), 3)

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from graphfcl.active.clusters import unit_rows
 from graphfcl.active.grouping import CORES, Balls, Crowd, Sureness, core_size, purity, tight_groups
-from graphfcl.active.nearest import unit_rows
 
 
 def crowd_of(sizes: tuple[int, ...], noise: float, *, loose: int = 0, seed: int = 0) -> tuple[Crowd, np.ndarray]:

@@ -3,7 +3,7 @@
 import threading
 import time
 
-from graphfcl.active.memory import Memory
+from graphfcl.active.contract import Memory
 
 
 def test_a_result_is_computed_once_and_the_oldest_goes_first() -> None:

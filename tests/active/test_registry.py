@@ -6,7 +6,7 @@ import pytest
 
 from graphfcl import ActiveLearningState, InputError, Query, Strategy, find_strategy, register_strategy
 from graphfcl.active import STRATEGIES, registry, strategy_from
-from graphfcl.active.typical import Typical
+from graphfcl.active.strategies import Typical
 
 
 class FirstRows(Strategy):
@@ -57,7 +57,7 @@ def test_module_and_class(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> No
         f"    def __init__(self, more):\n        pass\n{body}\nOther = 3\n"
     )
     assert strategy_from("active_mine:MostLinks").name == "most-links"
-    assert strategy_from("graphfcl.active.typical:Typical").name == "typical"
+    assert strategy_from("graphfcl.active.strategies:Typical").name == "typical"
     for reference, says in (
         ("active_mine:Bare", "lacks choose"),
         ("active_mine:Taken", "graphfcl itself uses that name"),

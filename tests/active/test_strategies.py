@@ -5,7 +5,7 @@ import pytest
 
 from graphfcl import ActiveLearningState, InputError, Query, find_strategy
 from graphfcl.active import STRATEGIES, checked
-from graphfcl.active.typical import cluster_count
+from graphfcl.active.strategies import cluster_count
 from tests.active.states import heaps, make_state
 
 NEED_A_MODEL = ("uncertain", "unknown")

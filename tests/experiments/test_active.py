@@ -20,9 +20,9 @@ from graphfcl import (
 )
 from graphfcl.active import STRATEGIES, registry
 from graphfcl.experiments import Cell, CellStore, Run, run, run_cell
-from graphfcl.experiments.active_grid import active
 from graphfcl.experiments.benchmark import GRAPHS
 from graphfcl.experiments.grid_file import grid_from_toml
+from graphfcl.experiments.paper_grids import active
 
 GRAPH = "synthetic:nodes=300,edges=1200,classes=9,features=60,signal=0.8,skew=0.4"
 RULES = {"base": 3, "pseudo_novel": 2, "way": 2, "shot": 3}

@@ -14,9 +14,10 @@ from typing import Any
 import pytest
 
 from graphfcl import InputError, Tasks, load_grids, run_grid
-from graphfcl.experiments import Cell, CellStore, Grid, GridStatus, workers
+from graphfcl.experiments import Cell, CellStore, Grid, GridStatus
 from graphfcl.experiments import grid as grid_module
-from graphfcl.experiments.workers import Workshop, take_cells
+from graphfcl.experiments import running as grid_running
+from graphfcl.experiments.running import Workshop, take_cells
 from graphfcl.runtime.tasks import Backend, Outcome, WorkerLost, Workers, running
 from tests.cli.command import assert_one_sentence, graphfcl_inside
 from tests.experiments.test_grid import grid_of, table, unbroken
@@ -41,7 +42,7 @@ class Killer:
 
 @pytest.fixture
 def look_often(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(workers, "SECONDS_HERE", 0.02)
+    monkeypatch.setattr(grid_running, "SECONDS_HERE", 0.02)
     monkeypatch.setattr(running, "LOOK_EVERY", 0.02)
 
 

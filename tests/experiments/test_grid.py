@@ -65,13 +65,13 @@ def unbroken(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Grid]:
 SLOW = """
 import time
 from pathlib import Path
-from graphfcl.experiments import run_grid, workers
+from graphfcl.experiments import run_grid, running
 from tests.experiments.test_grid import grid_of
-plain = workers.settle
+plain = running.settle
 def settle(*arguments):
     plain(*arguments)
     time.sleep(1)  # so that it can be killed in the middle
-workers.settle = settle  # a spawned worker imports the script as its main module, so the hook is there too
+running.settle = settle  # a spawned worker imports the script as its main module, so the hook is there too
 if __name__ == "__main__":
     run_grid(grid_of(), Path({folder!r}), jobs=1)
 """
@@ -106,14 +106,14 @@ TWO = """
 import sys
 from multiprocessing import get_context
 from pathlib import Path
-from graphfcl.experiments import run_grid, workers
+from graphfcl.experiments import run_grid, running
 from tests.experiments.test_grid import grid_of
-plain = workers.run_cell
+plain = running.run_cell
 def noted(cell, **options):
     with open({watcher!r}, "a") as file:
         file.write(cell.key + "\\n")
     return plain(cell, **options)
-workers.run_cell = noted
+running.run_cell = noted
 if __name__ == "__main__":
     words = (grid_of(), Path({folder!r}))
     options = {{"jobs": 1, "start_method": "fork", "threads": 1}}
@@ -138,7 +138,7 @@ def test_two_processes_never_run_a_cell_twice(tmp_path: Path, unbroken: tuple[Pa
 STARTED = """
 from pathlib import Path
 from graphfcl.experiments import Grid, run_grid
-from graphfcl.experiments import workers
+from graphfcl.experiments import running
 from tests.experiments.test_grid import grid_of
 if __name__ == "__main__":
     grid = Grid("tiny", "grid", grid_of(seeds=1).cells[:2])
@@ -168,7 +168,7 @@ import os, time
 def slow(store, cell, workshop):
     open({place!r}, "a").write(f"{{os.getpid()}}\\n")
     time.sleep(2)
-workers.settle = slow
+running.settle = slow
 if __name__"""
     script.write_text(text.replace("if __name__", hook.format(place=str(tmp_path / "pids")), 1))
     process = subprocess.Popen([sys.executable, str(script)], cwd=ROOT, env=ENVIRONMENT)
@@ -312,14 +312,14 @@ def test_a_grid_that_grows_keeps_what_it_had(tmp_path: Path) -> None:
 @pytest.mark.long
 def test_a_cell_whose_process_dies_again_and_again_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     deadly, good = grid_of(seeds=1).cells[:2]
-    monkeypatch.setattr("graphfcl.experiments.workers.take_cells", DiesOf(deadly.key))
+    monkeypatch.setattr("graphfcl.experiments.running.take_cells", DiesOf(deadly.key))
     status = run_grid(Grid("deadly", "grid", (deadly, good)), tmp_path, jobs=1, start_method=WARM)
     assert (status.done, status.failed) == (1, 1)
     assert "died 3 times" in (CellStore(tmp_path).error(deadly) or "")
 
 
 def test_processes_that_cannot_work_end_in_one_sentence(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("graphfcl.experiments.workers.take_cells", _die_at_once)
+    monkeypatch.setattr("graphfcl.experiments.running.take_cells", _die_at_once)
     with pytest.raises(InputError, match=r"workers die before they begin a cell of .* \(exit code 1\): check"):
         run_grid(grid_of(seeds=1), tmp_path, jobs=1, start_method=WARM)
 
@@ -335,17 +335,17 @@ class DiesOf:
         self.key = key
 
     def __call__(self, workshop: Any, cells: tuple[Cell, ...], call: str, number: int) -> int:
-        from graphfcl.experiments import workers
+        from graphfcl.experiments import running
 
-        plain = workers.settle
+        plain = running.settle
 
         def settle(store: CellStore, cell: Cell, workshop: Any) -> None:
             if cell.key == self.key:
                 os.kill(os.getpid(), signal.SIGKILL)
             plain(store, cell, workshop)
 
-        workers.settle = settle
-        return workers.take_cells(workshop, cells, call, number)
+        running.settle = settle
+        return running.take_cells(workshop, cells, call, number)
 
 
 def test_grids_are_remembered(unbroken: tuple[Path, Grid], tmp_path: Path) -> None:

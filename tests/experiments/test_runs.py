@@ -18,7 +18,7 @@ from graphfcl.experiments import (
     runs,
     save_checkpoint,
 )
-from graphfcl.experiments.peak_memory import forget_peaks, peak_gpu_memory_mb
+from graphfcl.experiments.runs import forget_peaks, peak_gpu_memory_mb
 from graphfcl.methods import METHODS
 from tests.golden.samples import SHORT, golden_stream
 from tests.marks import some_first

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from graphfcl import InputError, run_grid
-from graphfcl.experiments import Cell, CellStore, Grid, running, workers
+from graphfcl.experiments import Cell, CellStore, Grid, running
 from graphfcl.runtime.cores import usable_cores
 from tests.methods.test_checks import GRAPH
 
@@ -23,11 +23,11 @@ class TellsThreads:
     def __init__(self, place: Path) -> None:
         self.place = place
 
-    def __call__(self, workshop: workers.Workshop, cells: tuple[Cell, ...], call: str, number: int) -> int:
-        workers.settle = self.settle
-        return workers.take_cells(workshop, cells, call, number)
+    def __call__(self, workshop: running.Workshop, cells: tuple[Cell, ...], call: str, number: int) -> int:
+        running.settle = self.settle
+        return running.take_cells(workshop, cells, call, number)
 
-    def settle(self, store: CellStore, cell: Cell, workshop: workers.Workshop) -> None:  # noqa: ARG002
+    def settle(self, store: CellStore, cell: Cell, workshop: running.Workshop) -> None:  # noqa: ARG002
         import pyarrow.parquet
         import sklearn.manifold
         import torch
@@ -54,7 +54,7 @@ def _own_fork_server() -> Iterator[None]:
 @pytest.fixture
 def told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """Runs a grid of one cell in a process of its own, and gives what that one told."""
-    monkeypatch.setattr(workers, "take_cells", TellsThreads(tmp_path / "told.json"))
+    monkeypatch.setattr(running, "take_cells", TellsThreads(tmp_path / "told.json"))
     for name in THREADS_OF_USERS:
         monkeypatch.delenv(name, raising=False)
 

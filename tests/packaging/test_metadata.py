@@ -15,8 +15,8 @@ PLACES = {
     "ray": ("runtime/tasks/ray_backend.py",),
     "submitit": ("runtime/tasks/submitit_backend.py",),
     "serve": ("service/", "cli/"),
-    "mlflow": ("trackers/mlflow.py",),
-    "pandas": ("evaluation/tables.py",),
+    "mlflow": ("trackers.py",),
+    "pandas": ("evaluation/evaluate.py",),
 }
 SOURCES = ROOT / "src" / "graphfcl"
 

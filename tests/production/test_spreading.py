@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from graphfcl import GraphClassifier, InputError
-from graphfcl.active.nearest import unit_rows
+from graphfcl.active.clusters import unit_rows
 from graphfcl.production.labelling.spreading import spread_of_rows
 from tests.production.models import fitted, members
 

@@ -10,7 +10,7 @@ import pytest
 
 from graphfcl.experiments import Cell
 from graphfcl.report import Block, Findings, Row, write_page
-from graphfcl.report.claims import claims, claims_by_dataset
+from graphfcl.report.blocks import claims, claims_by_dataset
 from graphfcl.report.comparison import block_figures
 from graphfcl.report.tables import latex, lead_tables, markdown, result_table
 from tests.methods.test_checks import GRAPH

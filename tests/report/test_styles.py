@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as some
 
 from graphfcl.methods import LEARNERS
-from graphfcl.report.figures import curves_figure, spread
-from graphfcl.report.styles import MARKERS, Style, read_slots, row_styles
+from graphfcl.report.figures import MARKERS, Style, curves_figure, read_slots, row_styles, spread
 from tests.report.folders import fake
 
 NAMES = some.text(alphabet="abcdefgh ,-", min_size=1, max_size=6)

@@ -44,8 +44,14 @@ def test_names_of_a_stub_come_from_their_modules(tmp_path: Path) -> None:
 
 
 def test_imports_are_counted(tmp_path: Path) -> None:
-    (tmp_path / "test_a.py").write_text("import graphfcl\nfrom graphfcl import Graph\nfrom graphfcl.graph import ids\n")
-    assert imports_of_tests(tmp_path) == (1, 2)
+    (tmp_path / "test_a.py").write_text(
+        "import graphfcl\nfrom graphfcl import Graph\nfrom graphfcl.graph import Graph\nimport graphfcl.graph.ids\n"
+    )
+    assert imports_of_tests(tmp_path) == {
+        "the package": 2,
+        "public names of inner packages": 1,
+        "modules inside": 1,
+    }
 
 
 def test_executed_files_are_counted() -> None:

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from graphfcl import Evaluation, GraphClassifier, GraphfclWarning, InputError, MLflowTracker, TensorBoardTracker
-from graphfcl.trackers.figures import Figures, plain_parameters
+from graphfcl.trackers import _plain, _Tracker
 from tests.production.models import HIDDEN, quick, small_graph
 
 METHOD = "proto-gcn"
@@ -34,22 +34,35 @@ EXPECTED = {
 }
 
 
+class Kept(_Tracker):
+    """Keeps what it would send."""
+
+    def __init__(self) -> None:
+        super().__init__(False)
+        self.figures: dict[str, list[tuple[int, float]]] = {}
+
+    def _write(self, name: str, value: float, step: int) -> None:
+        self.figures.setdefault(name, []).append((step, value))
+
+    def _flush(self) -> None:
+        pass
+
+
 def test_figures_have_names_of_their_own() -> None:
-    found: dict[str, list[tuple[int, float]]] = {}
-    figures = Figures(lambda name, value, step: found.setdefault(name, []).append((step, value)))
+    tracker = Kept()
     for stage, step, loss, score in told():
-        figures.step(stage, step, loss, score)
-    assert found == EXPECTED
-    found.clear()
-    figures.session(evaluation())
-    assert found["sessions/balanced_accuracy"] == [(1, pytest.approx(1 / 3))]
-    assert found["sessions/seconds"] == [(1, 0.25)]
+        tracker.step(stage, step, 2, loss=loss, score=score)
+    assert tracker.figures == EXPECTED
+    tracker.figures.clear()
+    tracker.on_session(evaluation())
+    assert tracker.figures["sessions/balanced_accuracy"] == [(1, pytest.approx(1 / 3))]
+    assert tracker.figures["sessions/seconds"] == [(1, 0.25)]
 
 
 def test_parameters_are_plain_texts() -> None:
     given = {"method": "m", "settings": {"hops": 2, "deep": {"er": 1}}, "way": 3}
-    assert plain_parameters(given) == {"method": "m", "settings.hops": "2", "settings.deep": "{'er': 1}", "way": "3"}
-    assert plain_parameters(None) == {}
+    assert _plain(given) == {"method": "m", "settings.hops": "2", "settings.deep": "{'er': 1}", "way": "3"}
+    assert _plain(None) == {}
 
 
 def fit(progress: Any) -> GraphClassifier:

@@ -1,7 +1,7 @@
 """Which nodes to label next.
 
-The door: ``contract.py`` is what a strategy sees and answers, ``registry.py`` knows the strategies by name. Then the
-strategies, one file each; ``clusters.py`` is what those have that look for groups of nodes.
+``contract.py`` defines what a strategy receives and returns, ``registry.py`` knows the strategies by name. They are in
+``strategies.py`` and ``covering.py``; ``clusters.py`` and ``untrained.py`` compare nodes, ``grouping.py`` finds groups.
 """
 
 from graphfcl.runtime.lazy_names import names_of_stub

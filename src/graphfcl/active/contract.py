@@ -7,23 +7,46 @@ shows one.
 from __future__ import annotations
 
 import re
+import threading
 from abc import ABC, abstractmethod
 from collections import Counter
 from dataclasses import dataclass, field
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol, TypeVar, get_args
 
 import numpy as np
 
-from graphfcl.active.memory import Memory
 from graphfcl.errors import InputError
 from graphfcl.runtime.arrays import read_only
 
 if TYPE_CHECKING:
+    from collections.abc import Callable, Hashable
+
     from graphfcl.graph.interfaces import VisibleNodes
 
 Reason = Literal["cluster", "unknown", "uncovered", "between", "random"]
+Result = TypeVar("Result")
 ROWS_AT_A_TIME = 1 << 16  # whose probabilities are read at once
+
+
+class Memory:
+    """A cache of the results used last, by a key that holds all that they depend on; threads may share it.
+
+    most: how many are kept.
+    """
+
+    def __init__(self, most: int = 4) -> None:
+        self._most, self._lock = most, threading.RLock()
+        self._kept: dict[Hashable, Any] = {}
+
+    def find(self, key: Hashable, compute: Callable[[], Result]) -> Result:
+        """The result of this key, computed if it is missing; a second thread that needs it meanwhile waits."""
+        with self._lock:
+            result = self._kept.pop(key) if key in self._kept else compute()
+            self._kept[key] = result
+            while len(self._kept) > self._most:
+                del self._kept[next(iter(self._kept))]
+            return result
 
 
 class RowValues(Protocol):

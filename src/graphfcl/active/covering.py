@@ -8,9 +8,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from graphfcl.active.clusters import BLOCK, principal_components
+from graphfcl.active.clusters import BLOCK, likeliest_of, nearest_neighbours, principal_components, unit_rows
 from graphfcl.active.contract import ActiveLearningState, Query, Strategy
-from graphfcl.active.nearest import likeliest_of, nearest_neighbours, unit_rows
 
 MOST = 4_000  # candidates of the most weight, among which nodes are taken,
 AT_ONCE = 1_000  # so many at a time

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from graphfcl.active.nearest import nearest_rows
+from graphfcl.active.clusters import nearest_rows
 
 CORES = (10, 25)  # nodes of a ball: a twentieth of all nodes, between these
 NEAREST = 10  # a node joins a group if of so many nearest

@@ -1,4 +1,4 @@
-"""Strategies by name. One of this package is added by one file and one line in ``STRATEGIES``."""
+"""Strategies by name. One of this package is added by a class and a line in ``STRATEGIES``."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ OF_EACH_CLASS = "of-each-class"  # a row of the track ``active`` that is no stra
 
 # By name: the module of this package and the class that it defines.
 STRATEGIES: Mapping[str, str] = {
-    "random": "random:Random",
-    "typical": "typical:Typical",
-    "uncertain": "uncertain:Uncertain",
-    "unknown": "unknown:Unknown",
+    "random": "strategies:Random",
+    "typical": "strategies:Typical",
+    "uncertain": "strategies:Uncertain",
+    "unknown": "strategies:Unknown",
     "auto": "covering:Covering",
 }
 Kind = TypeVar("Kind", bound=type[Strategy])

@@ -6,8 +6,7 @@ Where features are few or missing, nodes are also compared by whom they link to.
 import numpy as np
 from scipy import sparse
 
-from graphfcl.active.clusters import SAMPLE, SAMPLED
-from graphfcl.active.nearest import unit_rows
+from graphfcl.active.clusters import SAMPLE, SAMPLED, unit_rows
 from graphfcl.graph import Features
 from graphfcl.graph.interfaces import VisibleNodes
 

@@ -267,7 +267,7 @@ def _numbers(text: str | None, option: str) -> list[int]:
 
 def _grid(what: str, options: GridOptions) -> "Grid":
     """The cells that a benchmark needs under the options."""
-    from graphfcl.experiments import active_grid, grid_file, paper_grids
+    from graphfcl.experiments import grid_file, paper_grids
     from graphfcl.methods import method_from
 
     own = [method_from(name).name for name in options.method or []]
@@ -301,7 +301,7 @@ def _grid(what: str, options: GridOptions) -> "Grid":
     if what == "active":
         strategies = [strategy_name(name, f"--strategies {name}") for name in _listed(options.strategies)]
         named = _joined(methods or (ACTIVE_METHODS if own else ()), own)
-        return active_grid.active(options.graphs(), named, strategies, options.seeds, rules)
+        return paper_grids.active(options.graphs(), named, strategies, options.seeds, rules)
     kinds = paper_grids.KINDS
     hint = did_you_mean(what, kinds, f"there are {', '.join(kinds)}, or a file that ends in .toml.")
     raise InputError(f"there is no benchmark {what!r}: {hint}")
@@ -328,7 +328,7 @@ def _check(grid: "Grid", data_dir: Path | None) -> dict[str, str]:
 
 def _table1(names: list[str], data_dir: Path | None, out: Path) -> Answer:
     """The datasets at hand with their counts and splits."""
-    from graphfcl.report.datasets import DATASET_COLUMNS, dataset_rows, write_dataset_table
+    from graphfcl.report.tables import DATASET_COLUMNS, dataset_rows, write_dataset_table
 
     rows = dataset_rows(names, data_dir)
     path = write_dataset_table(rows, out)

@@ -18,17 +18,17 @@ if TYPE_CHECKING:
 
 # By name: the module of this package and what is made there. Their order is that of ``graphfcl data list``.
 PLACES: Mapping[str, str] = {
-    "debian": "embedded:DEBIAN",
-    "wordnet": "embedded:WORDNET",
+    "debian": "npz_graphs:DEBIAN",
+    "wordnet": "npz_graphs:WORDNET",
     "amazon-clothing": "gpn:AMAZON_CLOTHING",
     "amazon-clothing-20": "gpn:AMAZON_CLOTHING_20",
     "dblp": "gpn:DBLP",
     "reddit": "reddit:REDDIT",
     "reddit-dgl": "reddit:REDDIT_DGL",
-    "cora-topics": "research:CORA_TOPICS",
-    "coauthor-cs": "research:COAUTHOR_CS",
-    "amazon-computers": "research:AMAZON_COMPUTERS",
-    "cora-ml": "research:CORA_ML",
+    "cora-topics": "npz_graphs:CORA_TOPICS",
+    "coauthor-cs": "npz_graphs:COAUTHOR_CS",
+    "amazon-computers": "npz_graphs:AMAZON_COMPUTERS",
+    "cora-ml": "npz_graphs:CORA_ML",
     "synthetic": "synthetic:SYNTHETIC",
     "synthetic-reddit": "synthetic:SYNTHETIC_REDDIT",
 }

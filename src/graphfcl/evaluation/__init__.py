@@ -1,4 +1,4 @@
-"""Walk a learner through a stream and measure it."""
+"""Evaluate a learner on a stream."""
 
 from graphfcl.evaluation.active import OF_EACH_CLASS, active_record, evaluate_active, find_chooser, needs_oracle
 from graphfcl.evaluation.evaluate import Evaluation, ask, evaluate

@@ -1,8 +1,8 @@
-"""Walk a learner and a strategy through a stream of the track ``active``.
+"""Evaluate a learner and a strategy on a stream of the track ``active``.
 
-In each session the strategy names candidates within a budget, the walk answers with their labels, whatever class they
-are of, and the learner learns from the answers. Only this module knows the labels of candidates before they are asked
-for. A class joins the learner's columns when its first node is answered; metrics count all classes of the stream.
+In each session the strategy selects candidates within a budget; their labels are revealed, whatever class they are of,
+and passed to the learner as a session. Only this module knows the labels of candidates before that. A class joins the
+learner's columns with its first labelled node; metrics count all classes of the stream.
 """
 
 import time
@@ -27,14 +27,14 @@ from graphfcl.stream.split import strategy_generator
 class OfEachClass:
     """K random candidates of each class that the session would bring: a reference that needs an oracle.
 
-    It is no strategy: to name them one has to know the classes of nodes that nobody has labelled.
+    It is no strategy, because it uses the classes of unlabelled nodes.
     """
 
     name = OF_EACH_CLASS
     title = "K random nodes of each new class: needs an oracle"
 
     def nodes(self, stream: Stream, session: int, free: np.ndarray, random: np.random.Generator) -> np.ndarray:
-        """free: numbers of candidates that were not answered yet."""
+        """free: numbers of candidates without a label."""
         columns = stream.columns_of(free)
         arriving = np.flatnonzero(stream.session_of_class == session)
         drawn = [random.permutation(free[columns == column])[: stream.protocol.shot] for column in arriving]
@@ -45,20 +45,20 @@ Chooser = Strategy | OfEachClass
 
 
 def find_chooser(name: str, source: str = "") -> Chooser:
-    """What names nodes in a walk: a strategy by its name, or ``of-each-class``."""
+    """What selects nodes: a strategy by its name, or ``of-each-class``."""
     return OfEachClass() if name == OF_EACH_CLASS else find_strategy(name, source).make()
 
 
 def needs_oracle(name: str) -> bool:
-    """Whether a row of this name knows more than anybody could."""
+    """Whether a row of this name uses labels that no user has."""
     return name == OF_EACH_CLASS
 
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """What was answered so far.
+    """The labels revealed so far.
 
-    nodes: (m,) numbers, as they were named. columns: (m,) as the learner counts classes.
+    nodes: (m,) numbers, in the order of selection. columns: (m,) as the learner counts classes.
     classes: the stream's column of each of the learner's.
     """
 
@@ -68,15 +68,15 @@ class Answers:
 
     @classmethod
     def of(cls, stream: Stream, answered: Sequence[np.ndarray]) -> "Answers":
-        """After some sessions, from the numbers that were answered in each."""
-        known = np.flatnonzero(stream.session_of_class == 0)
-        answers = cls(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), known)
+        """After some sessions, from the numbers that were labelled in each."""
+        base = np.flatnonzero(stream.session_of_class == 0)
+        answers = cls(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int64), base)
         for nodes in answered:
             answers = answers.plus(stream, nodes)
         return answers
 
     def plus(self, stream: Stream, nodes: np.ndarray) -> "Answers":
-        """With more nodes; classes that were not known follow in the order in which their first node was named."""
+        """With more nodes; new classes follow in the order in which their first node was selected."""
         true = stream.columns_of(nodes)
         values, first = np.unique(true, return_index=True)
         new = values[np.argsort(first)]
@@ -96,12 +96,12 @@ def evaluate_active(
     on_session: Callable[[Evaluation], object] | None = None,
     encoders: EncoderStore = NO_STORE,
 ) -> Evaluation:
-    """Fit on session 0; then, session by session, let nodes be named, answer, let the learner learn, and ask it.
+    """Fit on session 0; then, in each session, select nodes, reveal their labels, learn them, and score all nodes.
 
-    chooser: what names nodes, or what makes it, such as a class. What is made is made for each session anew, so that a
+    chooser: what selects nodes, or what makes it, such as a class. A new object is made for each session, so that a
     strategy that keeps something in itself ends with the same numbers if its run is interrupted.
-    progress, done, on_session, encoders: as for :func:`~graphfcl.evaluation.evaluate`. The walk of an interrupted run
-    goes on with the same numbers: what a strategy draws depends on seed and session alone.
+    progress, done, on_session, encoders: as for :func:`~graphfcl.evaluation.evaluate`. An interrupted run continues
+    with the same numbers: what a strategy draws depends on seed and session alone.
     """
     stream = stream.fresh()
     evaluation = done or Evaluation.start(learner, stream)
@@ -112,10 +112,10 @@ def evaluate_active(
             if number == 0:
                 seconds = _seconds(partial(fit_base, learner, stream, watching, encoders))
             else:
-                if opinion is None:  # of a walk that goes on
+                if opinion is None:  # of a run that continues
                     opinion = _Opinion.of(learner, stream, number - 1, answers)
-                named_by = chooser() if callable(chooser) else chooser
-                nodes = _named(named_by, learner, stream, number, answers, opinion)
+                selects = chooser() if callable(chooser) else chooser
+                nodes = _selected(selects, learner, stream, number, answers, opinion)
                 before, answers, answered = answers, answers.plus(stream, nodes), (*answered, nodes)
                 session = _session(stream, number, before, answers)
                 seconds = _seconds(partial(learner.learn, session)) if nodes.size else 0.0
@@ -133,10 +133,10 @@ def evaluate_active(
 
 
 def _session(stream: Stream, number: int, before: Answers, answers: Answers) -> Session:
-    """What a learner is handed: the answers of this session, and the names of classes that it brings."""
-    found = tuple(stream.classes[column] for column in answers.classes[before.classes.size :])
+    """What a learner gets: the labels of this session, and the names of classes that it brings."""
+    new = tuple(stream.classes[column] for column in answers.classes[before.classes.size :])
     first = before.nodes.size
-    return stream.active_session(number, found, answers.nodes[first:].copy(), answers.columns[first:].copy())
+    return stream.active_session(number, new, answers.nodes[first:].copy(), answers.columns[first:].copy())
 
 
 def _seconds(learn: Callable[[], object]) -> float:
@@ -147,7 +147,7 @@ def _seconds(learn: Callable[[], object]) -> float:
 
 @dataclass(frozen=True, eq=False)
 class _Opinion:
-    """What a learner thinks of every visible node.
+    """The predictions of a learner for every visible node.
 
     likeliest: (n,) the learner's column. scores: (n, C) probabilities. unknown_score: (n,).
     """
@@ -178,16 +178,16 @@ class _Opinion:
     def confusion(self, stream: Stream, session: int, answers: Answers) -> np.ndarray:
         """Over all classes of the stream; nothing is predicted to be of a class that was not found."""
         queries, numbers = stream.queries(session), stream.evaluation_numbers(session)
-        found = answers.classes[self.likeliest[np.searchsorted(numbers, queries.nodes)]]
-        return confusion_matrix(queries.labels, found, len(stream.classes))
+        predicted = answers.classes[self.likeliest[np.searchsorted(numbers, queries.nodes)]]
+        return confusion_matrix(queries.labels, predicted, len(stream.classes))
 
 
 def active_record(evaluation: Evaluation, stream: Stream) -> ActiveRecord:
-    """What the metrics of the track are computed from, of the sessions walked so far."""
+    """What the metrics of the track are computed from, of the sessions so far."""
     novel = evaluation.session_of_class > 0
     spent = [0, *(nodes.size for nodes in evaluation.answered)]
-    known = int((~novel).sum())
-    found = [Answers.of(stream, evaluation.answered[:t]).classes.size - known for t in range(len(spent))]
+    base = int((~novel).sum())
+    found = [Answers.of(stream, evaluation.answered[:t]).classes.size - base for t in range(len(spent))]
     return ActiveRecord(
         labels=np.cumsum(spent),
         budget=sum(stream.budget(session) for session in range(1, len(stream) + 1)),
@@ -199,15 +199,15 @@ def active_record(evaluation: Evaluation, stream: Stream) -> ActiveRecord:
 
 
 def _vectors(learner: Learner, visible: VisibleNodes, seed: int) -> np.ndarray:
-    """(n, d) what nodes are compared by: the learner's own vectors, or the features as no label touched them."""
-    found = learner.vectors_to_draw(visible, visible.nodes)
-    return untrained_vectors(visible, seed=seed) if found is None else np.asarray(found, dtype=np.float32)
+    """(n, d) what nodes are compared by: the learner's own vectors, or untrained ones."""
+    own = learner.vectors_to_draw(visible, visible.nodes)
+    return untrained_vectors(visible, seed=seed) if own is None else np.asarray(own, dtype=np.float32)
 
 
-def _named(
+def _selected(
     chooser: Chooser, learner: Learner, stream: Stream, session: int, answers: Answers, opinion: _Opinion
 ) -> np.ndarray:
-    """The numbers of the nodes that a strategy names."""
+    """The numbers of the nodes that a strategy selects."""
     random = strategy_generator(stream.graph, stream.seed, session)
     free = np.setdiff1d(stream.candidates, answers.nodes)
     if isinstance(chooser, OfEachClass):

@@ -1,31 +1,39 @@
-"""Walk a learner through a stream. Only this module knows which nodes are queries, and their labels."""
+"""Evaluate a learner on a stream. Only this module knows which nodes are queries, and their labels."""
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property, partial
+from itertools import groupby
 from typing import Any
 
 import numpy as np
 
 from graphfcl.errors import DivergenceError, InputError
-from graphfcl.evaluation.tables import Columns, arrow_table, data_frame, session_columns, text_of
 from graphfcl.graph.convert import is_graph
 from graphfcl.methods.blocks.work_folder import alone_on
 from graphfcl.methods.learner import NO_STORE, SILENT, DeclaredFlags, EncoderStore, Learner, Progress
 from graphfcl.methods.progress import progress_of
-from graphfcl.metrics import StreamMetrics, balanced_accuracy, compute_stream_metrics, confusion_matrix
+from graphfcl.metrics import (
+    StreamMetrics,
+    balanced_accuracy,
+    compute_stream_metrics,
+    confusion_matrix,
+    session_metrics,
+    stream_metrics,
+)
 from graphfcl.runtime.arrays import read_only
 from graphfcl.stream import Queries, Stream
 from graphfcl.stream.split import draw_evaluation_order
 
-BLOCKS = 4  # a learner is asked about all visible nodes in so many blocks,
+BLOCKS = 4  # in which a learner scores the visible nodes,
 LARGEST_BLOCK = 65_536  # or more, where a block would have more nodes than this
+WHOLE = ("session", "classes", "labels")  # columns of whole numbers
 
 
 @dataclass(frozen=True, eq=False, repr=False)
 class Evaluation:
-    """What a stream says of a learner, after all of its sessions or after the first few.
+    """The result of a learner on a stream, after all of its sessions or after the first few.
 
     confusions: for each session 0..t one (classes seen, classes seen) matrix; under the track ``active`` one of all
         classes of the stream.
@@ -49,26 +57,73 @@ class Evaluation:
     def metrics(self) -> StreamMetrics:
         return compute_stream_metrics(self.confusions, self.session_of_class)
 
-    @cached_property
-    def _columns(self) -> Columns:
-        return session_columns(self.metrics, self.seconds, self.answered)
-
     def __repr__(self) -> str:
         if not self.confusions:
             return "Evaluation(no session yet)"
         return f"Evaluation({len(self.confusions)} sessions, average accuracy {100 * self.metrics.average:.2f} %)"
 
     def __str__(self) -> str:
-        """A table with a row for each session, and the figures of the whole stream."""
-        return text_of(self._columns, self.metrics) if self.confusions else repr(self)
+        """A table with a row for each session, accuracies in %, and the figures of the whole stream."""
+        if not self.confusions:
+            return repr(self)
+        columns = self._columns
+        shown = {name: [str(each) for each in columns[name]] for name in WHOLE if name in columns}
+        for metric in session_metrics():
+            if "print" in metric.places:
+                shown[metric.title] = [metric.text(value) for value in columns[metric.name]]
+        shown["seconds"] = [f"{value:.2f}" for value in columns["seconds"]]
+        lines = _aligned(list(shown), list(zip(*shown.values(), strict=True)))
+        return "\n".join([*lines, "", *_stream_lines(self.metrics)])
 
     def to_frame(self) -> Any:
         """A DataFrame of pandas with a row for each session: metrics are shares, seconds the time to learn."""
-        return data_frame(self._columns)
+        try:
+            import pandas  # type: ignore[import-untyped,import-not-found,unused-ignore]  # noqa: F401
+        except ImportError as error:
+            raise InputError("to_frame needs pandas: `pip install pandas`, or use to_arrow().") from error
+        return self.to_arrow().to_pandas()
 
     def to_arrow(self) -> Any:
         """The same as a table of pyarrow, which needs no pandas."""
-        return arrow_table(self._columns)
+        import pyarrow as pa
+
+        columns = self._columns
+        return pa.table({n: pa.array(v, pa.int64() if n in WHOLE else pa.float64()) for n, v in columns.items()})
+
+    @cached_property
+    def _columns(self) -> dict[str, list[Any]]:
+        """A row for each session: number, classes seen, every metric (None where it has none), seconds.
+
+        Under the track ``active`` the column ``labels`` counts the labels spent until then.
+        """
+        sessions = self.metrics.sessions
+        columns: dict[str, list[Any]] = {
+            "session": [each.session for each in sessions],
+            "classes": [each.classes for each in sessions],
+        }
+        if self.answered:
+            columns["labels"] = np.cumsum([0, *(nodes.size for nodes in self.answered)]).tolist()
+        for metric in session_metrics():
+            columns[metric.name] = [each.values[metric.name] for each in sessions]
+        columns["seconds"] = list(self.seconds)
+        return columns
+
+
+def _stream_lines(metrics: StreamMetrics) -> list[str]:
+    """The figures of the whole stream; those with the same note stand in one line."""
+    lines = []
+    for note, group in groupby(
+        (each for each in stream_metrics() if "print" in each.places), key=lambda each: each.note
+    ):
+        figures = "  ".join(f"{each.title} {each.text(metrics.values[each.name])}".rstrip() for each in group)
+        lines.append(f"{figures}  ({note})" if note else figures)
+    return lines
+
+
+def _aligned(titles: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """Lines in which every column is as wide as its widest cell, aligned to the right."""
+    widths = [max(map(len, column)) for column in zip(titles, *rows, strict=True)]
+    return ["  ".join(cell.rjust(width) for cell, width in zip(row, widths, strict=True)) for row in (titles, *rows)]
 
 
 def evaluate(
@@ -80,16 +135,16 @@ def evaluate(
     on_session: Callable[[Evaluation], object] | None = None,
     encoders: EncoderStore = NO_STORE,
 ) -> Evaluation:
-    """Fit on session 0, learn the others one by one, and ask about all visible nodes after each.
+    """Fit on session 0, learn the others one by one, and score all visible nodes after each.
 
-    A stream of the track ``active`` is walked by :func:`~graphfcl.evaluation.active.evaluate_active`.
+    A stream of the track ``active`` needs :func:`~graphfcl.evaluation.active.evaluate_active`.
 
-    The walk has visible graphs of its own: whatever a learner does to them, no other learner sees it.
+    Every evaluation has visible graphs of its own: what a learner does to them, no other learner sees.
 
-    progress: what the learner tells while it works; True shows it.
-    done: what an earlier, interrupted run of the same learner has found; its flags hold, and the next session follows.
+    progress: receives what the learner reports while it works; True shows it.
+    done: the evaluation of an interrupted run of the same learner; its flags hold, and the next session follows.
     on_session: called with the evaluation so far after each session.
-    encoders: where pre-trained encoders are found and left.
+    encoders: where pre-trained encoders are read and stored.
     """
     _refuse_others(learner, stream)
     if stream.protocol.track == "active":
@@ -137,31 +192,31 @@ def _refuse_others(learner: Any, stream: Any) -> None:
 def ask(learner: Learner, stream: Stream, session: int) -> np.ndarray:
     """The confusion matrix after a session, in the joint label space of all classes seen.
 
-    The learner is asked about all visible nodes, in blocks in which they are shuffled, and is not told which of them
-    count. Under ``paper``, whose sessions name the queries, it is asked about those alone.
+    The learner scores all visible nodes, in shuffled blocks, so that it cannot see which of them count. Under
+    ``paper``, whose sessions name the queries, it scores those alone.
     """
     queries, classes = stream.queries(session), stream.classes_seen(session)
     numbers = stream.evaluation_numbers(session)
-    found = np.full(numbers.size, -1, dtype=np.int64)
+    predicted = np.full(numbers.size, -1, dtype=np.int64)
     for nodes, scores in scores_in_blocks(learner, stream, session, classes):
-        found[np.searchsorted(numbers, nodes)] = scores.argmax(axis=1)
-    return confusion_matrix(queries.labels, found[np.searchsorted(numbers, queries.nodes)], classes)
+        predicted[np.searchsorted(numbers, nodes)] = scores.argmax(axis=1)
+    return confusion_matrix(queries.labels, predicted[np.searchsorted(numbers, queries.nodes)], classes)
 
 
 def scores_in_blocks(
     learner: Learner, stream: Stream, session: int, classes: int
 ) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-    """Node numbers that a learner is asked about after a session, and its (nodes, classes) scores, block by block."""
+    """Node numbers that a learner scores after a session, and its (nodes, classes) scores, block by block."""
     visible, numbers = stream.evaluation_graph(session), stream.evaluation_numbers(session)
-    for nodes in _asked(numbers, stream.queries(session), stream, session):
-        # A copy: whatever a learner does to it, here it stays known who was asked about.
+    for nodes in _blocks(numbers, stream.queries(session), stream, session):
+        # A copy: the learner may change what it gets.
         scores = np.asarray(learner.scores(visible, read_only(nodes.copy())))
         _refuse_wrong_scores(scores, nodes.size, classes, session)
         yield nodes, scores
 
 
-def _asked(numbers: np.ndarray, queries: Queries, stream: Stream, session: int) -> list[np.ndarray]:
-    """The node numbers a learner is asked about, block by block."""
+def _blocks(numbers: np.ndarray, queries: Queries, stream: Stream, session: int) -> list[np.ndarray]:
+    """The node numbers that a learner scores, block by block."""
     if stream.protocol.name == "paper":
         return [queries.nodes]
     if stream.graph.shuffled:
@@ -174,7 +229,7 @@ def _asked(numbers: np.ndarray, queries: Queries, stream: Stream, session: int) 
 
 def fit_base(learner: Learner, stream: Stream, progress: Progress, encoders: EncoderStore) -> None:
     """Session 0."""
-    learner.fit(stream.base, told_by(progress), asked_from(encoders))
+    learner.fit(stream.base, _only_progress(progress), _only_encoders(encoders))
 
 
 def tell_session(progress: Progress, evaluation: Evaluation, sessions: int) -> None:
@@ -183,19 +238,19 @@ def tell_session(progress: Progress, evaluation: Evaluation, sessions: int) -> N
     progress.step("sessions", len(evaluation.confusions) - 1, sessions, score=balanced_accuracy(confusion))
 
 
-def told_by(progress: Progress) -> Progress:
-    """What a learner is handed of the progress: two functions, and nothing that knows stream, folder or results."""
-    outside = Progress()
-    outside.step = lambda *given, **named: progress.step(*given, **named)  # type: ignore[method-assign]
-    outside.checkpoint = lambda learner: progress.checkpoint(learner)  # type: ignore[method-assign]
-    return outside
+def _only_progress(progress: Progress) -> Progress:
+    """What a learner gets of the progress: two functions, and nothing that holds stream, folder or results."""
+    only = Progress()
+    only.step = lambda *values, **named: progress.step(*values, **named)  # type: ignore[method-assign]
+    only.checkpoint = lambda learner: progress.checkpoint(learner)  # type: ignore[method-assign]
+    return only
 
 
-def asked_from(encoders: EncoderStore) -> EncoderStore:
+def _only_encoders(encoders: EncoderStore) -> EncoderStore:
     """The same of the encoders: one function."""
-    outside = EncoderStore()
-    outside.get = lambda key, compute: encoders.get(key, compute)  # type: ignore[method-assign]
-    return outside
+    only = EncoderStore()
+    only.get = lambda key, compute: encoders.get(key, compute)  # type: ignore[method-assign]
+    return only
 
 
 def _refuse_wrong_scores(scores: np.ndarray, nodes: int, classes: int, session: int) -> None:

@@ -1,4 +1,4 @@
-"""The paper's evaluation as grids: which cells Table 2, Table 3, the parameter study and the embedding picture need.
+"""The standard grids: the paper's Table 2, Table 3, parameter study and embedding picture, and the track ``active``.
 
 Seeds come first in the order of cells: a grid that is stopped early has whole seeds.
 """
@@ -7,6 +7,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
+from graphfcl.active import STRATEGIES
+from graphfcl.defaults import ACTIVE_METHODS
+from graphfcl.evaluation import OF_EACH_CLASS
+from graphfcl.experiments.benchmark import GRAPHS
 from graphfcl.experiments.cells import Cell
 from graphfcl.experiments.grid import Grid
 from graphfcl.methods import GROUPS
@@ -35,6 +39,7 @@ OTHER_FORMS: dict[str, tuple[str, dict[str, Any]]] = {
 }
 SWEPT_WAYS, SWEPT_SHOTS = (1, 2, 3, 5), (1, 3, 5, 10)
 COMPARED = ("hag-meta", "cec")
+ACTIVE_SEEDS = 5
 KINDS = ("table1", "table2", "table3", "sweep", "embed", "active")
 
 
@@ -98,6 +103,24 @@ def embed(datasets: Sequence[str], methods: Sequence[str], rules: dict[str, Any]
     chosen = {"way": 2, "shot": 5, "sessions": 2, **rules}
     cells = [Cell(dataset, method, 0, rules=chosen, embed=True) for method in methods for dataset in datasets]
     return Grid("embed", "embed", tuple(cells))
+
+
+def active(
+    datasets: Sequence[str] = (),
+    methods: Sequence[str] = (),
+    strategies: Sequence[str] = (),
+    seeds: int | None = None,
+    rules: dict[str, Any] | None = None,
+) -> Grid:
+    """Every method with every strategy; by default five graphs, all strategies, five seeds."""
+    cells = [
+        Cell(dataset, method, seed, rules={**(rules or {}), "track": "active"}, strategy=strategy)
+        for seed in range(ACTIVE_SEEDS if seeds is None else seeds)
+        for method in methods or ACTIVE_METHODS
+        for strategy in strategies or (*STRATEGIES, OF_EACH_CLASS)
+        for dataset in datasets or GRAPHS
+    ]
+    return Grid("active", "active", tuple(cells))
 
 
 def all_methods() -> list[str]:

@@ -1,24 +1,90 @@
-"""Run the cells of a grid on a pool of workers."""
+"""Run the cells of a grid on a pool of workers: each takes cell after cell until all are settled.
 
+Claims and results are in the folder of the grid, so workers of several calls, backends and machines may work on it at
+the same time. A worker notes which cell it begins; if it dies, the worker that claims the cell next reads the note.
+"""
+
+import secrets
+import time
+import traceback
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from graphfcl.active import outside_strategies
-from graphfcl.datasets import load_dataset, outside_datasets, split_options
-from graphfcl.errors import GraphfclWarning, InputError
+from graphfcl.active import Strategy, outside_strategies, register_strategy
+from graphfcl.datasets import Dataset, load_dataset, outside_datasets, register_dataset, split_options
+from graphfcl.errors import GraphfclError, GraphfclWarning, InputError, in_one_line
 from graphfcl.evaluation import find_chooser
-from graphfcl.experiments.cells import Cell
+from graphfcl.experiments.cells import Cell, run_cell
 from graphfcl.experiments.grid import Grid, GridStatus, load_grids
+from graphfcl.experiments.runs import release_gpu_memory
 from graphfcl.experiments.store import CellStore
-from graphfcl.experiments.workers import GridWatch, Outside, Workshop, work_on
-from graphfcl.methods import find_method, outside_methods
-from graphfcl.metrics import outside_metrics
+from graphfcl.methods import Learner, find_method, outside_methods, register_method
+from graphfcl.metrics import outside_metrics, register_metric
 from graphfcl.runtime.cores import usable_cores
 from graphfcl.runtime.source_code import reference_of
-from graphfcl.runtime.tasks import Tasks
+from graphfcl.runtime.tasks import Tasks, WorkerLost, run_tasks
+
+DEATHS = 3  # a cell whose worker died so often is given up
+SECONDS_HERE, SECONDS_ELSEWHERE = 0.25, 2.0  # between two looks at the folder, which may be on another machine
+
+
+@dataclass(frozen=True)
+class Outside:
+    """Methods, strategies, datasets and metrics that were registered in a process and its workers need."""
+
+    methods: tuple[type[Learner], ...] = ()
+    strategies: tuple[type[Strategy], ...] = ()
+    datasets: tuple[Dataset, ...] = ()
+    metrics: tuple[Any, ...] = ()
+
+    @classmethod
+    def of(cls, grid: Grid) -> "Outside":
+        """What the cells of a grid name, and all metrics."""
+        names, strategies = {cell.method for cell in grid.cells}, {cell.strategy for cell in grid.cells}
+        graphs = {split_options(cell.dataset)[0] for cell in grid.cells}
+        outside = cls(
+            methods=tuple(method.learner for method in outside_methods() if method.name in names),
+            strategies=tuple(each.strategy for each in outside_strategies() if each.name in strategies),
+            datasets=tuple(dataset for dataset in outside_datasets() if dataset.name in graphs),
+            metrics=outside_metrics(),
+        )
+        code: list[Any] = [*outside.methods, *outside.strategies, *(each.load for each in outside.datasets)]
+        for each in (*code, *(metric.of for metric in outside.metrics)):
+            place = reference_of(each)
+            if "<locals>" in place or "<lambda>" in place:
+                raise InputError(
+                    f"{place.partition(':')[2]} is defined inside a function or as a lambda, where processes cannot "
+                    "find it: define it at the top of a module."
+                )
+        return outside
+
+    def register(self) -> None:
+        for learner in self.methods:
+            register_method(learner)
+        for strategy in self.strategies:
+            register_strategy(strategy)
+        for dataset in self.datasets:
+            register_dataset(dataset)
+        for metric in self.metrics:
+            register_metric(metric)
+
+
+@dataclass(frozen=True)
+class Workshop:
+    """Where and with what cells are run.
+
+    pause: seconds between two looks at cells that others have claimed.
+    """
+
+    folder: Path
+    device: str
+    data_dir: Path | None
+    outside: Outside = Outside()  # it is frozen
+    pause: float = SECONDS_HERE
 
 
 def run_grid(
@@ -37,9 +103,9 @@ def run_grid(
 ) -> GridStatus:
     """Run all cells that are neither done nor failed, in ``jobs`` processes that share the cores this one may use.
 
-    Other processes may work on the same folder: nobody runs a cell that somebody else is running, and each call returns
-    when all cells are settled. A cell that fails is recorded and does not stop the others; it runs again only with
-    ``retry_failed``. A cell whose file is damaged, or whose graph has changed since, runs again.
+    Other processes may work on the same folder: no cell runs twice at a time, and each call returns when all cells are
+    settled. A cell that fails is recorded and does not stop the others; it runs again only with ``retry_failed``. A
+    cell whose file is damaged, or whose graph has changed since, runs again.
 
     graphs: the SHA-256 of datasets' graphs as they are now; a dataset that is not among them is loaded if cells of it
         are done.
@@ -62,16 +128,20 @@ def run_grid(
     _set_aside(store, grid, graphs or {}, data_dir)
     if retry_failed:
         store.forget_failures(grid.cells)
-    looking = GridWatch(grid, store, watch)
-    if looking.status.settled:
-        return looking.status
+    pause = SECONDS_HERE if tasks.on_this_machine else SECONDS_ELSEWHERE
+    pool = _Pool(grid, store, pause, watch)
+    if pool.status.settled:
+        return pool.status
     for cell in grid.cells:
         if not store.settled(cell):
-            find_method(cell.method, cell.source)  # one that is missing is said now, not once for every cell
+            find_method(cell.method, cell.source)  # a missing one is an error now, not once for every cell
             if cell.strategy:
                 find_chooser(cell.strategy, cell.strategy_source)
-    work_on(looking, Workshop(Path(folder).absolute(), device, data_dir, _outside(grid)), tasks)
-    return looking.status
+    workshop = Workshop(Path(folder).absolute(), device, data_dir, Outside.of(grid), pause)
+    work = partial(take_cells, workshop, grid.cells, pool.call)
+    run_tasks(work, range(min(tasks.workers, pool.status.total)), tasks, progress=pool.look, lost=pool.lost)
+    pool.finish()
+    return pool.status
 
 
 def _threads_of_each(threads: int | None, jobs: int) -> int:
@@ -82,27 +152,6 @@ def _threads_of_each(threads: int | None, jobs: int) -> int:
     return threads
 
 
-def _outside(grid: Grid) -> Outside:
-    """What was registered in this process and a grid needs: what its cells name, and all metrics."""
-    names, strategies = {cell.method for cell in grid.cells}, {cell.strategy for cell in grid.cells}
-    graphs = {split_options(cell.dataset)[0] for cell in grid.cells}
-    found = Outside(
-        methods=tuple(method.learner for method in outside_methods() if method.name in names),
-        strategies=tuple(each.strategy for each in outside_strategies() if each.name in strategies),
-        datasets=tuple(dataset for dataset in outside_datasets() if dataset.name in graphs),
-        metrics=outside_metrics(),
-    )
-    code: list[Any] = [*found.methods, *found.strategies, *(each.load for each in found.datasets)]
-    for each in (*code, *(metric.of for metric in found.metrics)):
-        place = reference_of(each)
-        if "<locals>" in place or "<lambda>" in place:
-            raise InputError(
-                f"{place.partition(':')[2]} is defined inside a function or as a lambda, where processes cannot find "
-                "it: define it at the top of a module."
-            )
-    return found
-
-
 def _set_aside(store: CellStore, grid: Grid, graphs: Mapping[str, str], data_dir: Path | None) -> None:
     """Set damaged files aside, and results on graphs that have changed since.
 
@@ -110,15 +159,15 @@ def _set_aside(store: CellStore, grid: Grid, graphs: Mapping[str, str], data_dir
     """
     datasets = {cell.dataset for cell in grid.cells}
     cells = {cell.key: cell for one in load_grids(store.folder) for cell in one.cells if cell.dataset in datasets}
-    found: dict[str, list[tuple[Cell, str]]] = {}
+    stored: dict[str, list[tuple[Cell, str]]] = {}
     for cell in cells.values():
         result = store.read(cell)
         if result is not None:
-            found.setdefault(cell.dataset, []).append((cell, result["graph_sha256"]))
-    for dataset, results in found.items():
+            stored.setdefault(cell.dataset, []).append((cell, result["graph_sha256"]))
+    for dataset, results in stored.items():
         try:
             now = graphs[dataset] if dataset in graphs else load_dataset(dataset, data_dir=data_dir)[0].sha256
-        except InputError:  # without the graph nobody can say that it has changed
+        except InputError:  # without the graph it is unknown whether it has changed
             continue
         count = sum(store.set_outdated_aside(cell, now) for cell, then in results if then != now)
         if count:
@@ -128,3 +177,125 @@ def _set_aside(store: CellStore, grid: Grid, graphs: Mapping[str, str], data_dir
                 GraphfclWarning,
                 2,
             )
+
+
+def take_cells(workshop: Workshop, cells: tuple[Cell, ...], call: str, number: int) -> int:  # noqa: ARG001
+    """One worker: take cells until all are settled; how many it ran.
+
+    call: the call of ``run_grid`` that it belongs to. number: which of its workers it is.
+    """
+    warnings.simplefilter("ignore", GraphfclWarning)  # the process that started the grid has shown them once
+    workshop.outside.register()
+    try:
+        return _take_cells(CellStore(workshop.folder), workshop, cells, call)
+    except OSError as error:
+        raise InputError(
+            f"a worker cannot work in {workshop.folder} ({in_one_line(error)}): check its rights and the free space "
+            "there."
+        ) from error
+
+
+def _take_cells(store: CellStore, workshop: Workshop, cells: tuple[Cell, ...], call: str) -> int:
+    count = 0
+    while True:
+        waiting = 0
+        for cell in cells:
+            if store.settled(cell):
+                continue
+            with store.claim(cell) as ours:
+                if not ours:
+                    waiting += 1
+                elif not store.settled(cell) and not _give_up_deadly(store, cell, call):
+                    store.note_start(cell, call)
+                    settle(store, cell, workshop)
+                    store.forget_start(cell)
+                    count += 1
+        if not waiting:
+            return count
+        time.sleep(workshop.pause)
+
+
+def settle(store: CellStore, cell: Cell, workshop: Workshop) -> None:
+    """Run a cell and store its result or its error."""
+    encoders = workshop.folder / "encoders"
+    try:
+        store.save(cell, run_cell(cell, device=workshop.device, encoders=encoders, data_dir=workshop.data_dir))
+    except GraphfclError as error:
+        store.fail(cell, str(error), traceback.format_exc())
+    except Exception as error:  # whatever it is, the other cells go on
+        store.fail(cell, f"{type(error).__name__}: {error}", traceback.format_exc())
+    finally:
+        release_gpu_memory(workshop.device)
+
+
+def _give_up_deadly(store: CellStore, cell: Cell, call: str) -> bool:
+    """Let a claimed cell fail if its workers of this call died too often; whether it did."""
+    if store.starts(cell, call) < DEATHS:
+        return False
+    store.fail(cell, f"its worker died {DEATHS} times (killed, out of memory, or out of time)")
+    store.forget_start(cell)
+    return True
+
+
+class _Pool:
+    """The workers of one call of ``run_grid``, as the process that started them sees them.
+
+    watch: called with the status whenever the folder was looked at.
+    """
+
+    def __init__(self, grid: Grid, store: CellStore, pause: float, watch: Callable[[GridStatus], None] | None) -> None:
+        self.grid, self.store, self.pause, self.watch = grid, store, pause, watch
+        self.call = secrets.token_hex(8)
+        self.status = GridStatus(len(grid.cells))
+        self._count()
+        self.begun, self.at_start = time.monotonic(), self.status.done
+        self.looked = float("-inf")
+        self.seen, self.idle_deaths = (0, 0), 0
+
+    def look(self, *_: int) -> None:
+        """Count, estimate the time that is left, and report, once in ``pause`` seconds."""
+        if time.monotonic() - self.looked < self.pause:
+            return
+        self.status.running = {number: cell for number, (cell, _) in enumerate(self._started())}
+        self._report()
+        self.looked = time.monotonic()
+
+    def finish(self) -> None:
+        """Report for the last time."""
+        self.status.running = {}
+        self._report()
+
+    def lost(self, task: int, error: WorkerLost) -> None:  # noqa: ARG002
+        """Start another worker for one that died, unless they die without having begun a cell."""
+        started = self._started()
+        for cell, _ in started:
+            with self.store.claim(cell) as ours:
+                if ours:
+                    _give_up_deadly(self.store, cell, self.call)
+        self._count()
+        seen = (sum(times for _, times in started), self.status.done + self.status.failed)
+        self.idle_deaths = self.idle_deaths + 1 if seen == self.seen else 0
+        self.seen = seen
+        if self.idle_deaths >= DEATHS:
+            raise InputError(
+                f"workers die before they begin a cell of {self.store.folder.absolute()} ({str(error).rstrip('.')}): "
+                "check that every node sees the folder, and the memory of workers."
+            ) from error
+
+    def _count(self) -> None:
+        self.status.done = sum(self.store.done(cell) for cell in self.grid.cells)
+        self.status.failed = sum(self.store.error(cell) is not None for cell in self.grid.cells)
+
+    def _report(self) -> None:
+        self._count()
+        new = self.status.done - self.at_start
+        if new:
+            left = self.status.total - self.status.done - self.status.failed
+            self.status.seconds_left = (time.monotonic() - self.begun) / new * left
+        if self.watch is not None:
+            self.watch(self.status)
+
+    def _started(self) -> list[tuple[Cell, int]]:
+        """The cells that workers of this call have begun, and how often."""
+        starts = ((cell, self.store.starts(cell, self.call)) for cell in self.grid.cells)
+        return [(cell, times) for cell, times in starts if times]

@@ -1,5 +1,7 @@
 """One run: a learner walked through a stream, with checkpoints on the way and a result at the end."""
 
+import contextlib
+import gc
 import hashlib
 import json
 import platform
@@ -17,7 +19,6 @@ from graphfcl.active import find_strategy
 from graphfcl.errors import GraphfclWarning, InputError
 from graphfcl.evaluation import Evaluation, active_record, evaluate, evaluate_active, find_chooser, needs_oracle
 from graphfcl.experiments.encoders import EncoderFolder
-from graphfcl.experiments.peak_memory import forget_peaks, peak_gpu_memory_mb, peak_memory_mb
 from graphfcl.methods import SILENT, Learner, Progress, find_method, settings_as_json
 from graphfcl.methods.blocks.damaged_files import DamagedFile, computed_again
 from graphfcl.methods.learner import NO_STORE, DeclaredFlags
@@ -25,11 +26,13 @@ from graphfcl.methods.progress import progress_of
 from graphfcl.methods.shared.checkpoint import load_checkpoint, save_checkpoint
 from graphfcl.metrics import compute_active_metrics
 from graphfcl.runtime.files import read_bytes, write_bytes
+from graphfcl.runtime.memory import peak_bytes
 from graphfcl.stream import Stream, refuse_other_version, save_stream, stream_hash
 from graphfcl.version import __version__
 
 RESULT_FILE, CHECKPOINT_FILE, STREAM_FILE = "result.json", "checkpoint.safetensors", "stream.json"
 SECONDS_BETWEEN_CHECKPOINTS = 2.0
+STATUS, CLEAR = Path("/proc/self/status"), Path("/proc/self/clear_refs")  # of Linux
 
 
 @dataclass(frozen=True, eq=False)
@@ -218,7 +221,7 @@ class _Recorder(Progress):
         state, values = load_checkpoint(path)
         if values["identity"] != self.identity:
             refuse_other_version(values["identity"].get("protocol_version"), str(path), "choose another --out")
-            raise InputError(f"{path} belongs to another run: {self._mend(values['identity'])} another --out.")
+            raise InputError(f"{path} belongs to another run: {self._fix(values['identity'])} another --out.")
         learner.load_state(state)
         if learner.last_tables is not None:
             learner.last_tables.recall(values.get("tables", ()))
@@ -229,7 +232,7 @@ class _Recorder(Progress):
         flags = DeclaredFlags(**values["flags"])
         self.evaluation = Evaluation(matrices, tuple(values["seconds"]), stream.session_of_class, answered, flags)
 
-    def _mend(self, there: dict[str, Any]) -> str:
+    def _fix(self, there: dict[str, Any]) -> str:
         """What to do about a checkpoint of a run that is not this one."""
         for part, key, source in (("method", "method", "source"), ("strategy", "strategy", "strategy_source")):
             same = there.get(key) == self.identity.get(key)
@@ -318,3 +321,40 @@ def versions(device: str) -> dict[str, str]:
     if device.startswith("cuda"):
         found["gpu"] = torch.cuda.get_device_name(device)
     return found
+
+
+def forget_peaks(device: str) -> None:
+    """Let the peaks count from now on; that of the host only where the system can do that (Linux)."""
+    with contextlib.suppress(OSError):
+        CLEAR.write_text("5")
+    if device.startswith("cuda"):
+        import torch
+
+        torch.cuda.init()  # before that there is nothing to reset, and torch refuses
+        torch.cuda.reset_peak_memory_stats(device)
+
+
+def peak_memory_mb() -> float:
+    """The most memory this process has held since :func:`forget_peaks`; 0 where the system does not say it."""
+    with contextlib.suppress(OSError, StopIteration, ValueError):
+        line = next(line for line in STATUS.read_text().splitlines() if line.startswith("VmHWM:"))
+        return int(line.split()[1]) / 1024
+    return peak_bytes() / 2**20
+
+
+def peak_gpu_memory_mb(device: str) -> float | None:
+    """The most memory that tensors of this process have held on the GPU since :func:`forget_peaks`; None on a CPU."""
+    if not device.startswith("cuda"):
+        return None
+    import torch
+
+    return torch.cuda.max_memory_allocated(device) / 2**20
+
+
+def release_gpu_memory(device: str) -> None:
+    """Give back what torch keeps of a GPU's memory for itself: other processes need it."""
+    if device.startswith("cuda"):
+        import torch
+
+        gc.collect()  # learners and their parts hold each other
+        torch.cuda.empty_cache()

@@ -14,13 +14,14 @@ between sessions; a class that was not found counts 0. With B the budget of the 
 all classes and over those that session 0 lacks. Classes found: novel classes with at least one label in the end / all.
 """
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, TypeVar
 
 import numpy as np
 
 from graphfcl.errors import InputError
 from graphfcl.metrics.metric import (
+    Accuracy,
     ActiveMetric,
     ActiveRecord,
     SessionMetric,
@@ -118,6 +119,42 @@ def mean_forgetting(matrix: np.ndarray) -> float | None:
     return float((best - matrix[last, :last]).mean())
 
 
+def _stream_metrics(kind: Accuracy) -> tuple[StreamMetric, ...]:
+    """PD, RPD, average and forgetting of balanced or of plain accuracy; those of plain accuracy are only stored."""
+    figures: tuple[tuple[str, str, str, Callable[[StreamRecord], float | None]], ...] = (
+        (
+            "pd",
+            "PD",
+            "balanced accuracy at session 0 minus that at the last",
+            lambda record: performance_drop(record.curve(kind)),
+        ),
+        ("rpd", "RPD", "PD relative to session 0", lambda record: relative_performance_drop(record.curve(kind))),
+        (
+            "average",
+            "average",
+            "mean of balanced accuracy over sessions",
+            lambda record: float(record.curve(kind).mean()),
+        ),
+        (
+            "forgetting",
+            "forgetting",
+            "how far each session's classes fell below their best balanced accuracy",
+            lambda record: mean_forgetting(record.matrix(kind)),
+        ),
+    )
+    if kind is accuracy:
+        return tuple(
+            StreamMetric(
+                name=f"plain_{name}", title=f"plain {title}", what=f"{title} of plain accuracy", of=of, places=()
+            )
+            for name, title, _, of in figures
+        )
+    return tuple(
+        StreamMetric(name=name, title=title, what=what, of=of, places=("column", "print"), note="balanced accuracy, %")
+        for name, title, what, of in figures
+    )
+
+
 # Their order is that in files and tables: new ones come last.
 METRICS: tuple[Metric, ...] = (
     SessionMetric(
@@ -162,66 +199,8 @@ METRICS: tuple[Metric, ...] = (
         of=lambda confusion, arrival, session: macro_f1(confusion),  # noqa: ARG005
         places=("column",),
     ),
-    StreamMetric(
-        name="pd",
-        title="PD",
-        what="balanced accuracy at session 0 minus that at the last",
-        of=lambda record: performance_drop(record.curve(balanced_accuracy)),
-        places=("column", "print"),
-        note="balanced accuracy, %",
-    ),
-    StreamMetric(
-        name="rpd",
-        title="RPD",
-        what="PD relative to session 0",
-        of=lambda record: relative_performance_drop(record.curve(balanced_accuracy)),
-        places=("column", "print"),
-        note="balanced accuracy, %",
-    ),
-    StreamMetric(
-        name="average",
-        title="average",
-        what="mean of balanced accuracy over sessions",
-        of=lambda record: float(record.curve(balanced_accuracy).mean()),
-        places=("column", "print"),
-        note="balanced accuracy, %",
-    ),
-    StreamMetric(
-        name="forgetting",
-        title="forgetting",
-        what="how far each session's classes fell below their best balanced accuracy",
-        of=lambda record: mean_forgetting(record.matrix(balanced_accuracy)),
-        places=("column", "print"),
-        note="balanced accuracy, %",
-    ),
-    StreamMetric(
-        name="plain_pd",
-        title="plain PD",
-        what="PD of plain accuracy",
-        of=lambda record: performance_drop(record.curve(accuracy)),
-        places=(),
-    ),
-    StreamMetric(
-        name="plain_rpd",
-        title="plain RPD",
-        what="RPD of plain accuracy",
-        of=lambda record: relative_performance_drop(record.curve(accuracy)),
-        places=(),
-    ),
-    StreamMetric(
-        name="plain_average",
-        title="plain average",
-        what="mean of plain accuracy over sessions",
-        of=lambda record: float(record.curve(accuracy).mean()),
-        places=(),
-    ),
-    StreamMetric(
-        name="plain_forgetting",
-        title="plain forgetting",
-        what="forgetting of plain accuracy",
-        of=lambda record: mean_forgetting(record.matrix(accuracy)),
-        places=(),
-    ),
+    *_stream_metrics(balanced_accuracy),
+    *_stream_metrics(accuracy),
     ActiveMetric(
         name="balanced_at_60",
         title="60 % of labels",

@@ -8,9 +8,8 @@ import numpy as np
 
 from graphfcl.metrics import active_metrics
 from graphfcl.report.blocks import ORACLE, Block, Row, summary
-from graphfcl.report.figures import draw_line, label_ends, new_figure, percent_axis, save_figure
-from graphfcl.report.styles import Style
-from graphfcl.report.texts import MARKS, NOTES, figure
+from graphfcl.report.comparison import MARKS, NOTES, figure
+from graphfcl.report.figures import Style, draw_line, label_ends, new_figure, percent_axis, save_figure
 
 CURVES = {"balanced_accuracy": "balanced accuracy, all classes (%)", "found": "novel classes found (%)"}
 

@@ -18,7 +18,7 @@ from graphfcl.metrics import (
     stream_metrics,
     summarise_seeds,
 )
-from graphfcl.report.statistics import Comparison, compare_pairs, compare_with
+from graphfcl.report.statistics import Claims, Comparison, compare_pairs, compare_with
 from graphfcl.report.version_2 import load_version_2
 from graphfcl.stream import PROTOCOL_VERSION
 
@@ -225,6 +225,34 @@ def prominent(blocks: Sequence[Block]) -> list[str]:
     return [name for place, name in enumerate(names) if place < SHOWN_OF_MANY or name in references]
 
 
+@dataclass(frozen=True)
+class Sweep:
+    """One method on one dataset over N and K. averages: (N, K) → average over sessions."""
+
+    dataset: str
+    row: str
+    version_text: str
+    averages: dict[tuple[int, int], SeedSummary]
+
+    @property
+    def ways(self) -> list[int]:
+        return sorted({way for way, _ in self.averages})
+
+    @property
+    def shots(self) -> list[int]:
+        return sorted({shot for _, shot in self.averages})
+
+
+def sweeps(blocks: Sequence[Block]) -> list[Sweep]:
+    """What the blocks of the parameter study show, for each dataset and row."""
+    averages: dict[tuple[str, str], dict[tuple[int, int], SeedSummary]] = {}
+    for block in blocks:
+        for row in block.rows:
+            place = (block.protocol["way"], block.protocol["shot"])
+            averages.setdefault((block.dataset, row.name), {})[place] = summary(row.values("average"))
+    return [Sweep(*place, blocks[0].version_text, found) for place, found in averages.items()]
+
+
 def summary(values: dict[int, float] | Sequence[float]) -> SeedSummary:
     return summarise_seeds(list(values.values()) if isinstance(values, dict) else values)
 
@@ -308,3 +336,21 @@ def collect(folder: str | Path) -> Findings:
                 )
             )
     return Findings(Path(folder), tuple(grids), tuple(blocks), tuple(embeddings), tuple(failures))
+
+
+def claims(block: Block, reference: str, metric: str = "average") -> Claims:
+    """What the tests of a block support of one of its methods."""
+    figures = block.fair_figures(metric)
+    comparisons = compare_with(reference, figures, block.ratios)
+    untested = frozenset(figures) - {reference, *comparisons}
+    return Claims(reference, block.dataset, metric, comparisons, untested)
+
+
+def claims_by_dataset(
+    findings: Findings, reference: str, metric: str = "average", grid: str = "table2"
+) -> dict[str, Claims]:
+    """Dataset → claims, over the blocks of a grid that have the method."""
+    blocks = [block for block in findings.blocks if block.grid.name == grid]
+    return {
+        block.dataset: claims(block, reference, metric) for block in blocks if reference in block.fair_figures(metric)
+    }

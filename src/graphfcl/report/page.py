@@ -1,16 +1,40 @@
-"""The report of a folder of grids: one HTML page that needs no network, and the same tables as Markdown and LaTeX."""
+"""The report of a folder of grids: one HTML page that needs no network, and its tables as Markdown and LaTeX."""
 
 import json
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from graphfcl.report.active import active_figure, is_active
-from graphfcl.report.blocks import Block, Findings, collect
-from graphfcl.report.figures import curves_figure
-from graphfcl.report.page_data import page_data, styles_of
-from graphfcl.report.styles import colour_rules
-from graphfcl.report.tables import all_tables, latex, markdown
+import numpy as np
+
+from graphfcl.metrics import FEWEST_SEEDS, SeedSummary, active_metrics
+from graphfcl.report.active import active_data, active_figure, is_active
+from graphfcl.report.blocks import (
+    Block,
+    Findings,
+    Sweep,
+    by_strength,
+    collect,
+    prominent,
+    summary,
+    sweeps,
+    version_text,
+)
+from graphfcl.report.comparison import (
+    MARKS,
+    BlockFigures,
+    RowFigures,
+    block_figures,
+    chosen_text,
+    difference_text,
+    further_of_sessions,
+    further_titles,
+    improvement_text,
+    notes,
+    p_text,
+)
+from graphfcl.report.figures import Style, colour_rules, curves_figure, row_styles
+from graphfcl.report.tables import ABOUT_LEADS, Table, all_tables, latex, lead_tables, markdown, read_dataset_table
 from graphfcl.runtime.files import write_bytes
 
 # In the order in which they stand on the page; what is in brackets only where a block has that part.
@@ -72,3 +96,221 @@ def _pictures(findings: Findings) -> dict[str, list[Block]]:
             name += "_"
         found[name] = blocks
     return found
+
+
+TABS = {"table2": "Table 2", "table3": "Table 3"}  # kinds of grids whose tab has a title of its own
+METRICS = {  # of the result table: name → title
+    "average": "average over sessions",
+    "last": "last session",
+    "pd": "PD",
+    "rpd": "RPD",
+}
+
+
+def page_data(findings: Findings) -> dict[str, Any]:
+    """Everything the page shows, as plain values. Figures are not rounded: the page rounds them once."""
+    tables = [block for block in findings.blocks if block.grid.kind not in ("sweep", "embed")]
+    failures = [
+        f"{grid.name}: {cell.dataset}, {cell.row}, seed {cell.seed}: {error}" for grid, cell, error in findings.failures
+    ]
+    return {
+        "about": _about(findings),
+        "marks": MARKS,
+        "about_leads": ABOUT_LEADS,
+        "styles": {name: _style(style) for name, style in styles_of(findings).items()},
+        "names": by_strength(tables),
+        "bright": {grid.name: prominent([b for b in tables if b.grid is grid]) for grid in findings.grids},
+        "blocks": [_block(block, findings) for block in tables],
+        "sweeps": [_sweep(sweep) for sweep in sweeps([b for b in findings.blocks if b.grid.kind == "sweep"])],
+        "embeddings": _embeddings(findings),
+        "datasets": read_dataset_table(findings.folder),
+        "grids": [_grid(findings, grid.name) for grid in findings.grids],
+        "failures": failures,
+        "versions": _versions(findings),
+        "settings": _settings(findings),
+    }
+
+
+def styles_of(findings: Findings) -> dict[str, Style]:
+    """How each row looks; the rows of a grid are shown together."""
+    return row_styles(
+        list(dict.fromkeys(row.name for block in findings.blocks if block.grid is grid for row in block.rows))
+        for grid in findings.grids
+    )
+
+
+def _style(style: Style) -> dict[str, Any]:
+    return {"slot": style.slot, "mark": style.mark}
+
+
+def _about(findings: Findings) -> str:
+    seeds = {seed for block in findings.blocks for row in block.rows for seed in row.results}
+    datasets = sorted({block.dataset for block in findings.blocks})
+    version = ", ".join(dict.fromkeys(block.version_text for block in findings.blocks))
+    return (
+        f"{', '.join(datasets)}; {len(seeds)} seeds; {version}. "
+        "Balanced accuracy (mean recall over all classes seen) on all test nodes, mean over seeds ± Student's 95 % "
+        f"interval; differences are paired by seed and, from {FEWEST_SEEDS} seeds on, tested with the corrected "
+        "resampled t-test with n_test/n_train of the streams; p-values are Holm's in the family that a table names."
+    )
+
+
+def _grid(findings: Findings, name: str) -> dict[str, Any]:
+    grid = next(grid for grid in findings.grids if grid.name == name)
+    blocks = [block for block in findings.blocks if block.grid is grid]
+    done = sum(len(row.results) for block in blocks for row in block.rows)
+    failed = sum(one is grid for one, _, _ in findings.failures)
+    title = TABS.get(grid.kind, name) if name == grid.kind else name
+    return {
+        "name": name,
+        "title": title,
+        "command": grid.command,
+        "total": len(grid.cells),
+        "done": done,
+        "failed": failed,
+    }
+
+
+def _block(block: Block, findings: Findings) -> dict[str, Any]:
+    figures = block_figures(block, findings.ranks(block))
+    protocol = block.protocol
+    further = further_titles() if figures.has_further else {}
+    found: dict[str, Any] = {
+        "grid": block.grid.name,
+        "title": block.title,
+        "dataset": block.dataset,
+        "kind": f"{protocol['way']}-way {protocol['shot']}-shot",
+        "protocol": protocol["name"],
+        "track": protocol["track"],
+        "standardised": protocol.get("standardise") is not False,
+        "version": block.version_text,
+        "metrics": _metrics(figures, active=is_active(block)),
+        "reference": block.reference.name,
+        "winner": block.winner,
+        "rows": [_row(row, with_further=bool(further), active=is_active(block)) for row in figures.rows],
+        "printed": _printed(figures),
+        "notes": list(notes(figures)),
+        "leads": [_lead(block, lead) for lead in lead_tables(block)],
+    }
+    if further:
+        found["further"] = further
+        found["curves"] = {m.name: f"{m.title}: {m.what}" for m in further_of_sessions() if m.share}
+    if is_active(block):
+        found["active"] = active_data(block)
+    return found
+
+
+def _metrics(figures: BlockFigures, *, active: bool) -> list[dict[str, str]]:
+    """What a figure for each row may be of: name and title, the first chosen where nobody chose another."""
+    titles = {metric.name: metric.title for metric in active_metrics()} if active else {}
+    titles |= METRICS | (further_titles() if figures.has_further else {})
+    return [{"name": name, "title": title} for name, title in titles.items()]
+
+
+def _printed(figures: BlockFigures) -> list[dict[str, Any]]:
+    """What the paper prints, as numbers."""
+    return [
+        {"name": one.name, "accuracy": list(one.accuracy), "average": one.average, "pd": one.pd, "rpd": one.rpd}
+        for one in figures.printed
+    ]
+
+
+def _lead(block: Block, lead: Table) -> dict[str, Any]:
+    return {"title": lead.title.removeprefix(f"{block.title}: "), "columns": lead.columns, "rows": lead.rows}
+
+
+def _row(figures: RowFigures, *, with_further: bool, active: bool) -> dict[str, Any]:
+    row = figures.row
+    found: dict[str, Any] = {
+        "name": row.name,
+        "marks": list(row.marks),
+        "seeds": sorted(row.results),
+        "sessions": list(range(figures.by_session.size)),
+        **{key: _curve(row.sessions(key)) for key in ("balanced_accuracy", "base", "novel")},
+        "average": _plain(figures.average),
+        **{key: _plain(figures.drop(key)) for key in ("pd", "rpd")},
+        "last": _plain(figures.last),
+        "matrix": _numbers(row.matrix()),
+        "seconds": figures.seconds,
+        "memory": figures.memory,
+        "gpu_memory": row.gpu_memory(),
+        "stored": figures.stored,
+        "improvement": improvement_text(figures),
+        "difference": difference_text(figures),
+        "p": p_text(figures),
+        "rank": figures.rank,
+        "chosen": chosen_text(figures),
+    }
+    if active:
+        found["active"] = {m.name: _plain(summary(row.values(m.name))) for m in active_metrics()}
+    if with_further:
+        found["further"] = {name: _plain(one) for name, one in figures.further.items()}
+        found["curves"] = {m.name: _curve(row.sessions(m.name)) for m in further_of_sessions() if m.share}
+    return found
+
+
+def _curve(values: np.ndarray) -> dict[str, list[float | None]]:
+    """values: (seeds, sessions). Mean, and the ends of the 95 % interval where there are several seeds."""
+    found = [None if np.isnan(column).any() else summary(column) for column in values.T]
+    mean = [None if one is None else one.mean for one in found]
+    ends: list[list[float | None]] = [[], []]
+    for one in found:
+        missing = one is None or one.interval is None
+        for place, sign in enumerate((-1, 1)):
+            ends[place].append(None if missing else one.mean + sign * one.interval)  # type: ignore[union-attr,operator]
+    return {"mean": mean, "low": ends[0], "high": ends[1]}
+
+
+def _plain(found: SeedSummary | None) -> dict[str, float | None] | None:
+    if found is None:
+        return None
+    return {"mean": found.mean, "interval": found.interval}
+
+
+def _numbers(matrix: np.ndarray) -> list[list[float | None]]:
+    return [[None if np.isnan(value) else float(value) for value in row] for row in matrix]
+
+
+def _sweep(sweep: Sweep) -> dict[str, Any]:
+    cells = [[sweep.averages.get((way, shot)) for shot in sweep.shots] for way in sweep.ways]
+    return {
+        "dataset": sweep.dataset,
+        "method": sweep.row,
+        "version": sweep.version_text,
+        "ways": sweep.ways,
+        "shots": sweep.shots,
+        "values": [[None if cell is None else cell.mean for cell in line] for line in cells],
+    }
+
+
+def _embeddings(findings: Findings) -> list[dict[str, Any]]:
+    groups: dict[str, dict[str, Any]] = {}
+    for cell, result in findings.embeddings:
+        protocol = result["protocol"]
+        session = len(result["sessions"]) - 1
+        kind = f"{protocol['way']}-way {protocol['shot']}-shot"
+        title = f"{result['dataset']}, {kind}, after session {session}, seed {cell.seed}, {version_text(result)}"
+        novel = [bool(arrival) for arrival in result["session_of_class"]]
+        group = groups.setdefault(title, {"title": title, "classes": result["classes"], "novel": novel, "methods": []})
+        group["methods"].append({"name": cell.row, **{key: result["embedding"][key] for key in ("x", "y", "labels")}})
+    return list(groups.values())
+
+
+def _versions(findings: Findings) -> list[str]:
+    """With what the cells of each grid were computed; several lines where they differ."""
+    found: dict[str, None] = {}
+    for block in findings.blocks:
+        for row in block.rows:
+            for result in row.results.values():
+                parts = ", ".join(f"{key} {value}" for key, value in result["versions"].items())
+                found[f"{block.grid.name}, {block.version_text}: {parts}"] = None
+    return list(found)
+
+
+def _settings(findings: Findings) -> list[dict[str, Any]]:
+    found = {}
+    for block in findings.blocks:
+        for row in block.rows:
+            result = next(iter(row.results.values()))
+            found[f"{block.grid.name}: {row.name}"] = result["settings"]
+    return [{"name": name, "settings": settings} for name, settings in found.items()]

@@ -71,3 +71,48 @@ def _family(
     raw = {pair: found.p_value for pair, found in differences.items() if found.p_value is not None}
     adjusted = dict(zip(raw, holm(list(raw.values())).tolist(), strict=True))
     return {pair: Comparison(found, adjusted.get(pair)) for pair, found in differences.items()}
+
+
+@dataclass(frozen=True)
+class Claims:
+    """A reference method against every other one that may be compared with it, on one dataset: a headline family.
+
+    Rows with a mark take no part: upper references (``joint``), rows trained on query labels, other forms of a method.
+    The reference is to be fixed before results are looked at.
+
+    metric: ``average`` over sessions, or ``last``, the balanced accuracy of the last session.
+    comparisons: other method → reference − other, with its raw p-value and that after Holm's correction.
+    untested: methods that share no seed with the reference.
+    """
+
+    reference: str
+    dataset: str
+    metric: str
+    comparisons: Mapping[str, Comparison]
+    untested: frozenset[str] = frozenset()
+
+    @property
+    def family(self) -> str:
+        return f"{self.reference} against the rest, {self.metric}"
+
+    @property
+    def ahead_of_every(self) -> bool:
+        """An intersection–union test: ahead of each other method with a raw p < 0.05, so no correction is needed."""
+        return not self.untested and bool(self.comparisons) and all(each.ahead for each in self.comparisons.values())
+
+    def ahead(self, *, holm: bool = True) -> tuple[str, ...]:
+        """Methods that it is ahead of with p < 0.05, after Holm's correction or raw."""
+        return tuple(name for name, found in self.comparisons.items() if _ahead(found, holm=holm))
+
+    def behind(self, *, holm: bool = True) -> tuple[str, ...]:
+        """Methods that are ahead of it with p < 0.05, after Holm's correction or raw."""
+        return tuple(name for name, found in self.comparisons.items() if _ahead(found.swapped, holm=holm))
+
+    def tied(self, *, holm: bool = True) -> tuple[str, ...]:
+        """The other methods: the test separates none of them from it, or they share too few seeds for a test."""
+        apart = {*self.ahead(holm=holm), *self.behind(holm=holm)}
+        return tuple(name for name in self.comparisons if name not in apart)
+
+
+def _ahead(found: Comparison, *, holm: bool) -> bool:
+    return found.ahead_after_holm if holm else found.ahead

@@ -1,23 +1,23 @@
-"""Tables as Markdown and LaTeX."""
+"""Tables as Markdown and LaTeX; Table 1 lists the datasets at hand, with their counts and splits."""
 
-from collections.abc import Sequence
+import json
 from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
+from graphfcl.datasets import all_datasets, data_folder, load_dataset
 from graphfcl.report.active import active_lines, active_notes, is_active, requested_columns
-from graphfcl.report.blocks import Block, Findings, summary
+from graphfcl.report.blocks import Block, Findings, Sweep, sweeps
 from graphfcl.report.comparison import (
+    MARKS,
     BlockFigures,
     block_figures,
-    further_of_sessions,
-    further_of_streams,
-    further_titles,
-)
-from graphfcl.report.datasets import read_dataset_table
-from graphfcl.report.texts import (
-    MARKS,
     chosen_text,
     difference_text,
     figure,
+    further_of_sessions,
+    further_of_streams,
+    further_titles,
     improvement_text,
     lead_lines,
     notes,
@@ -25,6 +25,8 @@ from graphfcl.report.texts import (
     printed_line,
     result_columns,
 )
+from graphfcl.runtime.files import write_bytes
+from graphfcl.stream import make_stream
 
 
 @dataclass(frozen=True)
@@ -103,25 +105,14 @@ def cost_table(figures: BlockFigures) -> Table:
     return Table(f"{figures.block.title}: costs and choices", columns, tuple(rows))
 
 
-def sweep_table(blocks: Sequence[Block], dataset: str, name: str) -> Table:
+def sweep_table(sweep: Sweep) -> Table:
     """Average accuracy over N (down) and K (across) of one method."""
-    found = {
-        (block.protocol["way"], block.protocol["shot"]): row
-        for block in blocks
-        if block.dataset == dataset
-        for row in block.rows
-        if row.name == name
-    }
-    ways, shots = sorted({way for way, _ in found}), sorted({shot for _, shot in found})
     rows = tuple(
-        (
-            f"{way}-way",
-            *(figure(summary(found[way, shot].values("average"))) if (way, shot) in found else "" for shot in shots),
-        )
-        for way in ways
+        (f"{way}-way", *(figure(sweep.averages.get((way, shot))) for shot in sweep.shots)) for way in sweep.ways
     )
-    columns = ("", *(f"{shot}-shot" for shot in shots))
-    return Table(f"{dataset}: {name}, average balanced accuracy, {blocks[0].version_text}", columns, rows)
+    columns = ("", *(f"{shot}-shot" for shot in sweep.shots))
+    title = f"{sweep.dataset}: {sweep.row}, average balanced accuracy, {sweep.version_text}"
+    return Table(title, columns, rows)
 
 
 def all_tables(findings: Findings) -> list[tuple[str, list[Table]]]:
@@ -136,8 +127,7 @@ def all_tables(findings: Findings) -> list[tuple[str, list[Table]]]:
         if grid.kind == "embed" or not blocks:
             continue
         if grid.kind == "sweep":
-            swept = {(block.dataset, row.name): None for block in blocks for row in block.rows}
-            sections.append((grid.name, [sweep_table(blocks, *one) for one in swept]))
+            sections.append((grid.name, [sweep_table(sweep) for sweep in sweeps(blocks)]))
             continue
         tables = []
         for block in blocks:
@@ -184,3 +174,52 @@ def latex(table: Table) -> str:
     lines += [r"\hline", r"\end{tabular}}"]
     lines += [rf"\par\small {escape(note)}." for note in table.notes]
     return "\n".join([*lines, r"\end{table*}", ""])
+
+
+DATASET_COLUMNS = (
+    "dataset",
+    "nodes",
+    "edges",
+    "features",
+    "classes",
+    "base",
+    "pseudo-novel",
+    "novel",
+    "way",
+    "shot",
+    "sessions",
+)
+FILE = "table1.json"
+
+
+def dataset_rows(names: list[str], data_dir: Path | None) -> list[tuple[Any, ...]]:
+    """One row per dataset; without names, all whose files are there and that are no made-up graphs."""
+    folder = data_folder(data_dir)
+    chosen = names or [
+        d.name for d in all_datasets() if not d.missing_files(folder) and not d.name.startswith("synthetic")
+    ]
+    return [_row(name, data_dir) for name in chosen]
+
+
+def _row(name: str, data_dir: Path | None) -> tuple[Any, ...]:
+    graph, protocol = load_dataset(name, data_dir=data_dir)
+    stream = make_stream(graph, protocol, seed=0)
+    split = stream.split
+    novel = len(split.classes) - split.base_count - split.pseudo_novel_count
+    counts = (graph.node_count, graph.edge_count, graph.features.shape[1], len(graph.class_names))
+    rules = (stream.protocol.way, stream.protocol.shot, len(stream))
+    return (name, *(int(count) for count in counts), split.base_count, split.pseudo_novel_count, novel, *rules)
+
+
+def write_dataset_table(rows: list[tuple[Any, ...]], folder: str | Path) -> Path:
+    """For the report of that folder."""
+    path = Path(folder) / FILE
+    text = json.dumps({"columns": DATASET_COLUMNS, "rows": rows}, indent=1)
+    write_bytes(path, text.encode())
+    return path
+
+
+def read_dataset_table(folder: str | Path) -> dict[str, Any] | None:
+    """What :func:`write_dataset_table` has left, if it has."""
+    path = Path(folder) / FILE
+    return json.loads(path.read_text()) if path.exists() else None

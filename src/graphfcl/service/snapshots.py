@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from graphfcl.active.memory import Memory
+from graphfcl.active.contract import Memory
 from graphfcl.graph.ids import ClassLabel
 from graphfcl.production import GraphClassifier
 from graphfcl.production.graph import ModelGraph

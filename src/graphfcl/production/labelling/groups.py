@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from graphfcl.active.clusters import clusters, principal_components
+from graphfcl.active.clusters import clusters, principal_components, unit_rows
 from graphfcl.active.grouping import Balls, Crowd, Sureness, TightGroup, core_size, tight_groups
-from graphfcl.active.nearest import unit_rows
 from graphfcl.errors import InputError, shown
 from graphfcl.graph import Standardisation
 from graphfcl.graph.ids import ClassLabel, listed

@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from graphfcl.active.clusters import principal_components
-from graphfcl.active.nearest import unit_rows
+from graphfcl.active.clusters import principal_components, unit_rows
 from graphfcl.errors import InputError
 from graphfcl.graph.ids import list_of_nodes
 from graphfcl.production.answers.row_values import node_rows

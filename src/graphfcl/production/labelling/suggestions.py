@@ -7,9 +7,8 @@ from typing import Any
 import numpy as np
 
 from graphfcl.active import ActiveLearningState, Query, Strategy, checked, find_strategy
-from graphfcl.active.clusters import principal_components
-from graphfcl.active.memory import Memory
-from graphfcl.active.nearest import likeliest_of, unit_rows
+from graphfcl.active.clusters import likeliest_of, principal_components, unit_rows
+from graphfcl.active.contract import Memory
 from graphfcl.errors import InputError
 from graphfcl.graph.convert import as_graph
 from graphfcl.graph.ids import ClassLabel, text_array

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 import numpy as np
 
-from graphfcl.active.memory import Memory
+from graphfcl.active.contract import Memory
 from graphfcl.graph.ids import text_array
 from graphfcl.methods import SILENT, Learner, Progress
 from graphfcl.methods.blocks.damaged_files import DamagedFile, computed_again

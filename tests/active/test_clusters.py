@@ -5,9 +5,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from graphfcl.active import clusters, nearest
-from graphfcl.active.clusters import principal_components
-from graphfcl.active.nearest import likeliest_of, nearest_neighbours, nearest_rows, small_clusters, unit_rows
+from graphfcl.active import clusters
+from graphfcl.active.clusters import (
+    likeliest_of,
+    nearest_neighbours,
+    nearest_rows,
+    principal_components,
+    small_clusters,
+    unit_rows,
+)
 
 
 def some_rows(count: int, width: int = 5, seed: int = 0) -> np.ndarray:
@@ -21,7 +27,7 @@ def test_rows_have_length_one_and_zeros_stay() -> None:
 
 @pytest.mark.parametrize("block", [7, 1_024])
 def test_nearest_rows_are_those_of_a_plain_loop(block: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(nearest, "BLOCK", block)
+    monkeypatch.setattr(clusters, "BLOCK", block)
     values = some_rows(40)
     rows, cosines = nearest_rows(values, 6)
     for row in range(40):
@@ -61,18 +67,18 @@ def test_no_cluster_is_too_large(kind: str) -> None:
 
 def test_neighbours_of_many_are_looked_for_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
     """Among 400 rows of which 300 are the same, at most 50 are compared at once."""
-    monkeypatch.setattr(nearest, "WHOLE", 50)
-    monkeypatch.setattr(nearest, "CLUSTER", 40)
+    monkeypatch.setattr(clusters, "WHOLE", 50)
+    monkeypatch.setattr(clusters, "CLUSTER", 40)
     values = some_rows(400)
     values[:300] = values[0]
     seen: list[int] = []
-    fill = nearest._fill
+    fill = clusters._fill
 
     def noted(*given: Any) -> None:
         seen.append(given[3].size)
         fill(*given)
 
-    monkeypatch.setattr(nearest, "_fill", noted)
+    monkeypatch.setattr(clusters, "_fill", noted)
     rows = np.random.default_rng(1).permutation(400)[:250]
     found, distances = nearest_neighbours(values, rows, 5)
     assert max(seen) <= 50

@@ -1,11 +1,53 @@
-"""Typical nodes of clusters that no label represents (TypiClust)."""
+"""The strategies that need no more than a few lines; ``auto`` has a file of its own (``covering.py``)."""
 
 import numpy as np
 
 from graphfcl.active.clusters import clusters, principal_components, typicality
-from graphfcl.active.contract import ActiveLearningState, Query, Strategy
+from graphfcl.active.contract import ActiveLearningState, Query, Reason, Strategy
+from graphfcl.errors import InputError
 
-MOST_CLUSTERS = 500  # as in the paper
+NEEDS_A_MODEL = "the strategy {!r} needs a model, and there is none: take 'auto' or 'typical'."
+MOST_CLUSTERS = 500  # of TypiClust, as in the paper
+
+
+class Random(Strategy):
+    """Candidates drawn with equal chance"""
+
+    name = "random"
+
+    def choose(self, state: ActiveLearningState) -> list[Query]:
+        return _queries(state.shuffled()[: state.wanted], "random")
+
+
+class Uncertain(Strategy):
+    """Smallest margin between the two likeliest classes"""
+
+    name = "uncertain"
+    reference = "Scheffer et al., IDA 2001"
+
+    def choose(self, state: ActiveLearningState) -> list[Query]:
+        """Candidates by p_1 − p_2, the probabilities of the two likeliest classes, smallest first.
+
+        With a single class known, by its probability. Ties are broken by chance.
+        """
+        if state.scores is None:
+            raise InputError(NEEDS_A_MODEL.format(self.name))
+        rows = state.shuffled()
+        _, _, margin = state.likeliest(rows)
+        return _queries(rows[np.argsort(margin, kind="stable")[: state.wanted]], "between")
+
+
+class Unknown(Strategy):
+    """Highest unknown score first: least like any known class"""
+
+    name = "unknown"
+
+    def choose(self, state: ActiveLearningState) -> list[Query]:
+        """Candidates by unknown_score, highest first. Ties are broken by chance."""
+        if state.unknown_score is None:
+            raise InputError(NEEDS_A_MODEL.format(self.name))
+        rows = state.shuffled()
+        return _queries(rows[np.argsort(-state.unknown_score[rows], kind="stable")[: state.wanted]], "unknown")
 
 
 class Typical(Strategy):
@@ -32,7 +74,11 @@ class Typical(Strategy):
         typical = typicality(values, cluster, state.random)[:count]
         labels = np.bincount(cluster[count:], minlength=cluster.max() + 1)
         chosen = one_of_each(cluster[:count], typical, labels, wanted)
-        return [Query(int(row), "cluster") for row in state.candidates[chosen]]
+        return _queries(state.candidates[chosen], "cluster")
+
+
+def _queries(rows: np.ndarray, reason: Reason) -> list[Query]:
+    return [Query(int(row), reason) for row in rows]
 
 
 def cluster_count(state: ActiveLearningState) -> int:
