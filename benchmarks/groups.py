@@ -35,7 +35,7 @@ def quality(group: Group, stream: Stream) -> Row:
         "group": group.number,
         "size": group.size,
         "purity": names.count(best) / group.size,
-        "sure": group.sure,
+        "sure": group.estimated_purity,
         "class": best,
         "unknown": arrived.get(best, 1) > 0,
     }

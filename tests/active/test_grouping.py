@@ -79,7 +79,7 @@ def test_a_looser_heap_comes_later_and_is_less_sure() -> None:
     first, second = tight_groups(Crowd(values, crowd.links, crowd.degrees), Sureness.usual(), 2)
     assert of[first.rows[0]] == 0
     assert of[second.rows[0]] == 1
-    assert first.sure > second.sure + 0.01
+    assert first.estimated_purity > second.estimated_purity + 0.01
 
 
 def test_a_group_grows_by_nodes_as_near_as_its_core() -> None:
@@ -115,7 +115,7 @@ def test_nodes_that_are_all_the_same_make_one_group() -> None:
     crowd = Crowd(unit_rows(np.ones((size, 3))), sparse.csr_array((size, size), dtype=np.float32), np.zeros(size))
     found = tight_groups(crowd, Sureness.usual(), 5)
     assert len(found) >= 1
-    assert np.isfinite([each.sure for each in found]).all()
+    assert np.isfinite([each.estimated_purity for each in found]).all()
 
 
 def test_sureness_is_learned_from_labelled_nodes() -> None:

@@ -72,7 +72,7 @@ def test_who_and_when_on_the_command_line(model: Path, tmp_path: Path) -> None:
     assert entries[1]["statements"][0]["kept"] == {"ticket": "T-1"}
     assert [entry.get("settled") for entry in entries] == [None, None, "keep", "replace"]
     assert entries[3]["conflicts"][0]["label_by"] == "ann"
-    assert entries[3]["conflicts"][0]["said_by"] == "dora"
+    assert entries[3]["conflicts"][0]["new_label_by"] == "dora"
     shown = graphfcl_inside("history", "--model", model).out
     assert f"{EIGHT[1]} is nine (by dora) against eight (by ann)" in " ".join(shown.split())
     everything = graphfcl_inside("labels", "--model", model, "--out", tmp_path / "all.parquet")

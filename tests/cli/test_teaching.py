@@ -141,7 +141,7 @@ def test_groups_are_listed_and_one_is_named(model: Path, tmp_path: Path) -> None
     assert listed.code == 0, listed.err
     for word in (
         "Group 1: ",
-        "% sure that its core is one class",
+        "estimated purity ",
         "typical:",
         "links to:",
         "why:",

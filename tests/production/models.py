@@ -78,7 +78,7 @@ def with_parts(
 def cached(model: GraphClassifier) -> bool:
     """Whether a model that was loaded found the cache of its folder."""
     assert model._state is not None
-    stored = model._state.asked.stored
+    stored = model._state.answering.stored
     return stored is not None and stored.cache is not None
 
 

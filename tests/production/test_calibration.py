@@ -14,9 +14,9 @@ from graphfcl import InputError, VisibleGraph
 from graphfcl.production.answers.calibration import (
     KEPT,
     LEVELS,
-    Answered,
     Calibration,
     HeldOutResult,
+    ModelScores,
     miss_quantiles,
     probabilities_of,
 )
@@ -34,10 +34,10 @@ def evidence(scores: np.ndarray, few: int = 0) -> Evidence:
     )
 
 
-def answered(scores: np.ndarray, labels: np.ndarray, asked: int, **more: Any) -> Answered:
+def answered(scores: np.ndarray, labels: np.ndarray, asked: int, **more: Any) -> ModelScores:
     """The first nodes are the validation nodes."""
     few = more.pop("few", 0)
-    return Answered(evidence(scores, few), np.arange(asked), labels[:asked], np.arange(scores.shape[1]), **more)
+    return ModelScores(evidence(scores, few), np.arange(asked), labels[:asked], np.arange(scores.shape[1]), **more)
 
 
 def test_the_threshold_keeps_as_many_known_nodes_as_promised() -> None:
@@ -209,10 +209,10 @@ def test_a_coverage_that_makes_no_sense_is_refused(coverage: float) -> None:
         {"misses": [1.0] + [0.0] * 1000},
         {"heat": 2000.0},
         {"spreads": {"energy around": 0.0}},
-        {"rehearsed": {"weights": {}}, "middles": {}, "spreads": {}},
-        {"rehearsed": {"weights": {"no such": 1.0}}, "middles": {"no such": 0.0}, "spreads": {"no such": 1.0}},
-        {"rehearsed": {"weights": {"energy around": float("nan")}}},
-        {"rehearsed": {"few_share": 0.0}},
+        {"held_out": {"weights": {}}, "middles": {}, "spreads": {}},
+        {"held_out": {"weights": {"no such": 1.0}}, "middles": {"no such": 0.0}, "spreads": {"no such": 1.0}},
+        {"held_out": {"weights": {"energy around": float("nan")}}},
+        {"held_out": {"few_share": 0.0}},
     ],
 )
 def test_values_that_cannot_be_used_are_refused(change: dict[str, Any]) -> None:

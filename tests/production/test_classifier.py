@@ -102,7 +102,7 @@ def test_a_failure_in_the_middle_changes_nothing(model: GraphClassifier, monkeyp
         raise RuntimeError("no more memory")
 
     with monkeypatch.context() as patch:
-        patch.setattr(GraphClassifier, "_settle", fail)
+        patch.setattr("graphfcl.production.changes.draft.Draft.finalise", fail)
         for change in (
             lambda: model.learn({"eight": members("class-08")[:5]}),
             lambda: model.add_edges([members("class-08")[0]], [members("class-00")[0]]),
@@ -185,7 +185,7 @@ def test_an_interrupted_change_changes_nothing(model: GraphClassifier, monkeypat
 
     before = model.predict_proba()
     with monkeypatch.context() as patch:
-        patch.setattr(GraphClassifier, "_settle", interrupted)
+        patch.setattr("graphfcl.production.changes.draft.Draft.finalise", interrupted)
         with pytest.raises(KeyboardInterrupt):
             model.learn({"eight": members("class-08")[:5]})
     assert "eight" not in model.classes_

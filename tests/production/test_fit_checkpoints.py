@@ -52,7 +52,7 @@ def test_a_fit_that_was_stopped_becomes_the_same_model(tmp_path: Path, stage: st
     assert ("encoder" in gone_on.stages) == (stage == "encoder"), "what was done is not done again"
     whole, stopped = (GraphClassifier.load(tmp_path / name) for name in ("whole", "stopped"))
     same_answers(whole, stopped, 1e-6)
-    assert whole.calibration_.rehearsed.weights == pytest.approx(stopped.calibration_.rehearsed.weights, rel=1e-4)
+    assert whole.calibration_.held_out.weights == pytest.approx(stopped.calibration_.held_out.weights, rel=1e-4)
 
 
 def test_methods_that_meta_train_go_on_too(tmp_path: Path) -> None:

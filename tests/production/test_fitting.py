@@ -34,7 +34,7 @@ def test_a_rehearsal_that_fails_is_said_and_the_fit_goes_on(monkeypatch: pytest.
     monkeypatch.setattr(ProtoGcn, "fit", fails_on_fewer_classes)
     with pytest.warns(GraphfclWarning, match="rehearsal"):
         model = fitted()
-    assert model.calibration_.rehearsed == HeldOutResult()
+    assert model.calibration_.held_out == HeldOutResult()
     np.testing.assert_allclose(
         model.learn({"eight": members("class-08")[:5]}).predict_proba().sum(axis=1), 1, rtol=1e-5
     )

@@ -135,7 +135,7 @@ def test_erased_nodes_leave_no_byte_in_the_model(tmp_path: Path) -> None:
         model.learn(learned, by="ann")
     with folder.editing() as model:
         model.grow(nodes=(["walk-in-1", "walk-in-2"], features, None), edges=(["walk-in-1"], [learned[HIDDEN[0]][0]]))
-    folder.load().settle()
+    folder.load().calibrate()
     memory = fit(graph.loaded()).learn(learned, by="ann")
     memory.grow(nodes=(["walk-in-1", "walk-in-2"], features, None), edges=(["walk-in-1"], [learned[HIDDEN[0]][0]]))
     going = [learned[HIDDEN[0]][1], "walk-in-1"]

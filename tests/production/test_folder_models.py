@@ -154,14 +154,14 @@ def test_a_saved_model_answers_from_the_disk_alone(
     model: GraphClassifier, graph: GraphFolder, tmp_path: Path, no_passes: Callable[[], None]
 ) -> None:
     model.learn(supports(graph))
-    found = model.settle()
+    found = model.calibrate()
     assert found is not None
     assert found.accuracy["leave_one_out"] is not None
     model.save(tmp_path / "model")
     no_passes()
     loaded = GraphClassifier.load(tmp_path / "model")
     assert loaded.has_answers
-    assert loaded.settle() is None
+    assert loaded.calibrate() is None
     asked = graph.node_ids[[5, 3, 300]].tolist()
     every = model.prediction_columns()
     some = loaded.prediction_columns(asked)
@@ -172,9 +172,9 @@ def test_a_saved_model_answers_from_the_disk_alone(
 
 def test_a_loss_is_said_by_the_pass_that_measures_it(model: GraphClassifier, graph: GraphFolder) -> None:
     model.max_loss = -1.0
-    assert model.settle() is None
+    assert model.calibrate() is None
     model.learn(supports(graph))
-    found = model.settle()
+    found = model.calibrate()
     assert found is not None
     assert "points of balanced accuracy" in found.warning
 
@@ -291,7 +291,7 @@ def test_readers_do_not_change_what_is_remembered(model: GraphClassifier, graph:
     reader.prediction_columns()
     reader.label_columns()
     reader.info()
-    reader.settle()
+    reader.calibrate()
     assert (tmp_path / "model" / "graph.json").read_bytes() == place
     with ModelFolder(tmp_path / "model", use).editing() as changed:
         changed.learn(supports(graph))
@@ -385,7 +385,7 @@ def test_answers_are_those_of_a_full_pass_at_every_age(
     ):
         with folder.editing() as changed:
             change(changed)
-        folder.load().settle()
+        folder.load().calibrate()
     folder.rollback(2)
     with folder.editing() as changed:
         changed.learn({two: supports(graph)[two]})
@@ -408,7 +408,7 @@ def test_states_of_the_graph_that_nobody_asks_about_go(
     for number in range(3):
         with folder.editing() as changed:
             changed.add_edges([ends[number]], [ends[number + 9]])
-        folder.load().settle()
+        folder.load().calibrate()
         seen.append(sorted(path.name for path in work.glob("graph-*") if path != stopped))
     assert [len(names) for names in seen] == [2, 2, 2]
     assert len({name for names in seen for name in names}) == 4
@@ -418,7 +418,7 @@ def test_states_of_the_graph_that_nobody_asks_about_go(
         for number in range(3, 5):
             with folder.editing() as changed:
                 changed.add_edges([ends[number]], [ends[number + 9]])
-            folder.load().settle()
+            folder.load().calibrate()
         assert {name for name in seen[-1] if (work / name).exists()} == set(seen[-1])
 
 

@@ -41,7 +41,7 @@ def test_the_hidden_classes_are_found(ridge: GraphClassifier) -> None:
         counted = Counter(classes_of(group.nodes))
         assert counted.most_common(1)[0][1] / group.size > 0.9
         assert group.size == len(group.nodes) == len(set(group.nodes))
-        assert 0 < group.sure < 1
+        assert 0 < group.estimated_purity < 1
     everybody = [node for group in found for node in group.nodes]
     assert len(everybody) == len(set(everybody))
 
@@ -79,7 +79,7 @@ def test_a_group_says_what_it_links_to_and_why(ridge: GraphClassifier) -> None:
     assert f"its {group.size} nodes look like" in group.why
     core = min(max(ridge.prediction_columns()["unknown"].sum() // 20, 10), 25)
     assert group.why.endswith(
-        f"core of {core} is as tight as labelled nodes that are {100 * group.sure:.0f} % of one class"
+        f"core of {core} is as tight as labelled nodes that are {100 * group.estimated_purity:.0f} % of one class"
     )
     assert f"{100 * inside / total:.0f} % of their links" in group.why
     assert json.loads(json.dumps(group.as_json()))["nodes"] == list(group.nodes)

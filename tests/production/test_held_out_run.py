@@ -10,11 +10,13 @@ from graphfcl import NO_STORE, SILENT, BaseSession, Learner, Session, VisibleGra
 from graphfcl.production.answers.calibration import HeldOutResult
 from graphfcl.production.answers.row_values import RowValues
 from graphfcl.production.model.fit_checkpoints import FitCheckpoints
-from graphfcl.production.model.fitting import make_start
+from graphfcl.production.model.fitting import Labels, make_start
 from graphfcl.production.model.held_out_run import run_held_out
+from graphfcl.production.model.parts import Configuration
 from tests.graphs import random_graph
 
 CLASSES, EACH = 8, 60
+CONFIGURATION = Configuration("told", {}, way=2, shot=5, seed=0, max_loss=0.05)
 
 
 class Told(Learner):
@@ -53,7 +55,7 @@ def rehearsed(wrong: dict[int, float]) -> tuple[HeldOutResult, dict[str, float]]
     graph = random_graph(0, [EACH] * CLASSES)
     nodes = np.arange(graph.node_count)
     visible = VisibleGraph(nodes=nodes, adjacency=graph.adjacency, features=graph.features)
-    start = make_start(visible, nodes, graph.labels, graph.class_names, way=2, shot=5, seed=0)
+    start = make_start(visible, Labels(nodes, graph.labels, graph.class_names), CONFIGURATION)
     told = Told(graph.labels, graph.class_names, wrong)
     told.fit(start.base)
     return run_held_out(start.base, told, told, NO_STORE, SILENT, FitCheckpoints())
@@ -92,7 +94,7 @@ def test_without_a_class_to_hold_out_there_is_nothing_to_learn() -> None:
     graph = random_graph(0, [EACH] * 3)
     nodes = np.arange(graph.node_count)
     visible = VisibleGraph(nodes=nodes, adjacency=graph.adjacency, features=graph.features)
-    start = make_start(visible, nodes, graph.labels, graph.class_names, way=2, shot=5, seed=0)
+    start = make_start(visible, Labels(nodes, graph.labels, graph.class_names), CONFIGURATION)
     base = replace(start.base, base_classes=start.base.classes, pseudo_novel_classes=(), validation_columns=())
     told = Told(graph.labels, graph.class_names, {})
     told.fit(base)

@@ -171,9 +171,9 @@ def test_all_spellings_of_an_integer_are_one_class(label: int, data: st.DataObje
             ]
         )
     )
-    name = label_store.resolved(spelling)
+    name = label_store.resolve(spelling)
     assert label_store.label(name) == label
-    assert label_store.retired(spelling).found(label) is None
+    assert label_store.retired(spelling).find(label) is None
 
 
 @given(number=st.integers(-(2**63), 2**63 - 1))
@@ -182,7 +182,7 @@ def test_an_integer_survives_its_name(number: int) -> None:
     label_store = LabelStore.of((np.zeros(0, int),) * 2, (np.zeros(0, int),) * 2, [str(number)], integers=True)
     assert label_store.labels == (number,)
     assert label_store.label_array().tolist() == [number]
-    assert label_store.found(number) == label_store.found(str(number)) == str(number)
+    assert label_store.find(number) == label_store.find(str(number)) == str(number)
 
 
 def test_a_later_class_may_have_a_name(model: GraphClassifier, tmp_path: Path) -> None:

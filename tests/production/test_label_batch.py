@@ -116,15 +116,15 @@ def test_a_conflict_names_both_people_and_both_classes(model: GraphClassifier) -
 @pytest.mark.parametrize("method", ["proto-gcn", "anchor", "finetune"])
 def test_a_conflict_is_settled_as_it_is_asked_for(method: str) -> None:
     model = fitted(method).learn({"eight": EIGHT[:5]}, by="ann")
-    said = {"node": EIGHT[4], "label": "eight", "label_by": "ann", "said": "nine", "said_by": "bob"}
+    said = {"node": EIGHT[4], "label": "eight", "label_by": "ann", "new_label": "nine", "new_label_by": "bob"}
     kept = copy_of(model).learn({"nine": [EIGHT[4], *NINE[:4]]}, by="bob", on_conflict="keep")
     assert kept.history[-1]["conflicts"] == [said]
-    assert kept.history[-1]["settled"] == "keep"
+    assert kept.history[-1]["on_conflict"] == "keep"
     assert [row[1:4] for row in rows(kept, EIGHT[4])] == [("eight", "support", "ann")]
     same_answers(kept, copy_of(model).learn({"nine": NINE[:4]}))
     replaced = copy_of(model).learn({"nine": [EIGHT[4], *NINE[:4]]}, by="bob", on_conflict="replace")
     assert replaced.history[-1]["conflicts"] == [said]
-    assert replaced.history[-1]["settled"] == "replace"
+    assert replaced.history[-1]["on_conflict"] == "replace"
     assert [row[1:4] for row in rows(replaced, EIGHT[4])] == [("nine", "support", "bob")]
     assert replaced.history[-1]["exact"] == (method != "finetune")
     if method != "finetune":

@@ -114,8 +114,12 @@ def test_a_strategy_of_your_own_reads_rows(pair: Pair) -> None:
 
 def assert_same_groups(expected: tuple[Group, ...], found: tuple[Group, ...]) -> None:
     assert found
-    assert [replace(each, sure=0.0) for each in found] == [replace(each, sure=0.0) for each in expected]
-    assert [each.sure for each in found] == pytest.approx([each.sure for each in expected], abs=1e-3)
+    assert [replace(each, estimated_purity=0.0) for each in found] == [
+        replace(each, estimated_purity=0.0) for each in expected
+    ]
+    assert [each.estimated_purity for each in found] == pytest.approx(
+        [each.estimated_purity for each in expected], abs=1e-3
+    )
 
 
 def test_groups(pair: Pair) -> None:

@@ -194,7 +194,7 @@ def test_after_any_change_the_second_reader_finds_its_answers(folder: Path, chan
     first.wait()
     second = GraphClassifier.load(folder)
     assert second._state is not None
-    assert second._state.asked.answers_of([node]) is not None
+    assert second._state.answering.cached_answers([node]) is not None
     found = second.prediction_columns([node])
     assert found["class"][0] == expected["class"][0]
     assert found["unknown_score"][0] == pytest.approx(expected["unknown_score"][0])

@@ -185,7 +185,7 @@ def test_a_change_that_fails_lets_the_next_one_go_on(model: GraphClassifier, mon
 
     state = model._state
     with monkeypatch.context() as patch:
-        patch.setattr(GraphClassifier, "_settle", fail)
+        patch.setattr("graphfcl.production.changes.draft.Draft.finalise", fail)
         with pytest.raises(MemoryError):
             model.learn({"eight": members("class-08")[:5]})
     assert model._state is state

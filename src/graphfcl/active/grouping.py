@@ -10,7 +10,7 @@ nearest inside and are as near to its mean as its own members.
 
 What tightness is worth differs from graph to graph, so labelled nodes teach it: the balls of some whole classes are
 made in the same way, and a logistic regression learns the purity of a ball (the share of its largest class) from both
-figures. Its answer for a core is how *sure* it is that this is one class.
+figures. Its answer for a core is the core's *estimated purity*.
 """
 
 from dataclasses import dataclass
@@ -156,10 +156,11 @@ def purity(columns: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class TightGroup:
-    """rows: (m,) positions in the crowd, the most typical first (those most like the group's mean). sure: in (0, 1)."""
+    """rows: (m,) positions in the crowd, the most typical first (those most like the group's mean).
+    estimated_purity: in (0, 1), of its core."""
 
     rows: np.ndarray
-    sure: float
+    estimated_purity: float
 
 
 def core_size(count: int) -> int:
@@ -178,7 +179,7 @@ def tight_groups(crowd: Crowd, sureness: Sureness, count: int) -> list[TightGrou
     if len(crowd) < size or count < 1:
         return []
     balls = Balls.of(crowd, size)
-    sure = sureness.of(balls.tightness)
+    purity = sureness.of(balls.tightness)
     ranks = rankdata(balls.tightness, axis=0).sum(axis=1)
     taken = np.zeros(len(crowd), dtype=bool)
     found: list[TightGroup] = []
@@ -189,7 +190,7 @@ def tight_groups(crowd: Crowd, sureness: Sureness, count: int) -> list[TightGrou
         likeness = crowd.values @ crowd.values[core].mean(axis=0)
         rows = _grown(core, balls.nearest, ~taken & (likeness >= likeness[core].min()))
         taken[rows] = True
-        found.append(TightGroup(_most_typical_first(crowd.values, rows), float(sure[centre])))
+        found.append(TightGroup(_most_typical_first(crowd.values, rows), float(purity[centre])))
         if len(found) == count:
             break
     return found

@@ -76,7 +76,7 @@ def settle_first(classifier: "GraphClassifier") -> None:
 
     say(f"First prediction for version {classifier.version}: computing scores for all nodes (this can take a while).")
     with ProgressBars() as bars:
-        found = classifier.settle(progress=bars)
+        found = classifier.calibrate(progress=bars)
     if found is None:
         return
     shown = {"validation": "on validation nodes", "leave_one_out": "on supports of learned classes, each left out"}

@@ -245,7 +245,7 @@ def _print_groups(found: "Sequence[Group]", where: str) -> None:
         say(NOTHING_UNKNOWN)
         return
     for group in found:
-        say(f"Group {group.number}: {group.size:,} nodes, {100 * group.sure:.0f} % sure that its core is one class.")
+        say(f"Group {group.number}: {group.size:,} nodes, estimated purity {100 * group.estimated_purity:.0f} %.")
         say(f"  typical:    {', '.join(map(str, group.typical))}")
         if group.words:
             say(f"  in common:  {', '.join(group.words)}")
@@ -270,6 +270,6 @@ def _write_members(out: Path, found: "Sequence[Group]", version: int | None) -> 
         "group": np.array([group.number for group, _ in members], dtype=np.int64),
         "node": np.array(nodes, dtype=np.int64) if numbers else text_array([str(node) for node in nodes]),
         "typical": text_array(["yes" if node in group.typical else "no" for group, node in members]),
-        "sure": text_array([f"{group.sure:.3f}" for group, _ in members]),
+        "estimated_purity": text_array([f"{group.estimated_purity:.3f}" for group, _ in members]),
     }
     write_table(out, columns, "groups")

@@ -1,4 +1,4 @@
-"""What a model is asked: classes, probabilities, sets, labels, reasons."""
+"""Queries of a model: classes, probabilities, prediction sets, labels, explanations, what to label next."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -16,7 +16,7 @@ from graphfcl.production.changes.live_model import LiveModel
 from graphfcl.production.graph import NodeIndex
 from graphfcl.production.labels.label_store import LabelRole, LabelStore, Statement
 from graphfcl.production.model.parts import whole_number
-from graphfcl.production.model.state import ModelState
+from graphfcl.production.model.state import ModelState, RowAnswers
 
 if TYPE_CHECKING:
     from graphfcl.active import Strategy
@@ -25,61 +25,21 @@ if TYPE_CHECKING:
     from graphfcl.production.labelling.suggestions import Suggestion
     from graphfcl.production.model.card import ModelCard
     from graphfcl.production.model.info import ModelInfo
-    from graphfcl.production.model.state import RowAnswers
 
 Columns = dict[str, np.ndarray]
-LEAST = 1e-12  # probability that a class has at least
-
-
-def label_table(
-    label_store: LabelStore, names: NodeIndex, nodes: Sequence[Any] | None = None
-) -> tuple[Columns, np.ndarray | None]:
-    """Columns ``node, class, part, by, when`` and those that were kept; a row for each statement, or one without any.
-
-    nodes: ids of the nodes that are asked for, in whose order the rows come; those without a label have no row.
-    Beside the columns, (rows,) which of the nodes each row is about; None if all are.
-    """
-    asked, listed = (
-        (None, np.arange(label_store.nodes.size)) if nodes is None else _places(label_store, names.numbers_of(nodes))
-    )
-    said = [label_store.statements.get(number, ()) or (Statement(),) for number in label_store.nodes[listed].tolist()]
-    counts = np.array([len(statements) for statements in said], dtype=np.int64)
-    rows = np.repeat(listed, counts)
-    statements = [statement for each in said for statement in each]
-    roles = {int(role): role.name.lower() for role in LabelRole}
-    kept = [dict(statement.kept) for statement in statements]
-    further = dict.fromkeys(name for each in kept for name in each)
-    columns = {
-        "node": names.ids_of(label_store.nodes[rows]),
-        "class": label_store.label_array()[label_store.class_of_column()[label_store.columns[rows]]],
-        "part": text_array([roles[part] for part in label_store.parts[rows].tolist()]),
-        "by": text_array([statement.by for statement in statements]),
-        "when": text_array([statement.when for statement in statements]),
-        **{name: text_array([each.get(name, "") for each in kept]) for name in further},
-    }
-    return columns, None if asked is None else np.repeat(asked, counts)
-
-
-def _places(label_store: LabelStore, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Which of some nodes have a label, and the place of each of them in the label_store."""
-    if label_store.nodes.size == 0:
-        return np.zeros(0, np.int64), np.zeros(0, np.int64)
-    order = np.argsort(label_store.nodes, kind="stable")
-    places = order[np.searchsorted(label_store.nodes, numbers, sorter=order).clip(max=label_store.nodes.size - 1)]
-    asked = np.flatnonzero(label_store.nodes[places] == numbers)
-    return asked, places[asked]
+LEAST = 1e-12  # the smallest probability of a class
 
 
 @dataclass(frozen=True)
-class Settlement:
-    """What a pass over a graph folder found. accuracy: as in the history. warning: empty if there is none."""
+class Measured:
+    """What a pass over a graph folder measured. accuracy: as in the history. warning: empty if there is none."""
 
     accuracy: dict[str, Any]
     warning: str
 
 
 class AnsweringModel(LiveModel):
-    """A model that answers. Each call takes the state of its moment and works on it."""
+    """A model that answers queries. Each call takes the current state and works on it."""
 
     @property
     def classes_(self) -> tuple[ClassLabel, ...]:
@@ -95,37 +55,35 @@ class AnsweringModel(LiveModel):
     def has_answers(self) -> bool:
         """Whether it answers without a pass over its graph folder; a model in memory always does."""
         state = self._current()
-        return not state.passes or state.asked.is_at_hand()
+        return not state.passes or state.answering.has_answers()
 
-    def settle(self, *, progress: bool | Progress = SILENT) -> "Settlement | None":
-        """Compute what the model says of all nodes, unless that was computed before.
+    def calibrate(self, *, progress: bool | Progress = SILENT) -> Measured | None:
+        """Compute scores of all nodes and calibrate them, unless that was done before.
 
-        A change of a model on a graph folder returns before that; the first question would compute it. None if the
-        history has its accuracy already, or nothing was left to compute; otherwise the accuracy that a pass found, and
-        a warning if older classes lost more than ``max_loss``.
+        A change of a model on a graph folder returns before that; otherwise the next query would compute them. Returns
+        None if nothing was left to compute; otherwise the accuracy, and a warning if older classes lost more than
+        ``max_loss``.
         """
         state = self._current()
         if self.has_answers:
-            state.asked.answers()
+            state.answering.answers()
             return None
         from graphfcl.production.model.calibrating import regression_warning
 
         with progress_of(progress) as watching:
             accuracy = state.accuracy(watching)
-        return Settlement(accuracy, regression_warning(state.history, accuracy, self.max_loss) or "")
+        return Measured(accuracy, regression_warning(state.history, accuracy, self.max_loss) or "")
 
     def accuracy(self) -> dict[str, Any]:
-        """The accuracy of this state as the history keeps it; of a model on a graph folder, what its pass found."""
+        """The accuracy of this state as the history keeps it; on a graph folder it may take a pass to measure it."""
         return self._current().accuracy()
 
     @property
-    def by_row(self) -> "RowAnswers":
+    def by_row(self) -> RowAnswers:
         """Probabilities and unknown scores by rows of ``graph_``."""
-        from graphfcl.production.model.state import RowAnswers
-
         return RowAnswers(self._current())
 
-    # Nodes are a list or an array of ids, or a DataFrame that has them in its column ``node`` or that of the fit.
+    # Nodes are a list or an array of ids, or a DataFrame with a column ``node`` or the id column of the fit.
 
     def predict(self, nodes: Any = None) -> np.ndarray:
         """(n,) the likeliest class of each node, or of all nodes in the order of ``node_ids_``.
@@ -134,7 +92,7 @@ class AnsweringModel(LiveModel):
         stays a text; the array then holds Python objects.
         """
         labels = self._current().parts.for_answers().label_store.label_array()
-        return labels[np.concatenate([found.argmax(axis=1) for found in self._probabilities(nodes)])]
+        return labels[np.concatenate([each.argmax(axis=1) for each in self._probabilities(nodes)])]
 
     def predict_proba(self, nodes: Any = None) -> np.ndarray:
         """(n, classes) probabilities in the order of ``classes_``; each row sums to 1."""
@@ -142,34 +100,35 @@ class AnsweringModel(LiveModel):
 
     def _probabilities(self, nodes: Any) -> Iterator[np.ndarray]:
         state, nodes = self._current(), self._ids(nodes)
-        label_store = state.parts.for_answers().label_store
-        return (class_probabilities(label_store, answers) for _, answers in state.in_blocks(nodes))
+        labels = state.parts.for_answers().label_store
+        return (class_probabilities(labels, answers) for _, answers in state.in_blocks(nodes))
 
     def score(self, nodes: Any, classes: Any = None) -> float:
-        """The share of nodes whose likeliest class is the one that is given; nodes of unknown class do not count.
+        """The share of nodes whose likeliest class is the true one; nodes of unknown class do not count.
 
-        classes: a list of the true class of each node; of a DataFrame that has them in its column ``class`` or that of
-        the fit, None. A class that the model does not have is never right; a warning if none is the model's.
+        classes: a list of the true class of each node; None for a DataFrame that has them in its column ``class`` or
+        the label column of the fit. A class that the model does not have is never right; a warning if none is the
+        model's.
         """
         from graphfcl.production.changes.user_tables import true_classes
 
-        label_store = self._current().parts.for_answers().label_store
-        nodes, true = true_classes(nodes, classes, self._columns(), label_store)
+        labels = self._current().parts.for_answers().label_store
+        nodes, true = true_classes(nodes, classes, self._columns(), labels)
         return float(np.mean(self.predict(nodes) == true))
 
     def prediction_sets(self, nodes: Any = None, *, coverage: float = 0.9) -> list[tuple[ClassLabel, ...]]:
-        """For each node the classes that hold the true one with this probability, likeliest first.
+        """For each node a set of classes that contains the true one with this probability, likeliest first.
 
-        It holds over known nodes as they come (split conformal prediction on validation nodes); for classes that were
-        learned after the fit it is an estimate, from the rehearsal.
+        It holds for nodes of known classes (split conformal prediction on validation nodes); for classes that were
+        learned after the fit it is an estimate from the held-out run.
         """
-        state = self._current()
-        label_store, calibration = state.parts.for_answers().label_store, state.calibration()
-        found = (class_probabilities(label_store, answers) for _, answers in state.in_blocks(self._ids(nodes)))
-        return [each for part in found for each in class_sets(calibration, label_store, part, coverage)]
+        state, nodes = self._current(), self._ids(nodes)
+        labels, calibration = state.parts.for_answers().label_store, state.calibration()
+        blocks = (class_probabilities(labels, answers) for _, answers in state.in_blocks(nodes))
+        return [each for block in blocks for each in class_sets(calibration, labels, block, coverage)]
 
     def unknown_scores(self, nodes: Any = None) -> np.ndarray:
-        """(n,) the share of known nodes that look less strange; above ``calibration_.threshold`` a node is unknown."""
+        """(n,) the share of known nodes with a lower OOD score; above ``calibration_.threshold`` a node is unknown."""
         state, nodes = self._current(), self._ids(nodes)
         calibration = state.calibration()
         return np.concatenate([calibration.unknown_scores(part.ood_score) for _, part in state.in_blocks(nodes)])
@@ -186,8 +145,6 @@ class AnsweringModel(LiveModel):
     def prediction_columns(self, nodes: Any = None, *, coverage: float | None = None, top: int = 1) -> Predictions:
         """The same as an array for each column."""
         parts = list(self.predictions_in_blocks(nodes, coverage=coverage, top=top))
-        if len(parts) == 1:
-            return parts[0]
         return {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
 
     def predictions_in_blocks(
@@ -196,13 +153,9 @@ class AnsweringModel(LiveModel):
         """The same, one block of nodes after the other: those of a graph folder need not fit into memory."""
         if whole_number(top, "top", 3) < 1:
             raise InputError(f"top is {top}: ask for at least 1 class.")
-        return self._predictions(nodes, coverage, top)
-
-    def _predictions(self, nodes: Any, coverage: float | None, top: int) -> Iterator[Predictions]:
         state, nodes = self._current(), self._ids(nodes)
-        label_store, calibration = state.parts.for_answers().label_store, state.calibration()
-        for ids, answers in state.in_blocks(nodes):
-            yield predictions(calibration, label_store, ids, answers, coverage, top)
+        labels, calibration = state.parts.for_answers().label_store, state.calibration()
+        return (predictions(calibration, labels, *block, coverage, top) for block in state.in_blocks(nodes))
 
     def labels(self, nodes: Any = None) -> Any:
         """A table with the columns ``node, class, part, by, when`` and those kept with labels.
@@ -222,20 +175,19 @@ class AnsweringModel(LiveModel):
         return label_table(state.parts.label_store, state.names(), self._ids(nodes))
 
     def explain(self, node: Any, *, top: int = 5) -> dict[str, Any]:
-        """Why a node got its class: classes in competition, blocks, features and neighbours that decided.
+        """Why a node got its class: competing classes, blocks, features and neighbours that decided.
 
-        Only some methods can say. Values are parts of the difference between the logits of the
-        first and the second class.
+        Only some methods support it. Values are parts of the difference between the logits of the first and the second
+        class.
         """
-
         return explain_node(self._current(), node, top)
 
-    # What to teach next
+    # What to label next
 
     def suggest(
         self, budget: int = 20, *, strategy: "str | type[Strategy]" = "auto", seed: int = 0
     ) -> "tuple[Suggestion, ...]":
-        """Nodes worth labelling, best first, each with why and what the model thinks; at most ``budget``.
+        """Nodes worth labelling, best first, each with a reason and the model's likeliest classes; at most ``budget``.
 
         strategy: a name (``auto``, ``typical``, ``uncertain``, ``unknown``, ``random``) or a class of your own.
         """
@@ -253,13 +205,13 @@ class AnsweringModel(LiveModel):
         return find_groups(self._current(), count, seed)
 
     def spread(self, nodes: Any) -> "Spread":
-        """How spread some nodes are, and whether they are too alike to teach a class well."""
+        """How diverse some nodes are, and whether they are too alike to teach a class well."""
         from graphfcl.production.labelling.spreading import spread_of
 
         return spread_of(self._current(), self._ids(nodes))
 
     def info(self, *, full: bool = False) -> "ModelInfo":
-        """What the model is, and whether a refit is due (``ageing.py``); next to nothing of a folder is read for it.
+        """Counts, sizes, and whether a refit is due; next to nothing of a folder is read for it.
 
         full: count the nodes called unknown even if that takes a forward pass; it is only needed for a version of which
         neither history nor cache has their share.
@@ -270,49 +222,86 @@ class AnsweringModel(LiveModel):
         return info_of(self._current(), self.configuration, folder, full=full)
 
     def card(self) -> "ModelCard":
-        """A model card: classes with their labels, accuracy, data, settings, hash and version; no learner is asked."""
+        """A model card: classes with their labels, accuracy, data, settings, hash and version; computes no scores."""
         from graphfcl.production.model.card import card_of
 
         return card_of(self._current(), self.configuration, self.info())
 
 
-def explain_node(state: ModelState, node: Any, top: int) -> dict[str, Any]:
-    """Why a node got its class, as JSON values. See :meth:`GraphClassifier.explain`.
+def label_table(
+    labels: LabelStore, names: NodeIndex, nodes: Sequence[Any] | None = None
+) -> tuple[Columns, np.ndarray | None]:
+    """Columns ``node, class, part, by, when`` and kept ones, and (rows,) which of the nodes each row is about.
 
-    Probabilities are those that ``predict`` answers, with the node's own temperature.
+    There is a row for each statement, or one without any. nodes: ids of nodes, in whose order the rows come; those
+    without a label have no row. None: all labelled nodes, and None as the second value.
     """
-    parts = state.parts
-    graph, names, classes, labels = (
-        parts.graph,
-        parts.label_store.names,
-        parts.label_store.classes,
-        parts.label_store.labels,
-    )
+    labelled, places = None, np.arange(labels.nodes.size)
+    if nodes is not None:
+        labelled, places = _places(labels, names.numbers_of(nodes))
+    by_place = [labels.statements.get(number, ()) or (Statement(),) for number in labels.nodes[places].tolist()]
+    counts = np.array([len(each) for each in by_place], dtype=np.int64)
+    rows = np.repeat(places, counts)
+    statements = [statement for each in by_place for statement in each]
+    roles = {int(role): role.name.lower() for role in LabelRole}
+    kept = [dict(statement.kept) for statement in statements]
+    kept_names = dict.fromkeys(name for each in kept for name in each)
+    columns = {
+        "node": names.ids_of(labels.nodes[rows]),
+        "class": labels.label_array()[labels.class_of_column()[labels.columns[rows]]],
+        "part": text_array([roles[part] for part in labels.parts[rows].tolist()]),
+        "by": text_array([statement.by for statement in statements]),
+        "when": text_array([statement.when for statement in statements]),
+        **{name: text_array([each.get(name, "") for each in kept]) for name in kept_names},
+    }
+    return columns, None if labelled is None else np.repeat(labelled, counts)
+
+
+def _places(labels: LabelStore, numbers: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+    """Which of some nodes have a label, and their places in the label store."""
+    if labels.nodes.size == 0:
+        return np.zeros(0, np.int64), np.zeros(0, np.int64)
+    order = np.argsort(labels.nodes, kind="stable")
+    places = order[np.searchsorted(labels.nodes, numbers, sorter=order).clip(max=labels.nodes.size - 1)]
+    labelled = np.flatnonzero(labels.nodes[places] == numbers)
+    return labelled, places[labelled]
+
+
+def explain_node(state: ModelState, node: Any, top: int) -> dict[str, Any]:
+    """Why a node got its class, as JSON values, in ids, class names and feature names of the user.
+
+    Probabilities are those of ``predict``, with the node's own temperature.
+    """
+    graph, labels = state.parts.graph, state.parts.label_store
     numbers = graph.numbers_of([node])
-    answer = state.asked.answers_at(graph.visible.rows(numbers))
-    found = state.asked.using(lambda learner: learner.explain(graph.visible, int(numbers[0]), top))
-    if found is None:
-        method = parts.configuration.method
+    answer = state.answering.answers_at(graph.visible.rows(numbers))
+    explained = state.answering.using(lambda learner: learner.explain(graph.visible, int(numbers[0]), top))
+    if explained is None:
+        method = state.parts.configuration.method
         able = " or ".join(repr(each.name) for each in METHODS if each.learner.explain is not Learner.explain)
         raise InputError(f"a model of the method {method!r} cannot explain itself: fit one of {able}.")
-    alone = replace(answer, scores=np.log(np.maximum(np.array([found.before_smoothing]), LEAST)))
-    probabilities, own = (class_probabilities(parts.label_store, each)[0] for each in (answer, alone))
-    said = np.unique([numbers[0], *(other for other, *_ in (*found.around, *found.neighbours))])
-    ids = dict(zip(said.tolist(), graph.ids_at(graph.visible.rows(said)).tolist(), strict=True))
-    shown = dict.fromkeys(names[column] for column, _ in found.classes)
+    alone = replace(answer, scores=np.log(np.maximum(np.array([explained.before_smoothing]), LEAST)))
+    probabilities, own = (class_probabilities(labels, each)[0] for each in (answer, alone))
+    named = np.unique([numbers[0], *(other for other, *_ in (*explained.around, *explained.neighbours))])
+    ids = dict(zip(named.tolist(), graph.ids_at(graph.visible.rows(named)).tolist(), strict=True))
+    class_of_column = labels.class_of_column()
+    places = dict.fromkeys(int(class_of_column[column]) for column, _ in explained.classes)
     return {
         "node": ids[int(numbers[0])],
         "classes": [
-            {"class": labels[place], "probability": float(probabilities[place]), "by_itself": float(own[place])}
-            for name in shown
-            if name is not None
-            for place in (classes.index(name),)
+            {
+                "class": labels.labels[place],
+                "probability": float(probabilities[place]),
+                "by_itself": float(own[place]),
+            }
+            for place in places
+            if place >= 0
         ],
-        "blocks": found.blocks,
-        "features": {graph.columns.name(column): value for column, value in found.features},
-        "around": {ids[other]: value for other, value in found.around},
+        "blocks": explained.blocks,
+        "features": {graph.columns.name(column): value for column, value in explained.features},
+        "around": {ids[other]: value for other, value in explained.around},
         "neighbours": [
             {"node": ids[other], "share": share, "probability": probability, "adds": adds}
-            for other, share, probability, adds in found.neighbours
+            for other, share, probability, adds in explained.neighbours
         ],
     }

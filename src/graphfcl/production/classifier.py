@@ -1,4 +1,8 @@
-"""A classifier that lives on a growing graph: fitted once, taught classes for years."""
+"""The entry point of ``production``: a classifier on a growing graph, fitted once and taught classes later.
+
+:class:`GraphClassifier` has the verbs that change or store a model. Its base :class:`AnsweringModel` (``answering.py``)
+has the queries, and the base of that, :class:`LiveModel` (``changes/live_model.py``), holds the state.
+"""
 
 import datetime
 from collections.abc import Mapping, Sequence
@@ -10,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from graphfcl.defaults import MODEL_METHOD
-from graphfcl.errors import InputError
+from graphfcl.errors import InputError, did_you_mean
 from graphfcl.graph.ids import ClassLabel
 from graphfcl.graph.tables.frames import is_frame
 from graphfcl.methods import SILENT, Learner, Progress
@@ -20,15 +24,17 @@ from graphfcl.production.answers.version_cache import CacheContents
 from graphfcl.production.graph.place import FolderUse
 from graphfcl.production.labels.label_store import Statement, Support
 from graphfcl.production.model.keeping import WrittenState, write_newest_cache
-from graphfcl.production.model.parts import ModelParts, checked, given_by, list_of_names, values_of, with_changes
+from graphfcl.production.model.parts import ModelParts, list_of_names, make_configuration
 from graphfcl.production.model.state import AnsweringLearner, ModelState
 from graphfcl.production.model.stored_version import StoredVersion
 from graphfcl.production.model.versions import Versions
 
-if TYPE_CHECKING:  # whoever only asks need not wait for what a change needs
+if TYPE_CHECKING:  # predictions do not import what only a change needs
     from graphfcl.production.changes.refitting import Refit
     from graphfcl.production.labelling.groups import Group
     from graphfcl.production.model.fit_checkpoints import FitCheckpoints
+
+CHANGEABLE = ("way", "shot", "max_loss")  # parameters of a fitted model; all others are in what was trained
 
 
 class GraphClassifier(AnsweringModel):
@@ -38,16 +44,16 @@ class GraphClassifier(AnsweringModel):
 
     method: the name of a method, or a learner class, which may be your own. settings: those that differ from its
     defaults.
-    way, shot: how many classes with how many supports a session is expected to bring. seed: repeats everything.
+    way, shot: the number of classes and of supports per class that a session is expected to bring. seed: makes a fit
+    repeatable.
     max_loss: a change that costs older classes more balanced accuracy than this on validation nodes leaves a warning.
     standardise: dense features get mean 0 and deviation 1 over the train nodes; the model keeps both.
 
     Classes and ids are the user's own. If those of the fit are integers, ``predict`` and all else that names a class
     give integers, also after saving and loading; wherever a class is taken, 7, 7.0 and "7" are then the same class, and
     a later class may have a name. Truth values are the classes 0 and 1, and a negative number is a node without a
-    label. Every change is all or nothing: after an error the model is what it was. Threads
-    may share a model: those that ask see the state before a change until it is whole, those that change it wait for
-    each other.
+    label. Every change is all or nothing: after an error the model is what it was. Threads may share a model: readers
+    see the state before a change until it is complete, and writers wait for each other.
     """
 
     def __init__(
@@ -63,7 +69,9 @@ class GraphClassifier(AnsweringModel):
         device: str = "cpu",
     ) -> None:
         super().__init__(
-            checked(method, settings, way=way, shot=shot, seed=seed, max_loss=max_loss, standardise=standardise),
+            make_configuration(
+                method, settings, way=way, shot=shot, seed=seed, max_loss=max_loss, standardise=standardise
+            ),
             device=device,
         )
 
@@ -76,13 +84,22 @@ class GraphClassifier(AnsweringModel):
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002  # no parameter has parameters
         """The constructor's arguments by name."""
-        return values_of(self)
+        return {**self.configuration.parameters(), "settings": dict(self.settings), "device": self.device}
 
-    def set_params(self, **given: Any) -> "GraphClassifier":
+    def set_params(self, **changes: Any) -> "GraphClassifier":
         """Change some of them, all or none; after a fit only ``way``, ``shot`` and ``max_loss``."""
         with self._changing:
-            changed = type(self)(**with_changes(self, given, fitted=self._state is not None))
-            for name in given:
+            parameters = self.get_params()
+            for name in changes:
+                if name not in parameters:
+                    raise InputError(f"GraphClassifier has no parameter {name!r}: {did_you_mean(name, [*parameters])}")
+                if self._state is not None and name not in CHANGEABLE:
+                    raise InputError(
+                        f"this classifier is fitted, so {name} cannot change: make a new one, as sklearn.base.clone "
+                        "does."
+                    )
+            changed = type(self)(**{**parameters, **changes})
+            for name in changes:
                 setattr(self, name, getattr(changed, name))
         return self
 
@@ -107,12 +124,12 @@ class GraphClassifier(AnsweringModel):
         progress: bool | Progress = SILENT,
         checkpoints: "FitCheckpoints | None" = None,
     ) -> "GraphClassifier":
-        """Train on all labelled nodes of a graph; nodes without a label are there too, without one.
+        """Train on all labelled nodes of a graph; nodes without a label are visible, too.
 
-        graph: in memory, or a :class:`GraphFolder` that stays on the disk (``docs/large-models.md``); PyG data and
-        networkx graphs are made one as :func:`from_pyg` and :func:`from_networkx` do. hide_classes: classes to treat as
-        if their nodes had no label, to be learned later. progress: True shows what it is at. checkpoints: where a fit
-        that is stopped leaves what it has, and finds it again.
+        graph: in memory, or a :class:`GraphFolder` that stays on disk (``docs/large-models.md``); PyG data and networkx
+        graphs are converted as by :func:`from_pyg` and :func:`from_networkx`. hide_classes: classes whose nodes are
+        treated as unlabelled, to be learned later. progress: True prints it. checkpoints: where a fit that is stopped
+        leaves its state, to be resumed.
         """
         from graphfcl.graph.convert import as_graph
         from graphfcl.methods.blocks.damaged_files import DamagedFile, computed_again
@@ -120,20 +137,25 @@ class GraphClassifier(AnsweringModel):
         from graphfcl.production.model.fit_checkpoints import FitCheckpoints
         from graphfcl.production.model.fitting import fit_model
 
-        found, hidden = as_graph(graph, "fit"), list_of_names(hide_classes, "the classes to hide")
-        chosen = replace(self.configuration, columns=found.columns)
+        source, hidden = as_graph(graph, "fit"), list_of_names(hide_classes, "the classes to hide")
+        configuration = replace(self.configuration, columns=source.columns)
         kept = checkpoints or FitCheckpoints()
-        with self._changing, kind_of(found).fitting(found, kept.has_states), progress_of(progress) as watching:
+        with self._changing, kind_of(source).fitting(source, kept.has_states), progress_of(progress) as watching:
             if self._state is not None:
                 raise InputError("this classifier is fitted: make a new one to fit it to another graph.")
 
             def fit() -> Any:
                 try:
                     return fit_model(
-                        found, chosen, hide_classes=hidden, device=self.device, progress=watching, checkpoints=kept
+                        source,
+                        configuration,
+                        hide_classes=hidden,
+                        device=self.device,
+                        progress=watching,
+                        checkpoints=kept,
                     )
                 except DamagedFile:
-                    kept.resume = True  # what was learned so far is whole
+                    kept.resume = True  # the state of the learner is intact
                     raise
 
             fitted = computed_again(fit)
@@ -141,16 +163,16 @@ class GraphClassifier(AnsweringModel):
         return self
 
     def refit(self, graph: object = None, *, anyway: bool = False, progress: bool | Progress = SILENT) -> "Refit":
-        """Train anew on the graph and the labels of today, with the same configuration; take it if it is better.
+        """Train again on the current graph and labels, with the same configuration; keep the result if it is better.
 
-        Classes that have enough labels by now become classes of session 0; words are weighed and columns standardised
+        Classes that have enough labels by now become classes of session 0; word weights and standardisation are fitted
         again. Ids, numbers, names and who gave a label stay. The new model is compared with this one class by class on
-        nodes that neither was trained on (``comparison.py``), and takes its place if its balanced accuracy there is
-        higher, or ``anyway``. Otherwise nothing changes.
+        nodes that neither was trained on (``changes/refitting.py``), and replaces it if its balanced accuracy there is
+        higher, or with ``anyway``. Otherwise nothing changes.
 
-        graph: brought anew with the same ids, for features or edges that the model does not have, such as new words.
-        Labels of the model win over those of the graph; what it has beyond them is used too, but for labels that were
-        taken back and classes that were retired.
+        graph: a new graph with the same ids, for features or edges that the model does not have, such as new words.
+        Labels of the model win over those of the graph; further labels of the graph are used too, except labels that
+        were taken back and classes that were retired.
         """
         from graphfcl.graph.convert import as_graph
         from graphfcl.production.changes.refitting import refit_draft
@@ -181,74 +203,59 @@ class GraphClassifier(AnsweringModel):
 
         supports: such a mapping, or a DataFrame with the columns ``node`` and ``class``, or those of the tables of the
         fit; its columns ``by``, ``when`` and those that the fit did not have are kept with the labels. by, when: who
-        says so and when, kept with the labels. on_conflict: see :meth:`learn_listed`.
+        gave the labels and when, kept with them. on_conflict: see :meth:`learn_listed`.
         """
-        from graphfcl.production.changes.label_batch import supports_of
-
         if is_frame(supports):
             from graphfcl.production.changes.user_tables import read_supports
 
             columns, graph = self._columns(), self._current().parts.graph
             listed = read_supports(supports, columns, graph=graph, by=by, when=when, known=self.classes_)
         else:
+            from graphfcl.production.changes.label_batch import supports_of
+
             statement = Statement.of(by, when, {}, "the supports")
             listed = supports_of(supports, statement, self._current().parts.label_store)
         return self.learn_listed(listed, on_conflict=on_conflict)
 
     def learn_listed(self, supports: Sequence[Support], *, on_conflict: str = "refuse") -> "GraphClassifier":
-        """The same from a list of supports, each of which says where it was written, and by whom if it is known.
+        """Learn from a list of supports, each with its place in a table and who gave it.
 
-        on_conflict: of a node that has another label, ``refuse`` all supports, ``keep`` the label it has, or
-        ``replace`` it. A label that somebody else says again stands once, with both names.
+        on_conflict: if a node has another label, ``refuse`` all supports, ``keep`` the label it has, or ``replace`` it.
+        A label that somebody else gives again is stored once, with both names.
         """
-        from graphfcl.production.changes.draft import teach
-
         with self._change() as draft:
-            change = teach(draft, supports, on_conflict)
-            if change is not None:
-                self._settle(draft, change)
+            draft.learn(supports, on_conflict)
         return self
 
     def name_group(self, group: "Group", name: ClassLabel, *, by: str = "") -> "GraphClassifier":
-        """Teach a group that :meth:`groups` found as a class: typical, spread members become its supports.
-
-        They are ``shot`` many, those that the group shows as typical before others.
-        """
+        """Teach a group that :meth:`groups` found as a class, with ``shot`` typical, diverse members as supports."""
         from graphfcl.production.labelling.groups import supports_of_group
 
         return self.learn({name: supports_of_group(self._current(), group, self.shot)}, by=by)
 
     def unlearn(self, nodes: Sequence[Any]) -> "GraphClassifier":
         """Take back the labels of some nodes; a class that loses its last one is retired."""
-        from graphfcl.production.changes.draft import take_back
-
         nodes = self._ids(nodes)
         with self._change() as draft:
-            self._settle(draft, take_back(draft, nodes))
+            draft.unlearn(nodes)
         return self
 
     def rename(self, old: ClassLabel, new: ClassLabel) -> "GraphClassifier":
         """Rename a class; nothing else changes."""
-        from graphfcl.production.changes.draft import rename_class
-
         with self._change() as draft:
-            rename_class(draft, old, new)
+            draft.rename(old, new)
         return self
 
     def merge(self, source: ClassLabel, into: ClassLabel) -> "GraphClassifier":
         """Merge one class into another."""
-        from graphfcl.production.changes.draft import merge_classes
-
         with self._change() as draft:
-            self._settle(draft, merge_classes(draft, source, into))
+            draft.merge(source, into)
         return self
 
     def retire(self, name: ClassLabel) -> "GraphClassifier":
         """Stop predicting a class; its nodes lose their label."""
-        from graphfcl.production.changes.draft import retire_class
-
         with self._change() as draft:
-            self._settle(draft, retire_class(draft, name))
+            draft.retire(name)
         return self
 
     # The graph
@@ -256,17 +263,17 @@ class GraphClassifier(AnsweringModel):
     def add_nodes(
         self, ids: Sequence[Any], features: Any = None, *, texts: Sequence[str] | None = None
     ) -> "GraphClassifier":
-        """New nodes, with this graph's feature columns, or with texts if it was made from text; without edges yet."""
+        """Add nodes, with this graph's feature columns, or with texts if it was made from text; without edges yet."""
         return self.grow(nodes=(ids, features, texts))
 
     def add_edges(
         self, source: Sequence[Any], target: Sequence[Any], weights: np.ndarray | None = None
     ) -> "GraphClassifier":
-        """New edges between nodes that are there, given by the ids of their ends."""
+        """Add edges between existing nodes, given by the ids of their ends."""
         return self.grow(edges=(source, target, weights))
 
     def grow(self, *, nodes: Any = None, edges: Any = None) -> "GraphClassifier":
-        """Nodes (ids, features, texts) and edges (sources, targets, weights) in one change.
+        """Add nodes (ids, features, texts) and edges (sources, targets, weights) in one change.
 
         Either may be a DataFrame with the columns of the tables of the fit, or ``node`` and the feature columns;
         ``source`` and ``target``.
@@ -276,30 +283,32 @@ class GraphClassifier(AnsweringModel):
         with self._change() as draft:
             columns = self._columns()
             more = as_new_nodes(nodes, draft.graph, columns), as_new_edges(edges, columns)
-            return self._move(draft, grown(draft.graph, *more))
+            draft.change_graph(grown(draft.graph, *more))
+        return self
 
     def remove_edges(self, source: Sequence[Any], target: Sequence[Any]) -> "GraphClassifier":
-        """Edges leave, given by the ids of their ends."""
+        """Remove edges, given by the ids of their ends."""
         return self.shrink(edges=(source, target))
 
     def remove_nodes(self, ids: Sequence[Any]) -> "GraphClassifier":
-        """Nodes leave with their edges and labels; a class that loses its last label is retired."""
+        """Remove nodes with their edges and labels; a class that loses its last label is retired."""
         return self.shrink(nodes=ids)
 
     def shrink(self, *, nodes: Any = None, edges: Any = None) -> "GraphClassifier":
-        """Edges (sources, targets) and nodes (ids) leave in one change; either may be a DataFrame."""
+        """Remove edges (sources, targets) and nodes (ids) in one change; either may be a DataFrame."""
         from graphfcl.production.changes.graph_changes import as_new_edges, shrunk
 
         with self._change() as draft:
             ends = as_new_edges(edges, self._columns())
-            return self._move(draft, shrunk(draft.graph, self._ids(nodes), None if ends is None else ends[:2]))
+            draft.change_graph(shrunk(draft.graph, self._ids(nodes), None if ends is None else ends[:2]))
+        return self
 
     # Keeping
 
     @classmethod
     def from_parts(cls, parts: ModelParts, *, device: str = "cpu") -> "GraphClassifier":
         """A model of these parts, with an empty history."""
-        model = cls(**given_by(parts.configuration), device=device)
+        model = cls(**parts.configuration.parameters(), device=device)
         model._hold(ModelState.of(parts))
         return model
 
@@ -366,7 +375,7 @@ class GraphClassifier(AnsweringModel):
             stored.verify()
         model = cls.from_parts(stored.parts, device=device)
         history = versions.stored_history(stored.manifest)
-        # Whoever is about to change a model leaves the cache to the next reader.
+        # A model that is about to change leaves the cache to the next reader.
         keep = partial(model._keep_answers, cached=not whole)
         model._hold(ModelState.of_version(stored, history, keep), versions)
         return model
@@ -375,14 +384,14 @@ class GraphClassifier(AnsweringModel):
         """How many bytes of its folder were read, the cache included."""
         return 0 if self._versions is None else self._versions.counter.read
 
-    def _keep_answers(self, stored: StoredVersion, asked: AnsweringLearner, *, cached: bool) -> None:
-        """Let the next reader find what had to be computed. cached: also if it belongs into the cache of the folder."""
+    def _keep_answers(self, stored: StoredVersion, answering: AnsweringLearner, *, cached: bool) -> None:
+        """Store computed answers for the next reader. cached: also in the cache of the folder."""
         versions = self._versions
 
         def write(contents: CacheContents) -> None:
             if versions is not None and versions.shows(stored.version):
                 self._cache_thread.start(versions.cache, contents, lambda: versions.shows(stored.version))
 
-        with suppress(InputError, OSError):  # the answer is there; only the next reader has less
+        with suppress(InputError, OSError):  # the answers are there; the next reader computes them again
             parts = stored.parts
-            parts.graph.keep_answers(asked.answers(), parts.learner, stored.keys, write if cached else None)
+            parts.graph.keep_answers(answering.answers(), parts.learner, stored.keys, write if cached else None)

@@ -199,7 +199,7 @@ def group_cards(found: Sequence[Group]) -> list[dict[str, Any]]:
             "typical": [str(node) for node in each.typical],
             "words": list(each.words),
             "neighbours": _named(each.neighbours, "share"),
-            "sure": float(each.sure),
+            "estimated_purity": float(each.estimated_purity),
             "why": each.why,
             "nodes": [str(node) for node in each.nodes],
         }

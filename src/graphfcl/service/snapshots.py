@@ -46,7 +46,7 @@ class Snapshot:
         before: "Snapshot | None",
     ) -> "Snapshot":
         """A snapshot of a model that is this version. before: what it may share something with."""
-        model.settle()
+        model.calibrate()
         ids = model.node_ids_
         known = before is not None and (before.search.ids is ids or np.array_equal(before.search.ids, ids))
         return cls(

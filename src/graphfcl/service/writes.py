@@ -62,7 +62,7 @@ def _label_routes(routes: APIRouter, service: Service) -> None:
             refuse_strange(snapshot, [label.id for label in body.labels])
             if not body.again:
                 _refuse_gone(snapshot, [label.name for label in body.labels])
-            _refuse_dots([label.name for label in body.labels if snapshot.model.label_store_.found(label.name) is None])
+            _refuse_dots([label.name for label in body.labels if snapshot.model.label_store_.find(label.name) is None])
             _refuse_conflicts(snapshot, body)
             said = Statement.of(body.by, "", {}, "by")
             supports = [
@@ -108,7 +108,7 @@ def _label_routes(routes: APIRouter, service: Service) -> None:
 
 def _refuse_gone(snapshot: Snapshot, names: Sequence[str | int]) -> None:
     """Refuse a label of a class that was retired, renamed or merged: whoever gave it may not know."""
-    strange = [name for name in dict.fromkeys(names) if snapshot.model.label_store_.found(name) is None]
+    strange = [name for name in dict.fromkeys(names) if snapshot.model.label_store_.find(name) is None]
     if not strange:
         return
     gone = gone_classes(snapshot.changes)
@@ -136,7 +136,7 @@ def _refuse_conflicts(snapshot: Snapshot, body: Labels) -> None:
     rows = snapshot.graph.rows_of_ids([label.id for label in body.labels])
     for label, row in zip(body.labels, np.asarray(rows).tolist(), strict=True):
         known = snapshot.label_at(row)
-        if known is not None and str(known) != (snapshot.model.label_store_.found(label.name) or str(label.name)):
+        if known is not None and str(known) != (snapshot.model.label_store_.find(label.name) or str(label.name)):
             raise Problem(
                 409,
                 f'node {shown(label.id)} is labelled {shown(known)} already: send "on_conflict": "keep" or '
@@ -166,7 +166,7 @@ def _class_routes(routes: APIRouter, service: Service) -> None:
         asked, wanted = await asked_for(request, if_match, key, service.limits.key), sent_text(name)
 
         def apply(model: GraphClassifier, snapshot: Snapshot) -> None:
-            if snapshot.model.label_store_.found(wanted) is None:
+            if snapshot.model.label_store_.find(wanted) is None:
                 became = gone_classes(snapshot.changes).get(wanted)
                 said = f"class {shown(wanted)} {became}" if became else f"the model knows no class {shown(wanted)}"
                 raise Problem(409 if became else 404, f"{said}: /v1/classes lists those there are.")

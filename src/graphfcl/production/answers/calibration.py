@@ -1,18 +1,16 @@
-"""Probabilities that mean something, sets of classes that hold the true one, and "none of the known classes".
+"""Calibrated probabilities, prediction sets, and the score of "none of the known classes".
 
-After every change of a model :meth:`Calibration.recalibrated` computes all three again, from the scores of now:
+After every change of a model :meth:`Calibration.recalibrated` computes all of them from the current scores:
 
-- the *temperature* of each node (``temperature.py``), from the validation nodes of session 0. With all of them right
-  the best one would be 0, and every probability 1; so many nodes cannot show that. Each node counts as if a share
-  1/(v + 2) of it were of another class;
-- the *ood_score* of a node (``ood_score/weighing.py``), and the unknown score: the share of known nodes that are
-  less strange. Above the 95 % quantile q of the v validation nodes it goes on as 1 − 0.05/(1 + (s − q)/tail);
+- the *temperature* of each node (``temperature.py``), from the validation nodes of session 0;
+- the *OOD score* of each node (``ood_scores.py``), and from it the *unknown score*: the share of validation nodes with
+  a lower OOD score. Above their 95 % quantile q it continues as 1 − 0.05/(1 + (s − q)/tail);
 - the *threshold* above which a node is called unknown: it keeps 95 % of the validation nodes, and of the nodes of
   classes that were learned later. Those have no validation nodes, but their supports can be left out in turn;
 - the *misses*, 1 − p of the true class, whose quantiles make prediction sets (split conformal prediction).
 
-What classes are like that a model knows by a few nodes cannot be seen on those it was trained on. A *rehearsal* shows
-it once per fit (``rehearsal.py``); :class:`HeldOutResult` is what is kept of it.
+How few-shot classes behave cannot be measured on classes with many labels. A held-out run measures it once per fit
+(``model/held_out_run.py``); :class:`HeldOutResult` is its result.
 """
 
 from dataclasses import asdict, dataclass, field, replace
@@ -33,23 +31,23 @@ from graphfcl.production.answers.ood_scores import (
 from graphfcl.production.answers.temperature import HIGHEST, HOTTEST, LOWEST, best_temperature
 
 KEPT = 0.95  # share of known nodes that the threshold keeps
-SUPPORTS_KEPT = 0.9  # of supports that were left out; there are few of them, and 95 % would be the strangest alone
+SUPPORTS_KEPT = 0.9  # of left-out supports; of so few, 95 % would be the highest value alone
 LEVELS = np.linspace(0, 1, 1001)
-ROUNDING = 1e-4  # spreads by which a node may look stranger on another machine
-ROWS_AT_A_TIME = 1 << 20  # of nodes whose measures are turned into readings
-WIDEST = 50.0  # of heats and slopes that a model can have
+ROUNDING = 1e-4  # spreads by which an OOD score may be higher on another machine
+ROWS_AT_A_TIME = 1 << 20  # nodes whose measures are turned into readings at a time
+WIDEST = 50.0  # bound of the heats and slopes of a model
 
 
 @dataclass(frozen=True)
 class HeldOutResult:
-    """What a rehearsal taught.
+    """The result of a held-out run.
 
-    weights: of the measures of ood_score, by name. slopes: how a node's temperature follows some of them.
-    few_heat: what the log of temperatures is higher by if few-shot classes count too, by their number; few_share: the
-        share of classes that they were then.
-    few_limit: the ood_score that 95 % of the nodes of few-shot classes stay below; None without such nodes.
-    few_excess: how far that is above what 90 % of their supports stay below, while they are left out; None if the
-        method cannot leave out.
+    weights: of the measures of the OOD score, by name. slopes: how a node's temperature depends on some of them.
+    few_heat: the increase of the log temperature if few-shot classes are included, weighted by their number;
+        few_share: their share of the classes in the run.
+    few_limit: the 95 % quantile of the OOD scores of nodes of few-shot classes; None without such nodes.
+    few_excess: its difference from the 90 % quantile of their left-out supports; None if the method cannot leave
+        supports out.
     few_misses: (1001,) quantiles of the misses of nodes of few-shot classes, or None.
     """
 
@@ -64,19 +62,19 @@ class HeldOutResult:
 
 @dataclass(frozen=True, eq=False)
 class Readings:
-    """What nodes are asked by besides their scores. ood_score, temperatures: (n,)."""
+    """What answers need besides scores. ood_score, temperatures: (n,)."""
 
     ood_score: np.ndarray
     temperatures: np.ndarray
 
 
 @dataclass(frozen=True, eq=False)
-class Answered:
-    """What a model is calibrated on: its scores of all nodes, and what is known of some.
+class ModelScores:
+    """What a model is calibrated on: its scores of all nodes, and labels of some.
 
-    evidence: its temperature is that of before. rows, columns: (v,) validation nodes and their true columns.
+    evidence: with the previous temperature. rows, columns: (v,) validation nodes and their true columns.
     class_of_column: (columns,) two columns may be one class. left_out: rows of supports of classes learned after
-        session 0, and their (supports, columns) scores while each is left out; None if the method cannot say.
+        session 0, and their (supports, columns) scores while each is left out; None if the method cannot do that.
     """
 
     evidence: Evidence
@@ -85,26 +83,29 @@ class Answered:
     class_of_column: np.ndarray
     left_out: tuple[np.ndarray, np.ndarray] | None = None
 
+    def is_true_class(self) -> np.ndarray:
+        """(v, columns) whether a column is of the node's true class."""
+        return self.class_of_column[self.columns][:, None] == self.class_of_column[None, :]
+
     def likeliest_columns(self) -> np.ndarray:
-        """(v,) of the columns of each node's true class the one with the highest score."""
-        same = self.class_of_column[self.columns][:, None] == self.class_of_column[None, :]
-        return np.where(same, self.evidence.scores[self.rows], -np.inf).argmax(axis=1)
+        """(v,) the column with the highest score among those of each node's true class."""
+        return np.where(self.is_true_class(), self.evidence.scores[self.rows], -np.inf).argmax(axis=1)
 
 
 @dataclass(frozen=True)
 class Calibration:
     """How scores become probabilities, sets and unknown scores.
 
-    temperature: the best one for all validation nodes; entropies are measured by it. heat: the log of the factor to a
-        node's own temperature, for a node in the middle of all measures.
+    temperature: the best one for all validation nodes; entropies use it. heat: the log of the factor between it and
+        the temperature of a node at the middle of all measures.
     threshold: a node is called unknown if its unknown score is above.
-    middles, spreads: of the measures of ood_score, by name, over validation nodes. ood_score: (1001,) quantiles of
-        it there.
+    middles, spreads: of the measures of the OOD score, by name, over validation nodes. ood_score: (1001,) its
+        quantiles there.
     tail: the mean of what lies above the 95 % quantile. misses: (1001,) quantiles of 1 − p of the true class.
-    stale: it is of the model before a change, and is computed again with the scores of all nodes.
+    stale: whether it belongs to the model before a change, and is to be computed with the scores of all nodes.
     """
 
-    rehearsed: HeldOutResult = field(default_factory=HeldOutResult)
+    held_out: HeldOutResult = field(default_factory=HeldOutResult)
     temperature: float = 1.0
     heat: float = 0.0
     threshold: float = KEPT
@@ -115,43 +116,45 @@ class Calibration:
     misses: tuple[float, ...] = ()
     stale: bool = False
 
-    # Asking
+    # Applying it
 
     def readings(self, evidence: Evidence) -> "Readings":
-        """What all nodes are asked by, besides their scores. The temperature of the evidence must be this one's."""
-        names = tuple(self.rehearsed.weights)
+        """OOD scores and temperatures of all nodes. The evidence must have this calibration's temperature."""
+        names = tuple(self.held_out.weights)
         middles, spreads = (np.array([by[name] for name in names]) for by in (self.middles, self.spreads))
         ruler = Ruler(names, middles, spreads)
         return self._read(ruler, measured(evidence, names))
 
     def _read(self, ruler: Ruler, values: np.ndarray) -> "Readings":
-        """values: (n, measures) of all nodes; what is computed of them takes the memory of some rows."""
+        """values: (n, measures) of all nodes, processed in parts to save memory."""
         ood_score, temperatures = (np.empty(len(values)) for _ in range(2))
         for start in range(0, len(values), ROWS_AT_A_TIME):
             part = slice(start, start + ROWS_AT_A_TIME)
             standard = ruler.apply(values[part])
-            ood_score[part] = combined(standard, self.rehearsed.weights)
-            temperatures[part] = self.temperature * np.exp(self.heat + heat_of(standard, self.rehearsed))
+            ood_score[part] = combined(standard, self.held_out.weights)
+            temperatures[part] = self.temperature * np.exp(self.heat + heat_of(standard, self.held_out))
         return Readings(ood_score, temperatures)
 
     def unknown_scores(self, ood_score: np.ndarray) -> np.ndarray:
-        """(n,) in [0, 1]: the share of known nodes that are less strange; those that are as strange do not count."""
-        known = np.array(self.ood_score)
-        place = np.searchsorted(known, ood_score, side="left")
-        above, below = known[place.clip(1, known.size - 1)], known[place.clip(1, known.size - 1) - 1]
+        """(n,) in [0, 1]: the share of validation nodes with a lower OOD score."""
+        quantiles = np.array(self.ood_score)
+        last = quantiles.size - 1
+        place = np.searchsorted(quantiles, ood_score, side="left")
+        upper = place.clip(1, last)
+        above, below = quantiles[upper], quantiles[upper - 1]
         gap = np.where(above > below, above - below, 1.0)
-        between = LEVELS[place.clip(1, known.size - 1) - 1] + (ood_score - below) / gap / (known.size - 1)
-        found = np.where(place == 0, 0.0, np.where(place == known.size, 1.0, between))
-        excess = (ood_score - np.interp(KEPT, LEVELS, known)) / self.tail
-        return np.where(excess > 0, 1 - (1 - KEPT) / (1 + np.maximum(excess, 0)), np.minimum(found, KEPT))
+        between = LEVELS[upper - 1] + (ood_score - below) / gap / last
+        share = np.where(place == 0, 0.0, np.where(place > last, 1.0, between))
+        excess = (ood_score - np.interp(KEPT, LEVELS, quantiles)) / self.tail
+        return np.where(excess > 0, 1 - (1 - KEPT) / (1 + np.maximum(excess, 0)), np.minimum(share, KEPT))
 
     def sets(self, probabilities: np.ndarray, few: np.ndarray, coverage: float) -> np.ndarray:
         """(n, classes) whether a class is in the set of a node. few: (classes,) learned after session 0.
 
-        A class is in it if its miss 1 − p is not above the quantile ``coverage`` of true classes of its kind, and the
-        likeliest class always is. For classes of session 0 the quantile is that of v validation nodes, with the (v +
-        1)/v of split conformal prediction: the set holds the true class with this probability at least. For the others
-        it is the larger of this and the rehearsal's.
+        A class is in the set if its miss 1 − p is at most the quantile ``coverage`` of the misses of true classes of
+        its kind; the likeliest class always is. For classes of session 0 it is the quantile of v validation nodes with
+        the (v + 1)/v correction of split conformal prediction, so the set contains the true class with at least this
+        probability. For the others it is the larger of this quantile and that of the held-out run.
         """
         if not 0 < coverage < 1:
             raise InputError(f"a coverage of {coverage:g} makes no sense: choose one between 0 and 1, such as 0.9.")
@@ -159,59 +162,63 @@ class Calibration:
             raise InputError("this model has no quantiles for prediction sets: fit it again.")
         place = int(np.ceil(coverage * (LEVELS.size - 1) - 1e-9))
         many_limit = self.misses[place]
-        few_limit = many_limit
-        if self.rehearsed.few_misses is not None:
-            few_limit = max(many_limit, self.rehearsed.few_misses[place])
-        found = 1 - probabilities <= np.where(few, few_limit, many_limit)
-        found[np.arange(len(found)), probabilities.argmax(axis=1)] = True
-        return found
+        few_misses = self.held_out.few_misses
+        few_limit = many_limit if few_misses is None else max(many_limit, few_misses[place])
+        in_set = 1 - probabilities <= np.where(few, few_limit, many_limit)
+        in_set[np.arange(len(in_set)), probabilities.argmax(axis=1)] = True
+        return in_set
 
     # After a change
 
-    def recalibrated(self, answered: Answered) -> tuple["Calibration", "Readings"]:
+    def recalibrated(self, model_scores: ModelScores) -> tuple["Calibration", "Readings"]:
         """The calibration of the current model, and the readings of all nodes."""
-        rows, taught = answered.rows, self.rehearsed
-        asked = answered.evidence.scores[rows]
-        columns = answered.likeliest_columns()
-        temperature = best_temperature(asked, columns, start=self.temperature)
-        evidence = replace(answered.evidence, temperature=temperature)
-        names = tuple(taught.weights)
+        rows, held_out = model_scores.rows, self.held_out
+        scores, columns = model_scores.evidence.scores[rows], model_scores.likeliest_columns()
+        temperature = best_temperature(scores, columns, start=self.temperature)
+        evidence = replace(model_scores.evidence, temperature=temperature)
+        names = tuple(held_out.weights)
         values = measured(evidence, names)
         ruler = Ruler.of(names, values[rows])
-        heats = np.exp(heat_of(ruler.apply(values[rows]), taught))
-        own = best_temperature(asked / heats[:, None], columns, start=temperature)
+        heats = np.exp(heat_of(ruler.apply(values[rows]), held_out))
+        own = best_temperature(scores / heats[:, None], columns, start=temperature)
         few_share = float(evidence.few.mean())
-        found = Calibration(
-            rehearsed=taught,
+        calibration = Calibration(
+            held_out=held_out,
             temperature=temperature,
-            heat=float(np.log(own / temperature)) + taught.few_heat * min(1.0, few_share / taught.few_share),
+            heat=float(np.log(own / temperature)) + held_out.few_heat * min(1.0, few_share / held_out.few_share),
             middles=dict(zip(names, ruler.middles.tolist(), strict=True)),
             spreads=dict(zip(names, ruler.spreads.tolist(), strict=True)),
         )
-        readings = found._read(ruler, values)
-        known = readings.ood_score[rows]
-        limit = float(np.quantile(known, KEPT)) + ROUNDING
-        excess = known[known > limit] - limit
-        found = replace(
-            found,
-            ood_score=short(np.quantile(known, LEVELS)),
+        readings = calibration._read(ruler, values)
+        ood_scores = readings.ood_score[rows]
+        limit = float(np.quantile(ood_scores, KEPT)) + ROUNDING
+        excess = ood_scores[ood_scores > limit] - limit
+        probabilities = probabilities_of(scores, readings.temperatures[rows])
+        calibration = replace(
+            calibration,
+            ood_score=short(np.quantile(ood_scores, LEVELS)),
             tail=float(excess.mean()) if excess.size and excess.mean() > 0 else 1.0,
-            misses=miss_quantiles(found_misses(probabilities_of(asked, readings.temperatures[rows]), answered)),
+            misses=miss_quantiles(1 - np.where(model_scores.is_true_class(), probabilities, 0).sum(axis=1)),
         )
-        if answered.evidence.few.any():
-            limit = max(limit, self._few_limit(evidence, values, ruler, answered))
-        return replace(found, threshold=float(found.unknown_scores(np.array([limit]))[0])), readings
+        if evidence.few.any():
+            limit = max(limit, self._few_limit(evidence, values, ruler, model_scores.left_out))
+        return replace(calibration, threshold=float(calibration.unknown_scores(np.array([limit]))[0])), readings
 
-    def _few_limit(self, evidence: Evidence, values: np.ndarray, ruler: Ruler, answered: Answered) -> float:
-        """The ood_score that most nodes of few-shot classes stay below; −∞ if nothing is known of them."""
-        taught = self.rehearsed
-        if answered.left_out is None or not answered.left_out[0].size:
-            return -np.inf if taught.few_limit is None else taught.few_limit
-        rows, scores = answered.left_out
-        left = combined(ruler.apply(measured_left_out(evidence, values, ruler.names, rows, scores)), taught.weights)
-        if taught.few_excess is None:
+    def _few_limit(
+        self,
+        evidence: Evidence,
+        values: np.ndarray,
+        ruler: Ruler,
+        left_out: tuple[np.ndarray, np.ndarray] | None,
+    ) -> float:
+        """The OOD score that most nodes of few-shot classes stay below; −∞ if nothing is known of them."""
+        held_out = self.held_out
+        if left_out is None or not left_out[0].size:
+            return -np.inf if held_out.few_limit is None else held_out.few_limit
+        left = combined(ruler.apply(measured_left_out(evidence, values, ruler.names, *left_out)), held_out.weights)
+        if held_out.few_excess is None:
             return float(np.quantile(left, KEPT))
-        return float(np.quantile(left, SUPPORTS_KEPT)) + taught.few_excess
+        return float(np.quantile(left, SUPPORTS_KEPT)) + held_out.few_excess
 
     # Keeping
 
@@ -225,33 +232,34 @@ class Calibration:
     @classmethod
     def from_json(cls, values: dict[str, Any]) -> "Calibration":
         """The reverse of :meth:`as_json`."""
-        plain: dict[str, Any] = {key: tuple(v) if isinstance(v, list) else v for key, v in values.items()}
-        taught: dict[str, Any] = {
-            key: tuple(v) if isinstance(v, list) else v for key, v in plain.pop("rehearsed").items()
-        }
-        return cls(rehearsed=HeldOutResult(**taught), **plain).checked()
+
+        def plain(fields: dict[str, Any]) -> dict[str, Any]:
+            return {key: tuple(value) if isinstance(value, list) else value for key, value in fields.items()}
+
+        held_out = HeldOutResult(**plain(values["held_out"]))
+        return cls(**{**plain(values), "held_out": held_out}).checked()
 
     def checked(self) -> "Calibration":
         """Itself; ValueError if a value cannot be used."""
         if not self.temperature > 0:
             raise ValueError("its temperature is not above 0")
-        taught = self.rehearsed
-        numbers = [self.temperature, self.heat, self.threshold, self.tail, taught.few_heat, taught.few_share]
-        numbers += [each for each in (taught.few_limit, taught.few_excess) if each is not None]
-        for by_name in (self.middles, self.spreads, taught.weights, taught.slopes):
+        held_out = self.held_out
+        numbers = [self.temperature, self.heat, self.threshold, self.tail, held_out.few_heat, held_out.few_share]
+        numbers += [each for each in (held_out.few_limit, held_out.few_excess) if each is not None]
+        for by_name in (self.middles, self.spreads, held_out.weights, held_out.slopes):
             numbers += by_name.values()
-        for quantiles in (self.ood_score, self.misses, taught.few_misses or ()):
+        for quantiles in (self.ood_score, self.misses, held_out.few_misses or ()):
             numbers += quantiles
             if len(quantiles) not in (0, LEVELS.size) or (np.diff(quantiles) < 0).any():
                 raise ValueError("its calibration has quantiles that are none")
         finite = bool(np.isfinite(np.array(numbers, dtype=np.float64)).all())
-        measures = set(taught.weights)
-        heats = [self.heat, taught.few_heat, *taught.slopes.values()]
+        measures = set(held_out.weights)
+        heats = [self.heat, held_out.few_heat, *held_out.slopes.values()]
         bounded = all(abs(heat) < WIDEST for heat in heats) and all(spread > 0 for spread in self.spreads.values())
         if not bounded or not measures <= {each.name for each in MEASURES} or not measures:
             raise ValueError("its calibration has values that cannot be")
         fits = set(self.middles) == set(self.spreads) == measures
-        if not (finite and fits and self.tail > 0 and taught.few_share > 0):
+        if not (finite and fits and self.tail > 0 and held_out.few_share > 0):
             raise ValueError("its calibration cannot be used")
         return self
 
@@ -263,20 +271,14 @@ def probabilities_of(scores: np.ndarray, temperatures: np.ndarray) -> np.ndarray
     return shares / shares.sum(axis=1, keepdims=True)
 
 
-def heat_of(standard: np.ndarray, taught: HeldOutResult) -> np.ndarray:
-    """(n,) what a node's measures add to the log of its temperature. standard: (n, measures) in spreads."""
-    slopes = np.array([taught.slopes.get(name, 0.0) for name in taught.weights])
+def heat_of(standard: np.ndarray, held_out: HeldOutResult) -> np.ndarray:
+    """(n,) what measures add to the log of a node's temperature. standard: (n, measures) in spreads."""
+    slopes = np.array([held_out.slopes.get(name, 0.0) for name in held_out.weights])
     return np.clip(np.clip(standard, LOWEST, HIGHEST) @ slopes, -HOTTEST, HOTTEST)
 
 
-def found_misses(probabilities: np.ndarray, answered: Answered) -> np.ndarray:
-    """(v,) 1 − p of the true class of each validation node; columns of one class are added up."""
-    same = answered.class_of_column[answered.columns][:, None] == answered.class_of_column[None, :]
-    return 1 - np.where(same, probabilities, 0).sum(axis=1)
-
-
 def short(values: np.ndarray) -> tuple[float, ...]:
-    """Values in the digits of 32 bits: a thousand quantiles are most of what a reader of one answer reads."""
+    """Values rounded to the digits of 32 bits: a thousand quantiles are most of what a reader of one answer reads."""
     return tuple(float(f"{value:.7g}") for value in values.tolist())
 
 

@@ -42,20 +42,20 @@ def read_nodes(
     if features.text_weights is not None and features.text_weights.beside is None:
         return ids, None, texts
     known = features.places(features.word_count)
-    given = _given(table, str(table.find(names)), known, columns, tell)
+    values = _feature_values(table, str(table.find(names)), known, columns, tell)
     vectors = () if columns is None else columns.vectors
     beside = None if is_frame(source) else table.path.parent
     for name in vectors:
-        if f"{name}_0" in known and f"{name}_0" not in given:
-            given |= _vector_file(table, name, beside, _width(name, known))
+        if f"{name}_0" in known and f"{name}_0" not in values:
+            values |= _vector_file(table, name, beside, _width(name, known))
     whole = texts is not None or features.dense
-    if whole and len(given) < len(known):
-        missing = next(name for name in known if name not in given)
+    if whole and len(values) < len(known):
+        missing = next(name for name in known if name not in values)
         raise InputError(f"{table.path} lacks the feature column {missing!r}: give all {len(known)} of them.")
-    matrix = np.zeros((len(ids), len(given)), dtype=np.float32)
-    for position, values in enumerate(given.values()):
-        matrix[:, position] = values
-    places = np.array([known[name] for name in given], dtype=np.int64)
+    matrix = np.zeros((len(ids), len(values)), dtype=np.float32)
+    for position, column in enumerate(values.values()):
+        matrix[:, position] = column
+    places = np.array([known[name] for name in values], dtype=np.int64)
     if whole:
         return ids, matrix[:, np.argsort(places)], texts
     from scipy import sparse
@@ -66,12 +66,12 @@ def read_nodes(
 
 
 def _tell_labels(table: TextTable, columns: ReadColumns, tell: Callable[[str], None]) -> None:
-    """A table of the same form may have labels; whoever grows a graph with it should know that they are not used."""
+    """Note that labels in the table are not learned."""
     unknown = unknown_keys(columns.missing)
-    found = [text for text in table.columns.get(columns.label, ()) if label_key(text) not in unknown]
-    if found:
+    labels = [text for text in table.columns.get(columns.label, ()) if label_key(text) not in unknown]
+    if labels:
         tell(
-            f"{table.path} has labels of {counted(len(found), 'node')} in the column {columns.label!r}: grow does not "
+            f"{table.path} has labels of {counted(len(labels), 'node')} in the column {columns.label!r}: grow does not "
             "learn them, learn does."
         )
 
@@ -84,40 +84,40 @@ def _texts(table: TextTable, columns: ReadColumns | None) -> list[str]:
     return table.need((*own, *(name for name in TEXT_NAMES if name not in own)), "the text its features come from")
 
 
-def _given(
+def _feature_values(
     table: TextTable, id_name: str, known: dict[str, int], columns: ReadColumns | None, tell: Callable[[str], None]
 ) -> dict[str, np.ndarray]:
     """(rows,) numbers of each feature that the table has."""
-    given: dict[str, np.ndarray] = {}
+    values: dict[str, np.ndarray] = {}
     for name in table.columns:
         if name == id_name:
             continue
         if columns is not None and name in columns.categories:
-            given |= _one_hot(table, name, known, tell)
+            values |= _one_hot(table, name, known, tell)
         elif columns is not None and name in columns.dates and name in known:
-            given[name] = days_of(table.table, name)
+            values[name] = days_of(table.table, name)
         elif name in known:
-            given[name] = table.numbers(name)
+            values[name] = table.numbers(name)
         elif columns is None:
             raise InputError(f"{table.path}: the graph has no feature {name!r}: leave the column out.")
     for name in table.lists:
         if columns is not None and name in columns.vectors:
             matrix = vectors_of(table.table, name, _width(name, known))
-            given |= {f"{name}_{place}": column for place, column in enumerate(matrix.T)}
-    return given
+            values |= {f"{name}_{place}": column for place, column in enumerate(matrix.T)}
+    return values
 
 
 def _one_hot(table: TextTable, name: str, known: dict[str, int], tell: Callable[[str], None]) -> dict[str, np.ndarray]:
     values = np.array([normal(text) for text in table.columns[name]], dtype=object)
     features = [feature for feature in known if feature.startswith(f"{name}=")]
-    given = {feature: (values == feature[len(name) + 1 :]).astype(np.float32) for feature in features}
-    strange = values[(values != "") & (sum(given.values(), np.zeros(values.size)) == 0)]
+    one_hot = {feature: (values == feature[len(name) + 1 :]).astype(np.float32) for feature in features}
+    strange = values[(values != "") & (sum(one_hot.values(), np.zeros(values.size)) == 0)]
     if strange.size:
         tell(
             f"{table.path} has {counted(strange.size, 'node')} whose {name} is none of the {len(features)} of the fit, "
             f"such as {quoted(strange[0])}: the column says nothing about them."
         )
-    return given
+    return one_hot
 
 
 def _vector_file(table: TextTable, name: str, beside: Path | None, width: int) -> dict[str, np.ndarray]:

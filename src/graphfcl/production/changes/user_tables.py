@@ -36,7 +36,7 @@ OWN_COLUMNS = ("by", "when", "part")  # of a table of labels; what a label is fo
 
 
 class PlacedIds(list[str]):
-    """Ids of nodes that know where they stand in a table."""
+    """Ids of nodes, with their places in a table."""
 
     def __init__(self, ids: Sequence[str], place: Callable[[int], str]) -> None:
         super().__init__(ids)
@@ -118,7 +118,7 @@ class TextTable:
 
 
 def warn(note: str) -> None:
-    """Tell a caller in Python."""
+    """Warn a caller in Python."""
     warnings.warn(note, GraphfclWarning, stacklevel=4)
 
 
@@ -148,12 +148,12 @@ def read_supports(
 ) -> list[Support]:
     """A table with the columns ``node`` and ``class``; ``by``, ``when`` and others are kept with the label.
 
-    Of a table of suggestions, rows whose class nobody has filled in are left out. In the label column of the fit a
-    blank and the names that meant an unknown class there do so here: such rows are left out too. Columns that the
-    table of the fit had say nothing of a label and are not kept.
-    source: a file or a DataFrame. columns, graph: the columns of the tables of the fit, which may be called so here
-    too, and the graph, which knows those of numbers. by, when: of rows that do not say it. known: classes of the
-    model; such a name is always a class. tell: is told of long values, which are cut; by default by a warning.
+    Rows of a table of suggestions without a class are left out. In the label column of the fit, blanks and the names
+    that meant an unknown class there mean it here too; such rows are left out. Columns that the table of the fit had
+    are not kept.
+    source: a file or a DataFrame. columns, graph: the columns of the tables of the fit, and the graph, which knows the
+    numeric ones. by, when: for rows without their own. known: classes of the model; such a name is always a class.
+    tell: receives a note on long values, which are cut; by default a warning.
     """
     table, ids = TextTable.read(source, "supports"), id_names(columns)
     labels = class_names(columns)
@@ -164,7 +164,7 @@ def read_supports(
     if columns is not None and table.find(labels) == columns.label:
         unknown |= unknown_keys(columns.missing) - {str(label).casefold() for label in known}
     nothing = [""] * len(nodes)
-    said_by, said_when = (table.columns.get(name, nothing) for name in ("by", "when"))
+    by_column, when_column = (table.columns.get(name, nothing) for name in ("by", "when"))
     supports = []
     for row, (node, name) in enumerate(zip(nodes, classes, strict=True)):
         if label_key(name) in unknown:
@@ -173,14 +173,13 @@ def read_supports(
             raise table.missing_id(row, ids)
         place = table.place(row)
         values = {column: texts[row] for column, texts in kept.items()}
-        supports.append(
-            Support(node, name, place, Statement.of(said_by[row] or by, said_when[row] or when, values, place))
-        )
+        statement = Statement.of(by_column[row] or by, when_column[row] or when, values, place)
+        supports.append(Support(node, name, place, statement))
     return supports
 
 
 def _columns_of_fit(columns: ReadColumns | None, graph: "ModelGraph | None") -> set[str]:
-    """What the columns of the nodes of the fit were called, besides ids and labels."""
+    """Names of the node columns of the fit, besides ids and labels."""
     if columns is None:
         return set()
     numbers = set() if graph is None else set(graph.columns.places(graph.columns.word_count))
@@ -188,7 +187,7 @@ def _columns_of_fit(columns: ReadColumns | None, graph: "ModelGraph | None") -> 
 
 
 def _kept(table: TextTable, names: Sequence[str], tell: Callable[[str], None]) -> dict[str, list[str]]:
-    """Some columns as they are kept with labels: no value is too long."""
+    """Some columns as they are kept with labels, with long values cut."""
     if len(names) > MOST_COLUMNS:
         raise InputError(f"{table.path} has {len(names)} further columns, at most {MOST_COLUMNS} are kept: drop some.")
     kept = {name: [as_one_line(text) for text in table.columns[name]] for name in names}
@@ -210,12 +209,6 @@ def read_ids(source: Any, columns: ReadColumns | None = None) -> PlacedIds:
     return TextTable.read(source).need_ids(id_names(columns))
 
 
-def read_labels(source: Any, columns: ReadColumns | None = None) -> tuple[list[str], list[str]]:
-    """Ids and classes of a table that has both."""
-    table = TextTable.read(source)
-    return table.need_ids(id_names(columns)), table.need(class_names(columns), "their classes")
-
-
 def read_edges(source: Any, columns: ReadColumns | None = None) -> tuple[PlacedIds, PlacedIds, np.ndarray | None]:
     """A table with the columns ``source`` and ``target``, and optionally ``weight``."""
     table = TextTable.read(source, "edges")
@@ -227,48 +220,47 @@ def read_edges(source: Any, columns: ReadColumns | None = None) -> tuple[PlacedI
 
 
 def true_classes(
-    nodes: Any, classes: Any, columns: ReadColumns | None, label_store: LabelStore
+    nodes: Any, classes: Any, columns: ReadColumns | None, labels: LabelStore
 ) -> tuple[list[Any], np.ndarray]:
-    """Ids of the nodes whose class is known, and (n,) their classes, as the model predicts them.
+    """Ids of the nodes that have a class, and (n,) their classes as the model predicts them.
 
     nodes: ids, or a DataFrame, which may hold the classes too. columns: of the tables of the fit, which say what means
     unknown. A warning if no class is one of the model's.
     """
-    ids, names = _given(nodes, classes, columns, label_store)
-    called = {name: label_store.found(name) for name in set(names)}
-    unknown = means_unknown if columns is None else columns.means_unknown
-    passed = {name for name, own in called.items() if own is None and unknown(name)}
-    known = [place for place, name in enumerate(names) if name not in passed]
-    if not known:
+    ids, names = _nodes_and_classes(nodes, classes, columns, labels)
+    own_names = {name: labels.find(name) for name in set(names)}
+    is_unknown = means_unknown if columns is None else columns.means_unknown
+    skipped = {name for name, own in own_names.items() if own is None and is_unknown(name)}
+    used = [place for place, name in enumerate(names) if name not in skipped]
+    if not used:
         raise InputError("there is no node with a class to score: give at least one.")
-    if not any(called.values()):
+    if not any(own_names.values()):
         warnings.warn(
-            f"none of the classes that were given, such as {quoted(names[known[0]])}, is one of the model's: the score "
+            f"none of the classes that were given, such as {quoted(names[used[0]])}, is one of the model's: the score "
             "is 0; check how they are written.",
             GraphfclWarning,
             stacklevel=3,
         )
-    found = np.empty(len(known), dtype=object)
-    found[:] = [label_store.label(called[names[place]] or normal(names[place])) for place in known]
-    return [ids[place] for place in known], found
+    true = np.empty(len(used), dtype=object)
+    true[:] = [labels.label(own_names[names[place]] or normal(names[place])) for place in used]
+    return [ids[place] for place in used], true
 
 
-def _given(
-    nodes: Any, classes: Any, columns: ReadColumns | None, label_store: LabelStore
+def _nodes_and_classes(
+    nodes: Any, classes: Any, columns: ReadColumns | None, labels: LabelStore
 ) -> tuple[list[Any], list[str]]:
     if classes is None:
         if not is_frame(nodes):
             raise InputError("score needs the true class of each node: give score(nodes, classes).")
-        return read_labels(nodes, columns)
+        table = TextTable.read(nodes)
+        return table.need_ids(id_names(columns)), table.need(class_names(columns), "their classes")
     if isinstance(classes, str):
         raise InputError(f"the classes are {shown(classes)}: give a list, a class for each node.")
     ids = read_ids(nodes, columns) if is_frame(nodes) else listed(list_of_nodes(nodes))
-    names = ["" if _means_nothing(label) else label_store.text(label) for label in listed(classes)]
+    # A gap or a negative number means no class, as in the labels of a graph.
+    names = [
+        "" if is_nothing(label) or (is_whole(label) and label < 0) else labels.text(label) for label in listed(classes)
+    ]
     if len(ids) != len(names):
         raise InputError(f"there are {len(ids)} nodes and {len(names)} classes: give a class for each node.")
     return ids, names
-
-
-def _means_nothing(label: Any) -> bool:
-    """Whether it stands for no class, as in the labels of a graph: a gap, or a negative number."""
-    return is_nothing(label) or (is_whole(label) and label < 0)

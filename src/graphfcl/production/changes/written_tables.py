@@ -1,7 +1,7 @@
-"""Tables that a user gets: CSV or Parquet."""
+"""Tables that a user gets, as CSV or Parquet files."""
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -104,24 +104,18 @@ def write_blocks(path: str | Path, blocks: Iterator[Mapping[str, Any]], what: st
 
 
 def is_plain(column: object) -> bool:
-    """Whether a column holds texts or whole numbers alone; what floats look like is Arrow's business."""
-    return isinstance(column, np.ndarray) and column.dtype.kind in "iO" and _are_texts_or_numbers(column)
-
-
-def plain_csv(columns: Mapping[str, np.ndarray]) -> bytes:
-    """The file: a header and rows. Texts stand in quotes; surrogates, which only an old file has, are escaped."""
-    rows = zip(*(_cells(values) for values in columns.values()), strict=True)
-    lines = [",".join(_quoted(list(columns))), *(",".join(row) for row in rows), ""]
-    return "\n".join(lines).encode("utf-8", "backslashreplace")
-
-
-def _are_texts_or_numbers(column: np.ndarray) -> bool:
+    """Whether a column holds only texts or whole numbers, which :func:`plain_csv` writes as Arrow does."""
+    if not isinstance(column, np.ndarray) or column.dtype.kind not in "iO":
+        return False
     return column.dtype.kind == "i" or all(isinstance(value, str) for value in column.tolist())
 
 
-def _cells(values: np.ndarray) -> Sequence[str]:
-    return [str(value) for value in values.tolist()] if values.dtype.kind == "i" else _quoted(values.tolist())
+def plain_csv(columns: Mapping[str, np.ndarray]) -> bytes:
+    """A CSV file, without the import of Arrow. Texts are quoted; surrogates are escaped."""
 
+    def cells(values: list[Any]) -> list[str]:
+        return ['"' + each.replace('"', '""') + '"' if isinstance(each, str) else str(each) for each in values]
 
-def _quoted(texts: Sequence[str]) -> list[str]:
-    return ['"' + text.replace('"', '""') + '"' for text in texts]
+    rows = zip(*(cells(values.tolist()) for values in columns.values()), strict=True)
+    lines = [",".join(cells(list(columns))), *(",".join(row) for row in rows), ""]
+    return "\n".join(lines).encode("utf-8", "backslashreplace")

@@ -41,44 +41,34 @@ class NodeIndex(Protocol):
     @property
     def folder_nodes(self) -> int:
         """Numbers below it are of nodes of a graph folder, which no model ever changes; 0 in memory."""
-        ...
 
     @property
     def ids(self) -> np.ndarray:
         """(n,) the user's ids of all nodes, in the order of the user."""
-        ...
 
     def rows_of_ids(self, ids: Any) -> np.ndarray:
         """(m,) rows of ids, each taken by itself; -1 where there is no such node."""
-        ...
 
     def known_rows(self, ids: Any, sentence: str = ...) -> np.ndarray:
         """(m,) rows of ids; one that is not there is an error, which says ``sentence``."""
-        ...
 
     def numbers_of(self, ids: Any) -> np.ndarray:
         """(m,) numbers of ids; one that is not there is an error."""
-        ...
 
     def numbers_at(self, rows: Any) -> np.ndarray:
         """(m,) numbers of rows."""
-        ...
 
     def ids_at(self, rows: Any) -> np.ndarray:
         """(m,) ids of rows."""
-        ...
 
     def ids_of(self, numbers: np.ndarray) -> np.ndarray:
         """(m,) ids of numbers."""
-        ...
 
     def contains(self, numbers: np.ndarray) -> np.ndarray:
         """(m,) bool, whether there is a node of each number."""
-        ...
 
     def row_parts(self, row_bytes: int) -> Iterator[np.ndarray]:
         """The rows of all nodes in the order of the user, in parts whose answers of ``row_bytes`` fit into memory."""
-        ...
 
 
 class ModelGraph(NodeIndex, Protocol):
@@ -105,12 +95,10 @@ class ModelGraph(NodeIndex, Protocol):
 
         keep: whether the fit left something to go on with.
         """
-        ...
 
     @classmethod
     def of(cls, graph: Any) -> Self:
         """All nodes and edges of a graph to fit on, with TF-IDF weights of its words."""
-        ...
 
     # What it has
 
@@ -120,12 +108,10 @@ class ModelGraph(NodeIndex, Protocol):
     @property
     def next_number(self) -> int:
         """The first number that no node ever had."""
-        ...
 
     @property
     def visible(self) -> "VisibleNodes":
-        """What a learner sees: all of it. Always the same object, by which caches know it."""
-        ...
+        """What a learner sees: all of it. Always the same object, by which caches identify it."""
 
     @property
     def text_weights(self) -> "TextWeights | None": ...
@@ -133,118 +119,94 @@ class ModelGraph(NodeIndex, Protocol):
     @property
     def columns(self) -> "FeatureColumns":
         """Its feature columns."""
-        ...
 
     @property
     def is_whole_numbers(self) -> bool:
         """Whether its ids are whole numbers."""
-        ...
 
     @property
     def names(self) -> NodeIndex:
         """How its nodes are found."""
-        ...
 
     def all_words(self) -> dict[str, int]:
         """How many words its nodes have; see :meth:`FeatureColumns.words_of`."""
-        ...
 
     # Changes; each returns the new graph and the numbers of the nodes that are new or whose edges changed
 
     def with_nodes(self, ids: Any, features: "Features") -> tuple[Self, np.ndarray]:
         """More nodes, without edges yet. features: (m, d) as its ``columns`` make them."""
-        ...
 
     def with_edges(self, source: Any, target: Any, weights: np.ndarray | None = None) -> tuple[Self, np.ndarray]:
         """More edges, given by the ids of their ends; of two weights of a pair the larger stays."""
-        ...
 
     def without_edges(self, source: Any, target: Any) -> tuple[Self, np.ndarray]:
         """Fewer edges; one that is not there is an error."""
-        ...
 
     def without_nodes(self, ids: Any) -> tuple[Self, np.ndarray, np.ndarray]:
         """Fewer nodes, their edges with them: the graph, their numbers, and those of their neighbours."""
-        ...
 
     def standardised(self, nodes: np.ndarray) -> Self:
         """With dense columns standardised by some nodes; a graph of words stays as it is."""
-        ...
 
     def fitted_again(self) -> Self:
         """With words weighted by how often they occur in the graph as it is; dense columns are not standardised."""
-        ...
 
     def shares_numbers(self, other: "ModelGraph") -> bool:
         """Whether a node has the same number in another graph of the same model."""
-        ...
 
     def brought(self, graph: Any) -> tuple[Self, np.ndarray]:
         """A graph to fit on, as the model's graph in place of this one; it must have the same ids.
 
         Besides, the (n,) numbers that the rows of ``graph`` have in it.
         """
-        ...
 
     # Computing
 
     def device(self, wanted: str) -> str:
         """The device to compute on."""
-        ...
 
     def in_use(self) -> "AbstractContextManager[SharedLock | None]":
         """Held by whoever computes on this graph: nobody deletes its files meanwhile."""
-        ...
 
     def at_work(self) -> AbstractContextManager[Self]:
         """The same graph, with workers that are started once for all that is computed inside."""
-        ...
 
     def cleared(self, lock: "SharedLock | None", remember: Callable[[str, Any], Any]) -> AbstractContextManager[None]:
         """Around a computation whose files nobody needs afterwards. lock: of :meth:`in_use`.
 
         remember: keeps a value by name for a computation that is stopped and goes on, and returns the value kept first.
         """
-        ...
 
     def attempt(self, learner: "Learner", compute: "Callable[[Learner], Result]") -> Result:
         """What ``compute`` makes of a learner. It is called again, with an equal learner, if it met a damaged file."""
-        ...
 
     def carry(self, learner: "Learner", before: Self, touched: list[np.ndarray]) -> Mapping[str, Any]:
         """Let a learner know this graph in place of the one before; what the history says of it.
 
         touched: numbers of nodes that are new or whose edges changed.
         """
-        ...
 
     def restated(self) -> Self:
         """The same, once the learner was restated on it."""
-        ...
 
     def all_scores(self, learner: "Learner", progress: "Progress") -> Any:
         """(rows, columns) scores of all nodes: an array, or a table on disk."""
-        ...
 
     def make_answers(
         self, scores: Any, readings: "Readings", calibration: "Calibration", accuracy: dict[str, Any] | None
     ) -> "ModelAnswers":
         """Answers of all nodes; on disk their readings are written beside the scores."""
-        ...
 
     # Keeping
 
     def encode(self, arrays: "BlockArrays") -> "dict[str, TreeName]":
         """Write the trees ``nodes``, ``edges`` and ``features`` of a version."""
-        ...
 
     def use(self) -> "FolderUse":
         """Where it lies, and what may be used to compute on it; nothing in memory."""
-        ...
 
     def write_place(self, model: Path) -> None:
         """Let the model folder remember where the graph is, if it is not in the versions."""
-        ...
 
     def keep_answers(
         self,
@@ -254,7 +216,6 @@ class ModelGraph(NodeIndex, Protocol):
         cache: "Callable[[CacheContents], None] | None",
     ) -> None:
         """Let whoever loads a version find its answers. cache: writes the cache of a model in memory."""
-        ...
 
 
 class StoredGraph(Protocol):
@@ -264,31 +225,24 @@ class StoredGraph(Protocol):
 
     def read(self) -> ModelGraph:
         """The graph, checked."""
-        ...
 
     def index(self) -> NodeIndex:
         """How its nodes are found, without the rest of the graph where that is possible."""
-        ...
 
     def counts(self) -> tuple[int, int]:
         """How many nodes and edges there are; next to nothing is read."""
-        ...
 
     def contains(self, numbers: np.ndarray) -> np.ndarray:
         """(m,) bool, whether there is a node of each number."""
-        ...
 
     def origin(self) -> dict[str, Any]:
         """What a model card says of where it lies."""
-        ...
 
     def device(self, wanted: str) -> str:
         """The device to compute on."""
-        ...
 
     def find_answers(self, keys: "CacheKeys", columns: int) -> "ModelAnswers | None":
         """Answers that were computed and kept for a version, beside the cache. columns: of scores."""
-        ...
 
 
 @dataclass(frozen=True, eq=False)

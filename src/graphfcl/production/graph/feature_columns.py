@@ -1,4 +1,4 @@
-"""What the features and ids of new nodes must be to join a graph."""
+"""The feature columns of a graph, and checks of the features and ids of new nodes."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -27,7 +27,7 @@ class FeatureColumns:
     text_weights: TextWeights | None
 
     def name(self, column: int) -> str:
-        """What a feature that a learner sees is called."""
+        """The name of a feature that a learner sees."""
         if self.text_weights is not None:
             column = int(self.text_weights.raw_columns[column])
         return f"feature_{column}" if self.names is None else str(self.names[column])
@@ -84,14 +84,14 @@ class FeatureColumns:
         return sparse.csr_array(sparse.hstack([counts, sparse.csr_array(numbers)], format="csr"))
 
     def _named(self, values: Sequence[Mapping[str, float]]) -> sparse.csr_array:
-        known = self.places()
-        strange = [name for each in values for name in each if name not in known]
+        places = self.places()
+        strange = [name for each in values for name in each if name not in places]
         if strange:
             raise InputError(f"the graph has no feature {quoted(strange[0])}: leave it out.")
         rows = np.repeat(np.arange(len(values)), [len(each) for each in values])
-        columns = np.array([known[name] for each in values for name in each], dtype=np.int64)
+        columns = np.array([places[name] for each in values for name in each], dtype=np.int64)
         numbers = np.array([number for each in values for number in each.values()], dtype=np.float32)
-        return sparse.csr_array(sparse.coo_array((numbers, (rows, columns)), shape=(len(values), len(known))))
+        return sparse.csr_array(sparse.coo_array((numbers, (rows, columns)), shape=(len(values), len(places))))
 
     def refuse_other_shape(self, features: Features, count: int) -> None:
         """Refuse features that are not those of so many nodes."""
@@ -116,8 +116,8 @@ class FeatureColumns:
 
 def fresh_ids(ids: Any, graph: Any) -> np.ndarray:
     """(m,) valid ids of new nodes, in the form of the graph's."""
-    given, numbers = listed(ids), graph.is_whole_numbers
-    fresh, _ = make_ids(given, lambda row: f"new node {row + 1}", read_numbers=numbers)
+    values, numbers = listed(ids), graph.is_whole_numbers
+    fresh, _ = make_ids(values, lambda row: f"new node {row + 1}", read_numbers=numbers)
     if numbers and fresh.dtype == object:
         wrong = next(node for node in fresh.tolist() if whole_number(node) is None)
         raise InputError(f"node id {quoted(wrong)} is no whole number, but all ids of this graph are.")
@@ -127,6 +127,6 @@ def fresh_ids(ids: Any, graph: Any) -> np.ndarray:
     if (rows >= 0).any():
         place = int(np.flatnonzero(rows >= 0)[0])
         stored = graph.ids_at(rows[[place]])[0]
-        spelled = "" if str(stored) == str(given[place]) else f" (as {quoted(stored)})"
-        raise InputError(f"node {quoted(given[place])} is in the graph already{spelled}: leave it out.")
+        spelled = "" if str(stored) == str(values[place]) else f" (as {quoted(stored)})"
+        raise InputError(f"node {quoted(values[place])} is in the graph already{spelled}: leave it out.")
     return fresh

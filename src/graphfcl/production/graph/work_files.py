@@ -1,4 +1,8 @@
-"""Files in the work folder of a model on disk"""
+"""Files of a model on disk that can be computed again: answers in its work folder, and leftovers of a refused fit.
+
+A pass over the graph folder writes the learner's scores (n, C) and readings (n, 2) as tables into the work folder, and
+a small file that names both, with the calibration and the accuracy that follow from them.
+"""
 
 import json
 import shutil
@@ -37,8 +41,8 @@ def write_answers(
 
 
 def keep_answers(answers: ModelAnswers, work: Path, version: str) -> None:
-    """Let whoever loads a version find its answers. work: the model's work folder. version: a key of the version."""
-    tables = _tables_of(answers)
+    """Store the answers of a version for later readers. work: the model's work folder. version: a key of it."""
+    tables: dict[str, StoredTable] = {"scores": answers.scores, "readings": answers.readings}
     content = {
         "version": version,
         "tables": {name: _as_json(table, work) for name, table in tables.items()},
@@ -65,7 +69,7 @@ def find_answers(work: Path, version: str, rows: int, columns: int) -> ModelAnsw
 
 
 def clear_work(work: Path) -> None:
-    """Delete all that was computed of a model's graph, which may hold features of nodes that were erased."""
+    """Delete everything computed from a model's graph, which may hold features of erased nodes."""
     with alone_in(work):
         for path in work.glob("answers-*.json"):
             path.unlink(missing_ok=True)
@@ -81,11 +85,6 @@ def clear_work(work: Path) -> None:
 
 def _path(work: Path, version: str) -> Path:
     return work / f"answers-{version[:16]}.json"
-
-
-def _tables_of(answers: ModelAnswers) -> dict[str, StoredTable]:
-    tables: Any = {"scores": answers.scores, "readings": answers.readings}
-    return tables
 
 
 def _as_json(table: StoredTable, work: Path) -> dict[str, Any]:
@@ -105,8 +104,8 @@ def _table(stored: dict[str, Any], work: Path) -> StoredTable:
 def _forget_old(work: Path, used: set[Path]) -> None:
     """Delete the answers of all but the newest few versions, and states of the graph that had no others.
 
-    A state in which somebody computes stays, and so does one that never had answers: its computation was stopped, and
-    goes on there.
+    A state in which a process computes stays, and so does one that never had answers: its computation was stopped and
+    can be resumed there.
     """
     with suppress(OSError, InputError):
         paths = sorted(work.glob("answers-*.json"), key=lambda path: path.stat().st_mtime_ns)
@@ -121,7 +120,7 @@ def _forget_old(work: Path, used: set[Path]) -> None:
 
 
 def _remove_state(state: Path, work: Path) -> bool:
-    """Delete the folder of a state of the graph, and what it was grown by; False if somebody computes there."""
+    """Delete the folder of a state of the graph, and what it was grown by; False if a process computes there."""
     name = state.name.removeprefix("graph-")
     if state.parent != work or name == state.name:
         return True
@@ -141,11 +140,11 @@ def _named_tables(path: Path, work: Path) -> list[StoredTable]:
 
 
 class LeavingNothing:
-    """A context: if an :class:`InputError` ends it, all that was made below a folder since the object was made goes.
+    """A context that deletes what was made below a folder since it was created, if an :class:`InputError` ends it.
 
-    So do folders above it that were not there. Whoever uses it makes sure that no other process writes there.
+    Folders above it that were not there are deleted too. The caller ensures that no other process writes there.
 
-    keep: whether there is something to go on with, so that all of it stays; it stays on a full disk too.
+    keep: whether a fit can be resumed, so that everything stays; it also stays if the disk is full.
     """
 
     def __init__(self, folder: Path, *, keep: Callable[[], bool]) -> None:
@@ -173,7 +172,7 @@ class LeavingNothing:
 
 
 def tidy_work(work: Path | None, keep: Callable[[], bool]) -> AbstractContextManager[None]:
-    """The same for a work folder that is not there yet; it stays if another process computes in it by then."""
+    """The same for a work folder that does not exist yet; it stays if another process computes in it by then."""
     if work is None or work.exists():
         return nullcontext()
     return LeavingNothing(work, keep=lambda: keep() or _somebody_computes(work))

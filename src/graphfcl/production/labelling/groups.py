@@ -1,4 +1,4 @@
-"""Groups without a name: a few tight groups among the nodes of a model that look like none of its classes."""
+"""A few tight groups among the nodes of a model that look like none of its classes, described in the user's words."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -19,9 +19,9 @@ from graphfcl.production.labels.label_store import LabelStore
 from graphfcl.production.model.parts import seed_of, whole_number
 from graphfcl.production.model.state import ModelState, RowAnswers
 
-MOST = 20_000  # nodes that groups are looked for among; of more that look unknown, so many are drawn
-COMPONENTS = 256  # principal components that nodes are compared by; 64 lose what tells classes of few words apart
-CLASSES = 3  # known ones at least whose nodes teach how pure tight groups are
+MOST = 20_000  # unknown nodes that are searched for groups; of more, so many are drawn
+COMPONENTS = 256  # principal components that nodes are compared by; 64 do not separate classes of few words
+CLASSES = 3  # at least, whose labelled nodes show how pure tight groups are
 TYPICAL = 5  # members that are shown
 WORDS = 6  # named at most
 OFTEN = 0.3  # of the nodes have a word at least,
@@ -32,14 +32,14 @@ LINKED = 3  # classes of neighbours, named at most
 
 @dataclass(frozen=True)
 class Group:
-    """Nodes without a label that are likely of one class which nobody has named.
+    """Nodes without a label that are likely of one class that has no name yet.
 
     number: 1 is the tightest. nodes: ids of its members, most typical first. size: how many there are; of more than
         20,000 nodes that look unknown so many are drawn, and members are counted among these.
     typical: ids of up to 5 members that stand for different parts of it. words: features that are common in it and rare
         elsewhere, where features have names. neighbours: classes of labelled nodes that members link to, with shares.
-    sure: how sure it is that its core, the 10 to 25 nodes that it grew from, is one class: the share of the largest
-        class that balls of as many labelled nodes have if they are as tight. why: one sentence.
+    estimated_purity: of its core, the 10 to 25 nodes that it grew from: the share of the largest class that equally
+        tight balls of labelled nodes have. why: one sentence.
     """
 
     number: int
@@ -48,7 +48,7 @@ class Group:
     typical: tuple[Any, ...]
     words: tuple[str, ...]
     neighbours: tuple[tuple[ClassLabel, float], ...]
-    sure: float
+    estimated_purity: float
     why: str
 
     def as_json(self) -> dict[str, Any]:
@@ -56,7 +56,7 @@ class Group:
         return {
             "number": self.number,
             "size": self.size,
-            "sure": round(self.sure, 4),
+            "estimated_purity": round(self.estimated_purity, 4),
             "why": self.why,
             "typical": list(self.typical),
             "words": list(self.words),
@@ -71,25 +71,27 @@ def find_groups(state: ModelState, count: int, seed: int) -> tuple[Group, ...]:
     if count < 1:
         raise InputError(f"{count} groups make no sense: ask for at least one.")
     parts, random = state.parts, np.random.default_rng([seed, 18])
-    visible, label_store = parts.graph.visible, parts.label_store
-    labelled = visible.rows(label_store.nodes)
-    strange = RowAnswers(state).unknown_scores() > state.calibration().threshold
+    visible, labels = parts.graph.visible, parts.label_store
+    labelled = visible.rows(labels.nodes)
+    is_unknown = RowAnswers(state).unknown_scores() > state.calibration().threshold
     rows = node_rows(visible)
-    unknown = np.setdiff1d(rows[strange[rows]], labelled)
-    asked = _drawn(unknown, MOST, random)
-    classes = label_store.class_of_column()[label_store.columns]
-    taught = _drawn(_whole_classes(classes, asked.size, random), MOST, random)
-    rows = np.concatenate([asked, labelled[taught]])
-    if not asked.size:
+    unknown = np.setdiff1d(rows[is_unknown[rows]], labelled)
+    sample = _drawn(unknown, MOST, random)
+    classes = labels.class_of_column()[labels.columns]
+    taught = _drawn(_whole_classes(classes, sample.size, random), MOST, random)
+    rows = np.concatenate([sample, labelled[taught]])
+    if not sample.size:
         return ()
     values = unit_rows(principal_components(vectors_of(state)(rows), COMPONENTS, seed=seed))
-    crowd = Crowd.of(values[: asked.size], visible.neighbours_at(asked), asked)
-    known = Crowd.of(values[asked.size :], visible.neighbours_at(labelled[taught]), labelled[taught])
-    sureness = Sureness.learned(Balls.of(known, core_size(asked.size)), classes[taught])
-    found = tight_groups(crowd, sureness, count)
+    crowd = Crowd.of(values[: sample.size], visible.neighbours_at(sample), sample)
+    known = Crowd.of(values[sample.size :], visible.neighbours_at(labelled[taught]), labelled[taught])
+    sureness = Sureness.learned(Balls.of(known, core_size(sample.size)), classes[taught])
     usual = Usual.of(parts.graph)
-    drawn = f", of the {asked.size:,} drawn out of {unknown.size:,}," if asked.size < unknown.size else ""
-    return tuple(_described(state, number + 1, each, crowd, asked, usual, drawn) for number, each in enumerate(found))
+    drawn = f", of the {sample.size:,} drawn out of {unknown.size:,}," if sample.size < unknown.size else ""
+    return tuple(
+        _described(state, number, group, crowd, sample, usual, drawn)
+        for number, group in enumerate(tight_groups(crowd, sureness, count), 1)
+    )
 
 
 def _drawn(rows: np.ndarray, most: int, random: np.random.Generator) -> np.ndarray:
@@ -110,18 +112,17 @@ def _whole_classes(classes: np.ndarray, count: int, random: np.random.Generator)
 
 
 def _described(
-    state: ModelState, number: int, found: TightGroup, crowd: Crowd, asked: np.ndarray, usual: "Usual", drawn: str
+    state: ModelState, number: int, group: TightGroup, crowd: Crowd, sample: np.ndarray, usual: "Usual", drawn: str
 ) -> Group:
-    """usual: what features of all nodes are like. drawn: what is said of the nodes among which members are counted, if
-    they are not all that look unknown."""
-    graph, label_store = state.parts.graph, state.parts.label_store
-    rows = asked[found.rows]
-    inside = float(crowd.links[found.rows][:, found.rows].sum() / max(1.0, crowd.degrees[found.rows].sum()))
-    typical = rows[spread_typical(crowd.values[found.rows], TYPICAL)]
+    """usual: features of all nodes. drawn: a note if members are counted among a sample of the unknown nodes."""
+    graph, labels = state.parts.graph, state.parts.label_store
+    rows = sample[group.rows]
+    inside = float(crowd.links[group.rows][:, group.rows].sum() / max(1.0, crowd.degrees[group.rows].sum()))
+    typical = rows[spread_typical(crowd.values[group.rows], TYPICAL)]
     why = (
-        f"its {rows.size} nodes{drawn} look like none of the {len(label_store.classes)} known classes and like each "
-        f"other, {100 * inside:.0f} % of their links stay among them, and its core of {core_size(asked.size)} is as "
-        f"tight as labelled nodes that are {100 * found.sure:.0f} % of one class"
+        f"its {rows.size} nodes{drawn} look like none of the {len(labels.classes)} known classes and like each "
+        f"other, {100 * inside:.0f} % of their links stay among them, and its core of {core_size(sample.size)} is as "
+        f"tight as labelled nodes that are {100 * group.estimated_purity:.0f} % of one class"
     )
     return Group(
         number=number,
@@ -129,8 +130,8 @@ def _described(
         size=int(rows.size),
         typical=tuple(graph.ids_at(typical).tolist()),
         words=common_words(graph, rows, usual),
-        neighbours=linked_classes(graph, label_store, rows),
-        sure=found.sure,
+        neighbours=linked_classes(graph, labels, rows),
+        estimated_purity=group.estimated_purity,
         why=why,
     )
 
@@ -155,7 +156,7 @@ def spread_typical(values: np.ndarray, count: int) -> np.ndarray:
 def supports_of_group(state: ModelState, group: Group, count: int) -> list[Any]:
     """Ids of typical, spread members without a label: those that were shown, or others if they do not suffice.
 
-    An error if no member is left to be taught.
+    An error if no member is left.
     """
     if not isinstance(group, Group):
         raise InputError(f"{shown(group)} is no group: give one of those that groups() answered.")
@@ -186,7 +187,7 @@ def _comparable(vectors: Vectors, rows: np.ndarray) -> np.ndarray:
 
 @dataclass(frozen=True, eq=False)
 class Usual:
-    """What the features of all nodes are like, computed once for all groups.
+    """Statistics of the features of all nodes, computed once for all groups.
 
     shares: (d,) of sparse features, the share of nodes that have each. means, deviations: (d,) of dense ones.
     """
@@ -208,8 +209,8 @@ class Usual:
             return (visible.features_at(part) for part in np.split(rows, np.searchsorted(rows, cuts)))
 
         if not visible.sparse_features:
-            found = Standardisation.fit_blocks(blocks)
-            return cls(means=found.mean, deviations=found.deviation)
+            fitted = Standardisation.fit_blocks(blocks)
+            return cls(means=fitted.mean, deviations=fitted.deviation)
         return cls(shares=np.sum([_counts(block) for block in blocks()], axis=0) / max(1, visible.node_count))
 
 
@@ -249,14 +250,12 @@ def _far_numbers(graph: ModelGraph, features: np.ndarray, means: np.ndarray, dev
     )
 
 
-def linked_classes(
-    graph: ModelGraph, label_store: LabelStore, rows: np.ndarray
-) -> tuple[tuple[ClassLabel, float], ...]:
+def linked_classes(graph: ModelGraph, labels: LabelStore, rows: np.ndarray) -> tuple[tuple[ClassLabel, float], ...]:
     """Classes of labelled nodes that some nodes link to, and their shares of these links, largest first."""
     position = np.full(graph.visible.row_count, -1, dtype=np.int64)
-    position[graph.visible.rows(label_store.nodes)] = label_store.class_of_column()[label_store.columns]
+    position[graph.visible.rows(labels.nodes)] = labels.class_of_column()[labels.columns]
     ends = position[graph.visible.neighbours_at(rows).indices]
-    counts = np.bincount(ends[ends >= 0], minlength=len(label_store.classes))
+    counts = np.bincount(ends[ends >= 0], minlength=len(labels.classes))
     best = np.argsort(-counts, kind="stable")[:LINKED]
-    labels = label_store.labels
-    return tuple((labels[each], float(counts[each] / counts.sum())) for each in best.tolist() if counts[each])
+    names = labels.labels
+    return tuple((names[each], float(counts[each] / counts.sum())) for each in best.tolist() if counts[each])

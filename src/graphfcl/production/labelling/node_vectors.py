@@ -1,4 +1,4 @@
-"""What nodes are compared by: the learner's vectors, or features that no label touched where there is no learner."""
+"""Vectors that nodes are compared by: those of the learner, or features that depend on no label."""
 
 from collections.abc import Callable
 
@@ -18,16 +18,16 @@ Vectors = Callable[[np.ndarray], np.ndarray]  # (r,) rows of the visible graph â
 
 
 def vectors_of(state: ModelState) -> Vectors:
-    """How the nodes of a model are compared. Only one thread at a time asks its learner.
+    """The vectors of the nodes of a model. One thread at a time uses its learner.
 
-    Without features a learner sees little but how many links a node has; nodes are compared by whom they link to then.
+    Without features, a learner sees little more than degrees; nodes are then compared by their links.
     """
     graph, visible = state.parts.graph, state.parts.graph.visible
     there = node_rows(visible)
 
     def of_rows(rows: np.ndarray) -> np.ndarray | None:
         nodes = graph.numbers_at(rows)
-        return state.asked.using(lambda learner: learner.vectors_to_draw(visible, nodes))
+        return state.answering.using(lambda learner: learner.vectors_to_draw(visible, nodes))
 
     def of_all_rows(rows: np.ndarray) -> np.ndarray:
         """A row without a node has 0."""
@@ -35,9 +35,9 @@ def vectors_of(state: ModelState) -> Vectors:
         vectors = np.nan_to_num(np.asarray(of_rows(rows[shown]), dtype=np.float32))
         if shown.all():
             return vectors
-        found = np.zeros((rows.size, vectors.shape[1]), dtype=np.float32)
-        found[shown] = vectors
-        return found
+        padded = np.zeros((rows.size, vectors.shape[1]), dtype=np.float32)
+        padded[shown] = vectors
+        return padded
 
     if visible.feature_count == 0 or of_rows(there[:1]) is None:
         return vectors_without_learner(visible, state.parts.configuration.seed)
@@ -45,7 +45,7 @@ def vectors_of(state: ModelState) -> Vectors:
 
 
 def vectors_without_learner(visible: VisibleNodes, seed: int = 0) -> Vectors:
-    """How nodes are compared that no learner has seen: by their features, those around them, and links if need be."""
+    """Vectors without a learner: features of a node and its neighbourhood, and links if features are few."""
     table = untrained_vectors(visible, seed=seed)
     return lambda rows: table[rows]
 
@@ -53,7 +53,7 @@ def vectors_without_learner(visible: VisibleNodes, seed: int = 0) -> Vectors:
 def vector_table(state: ModelState) -> np.ndarray:
     """(n, d) of all nodes of a model, as :func:`vectors_of_all` has them; computed once for a state of the model."""
     count, seed = state.parts.graph.visible.row_count, state.parts.configuration.seed
-    return state.asked.memory.find("vectors", lambda: vectors_of_all(vectors_of(state), count, seed))
+    return state.answering.memory.find("vectors", lambda: vectors_of_all(vectors_of(state), count, seed))
 
 
 def vectors_of_all(vectors: Vectors, count: int, seed: int) -> np.ndarray:
@@ -67,11 +67,7 @@ def vectors_of_all(vectors: Vectors, count: int, seed: int) -> np.ndarray:
     sample = vectors(np.sort(random.choice(count, SAMPLE, replace=False)))
     mean = sample.mean(axis=0)
     directions = np.linalg.svd(sample - mean, full_matrices=False)[2][:COLUMNS].T if sample.shape[1] > COLUMNS else None
-    found = np.empty((count, min(COLUMNS, sample.shape[1])), dtype=np.float32)
-    for rows in _blocks(count):
-        found[rows] = vectors(rows) if directions is None else (vectors(rows) - mean) @ directions
-    return found
-
-
-def _blocks(count: int) -> list[np.ndarray]:
-    return np.array_split(np.arange(count), range(BLOCK, count, BLOCK))
+    values = np.empty((count, min(COLUMNS, sample.shape[1])), dtype=np.float32)
+    for rows in np.array_split(np.arange(count), range(BLOCK, count, BLOCK)):
+        values[rows] = vectors(rows) if directions is None else (vectors(rows) - mean) @ directions
+    return values

@@ -1,8 +1,8 @@
-"""The meter of a basket: how spread some nodes are, compared with members of known classes drawn at random.
+"""How diverse some nodes are, compared with random members of known classes.
 
 Two nodes are far apart if many nodes of the graph are nearer to one of them than the other is. With r(u, v) the share
-of drawn nodes that are more like u than v is, a basket is spread by the mean of log r(u, v) over its pairs. Shares are
-compared rather than cosines, because classes differ in how dense they are.
+of sampled nodes that are more similar to u than v is, the spread of a set of nodes is the mean of log r(u, v) over its
+pairs. Shares are used instead of cosines because classes differ in density.
 """
 
 from collections.abc import Sequence
@@ -18,18 +18,18 @@ from graphfcl.production.answers.row_values import node_rows
 from graphfcl.production.labelling.node_vectors import vectors_of
 from graphfcl.production.model.state import ModelState
 
-DRAWN = 2_000  # nodes by which it is said what is near,
-KNOWN = 4_000  # and labelled nodes that baskets are drawn from, at most
-BASKETS = 300  # of as many members of one known class
-LARGEST = 50  # nodes of a basket that are looked at
+DRAWN = 2_000  # nodes that similarities are compared with
+KNOWN = 4_000  # labelled nodes that random sets are drawn from, at most
+BASKETS = 300  # random sets of as many members of one known class
+LARGEST = 50  # nodes of a set that are compared, at most
 SAME = 1e-5  # a cosine is larger only by more than this: the same one is rounded differently in two products
-ALIKE = 0.02  # nodes are too alike if at most this share of these baskets is as alike
+ALIKE = 0.02  # nodes are too alike if at most this share of the random sets is as alike
 
 
 @dataclass(frozen=True)
 class Spread:
-    """value: 0..1, the share of random baskets of one known class that are less spread. alike: whether that is so low
-    that nodes from other corners would teach more. say: one sentence."""
+    """value: 0..1, the share of random sets of one known class that are less spread. alike: whether that is so low that
+    more diverse nodes would teach more. say: one sentence."""
 
     value: float
     alike: bool

@@ -21,9 +21,9 @@ from graphfcl.production.model.parts import seed_of, whole_number
 from graphfcl.production.model.state import ModelState, RowAnswers
 
 LIKELIEST = 5  # classes that a suggestion names
-COUNTED = 20_000  # nodes that are asked which suggestion they are most like; of more, so many are drawn
-LABELLED = 5_000  # labelled nodes that they may be more like instead
-FEW = 60  # labels below which a class of a graph without a model counts as one that came late
+COUNTED = 20_000  # candidates that are assigned to the most similar suggestion; of more, so many are drawn
+LABELLED = 5_000  # labelled nodes that they may be more similar to instead
+FEW = 60  # labels below which a class of a graph without a model counts as few-shot
 
 
 @dataclass(frozen=True)
@@ -59,53 +59,52 @@ class Suggestion:
 def suggest_for_model(
     state: ModelState, budget: int, strategy: str | type[Strategy], seed: int
 ) -> tuple[Suggestion, ...]:
-    """Nodes of a model that have no label, best first."""
-    budget, seed, strategy = _checked_budget(budget), seed_of(seed), _known(strategy)
+    """Nodes of a model without a label, best first."""
+    budget, seed, strategy = _checked(budget, seed, strategy)
     parts, random = state.parts, np.random.default_rng([seed, 20])
-    visible, label_store, calibration = parts.graph.visible, parts.label_store, state.calibration()
-    labelled = visible.rows(label_store.nodes)
+    visible, labels, calibration = parts.graph.visible, parts.label_store, state.calibration()
+    labelled = visible.rows(labels.nodes)
     probabilities = RowAnswers(state)
-    strange = probabilities.ood_score()
-    situation = ActiveLearningState(
+    ood_score = probabilities.ood_score()
+    learning = ActiveLearningState(
         visible=visible,
         vectors=vector_table(state),
         candidates=_without(labelled, node_rows(visible), random),
         labelled=labelled,
-        columns=label_store.class_of_column()[label_store.columns],
-        late=few_shot_classes(label_store),
+        columns=labels.class_of_column()[labels.columns],
+        late=few_shot_classes(labels),
         scores=probabilities,
-        unknown_score=strange,
+        unknown_score=ood_score,
         budget=budget,
         random=random,
-        memory=state.asked.memory.find((seed, label_store.nodes.tobytes()), Memory),
+        memory=state.answering.memory.find((seed, labels.nodes.tobytes()), Memory),
     )
-    queries = _chosen(situation, strategy)
-    rows = np.array([query.row for query in queries], dtype=np.int64)
-    scores = calibration.unknown_scores(strange[rows])
+    queries, rows = _choose(learning, strategy)
+    scores = calibration.unknown_scores(ood_score[rows])
     unknown = (scores > calibration.threshold).tolist()
-    thoughts = [_likeliest(label_store.labels, each) for each in probabilities[rows]]
+    classes = [_likeliest(labels.labels, each) for each in probabilities[rows]]
     nodes, reasons = parts.graph.ids_at(rows).tolist(), list(map(_reason, queries, unknown))
-    whys = _sentences(situation, rows, reasons, thoughts, scores)
-    return tuple(map(Suggestion, nodes, reasons, whys, thoughts, unknown, scores.tolist()))
+    whys = _sentences(learning, rows, reasons, classes, scores)
+    return tuple(map(Suggestion, nodes, reasons, whys, classes, unknown, scores.tolist()))
 
 
 def suggest_for_graph(
     graph: AnyGraph, budget: int = 20, *, strategy: str | type[Strategy] = "auto", seed: int = 0
 ) -> tuple[Suggestion, ...]:
-    """Nodes of a graph that no model knows, best first.
+    """Nodes of a graph without a model, best first.
 
-    Nodes that have a label are not named, and count as taught. If all of them have one, they count as not labelled.
-    Nodes are compared by features that no label touched, and by their links where features are few or missing;
+    Labelled nodes are not suggested, and count as taught. If all of them are labelled, they count as not labelled.
+    Nodes are compared by features that depend on no label, and by their links where features are few or missing;
     strategies that need a model are refused.
     """
     graph = as_graph(graph, "suggest_for_graph")
-    budget, seed, strategy = _checked_budget(budget), seed_of(seed), _known(strategy)
+    budget, seed, strategy = _checked(budget, seed, strategy)
     random = np.random.default_rng([seed, 20])
     visible = kind_of(graph).of(graph).standardised(np.arange(graph.node_count)).visible
     labelled = np.flatnonzero(graph.labels >= 0)
     if labelled.size == graph.node_count:
         labelled = labelled[:0]
-    situation = ActiveLearningState(
+    learning = ActiveLearningState(
         visible=visible,
         vectors=vectors_of_all(vectors_without_learner(visible, seed), graph.node_count, seed),
         candidates=_without(labelled, node_rows(visible), random),
@@ -117,10 +116,9 @@ def suggest_for_graph(
         budget=budget,
         random=random,
     )
-    queries = _chosen(situation, strategy)
-    rows = np.array([query.row for query in queries], dtype=np.int64)
+    queries, rows = _choose(learning, strategy)
     reasons = [_reason(query, unknown=False) for query in queries]
-    whys = _sentences(situation, rows, reasons, [()] * len(queries), np.zeros(len(queries)))
+    whys = _sentences(learning, rows, reasons, [()] * len(queries), np.zeros(len(queries)))
     return tuple(
         Suggestion(node, reason, why, (), False, 0.0)
         for node, reason, why in zip(graph.node_ids[rows].tolist(), reasons, whys, strict=True)
@@ -146,11 +144,15 @@ def suggestion_table(suggestions: Sequence[Suggestion]) -> dict[str, np.ndarray]
     }
 
 
-def _checked_budget(budget: int) -> int:
+def _checked(budget: int, seed: int, strategy: str | type[Strategy]) -> tuple[int, int, str]:
+    """The arguments, and the name of the strategy, refused before anything is computed if they cannot be used."""
+    from graphfcl.active.registry import register_strategy
+
     budget = whole_number(budget, "the budget", 20)
     if budget < 1:
         raise InputError(f"a budget of {budget} makes no sense: ask for at least one node.")
-    return budget
+    name = strategy if isinstance(strategy, str) else register_strategy(strategy).name
+    return budget, seed_of(seed), find_strategy(name).name
 
 
 def _without(labelled: np.ndarray, rows: np.ndarray, random: np.random.Generator) -> np.ndarray:
@@ -158,15 +160,10 @@ def _without(labelled: np.ndarray, rows: np.ndarray, random: np.random.Generator
     return random.permutation(np.setdiff1d(rows, labelled))
 
 
-def _known(strategy: str | type[Strategy]) -> str:
-    """The name of a strategy; one that does not exist is refused before anything is computed."""
-    from graphfcl.active.registry import register_strategy
-
-    return find_strategy(strategy if isinstance(strategy, str) else register_strategy(strategy).name).name
-
-
-def _chosen(situation: ActiveLearningState, strategy: str) -> list[Query]:
-    return checked(find_strategy(strategy).make().choose(situation), situation, strategy)
+def _choose(learning: ActiveLearningState, strategy: str) -> tuple[list[Query], np.ndarray]:
+    """The queries of a strategy, and their rows."""
+    queries = checked(find_strategy(strategy).make().choose(learning), learning, strategy)
+    return queries, np.array([query.row for query in queries], dtype=np.int64)
 
 
 def _likeliest(labels: Sequence[ClassLabel], probabilities: np.ndarray) -> tuple[tuple[ClassLabel, float], ...]:
@@ -182,22 +179,22 @@ def _reason(query: Query, unknown: bool) -> str:
 
 
 def _sentences(
-    situation: ActiveLearningState,
+    learning: ActiveLearningState,
     rows: np.ndarray,
     reasons: Sequence[str],
-    thoughts: Sequence[tuple[tuple[ClassLabel, float], ...]],
+    classes_of: Sequence[tuple[tuple[ClassLabel, float], ...]],
     scores: np.ndarray,
 ) -> list[str]:
-    """A sentence for each reason. thoughts: the likeliest classes. scores: (w,) unknown scores."""
-    sizes = _represented(situation, rows)
+    """A sentence for each query. classes_of: their likeliest classes. scores: (w,) unknown scores."""
+    sizes = _represented(learning, rows)
     return [
-        _sentence(reason, size, classes, score, situation)
-        for reason, size, classes, score in zip(reasons, sizes.tolist(), thoughts, scores.tolist(), strict=True)
+        _sentence(reason, size, classes, score, learning)
+        for reason, size, classes, score in zip(reasons, sizes.tolist(), classes_of, scores.tolist(), strict=True)
     ]
 
 
 def _sentence(
-    reason: str, size: int, classes: tuple[tuple[ClassLabel, float], ...], score: float, situation: ActiveLearningState
+    reason: str, size: int, classes: tuple[tuple[ClassLabel, float], ...], score: float, learning: ActiveLearningState
 ) -> str:
     if reason == "cluster":
         near = f"it is typical of {size:,} nodes that no labelled node is nearer to"
@@ -206,23 +203,22 @@ def _sentence(
         lower = "nearly all" if score > 0.99 else f"{100 * score:.0f} % of the"
         return f"it looks like none of the known classes: {lower} known nodes have a lower unknown score"
     if reason == "uncovered":
-        return "few of the nodes like it have a label" if situation.labelled.size else "no node has a label yet"
+        return "few of the nodes like it have a label" if learning.labelled.size else "no node has a label yet"
     if reason == "between" and len(classes) > 1:
         (first, one), (second, two) = classes[:2]
         return f"it lies between {first} ({100 * one:.0f} %) and {second} ({100 * two:.0f} %)"
     return "it was drawn at random" if reason == "random" else "it could be of more than one class"
 
 
-def _represented(situation: ActiveLearningState, rows: np.ndarray) -> np.ndarray:
+def _represented(learning: ActiveLearningState, rows: np.ndarray) -> np.ndarray:
     """(w,) how many candidates are more like a query than like other queries and labelled nodes, itself included."""
     if not rows.size:
         return np.zeros(0, dtype=np.int64)
-    random, candidates = np.random.default_rng(0), situation.candidates
-    asked = candidates if candidates.size <= COUNTED else random.choice(candidates, COUNTED, replace=False)
-    known = situation.labelled
-    known = known if known.size <= LABELLED else random.choice(known, LABELLED, replace=False)
-    parts = [asked, rows, known]
-    values = unit_rows(principal_components(situation.vectors[np.concatenate(parts)]))
-    of_asked, others = values[: asked.size], values[asked.size :]
-    counts = np.bincount(likeliest_of(of_asked, others)[0], minlength=len(others))[: len(rows)]
-    return np.maximum(1, np.round(counts * candidates.size / asked.size)).astype(np.int64)
+    random, candidates = np.random.default_rng(0), learning.candidates
+    sample = candidates if candidates.size <= COUNTED else random.choice(candidates, COUNTED, replace=False)
+    labelled = learning.labelled
+    labelled = labelled if labelled.size <= LABELLED else random.choice(labelled, LABELLED, replace=False)
+    values = unit_rows(principal_components(learning.vectors[np.concatenate([sample, rows, labelled])]))
+    others = values[sample.size :]
+    counts = np.bincount(likeliest_of(values[: sample.size], others)[0], minlength=len(others))[: len(rows)]
+    return np.maximum(1, np.round(counts * candidates.size / sample.size)).astype(np.int64)

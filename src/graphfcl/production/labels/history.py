@@ -15,9 +15,9 @@ Entry = dict[str, Any]
 
 
 class Past:
-    """The entries of a folder, which are read when somebody looks at them.
+    """The entries of a folder, which are read when they are looked at.
 
-    count: how many there are. accuracy: the one measured last. A change needs to know no more.
+    count: how many there are. accuracy: the one measured last. A change needs no more of them.
     """
 
     def __init__(self, read: Callable[[], list[Entry]], count: int, accuracy: dict[str, Any] | None) -> None:
@@ -28,8 +28,8 @@ class Past:
     def entries(self) -> list[Entry]:
         """All of them."""
         if self._entries is None:
-            found = self._read()
-            self._entries, self.count = found, len(found)
+            self._entries = self._read()
+            self.count = len(self._entries)
         return self._entries
 
 
@@ -48,7 +48,7 @@ class History(Sequence[Entry]):
         return cls((), Past(read, count, accuracy))
 
     def entries(self) -> list[Entry]:
-        """All of them; what is done to them leaves the history as it is."""
+        """Copies of all entries."""
         before = [] if self._past is None else self._past.entries()
         return [dict(entry) for entry in (*before, *self._new)]
 
@@ -59,7 +59,7 @@ class History(Sequence[Entry]):
         return iter(self.entries())
 
     def __getitem__(self, place: Any) -> Any:
-        """One entry, or a list of some; the last ones are at hand."""
+        """One entry, or a list of some; the last ones need not be read."""
         if isinstance(place, int) and -len(self._new) <= place < 0:
             return dict(self._new[place])
         return self.entries()[place]
@@ -73,7 +73,7 @@ class History(Sequence[Entry]):
     __hash__ = None  # type: ignore[assignment]
 
     def plus(self, entries: Iterable[Entry]) -> "History":
-        """With more changes."""
+        """A history with further entries."""
         return History((*self._new, *entries), self._past)
 
     def saved_as(self, number: int, count: int) -> "History":
@@ -100,7 +100,7 @@ class History(Sequence[Entry]):
         return [dict(entry) for entry in self._new if entry["version"] is None]
 
     def __getstate__(self) -> dict[str, Any]:
-        """A copy in another process has read all that lies in the folder."""
+        """A copy in another process has all entries in memory."""
         return {"_new": tuple(self.entries()), "_past": None}
 
 
@@ -116,7 +116,7 @@ def new_entry(change: dict[str, Any]) -> Entry:
 
 @contextmanager
 def written_by_graphfcl() -> Iterator[None]:
-    """Where entries are read for more than to show them: those of a folder may say anything."""
+    """Report entries of a folder that cannot be interpreted, because graphfcl did not write them."""
     try:
         yield
     except (LookupError, TypeError, ValueError, AttributeError) as error:
@@ -126,7 +126,7 @@ def written_by_graphfcl() -> Iterator[None]:
 
 
 def lineage(entries: Sequence[Entry]) -> list[Entry]:
-    """The changes that led to the last one, oldest first: what a rollback went back behind is left out."""
+    """The changes that led to the last one, oldest first, without those that a rollback undid."""
     before: list[int] = []  # for each entry the one that it follows, -1 at the start
     last_of: dict[Any, int] = {}  # the last entry of each version
     last = -1
@@ -135,29 +135,27 @@ def lineage(entries: Sequence[Entry]) -> list[Entry]:
             last = last_of.get(entry.get("to"), last)
         before.append(last)
         last = last_of[entry["version"]] = place
-    found = []
+    kept = []
     while last >= 0:
-        found.append(entries[last])
+        kept.append(entries[last])
         last = before[last]
-    return found[::-1]
+    return kept[::-1]
 
 
-def change_text(entry: dict[str, Any]) -> str:
-    """A change in a few words; an entry that lacks some of them was not written by graphfcl."""
+def change_text(entry: Entry) -> str:
+    """A change in a few words; only its verb if graphfcl did not write the entry."""
     try:
-        return _told(entry)
+        return _describe(entry)
     except (LookupError, TypeError, ValueError, AttributeError):
         return str(entry["what"])
 
 
-def change_notes(entry: dict[str, Any]) -> list[str]:
+def change_notes(entry: Entry) -> list[str]:
     """Sentences on what a user might not expect of a change."""
-    known, words, unknown = (entry.get(key) for key in ("known", "words", "unknown_words"))
+    same, words, unknown = (entry.get(key) for key in ("known", "words", "unknown_words"))
     notes = []
-    if isinstance(known, list) and known:
-        notes.append(
-            f"{counted(len(known), 'node')} had this label already ({_some(known)}): nothing changed for them."
-        )
+    if isinstance(same, list) and same:
+        notes.append(f"{counted(len(same), 'node')} had this label already ({_some(same)}): nothing changed for them.")
     alike = entry.get("alike")
     if isinstance(alike, list) and alike and isinstance(alike[0], list):
         names = ", ".join(" and ".join(quoted(name) for name in group) for group in alike)
@@ -170,7 +168,7 @@ def change_notes(entry: dict[str, Any]) -> list[str]:
     return notes
 
 
-def _told(entry: dict[str, Any]) -> str:
+def _describe(entry: Entry) -> str:
     what = entry["what"]
     if what == "fit":
         return f"fit on {entry['graph']}: {_trained_on(entry)}"
@@ -183,7 +181,7 @@ def _told(entry: dict[str, Any]) -> str:
             f"{name}{' (new)' if name in map(str, entry['new']) else ''} from {_some(nodes)}"
             for name, nodes in entry["supports"].items()
         ]
-        return f"learn {'; '.join([*parts, *_settled(entry)])}"
+        return f"learn {'; '.join([*parts, *_repeated_and_conflicts(entry)])}"
     if what in ("grow", "shrink"):
         reach = f"; {entry['within_reach']:.1%} within reach" if "within_reach" in entry else ""
         return f"{what}: {counted(entry['nodes'], 'node')}, {counted(entry['edges'], 'edge')}{reach}"
@@ -203,24 +201,24 @@ def _told(entry: dict[str, Any]) -> str:
     return f"{what}: {entry.get('error', '')}"
 
 
-def _trained_on(entry: dict[str, Any]) -> str:
+def _trained_on(entry: Entry) -> str:
     return f"{counted(len(entry['classes']), 'class')}, {counted(entry['labelled'], 'labelled node')}"
 
 
-def _settled(entry: dict[str, Any]) -> list[str]:
-    """Labels that were said again, and conflicts."""
-    said = []
+def _repeated_and_conflicts(entry: Entry) -> list[str]:
+    texts = []
     if entry.get("agreed"):
-        said.append(f"said again of {_some(entry['agreed'])}")
+        texts.append(f"said again of {_some(entry['agreed'])}")
     if entry.get("known"):
-        said.append(f"known already: {_some(entry['known'])}")
-    for conflict in entry.get("conflicts", ())[:5]:
-        both = [(conflict["label"], conflict["label_by"]), (conflict["said"], conflict["said_by"])]
-        kept, gone = both if entry["settled"] == "keep" else reversed(both)
-        said.append(f"{conflict['node']} is {_by(*kept)} against {_by(*gone)}")
-    if len(entry.get("conflicts", ())) > 5:
-        said.append(f"and {len(entry['conflicts']) - 5} more conflicts")
-    return said
+        texts.append(f"known already: {_some(entry['known'])}")
+    conflicts = entry.get("conflicts", ())
+    for conflict in conflicts[:5]:
+        both = [(conflict["label"], conflict["label_by"]), (conflict["new_label"], conflict["new_label_by"])]
+        kept, gone = both if entry["on_conflict"] == "keep" else reversed(both)
+        texts.append(f"{conflict['node']} is {_by(*kept)} against {_by(*gone)}")
+    if len(conflicts) > 5:
+        texts.append(f"and {len(conflicts) - 5} more conflicts")
+    return texts
 
 
 def _by(name: str | int, who: str) -> str:

@@ -26,7 +26,7 @@ WHOLE_FLOAT = re.compile(r"(-?[0-9]+)\.0+")  # how pandas writes an integer in a
 
 @dataclass(frozen=True)
 class Statement:
-    """Who gave a label and when, in the user's words, and further columns that are kept with it; "" where not said."""
+    """Who gave a label and when, in the user's words, and further columns that are kept with it; "" where unknown."""
 
     by: str = ""
     when: str = ""
@@ -47,7 +47,7 @@ class Statement:
         )
 
     def __bool__(self) -> bool:
-        """Whether anything is said."""
+        """Whether it contains anything."""
         return bool(self.by or self.when or self.kept)
 
     def as_json(self) -> dict[str, Any]:
@@ -58,7 +58,7 @@ class Statement:
         """The reverse of :meth:`as_json`; ValueError, KeyError or TypeError if it is something else."""
         by, when, kept = values["by"], values["when"], dict(values["kept"])
         if not all(isinstance(text, str) for text in (by, when, *kept, *kept.values())):
-            raise ValueError("a statement of the label_store is no text")
+            raise ValueError("a statement is no text")
         return cls(by, when, tuple(kept.items()))
 
 
@@ -101,13 +101,13 @@ class LabelRole(IntEnum):
 
 @dataclass(frozen=True, eq=False)
 class LabelStore:
-    """Immutable: every change makes a new label_store.
+    """The labels of a model. Immutable: every change makes a new label store.
 
     nodes, columns, parts: (m,) the labelled nodes, the learner's columns of their classes, and :class:`LabelRole`.
-    names: what the class of each column is called; None if it is retired. Two columns of one name are one class: that
-        is how classes are merged if the learner cannot be restated.
+    names: the class of each column; None if it is retired. Two columns may have the name of one class: so classes are
+        merged if the learner cannot be restated.
     session_zero_columns: how many of the columns are of session 0; they come first.
-    statements: who gave a label and when, of the nodes for which somebody said so.
+    statements: who gave a label and when, where that is known.
     integers: the model was fitted with integer classes. Names stay texts here; users write and get those that are whole
         numbers as integers. See :meth:`text` and :meth:`label`.
     """
@@ -122,14 +122,13 @@ class LabelStore:
 
     @classmethod
     def of(cls, train: Labelled, validation: Labelled, names: Sequence[str], *, integers: bool = False) -> "LabelStore":
-        """The label_store after session 0."""
-        parts = [
-            np.full(part[0].size, kind) for kind, part in ((LabelRole.TRAIN, train), (LabelRole.VALIDATION, validation))
-        ]
+        """The labels after session 0."""
         return cls(
             nodes=np.concatenate([train[0], validation[0]]),
             columns=np.concatenate([train[1], validation[1]]),
-            parts=np.concatenate(parts).astype(np.int8),
+            parts=np.repeat([LabelRole.TRAIN, LabelRole.VALIDATION], [len(train[0]), len(validation[0])]).astype(
+                np.int8
+            ),
             names=tuple(names),
             session_zero_columns=len(names),
             integers=integers,
@@ -166,7 +165,7 @@ class LabelStore:
         return np.array(labels, dtype=np.int64 if whole else object)
 
     def fault(self, name: str) -> str:
-        """Why a class cannot be called so; "" if it can."""
+        """Why a class cannot have this name; "" if it can."""
         label = self.label(normal(name))
         if isinstance(label, int) and label < 0:
             return f"the class {label} is negative, which marks a node without a label: give 0 or a larger number"
@@ -184,12 +183,8 @@ class LabelStore:
         position = {name: number for number, name in enumerate(self.classes)}
         return np.array([-1 if name is None else position[name] for name in self.names], dtype=np.int64)
 
-    def column_of(self, name: str) -> int | None:
-        """The column that further supports of a class join."""
-        return self.names.index(name) if name in self.names else None
-
-    def found(self, label: Any) -> str | None:
-        """The class that a user calls so: as it is stored, or else by its cleaned form, if only one has that form."""
+    def find(self, label: Any) -> str | None:
+        """The class that a user means, as it is stored or by its cleaned form if that is unique; or None."""
         name = self.text(label)
         if name in self.names:
             return name
@@ -201,18 +196,14 @@ class LabelStore:
             )
         return same[0] if same else None
 
-    def resolved(self, label: Any) -> str:
+    def resolve(self, label: Any) -> str:
         """The same; a class that is not there is an error."""
-        known, name = self.found(label), self.text(label)
-        if known is None:
+        found, name = self.find(label), self.text(label)
+        if found is None:
             listed = f"there are {', '.join(self.classes[:12])}."
             hint = did_you_mean(name, self.classes, listed, cutoff=0.6)
             raise InputError(f"the model knows no class {quoted(name)}: {hint}")
-        return known
-
-    def require(self, name: str) -> int:
-        """The column of a class; a class that is not there is an error."""
-        return self.names.index(self.resolved(name))
+        return found
 
     def of_part(self, part: LabelRole) -> Labelled:
         """Nodes and columns of one part."""
@@ -228,7 +219,7 @@ class LabelStore:
         here = np.isin(self.columns, columns) & (self.parts != LabelRole.VALIDATION)
         return self.nodes[here], self.columns[here]
 
-    def trained_on(self, nodes: np.ndarray) -> int:
+    def count_trained(self, nodes: np.ndarray) -> int:
         """How many of some labelled nodes session 0 was trained or validated on."""
         return int((np.isin(self.nodes, nodes) & (self.parts != LabelRole.SUPPORT)).sum())
 
@@ -245,95 +236,92 @@ class LabelStore:
         )
 
     def with_statements(self, statements: Statements) -> "LabelStore":
-        """More is said of some labels."""
-        more = {node: (*self.statements.get(node, ()), *said) for node, said in statements.items()}
+        """Add statements to some labels."""
+        more = {node: (*self.statements.get(node, ()), *each) for node, each in statements.items()}
         return replace(self, statements={**self.statements, **more})
 
     def renumbered(self, numbers: np.ndarray) -> "LabelStore":
         """The same labels of nodes that have other numbers. numbers: (m,) in the order of ``nodes``."""
         moved = dict(zip(self.nodes.tolist(), numbers.tolist(), strict=True))
-        said = {moved[node]: statements for node, statements in self.statements.items() if node in moved}
-        return replace(self, nodes=numbers, statements=said)
+        statements = {moved[node]: each for node, each in self.statements.items() if node in moved}
+        return replace(self, nodes=numbers, statements=statements)
 
     def without_nodes(self, nodes: np.ndarray) -> "LabelStore":
-        """Some nodes are labelled no more."""
-        return self._kept(~np.isin(self.nodes, nodes))
-
-    def _kept(self, kept: np.ndarray) -> "LabelStore":
+        """Without the labels of some nodes."""
+        kept = ~np.isin(self.nodes, nodes)
         gone = set(self.nodes[~kept].tolist())
-        said = {node: statements for node, statements in self.statements.items() if node not in gone}
+        statements = {node: each for node, each in self.statements.items() if node not in gone}
         return replace(
-            self, nodes=self.nodes[kept], columns=self.columns[kept], parts=self.parts[kept], statements=said
+            self, nodes=self.nodes[kept], columns=self.columns[kept], parts=self.parts[kept], statements=statements
         )
 
     def renamed(self, old: Any, new: Any) -> "LabelStore":
-        """A class gets another name, which is cleaned."""
-        old, new = self.resolved(old), self.text(new)
+        """Rename a class; the new name is cleaned."""
+        old, new = self.resolve(old), self.text(new)
         fault = self.fault(new)
         if fault:
             raise InputError(f"the new name: {fault}.")
         new = normal(new)
-        same = self.found(new)
+        same = self.find(new)
         if same is not None and (same != old or new == old):
             raise InputError(f"there is a class {quoted(same)} already: merge the two, or choose another name.")
-        return replace(self, names=tuple(new if name == old else name for name in self.names))
+        return replace(self, names=self._with_name(old, new))
 
-    def merged(self, source: str, into: str) -> "LabelStore":
+    def merged(self, source: Any, into: Any) -> "LabelStore":
         """All labelled nodes of one class become another's, and its columns are retired."""
-        source, into = self._two(source, into)
-        target = self.require(into)
-        of_source = np.isin(self.columns, self._columns_named(source))
-        columns = np.where(of_source, target, self.columns)
-        return replace(self, columns=columns, names=tuple(None if name == source else name for name in self.names))
+        united = self.united(source, into)
+        source, into = self.resolve(source), self.resolve(into)
+        columns = np.where(self._is_of_class(source), self.names.index(into), self.columns)
+        return replace(united, columns=columns, names=self._with_name(source, None))
 
-    def united(self, source: str, into: str) -> "LabelStore":
-        """One class of several columns: for learners that cannot be restated."""
-        source, into = self._two(source, into)
-        return replace(self, names=tuple(into if name == source else name for name in self.names))
+    def united(self, source: Any, into: Any) -> "LabelStore":
+        """Two classes become one that has the columns of both: for learners that cannot be restated."""
+        source, into = self.resolve(source), self.resolve(into)
+        if source == into:
+            raise InputError(f"{quoted(source)} cannot be merged into itself.")
+        return replace(self, names=self._with_name(source, into))
 
     def retired(self, label: Any) -> "LabelStore":
-        """The class is not predicted any more, and its nodes lose their label."""
-        name = self.resolved(label)
+        """A class is not predicted any more, and its nodes lose their label."""
+        name = self.resolve(label)
         if len(self.classes) == 1:
             raise InputError(f"{quoted(name)} is the only class left: a model needs one.")
-        kept = self._kept(~np.isin(self.columns, self._columns_named(name)))
-        return replace(kept, names=tuple(None if other == name else other for other in self.names))
+        kept = self.without_nodes(self.nodes[self._is_of_class(name)])
+        return replace(kept, names=self._with_name(name, None))
 
     def without_empty_classes(self) -> tuple["LabelStore", list[str]]:
-        """Classes that no labelled node stands for any more are retired; their names."""
+        """Retire classes without a labelled node; returns their names, too."""
         train, supports = self.knowledge()
         present = {self.names[column] for column in np.concatenate([train[1], supports[1]]).tolist()}
         emptied = [name for name in self.classes if name not in present]
-        label_store = self
+        labels = self
         for name in emptied:
-            label_store = label_store.retired(name)
-        return label_store, emptied
+            labels = labels.retired(name)
+        return labels, emptied
 
-    def _two(self, source: str, into: str) -> tuple[str, str]:
-        source, into = self.resolved(source), self.resolved(into)
-        if source == into:
-            raise InputError(f"{quoted(source)} cannot be merged into itself.")
-        return source, into
+    def _is_of_class(self, name: str) -> np.ndarray:
+        """(m,) whether a labelled node is of a class."""
+        return np.isin(self.columns, [column for column, other in enumerate(self.names) if other == name])
 
-    def _columns_named(self, name: str) -> list[int]:
-        return [column for column, other in enumerate(self.names) if other == name]
+    def _with_name(self, old: str, new: str | None) -> tuple[str | None, ...]:
+        return tuple(new if name == old else name for name in self.names)
 
 
 def _is_whole_float(value: Any) -> bool:
     return isinstance(value, float | np.floating) and float(value).is_integer()
 
 
-def statements_column(label_store: LabelStore) -> list[str | None]:
-    """(m,) who gave each label, as JSON; None where nobody said."""
+def statements_column(labels: LabelStore) -> list[str | None]:
+    """(m,) who gave each label, as JSON; None where that is unknown."""
     return [
-        json.dumps([statement.as_json() for statement in label_store.statements[number]])
-        if number in label_store.statements
+        json.dumps([statement.as_json() for statement in labels.statements[number]])
+        if number in labels.statements
         else None
-        for number in label_store.nodes.tolist()
+        for number in labels.nodes.tolist()
     ]
 
 
 def read_statements(column: Sequence[str | None], nodes: np.ndarray) -> Statements:
     """The reverse. nodes: (m,) numbers. ValueError, KeyError or TypeError if it is something else."""
-    found = zip(nodes.tolist(), column, strict=True)
-    return {number: tuple(Statement.from_json(values) for values in json.loads(text)) for number, text in found if text}
+    pairs = zip(nodes.tolist(), column, strict=True)
+    return {number: tuple(map(Statement.from_json, json.loads(text))) for number, text in pairs if text}

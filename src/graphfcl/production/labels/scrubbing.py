@@ -31,7 +31,7 @@ class Scrubber:
             if found.get(key) == []:
                 del found[key]
         if "conflicts" not in found:
-            found.pop("settled", None)
+            found.pop("on_conflict", None)
         return {**found, "erased": entry.get("erased", 0) + len(gone)}
 
     def _value(self, key: str, value: Any, gone: set[str]) -> Any:

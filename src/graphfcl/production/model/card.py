@@ -138,7 +138,7 @@ CLASS_COLUMNS = ("class", "labels", "validation nodes", "recall, %", "")
 
 def card_of(state: ModelState, configuration: Configuration, info: ModelInfo) -> ModelCard:
     """See :meth:`ModelFolder.card`."""
-    stored = state.asked.stored
+    stored = state.answering.stored
     manifest = {} if stored is None else stored.manifest
     entries = state.history.entries()
     with written_by_graphfcl():
@@ -163,8 +163,8 @@ def _accuracy(state: ModelState) -> Mapping[str, Any]:
     found = state.history.last_accuracy()
     if found is None:
         with suppress(InputError):  # a graph folder that has moved
-            if state.asked.is_at_hand():
-                found = state.asked.answers().accuracy
+            if state.answering.has_answers():
+                found = state.answering.answers().accuracy
     return found or {}
 
 

@@ -234,10 +234,10 @@ def _unknown_share(state: ModelState, life: Sequence[Entry], *, full: bool) -> f
     if not full and last_measured(life).get("unknown") is not None:
         return float(last_measured(life)["unknown"])
     if full:
-        ood_score = state.asked.answers().ood_score
+        ood_score = state.answering.answers().ood_score
         there = np.concatenate(list(state.names().row_parts(row_bytes=16)))
         return unknown_share(state.calibration(), ood_score[there])
-    cached = state.asked.ood_score_at_hand()
+    cached = state.answering.cached_ood_scores()
     return None if cached is None else unknown_share(state.calibration(), cached)
 
 

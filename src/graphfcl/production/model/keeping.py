@@ -36,9 +36,9 @@ class WrittenState:
             assert thread is not None
             thread.start(self.versions.cache, contents, lambda: self.versions.shows(self.number))
 
-        graph, asked = self.parts.graph, self.state.asked
+        graph, answering = self.parts.graph, self.state.answering
         # Answers on disk are those that were computed; the cache of a model in memory always has all.
-        answers = asked.found if graph.passes or thread is None else asked.answers()
+        answers = answering.computed if graph.passes or thread is None else answering.answers()
         if answers is not None:
             graph.keep_answers(answers, self.parts.learner, self.keys, None if thread is None else write)
 
@@ -55,4 +55,4 @@ def write_newest_cache(state: ModelState, versions: Versions | None) -> None:
         versions.cache.write(contents, lambda: versions.shows(number))
 
     if not state.passes:
-        parts.graph.keep_answers(state.asked.answers(), parts.learner, keys, write)
+        parts.graph.keep_answers(state.answering.answers(), parts.learner, keys, write)

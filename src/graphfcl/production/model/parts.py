@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from numbers import Integral, Real
 from typing import TYPE_CHECKING, Any, Protocol
 
-from graphfcl.errors import InputError, did_you_mean, shown
+from graphfcl.errors import InputError, shown
 from graphfcl.graph.tables.columns import ReadColumns
 from graphfcl.methods import Learner, find_method, is_own, register_method
 from graphfcl.production.answers.calibration import Calibration
@@ -15,8 +15,7 @@ from graphfcl.production.labels.label_store import LabelStore
 if TYPE_CHECKING:
     from graphfcl.production.graph import ModelGraph
 
-NAMES = ("method", "settings", "way", "shot", "seed", "max_loss", "standardise", "device")
-OF_A_FITTED_MODEL = ("way", "shot", "max_loss")  # all others are in what was trained
+PARAMETERS = ("method", "settings", "way", "shot", "seed", "max_loss", "standardise")
 
 
 @dataclass(frozen=True)
@@ -40,25 +39,27 @@ class Configuration:
     standardise: bool = True
     columns: ReadColumns | None = None
 
+    def parameters(self) -> dict[str, Any]:
+        """The parameters of a classifier that has this configuration; the device is no part of it."""
+        return {name: getattr(self, name) for name in PARAMETERS}
+
 
 class PartSource(Protocol):
-    """Where parts come from that have not been read yet."""
+    """A stored version, from which parts are read when they are needed."""
 
     @property
     def names(self) -> LabelStore:
-        """A label_store that has the names of the classes, and no labelled nodes."""
-        ...
+        """A label store with the names of the classes and no labelled nodes."""
 
     def part(self, name: str) -> Any:
         """``graph``, ``learner`` or ``label_store``; the same object every time."""
-        ...
 
 
 @dataclass(frozen=True, eq=False)
 class ModelParts:
-    """Everything that makes a model. Graph, label_store and calibration are immutable; the learner is not.
+    """Everything that a model consists of. All parts but the learner are immutable.
 
-    Of a model that lies in a folder, graph, learner and label_store are read when they are first asked for.
+    Of a model in a folder, graph, learner and label store are read when they are first used.
     """
 
     configuration: Configuration
@@ -69,7 +70,7 @@ class ModelParts:
 
     @classmethod
     def from_source(cls, configuration: Configuration, calibration: Calibration, source: PartSource) -> "ModelParts":
-        """Parts of which the larger ones are read later."""
+        """Parts of which graph, learner and label store are read when they are needed."""
         parts = object.__new__(cls)
         parts.__dict__.update(configuration=configuration, calibration=calibration, _source=source)
         return parts
@@ -83,11 +84,11 @@ class ModelParts:
         return self.__dict__[name]
 
     def __getstate__(self) -> dict[str, Any]:
-        """A copy has all of them."""
+        """A copy has all parts."""
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
     def read(self) -> "ModelParts":
-        """The same with every part read and verified."""
+        """The same parts, all of them read and verified."""
         return self if "_source" not in self.__dict__ else ModelParts(**self.__getstate__())
 
     def configured(self, configuration: Configuration) -> "ModelParts":
@@ -97,7 +98,7 @@ class ModelParts:
         return parts
 
     def for_answers(self) -> "ModelParts":
-        """Enough to turn scores into answers: the label_store has names, but need not have labelled nodes."""
+        """Enough to turn scores into answers: the label store has class names, but perhaps no labelled nodes."""
         if "label_store" in self.__dict__ or "_source" not in self.__dict__:
             return self
         source: PartSource = self.__dict__["_source"]
@@ -114,7 +115,7 @@ def whole_number(value: Any, what: str, example: int) -> int:
 
 
 def seed_of(value: Any) -> int:
-    """A number that a generator can be made from."""
+    """A seed of a random generator."""
     seed = whole_number(value, "the seed", 0)
     if seed < 0:
         raise InputError(f"the seed is {seed}: give 0 or a larger whole number.")
@@ -129,10 +130,10 @@ def list_of_names(value: Any, what: str) -> tuple[Any, ...]:
     return tuple(value)
 
 
-def checked(
+def make_configuration(
     method: Any, settings: Any, *, way: Any, shot: Any, seed: Any, max_loss: Any, standardise: Any
 ) -> Configuration:
-    """The configuration that these parameters make; one sentence for a parameter that cannot be used."""
+    """The configuration of some parameters of a classifier; a parameter that cannot be used is an error."""
     name = find_method(method if isinstance(method, str) else name_of_method(method)).name
     if settings is not None and not isinstance(settings, Mapping):
         raise InputError(f"settings is {shown(settings)}: give a mapping of names to values, or None.")
@@ -147,28 +148,6 @@ def checked(
     )
 
 
-def given_by(configuration: Configuration) -> dict[str, Any]:
-    """The parameters that make a configuration; the device is none of it."""
-    return {name: getattr(configuration, name) for name in NAMES if name != "device"}
-
-
-def values_of(model: Any) -> dict[str, Any]:
-    """All parameters of a model as they are; settings as a copy."""
-    return {name: dict(model.settings) if name == "settings" else getattr(model, name) for name in NAMES}
-
-
-def with_changes(model: Any, given: Mapping[str, Any], *, fitted: bool) -> dict[str, Any]:
-    """The parameters of a model with some changed; an error names one that is none, or that a fit has settled."""
-    for name in given:
-        if name not in NAMES:
-            raise InputError(f"GraphClassifier has no parameter {name!r}: {did_you_mean(name, NAMES)}")
-        if fitted and name not in OF_A_FITTED_MODEL:
-            raise InputError(
-                f"this classifier is fitted, so {name} cannot change: make a new one, as sklearn.base.clone does."
-            )
-    return {**values_of(model), **given}
-
-
 def name_of_method(learner: type[Learner]) -> str:
-    """The name of a learner class, which is made known if it comes from outside."""
+    """The name of a learner class, which is registered if it comes from outside."""
     return learner.name if is_own(learner) else register_method(learner).name

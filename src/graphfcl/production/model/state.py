@@ -1,4 +1,4 @@
-"""One state of a model: its parts, its learner and what that answers."""
+"""One state of a model: its parts, its learner, and the answers of that learner about all nodes."""
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -27,64 +27,64 @@ Result = TypeVar("Result")
 
 
 class AnsweringLearner:
-    """The learner of a state, which one thread at a time uses, so that a method need not be thread-safe.
+    """The learner of a state. One thread at a time uses it, so that a method need not be thread-safe.
 
-    found: the answers of all nodes, if they were computed. Whoever finds them there does not wait. stored: the version
-    that the state is, as it lies in its folder. keep: called when the answers of a version had to be computed, so that
-    the next reader finds them. memory: what else was computed of the learner on this graph.
+    computed: the answers about all nodes, if they were computed; readers of these do not wait. stored: the version that
+    the state is, in its folder. keep: called when the answers of a version had to be computed, to store them for the
+    next reader. memory: what else was computed from the learner on this graph.
     """
 
     def __init__(
         self,
         parts: ModelParts,
-        found: ModelAnswers | None = None,
+        computed: ModelAnswers | None = None,
         stored: StoredVersion | None = None,
         keep: Keep | None = None,
         lock: AbstractContextManager[Any] | None = None,
         memory: Memory | None = None,
     ) -> None:
-        self.found, self.stored = found, stored
+        self.computed, self.stored = computed, stored
         self._parts, self._keep = parts, keep
-        self._answering: Learner | None = None
+        self._restated: Learner | None = None
         self._lock: AbstractContextManager[Any] = lock or threading.RLock()
         self.memory = memory or Memory()
 
     def with_parts(self, parts: ModelParts) -> "AnsweringLearner":
-        """The same learner, which answers the same, in a model of which something else changed."""
-        return AnsweringLearner(parts, self.found, self.stored, lock=self._lock, memory=self.memory)
+        """The same learner, with the same answers, in a model of which something else changed."""
+        return AnsweringLearner(parts, self.computed, self.stored, lock=self._lock, memory=self.memory)
 
     @contextmanager
     def alone(self) -> Iterator[None]:
-        """While no other thread uses it; a learner of a folder that cannot do its work is damaged."""
+        """Hold the learner while no other thread uses it; one read from a folder that fails is reported as damaged."""
         with self._lock, self.checked():
             yield
 
     def checked(self) -> AbstractContextManager[None]:
-        """The same for a copy of it, which no other thread has."""
+        """Report failures in the same way, for a copy of the learner that no other thread has."""
         return nullcontext() if self.stored is None else self.stored.using_learner()
 
-    def is_at_hand(self) -> bool:
+    def has_answers(self) -> bool:
         """Whether answers were computed before, by this process or by one that left them on disk."""
-        if self.found is None and self.stored is not None:
-            self.found = self.stored.answers()
-        return self.found is not None
+        if self.computed is None and self.stored is not None:
+            self.computed = self.stored.answers()
+        return self.computed is not None
 
     def answers(self, progress: Progress = SILENT) -> ModelAnswers:
-        """What the model says of all nodes; computed once."""
-        found = self.found
-        if found is not None:
-            return found
+        """The answers about all nodes; computed once."""
+        computed = self.computed
+        if computed is not None:
+            return computed
         with self.alone():
-            if not self.is_at_hand():
+            if not self.has_answers():
                 with self._parts.graph.in_use():
-                    if not self.is_at_hand():  # nor did another process compute them while this one waited
-                        self.found = self._computed(progress)
+                    if not self.has_answers():  # another process may have computed them while this one waited
+                        self.computed = self._compute(progress)
                         if self.stored is not None and self._keep is not None:
                             self._keep(self.stored, self)
-            assert self.found is not None
-            return self.found
+            assert self.computed is not None
+            return self.computed
 
-    def _computed(self, progress: Progress) -> ModelAnswers:
+    def _compute(self, progress: Progress) -> ModelAnswers:
         from graphfcl.production.model.calibrating import compute_answers
 
         parts, stored = self._parts.read(), self.stored
@@ -92,26 +92,32 @@ class AnsweringLearner:
             parts.learner, lambda learner: compute_answers(replace(parts, learner=learner), progress, stored)
         )
 
-    def read(self, read: Callable[[ModelAnswers], Result], progress: Progress = SILENT) -> Result:
-        """What is read of the answers; what of them turns out to be damaged is computed again."""
+    def answers_at(self, rows: np.ndarray) -> Answers:
+        """The answers about some rows of the graph; those in a damaged file are computed again."""
 
-        def attempt() -> Result:
+        def attempt() -> Answers:
             try:
-                return read(self.answers(progress))
+                return self.answers().of(rows)
             except DamagedFile:
-                self.found = None
+                self.computed = None
                 raise
 
         return computed_again(attempt)
 
-    def answers_at(self, rows: np.ndarray) -> Answers:
-        """What the model says of some rows of its graph."""
-        return self.read(lambda found: found.of(rows))
+    def cached_answers(self, nodes: Sequence[Any]) -> Answers | None:
+        """The answers about some nodes from the cache of the folder; None if others are at hand, or one is missing."""
+        return self.stored.cached_answers(nodes) if self.computed is None and self.stored is not None else None
+
+    def cached_ood_scores(self) -> np.ndarray | None:
+        """(n,) the OOD scores of a graph in memory, if they were computed before."""
+        if self.computed is None:
+            return None if self.stored is None else self.stored.cached_ood_score()
+        return None if self._parts.graph.passes else self.computed.ood_score
 
     def using(self, use: Callable[[Learner], Result]) -> Result:
-        """What is computed with the learner as it answers, while no other thread or process computes.
+        """Compute something with the learner while no other thread or process computes.
 
-        A learner that is due to be restated on a changed graph is restated in a copy first, once.
+        If the learner is due to be restated on a changed graph, a copy of it is restated first, once.
         """
         graph = self._parts.graph
 
@@ -120,28 +126,18 @@ class AnsweringLearner:
             return learner
 
         def attempt(learner: Learner) -> Result:
-            self._answering = learner
+            self._restated = learner
             return use(learner)
 
         with self.alone(), graph.in_use():
-            if self._answering is None:
+            if self._restated is None:
                 learner = self._parts.learner
                 due = graph.restate_due
-                self._answering = graph.attempt(learner.copy(graph.visible), restated) if due else learner
-            return graph.attempt(self._answering, attempt)
-
-    def answers_of(self, nodes: Sequence[Any]) -> Answers | None:
-        """What the folder's cache has about some nodes, as long as nothing more was read; None if it has not all."""
-        return self.stored.cached_answers(nodes) if self.found is None and self.stored is not None else None
-
-    def ood_score_at_hand(self) -> np.ndarray | None:
-        """(n,) of every node of a graph in memory, as far as it was computed before."""
-        if self.found is None:
-            return None if self.stored is None else self.stored.cached_ood_score()
-        return None if self._parts.graph.passes else self.found.ood_score
+                self._restated = graph.attempt(learner.copy(graph.visible), restated) if due else learner
+            return graph.attempt(self._restated, attempt)
 
     def copy(self) -> Learner:
-        """A learner that knows the same and goes on by itself."""
+        """An equal learner that may be changed."""
         with self.alone():
             return self._parts.learner.copy(self._parts.graph.visible)
 
@@ -150,12 +146,12 @@ class AnsweringLearner:
 class ModelState:
     """Never changed: a change makes the next state.
 
-    parts: what the model consists of. asked: its learner. history: all changes up to here. version: of the folder that
-    the model was last loaded from or saved to.
+    parts: what the model consists of. answering: its learner. history: all changes up to here. version: of the folder
+    that the model was last loaded from or saved to.
     """
 
     parts: ModelParts
-    asked: AnsweringLearner
+    answering: AnsweringLearner
     history: History = field(default_factory=History)
     version: int | None = None
 
@@ -172,53 +168,53 @@ class ModelState:
     @property
     def passes(self) -> bool:
         """Whether answers take passes over a graph folder, and lie on disk."""
-        stored = self.asked.stored
+        stored = self.answering.stored
         return self.parts.graph.passes if stored is None else stored.graph.passes
 
     def names(self) -> "NodeIndex":
-        """How its nodes are found, for which the rest of the graph need not be read."""
-        stored = self.asked.stored
+        """The index of its nodes, for which the rest of the graph need not be read."""
+        stored = self.answering.stored
         return self.parts.graph.names if stored is None else stored.node_index()
 
     def counts(self) -> tuple[int, int]:
-        """How many nodes and edges there are; of a version in a folder they are not read."""
-        stored, graph = self.asked.stored, vars(self.parts).get("graph")
-        if stored is not None and graph is None:
+        """The numbers of nodes and edges, which are not read from a folder for it."""
+        stored = self.answering.stored
+        if stored is not None and "graph" not in vars(self.parts):
             return stored.counts()
         return self.parts.graph.node_count, self.parts.graph.edge_count
 
-    def calibration(self, progress: Progress = SILENT) -> Calibration:
-        """How scores become answers; after a change without a pass over the graph folder, one pass finds it."""
-        known = self.parts.calibration
-        return self.asked.answers(progress).calibration if known.stale else known
+    def calibration(self) -> Calibration:
+        """How scores become answers; computed with the answers if it is stale."""
+        calibration = self.parts.calibration
+        return self.answering.answers().calibration if calibration.stale else calibration
 
     def accuracy(self, progress: Progress = SILENT) -> dict[str, Any]:
-        """As the history keeps it, or after a change without a pass over the graph folder, as one pass finds it."""
-        found = self.asked.answers(progress).accuracy if self.parts.calibration.stale else None
-        return found or self.history.last_accuracy() or {"validation": None, "leave_one_out": None, "classes": {}}
+        """The accuracy as the history keeps it; measured now if the calibration is stale."""
+        measured = self.answering.answers(progress).accuracy if self.parts.calibration.stale else None
+        return measured or self.history.last_accuracy() or {"validation": None, "leave_one_out": None, "classes": {}}
 
-    def in_blocks(
-        self, nodes: Sequence[Any] | None, progress: Progress = SILENT
-    ) -> Iterator[tuple[np.ndarray, Answers]]:
-        """Some nodes by their ids, or all, one block after the other: ids, and what the model says of them."""
+    def in_blocks(self, nodes: Sequence[Any] | None) -> Iterator[tuple[np.ndarray, Answers]]:
+        """Ids of some nodes, or of all, and the answers about them, one block after the other."""
         if nodes is not None:
-            yield self.asked_about(nodes, progress)
+            yield self.answers_of(nodes)
             return
         names = self.names()
-        for rows in names.row_parts(self.asked.answers(progress).row_bytes):
-            gathered = self.asked.read(lambda found, rows=rows: found.of(rows), progress)  # type: ignore[misc]
+        for rows in names.row_parts(self.answering.answers().row_bytes):
+            answers = self.answering.answers_at(rows)
             for low in range(0, max(1, rows.size), AT_A_TIME):
                 part = slice(low, low + AT_A_TIME)
-                yield names.ids_at(rows[part]), gathered.of(part)
+                yield names.ids_at(rows[part]), answers.of(part)
 
-    def asked_about(self, nodes: Sequence[Any], progress: Progress = SILENT) -> tuple[np.ndarray, Answers]:
-        """Some nodes by their ids: (m,) ids as the graph has them, and what the model says of them."""
-        cached = self.asked.answers_of(nodes)
-        if cached is not None:
-            return own_ids(nodes, numbers=self.asked.stored is not None and self.asked.stored.has_numbers), cached
+    def answers_of(self, nodes: Sequence[Any]) -> tuple[np.ndarray, Answers]:
+        """(m,) ids of some nodes as the graph has them, and the answers about them."""
+        cached, stored = self.answering.cached_answers(nodes), self.answering.stored
+        if cached is not None and stored is not None:  # so each id is in the graph, as it is written here
+            if stored.has_numbers:
+                return np.array([int(each) for each in nodes], dtype=np.int64), cached
+            return text_array([str(each) for each in nodes]), cached
         names = self.names()
         rows = names.known_rows(nodes)
-        return names.ids_at(rows), self.asked.read(lambda found: found.of(rows), progress)
+        return names.ids_at(rows), self.answering.answers_at(rows)
 
     def saved_as(self, number: int, count: int) -> "ModelState":
         """The same, of which the first ``count`` changes are in a version; a first version holds all of them."""
@@ -226,18 +222,13 @@ class ModelState:
 
     def copy(self) -> "ModelState":
         """An equal state with a learner of its own; all else is immutable and shared."""
-        parts = replace(self.parts.read(), learner=self.asked.copy())
-        return replace(self, parts=parts, asked=AnsweringLearner(parts, self.asked.found))
-
-
-def own_ids(nodes: Sequence[Any], *, numbers: bool) -> np.ndarray:
-    """(n,) ids that are known to be in the graph, as it has them."""
-    return np.array([int(each) for each in nodes], dtype=np.int64) if numbers else text_array([str(n) for n in nodes])
+        parts = replace(self.parts.read(), learner=self.answering.copy())
+        return replace(self, parts=parts, answering=AnsweringLearner(parts, self.answering.computed))
 
 
 @dataclass(frozen=True, eq=False)
 class RowAnswers:
-    """(n, classes) probabilities of the nodes of a model, which are computed for the rows that are read."""
+    """(n, classes) probabilities of the rows of a model's graph, computed for the rows that are read."""
 
     state: ModelState
 
@@ -247,19 +238,19 @@ class RowAnswers:
 
     def __getitem__(self, rows: np.ndarray) -> np.ndarray:
         """(r, classes) probabilities of some rows; each sums to 1."""
-        return class_probabilities(self.state.parts.label_store, self.state.asked.answers_at(rows))
+        return class_probabilities(self.state.parts.label_store, self.state.answering.answers_at(rows))
 
     def with_unknown_scores(self, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """(r, classes) probabilities and (r,) unknown scores of some rows."""
-        answers = self.state.asked.answers_at(rows)
+        answers = self.state.answering.answers_at(rows)
         probabilities = class_probabilities(self.state.parts.label_store, answers)
         return probabilities, self.state.calibration().unknown_scores(answers.ood_score)
 
     def ood_score(self) -> np.ndarray:
-        """(n,) of all rows; higher is stranger."""
+        """(n,) of all rows."""
         blocks = (np.arange(*block) for block in self.state.parts.graph.visible.row_blocks())
-        return np.concatenate([self.state.asked.answers_at(rows).ood_score for rows in blocks])
+        return np.concatenate([self.state.answering.answers_at(rows).ood_score for rows in blocks])
 
     def unknown_scores(self) -> np.ndarray:
-        """(n,) of all rows, the share of known nodes that are less strange."""
+        """(n,) of all rows: the share of validation nodes with a lower OOD score."""
         return self.state.calibration().unknown_scores(self.ood_score())

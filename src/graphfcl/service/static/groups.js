@@ -88,7 +88,7 @@ function article(group, version) {
     "article",
     { "aria-labelledby": heading },
     element("h3", { id: heading }, group.words.length > 0 ? group.words.slice(0, 3).join(", ") : `Group ${group.number}`),
-    element("p", { class: "hint" }, `${counted(group.size, "node")}; its core is one class: ${percent(group.sure)} sure`),
+    element("p", { class: "hint" }, `${counted(group.size, "node")}; estimated purity of its core ${percent(group.estimated_purity)}`),
     element("p", {}, asSentence(group.why)),
     element("ul", { class: "chips", "aria-label": "Typical nodes" }, group.typical.map((id) => element("li", {}, nodeButton(id, show)))),
     details(group),
