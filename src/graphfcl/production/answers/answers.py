@@ -1,4 +1,4 @@
-"""What a model says of nodes: from scores of columns to answers about classes."""
+"""From scores of columns to answers about classes."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +15,7 @@ Predictions = dict[str, np.ndarray]
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """What a model says of some nodes, before it is put into words.
+    """What the answers about some nodes are computed from.
 
     scores: (n, columns) of the learner. ood_score, temperatures: (n,).
     """
@@ -31,10 +31,10 @@ class Answers:
 
 @dataclass(frozen=True, eq=False)
 class ModelAnswers:
-    """What a model says of all nodes, by row.
+    """What the answers about all nodes are computed from, by row.
 
     scores: (n, columns) of the learner. readings: (n, 2) ood_score and temperatures. Each is an array, or a table on
-    disk of which rows are read. A row without a node has values without meaning.
+    disk of which rows are read. Values of a row without a node have no meaning.
     calibration: how they become answers. accuracy: as the history keeps it, if it was measured with them.
     """
 
@@ -68,56 +68,56 @@ class ModelAnswers:
 
     @property
     def row_bytes(self) -> int:
-        """What the answers of one row take in memory."""
+        """Bytes of memory per row."""
         return 4 * RowValues.of(self.scores).shape[1] + 2 * 8
 
 
-def class_probabilities(label_store: LabelStore, answers: Answers) -> np.ndarray:
-    """(n, classes) in the order of the label_store's classes; columns of one class are added up. Rows sum to 1."""
-    class_of_column = label_store.class_of_column()
+def class_probabilities(labels: LabelStore, answers: Answers) -> np.ndarray:
+    """(n, classes) in the order of ``labels.classes``; columns of one class are added up. Rows sum to 1."""
+    class_of_column = labels.class_of_column()
     shares = probabilities_of(answers.scores[:, class_of_column >= 0], answers.temperatures)
-    joined = np.zeros((len(shares), len(label_store.classes)), dtype=shares.dtype)
+    joined = np.zeros((len(shares), len(labels.classes)), dtype=shares.dtype)
     np.add.at(joined.T, class_of_column[class_of_column >= 0], shares.T)
     return joined
 
 
-def few_shot_classes(label_store: LabelStore) -> np.ndarray:
+def few_shot_classes(labels: LabelStore) -> np.ndarray:
     """(classes,) whether a class was learned after session 0."""
-    many = {name for name in label_store.names[: label_store.session_zero_columns] if name is not None}
-    return np.array([name not in many for name in label_store.classes], dtype=bool)
+    session_zero = labels.names[: labels.session_zero_columns]
+    return np.array([name not in session_zero for name in labels.classes], dtype=bool)
 
 
 def class_sets(
-    calibration: Calibration, label_store: LabelStore, probabilities: np.ndarray, coverage: float
+    calibration: Calibration, labels: LabelStore, probabilities: np.ndarray, coverage: float
 ) -> list[tuple[ClassLabel, ...]]:
-    """For each node the classes that hold the true one with probability ``coverage``, likeliest first."""
-    found = calibration.sets(probabilities, few_shot_classes(label_store), coverage)
+    """For each node the classes that contain the true one with probability ``coverage``, likeliest first."""
+    in_set = calibration.sets(probabilities, few_shot_classes(labels), coverage)
     order = np.argsort(-probabilities, axis=1, kind="stable")
-    labels = label_store.label_array()
-    chosen = np.take_along_axis(found, order, axis=1)
-    return [tuple(labels[row[kept]].tolist()) for row, kept in zip(order, chosen, strict=True)]
+    names = labels.label_array()
+    chosen = np.take_along_axis(in_set, order, axis=1)
+    return [tuple(names[row[kept]].tolist()) for row, kept in zip(order, chosen, strict=True)]
 
 
 def predictions(
     calibration: Calibration,
-    label_store: LabelStore,
+    labels: LabelStore,
     ids: np.ndarray,
     answers: Answers,
     coverage: float | None = None,
     top: int = 1,
 ) -> Predictions:
-    """Columns ``node, class, probability, unknown_score, unknown``, and ``set`` if a coverage is asked for.
+    """Columns ``node, class, probability, unknown_score, unknown``, and ``set`` if there is a coverage.
 
     ids: (n,) the user's ids of the nodes. top: with more than 1 also ``class_2, probability_2``, and so on, as far as
     there are classes.
     """
-    probabilities = class_probabilities(label_store, answers)
-    labels = label_store.label_array()
+    probabilities = class_probabilities(labels, answers)
+    names = labels.label_array()
     best = probabilities.argmax(axis=1)
     unknown = calibration.unknown_scores(answers.ood_score)
-    found = {
+    columns = {
         "node": ids,
-        "class": labels[best],
+        "class": names[best],
         "probability": probabilities[np.arange(best.size), best],
         "unknown_score": unknown,
         "unknown": unknown > calibration.threshold,
@@ -125,9 +125,9 @@ def predictions(
     if top > 1:
         order = np.argsort(-probabilities, axis=1, kind="stable")[:, 1:top]
         for place, column in enumerate(order.T, 2):
-            found[f"class_{place}"] = labels[column]
-            found[f"probability_{place}"] = probabilities[np.arange(column.size), column]
+            columns[f"class_{place}"] = names[column]
+            columns[f"probability_{place}"] = probabilities[np.arange(column.size), column]
     if coverage is not None:
-        sets = class_sets(calibration, label_store, probabilities, coverage)
-        found["set"] = np.fromiter(sets, dtype=object, count=len(sets))
-    return found
+        sets = class_sets(calibration, labels, probabilities, coverage)
+        columns["set"] = np.fromiter(sets, dtype=object, count=len(sets))
+    return columns

@@ -55,7 +55,7 @@ class RowValues:
         return blocks[0] if len(blocks) == 1 else np.concatenate(blocks)
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        """What functions of numpy read."""
+        """For functions of numpy."""
         return np.array(self.whole(), dtype=dtype, copy=copy)
 
     def _bounded(self, values: np.ndarray) -> np.ndarray:
@@ -63,7 +63,7 @@ class RowValues:
         return chosen if self.floor == -np.inf else np.maximum(chosen, chosen.dtype.type(self.floor))
 
     def bounded(self) -> "RowValues":
-        """Without −∞, which a method may give a class that is out of the question: far below all others instead."""
+        """With a value far below all others in place of −∞, which a method may give a class that it excludes."""
         if all(bool(np.isfinite(block).all()) for block in self.blocks()):
             return self
         lowest, highest = np.inf, -np.inf
@@ -76,5 +76,5 @@ class RowValues:
         return replace(self, floor=lowest - 10 * max(1.0, highest - lowest))
 
     def has_nan(self) -> bool:
-        """Whether one of them is no number."""
+        """Whether one of the values is NaN."""
         return any(bool(np.isnan(block).any()) for block in self.blocks())

@@ -1,12 +1,12 @@
-"""Temperatures that make probabilities of scores true on labelled nodes.
+"""Temperatures that calibrate the probabilities of scores on labelled nodes.
 
-One for all nodes is :func:`best_temperature`. A node that lies far from all classes is right less often than its scores
-say, and nodes of few-shot classes are of that kind. So a node's own temperature follows its measures z of ood_score,
-in spreads of known nodes, clipped::
+:func:`best_temperature` is one for all nodes. Nodes far from all classes, such as those of few-shot classes, are right
+less often than their scores say. So a node's own temperature depends on its measures z of the OOD score, in spreads of
+validation nodes, clipped::
 
     T(v) = T exp( Σ_j b_j z_j(v) )
 
-The slopes b come from a rehearsal (:func:`best_slopes`), T from the validation nodes of now.
+The slopes b come from the held-out run (:func:`best_slopes`), T from the current validation nodes.
 """
 
 import numpy as np
@@ -19,11 +19,11 @@ LOWEST, HIGHEST = -2.0, 4.0  # spreads up to which a measure changes the tempera
 
 
 def smoothed_loss(scores: np.ndarray, columns: np.ndarray, temperature: float) -> float:
-    """The mean of −log p of the true class, each node counting as another class with a share ε = 1/(v + 2)::
+    """The mean of −log p of the true class, with label smoothing ε = 1/(v + 2)::
 
     (1/v) Σ_i [ log Σ_c exp(s_ic/T) − (1 − ε) s_iy/T − ε mean_{c≠y} s_ic/T ]
 
-    v nodes that are all right say no more than that an error is rarer than that.
+    If all v validation nodes are correct, we assume this error rate, so no probability reaches 1.
     """
     from scipy.special import logsumexp
 
@@ -46,7 +46,7 @@ def best_temperature(scores: np.ndarray, columns: np.ndarray, start: float = 1.0
     The loss is convex in β = 1/T: L' = mean(Σ_c p_c s_c − target), L'' = mean(Var_p(s)). Newton's steps in log β, each
     at most 1, from ``start``, bounded by what scores of any use can need. 1 if there is one class alone.
     """
-    from scipy.special import softmax  # whoever reads answers does not wait for it
+    from scipy.special import softmax  # not needed to read stored answers
 
     if scores.shape[1] < 2 or not columns.size:
         return 1.0
@@ -76,7 +76,7 @@ def best_slopes(
 ) -> tuple[float, np.ndarray]:
     """log T and the (j,) slopes b: the smallest weighted smoothed loss plus ``SLOPE_PENALTY`` · |b|².
 
-    scores: (v, classes); −∞ for a class that is not known when a node is asked about. standard: (v, j) measures in
+    scores: (v, classes); −∞ for a class that is not learned yet. standard: (v, j) measures in
     spreads, clipped. weights: (v,) that sum to 1. start: a temperature to begin with.
     """
     from scipy.optimize import minimize
@@ -89,8 +89,6 @@ def best_slopes(
     others = (filled.sum(axis=1) - own) / np.maximum(1, present.sum(axis=1) - 1)
     targets = (1 - share) * own + share * others
 
-    middle = np.log(start)
-
     def loss(place: np.ndarray) -> tuple[float, np.ndarray]:
         heats = standard @ place[1:]
         beta = np.exp(-place[0] - np.clip(heats, -HOTTEST, HOTTEST))
@@ -101,6 +99,6 @@ def best_slopes(
         gradient = np.concatenate([[slope.sum()], standard.T @ bent + 2 * SLOPE_PENALTY * place[1:]])
         return float(value + SLOPE_PENALTY * (place[1:] ** 2).sum()), gradient
 
-    first = np.concatenate([[middle], np.zeros(standard.shape[1])])
-    found = minimize(loss, first, jac=True, method="L-BFGS-B").x
-    return float(found[0]), found[1:]
+    first = np.concatenate([[np.log(start)], np.zeros(standard.shape[1])])
+    best = minimize(loss, first, jac=True, method="L-BFGS-B").x
+    return float(best[0]), best[1:]
