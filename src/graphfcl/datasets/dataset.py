@@ -65,12 +65,12 @@ def require_files(dataset: Dataset, folder: Path | None) -> Path:
 
 def settings_from(kind: type[Settings], options: dict[str, str], where: str) -> Settings:
     """A settings dataclass from ``key=value`` options, each turned into the type of its field."""
-    known = [item.name for item in fields(kind)]  # type: ignore[arg-type]
+    names = [item.name for item in fields(kind)]  # type: ignore[arg-type]
     hints = get_type_hints(kind)
     values: dict[str, Any] = {}
     for key, text in options.items():
-        if key not in known:
-            raise InputError(f"{where} has no option {key!r}: {did_you_mean(key, known)}")
+        if key not in names:
+            raise InputError(f"{where} has no option {key!r}: {did_you_mean(key, names)}")
         convert = next((t for t in (int, float) if hints[key] is t), str)
         try:
             values[key] = convert(text.replace("_", "")) if convert is not str else text

@@ -19,8 +19,8 @@ def find_dataset(name: str | Path) -> tuple[Dataset, dict[str, str]]:
             f"a dataset is called by a name or a path, and not by {type(name).__name__}: give one of them."
         )
     stem, options = split_options(str(name))
-    known = REGISTRY.names()
-    if stem in REGISTRY.own or stem in known:
+    names = REGISTRY.names()
+    if stem in REGISTRY.own or stem in names:
         dataset = REGISTRY.find(stem).thing
     elif stem.endswith(".npz") or is_table_folder(stem) or Path(stem).is_dir():
         dataset = _of_path(Path(stem))
@@ -30,7 +30,7 @@ def find_dataset(name: str | Path) -> tuple[Dataset, dict[str, str]]:
             f"{str(Path(stem).parent)!r}."
         )
     else:
-        raise InputError(f"there is no dataset or file {stem!r}: {did_you_mean(stem, known)}")
+        raise InputError(f"there is no dataset or file {stem!r}: {did_you_mean(stem, names)}")
     unknown = [key for key in options if key not in dataset.options]
     if unknown:
         hint = did_you_mean(unknown[0], dataset.options) if dataset.options else "it has none."

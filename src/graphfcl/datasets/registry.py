@@ -52,14 +52,16 @@ def outside_datasets() -> tuple[Dataset, ...]:
     return tuple(entry.thing for entry in REGISTRY.outside())
 
 
-def _check(found: Any, where: str) -> None:
+def _check(dataset: Any, where: str) -> None:
     from graphfcl.datasets.dataset import Dataset
 
-    if not isinstance(found, Dataset):
+    if not isinstance(dataset, Dataset):
         raise InputError(f"{where}: it is no graphfcl.Dataset: give Dataset(name, title, load, source).")
-    check_name(found.name, where, "the dataset")
-    if not callable(found.load):
-        raise InputError(f"{where}: load of {found.name} cannot be called: give a function (folder, options) -> Graph.")
+    check_name(dataset.name, where, "the dataset")
+    if not callable(dataset.load):
+        raise InputError(
+            f"{where}: load of {dataset.name} cannot be called: give a function (folder, options) -> Graph."
+        )
 
 
 REGISTRY: Registry[Dataset, Entry[Dataset]] = Registry(

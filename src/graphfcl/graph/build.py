@@ -51,17 +51,17 @@ def build_graph(
     adjacency, edge_notes = clean_adjacency(adjacency, where)
     count = adjacency.shape[0]
     checked = clean_features(features, count, where)
-    known = clean_labels(labels, class_names, count, where, place, missing=missing)
+    clean = clean_labels(labels, class_names, count, where, place, missing=missing)
     ids, ids_changed = clean_ids(node_ids, count, where, place, False)
-    cleaned += known.changed + ids_changed
-    notes = (*notes, *edge_notes, *known.notes, *no_features_note(checked.shape), *cleaned_note(cleaned))
+    cleaned += clean.changed + ids_changed
+    notes = (*notes, *edge_notes, *clean.notes, *no_features_note(checked.shape), *cleaned_note(cleaned))
     warn_of_serious(notes)
     return Graph(
         adjacency=adjacency,
         features=checked,
-        labels=known.numbers,
-        class_names=known.names,
-        integer_classes=known.integers,
+        labels=clean.numbers,
+        class_names=clean.names,
+        integer_classes=clean.integers,
         node_ids=ids,
         feature_names=clean_feature_names(feature_names, checked.shape[1], where),
         text=text,

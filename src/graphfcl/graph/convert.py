@@ -67,9 +67,9 @@ def from_pyg(data: Any, *, name: str = "graph") -> Graph:
     )
 
 
-def _edge_index(given: Any, where: str) -> np.ndarray:
+def _edge_index(values: Any, where: str) -> np.ndarray:
     """(2, edges) whole numbers."""
-    edges = _array(given)
+    edges = _array(values)
     edges = edges if sparse.issparse(edges) else np.asarray(edges)
     if sparse.issparse(edges) or edges.ndim != 2 or edges.shape[0] != 2:
         turn = ": give edge_index.T" if edges.ndim == 2 and edges.shape[1] == 2 else ""
@@ -79,13 +79,13 @@ def _edge_index(given: Any, where: str) -> np.ndarray:
     return edges
 
 
-def _array(given: Any) -> Any:
+def _array(values: Any) -> Any:
     """A tensor as an array, or as a scipy matrix if it is sparse; anything else as it is."""
     import torch
 
-    if not isinstance(given, torch.Tensor):
-        return given
-    tensor = given.detach().cpu()
+    if not isinstance(values, torch.Tensor):
+        return values
+    tensor = values.detach().cpu()
     tensor = tensor.float() if tensor.is_floating_point() else tensor  # numpy has no bfloat16
     if tensor.layout == torch.strided:
         return tensor.numpy()
@@ -149,19 +149,19 @@ def from_networkx(
     attributes = [values for _, values in network.nodes(data=True)]
     of_nodes = dict.fromkeys(key for values in attributes for key in values)
     numbers: list[Any] = [features] if isinstance(features, str) else list(features or ())
-    for given, what in ((label, "label"), *((each, "features") for each in numbers), (text, "text")):
-        if given is not None and ids and given not in of_nodes:
-            raise _no_attribute("node", given, what, of_nodes)
+    for attribute, what in ((label, "label"), *((each, "features") for each in numbers), (text, "text")):
+        if attribute is not None and ids and attribute not in of_nodes:
+            raise _no_attribute("node", attribute, what, of_nodes)
     if features is None and text is None and "features" in of_nodes:
         numbers = ["features"]
     adjacency, notes = _network_adjacency(network, ids, weight)
-    found, names, settings = _features(ids, attributes, numbers if ids else [], text)
+    rows, names, settings = _features(ids, attributes, numbers if ids else [], text)
     labels = np.empty(len(ids), dtype=object)
     labels[:] = [None if label is None else values.get(label) for values in attributes]
     unused = [str(key) for key in of_nodes if key not in (label, text, *numbers)]
     return build_graph(
         adjacency,
-        found,
+        rows,
         labels,
         node_ids=ids if all(isinstance(node, int | np.integer) for node in ids) else [str(node) for node in ids],
         feature_names=names,
@@ -177,11 +177,13 @@ def _network_adjacency(network: Any, ids: list[Any], weight: str | None) -> tupl
     position = {node: number for number, node in enumerate(ids)}
     pairs = [(position[a], position[b], values.get(weight or "weight")) for a, b, values in network.edges(data=True)]
     ends = np.array([pair[:2] for pair in pairs], dtype=np.int64).reshape(-1, 2)
-    given = [pair[2] for pair in pairs]
-    if weight is not None and pairs and all(value is None for value in given):
-        known = dict.fromkeys(key for *_, values in network.edges(data=True) for key in values)
-        raise _no_attribute("edge", weight, "weight", known)
-    weights = None if all(value is None for value in given) else np.array([1 if v is None else v for v in given])
+    edge_values = [pair[2] for pair in pairs]
+    if weight is not None and pairs and all(value is None for value in edge_values):
+        attributes = dict.fromkeys(key for *_, values in network.edges(data=True) for key in values)
+        raise _no_attribute("edge", weight, "weight", attributes)
+    weights = None
+    if any(value is not None for value in edge_values):
+        weights = np.array([1 if value is None else value for value in edge_values])
     if not network.is_directed():
         ends = np.concatenate([ends, ends[ends[:, 0] != ends[:, 1]][:, ::-1]])
         if weights is not None:
@@ -189,11 +191,11 @@ def _network_adjacency(network: Any, ids: list[Any], weight: str | None) -> tupl
     return adjacency_from_edges(ends[:, 0], ends[:, 1], weights, len(ids), WHERE)
 
 
-def _no_attribute(of: str, given: Any, what: str, known: Iterable[Any]) -> InputError:
-    names = [str(key) for key in known]
-    hint = did_you_mean(str(given), names) if names else f"{of}s have no attributes."
+def _no_attribute(of: str, attribute: Any, what: str, attributes: Iterable[Any]) -> InputError:
+    names = [str(key) for key in attributes]
+    hint = did_you_mean(str(attribute), names) if names else f"{of}s have no attributes."
     leave = " If no class is known, give label=None." if what == "label" else ""
-    return InputError(f"{WHERE}: no {of} has the attribute {given!r} for {what}=: {hint}{leave}")
+    return InputError(f"{WHERE}: no {of} has the attribute {attribute!r} for {what}=: {hint}{leave}")
 
 
 def _features(
@@ -254,8 +256,8 @@ def to_networkx(graph: Graph) -> Any:
 
     network, classes = networkx.Graph(name=graph.name), graph.class_labels
     for number, (node, label) in enumerate(zip(graph.node_ids.tolist(), graph.labels.tolist(), strict=True)):
-        known = classes[label] if label >= 0 else None
-        network.add_node(node, features=graph.features[[number]], label=known)
+        name = classes[label] if label >= 0 else None
+        network.add_node(node, features=graph.features[[number]], label=name)
     upper = sparse.triu(graph.adjacency, k=1, format="coo")
     ends = graph.node_ids[upper.row].tolist(), graph.node_ids[upper.col].tolist()
     if graph.weighted:
@@ -265,29 +267,29 @@ def to_networkx(graph: Graph) -> Any:
     return network
 
 
-def is_graph(given: object) -> bool:
+def is_graph(value: object) -> bool:
     """Whether something is a graph of this package, in memory or on the disk."""
-    return isinstance(given, Graph | GraphFolder)
+    return isinstance(value, Graph | GraphFolder)
 
 
-def as_graph(given: object, who: str) -> AnyGraph:
+def as_graph(value: object, who: str) -> AnyGraph:
     """A graph as it is; PyG data and networkx graphs with their usual names as one; anything else is an error.
 
     who: what needs it, for the message.
     """
-    if isinstance(given, Graph | GraphFolder):
-        return given
+    if isinstance(value, Graph | GraphFolder):
+        return value
     # Whoever hands in such an object has imported its library.
     pyg, networkx = sys.modules.get("torch_geometric.data"), sys.modules.get("networkx")
-    if pyg is not None and isinstance(given, pyg.Data | pyg.HeteroData):
-        return _made(from_pyg(given))
-    if networkx is not None and isinstance(given, networkx.Graph):
-        return _made(from_networkx(given))
-    library, kind = library_of(given), type(given).__name__
-    said = kind if library == "builtins" else f"{kind} of {library}"
-    is_dataset = pyg is not None and isinstance(given, pyg.Dataset)
-    hint = "give one graph of it, such as dataset[0]" if is_dataset else _hint(given)
-    raise InputError(f"{who} needs a graph, and got {said}: {hint}.")
+    if pyg is not None and isinstance(value, pyg.Data | pyg.HeteroData):
+        return _made(from_pyg(value))
+    if networkx is not None and isinstance(value, networkx.Graph):
+        return _made(from_networkx(value))
+    library, kind = library_of(value), type(value).__name__
+    described = kind if library == "builtins" else f"{kind} of {library}"
+    is_dataset = pyg is not None and isinstance(value, pyg.Dataset)
+    hint = "give one graph of it, such as dataset[0]" if is_dataset else _hint(value)
+    raise InputError(f"{who} needs a graph, and got {described}: {hint}.")
 
 
 def _made(graph: Graph) -> Graph:
@@ -296,14 +298,14 @@ def _made(graph: Graph) -> Graph:
     return graph
 
 
-def _hint(given: object) -> str:
+def _hint(value: object) -> str:
     """How to make a graph of something."""
-    if isinstance(given, tuple) and given and isinstance(given[0], Graph):
+    if isinstance(value, tuple) and value and isinstance(value[0], Graph):
         return "load_dataset returns the graph and a protocol, give the first of them"
-    if is_frame(given):
+    if is_frame(value):
         return "from_frames(nodes, edges) makes one of the tables of nodes and edges"
-    if sparse.issparse(given) or isinstance(given, np.ndarray):
+    if sparse.issparse(value) or isinstance(value, np.ndarray):
         return "from_scipy(adjacency, features, labels) makes one"
-    if isinstance(given, str | Path):
+    if isinstance(value, str | Path):
         return "load_dataset(name) reads one by its name or its path"
     return "from_frames, from_pyg, from_networkx, from_scipy and load_dataset make one"

@@ -122,8 +122,8 @@ class Graph:
         """Share of edges, among those with both labels known, whose ends are of one class."""
         rows = np.repeat(np.arange(self.node_count), np.diff(self.adjacency.indptr))
         first, second = self.labels[rows], self.labels[self.adjacency.indices]
-        known = (first >= 0) & (second >= 0)
-        return float((first[known] == second[known]).mean()) if known.any() else None
+        both = (first >= 0) & (second >= 0)
+        return float((first[both] == second[both]).mean()) if both.any() else None
 
     @property
     def isolated_node_count(self) -> int:

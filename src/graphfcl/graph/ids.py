@@ -61,11 +61,11 @@ class TextRule:
     def _fault(self, cleaned: str) -> str:
         if not cleaned:
             return "is empty: give it one"
-        found = CONTROL.search(cleaned)
-        if found and "\ud800" <= found.group() <= "\udfff":
+        control = CONTROL.search(cleaned)
+        if control and "\ud800" <= control.group() <= "\udfff":
             return "holds half of a surrogate pair, which no file can hold: write it as UTF-8"
-        if found:
-            return f"holds the control character U+{ord(found.group()):04X}: take it out"
+        if control:
+            return f"holds the control character U+{ord(control.group()):04X}: take it out"
         if len(cleaned) > self.longest:
             return f"is longer than {self.longest:,} characters: shorten it"
         return ""
@@ -120,19 +120,19 @@ def make_ids(values: Any, place: Place, *, read_numbers: bool = False) -> tuple[
     """
     if isinstance(values, np.ndarray) and values.dtype.kind == "i" and np.diff(np.sort(values)).all():
         return values.astype(np.int64), 0
-    given = listed(values)
-    if all(is_whole(value) for value in given):
+    items = listed(values)
+    if all(is_whole(value) for value in items):
         try:
-            numbers = np.array(given, dtype=np.int64)
+            numbers = np.array(items, dtype=np.int64)
         except OverflowError:
             pass
         else:
-            _refuse_twice(given, given, place)
+            _refuse_twice(items, items, place)
             return numbers, 0
-    missing = next((row for row, value in enumerate(given) if is_nothing(value)), None)
+    missing = next((row for row, value in enumerate(items) if is_nothing(value)), None)
     if missing is not None:
         raise InputError(f"{place(missing)}: the node id is missing: give it one.")
-    texts = [text_of(value, place(row)) if type(value) is not str else value for row, value in enumerate(given)]
+    texts = [text_of(value, place(row)) if type(value) is not str else value for row, value in enumerate(items)]
     cleaned = NODE_ID.clean_all(texts, place)
     _refuse_twice(cleaned, texts, place)
     changed = sum(before != after for before, after in zip(texts, cleaned, strict=True))
@@ -185,7 +185,7 @@ def class_names_of(values: Iterable[Any], where: str) -> tuple[list[str], int]:
     return cleaned, sum(before != after for before, after in zip(texts, cleaned, strict=True))
 
 
-def _refuse_twice(cleaned: Sequence[Any], given: Sequence[Any], place: Place) -> None:
+def _refuse_twice(cleaned: Sequence[Any], originals: Sequence[Any], place: Place) -> None:
     if len(set(cleaned)) == len(cleaned):
         return
     first: dict[Any, int] = {}
@@ -193,14 +193,14 @@ def _refuse_twice(cleaned: Sequence[Any], given: Sequence[Any], place: Place) ->
         other = first.setdefault(value, row)
         if other == row:
             continue
-        if given[other] == given[row]:
+        if originals[other] == originals[row]:
             shown = quoted(value) if isinstance(value, str) else value
             raise InputError(
                 f"{place(row)}: node id {shown} stands twice, first in {place(other)}; a node has one id and one row."
             )
         raise InputError(
-            f"{place(row)}: node id {quoted(given[row])} and {quoted(given[other])} ({place(other)}) are the same id "
-            f"{quoted(value)} once cleaned (spaces at the ends, Unicode NFC): keep one."
+            f"{place(row)}: node id {quoted(originals[row])} and {quoted(originals[other])} ({place(other)}) are the "
+            f"same id {quoted(value)} once cleaned (spaces at the ends, Unicode NFC): keep one."
         )
 
 
@@ -272,10 +272,10 @@ class IdIndex:
         """
         if self.ids.dtype == object:
             texts = [self._text_of(each) for each in listed(wanted)]
-            found = self.exact(texts)
-            for place in np.flatnonzero(found < 0).tolist():
-                found[place] = self._row_by_form(texts[place])
-            return found
+            rows = self.exact(texts)
+            for place in np.flatnonzero(rows < 0).tolist():
+                rows[place] = self._row_by_form(texts[place])
+            return rows
         if _are_numbers(wanted):
             return self._rows_of_numbers(wanted)
         numbers = [each if is_whole(each) else whole_number(normal(text_of(each))) for each in listed(wanted)]
@@ -289,9 +289,9 @@ class IdIndex:
     def _rows_of_numbers(self, wanted: Any) -> np.ndarray:
         """(m,) the row of each number; what is none has no row."""
         if not _are_numbers(wanted):
-            given = listed(wanted)
-            fits = [is_whole(each) and -(2**63) <= each < 2**63 for each in given]
-            numbers = np.array([each if fit else 0 for each, fit in zip(given, fits, strict=True)], dtype=np.int64)
+            items = listed(wanted)
+            fits = [is_whole(each) and -(2**63) <= each < 2**63 for each in items]
+            numbers = np.array([each if fit else 0 for each, fit in zip(items, fits, strict=True)], dtype=np.int64)
             return np.where(np.array(fits, dtype=bool), self._rows_of_numbers(numbers), -1)
         if self.ids.size == 0:
             return np.full(wanted.shape, -1, dtype=np.int64)
@@ -318,12 +318,12 @@ class IdIndex:
     @cached_property
     def _rows_by_form(self) -> dict[str, list[int]]:
         """Rows of the stored ids that are not in their cleaned form, by that form: only old files have some."""
-        found: dict[str, list[int]] = {}
+        rows_by_form: dict[str, list[int]] = {}
         for row, text in enumerate(self.ids.tolist()):
             form = normal(text)
             if form != text:
-                found.setdefault(form, []).append(row)
-        return found
+                rows_by_form.setdefault(form, []).append(row)
+        return rows_by_form
 
 
 def _are_numbers(wanted: Any) -> bool:

@@ -84,10 +84,10 @@ def clean_labels(
         names, changed = class_names_of(class_names, where)
     if labels.dtype.kind in "OU":
         spelled = _Spelled.of(labels, where, counts)
-        found = spelled.clean(names, changed, missing_keys(missing, where), where, place)
-        _refuse_mixed(labels, found.names, where)
-        whole = read_numbers and bool(found.names) and all(whole_number(name) is not None for name in found.names)
-        return replace(found, integers=integers or whole)
+        clean = spelled.clean(names, changed, missing_keys(missing, where), where, place)
+        _refuse_mixed(labels, clean.names, where)
+        whole = read_numbers and bool(clean.names) and all(whole_number(name) is not None for name in clean.names)
+        return replace(clean, integers=integers or whole)
     numbers = _whole_numbers(labels, where)
     if names is None:
         present = np.unique(numbers[numbers >= 0])
@@ -143,30 +143,30 @@ class _Spelled:
         numbers = np.array([codes.setdefault(text, len(codes)) for text in texts], dtype=np.int64)
         first = np.unique(numbers, return_index=True)[1]
         weights = None if counts is None else counts.astype(np.float64)
-        found = np.bincount(numbers, weights=weights, minlength=len(codes)).astype(np.int64)
-        return cls(list(codes), numbers, first.tolist(), found)
+        spelling_counts = np.bincount(numbers, weights=weights, minlength=len(codes)).astype(np.int64)
+        return cls(list(codes), numbers, first.tolist(), spelling_counts)
 
     def clean(
-        self, given: Sequence[str] | None, changed: int, missing: frozenset[str], where: str, place: Place
+        self, class_names: Sequence[str] | None, changed: int, missing: frozenset[str], where: str, place: Place
     ) -> CleanLabels:
-        """Spellings that are one once cleaned are one class. given: the names of the classes, if they were."""
-        declared = set(given or ())
-        known = [
+        """Spellings that are one once cleaned are one class. class_names: those that were declared, if any."""
+        declared = set(class_names or ())
+        labelled = [
             at
             for at, text in enumerate(self.different)
             if label_key(text) and (label_key(text) not in missing or normal(text) in declared)
         ]
-        spelled = [self.different[at] for at in known]
-        cleaned = CLASS_NAME.clean_all(spelled, lambda at: place(self.first[known[at]]))
-        names = sorted(set(cleaned), key=natural_order) if given is None else list(given)
+        spelled = [self.different[at] for at in labelled]
+        cleaned = CLASS_NAME.clean_all(spelled, lambda at: place(self.first[labelled[at]]))
+        names = sorted(set(cleaned), key=natural_order) if class_names is None else list(class_names)
         position = {name: number for number, name in enumerate(names)}
         strange = [name for name in cleaned if name not in position]
         if strange:
             raise InputError(f"{where}: label {quoted(strange[0])} is not among the class names; add it there.")
         table = np.full(len(self.different), UNKNOWN, dtype=np.int64)
-        table[known] = [position[name] for name in cleaned]
+        table[labelled] = [position[name] for name in cleaned]
         changed += sum(spelling != name for spelling, name in zip(spelled, cleaned, strict=True))
-        notes = (*self._unknown_note(table), *(alike_note(names) if given is None else ()))
+        notes = (*self._unknown_note(table), *(alike_note(names) if class_names is None else ()))
         return CleanLabels(table[self.codes], tuple(names), changed, notes)
 
     def _unknown_note(self, table: np.ndarray) -> list[str]:
@@ -219,8 +219,8 @@ def _label_array(labels: Any, where: str) -> np.ndarray:
     if array.dtype.kind == "S":
         return text_array([text_of(each, where) for each in array.tolist()]) if array.ndim == 1 else array
     if array.dtype.kind == "O" and array.ndim == 1:
-        known = [label for label in array.tolist() if label is not None]
-        if known and all(isinstance(label, Real) for label in known):
+        labels_there = [label for label in array.tolist() if label is not None]
+        if labels_there and all(isinstance(label, Real) for label in labels_there):
             return np.array([UNKNOWN if label is None or label != label else label for label in array.tolist()])
     return array
 
@@ -281,7 +281,7 @@ class LabelCoder:
         values = text_array(labels) if texts or not labels else np.array(labels)
         first, codes = self._first, np.concatenate(self._parts)
         self._parts = []
-        found = clean_labels(
+        clean = clean_labels(
             values,
             None,
             len(labels),
@@ -291,5 +291,5 @@ class LabelCoder:
             counts=np.bincount(codes, minlength=len(labels)),
             read_numbers=read_numbers,
         )
-        table = found.numbers.astype(np.int32)
-        return replace(found, numbers=table[codes] if table.size else codes)
+        table = clean.numbers.astype(np.int32)
+        return replace(clean, numbers=table[codes] if table.size else codes)

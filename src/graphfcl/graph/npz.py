@@ -85,10 +85,10 @@ def read_npz(path: str | Path, *, name: str | None = None) -> Graph:
 
 def read_column_min_nodes(arrays: dict[str, np.ndarray], path: str | Path) -> int:
     """The number of nodes by which columns were selected; 1 if the file does not say."""
-    found = arrays.get("attr_min_nodes", np.array(1))
-    if found.shape != () or found.dtype.kind not in "iu" or found < 1:
+    min_nodes = arrays.get("attr_min_nodes", np.array(1))
+    if min_nodes.shape != () or min_nodes.dtype.kind not in "iu" or min_nodes < 1:
         raise InputError(f"{path}: 'attr_min_nodes' is not one whole number above 0: save the file again.")
-    return int(found)
+    return int(min_nodes)
 
 
 def read_text_settings(arrays: dict[str, np.ndarray], path: str | Path) -> TextSettings | None:

@@ -17,7 +17,6 @@ class FeatureView(Protocol):
 
     def apply(self, features: Features) -> Features:
         """(n, d) raw features → (n, v) float32."""
-        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -158,10 +157,10 @@ class TextWeights:
 
     def _words(self, counts: sparse.csr_array) -> sparse.csr_array:
         """(n, v) float32: count × inverse document frequency, each row of length 1 (or 0 if no word is known)."""
-        known = counts[:, self.columns]
-        values = known.data.astype(np.float64) * self.inverse_document_frequency[known.indices]
-        rows = np.repeat(np.arange(known.shape[0]), np.diff(known.indptr))
+        counted = counts[:, self.columns]
+        values = counted.data.astype(np.float64) * self.inverse_document_frequency[counted.indices]
+        rows = np.repeat(np.arange(counted.shape[0]), np.diff(counted.indptr))
         # bincount adds in order, so the result is the same on every machine.
-        length = np.sqrt(np.bincount(rows, weights=values**2, minlength=known.shape[0]))
+        length = np.sqrt(np.bincount(rows, weights=values**2, minlength=counted.shape[0]))
         weighted = (values / length[rows]).astype(np.float32)
-        return sparse.csr_array((weighted, known.indices, known.indptr), shape=known.shape)
+        return sparse.csr_array((weighted, counted.indices, counted.indptr), shape=counted.shape)

@@ -87,8 +87,8 @@ class VisibleGraph:
     def with_features(self, features: Features) -> "VisibleGraph":
         """The same nodes and edges with other features; what is known of the edges already is not computed again."""
         other = VisibleGraph(self.nodes, self.adjacency, features)
-        known = ("degrees", "normalised")
-        other.__dict__.update({name: self.__dict__[name] for name in known if name in self.__dict__})
+        computed = ("degrees", "normalised")
+        other.__dict__.update({name: self.__dict__[name] for name in computed if name in self.__dict__})
         return other
 
     def rows(self, nodes: np.ndarray) -> np.ndarray:

@@ -116,14 +116,14 @@ def _named_classes(graph: AnyGraph, protocol: Protocol, part: str, need: int) ->
 def _too_few_classes(graph: AnyGraph, protocol: Protocol, needs: dict[str, int], part: str) -> InputError:
     titles = {name: name.replace("_", "-") for name in PARTS}
     wanted = {name: getattr(protocol, name) for name in PARTS}
-    asked = " + ".join(
+    requested = " + ".join(
         f"{len(size) if isinstance(size, tuple) else size} {titles[name]}"
         for name, size in wanted.items()
         if size is not None
     )
     enough = int((graph.class_sizes >= needs[part]).sum())
     return InputError(
-        f"{asked} classes are asked for, but {graph.name} has {enough} classes with the {needs[part]} nodes that a "
+        f"{requested} classes are asked for, but {graph.name} has {enough} classes with the {needs[part]} nodes that a "
         f"{titles[part]} class needs (and {len(graph.class_names)} in all): ask for fewer classes or fewer shots."
     )
 
@@ -160,19 +160,19 @@ def suggest_protocol(graph: AnyGraph, *, shot: int = 5) -> Protocol:
 
 def adapt_protocol(graph: AnyGraph, default: Protocol | None, changes: dict[str, Any]) -> Protocol:
     """The default of a dataset (or a suggestion) with the user's changes; None means not changed."""
-    given = {key: value for key, value in changes.items() if value is not None}
+    changed = {key: value for key, value in changes.items() if value is not None}
     if default is not None:
-        return replace(default, **given)
+        return replace(default, **changed)
     # A named class that is too small is said by its name, not by a suggestion that fails first.
     for part in PARTS:
-        if isinstance(given.get(part), tuple):
-            named = Protocol(**{"base": 1, "pseudo_novel": 0, "shot": given.get("shot", 5), part: given[part]})
+        if isinstance(changed.get(part), tuple):
+            named = Protocol(**{"base": 1, "pseudo_novel": 0, "shot": changed.get("shot", 5), part: changed[part]})
             _named_classes(graph, named, part, dict(zip(PARTS, smallest_sizes(named), strict=True))[part])
-    suggested = suggest_protocol(graph, shot=given.get("shot", 5))
-    novel = given.get("novel")
-    if novel is not None and "way" not in given:
-        given["way"] = _way_for_ten_sessions(novel if isinstance(novel, int) else len(novel))
-    return replace(suggested, **given)
+    suggested = suggest_protocol(graph, shot=changed.get("shot", 5))
+    novel = changed.get("novel")
+    if novel is not None and "way" not in changed:
+        changed["way"] = _way_for_ten_sessions(novel if isinstance(novel, int) else len(novel))
+    return replace(suggested, **changed)
 
 
 def _way_for_ten_sessions(novel: int) -> int:

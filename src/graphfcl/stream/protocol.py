@@ -115,14 +115,14 @@ class Protocol:
         return cls(**fitting)
 
 
-def refuse_other_version(found: Any, what: str, remedy: str) -> None:
+def refuse_other_version(version: Any, what: str, remedy: str) -> None:
     """Raise an InputError unless ``found`` is the protocol version of this graphfcl.
 
     what: the thing that is of version ``found``; None is a file from before protocol versions were stored.
     remedy: what to do about it.
     """
-    if type(found) is not int or found != PROTOCOL_VERSION:
-        named = "an older protocol version" if found is None else f"protocol version {found}"
+    if type(version) is not int or version != PROTOCOL_VERSION:
+        named = "an older protocol version" if version is None else f"protocol version {version}"
         raise InputError(
             f"{what} is of {named}; this graphfcl evaluates under protocol version {PROTOCOL_VERSION}, and results of "
             f"different versions cannot be compared: {remedy}."

@@ -125,11 +125,11 @@ def _another_graph(content: dict[str, Any], graph: AnyGraph) -> str:
     return (
         f"another graph ({made_for['name']!r}, {made_for['nodes']:,} nodes, SHA-256 {made_for['sha256'][:12]}…) than "
         f"this one ({graph.name!r}, {graph.node_count:,} nodes, {graph.sha256[:12]}…): load that graph, or make a new "
-        f"stream{_said_of_cleaning(content, graph)}."
+        f"stream{_cleaning_hint(content, graph)}."
     )
 
 
-def _said_of_cleaning(content: dict[str, Any], graph: AnyGraph) -> str:
+def _cleaning_hint(content: dict[str, Any], graph: AnyGraph) -> str:
     """Whether cleaned ids or names may be why a graph is another one than that of a stream."""
     try:
         texts = [entry["name"] for entry in content["classes"]]
@@ -206,15 +206,15 @@ def _saved_beside(content: Any, fitted: NumbersBesideWords | None) -> NumbersBes
         if content is not fitted:
             raise _Unfit("its features are not those of its graph and rules")
         return None
-    found = Standardisation(*(np.array(content[part], dtype=np.float64) for part in ("mean", "deviation")))
+    saved = Standardisation(*(np.array(content[part], dtype=np.float64) for part in ("mean", "deviation")))
     for name, expected in vars(fitted.standardisation).items():
-        if not _close(getattr(found, name), expected):
+        if not _close(getattr(saved, name), expected):
             raise _Unfit(f"its {name} of numbers beside words is not that of its nodes")
-    return replace(fitted, standardisation=found)
+    return replace(fitted, standardisation=saved)
 
 
-def _close(found: np.ndarray, expected: np.ndarray) -> bool:
-    return found.shape == expected.shape and bool(np.allclose(found, expected, rtol=1e-6, atol=1e-9))
+def _close(saved: np.ndarray, expected: np.ndarray) -> bool:
+    return saved.shape == expected.shape and bool(np.allclose(saved, expected, rtol=1e-6, atol=1e-9))
 
 
 def _read_checked(path: str | Path) -> dict[str, Any]:

@@ -257,10 +257,10 @@ def fit_view(graph: AnyGraph, protocol: Protocol, split: Split) -> FeatureView |
         train = split.roles == Role.TRAIN
         return Standardisation.fit_blocks(lambda: graph.feature_blocks(train)) if protocol.standardise else None
     every = np.ones(graph.node_count, dtype=bool)
-    known = every if protocol.shows_all else split.sessions_of_nodes(graph) == 0
+    session_zero = every if protocol.shows_all else split.sessions_of_nodes(graph) == 0
 
     def blocks() -> Iterator[Features]:
-        return graph.feature_blocks(known)
+        return graph.feature_blocks(session_zero)
 
     if graph.text is not None:
         return TextWeights.fit_blocks(blocks, graph.text.min_nodes, graph.text.beside)

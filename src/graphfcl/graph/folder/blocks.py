@@ -135,13 +135,13 @@ class BlockReader:
         per_block = max(1, self.entry.block // self.dtype.itemsize)
         order = np.argsort(places, kind="stable")
         ordered = np.asarray(places)[order]
-        found = np.empty(ordered.size, dtype=self.dtype)
+        values = np.empty(ordered.size, dtype=self.dtype)
         blocks = ordered // per_block
         cuts = np.append(np.flatnonzero(np.diff(blocks, prepend=-1)), ordered.size)
         for low, high in pairwise(cuts.tolist()):
             start = int(ordered[low])
-            found[order[low:high]] = self.read(start, int(ordered[high - 1]) + 1)[ordered[low:high] - start]
-        return found
+            values[order[low:high]] = self.read(start, int(ordered[high - 1]) + 1)[ordered[low:high] - start]
+        return values
 
     def verify(self) -> None:
         """Compare all blocks with their checksums, whether they were read before or not."""
@@ -165,8 +165,8 @@ class BlockReader:
         return content
 
     def _verify(self, number: int, content: np.ndarray) -> None:
-        found = hashlib.sha256(content.data).hexdigest()[: 2 * DIGEST]
-        if found != self.entry.checksums[number]:
+        checksum = hashlib.sha256(content.data).hexdigest()[: 2 * DIGEST]
+        if checksum != self.entry.checksums[number]:
             raise InputError(
                 f"{self.path} was changed (block {number} has another checksum): copy it again or import the graph "
                 "again."

@@ -84,11 +84,11 @@ class Growth:
     def arrays(self) -> dict[str, np.ndarray]:
         """All of it but the ids."""
         counts = np.array([self.row_count, self.edge_change], dtype=np.int64)
-        found = {name: getattr(self, name) for name in ("places", "gone", *EDGES)} | {"counts": counts}
+        arrays = {name: getattr(self, name) for name in ("places", "gone", *EDGES)} | {"counts": counts}
         if isinstance(self.features, np.ndarray):
-            return {**found, "rows": self.features}
+            return {**arrays, "rows": self.features}
         values = {"indptr": self.features.indptr, "indices": self.features.indices, "data": self.features.data}
-        return {**found, **values}
+        return {**arrays, **values}
 
     @classmethod
     def of_arrays(cls, ids: np.ndarray, arrays: dict[str, np.ndarray], width: int) -> "Growth":
@@ -369,9 +369,9 @@ def _scattered(rows: Features, places: np.ndarray, count: int) -> Features:
     if places.size == count:
         return rows if isinstance(rows, np.ndarray) else sparse.csr_array(rows)
     if isinstance(rows, np.ndarray):
-        found = np.zeros((count, rows.shape[1]), dtype=rows.dtype)
-        found[places] = rows
-        return found
+        placed = np.zeros((count, rows.shape[1]), dtype=rows.dtype)
+        placed[places] = rows
+        return placed
     lengths = np.zeros(count, dtype=np.int64)
     lengths[places] = np.diff(rows.indptr)
     ends = np.concatenate([[0], np.cumsum(lengths)])

@@ -80,26 +80,30 @@ class Manifest:
     def expected_files(self) -> dict[str, tuple[str, int | None]]:
         """Type and count of the numbers of every file that must be there; None where the content decides."""
         nodes, row = self.nodes, self.row_type
-        found: dict[str, tuple[str, int | None]] = {
+        expected: dict[str, tuple[str, int | None]] = {
             INDPTR: ("<i8", nodes + 1),
             INDICES: (row, 2 * self.edges),
             LABELS: ("<i4", nodes),
             ORDER_KEY: ("|u1", KEY_BYTES),
         }
         if self.weighted:
-            found[WEIGHTS] = ("<f4", 2 * self.edges)
+            expected[WEIGHTS] = ("<f4", 2 * self.edges)
         if self.sparse_features:
-            found |= {FEATURE_INDPTR: ("<i8", nodes + 1), FEATURE_INDICES: ("<i4", None), FEATURE_VALUES: ("<f4", None)}
+            expected |= {
+                FEATURE_INDPTR: ("<i8", nodes + 1),
+                FEATURE_INDICES: ("<i4", None),
+                FEATURE_VALUES: ("<f4", None),
+            }
         else:
-            found[ROWS] = ("<f4", nodes * self.features)
+            expected[ROWS] = ("<f4", nodes * self.features)
         if self.ids == "numbers":
-            found |= {IDS: ("<i8", nodes), ID_KEYS: ("<i8", nodes), ID_ORDER: (row, nodes)}
+            expected |= {IDS: ("<i8", nodes), ID_KEYS: ("<i8", nodes), ID_ORDER: (row, nodes)}
         if self.ids == "texts":
-            found |= {ID_TEXT: ("|u1", None), ID_STARTS: ("<i8", nodes + 1)}
-            found |= {ID_KEYS: ("<u8", nodes), ID_ORDER: (row, nodes)}
+            expected |= {ID_TEXT: ("|u1", None), ID_STARTS: ("<i8", nodes + 1)}
+            expected |= {ID_KEYS: ("<u8", nodes), ID_ORDER: (row, nodes)}
         if self.feature_names:
-            found |= {NAME_TEXT: ("|u1", None), NAME_STARTS: ("<i8", self.features + 1)}
-        return found
+            expected |= {NAME_TEXT: ("|u1", None), NAME_STARTS: ("<i8", self.features + 1)}
+        return expected
 
 
 def row_type(count: int) -> str:

@@ -31,11 +31,11 @@ class RangeIds:
         return self.shuffle.positions(rows)
 
     def find(self, wanted: Any) -> np.ndarray:
-        numbers, given = numbers_of(wanted)
-        known = given & (numbers >= 0) & (numbers < self.shuffle.count)
-        found = np.full(numbers.size, -1, dtype=np.int64)
-        found[known] = self.shuffle.rows(numbers[known])
-        return found
+        numbers, whole = numbers_of(wanted)
+        known = whole & (numbers >= 0) & (numbers < self.shuffle.count)
+        matches = np.full(numbers.size, -1, dtype=np.int64)
+        matches[known] = self.shuffle.rows(numbers[known])
+        return matches
 
 
 @dataclass(frozen=True)
@@ -49,7 +49,7 @@ class KeyIndex:
         """(m,) rows, -1 where there is no such key. A block is read only if a key may stand in it."""
         arranged = np.argsort(wanted, kind="stable")
         ordered = wanted[arranged].astype(self.keys.dtype)
-        found = np.full(ordered.size, -1, dtype=np.int64)
+        matches = np.full(ordered.size, -1, dtype=np.int64)
         size = max(1, self.keys.entry.block // self.keys.dtype.itemsize)
         left = [(0, -(-self.keys.entry.items // size), 0, ordered.size)]
         while left:
@@ -64,9 +64,9 @@ class KeyIndex:
             if begin < end:
                 places = np.searchsorted(keys, ordered[begin:end])
                 rows = self.order.read(start, stop)[places]
-                found[arranged[begin:end]] = np.where(keys[places] == ordered[begin:end], rows, -1)
+                matches[arranged[begin:end]] = np.where(keys[places] == ordered[begin:end], rows, -1)
             left += [(first, middle, low, begin), (middle + 1, last, end, high)]
-        return found
+        return matches
 
 
 @dataclass(frozen=True)
@@ -80,8 +80,8 @@ class NumberIds:
         return self.ids.take(np.asarray(rows, dtype=np.int64))
 
     def find(self, wanted: Any) -> np.ndarray:
-        numbers, given = numbers_of(wanted)
-        return np.where(given, self.index.find(numbers), -1)
+        numbers, whole = numbers_of(wanted)
+        return np.where(whole, self.index.find(numbers), -1)
 
 
 @dataclass(frozen=True)
@@ -100,19 +100,19 @@ class TextIds:
             return text_array(unpack_texts(self.content.read(int(starts[0]), int(starts[-1])), starts))
         lows, highs = self.starts.take(rows), self.starts.take(rows + 1)
         places = zip(lows.tolist(), highs.tolist(), strict=True)
-        found = [self.content.read(low, high).tobytes() for low, high in places]
-        return text_array([text.decode("utf-8", "surrogatepass") for text in found])
+        contents = [self.content.read(low, high).tobytes() for low, high in places]
+        return text_array([text.decode("utf-8", "surrogatepass") for text in contents])
 
     def find(self, wanted: Any) -> np.ndarray:
         texts = [normal(text_of(each)) for each in listed(wanted)]
         content, starts = pack_texts(texts)
-        found = self.index.find(text_keys(content, starts, self.seed))
-        known = np.flatnonzero(found >= 0)
-        stored = self.of(found[known]).tolist()
+        matches = self.index.find(text_keys(content, starts, self.seed))
+        known = np.flatnonzero(matches >= 0)
+        stored = self.of(matches[known]).tolist()
         for place, text in zip(known.tolist(), stored, strict=True):
             if text != texts[place]:  # another text with the same key
-                found[place] = -1
-        return found
+                matches[place] = -1
+        return matches
 
 
 def numbers_of(wanted: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -120,6 +120,6 @@ def numbers_of(wanted: Any) -> tuple[np.ndarray, np.ndarray]:
     if isinstance(wanted, np.ndarray) and wanted.dtype.kind == "i":
         return wanted.astype(np.int64), np.ones(wanted.size, dtype=bool)
     values = [each if is_whole(each) else whole_number(normal(text_of(each))) for each in listed(wanted)]
-    fits = [value is not None and -(2**63) <= value < 2**63 for value in values]
-    numbers = [value if fit else 0 for value, fit in zip(values, fits, strict=True)]
-    return np.array(numbers, dtype=np.int64), np.array(fits, dtype=bool)
+    whole = [value is not None and -(2**63) <= value < 2**63 for value in values]
+    numbers = [value if fit else 0 for value, fit in zip(values, whole, strict=True)]
+    return np.array(numbers, dtype=np.int64), np.array(whole, dtype=bool)

@@ -123,20 +123,20 @@ class TableColumns:
 
         columns: names in which a plus or a comma may stand.
         """
-        given = getattr(self, option)
-        if given is None:
+        value = getattr(self, option)
+        if value is None:
             return None
-        listed = _separate(given, columns) if isinstance(given, str) else given
+        listed = _separate(value, columns) if isinstance(value, str) else value
         return tuple(dict.fromkeys(name for name in (str(each).strip() for each in listed) if name))
 
 
 def _separate(text: str, columns: Sequence[str]) -> list[str]:
     """The names in a text, cut at each plus and comma; of these parts the longest run that names a column is one."""
     parts = re.split("([+,])", text)  # names at even places, what stands between them at odd ones
-    found, start = [], 0
+    names, start = [], 0
     while start < len(parts):
         ends = range(len(parts), start + 1, -2)
         end = next((end for end in ends if "".join(parts[start:end]).strip() in columns), start + 1)
-        found.append("".join(parts[start:end]))
+        names.append("".join(parts[start:end]))
         start = end + 1
-    return found
+    return names

@@ -84,20 +84,20 @@ def _plain_type(kind: Any) -> Any:
     return views.get(kind, kind)
 
 
-def table_like(given: Any, columns: Mapping[str, Any], rows: Any = None) -> Any:
-    """Columns as a table of the library that ``given`` comes from; of pyarrow if that has no tables.
+def table_like(like: Any, columns: Mapping[str, Any], rows: Any = None) -> Any:
+    """Columns as a table of the library that ``like`` comes from; of pyarrow if that has no tables.
 
-    given: a frame, a series, or anything else. Rows of pandas keep the index of what was given. rows: (m,) which row
+    like: a frame, a series, or anything else. Rows of pandas keep its index. rows: (m,) which row
     of that each row is about; None: one each, in order.
     """
     import pyarrow as pa
 
     table = pa.table({name: _column(name, values) for name, values in columns.items()})
-    library = library_of(given)
+    library = library_of(like)
     if library == "pandas":
         frame = table.to_pandas()
-        if hasattr(given, "index"):
-            frame.index = given.index if rows is None else given.index.take(rows)
+        if hasattr(like, "index"):
+            frame.index = like.index if rows is None else like.index.take(rows)
         return frame
     if library == "polars":
         return sys.modules["polars"].from_arrow(table)  # whoever has a frame has imported it

@@ -23,7 +23,7 @@ from graphfcl.graph.tables.values import (
 )
 
 LISTED = 8  # columns of one kind that a note lists
-ASKED = ("features", "text", "categories", "dates", "vectors")
+OPTIONS = ("features", "text", "categories", "dates", "vectors", "drop")
 MOST_VALUES = 1_000  # different values of a column of categories
 ROWS = 1 << 14  # at a time, where only what differs is counted
 # A column gives labels away if it answers nearly all that the largest class does not, with far fewer values than nodes.
@@ -97,33 +97,27 @@ class RequestedColumns:
         """Every name must be that of a column, and no column may be asked for as two things."""
         id_column = nodes.choose(columns.id, ID_NAMES, "node ids")
         label = nodes.choose(columns.label, LABEL_NAMES, "labels")
-        asked = {option: columns.names(option, nodes.columns) for option in (*ASKED, "drop")}
-        vectors = asked["vectors"] or ()
+        names = {option: columns.names(option, nodes.columns) for option in OPTIONS}
+        vectors = names["vectors"] or ()
         files = tuple(_vector_file(nodes, name) for name in vectors if name.endswith(".npy"))
-        asked["vectors"] = tuple(name for name in vectors if not name.endswith(".npy"))
-        for option, names in asked.items():
-            for name in names or ():
-                _need(nodes, name, option)
-                if name in (id_column, label) and option != "drop":
-                    what = "ids" if name == id_column else "labels"
-                    raise InputError(f"{nodes.path}: column {name!r} holds the {what}: leave it out of {option}=.")
-        drop, features, text = asked["drop"] or (), asked["features"], asked["text"]
+        names["vectors"] = tuple(name for name in vectors if not name.endswith(".npy"))
+        for option, name in [(option, name) for option, listed in names.items() for name in listed or ()]:
+            if name not in nodes.columns:
+                hint = did_you_mean(name, nodes.columns)
+                raise InputError(f"{nodes.path} has no column {name!r}, which {option}= names: {hint}")
+            if name in (id_column, label) and option != "drop":
+                what = "ids" if name == id_column else "labels"
+                raise InputError(f"{nodes.path}: column {name!r} holds the {what}: leave it out of {option}=.")
+        features, text = names["features"], names["text"]
         if text is None:
-            found = nodes.find(None, TEXT_NAMES, "text")
-            free = found is not None and found not in (id_column, label, *drop, *_all(asked, but="features"))
-            text = (str(found),) if free and (features is None or found in features) else ()
-        _refuse_twice(nodes, {**asked, "text": text, "features": tuple(n for n in features or () if n not in text)})
-        return cls(
-            id_column,
-            label,
-            text,
-            features,
-            drop,
-            asked["categories"] or (),
-            asked["dates"] or (),
-            asked["vectors"] or (),
-            files,
-        )
+            usual = nodes.find(None, TEXT_NAMES, "text")
+            taken = [name for option, listed in names.items() if option != "features" for name in listed or ()]
+            free = usual is not None and usual not in (id_column, label, *taken)
+            text = (str(usual),) if free and (features is None or usual in features) else ()
+        others = tuple(name for name in features or () if name not in text)
+        _refuse_twice(nodes, {**names, "text": text, "features": others})
+        several = {option: names[option] or () for option in ("drop", "categories", "dates", "vectors")}
+        return cls(id=id_column, label=label, text=text, features=features, files=files, **several)
 
     def plan(self, nodes: Table, facts: Mapping[str, ColumnFacts]) -> NodeColumns:
         """The plan for columns of these kinds."""
@@ -147,13 +141,12 @@ class RequestedColumns:
                 vectors.append(column)
             else:
                 raise _no_feature(nodes, column, facts[column])
-        order = nodes.columns.index
         return NodeColumns(
             self.id,
             self.label,
             self.text,
             tuple(numbers),
-            tuple(sorted(dates, key=order)),
+            tuple(sorted(dates, key=nodes.columns.index)),
             self.categories,
             tuple(vectors),
             self.files,
@@ -171,36 +164,27 @@ def _reason(column: str, facts: ColumnFacts) -> str:
         return "empty"
     if facts.kind is Kind.OTHER:
         return "neither numbers nor words"
-    if facts.word is not None and DECIMAL_COMMA.fullmatch(facts.word[1]):
-        return f"{facts.word[1]!r} in {facts.word[0]} has a decimal comma: write {facts.word[1].replace(',', '.')}"
-    if facts.word is not None:
-        return f"numbers, but for {facts.word[1]!r} in {facts.word[0]}: fix it, or categories={column}"
-    return f"words: text={column} or categories={column} uses them"
+    if facts.word is None:
+        return f"words: text={column} or categories={column} uses them"
+    line, word = facts.word
+    if DECIMAL_COMMA.fullmatch(word):
+        return f"{word!r} in {line} has a decimal comma: write {word.replace(',', '.')}"
+    return f"numbers, but for {word!r} in {line}: fix it, or categories={column}"
 
 
 def _no_feature(nodes: Table, column: str, facts: ColumnFacts) -> InputError:
-    if facts.kind is Kind.TEXT and facts.word is not None and DECIMAL_COMMA.fullmatch(facts.word[1]):
-        return InputError(
-            f"{nodes.path}, {facts.word[0]}: column {column!r} holds {facts.word[1]!r} with a decimal comma: write "
-            f"{facts.word[1].replace(',', '.')}."
-        )
-    if facts.kind is Kind.TEXT and facts.word is not None:
-        return InputError(
-            f"{nodes.path}, {facts.word[0]}: column {column!r} holds {facts.word[1]!r}, which is no number: fix it, "
-            f"or ask for categories={column}."
-        )
-    if facts.kind is Kind.TEXT:
-        return InputError(
-            f"{nodes.path}: column {column!r} holds words: ask for text={column} or categories={column} instead."
-        )
-    return InputError(f"{nodes.path}: column {column!r} holds {facts.kind.value}, which is no feature: leave it out.")
-
-
-def _need(nodes: Table, name: str, option: str) -> None:
-    if name not in nodes.columns:
-        raise InputError(
-            f"{nodes.path} has no column {name!r}, which {option}= names: {did_you_mean(name, nodes.columns)}"
-        )
+    if facts.kind is not Kind.TEXT:
+        reason = f"holds {facts.kind.value}, which is no feature: leave it out."
+        return InputError(f"{nodes.path}: column {column!r} {reason}")
+    if facts.word is None:
+        reason = f"holds words: ask for text={column} or categories={column} instead."
+        return InputError(f"{nodes.path}: column {column!r} {reason}")
+    line, word = facts.word
+    if DECIMAL_COMMA.fullmatch(word):
+        reason = f"with a decimal comma: write {word.replace(',', '.')}."
+        return InputError(f"{nodes.path}, {line}: column {column!r} holds {word!r} {reason}")
+    reason = f"which is no number: fix it, or ask for categories={column}."
+    return InputError(f"{nodes.path}, {line}: column {column!r} holds {word!r}, {reason}")
 
 
 def _vector_file(nodes: Table, name: str) -> Path:
@@ -211,13 +195,9 @@ def _vector_file(nodes: Table, name: str) -> Path:
     return file
 
 
-def _all(asked: Mapping[str, tuple[str, ...] | None], *, but: str) -> list[str]:
-    return [name for option, names in asked.items() if option != but for name in names or ()]
-
-
-def _refuse_twice(nodes: Table, asked: Mapping[str, tuple[str, ...] | None]) -> None:
+def _refuse_twice(nodes: Table, requested: Mapping[str, tuple[str, ...] | None]) -> None:
     first: dict[str, str] = {}
-    for option, names in asked.items():
+    for option, names in requested.items():
         for name in names or ():
             if first.setdefault(name, option) != option:
                 raise InputError(
@@ -253,36 +233,38 @@ class NodeFacts:
         ]
 
 
-def scan_nodes(blocks: Iterator[Table], nodes: Table, asked: RequestedColumns, labels: np.ndarray) -> NodeFacts:
+def scan_nodes(blocks: Iterator[Table], nodes: Table, requested: RequestedColumns, labels: np.ndarray) -> NodeFacts:
     """blocks: of the whole table, with all columns but ids and labels. labels: (n,) class numbers, -1 where unknown."""
-    others = [column for column in nodes.columns if column not in (asked.id, asked.label)]
-    declared = _declared(nodes, others)
+    others = [column for column in nodes.columns if column not in (requested.id, requested.label)]
+    # Parquet says what its columns are, CSV does not.
+    declared = {} if nodes.is_csv else {c: declared_kind(nodes.schema.field(c).type) or Kind.TEXT for c in others}
     texts = {column: KindOfTexts() for column in others if column not in declared}
-    counters = {column: _Association(labels) for column in others if column not in (*asked.drop, *asked.vectors)}
-    values: dict[str, set[str]] = {column: set() for column in asked.categories}
+    unused = (*requested.drop, *requested.vectors)
+    associations = {column: _Association(labels) for column in others if column not in unused}
+    values: dict[str, set[str]] = {column: set() for column in requested.categories}
     words: set[str] = set()
     for block in blocks:
-        for column, seen_texts in texts.items():
-            seen_texts.add(block.column(column), block.first)
+        for column, kind in texts.items():
+            kind.add(block.column(column), block.first)
         for column, seen in values.items():
-            seen.update(category_texts(block, column))
+            seen.update(normal(text) for text in block.text(column, None).unique().to_pylist())
             if len(seen) > MOST_VALUES:
                 raise InputError(
                     f"{nodes.path}: column {column!r} has more than {MOST_VALUES:,} different values, too many for "
                     f"categories: ask for text={column}, or leave it out."
                 )
-        if asked.text:
-            words.update(count_words(joined_texts(block, asked.text))[1].tolist())
+        if requested.text:
+            words.update(count_words(joined_texts(block, requested.text))[1].tolist())
         for piece in block.pieces(ROWS):
-            for column, counter in counters.items():
-                counter.add(piece.column(column), piece.first)
+            for column, association in associations.items():
+                association.add(piece.column(column), piece.first)
     return NodeFacts(
         columns={
             c: ColumnFacts(declared[c]) if c in declared else _facts(nodes, texts[c], labels.size) for c in others
         },
-        words=text_array(sorted(words)) if asked.text else None,
+        words=text_array(sorted(words)) if requested.text else None,
         categories={column: sorted(seen - {""}, key=natural_order) for column, seen in values.items()},
-        given_away={c: share for c, counter in counters.items() if (share := counter.share()) is not None},
+        given_away={c: share for c, each in associations.items() if (share := each.share()) is not None},
     )
 
 
@@ -292,28 +274,14 @@ def joined_texts(block: Table, columns: Sequence[str]) -> list[str]:
     return texts[0] if len(texts) == 1 else [" ".join(row) for row in zip(*texts, strict=True)]
 
 
-def category_texts(block: Table, column: str) -> list[str]:
-    """The different values of a column of categories; "" among them if a place is empty."""
-    return sorted({normal(text) for text in block.text(column, None).unique().to_pylist()})
-
-
-def _declared(nodes: Table, columns: Sequence[str]) -> dict[str, Kind]:
-    """What Parquet says of its columns; CSV says nothing."""
-    if nodes.is_csv:
-        return {}
-    return {column: declared_kind(nodes.schema.field(column).type) or Kind.TEXT for column in columns}
-
-
 def _facts(nodes: Table, texts: KindOfTexts, rows: int) -> ColumnFacts:
     if not rows:
         return ColumnFacts(Kind.NUMBER)  # so that a table without rows keeps its features
-    if texts.kind is Kind.TEXT and texts.word is not None and (texts.some_numbers or _has_comma(texts.word[1])):
-        return ColumnFacts(Kind.TEXT, (nodes.line(texts.word[0]), texts.word[1]))
+    if texts.kind is Kind.TEXT and texts.word is not None:
+        row, word = texts.word
+        if texts.some_numbers or DECIMAL_COMMA.fullmatch(word):
+            return ColumnFacts(Kind.TEXT, (nodes.line(row), word))
     return ColumnFacts(texts.kind)
-
-
-def _has_comma(word: str) -> bool:
-    return DECIMAL_COMMA.fullmatch(word) is not None
 
 
 class _Association:
@@ -340,9 +308,9 @@ class _Association:
             return
         labels = self._labels[first : first + len(values)]
         places = encoded.indices.fill_null(-1).to_numpy(zero_copy_only=False)
-        known = (labels >= 0) & (places >= 0)
+        both = (labels >= 0) & (places >= 0)
         classes = int(self._labels.max()) + 1
-        pairs, counts = np.unique(places[known] * np.int64(classes) + labels[known], return_counts=True)
+        pairs, counts = np.unique(places[both] * np.int64(classes) + labels[both], return_counts=True)
         for pair, count in zip(pairs.tolist(), counts.tolist(), strict=True):
             code = self._codes.setdefault(different[pair // classes], len(self._codes))
             key = (code, pair % classes)

@@ -1,7 +1,7 @@
 """Labels, features and notes of a table of nodes, read alike in memory and in blocks."""
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +40,7 @@ class NodeFeatures:
     categories: dict[str, list[str]]
     vectors: dict[str, int]
     files: dict[Path, np.ndarray]
-    order: tuple[str, ...] = field(default=())
+    order: tuple[str, ...] = ()
 
     @classmethod
     def of(cls, plan: NodeColumns, facts: NodeFacts, nodes: Table, blocks: Blocks, count: int) -> "NodeFeatures":
@@ -78,23 +78,19 @@ class NodeFeatures:
         if self.words is None:
             return numbers
         texts = joined_texts(block, self.columns.text)
-        counts = (
-            count_known_words(texts, self.words)
-            if self.words.size
-            else sparse.csr_array((len(texts), 0), dtype=np.float32)
-        )
-        return (
-            sparse.csr_array(sparse.hstack([counts, sparse.csr_array(numbers)], format="csr"))
-            if self.beside
-            else counts
-        )
+        if self.words.size:
+            counts = count_known_words(texts, self.words)
+        else:
+            counts = sparse.csr_array((len(texts), 0), dtype=np.float32)
+        if not self.beside:
+            return counts
+        return sparse.csr_array(sparse.hstack([counts, sparse.csr_array(numbers)], format="csr"))
 
     def _numbers(self, block: Table) -> Iterator[np.ndarray]:
         yield np.zeros((block.row_count, 0), dtype=np.float32)
         for column in self.order:
-            yield (
-                numbers_of(block, [column]) if column in self.columns.numbers else days_of(block, column)[:, np.newaxis]
-            )
+            read = numbers_of if column in self.columns.numbers else days_of
+            yield read(block, column)[:, np.newaxis]
         for column, values in self.categories.items():
             yield one_hot(block.texts(column, None).tolist(), values)
         for column, width in self.vectors.items():
@@ -121,17 +117,17 @@ def one_hot(texts: Sequence[str], values: Sequence[str]) -> np.ndarray:
 def open_vectors(path: Path, count: int, nodes: Path) -> np.ndarray:
     """(nodes, d) numbers of an ``.npy`` file, read when they are asked for. Nothing is unpickled."""
     try:
-        found = np.load(path, mmap_mode="r", allow_pickle=False)
+        matrix = np.load(path, mmap_mode="r", allow_pickle=False)
     except (OSError, ValueError, EOFError) as error:
         raise InputError(f"{path} is no array that numpy.save wrote, or a pickled one: save plain numbers.") from error
-    if not isinstance(found, np.ndarray) or found.ndim != 2 or found.dtype.kind not in "biuf":
+    if not isinstance(matrix, np.ndarray) or matrix.ndim != 2 or matrix.dtype.kind not in "biuf":
         raise InputError(f"{path} does not hold a matrix of numbers: save one row for each node.")
-    if found.shape[0] != count:
+    if matrix.shape[0] != count:
         raise InputError(
-            f"{path} has {found.shape[0]:,} rows for {count:,} nodes: save one for each node, in the order of "
+            f"{path} has {matrix.shape[0]:,} rows for {count:,} nodes: save one for each node, in the order of "
             f"{nodes.name}."
         )
-    return found
+    return matrix
 
 
 @dataclass(frozen=True)
@@ -195,12 +191,12 @@ class NodeTable:
         )
 
 
-def read_node_table(nodes: Table, asked: RequestedColumns, columns: TableColumns, blocks: Blocks) -> NodeTable:
+def read_node_table(nodes: Table, requested: RequestedColumns, columns: TableColumns, blocks: Blocks) -> NodeTable:
     """Reads labels, then looks at all other columns once, and plans."""
-    labels = _labels(nodes, asked.label, blocks, columns)
-    others = [column for column in nodes.columns if column not in (asked.id, asked.label)]
-    facts = scan_nodes(blocks(others) if others else iter(()), nodes, asked, _bare_numbers(labels))
-    plan = asked.plan(nodes, facts.columns)
+    labels = _labels(nodes, requested.label, blocks, columns)
+    others = [column for column in nodes.columns if column not in (requested.id, requested.label)]
+    facts = scan_nodes(blocks(others) if others else iter(()), nodes, requested, _bare_numbers(labels))
+    plan = requested.plan(nodes, facts.columns)
     features = NodeFeatures.of(plan, facts, nodes, blocks, labels.numbers.size)
     notes = (plan.note(nodes), *facts.warnings(plan.of_table))
     return NodeTable(labels, features, notes, columns.names("missing"))
@@ -209,7 +205,7 @@ def read_node_table(nodes: Table, asked: RequestedColumns, columns: TableColumns
 def _bare_numbers(labels: CleanLabels) -> np.ndarray:
     """(n,) class numbers in which names that differ only by case or accents are one class.
 
-    What gives labels away gives them away whatever their spelling.
+    A column that determines the label does so whatever the spelling.
     """
     place_of: dict[str, int] = {}
     places = [place_of.setdefault(bare_name(name), len(place_of)) for name in labels.names]
@@ -220,11 +216,11 @@ def _labels(nodes: Table, column: str, blocks: Blocks, columns: TableColumns) ->
     coder, read_numbers = LabelCoder(), False
     for block in blocks([column]):
         read_numbers = not block.says_text(column)
-        found = block.different_labels(column)
-        if isinstance(found, tuple):
-            coder.add(*found)
+        labels = block.different_labels(column)
+        if isinstance(labels, tuple):
+            coder.add(*labels)
         else:
-            coder.add_numbers(found)
+            coder.add_numbers(labels)
     return coder.finish(str(nodes.path), nodes.place, columns.names("missing"), read_numbers=read_numbers)
 
 
@@ -239,6 +235,6 @@ def several_types(path: Path, column: str) -> InputError:
 def unknown_end(edges: Table, row: int, node: Any) -> InputError:
     """An edge leads to a node that has no row."""
     return InputError(
-        f"{edges.path}, {edges.line(row)}: the edge leads to node {quoted(node)}, which is not among the nodes: add "
-        "the node or drop the edge."
+        f"{edges.place(row)}: the edge leads to node {quoted(node)}, which is not among the nodes: add the node or "
+        "drop the edge."
     )

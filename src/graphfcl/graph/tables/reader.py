@@ -74,29 +74,31 @@ def _arrow(frame: Any, called: str) -> Any:
 
 def _graph_of(nodes: Table, edges: Any, columns: TableColumns, name: str) -> Graph:
     """edges: a table, or a sparse matrix whose rows are those of the nodes."""
-    matrix = None if isinstance(edges, Table) else edges
-    asked = RequestedColumns.check(nodes, columns)
-    ends = EdgeColumns.choose(edges, columns) if matrix is None else EdgeColumns.usual()
+    requested = RequestedColumns.check(nodes, columns)
+    ends = EdgeColumns.choose(edges, columns) if isinstance(edges, Table) else EdgeColumns.usual()
     nodes.read()
-    texts = nodes.texts(asked.id, "a node id")
+    texts = nodes.texts(requested.id, "a node id")
     _refuse_duplicates(texts, nodes)
-    adjacency, edge_notes = _read_edges(edges, ends, texts) if matrix is None else _rows_match(matrix, texts.size)
-    ids, changed = make_ids(texts, nodes.place, read_numbers=not nodes.says_text(asked.id))
-    found = read_node_table(nodes, asked, columns, lambda _: iter([nodes]))
-    features = found.features
+    if isinstance(edges, Table):
+        adjacency, edge_notes = _read_edges(edges, ends, texts)
+    else:
+        adjacency, edge_notes = _read_matrix(edges, texts.size)
+    ids, changed = make_ids(texts, nodes.place, read_numbers=not nodes.says_text(requested.id))
+    table = read_node_table(nodes, requested, columns, lambda _: iter([nodes]))
+    features, labels = table.features, table.labels
     return build_graph(
         adjacency,
         features.rows(nodes),
-        found.labels.numbers,
-        class_names=[class_label(name, found.labels.integers) for name in found.labels.names],
+        labels.numbers,
+        class_names=[class_label(name, labels.integers) for name in labels.names],
         node_ids=ids,
         feature_names=features.names,
         text=features.text_settings(columns.min_nodes),
         name=name,
         where=str(nodes.path),
-        notes=[*found.notes, *edge_notes, *found.labels.notes],
-        cleaned=changed + found.labels.changed,
-    ).read_from(found.read_columns(ends))
+        notes=[*table.notes, *edge_notes, *labels.notes],
+        cleaned=changed + labels.changed,
+    ).read_from(table.read_columns(ends))
 
 
 def _read_edges(edges: Table, ends: EdgeColumns, ids: np.ndarray) -> tuple[sparse.csr_array, list[str]]:
@@ -114,7 +116,7 @@ def _read_edges(edges: Table, ends: EdgeColumns, ids: np.ndarray) -> tuple[spars
     return adjacency, [*ends.note(edges), *notes]
 
 
-def _rows_match(matrix: Any, count: int) -> tuple[sparse.csr_array, list[str]]:
+def _read_matrix(matrix: Any, count: int) -> tuple[sparse.csr_array, list[str]]:
     if matrix.ndim != 2 or matrix.shape != (count, count):
         raise InputError(
             f"edges has shape {matrix.shape}, but nodes has {count} rows: give a matrix of {count} × {count} in the "

@@ -192,9 +192,9 @@ class Table:
 
     def unreadable(self, error: Exception) -> InputError:
         """One sentence for such an error."""
-        found = wrong_row(self.path, error, self.separator)
-        if found is not None:
-            return found
+        wrong = wrong_row(self.path, error, self.separator)
+        if wrong is not None:
+            return wrong
         place = where_not_utf8(self.path) if self.is_csv else None
         if place is not None:
             return InputError(f"{self.path} cannot be read as a table ({place} is not UTF-8): write it as UTF-8.")
@@ -253,7 +253,7 @@ class Table:
         except UnicodeDecodeError as error:
             row = first_not_utf8(self._table[column])
             raise InputError(
-                f"{self.path}, {self.line(row)}: column {column!r} is not UTF-8: write the table again as UTF-8."
+                f"{self.place(row)}: column {column!r} is not UTF-8: write the table again as UTF-8."
             ) from error
 
     def text(self, column: str, what: str | None) -> Any:

@@ -55,12 +55,12 @@ def lines_of_rows(path: Path, separator: str) -> Iterator[int]:
 
 def wrong_row(path: Path, error: Exception, separator: str = ",") -> InputError | None:
     """A row of a CSV file that has too few or too many columns, if that is what Arrow says."""
-    said = re.search(r"Expected (\d+) columns, got (\d+)", str(error))
-    if said is None:
+    match = re.search(r"Expected (\d+) columns, got (\d+)", str(error))
+    if match is None:
         return None
-    line = _line_of_wrong_row(path, separator, int(said[1]))
+    line = _line_of_wrong_row(path, separator, int(match[1]))
     place = f"{path}, line {line}: the" if line else f"{path}: a"
-    return InputError(f"{place} row has {said[2]} columns in place of {said[1]}: fix the row or drop it.")
+    return InputError(f"{place} row has {match[2]} columns in place of {match[1]}: fix the row or drop it.")
 
 
 def _line_of_wrong_row(path: Path, separator: str, columns: int) -> str | None:
@@ -77,8 +77,8 @@ def _line_of_wrong_row(path: Path, separator: str, columns: int) -> str | None:
         for _ in arrow.open_csv(path, **options):
             pass
     except pa.ArrowInvalid as error:
-        said = re.search(r"Row #(\d+)", str(error))
-        return said[1] if said else None
+        match = re.search(r"Row #(\d+)", str(error))
+        return match[1] if match else None
     return None
 
 

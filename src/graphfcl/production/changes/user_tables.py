@@ -114,7 +114,7 @@ class TextTable:
 
     def numbers(self, name: str) -> np.ndarray:
         """(rows,) float32, a column read as a fit reads it: truth values are 1 and 0."""
-        return numbers_of(self.table, [name])[:, 0]
+        return numbers_of(self.table, name)
 
 
 def warn(note: str) -> None:
