@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from graphfcl.cli.examples import JSON_KEYS
+from graphfcl.cli.help import JSON_KEYS
 from tests.cli.command import assert_one_sentence, graphfcl, graphfcl_inside
 from tests.production.models import fitted, members
 

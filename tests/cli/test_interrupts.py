@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from graphfcl.cli.interrupts import how_to_go_on
+from graphfcl.cli import how_to_go_on
 
 GRAPH = "synthetic:nodes=600,edges=2400,classes=10,features=200,signal=0.3"
 

@@ -4,7 +4,7 @@ import shlex
 
 import pytest
 
-from graphfcl.cli.examples import EXAMPLES, JSON_KEYS
+from graphfcl.cli.help import EXAMPLES, JSON_KEYS
 from graphfcl.defaults import MODEL_METHOD, RUN_METHOD
 from tests.cli.command import graphfcl_inside
 from tests.cli.verbs import COMMANDS as ALL

@@ -144,7 +144,7 @@ def test_no_switches_a_setting_off(tmp_path: Path) -> None:
 
 def test_what_is_off_follows_from_the_type_of_a_setting() -> None:
     from graphfcl import find_method
-    from graphfcl.cli.switches import switched_off
+    from graphfcl.cli.run import switched_off
 
     settings = find_method("hag-meta").settings_with({})
     words = ["--no-gpil", "--no-nla", "--no-tla", "--no-last-relu"]

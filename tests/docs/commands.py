@@ -10,7 +10,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from graphfcl.cli.serve import serve  # noqa: F401 (so that a page's process need not import it)
+from graphfcl.cli.model import serve  # noqa: F401 (so that a page's process need not import it)
 from tests.cli.command import Result, graphfcl_inside
 
 INSTALLERS = ("pip", "make", "uv", "conda")

@@ -81,7 +81,7 @@ def test_a_token_file(tmp_path: Path) -> None:
 
 
 def test_without_the_extra(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    module = sys.modules["graphfcl.cli.serve"]
+    module = sys.modules["graphfcl.cli.model"]
     monkeypatch.setattr(module, "find_spec", lambda name: None if name == "uvicorn" else name)
     assert_one_sentence(graphfcl_inside("serve", "--model", folder), "uvicorn", "graphfcl[serve]")
 

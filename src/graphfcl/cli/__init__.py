@@ -1,25 +1,28 @@
-"""The command line: verbs that parse, call and print. Heavy imports stand inside the verbs."""
+"""The command line: verbs that parse, call and print. Heavy imports are inside the verbs."""
 
+import shlex
 import sys
 import warnings
+from collections.abc import Sequence
 
 import typer
 
-from graphfcl.cli.ageing import VERBS as AGEING_VERBS
 from graphfcl.cli.bench import bench, write_report
+from graphfcl.cli.changes import grow, learn, merge, rename, retire, shrink, unlearn
 from graphfcl.cli.data import data
-from graphfcl.cli.interrupts import how_to_go_on
+from graphfcl.cli.help import Interrupted, Verbs, epilog
 from graphfcl.cli.methods import check, list_methods
-from graphfcl.cli.model import VERBS
-from graphfcl.cli.pages import Interrupted, Verbs, epilog
+from graphfcl.cli.model import explain, fit, labels, predict, serve
 from graphfcl.cli.run import SWITCHES, run_method
-from graphfcl.cli.serve import serve
 from graphfcl.cli.stream import show_stream
-from graphfcl.cli.teaching import VERBS as TEACHING_VERBS
+from graphfcl.cli.teaching import groups, suggest
+from graphfcl.cli.versions import erase, history, info, prune, refit, rollback
 from graphfcl.errors import GraphfclError, GraphfclWarning, GraphNote, InputError, printable
 from graphfcl.version import __version__
 
 INTERRUPTED = 128 + 2  # the exit code of a process that SIGINT ended
+WITH_RESUME = ("run", "fit")
+CHANGES = ("learn", "grow", "shrink", "unlearn", "rename", "merge", "retire", "rollback", "prune", "groups", "refit")
 
 app = typer.Typer(
     name="graphfcl",
@@ -41,9 +44,11 @@ for name, verb in {
 }.items():
     more = {"context_settings": SWITCHES} if name == "run" else {}
     app.command(name=name, epilog=epilog(name), rich_help_panel=EXPERIMENTS, **more)(verb)  # type: ignore[arg-type]
-for verb in (*VERBS, *TEACHING_VERBS, *AGEING_VERBS, serve):
-    name = verb.__name__
-    app.command(name=name, epilog=epilog(name), rich_help_panel=PRODUCTION)(verb)
+for verb in (
+    fit, learn, labels, grow, predict, explain, history, rollback, prune, erase, unlearn, rename, merge, retire, shrink,
+    suggest, groups, info, refit, serve,
+):  # fmt: skip
+    app.command(name=verb.__name__, epilog=epilog(verb.__name__), rich_help_panel=PRODUCTION)(verb)
 
 
 @app.callback(invoke_without_command=True)
@@ -62,7 +67,7 @@ def main(arguments: list[str] | None = None) -> None:
     debug = "--debug" in words
     warnings.showwarning = _show_warning  # type: ignore[assignment]
     warnings.simplefilter("always", GraphfclWarning)
-    warnings.simplefilter("ignore", GraphNote)  # verbs print the notes of their graph
+    warnings.simplefilter("ignore", GraphNote)  # verbs print the notes of their graph themselves
     try:
         app([word for word in words if word != "--debug"], prog_name="graphfcl")
     except (Interrupted, KeyboardInterrupt):
@@ -74,10 +79,23 @@ def main(arguments: list[str] | None = None) -> None:
         print(f"error: {printable(str(error))}", file=sys.stderr)
         sys.exit(2 if isinstance(error, InputError) else 1)
     except BrokenPipeError:
-        sys.stderr.close()  # whoever read our output has closed it
+        sys.stderr.close()  # the reader of our output has closed it
         sys.exit(0)
 
 
 def _show_warning(message: Warning | str, category: type[Warning], *_: object) -> None:
     kind = "note" if issubclass(category, GraphfclWarning) else "warning"
     print(f"{kind}: {printable(str(message))}", file=sys.stderr)
+
+
+def how_to_go_on(words: Sequence[str]) -> str:
+    """How to continue after Ctrl-C, with the exact command. words: those of the interrupted command."""
+    verb = next((word for word in words if not word.startswith("-")), "")
+    if verb in WITH_RESUME and "--resume" not in words:
+        words = [*words, "--resume"]
+    command = shlex.join(["graphfcl", *words])
+    if verb in (*WITH_RESUME, "bench"):
+        return f"stopped: go on where it was with `{command}`."
+    if verb in CHANGES:
+        return f"stopped: the change is whole or not made, as `graphfcl history` says; to make it: `{command}`."
+    return f"stopped: to start again: `{command}`."

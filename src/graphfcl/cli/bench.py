@@ -2,6 +2,7 @@
 
 import shlex
 import sys
+import time
 from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 from pathlib import Path
@@ -9,103 +10,98 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from graphfcl.cli.answer import Answer, answers
 from graphfcl.cli.completion import choices, listed_graphs, listed_methods
-from graphfcl.cli.grid_display import GridDisplay
-from graphfcl.cli.options import PROTOCOLS, TRACKS, BackendOptions, DataDir, Device, StandardiseOption, strategy_name
-from graphfcl.cli.run import refuse_file, usable_device
-from graphfcl.cli.show import print_table, say
+from graphfcl.cli.options import (
+    PROTOCOLS,
+    BackendOptions,
+    DataDir,
+    Device,
+    StandardiseOption,
+    TrackOption,
+    option,
+    refuse_file,
+    strategy_name,
+    usable_device,
+)
+from graphfcl.cli.output import Answer, answers, print_table, say
 from graphfcl.defaults import ACTIVE_METHODS
 from graphfcl.errors import InputError, did_you_mean
 from graphfcl.runtime.cores import usable_cores
 
 if TYPE_CHECKING:
-    from graphfcl.experiments import Grid
+    from graphfcl.experiments import Grid, GridStatus
 
+KINDS = ("table1", "table2", "table3", "sweep", "embed", "active")
 UNUSED = {
     "table1": ("methods", "method", "seeds", "protocol", "track", "way", "shot", "sessions", "standardise"),
     "table3": ("methods", "method"),
     "embed": ("seeds",),
     "active": ("protocol", "track"),
 }
-WITH_STRATEGIES = ("active",)
-FAILURES_TOLD = 3
+FAILURES_SHOWN = 3
+EVERY = 30.0  # seconds between two lines of progress without a terminal
 
 
 @dataclass(frozen=True)
 class GridOptions:
-    """Which cells are to run; None where an option was not given."""
+    """Which cells to run; None where an option was not given."""
 
     graph: Annotated[
         list[str] | None,
-        typer.Option(
+        option(
             "--graph",
+            "Graphs, by name or path, separated by commas; repeatable (default: debian; for active, five graphs).",
+            listed_graphs,
             metavar="NAMES",
-            help="Graphs, by name or path, separated by commas; repeatable (default: debian; for active, five graphs).",
-            autocompletion=listed_graphs,
         ),
     ] = None
     methods: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--methods",
+            "Methods, by name or module:Class, separated by commas (default: all that apply).",
+            listed_methods,
             metavar="NAMES",
-            help="Methods, by name or module:Class, separated by commas (default: all that apply).",
-            autocompletion=listed_methods,
         ),
     ] = None
     method: Annotated[
         list[str] | None,
-        typer.Option(
+        option(
             "--method",
+            "Add your own method, as module:Class, to the table; a TOML file may then use its name.",
             metavar="MODULE:CLASS",
-            help="Add your own method, as module:Class, to the table; a TOML file may then use its name.",
         ),
     ] = None
     strategies: Annotated[
         str | None,
-        typer.Option(
-            "--strategies", help="For active: strategies, by name or module:Class, separated by commas (default: all)."
-        ),
+        option("--strategies", "For active: strategies, by name or module:Class, separated by commas (default: all)."),
     ] = None
     seeds: Annotated[
-        int | None, typer.Option("--seeds", min=1, help="Number of seeds, counted from 0 (default: 10; for active, 5).")
+        int | None, option("--seeds", "Number of seeds, counted from 0 (default: 10; for active, 5).", min=1)
     ] = None
     protocol: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--protocol",
-            help="Evaluation protocol: strict or paper (default: both for table2, otherwise strict).",
-            autocompletion=choices(*PROTOCOLS),
+            "Evaluation protocol: strict or paper (default: both for table2, otherwise strict).",
+            choices(*PROTOCOLS),
         ),
     ] = None
-    track: Annotated[
-        str | None,
-        typer.Option(
-            "--track",
-            help="What of the graph is visible: transductive, isolated, open, or active (strategy selects labels) "
-            "(default: transductive).",
-            autocompletion=choices(*TRACKS),
-        ),
-    ] = None
+    track: TrackOption = None
     way: Annotated[
         str | None,
-        typer.Option(
-            "--way", help="New classes per session (N); for sweep a list such as 1,2,3,5 (default: set by the graph)."
-        ),
+        option("--way", "New classes per session (N); for sweep a list such as 1,2,3,5 (default: set by the graph)."),
     ] = None
     shot: Annotated[
         str | None,
-        typer.Option(
+        option(
             "--shot",
-            help="Labelled nodes per new class (K); for sweep a list such as 1,3,5,10 (default: set by the graph).",
+            "Labelled nodes per new class (K); for sweep a list such as 1,3,5,10 (default: set by the graph).",
         ),
     ] = None
     sessions: Annotated[
-        int | None,
-        typer.Option("--sessions", help="Number of sessions (T); for embed, the session to plot (default: all)."),
+        int | None, option("--sessions", "Number of sessions (T); for embed, the session to plot (default: all).")
     ] = None
-
     standardise: StandardiseOption = None
 
     def graphs(self) -> list[str]:
@@ -127,23 +123,18 @@ class WorkOptions:
     """Where and with how many processes cells run."""
 
     device: Device = "auto"
-    jobs: Annotated[
-        int | None, typer.Option("--jobs", min=1, help="Number of cells to run at once (default: 1; 8 on a GPU).")
-    ] = None
+    jobs: Annotated[int | None, option("--jobs", "Number of cells to run at once (default: 1; 8 on a GPU).", min=1)] = (
+        None
+    )
     threads: Annotated[
-        int | None,
-        typer.Option("--threads", min=1, help="Threads per process (default: usable cores divided by --jobs)."),
+        int | None, option("--threads", "Threads per process (default: usable cores divided by --jobs).", min=1)
     ] = None
     gpus_per_job: Annotated[
         float,
-        typer.Option(
-            "--gpus-per-job", min=0.0, help="GPUs per job, with --backend ray and a GPU; 0.25 lets four jobs share one."
-        ),
+        option("--gpus-per-job", "GPUs per job, with --backend ray and a GPU; 0.25 lets four jobs share one.", min=0.0),
     ] = 1.0
-    out: Annotated[Path, typer.Option("--out", help="Folder for results; it may hold several grids.")] = Path(
-        "runs/bench"
-    )
-    retry_failed: Annotated[bool, typer.Option("--retry-failed", help="Run failed cells again.")] = False
+    out: Annotated[Path, option("--out", "Folder for results; it may hold several grids.")] = Path("runs/bench")
+    retry_failed: Annotated[bool, option("--retry-failed", "Run failed cells again.")] = False
     data_dir: DataDir = None
 
 
@@ -153,7 +144,7 @@ def bench(
         str,
         typer.Argument(
             help="What to run: table1, table2, table3, sweep, embed, active (active learning), or a TOML file.",
-            autocompletion=choices("table1", "table2", "table3", "sweep", "embed", "active"),
+            autocompletion=choices(*KINDS),
         ),
     ],
     options: GridOptions,
@@ -199,21 +190,21 @@ def bench(
 
 
 def _failures(grid: "Grid", out: Path) -> list[dict[str, str]]:
-    """The cells that failed and why; the first of them are told."""
+    """The cells that failed and why; the first of them are printed."""
     from graphfcl.experiments import CellStore
 
     store = CellStore(out)
     errors = ((cell, store.error(cell)) for cell in grid.cells)
-    found = [
-        {"cell": f"{cell.dataset} {cell.row} seed {cell.seed}", "error": error}
-        for cell, error in errors
-        if error is not None
-    ]
-    for failure in found[:FAILURES_TOLD]:
+    failures = [{"cell": _title(cell), "error": error} for cell, error in errors if error is not None]
+    for failure in failures[:FAILURES_SHOWN]:
         say(f"failed: {failure['cell']}: {failure['error']}")
-    further = f"All {len(found)} are in the report. " if len(found) > FAILURES_TOLD else ""
+    further = f"All {len(failures)} are in the report. " if len(failures) > FAILURES_SHOWN else ""
     say(f"{further}Fix the cause, then run failed cells again with --retry-failed.")
-    return found
+    return failures
+
+
+def _title(cell: Any) -> str:
+    return f"{cell.dataset} {cell.row} seed {cell.seed}"
 
 
 @answers
@@ -237,12 +228,12 @@ def _report(folder: Path) -> Answer:
 
 
 def _refuse_unused(what: str, given: list[str]) -> None:
-    """An option that a benchmark has no use for is an error, not a query."""
+    """Refuse an option that a benchmark does not use."""
     described = [name for name in given if name != "method"]
     if what.endswith(".toml") and described:
         raise InputError(f"a TOML file describes its whole grid: leave --{described[0]} out.")
     unused = [name for name in UNUSED.get(what, ()) if name in given]
-    unused += ["strategies"] if "strategies" in given and what not in WITH_STRATEGIES else []
+    unused += ["strategies"] if "strategies" in given and what != "active" else []
     if unused:
         raise InputError(f"{what} has no use for --{unused[0]}: leave it out.")
 
@@ -266,7 +257,7 @@ def _numbers(text: str | None, option: str) -> list[int]:
 
 
 def _grid(what: str, options: GridOptions) -> "Grid":
-    """The cells that a benchmark needs under the options."""
+    """The cells of a benchmark under the options."""
     from graphfcl.experiments import grid_file, paper_grids
     from graphfcl.methods import method_from
 
@@ -313,21 +304,18 @@ def _joined(first: Iterable[str], second: Iterable[str]) -> list[str]:
 
 
 def _check(grid: "Grid", data_dir: Path | None) -> dict[str, str]:
-    """Refuse a grid whose datasets or rules do not exist before anything runs; the SHA-256 of each dataset's graph."""
+    """Draw a stream of every dataset and rules before anything runs; the SHA-256 of each dataset's graph."""
     from graphfcl.experiments.cells import cell_stream
 
-    seen = set()
-    graphs = {}
+    different: dict[tuple[str, str], Any] = {}
     for cell in grid.cells:
-        place = (cell.dataset, str(sorted(cell.rules.items())))
-        if place not in seen and cell.seed == grid.cells[0].seed:
-            seen.add(place)
-            graphs[cell.dataset] = cell_stream(cell, data_dir).graph.sha256
-    return graphs
+        if cell.seed == grid.cells[0].seed:
+            different.setdefault((cell.dataset, str(sorted(cell.rules.items()))), cell)
+    return {cell.dataset: cell_stream(cell, data_dir).graph.sha256 for cell in different.values()}
 
 
 def _table1(names: list[str], data_dir: Path | None, out: Path) -> Answer:
-    """The datasets at hand with their counts and splits."""
+    """The available datasets with their counts and splits."""
     from graphfcl.report.tables import DATASET_COLUMNS, dataset_rows, write_dataset_table
 
     rows = dataset_rows(names, data_dir)
@@ -339,3 +327,54 @@ def _table1(names: list[str], data_dir: Path | None, out: Path) -> Answer:
 
     listed = [dict(zip(DATASET_COLUMNS, row, strict=True)) for row in rows]
     return Answer({"graphs": listed, "files": [str(path)]}, show)
+
+
+class GridDisplay:
+    """One live line: done, running, failed, time left.
+
+    Without a terminal, a line for every tenth of the grid, and at least one every ``every`` seconds.
+    """
+
+    def __init__(self, total: int, every: float = EVERY) -> None:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn
+        from rich.progress import Progress as Bars
+
+        self.terminal, self.total, self.tenths = sys.stderr.isatty(), total, 0
+        self.every, self.printed = every, time.monotonic()
+        self.bars = Bars(
+            BarColumn(bar_width=24),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[figures]}", markup=False),
+            TimeElapsedColumn(),
+            console=Console(stderr=True),
+            disable=not self.terminal,
+            refresh_per_second=2,
+        )
+        self.task = self.bars.add_task("grid", total=total, figures="starting")
+
+    def __enter__(self) -> "GridDisplay":
+        self.bars.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.bars.stop()
+
+    def show(self, status: "GridStatus") -> None:
+        left = "" if status.seconds_left is None else f", about {_duration(status.seconds_left)} left"
+        running = ", ".join(_title(cell) for cell in list(status.running.values())[:3])
+        more = len(status.running) - 3
+        running += f" and {more} more" if more > 0 else ""
+        figures = f"failed {status.failed}, running {len(status.running)}{f' ({running})' if running else ''}{left}"
+        finished = status.done + status.failed
+        self.bars.update(self.task, completed=finished, figures=figures)
+        overdue = time.monotonic() - self.printed >= self.every
+        if not self.terminal and (overdue or finished * 10 // self.total > self.tenths):
+            self.tenths, self.printed = finished * 10 // self.total, time.monotonic()
+            print(f"{status.done} of {status.total} done, {figures}", file=sys.stderr, flush=True)
+
+
+def _duration(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours} h {minutes} min" if hours else f"{minutes} min {rest} s" if minutes else f"{rest} s"

@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from graphfcl.cli.answer import Answer, answers
 from graphfcl.cli.completion import graphs
-from graphfcl.cli.options import DataDir, Graph, needed_graph
-from graphfcl.cli.pages import Verbs, epilog
-from graphfcl.cli.show import print_table, say
+from graphfcl.cli.help import Verbs, epilog
+from graphfcl.cli.options import DataDir, Graph, needed_graph, option
+from graphfcl.cli.output import Answer, answers, print_table, say
+from graphfcl.errors import counted
 
 if TYPE_CHECKING:
     from graphfcl.datasets import Dataset
@@ -51,10 +51,10 @@ def show_dataset(graph: Graph = None, data_dir: DataDir = None, as_json: bool = 
     from graphfcl.datasets import data_folder, find_dataset
     from graphfcl.graph.folder import GraphFolder, is_graph_folder
 
-    found = needed_graph(graph)
-    dataset, options = find_dataset(found)
-    if is_graph_folder(found):
-        stored = GraphFolder.open(found)
+    name = needed_graph(graph)
+    dataset, options = find_dataset(name)
+    if is_graph_folder(name):
+        stored = GraphFolder.open(name)
         facts = describe(dataset, stored, name=stored.name, source=stored.source, digest=stored.sha256)
         return Answer(facts, lambda: _print_facts(facts))
     folder = data_folder(data_dir) if dataset.files else None
@@ -71,32 +71,24 @@ def show_dataset(graph: Graph = None, data_dir: DataDir = None, as_json: bool = 
 def import_dataset(
     graph: Annotated[
         str | None,
-        typer.Option(
-            "--graph",
-            help="Graph: a name from `data list`, an .npz file, a folder of tables, or a raw OGB dataset.",
-            autocompletion=graphs,
+        option(
+            "--graph", "Graph: a name from `data list`, an .npz file, a folder of tables, or a raw OGB dataset.", graphs
         ),
     ] = None,
     *,
-    out: Annotated[Path, typer.Option("--out", help="Graph folder to create.", show_default=False)],
-    memory: Annotated[
-        str, typer.Option("--memory", help="Memory that the import may use, such as 800MB or 4GB.")
-    ] = "2GB",
-    name: Annotated[
-        str | None,
-        typer.Option("--name", help="Name of the graph (default: the name of the source).", show_default=False),
-    ] = None,
+    out: Annotated[Path, option("--out", "Graph folder to create.")],
+    memory: Annotated[str, option("--memory", "Memory that the import may use, such as 800MB or 4GB.")] = "2GB",
+    name: Annotated[str | None, option("--name", "Name of the graph (default: the name of the source).")] = None,
     data_dir: DataDir = None,
 ) -> Answer:
     """Create a graph folder: a graph stored on disk, for graphs that do not fit into memory.
 
-    The folder is whole or not there: an import that was killed starts over.
+    The folder is complete or absent: an import that was killed starts over.
     """
     from graphfcl.datasets.importing import import_graph
     from graphfcl.runtime.memory import format_bytes
 
-    found = needed_graph(graph)
-    folder = import_graph(found, out, memory=memory, name=name, data_dir=data_dir, tell=say)
+    folder = import_graph(needed_graph(graph), out, memory=memory, name=name, data_dir=data_dir, tell=say)
 
     def show() -> None:
         say(f"{folder.edge_count:,} edges are written.")
@@ -118,7 +110,7 @@ def import_dataset(
 
 
 def describe(dataset: "Dataset", graph: "AnyGraph", **more: Any) -> dict[str, Any]:
-    """What `data show` prints, as plain values. more: what takes the place of a value, or is printed beside them."""
+    """What `data show` prints, as plain values. more: values to add or replace."""
     import numpy as np
 
     order = np.argsort(-graph.class_sizes, kind="stable")
@@ -157,8 +149,9 @@ def _print_facts(facts: dict[str, Any]) -> None:
     kind = f"{facts['feature_storage']}, {facts['feature_nonzeros']:,} {stored}"
     if facts["text"]:
         numbers = facts["numbers_beside_words"]
-        beside = f"{numbers:,} number{'' if numbers == 1 else 's'}"
-        words = f"{facts['features'] - numbers:,} word counts and {beside}" if numbers else "word counts"
+        words = "word counts"
+        if numbers:
+            words = f"{facts['features'] - numbers:,} word counts and {counted(numbers, 'number')}"
         kind = f"{words}, {facts['feature_nonzeros']:,} not zero; TF-IDF is fitted on the nodes of session 0"
     default = facts["default_stream"]
     say(f"{facts['name']}: {facts['title']}")
@@ -179,8 +172,8 @@ def _print_facts(facts: dict[str, Any]) -> None:
         say(f"digest           {facts['digest']}")
     for note in filter(None, [facts["note"], *facts["notes"]]):
         say(f"note             {note}")
-    sizes = list(facts["class_sizes"].items())
-    print_table(("class", "nodes"), [(name, f"{size:,}") for name, size in sizes], numbers=("nodes",))
+    sizes = [(name, f"{size:,}") for name, size in facts["class_sizes"].items()]
+    print_table(("class", "nodes"), sizes, numbers=("nodes",))
 
 
 def _defaults(protocol: "Protocol | None") -> str:

@@ -4,10 +4,9 @@ from typing import Annotated
 
 import typer
 
-from graphfcl.cli.answer import Answer, answers
 from graphfcl.cli.completion import methods
-from graphfcl.cli.options import settings_from_options
-from graphfcl.cli.show import print_table, say
+from graphfcl.cli.options import option, settings_from_options
+from graphfcl.cli.output import Answer, answers, print_table, say
 
 
 @answers
@@ -15,9 +14,7 @@ def list_methods(
     name: Annotated[
         str | None,
         typer.Argument(
-            help="Show the settings of this method; write your own as module:Class.",
-            show_default=False,
-            autocompletion=methods,
+            help="Show the settings of this method; write your own as module:Class.", autocompletion=methods
         ),
     ] = None,
 ) -> Answer:
@@ -40,27 +37,22 @@ def list_methods(
 
 
 def _all_methods() -> Answer:
-    from graphfcl.methods import GROUPS, plug_in_rows
+    from graphfcl.methods import GROUPS, find_method, plug_in_rows
 
-    rows = {group: [_row(each) for each in names] for group, names in GROUPS.items()} | {"plug-ins": plug_in_rows()}
+    keys, tables = ("name", "title", "reference"), {}
+    for group, names in GROUPS.items():
+        tables[group] = [tuple(getattr(find_method(name), key) for key in keys) for name in names]
+    tables["plug-ins"] = plug_in_rows()
 
     def show() -> None:
-        for group, found in rows.items():
-            if found:
+        for group, rows in tables.items():
+            if rows:
                 say()
                 say(f"{group}:")
-                print_table(("method", "what", "reference"), found)
+                print_table(("method", "what", "reference"), rows)
 
-    keys = ("name", "title", "reference")
-    listed = [{"group": group, **dict(zip(keys, row, strict=True))} for group, found in rows.items() for row in found]
+    listed = [{"group": group, **dict(zip(keys, row, strict=True))} for group, rows in tables.items() for row in rows]
     return Answer({"methods": listed}, show)
-
-
-def _row(name: str) -> tuple[str, str, str]:
-    from graphfcl.methods import find_method
-
-    method = find_method(name)
-    return method.name, method.title, method.reference
 
 
 @answers
@@ -73,10 +65,10 @@ def check(
     ],
     settings: Annotated[
         list[str] | None,
-        typer.Option(
+        option(
             "--set",
+            "Change a setting of the learner, for example to make it train faster; repeatable.",
             metavar="KEY=VALUE",
-            help="Change a setting of the learner, for example to make it train faster; repeatable.",
         ),
     ] = None,
 ) -> Answer:
@@ -85,7 +77,7 @@ def check(
     from graphfcl.methods.testing import RULES, broken_rules, says
 
     method = method_from(learner, learner)
-    changes = settings_from_options(settings or [])
+    changes = settings_from_options(settings)
     method.settings_with(changes)
     rules = []
     for rule, why in broken_rules(method.learner, changes):
@@ -94,6 +86,6 @@ def check(
             print(f"        {why}", flush=True)
         rules.append({"rule": says(rule), "broken": why})
     broken = sum(each["broken"] is not None for each in rules)
-    found = f"breaks {broken} of {len(RULES)} rules" if broken else f"keeps all {len(RULES)} rules"
+    verdict = f"breaks {broken} of {len(RULES)} rules" if broken else f"keeps all {len(RULES)} rules"
     values = {"learner": method.name, "rules": rules, "keeps_all": not broken}
-    return Answer(values, lambda: print(f"{method.name} {found}."), code=1 if broken else 0)
+    return Answer(values, lambda: print(f"{method.name} {verdict}."), code=1 if broken else 0)

@@ -1,126 +1,240 @@
-"""Options and lines of verbs that meet a model whose graph is a graph folder."""
+"""Model folders and graph folders as option groups: which model, where its graph is, and with what to compute on it."""
 
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from graphfcl.cli.options import BackendOption, BackendOptions, RayAddress, SubmititOption
-from graphfcl.cli.run import FolderOptions
-from graphfcl.cli.show import say
+from graphfcl.cli.options import (
+    BackendOptions,
+    Device,
+    GraphPlace,
+    Model,
+    OwnMethod,
+    Wait,
+    option,
+    refuse_file,
+    requested_device,
+)
+from graphfcl.cli.output import say, tell
 from graphfcl.errors import InputError
-from graphfcl.runtime.memory import parse_bytes
+from graphfcl.runtime.cores import usable_cores
+from graphfcl.runtime.files import need_folder
+from graphfcl.runtime.memory import format_bytes, parse_bytes
 
 if TYPE_CHECKING:
     from graphfcl.graph import AnyGraph
-    from graphfcl.production import GraphClassifier
+    from graphfcl.production import GraphClassifier, ModelFolder
     from graphfcl.production.graph.place import FolderUse
     from graphfcl.production.model.fit_checkpoints import FitCheckpoints
-
+    from graphfcl.stream import Protocol
 
 IN_MEMORY = ""  # in place of the work folder of a fit
 
 
 @dataclass(frozen=True)
-class OnDiskResources:
-    """What may be used to compute on the graph folder of a model; all but the engine is remembered with the model."""
+class FolderOptions:
+    """How a run or a fit works on a graph folder."""
 
     memory: Annotated[
         str | None,
-        typer.Option("--memory", help="Memory to use for a graph folder, such as 4GB (default: the last value used)."),
+        option("--memory", "Memory to use for a graph folder, such as 4GB (default: 3/4 of the machine's memory)."),
     ] = None
     work: Annotated[
         Path | None,
-        typer.Option("--work", help="Folder for intermediate files of a graph folder (default: the last value used)."),
+        option("--work", "Folder for intermediate files; if set, a graph folder is not loaded into memory."),
     ] = None
     workers: Annotated[
         int | None,
-        typer.Option(
-            "--workers", min=1, help="Number of parallel tasks on a graph folder (default: the last value used)."
-        ),
+        option("--workers", "Number of parallel tasks on a graph folder (default: number of cores).", min=1),
     ] = None
 
-    backend: BackendOption = "local"
-    ray_address: RayAddress = None
-    submitit_option: SubmititOption = None
+    def load(
+        self,
+        graph: str,
+        data_dir: Path | None,
+        method: str,
+        engine: BackendOptions,
+        stack: ExitStack,
+        work: Path | None = None,
+    ) -> "tuple[AnyGraph, Protocol | None]":
+        """A graph by name or path, with its default rules; a graph folder is opened in memory or on the disk.
 
-    def use_at(self, graph: Path | None) -> "FolderUse":
-        """What they say. graph: where the graph folder is, if it was moved."""
-        from graphfcl.production.graph.place import FolderUse
+        stack: workers are started once, and end with it. work: the work folder if no other is named.
+        """
+        from graphfcl.datasets import load_dataset
+        from graphfcl.graph.folder import is_graph_folder
 
-        memory = None if self.memory is None else parse_bytes(self.memory, "--memory")
-        engine = BackendOptions(self.backend, self.ray_address, self.submitit_option).tasks(1)
-        return FolderUse(graph, self.work, memory, self.workers, engine)
+        if is_graph_folder(graph):
+            return self._open(Path(graph), method, engine, stack, work), None
+        engine.refuse("make one with `data import`, or leave it out")
+        for name in ("memory", "work", "workers"):
+            if getattr(self, name) is not None:
+                raise InputError(f"--{name} is for graph folders: make one with `data import`, or leave it out.")
+        return load_dataset(graph, data_dir=data_dir)
+
+    def _open(self, path: Path, method: str, engine: BackendOptions, stack: ExitStack, work: Path | None) -> "AnyGraph":
+        from graphfcl.experiments.graph_folders import graph_of_folder, usual_memory
+        from graphfcl.methods import find_method
+        from graphfcl.runtime.resources import Resources
+
+        memory = usual_memory() if self.memory is None else parse_bytes(self.memory, "--memory")
+        work = self.work or work or path.resolve().with_name(f"{path.resolve().name}.work")
+        tasks = engine.tasks(self.workers or usable_cores(), folder=work / "tasks")
+        graph = graph_of_folder(path, method, Resources(work, memory, tasks), stay=self.work is not None)
+        self.refuse_unusable_work()
+        if graph.work is None:
+            engine.refuse("this one fits into memory; give --work, or leave it out")
+            hint = "; give --work to keep it on the disk" * find_method(method).learner.works_on_disk
+            tell(f"note: {path} fits into memory and is loaded{hint}.")
+            return graph
+        tell(f"note: {path} stays on the disk: --work {work}, --memory {format_bytes(memory)}.")
+        return stack.enter_context(graph.with_workers())
+
+    def refuse_unusable_work(self) -> None:
+        """Refuse a work folder that cannot be made, before anything else is written."""
+        refuse_file(self.work, "--work")
+        if self.work is not None:
+            need_folder(self.work, "--work")
+
+    def load_to_fit(
+        self,
+        graph: str,
+        data_dir: Path | None,
+        method: str,
+        engine: BackendOptions,
+        stack: ExitStack,
+        model: Path,
+        checkpoints: "FitCheckpoints",
+    ) -> "AnyGraph":
+        """:meth:`load` for a fit, which works in the model folder; one that continues keeps its graph where it was."""
+        from graphfcl.graph.folder import is_graph_folder
+        from graphfcl.production.graph.place import WORK
+
+        if not is_graph_folder(graph):
+            return self.load(graph, data_dir, method, engine, stack)[0]
+        loaded, _ = self._as_before(checkpoints).load(graph, data_dir, method, engine, stack, model / WORK)
+        checkpoints.work = IN_MEMORY if loaded.work is None else str(loaded.work.absolute())
+        return loaded
+
+    def _as_before(self, checkpoints: "FitCheckpoints") -> "FolderOptions":
+        """The options, with the work folder of an interrupted fit if this one continues it."""
+        before = checkpoints.work_before()
+        if before is None or (before == IN_MEMORY and self.work is None):
+            return self
+        if before == IN_MEMORY:
+            raise InputError(
+                f"the interrupted fit has its graph in memory: leave --work out, or delete {checkpoints.folder} to "
+                "start again."
+            )
+        return self if self.work is not None else replace(self, work=Path(before))
 
 
 @dataclass(frozen=True)
-class OnDiskOptions(OnDiskResources):
-    """The same, and where the graph folder of a model is."""
+class FolderResources(BackendOptions):
+    """Resources for the graph folder of a model; all but the backend are stored with the model."""
 
-    graph: Annotated[
-        Path | None, typer.Option("--graph", help="New place of the model's graph folder, if it was moved.")
+    memory: Annotated[
+        str | None,
+        option("--memory", "Memory to use for a graph folder, such as 4GB (default: the last value used)."),
+    ] = None
+    work: Annotated[
+        Path | None,
+        option("--work", "Folder for intermediate files of a graph folder (default: the last value used)."),
+    ] = None
+    workers: Annotated[
+        int | None,
+        option("--workers", "Number of parallel tasks on a graph folder (default: the last value used).", min=1),
     ] = None
 
+    def use_at(self, graph: Path | None) -> "FolderUse":
+        """What they change. graph: where the graph folder is, if it was moved."""
+        from graphfcl.production.graph.place import FolderUse
+
+        memory = None if self.memory is None else parse_bytes(self.memory, "--memory")
+        return FolderUse(graph, self.work, memory, self.workers, self.tasks(1))
+
+
+@dataclass(frozen=True)
+class ModelOptions:
+    """A model folder."""
+
+    model: Model
+    method: OwnMethod = None
+    graph: GraphPlace = None
+
     def use(self) -> "FolderUse":
-        """What they say."""
+        """Where the graph folder of the model is and what may be used to compute on it, if it changed."""
+        from graphfcl.production.graph.place import FolderUse
+
+        return FolderUse(self.graph)
+
+    def folder(self) -> "ModelFolder":
+        """The folder; the user's own method is imported first, so that the model may name it."""
+        import_method(self.method, self.model)
+        from graphfcl.production import ModelFolder
+
+        return ModelFolder(self.model, self.use())
+
+    def load(self, *, version: int | None = None, device: str = "cpu") -> "GraphClassifier":
+        """A version of the model, the newest by default."""
+        import_method(self.method, self.model)
+        from graphfcl.production import GraphClassifier
+
+        return GraphClassifier.load(self.model, version=version, device=requested_device(device), use=self.use())
+
+
+@dataclass(frozen=True)
+class ComputeOptions(FolderResources, ModelOptions):
+    """A model folder, and the resources to compute on its graph folder."""
+
+    def use(self) -> "FolderUse":
         return self.use_at(self.graph)
 
 
-def settle_first(classifier: "GraphClassifier") -> None:
-    """Compute the scores of all nodes of a version on a graph folder, unless they are stored; print the accuracy."""
-    if classifier.has_answers:
+@dataclass(frozen=True)
+class ChangeOptions(ComputeOptions):
+    """A model folder that is to be changed."""
+
+    device: Device = "auto"
+    wait: Wait = 60.0
+
+    @contextmanager
+    def edit(self) -> Iterator["GraphClassifier"]:
+        """The newest version, changed into the next one, which is durable when the context ends."""
+        with self.folder().editing(self.wait, device=requested_device(self.device), write_cache=False) as classifier:
+            yield classifier
+
+
+def import_method(method: str | None, model: Path) -> None:
+    """Import the method that the user named; it must be the model's."""
+    if method is None:
         return
+    from graphfcl.methods import method_from
+    from graphfcl.production import ModelFolder
+
+    name, folder = method_from(method).name, ModelFolder(model)
+    own = folder.manifest(folder.current())["values"]["method"] if folder.exists() else name
+    if own != name:
+        raise InputError(f"{model} is a model of {own!r}, not of {name!r}: leave --method out, or name its own.")
+
+
+def compute_scores(classifier: "GraphClassifier") -> "GraphClassifier":
+    """Compute the scores of all nodes of a version on a graph folder unless they are stored; print the accuracy."""
+    if classifier.has_answers:
+        return classifier
     from graphfcl.methods.progress import ProgressBars
 
     say(f"First prediction for version {classifier.version}: computing scores for all nodes (this can take a while).")
     with ProgressBars() as bars:
-        found = classifier.calibrate(progress=bars)
-    if found is None:
-        return
-    shown = {"validation": "on validation nodes", "leave_one_out": "on supports of learned classes, each left out"}
-    said = [f"{100 * found.accuracy[key]:.1f} % {where}" for key, where in shown.items() if found.accuracy.get(key)]
-    say(f"Balanced accuracy: {', '.join(said) or 'not measured'}.")
-    if found.warning:
-        say(f"warning: {found.warning}.")
-
-
-def graph_to_fit(
-    name: str,
-    data_dir: Path | None,
-    method: str,
-    large: FolderOptions,
-    engine: BackendOptions,
-    model: Path,
-    checkpoints: "FitCheckpoints",
-    stack: ExitStack,
-) -> "AnyGraph":
-    """The graph of a name or a path; a graph folder that is to stay on the disk works in the folder of the model.
-
-    checkpoints: of the fit; one that goes on keeps the graph where it was. stack: workers are started once, and end
-    with it.
-    """
-    from graphfcl.datasets import load_dataset
-    from graphfcl.graph.folder import is_graph_folder
-    from graphfcl.production.graph.place import WORK
-
-    if is_graph_folder(name):
-        found = _as_before(large, checkpoints).graph(Path(name), method, engine, stack=stack, work=model / WORK)
-        checkpoints.work = IN_MEMORY if found.work is None else str(found.work.absolute())
-        return found
-    large.refuse(engine)
-    return load_dataset(name, data_dir=data_dir)[0]
-
-
-def _as_before(large: FolderOptions, checkpoints: "FitCheckpoints") -> FolderOptions:
-    """The options, with the work folder of a fit that was stopped if this one goes on with it."""
-    before = checkpoints.work_before()
-    if before is None or (before == IN_MEMORY and large.work is None):
-        return large
-    if before == IN_MEMORY:
-        raise InputError(
-            f"the interrupted fit has its graph in memory: leave --work out, or delete {checkpoints.folder} to start "
-            "again."
-        )
-    return large if large.work is not None else replace(large, work=Path(before))
+        result = classifier.calibrate(progress=bars)
+    if result is not None:
+        where = {"validation": "on validation nodes", "leave_one_out": "on supports of learned classes, each left out"}
+        shown = [
+            f"{100 * result.accuracy[key]:.1f} % {text}" for key, text in where.items() if result.accuracy.get(key)
+        ]
+        say(f"Balanced accuracy: {', '.join(shown) or 'not measured'}.")
+        if result.warning:
+            say(f"warning: {result.warning}.")
+    return classifier

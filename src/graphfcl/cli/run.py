@@ -1,157 +1,94 @@
 """``graphfcl run``."""
 
-import os
+import types
+from collections.abc import Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass
+from dataclasses import dataclass, fields, is_dataclass
+from itertools import groupby
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 import typer
 
-from graphfcl.cli.answer import Answer, answers
-from graphfcl.cli.completion import choices, graphs, methods
+from graphfcl.cli.completion import graphs, methods
+from graphfcl.cli.on_disk import FolderOptions
 from graphfcl.cli.options import (
     GRAPH_HELP,
+    STRATEGIES,
     BackendOptions,
     DataDir,
     Device,
     Seed,
+    Settings,
     StreamOptions,
+    option,
+    refuse_file,
+    requested_device,
     settings_from_options,
     strategy_name,
+    usable_device,
 )
-from graphfcl.cli.show import say, say_notes, tell
-from graphfcl.cli.switches import switched_off
+from graphfcl.cli.output import Answer, answers, print_table, say, say_notes
 from graphfcl.defaults import MODEL_METHOD, RUN_METHOD, STRATEGY
-from graphfcl.errors import InputError
-from graphfcl.runtime.cores import usable_cores
-from graphfcl.runtime.devices import best_device, checked_device
-from graphfcl.runtime.files import need_folder
-from graphfcl.runtime.memory import format_bytes, parse_bytes
+from graphfcl.errors import InputError, did_you_mean
 
 if TYPE_CHECKING:
     from graphfcl.graph import AnyGraph
     from graphfcl.stream import Protocol, Stream
 
-MethodOption = Annotated[
-    str,
-    typer.Option(
-        "--method",
-        help="Method: a name from `graphfcl methods`, or your own as module:Class. The default is the paper's method; "
-        f"for your own data use {MODEL_METHOD}.",
-        autocompletion=methods,
+SWITCHES = {"ignore_unknown_options": True, "allow_extra_args": True}  # --no-NAME depends on the method
+OFF = "--no-"
+MARKS = {
+    "trained_on_query_labels": (
+        "TRAINED ON QUERY LABELS (protocol 'paper'): compare only with results under the same mark."
     ),
-]
-StrategyOption = Annotated[
-    str | None,
-    typer.Option(
-        "--strategy",
-        help="With --track active: strategy that selects the nodes to label; write your own as module:Class "
-        "(default: auto).",
-        show_default=False,
-        autocompletion=choices("auto", "typical", "uncertain", "unknown", "random"),
-    ),
-]
-SWITCHES = {"ignore_unknown_options": True, "allow_extra_args": True}  # --no-NAME is for the method to know
+    "uses_pool_labels": "USES POOL LABELS: an upper reference, trained on labels that no other method receives.",
+    "control": "A CONTROL: it measures what the protocol gives away, and is not compared with methods.",
+    "needs_oracle": "NEEDS AN ORACLE: nodes are chosen by their class, which is unknown before they are labelled.",
+}
 
 
 @dataclass(frozen=True)
 class RunOptions:
-    """Where a run works and what it goes on from."""
+    """Where a run computes and writes."""
 
     device: Device = "auto"
-    out: Annotated[Path | None, typer.Option("--out", help="Folder for results (default: a new folder in runs/).")] = (
-        None
-    )
+    out: Annotated[Path | None, option("--out", "Folder for results (default: a new folder in runs/).")] = None
     encoders: Annotated[
         Path | None,
-        typer.Option(
-            "--encoders", help="Folder for pre-trained encoders, shared by all methods (default: next to the results)."
-        ),
+        option("--encoders", "Folder for pre-trained encoders, shared by all methods (default: next to the results)."),
     ] = None
-    resume: Annotated[bool, typer.Option("--resume", help="Continue from the checkpoint in the folder.")] = False
+    resume: Annotated[bool, option("--resume", "Continue from the checkpoint in the folder.")] = False
     data_dir: DataDir = None
-
-
-@dataclass(frozen=True)
-class FolderOptions:
-    """How a run or a fit works on a graph folder."""
-
-    memory: Annotated[
-        str | None,
-        typer.Option(
-            "--memory", help="Memory to use for a graph folder, such as 4GB (default: 3/4 of the machine's memory)."
-        ),
-    ] = None
-    work: Annotated[
-        Path | None,
-        typer.Option("--work", help="Folder for intermediate files; if set, a graph folder is not loaded into memory."),
-    ] = None
-    workers: Annotated[
-        int | None,
-        typer.Option("--workers", min=1, help="Number of parallel tasks on a graph folder (default: number of cores)."),
-    ] = None
-
-    def graph(
-        self,
-        path: Path,
-        method: str,
-        engine: BackendOptions,
-        *,
-        stack: ExitStack | None = None,
-        work: Path | None = None,
-    ) -> "AnyGraph":
-        """The graph of a folder, in memory or on the disk.
-
-        stack: workers are started once, and end with it. work: the work folder if no other is named.
-        """
-        from graphfcl.experiments.graph_folders import graph_of_folder, usual_memory
-        from graphfcl.methods import find_method
-        from graphfcl.runtime.resources import Resources
-
-        memory = usual_memory() if self.memory is None else parse_bytes(self.memory, "--memory")
-        work = self.work or work or path.resolve().with_name(f"{path.resolve().name}.work")
-        tasks = engine.tasks(self.workers or usable_cores(), folder=work / "tasks")
-        found = graph_of_folder(path, method, Resources(work, memory, tasks), stay=self.work is not None)
-        self.refuse_unusable_work()
-        if found.work is None:
-            engine.refuse("this one fits into memory; give --work, or leave it out")
-            able = "; give --work to keep it on the disk" * find_method(method).learner.works_on_disk
-            tell(f"note: {path} fits into memory and is loaded{able}.")
-            return found
-        tell(f"note: {path} stays on the disk: --work {work}, --memory {format_bytes(memory)}.")
-        return found if stack is None else stack.enter_context(found.with_workers())
-
-    def refuse(self, engine: BackendOptions) -> None:
-        """They are for graph folders alone, and so is an engine."""
-        engine.refuse("make one with `data import`, or leave it out")
-        for name in ("memory", "work", "workers"):
-            if getattr(self, name) is not None:
-                raise InputError(f"--{name} is for graph folders: make one with `data import`, or leave it out.")
-
-    def refuse_unusable_work(self) -> None:
-        """Refuse a work folder that cannot be made, before anything else is written."""
-        refuse_file(self.work, "--work")
-        if self.work is not None:
-            need_folder(self.work, "--work")
 
 
 @answers
 def run_method(
     context: typer.Context,
     *,
-    graph: Annotated[str, typer.Option("--graph", help=f"{GRAPH_HELP}.", autocompletion=graphs)] = "debian",
-    method: MethodOption = RUN_METHOD,
-    strategy: StrategyOption = None,
+    graph: Annotated[str, option("--graph", GRAPH_HELP, graphs)] = "debian",
+    method: Annotated[
+        str,
+        option(
+            "--method",
+            "Method: a name from `graphfcl methods`, or your own as module:Class. The default is the paper's method; "
+            f"for your own data use {MODEL_METHOD}.",
+            methods,
+        ),
+    ] = RUN_METHOD,
+    strategy: Annotated[
+        str | None,
+        option(
+            "--strategy",
+            "With --track active: strategy that selects the nodes to label; write your own as module:Class "
+            "(default: auto).",
+            STRATEGIES,
+        ),
+    ] = None,
     seed: Seed = 0,
     rules: StreamOptions,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option("--set", metavar="KEY=VALUE", help="Change a setting of the method; repeatable."),
-    ] = None,
-    stream_file: Annotated[
-        Path | None, typer.Option("--stream", help="Use a saved stream instead of drawing one.")
-    ] = None,
+    settings: Settings = None,
+    stream_file: Annotated[Path | None, option("--stream", "Use a saved stream instead of drawing one.")] = None,
     options: RunOptions,
     large: FolderOptions,
     engine: BackendOptions,
@@ -160,27 +97,26 @@ def run_method(
 
     --no-NAME switches the setting NAME of the method off, as --no-refit.
     """
-    from graphfcl.cli.results import print_result
     from graphfcl.experiments import Run, run
     from graphfcl.methods import method_from
     from graphfcl.methods.progress import ProgressBars
     from graphfcl.report import accuracy_figure, matrix_figure
 
     refuse_file(options.out, "--out")
-    found = method_from(method)
+    named = method_from(method)
     declared = [name for parameter in context.command.params for name in parameter.opts]
-    chosen = settings_from_options(settings or [])
-    chosen |= switched_off(context.args, declared, found.name, found.settings_with({}))
+    chosen = settings_from_options(settings)
+    chosen |= switched_off(context.args, declared, named.name, named.settings_with({}))
     with ExitStack() as stack:
-        given = _graph(graph, options.data_dir, found.name, large, engine, stack)
-        say_notes(given[0])
-        stream = _stream(given, seed, rules, stream_file)
+        loaded, default = large.load(graph, options.data_dir, named.name, engine, stack)
+        say_notes(loaded)
+        stream = _stream(loaded, default, seed, rules, stream_file)
         on = usable_device(stream.graph.device_for(requested_device(options.device)))
-        job = Run(stream, found.name, chosen, on, _strategy(strategy, stream))
+        job = Run(stream, named.name, chosen, on, _strategy(strategy, stream))
         folder = options.out or Path("runs") / job.short_name()
         encoders = options.encoders or folder.parent / "encoders"
         with_strategy = f" with {job.strategy}" if job.strategy else ""
-        say(f"{found.name}{with_strategy} on {stream!r}, device {on}")
+        say(f"{named.name}{with_strategy} on {stream!r}, device {on}")
         with ProgressBars() as bars:
             result = run(job, folder, resume=options.resume, progress=bars, encoders=encoders)
     accuracy_figure(result, folder / "accuracy.png")
@@ -189,28 +125,14 @@ def run_method(
     def show() -> None:
         if options.resume and not bars.stage:
             say(f"This run was finished before: nothing was computed, {folder} holds the result below.")
-        print_result(result)
+        _print_result(result)
         say(f"Result, stream, checkpoint and two figures are in {folder}; look at {folder / 'accuracy.png'} first.")
 
     return Answer({"folder": str(folder), **result}, show)
 
 
-def refuse_file(path: Path | None, option: str, *, is_folder: bool = True) -> None:
-    """Refuse a folder that is a file, or a place inside one, before anything is computed.
-
-    is_folder: whether a folder is to be written there, or a file.
-    """
-    if path is None:
-        return
-    above = path.absolute() if is_folder else path.absolute().parent
-    there = next(each for each in (above, *above.parents) if each.exists())
-    if not there.is_dir() or not os.access(there, os.W_OK | os.X_OK):
-        what = "is a file" if not there.is_dir() else "is not yours to write to"
-        raise InputError(f"{option} {path} cannot be written ({there} {what}): choose another; nothing was computed.")
-
-
 def _strategy(text: str | None, stream: "Stream") -> str:
-    """The name of the strategy; none but under the track ``active``."""
+    """The name of the strategy; empty unless the track is ``active``."""
     if stream.protocol.track != "active":
         if text is not None:
             raise InputError("--strategy belongs to the track 'active': add --track active, or leave it out.")
@@ -219,29 +141,13 @@ def _strategy(text: str | None, stream: "Stream") -> str:
     return strategy_name(text, f"--strategy {text}")
 
 
-def _graph(
-    dataset: str,
-    data_dir: Path | None,
-    method: str,
-    large: FolderOptions,
-    engine: BackendOptions,
-    stack: ExitStack,
-) -> "tuple[AnyGraph, Protocol | None]":
-    """The graph and its default rules."""
-    from graphfcl.datasets import load_dataset
-    from graphfcl.graph.folder import is_graph_folder
-
-    if is_graph_folder(dataset):
-        return large.graph(Path(dataset), method, engine, stack=stack), None
-    large.refuse(engine)
-    return load_dataset(dataset, data_dir=data_dir)
-
-
-def _stream(given: "tuple[AnyGraph, Protocol | None]", seed: int, rules: StreamOptions, saved: Path | None) -> "Stream":
+def _stream(
+    graph: "AnyGraph", default: "Protocol | None", seed: int, rules: StreamOptions, saved: Path | None
+) -> "Stream":
     """The stream that the options describe, or a saved one."""
     from graphfcl.stream import load_stream, make_stream
 
-    changes, (graph, default) = rules.changes(), given
+    changes = rules.changes()
     if saved is None:
         return make_stream(graph, default, seed=seed, **changes)
     if seed or rules.given():
@@ -249,11 +155,86 @@ def _stream(given: "tuple[AnyGraph, Protocol | None]", seed: int, rules: StreamO
     return load_stream(saved, graph)
 
 
-def usable_device(wanted: str) -> str:
-    """cpu, cuda or cuda:1."""
-    return best_device() if requested_device(wanted) == "auto" else wanted
+def switched_off(words: Sequence[str], declared: Sequence[str], method: str, settings: Any) -> dict[str, Any]:
+    """Settings of a method that ``--no-NAME`` switches off: False for a boolean, None for one that may be None.
+
+    words: those of the command that are no declared option. declared: the names of all options, for a hint. settings:
+    an instance of the method's settings.
+    """
+    off = {name: _values_off(kind) for name, kind in get_type_hints(type(settings)).items()}
+    switches = [field.name.replace("_", "-") for field in fields(settings) if off[field.name]]
+    changes = {}
+    for word in words:
+        if not word.startswith("-"):
+            raise InputError(f"{word!r} belongs to no option: leave it out, or write its option before it.")
+        name = word.removeprefix(OFF)
+        if name == word:
+            flag = word.partition("=")[0]
+            hint = did_you_mean(flag, declared, "see `graphfcl run --help`.").replace("'", "")
+            raise InputError(f"there is no option {flag}: {hint}")
+        key = name.replace("-", "_")
+        if key not in off:
+            others = f"it can do without {', '.join(switches)}." if switches else "it has no switches."
+            hint = did_you_mean(name, switches, others)
+            raise InputError(f"{word}: {method} has no setting {key!r}: {hint}")
+        if not off[key]:
+            place = f"{key}.NAME" if is_dataclass(getattr(settings, key)) else key
+            raise InputError(
+                f"{word}: {key} of {method} cannot be switched off: give it a value with --set {place}=VALUE."
+            )
+        changes[key] = off[key][0]
+    return changes
 
 
-def requested_device(wanted: str) -> str:
-    """auto, cpu, cuda or cuda:1; what auto is, is settled when a learner is made, for torch knows it alone."""
-    return checked_device(wanted, "--device")
+def _values_off(kind: Any) -> list[Any]:
+    """The values that switch a setting of this type off."""
+    kinds = get_args(kind) if get_origin(kind) in (Union, types.UnionType) else (kind,)
+    return [value for value, each in ((False, bool), (None, type(None))) if each in kinds]
+
+
+def _print_result(result: dict[str, Any]) -> None:
+    """Print marks, the table of sessions and a summary."""
+    from graphfcl.metrics import session_metrics
+
+    flags = {**result, **result["flags"]}
+    for mark in (text for flag, text in MARKS.items() if flags.get(flag)):
+        say()
+        say(mark)
+    metrics = [metric for metric in session_metrics() if "print" in metric.places]
+    extra = ("labels", "novel_classes_found") if "strategy" in result else ()
+    titles = tuple(name.replace("_", " ") for name in extra)
+    columns = ("session", "classes", *titles, *(metric.title for metric in metrics), "seconds")
+    rows = [
+        (
+            s["session"],
+            s["classes"],
+            *(s[name] for name in extra),
+            *(metric.text(s[metric.name]) for metric in metrics),
+            f"{s['seconds']:.2f}",
+        )
+        for s in result["sessions"]
+    ]
+    print_table(columns, rows, numbers=columns)
+    _print_stream_metrics(result)
+    if result["chosen"]:
+        chosen = ", ".join(f"{key.replace('_', ' ')} {value}" for key, value in result["chosen"].items())
+        say(f"Selected by validation: {chosen}.")
+    encoder, on_gpu = result["pretraining"], result["peak_gpu_memory_mb"]
+    reused = f" besides {encoder['seconds']:.1f} s for the encoder, which was there" if encoder["reused"] else ""
+    memory = f"{result['peak_memory_mb']:.0f} MB" + ("" if on_gpu is None else f", on the GPU {on_gpu:.0f} MB")
+    say(f"{result['total_seconds']:.1f} s in all{reused}; peak memory {memory}.")
+    kept = ", ".join(f"{kind} {size:,}" for kind, size in result["stored"].items() if size)
+    say(f"Kept between sessions: {result['stored_bytes']:,} bytes ({kept}).")
+
+
+def _print_stream_metrics(result: dict[str, Any]) -> None:
+    """Print the metrics of the whole stream; those with the same note share a line."""
+    from graphfcl.metrics import active_metrics, stream_metrics
+
+    shown = [metric for metric in stream_metrics() if "print" in metric.places]
+    lines: list[tuple[str, list[Any]]] = [(note, [*group]) for note, group in groupby(shown, lambda each: each.note)]
+    if "strategy" in result:
+        lines.append(("", [*active_metrics()]))
+    for note, group in lines:
+        figures = "  ".join(f"{metric.title} {metric.text(result[metric.name])}" for metric in group)
+        say(f"{figures}  ({note})" if note else figures)

@@ -3,12 +3,8 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
-from graphfcl.cli.answer import Answer, answers
-from graphfcl.cli.options import DataDir, Graph, Seed, StreamOptions, needed_graph
-from graphfcl.cli.run import refuse_file
-from graphfcl.cli.show import say, say_notes
+from graphfcl.cli.options import DataDir, Graph, Seed, StreamOptions, needed_graph, option, refuse_file
+from graphfcl.cli.output import Answer, answers, print_table, say, say_notes
 from graphfcl.defaults import MODEL_METHOD
 from graphfcl.errors import InputError
 
@@ -23,11 +19,10 @@ def show_stream(
     graph: Graph = None,
     seed: Seed = 0,
     rules: StreamOptions,
-    out: Annotated[Path | None, typer.Option("--out", help="Save the stream to this JSON file.")] = None,
-    saved: Annotated[Path | None, typer.Option("--from", help="Show a saved stream instead of drawing one.")] = None,
+    out: Annotated[Path | None, option("--out", "Save the stream to this JSON file.")] = None,
+    saved: Annotated[Path | None, option("--from", "Show a saved stream instead of drawing one.")] = None,
     verify: Annotated[
-        bool,
-        typer.Option("--verify", help="Check that the streams equal those of the benchmark (default: all graphs)."),
+        bool, option("--verify", "Check that the streams equal those of the benchmark (default: all graphs).")
     ] = False,
     data_dir: DataDir = None,
 ) -> Answer:
@@ -38,16 +33,16 @@ def show_stream(
         raise InputError("--verify checks the benchmark's own seeds and rules: leave the other options out.")
     if verify and saved is None:
         return _verify([graph] if graph else None, data_dir)
-    found = needed_graph(graph)
+    name = needed_graph(graph)
     changes = rules.changes()
     refuse_file(out, "--out", is_folder=False)
     if saved is not None and (seed or rules.given()):
         raise InputError("a stream read with --from has its own seed and rules: leave the other options out.")
-    loaded, default = _graph_of(found, data_dir)
+    loaded, default = _graph_of(name, data_dir)
     say_notes(loaded)
     stream = load_stream(saved, loaded) if saved else make_stream(loaded, default, seed=seed, **changes)
     if verify:
-        return _verify_saved(stream, found)
+        return _verify_saved(stream, name)
     if out is not None:
         save_stream(stream, out)
 
@@ -60,7 +55,7 @@ def show_stream(
 
 
 def _graph_of(name: str, data_dir: Path | None) -> "tuple[AnyGraph, Protocol | None]":
-    """The graph of a name and its default rules; a graph folder is as `run` takes it."""
+    """A graph by name or path, with its default rules."""
     from graphfcl.datasets import load_dataset
     from graphfcl.graph.folder import is_graph_folder
 
@@ -79,16 +74,16 @@ def _verify(names: list[str] | None, data_dir: Path | None) -> Answer:
 
     different, checked, answer = [], 0, {}
     for graph in names or GRAPHS:
-        found = list(verify_graph(graph, data_dir))
-        missing = all(one.same is None for one in found)
+        streams = list(verify_graph(graph, data_dir))
+        missing = all(one.same is None for one in streams)
         if missing and names:
             raise InputError(f"the files of {graph} are not here: `graphfcl data show {graph}` says where they belong.")
-        wrong = [one for one in found if one.same is False]
+        wrong = [one for one in streams if one.same is False]
         different += wrong
-        checked += 0 if missing else len(found)
-        said = "files not here, not checked" if missing else f"{SEEDS - len(wrong)} of {SEEDS} streams are the same"
+        checked += 0 if missing else len(streams)
         answer[graph] = None if missing else SEEDS - len(wrong)
-        say(f"{graph}: {said}")
+        same = f"{answer[graph]} of {SEEDS} streams are the same"
+        say(f"{graph}: {'files not here, not checked' if missing else same}")
     if different:
         listed = ", ".join(f"{one.graph} seed {one.seed}" for one in different)
         raise InputError(f"these streams are not those of the benchmark: {listed}; check the data and the version.")
@@ -102,7 +97,7 @@ def _verify_saved(stream: "Stream", name: str) -> Answer:
 
     if not verify_stream(stream, name).same:
         raise InputError(
-            f"this is not the benchmark's stream of {name} with seed {stream.seed}: it was drawn otherwise."
+            f"this is not the benchmark's stream of {name} with seed {stream.seed}: it was drawn in another way."
         )
     version = benchmark_hashes()["protocol_version"]
     line = f"This is the benchmark's stream of {name} with seed {stream.seed}, protocol version {version}."
@@ -149,8 +144,6 @@ def _described(stream: "Stream") -> dict[str, Any]:
 
 
 def _print_schedule(stream: "Stream") -> None:
-    from graphfcl.cli.show import print_table
-
     rules, described = stream.protocol, _described(stream)
     protocol = f"protocol {rules.name} ({rules.hash}), version {rules.protocol_version}"
     say(f"{stream.graph.name}, seed {stream.seed}, {protocol}, track {rules.track}")

@@ -1,6 +1,11 @@
-"""Of each verb: examples, and what ``--json`` prints. Help pages and tests read them."""
+"""Help pages: plain text, which no terminal cuts off, with examples and the ``--json`` keys of each verb."""
 
 from collections.abc import Mapping
+from typing import Any
+
+from typer.core import TyperGroup
+
+from graphfcl.errors import GraphfclError
 
 CHANGED = "model, version, classes, and changes (the entries of `history --json` for the new version)."
 
@@ -107,3 +112,41 @@ JSON_KEYS: Mapping[str, str] = {
     ),
     "refit": "model, version, taken, why, before, after, nodes, classes.",
 }
+
+
+class Interrupted(GraphfclError):
+    """The user pressed Ctrl-C."""
+
+
+class Verbs(TyperGroup):
+    """All commands, by panels. Ctrl-C reaches the caller, which prints how to continue."""
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        panels: dict[str, list[tuple[str, Any]]] = {}
+        for name in self.list_commands(ctx):
+            command = self.get_command(ctx, name)
+            if command is not None and not command.hidden:
+                panel = getattr(command, "rich_help_panel", None)
+                panels.setdefault(panel if isinstance(panel, str) else "Commands", []).append((name, command))
+        width = max(len(name) for commands in panels.values() for name, _ in commands)
+        for panel, commands in panels.items():
+            with formatter.section(panel):
+                formatter.write_dl([(name.ljust(width), _summary(command)) for name, command in commands])
+
+    def invoke(self, ctx: Any) -> Any:
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt as error:
+            raise Interrupted("stopped") from error
+
+
+def _summary(command: Any) -> str:
+    """The first paragraph of a page."""
+    return " ".join((command.help or "").split("\n\n")[0].split())
+
+
+def epilog(verb: str) -> str:
+    """The end of a page: what --json prints, and examples. verb: ``data list``, ``fit``, …"""
+    parts = [f"With --json: {JSON_KEYS[verb]}"] if verb in JSON_KEYS else []
+    examples = [f"  graphfcl {line}" for line in EXAMPLES[verb]]
+    return "\n\n".join([*parts, "\n".join(["\b", "Examples:", *examples])])

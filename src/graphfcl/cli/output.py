@@ -1,0 +1,124 @@
+"""What verbs print: lines and tables for people, or one JSON document with ``--json``.
+
+Ids and names are the user's: control characters in them are printed as escapes.
+"""
+
+import inspect
+import json
+import sys
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import nullcontext, redirect_stdout
+from dataclasses import dataclass
+from functools import wraps
+from typing import TYPE_CHECKING, Annotated, Any, TextIO
+
+import typer
+
+from graphfcl.cli.options import option, with_option_groups
+from graphfcl.errors import printable, printable_json
+
+if TYPE_CHECKING:
+    from graphfcl.graph import AnyGraph
+
+AsJson = Annotated[
+    bool, option("--json", "Print one JSON document to standard output and all messages to standard error.")
+]
+
+
+@dataclass(frozen=True)
+class Rows:
+    """A list that may be too long for memory: blocks of plain dictionaries, one after the other."""
+
+    blocks: Iterable[list[dict[str, Any]]]
+
+
+@dataclass(frozen=True)
+class Answer:
+    """values: what ``--json`` prints; one may be :class:`Rows`. show: prints it for people. code: exit code."""
+
+    values: Any
+    show: Callable[[], None]
+    code: int = 0
+
+
+def answers(verb: Callable[..., Answer]) -> Callable[..., None]:
+    """Make a verb that returns an :class:`Answer` a command with ``--json``; options may come in groups.
+
+    With ``--json``, everything else goes to standard error. A verb with a parameter ``as_json`` receives its value.
+    """
+    flat = with_option_groups(verb)
+    parameters = [each for each in inspect.signature(flat).parameters.values() if each.name != "as_json"]
+    takes_json = len(parameters) < len(inspect.signature(flat).parameters)
+
+    @wraps(flat)
+    def call(*, as_json: bool = False, **values: Any) -> None:
+        out = sys.stdout
+        with redirect_stdout(sys.stderr) if as_json else nullcontext():
+            answer: Any = flat(**values, **({"as_json": as_json} if takes_json else {}))
+            if as_json:
+                write_json(answer.values, out)
+        if not as_json:
+            answer.show()
+        if answer.code:
+            raise typer.Exit(answer.code)
+
+    json_option = inspect.Parameter("as_json", inspect.Parameter.KEYWORD_ONLY, annotation=AsJson, default=False)
+    call.__signature__ = inspect.Signature([*parameters, json_option])  # type: ignore[attr-defined]
+    call.__annotations__ = {each.name: each.annotation for each in (*parameters, json_option)}
+    return call
+
+
+def write_json(values: Any, out: TextIO) -> None:
+    """One document in several lines, ASCII only. :class:`Rows` are written as they come."""
+    long = [key for key, value in values.items() if isinstance(value, Rows)] if isinstance(values, Mapping) else []
+    if not long:
+        out.write(printable_json(json.dumps(values, indent=1)) + "\n")
+        return
+    short = json.dumps({key: value for key, value in values.items() if key not in long}, indent=1)
+    out.write(printable_json(short.removesuffix("\n}")) + f',\n "{long[0]}": [')
+    comma = ""
+    for block in values[long[0]].blocks:
+        for row in block:
+            out.write(f"{comma}\n  {printable_json(json.dumps(row))}")
+            comma = ","
+    out.write("\n ]\n}\n")
+
+
+def say(text: str = "") -> None:
+    """Print a line."""
+    print(printable(text))
+
+
+def say_sentence(text: str) -> None:
+    """Print a clause as a sentence: a capital letter first, a full stop last."""
+    say(f"{text[0].upper()}{text[1:]}.")
+
+
+def say_notes(graph: "AnyGraph") -> None:
+    """Print the notes of a graph."""
+    for note in graph.notes:
+        say(f"note: {note}")
+
+
+def tell(text: str) -> None:
+    """Print a line to standard error, which is no part of the answer."""
+    print(printable(text), file=sys.stderr, flush=True)
+
+
+def print_table(columns: Sequence[str], rows: Iterable[Sequence[Any]], *, numbers: Sequence[str] = ()) -> None:
+    """Print a plain table; the columns named in ``numbers`` are aligned to the right."""
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for column in columns:
+        right = column in numbers
+        table.add_column(printable(column), justify="right" if right else "left", no_wrap=right, overflow="fold")
+    for row in rows:
+        table.add_row(*(printable(str(cell)) for cell in row))
+    # Cells are printed verbatim: a class may be called "[draft]".
+    console = Console(markup=False, emoji=False, highlight=False)
+    if not console.is_terminal:  # a file or a pipe has no width to fit into
+        console.width = 160
+    console.print(table)

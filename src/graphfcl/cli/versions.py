@@ -1,0 +1,264 @@
+"""Verbs of a model's versions: history, rollback, prune, erase, info and refit."""
+
+import warnings
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from graphfcl.cli.changes import NodeTable, entries_of, print_entries
+from graphfcl.cli.completion import graphs
+from graphfcl.cli.on_disk import ComputeOptions, ModelOptions, import_method
+from graphfcl.cli.options import (
+    DataDir,
+    Device,
+    Model,
+    ModelArgument,
+    ModelOption,
+    OwnMethod,
+    Wait,
+    option,
+    usable_device,
+)
+from graphfcl.cli.output import Answer, answers, print_table, say, say_notes, say_sentence
+from graphfcl.errors import InputError, counted
+
+if TYPE_CHECKING:
+    from graphfcl.graph.interfaces import AnyGraph
+    from graphfcl.production import ModelFolder
+    from graphfcl.production.changes.refitting import Comparison
+    from graphfcl.production.erasing import Erased
+    from graphfcl.production.model.card import ModelCard
+
+
+def _one_model(folder: Path | None, model: Path | None, verb: str) -> Path:
+    """The model of a verb that takes it with or without --model."""
+    named = [path for path in (folder, model) if path is not None]
+    if len(named) != 1:
+        fix = "leave --model out" if named else f"as in `graphfcl {verb} my_model`"
+        raise InputError(f"name one model, {fix}.")
+    return named[0]
+
+
+@answers
+def history(folder: ModelArgument = None, model: ModelOption = None) -> Answer:
+    """List all versions: what changed, when, from which nodes, and the accuracy on validation nodes."""
+    from graphfcl.production import ModelFolder
+
+    place = ModelFolder(_one_model(folder, model, "history"))
+    entries = place.history()
+
+    def show() -> None:
+        print_entries(entries)
+        _print_hint(place, entries)
+
+    return Answer(entries, show)
+
+
+def _print_hint(folder: "ModelFolder", entries: Sequence[dict[str, Any]]) -> None:
+    """Print a line if the changes of a model call for a refit; other verbs report a folder that cannot be opened."""
+    from graphfcl.production.model.info import signs_in_history, verdict
+
+    with suppress(InputError), warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        signs = signs_in_history(entries, folder.load().configuration)
+        if any(sign.over for sign in signs):
+            say_sentence(f"{verdict(signs)}: `graphfcl info --model {folder.path}` has the figures")
+
+
+@answers
+def rollback(
+    version: Annotated[int, typer.Argument(help="Version to restore.")],
+    options: ComputeOptions,
+    wait: Wait = 60.0,
+) -> Answer:
+    """Restore an old version as the newest one."""
+    folder = options.folder()
+    number = folder.rollback(version, wait=wait)
+    values = {
+        "model": str(options.model),
+        "version": number,
+        "classes": list(folder.load(number).classes_),
+        "changes": entries_of(folder.history(), number),
+    }
+    return Answer(values, lambda: say(f"Version {number} of {options.model} equals version {version}."))
+
+
+@answers
+def prune(
+    model: Model,
+    keep: Annotated[int, option("--keep", "Number of newest versions to keep.", min=1)],
+    wait: Wait = 60.0,
+) -> Answer:
+    """Delete old versions and the files that only they need."""
+    from graphfcl.production import ModelFolder
+
+    done = ModelFolder(model).prune(keep, wait=wait)
+    kept, removed = list(done.kept), list(done.versions)
+    line = (
+        f"Removed {len(removed):,} versions of {model} and {done.freed / 1e6:,.1f} MB; "
+        f"versions {kept[0]} to {kept[-1]} are kept."
+    )
+    values = {"model": str(model), "removed": removed, "kept": kept, "bytes_freed": done.freed}
+    return Answer(values, lambda: say(line))
+
+
+@answers
+def erase(nodes: NodeTable, options: ModelOptions, device: Device = "auto", wait: Wait = 60.0) -> Answer:
+    """Delete nodes and everything stored about them from every version, irrevocably."""
+    from graphfcl.production.changes.user_tables import read_ids
+
+    folder, columns = options.folder(), None
+    with suppress(InputError):  # erasing reports what is wrong with the folder
+        columns = folder.load().configuration.columns
+    done = folder.erase(read_ids(nodes, columns), wait=wait, device=usable_device(device))
+    remains = _remains(done)
+
+    def show() -> None:
+        where = f"from {_versions(done.versions)} of {options.model}, and the cache"
+        say(f"Erased {counted(done.nodes, 'node')} ({_labelled(done.labels)}) {where}.")
+        say(f"Version {done.version} equals the newest one without them.")
+        for sentence in remains:
+            say(sentence)
+
+    return Answer({"model": str(options.model), **asdict(done), "remains": remains}, show)
+
+
+def _remains(done: "Erased") -> list[str]:
+    """What an erasure cannot take back, in sentences."""
+    sentences = [f"{done.method}: what it knows of classes is as if these nodes had never been there."]
+    if done.remembering:
+        sentences = [
+            f"{done.method} cannot take back what it learned: labels of these nodes stay in the weights of "
+            f"{_versions(done.remembering)}."
+        ]
+    if done.seen:
+        sentences.append(
+            f"`graphfcl fit` saw {done.seen:,} of them, {_labelled(done.trained)}: what it trained, scaled and chose "
+            "by them stays; fit again, without them, to be rid of that."
+        )
+    if done.in_graph_folder:
+        sentences.append(
+            f"The graph folder still holds ids and features of {done.in_graph_folder:,} of them: import the graph "
+            "without them, `graphfcl refit --graph NEW --anyway`, `graphfcl prune --keep 1`, and delete the old folder."
+        )
+    return sentences
+
+
+def _labelled(count: int) -> str:
+    return f"{f'{count:,}' if count else 'none'} of them with a label"
+
+
+def _versions(numbers: Sequence[int]) -> str:
+    """Version 4, versions 1, 3, versions 1 to 5."""
+    if not numbers:
+        return "no version"
+    if len(numbers) == 1:
+        return f"version {numbers[0]}"
+    if numbers[-1] - numbers[0] == len(numbers) - 1:
+        return f"versions {numbers[0]} to {numbers[-1]}"
+    return f"versions {', '.join(map(str, numbers))}"
+
+
+@answers
+def info(
+    folder: ModelArgument = None,
+    model: ModelOption = None,
+    full: Annotated[
+        bool, option("--full", "Also count nodes that look unknown, even if that needs a forward pass.")
+    ] = False,
+    markdown: Annotated[bool, option("--markdown", "Print the card as Markdown.")] = False,
+    method: OwnMethod = None,
+    as_json: bool = False,
+) -> Answer:
+    """Show a model card: classes, labels, accuracy, data, settings, version, size, and whether a refit is due."""
+    place = _one_model(folder, model, "info")
+    if markdown and as_json:
+        raise InputError("--markdown and --json are two forms of one card: keep one of them.")
+    import_method(method, place)
+    from graphfcl.production import ModelFolder
+
+    card = ModelFolder(place).card()
+    if full:
+        card = replace(card, info=ModelFolder(place).info(full=True))
+
+    def show() -> None:
+        if not markdown:
+            _print_card(card, place)
+            return
+        for line in card.as_markdown(place.resolve().name).split("\n"):
+            say(line)
+
+    return Answer(card.as_json(), show)
+
+
+def _print_card(card: "ModelCard", model: Path) -> None:
+    from graphfcl.production.model.card import CLASS_COLUMNS
+
+    print_table(("model", str(model)), card.rows())
+    print_table(CLASS_COLUMNS, card.class_rows(), numbers=CLASS_COLUMNS[1:4])
+    signs = [(sign.what, sign.figure, sign.limit, "over" if sign.over else "") for sign in card.info.signs]
+    print_table(("sign of age", "found", "limit", ""), signs)
+    say_sentence(card.info.verdict)
+
+
+@answers
+def refit(
+    model: Model,
+    graph: Annotated[
+        str | None,
+        option(
+            "--graph",
+            "Use this graph, which must have the same node ids: a name or a path (default: the model's graph).",
+            graphs,
+        ),
+    ] = None,
+    anyway: Annotated[bool, option("--anyway", "Replace the model even if the new one is not better.")] = False,
+    method: OwnMethod = None,
+    device: Device = "auto",
+    wait: Wait = 60.0,
+    data_dir: DataDir = None,
+) -> Answer:
+    """Train again on the current graph and labels; keep the new model if it is better on held-out nodes."""
+    import_method(method, model)
+    from graphfcl.datasets import load_dataset
+    from graphfcl.graph.folder import is_graph_folder
+    from graphfcl.methods.progress import ProgressBars
+    from graphfcl.production import ModelFolder
+    from graphfcl.production.graph.place import graph_at
+
+    folder = ModelFolder(model)
+    before = folder.current()
+    loaded: AnyGraph | None = None
+    if graph is not None and is_graph_folder(graph) and folder.load().has_graph_folder:
+        loaded = graph_at(Path(graph))
+    elif graph is not None:
+        loaded = load_dataset(graph, data_dir=data_dir)[0]
+        say_notes(loaded)
+    with ProgressBars() as bars:
+        result = folder.refit(loaded, anyway=anyway, progress=bars, device=usable_device(device), wait=wait)
+    number = folder.current()
+
+    def show() -> None:
+        _print_comparison(result.comparison)
+        say_sentence(result.why)
+        if not result.taken:
+            say(f"Nothing was changed: {model} stays at version {before}; use --anyway to replace it.")
+            return
+        say(f"It is version {number} of {model}.")
+        print_entries(entries_of(folder.history(), number))
+
+    return Answer({"model": str(model), "version": number, **result.as_json()}, show)
+
+
+def _print_comparison(comparison: "Comparison") -> None:
+    """Print the recall of each class before and after."""
+    rows = [
+        (each.name, f"{100 * each.before:.1f}", f"{100 * each.after:.1f}", f"{each.nodes:,}")
+        for each in comparison.classes
+    ]
+    columns = ("class", "recall before, %", "after, %", "held-out nodes")
+    print_table(columns, rows, numbers=columns[1:])
