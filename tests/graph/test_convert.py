@@ -1,5 +1,6 @@
 """From and to the graph types of scipy and PyG."""
 
+import sys
 from typing import Any
 
 import numpy as np
@@ -9,7 +10,7 @@ from hypothesis import given, settings
 from scipy import sparse
 from torch_geometric.data import Data, HeteroData
 
-from graphfcl import Graph, InputError, build_graph, from_pyg, from_scipy, to_pyg, to_scipy
+from graphfcl import Graph, InputError, build_graph, from_pyg, from_scipy, to_networkx, to_pyg, to_scipy
 from tests.graph.samples import assert_same_content, coo, named_labels, small_graphs
 
 pytestmark = pytest.mark.filterwarnings("ignore:Sparse CSR tensor support:UserWarning")
@@ -139,3 +140,12 @@ def test_plain_lists_in_pyg_data() -> None:
     assert graph.weighted
     assert graph.features.tolist() == np.eye(3).tolist()
     assert from_pyg(pyg_data(edge_weight=torch.tensor([[0.5], [0.5], [2], [2]]))).weighted
+
+
+@pytest.mark.parametrize(
+    ("convert", "module", "extra"), [(to_pyg, "torch_geometric.data", "pyg"), (to_networkx, "networkx", "networkx")]
+)
+def test_without_the_extra(convert: Any, module: str, extra: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(InputError, match=rf"{convert.__name__} needs a package .*graphfcl\[{extra}\]"):
+        convert(from_scipy(sparse.eye(3, format="csr"), np.eye(3), [0, 1, 2]))

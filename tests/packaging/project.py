@@ -39,5 +39,6 @@ def foreign_imports(source: str) -> set[str]:
         elif isinstance(node, ast.Import):
             found |= {alias.name.partition(".")[0] for alias in node.names}
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "import_extra":
-            found |= {argument.value for argument in node.args if isinstance(argument, ast.Constant)}
+            module = node.args[0]
+            found |= {module.value.partition(".")[0]} if isinstance(module, ast.Constant) else set()
     return found - sys.stdlib_module_names - {"graphfcl"}

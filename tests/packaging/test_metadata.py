@@ -12,6 +12,7 @@ EXTRAS = PROJECT["optional-dependencies"]
 # Where the package may import what an extra brings; everywhere else it lives on its dependencies alone.
 PLACES = {
     "networkx": ("graph/convert.py",),
+    "pyg": ("graph/convert.py",),
     "ray": ("runtime/tasks/ray_backend.py",),
     "submitit": ("runtime/tasks/submitit_backend.py",),
     "serve": ("service/", "cli/"),

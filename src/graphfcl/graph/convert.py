@@ -16,6 +16,7 @@ from graphfcl.graph.ids import text_array
 from graphfcl.graph.interfaces import AnyGraph
 from graphfcl.graph.tables.frames import is_frame, library_of
 from graphfcl.graph.tables.values import count_words
+from graphfcl.runtime.lazy_names import import_extra
 
 WHERE = "the networkx graph"
 
@@ -107,8 +108,8 @@ def _unused_note(where: str, names: list[str], more: str = "") -> list[str]:
 def to_pyg(graph: Graph) -> Any:
     """``torch_geometric.data.Data``; sparse features become a sparse CSR tensor. Unknown labels are -1."""
     import torch
-    from torch_geometric.data import Data
 
+    data_type = import_extra("torch_geometric.data", "pyg", "to_pyg").Data
     coo = graph.adjacency.tocoo()
     if sparse.issparse(graph.features):
         parts = (graph.features.indptr, graph.features.indices, graph.features.data)
@@ -116,7 +117,7 @@ def to_pyg(graph: Graph) -> Any:
         features = torch.sparse_csr_tensor(crow, columns, values, size=graph.features.shape)
     else:
         features = torch.from_numpy(graph.features.copy())
-    data = Data(
+    data = data_type(
         x=features,
         edge_index=torch.from_numpy(np.stack([coo.row, coo.col]).astype(np.int64)),
         y=torch.from_numpy(graph.labels.copy()),
@@ -252,7 +253,7 @@ def to_networkx(graph: Graph) -> Any:
 
     The ``label`` of a node is its class as the user writes it, or None.
     """
-    import networkx
+    networkx = import_extra("networkx", "networkx", "to_networkx")
 
     network, classes = networkx.Graph(name=graph.name), graph.class_labels
     for number, (node, label) in enumerate(zip(graph.node_ids.tolist(), graph.labels.tolist(), strict=True)):

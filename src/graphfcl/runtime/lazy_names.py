@@ -1,10 +1,21 @@
-"""Public names of a package that are imported when they are first used."""
+"""Imports on first use: public names of a package, and packages that only an extra installs."""
 
 import ast
 from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 from typing import Any
+
+from graphfcl.errors import InputError
+
+
+def import_extra(module: str, extra: str, user: str) -> ModuleType:
+    """A module that an extra of graphfcl installs. user: what needs it, for the message."""
+    try:
+        return import_module(module)
+    except ImportError as error:
+        raise InputError(f"{user} needs a package that is not installed: pip install 'graphfcl[{extra}]'.") from error
 
 
 def stub_places(file: Path) -> dict[str, str]:

@@ -12,8 +12,9 @@ from typing import Any
 
 from graphfcl.errors import InputError, in_one_line
 from graphfcl.runtime.cores import usable_cores
+from graphfcl.runtime.lazy_names import import_extra
 from graphfcl.runtime.tasks.contract import Backend, Order, Outcome, Tasks, WorkerLost
-from graphfcl.runtime.tasks.worker import carry_out, changed_variable, import_extra, search_path, unreadable
+from graphfcl.runtime.tasks.worker import carry_out, changed_variable, search_path, unreadable
 
 OBJECT_STORE = 100_000_000  # bytes; Ray takes no less than 75 MB
 SECONDS_TO_CONNECT = 5.0
@@ -96,9 +97,9 @@ class RayEngine:
 def _import_ray(address: str | None) -> Any:
     name = "RAY_NUM_REDIS_GET_RETRIES"
     if address is None or name in os.environ:
-        return import_extra("ray")
+        return import_extra("ray", "ray", "the backend ray")
     with changed_variable(name, TRIES_TO_CONNECT):  # it is read when Ray is imported
-        return import_extra("ray")
+        return import_extra("ray", "ray", "the backend ray")
 
 
 def _threads(tasks: Tasks, nodes: list[int]) -> int:

@@ -20,8 +20,9 @@ from typing import Any
 from graphfcl.errors import GraphfclWarning, InputError, did_you_mean, in_one_line
 from graphfcl.runtime.cores import usable_cores
 from graphfcl.runtime.files import make_folder
+from graphfcl.runtime.lazy_names import import_extra
 from graphfcl.runtime.tasks.contract import Backend, Order, Outcome, Tasks, WorkerLost
-from graphfcl.runtime.tasks.worker import carry_out, changed_variable, import_extra, search_path, unreadable
+from graphfcl.runtime.tasks.worker import carry_out, changed_variable, search_path, unreadable
 
 CLUSTERS = ("slurm", "local")
 DEFAULTS = {"name": "graphfcl", "timeout_min": 720}  # submitit's own limit is 5 minutes
@@ -32,7 +33,7 @@ class SubmititEngine:
     """Each task is a job; the queue of the cluster decides when it begins."""
 
     def __init__(self, tasks: Tasks) -> None:
-        self.submitit = import_extra("submitit")
+        self.submitit = import_extra("submitit", "submitit", "the backend submitit")
         options = {**DEFAULTS, **tasks.submitit_options}
         self.cluster = _cluster(options.pop("cluster", None), self.submitit)
         self.folder = _own_folder(tasks.folder, self.cluster)

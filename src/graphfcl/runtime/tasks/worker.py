@@ -7,8 +7,6 @@ import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
-from importlib import import_module
-from types import ModuleType
 
 from graphfcl.errors import GraphfclError, InputError, in_one_line
 from graphfcl.runtime.cores import limit_threads, usable_cores
@@ -53,16 +51,6 @@ def unreadable(error: BaseException) -> Outcome:
             "modules where workers run."
         )
     )
-
-
-def import_extra(name: str) -> ModuleType:
-    """An engine of another package, which only its extra installs."""
-    try:
-        return import_module(name)
-    except ImportError as error:
-        raise InputError(
-            f"the backend {name} needs a package that is not installed: pip install 'graphfcl[{name}]'."
-        ) from error
 
 
 def search_path() -> str:
