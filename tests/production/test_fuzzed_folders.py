@@ -25,8 +25,8 @@ from graphfcl import (
     save_stream,
 )
 from graphfcl.graph.folder import write_folder
-from graphfcl.service.limits import Limits
 from graphfcl.service.metrics import Metrics
+from graphfcl.service.security import Limits
 from graphfcl.service.snapshots import Snapshots
 from graphfcl.service.writer import Writer
 from tests.fuzzing.formats import CopiedFormat, Format, GraphCopy, ModelFormat, Operations, StreamCopy

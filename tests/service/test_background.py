@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from graphfcl import InputError
-from graphfcl.service.background import KINDS, Background
+from graphfcl.service.background import QUESTIONS, Background
 from graphfcl.service.snapshots import Snapshots
 
 
@@ -26,7 +26,7 @@ def until(met: Callable[[], Any]) -> Any:
 def test_a_question_is_answered_for_each_version() -> None:
     held: Any = snapshots(1)
     background = Background(held, SimpleNamespace(follow=lambda: False, busy=False))  # type: ignore[arg-type]
-    assert not Snapshots().started
+    assert Snapshots().newest is None
     background.start()
     seen = []
 
@@ -42,7 +42,7 @@ def test_a_question_is_answered_for_each_version() -> None:
     assert ask().version == 1
     held.current = snapshots(2).current
     background.changed()
-    assert until(lambda: background.known(("tens",), 2)) == 20, "without being asked"
+    assert until(lambda: background.computed(("tens",), 2)) == 20, "without being asked"
     assert ask().value == 20
     assert seen == [1, 2]
 
@@ -51,7 +51,7 @@ def test_a_question_is_answered_for_each_version() -> None:
 
     assert background.find(("fails",), fail, held.current) is None
     assert until(lambda: background.find(("fails",), fail, held.current)).error == "what and why."
-    for number in range(KINDS):
+    for number in range(QUESTIONS):
         background.find(("other", number), compute, held.current)
-    assert background.known(("tens",), 2) is None, "old questions are forgotten"
+    assert background.computed(("tens",), 2) is None, "old questions are forgotten"
     background.stop()

@@ -50,7 +50,7 @@ def test_old_keys_are_forgotten() -> None:
     for number in range(1, 4):
         log.add({"version": number, "when": "", **LEARN, "request": {"key": f"k{number}", "hash": "h"}})
     log.add({"version": 4, "when": "", **LEARN, "request": "nonsense"})
-    assert log.done("k1") is None
-    known = log.done("k3")
+    assert log.completed.get("k1") is None
+    known = log.completed.get("k3")
     assert known is not None
     assert (known.fingerprint, known.answer["version"]) == ("h", 3)

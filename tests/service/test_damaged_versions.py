@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 from graphfcl import GraphClassifier, ModelFolder
-from graphfcl.service.limits import Limits
 from graphfcl.service.metrics import Metrics
+from graphfcl.service.security import Limits
 from graphfcl.service.snapshots import Snapshots
 from graphfcl.service.writer import Writer
 from tests.cli.command import graphfcl_inside

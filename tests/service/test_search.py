@@ -4,7 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from graphfcl.graph.ids import text_array
-from graphfcl.service.search import IdSearch
+from graphfcl.service.snapshots import IdSearch
 
 ids = st.lists(st.text(alphabet="abAB .%İß", min_size=1, max_size=6), min_size=1, max_size=12, unique=True)
 
@@ -18,4 +18,4 @@ def test_search(listed: list[str], asked: str, limit: int) -> None:
         expected += [row for row, text in enumerate(listed) if fits(text.lower()) and row not in expected]
     if not wanted:
         expected = list(range(len(listed)))
-    assert IdSearch.of(text_array(listed)).places(asked, limit) == expected[:limit]
+    assert IdSearch.of(text_array(listed)).search(asked, limit) == expected[:limit]

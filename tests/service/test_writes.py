@@ -9,11 +9,11 @@ import pytest
 from graphfcl import GraphClassifier, ModelFolder
 from graphfcl.production.model.versions import Versions
 from graphfcl.production.store import trees
-from graphfcl.service.limits import Limits
 from graphfcl.service.metrics import Metrics
 from graphfcl.service.problems import Problem
+from graphfcl.service.security import Limits
 from graphfcl.service.snapshots import Snapshot, Snapshots
-from graphfcl.service.writer import Asked, Writer
+from graphfcl.service.writer import ChangeRequest, Writer
 from tests.cli.command import graphfcl_inside
 from tests.service.servers import Client, Servers
 
@@ -120,7 +120,7 @@ def test_what_no_version_can_hold(folder: Path, free: list[str], monkeypatch: py
         model.learn({"x": free[:2]})
 
     with pytest.raises(Problem) as found:
-        writer.change(Asked("hash"), apply)
+        writer.change(ChangeRequest("hash"), apply)
     assert (found.value.status, snapshots.trouble) == (422, None)
     assert "cannot be kept" in found.value.detail
     assert ModelFolder(folder).current() == 1

@@ -1,4 +1,4 @@
-"""The app: routes, the page, health and figures, behind the guard."""
+"""The ASGI app: routes, the page, health, metrics and the OpenAPI description, behind the guard."""
 
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
@@ -12,12 +12,10 @@ from graphfcl.errors import InputError
 from graphfcl.production.graph.place import FolderUse
 from graphfcl.service.background import Background
 from graphfcl.service.kserve import kserve_routes
-from graphfcl.service.limits import Limits
 from graphfcl.service.metrics import TYPE, Metrics
-from graphfcl.service.openapi import PROBLEMS, describe
 from graphfcl.service.problems import Problem, answer_with_problems
 from graphfcl.service.reads import read_routes
-from graphfcl.service.security import LOOPBACK, Guard, Rules
+from graphfcl.service.security import ASKING, LOOPBACK, OPEN, SAFE, Guard, Limits, Rules
 from graphfcl.service.service import Service, answered
 from graphfcl.service.snapshots import Snapshots
 from graphfcl.service.writer import Writer
@@ -35,6 +33,26 @@ KINDS = {
     ".json": "application/json",
 }
 
+SCHEMA: dict[str, Any] = {
+    "title": "Problem",
+    "description": "What is wrong, and what to do (RFC 9457).",
+    "type": "object",
+    "required": ["type", "title", "status", "detail"],
+    "properties": {
+        "type": {"type": "string"},
+        "title": {"type": "string"},
+        "status": {"type": "integer"},
+        "detail": {"type": "string"},
+        "version": {"type": "integer"},
+    },
+}
+CONTENT = {"application/problem+json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
+PROBLEMS: dict[int | str, dict[str, Any]] = {
+    "4XX": {"description": "The request was refused; nothing was changed.", "content": CONTENT},
+    "5XX": {"description": "The service cannot do this at the moment.", "content": CONTENT},
+    422: {"description": "The request cannot be used.", "content": CONTENT},
+}
+
 
 def make_app(
     folder: str | Path,
@@ -49,9 +67,9 @@ def make_app(
 ) -> FastAPI:
     """The service of a model folder, as an ASGI app; the newest version is loaded at once.
 
-    token: what every change needs, None if none does. hosts: names that the service is called by; any_address: an
-    address of numbers will do too. token_for_reads: reading needs the token too. use: of a model on a graph folder,
-    where that is and what may be used to compute on it, if it is not as it was.
+    token: required for every change, None if not. hosts: accepted host names; any_address: accept numeric addresses
+    too. token_for_reads: reading requires the token too. use: for a model on a graph folder, its place and resources,
+    if they changed.
     """
     limits, metrics, snapshots = limits or Limits(), Metrics(), Snapshots()
     rules = Rules(token, token_for_reads, frozenset(name.lower() for name in hosts), any_address)
@@ -84,7 +102,7 @@ def make_app(
     app.include_router(kserve_routes(service, Path(folder).resolve().name))
     _health_routes(app, service)
     _page_routes(app)
-    describe(app, token_for_reads=rules.reads)
+    _describe(app, token_for_reads=rules.reads)
     return app
 
 
@@ -104,7 +122,7 @@ def _health_routes(app: FastAPI, service: Service) -> None:
 
     @app.get("/metrics", tags=["health"])
     async def metrics() -> Response:
-        """Figures for Prometheus."""
+        """Metrics for Prometheus."""
         snapshot = service.snapshots.current
         gauges = {
             "model_version": snapshot.version,
@@ -137,3 +155,30 @@ def _page_routes(app: FastAPI) -> None:
     @app.get("/static/{name:path}", include_in_schema=False)
     async def static(name: str) -> Response:
         return sent(name)
+
+
+def _describe(app: FastAPI, *, token_for_reads: bool) -> None:
+    """Add the schema of problems and the token to ``/openapi.json``."""
+    plain = app.openapi
+
+    def openapi() -> dict[str, Any]:
+        if app.openapi_schema is None:
+            found = plain()
+            parts = found.setdefault("components", {})
+            schemas = parts.setdefault("schemas", {})
+            for name in ("HTTPValidationError", "ValidationError"):
+                schemas.pop(name, None)
+            schemas["Problem"] = SCHEMA
+            parts["securitySchemes"] = {"token": {"type": "http", "scheme": "bearer"}}
+            for path, methods in found["paths"].items():
+                for method, route in methods.items():
+                    if _needs_token(method.upper(), path, token_for_reads):
+                        route["security"] = [{"token": []}]
+        return app.openapi_schema or {}
+
+    app.openapi = openapi  # type: ignore[method-assign]
+
+
+def _needs_token(method: str, path: str, token_for_reads: bool) -> bool:
+    changes = method not in SAFE and not ASKING.fullmatch(path)
+    return changes or (token_for_reads and path not in OPEN)

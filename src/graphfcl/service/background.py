@@ -1,4 +1,4 @@
-"""What takes seconds is computed beside the requests, for the newest version: suggestions, groups, the cache.
+"""Results that take seconds, computed in the background for the newest version: suggestions, groups, the cache.
 
 Two threads: one looks for versions that other processes wrote, one computes.
 """
@@ -16,15 +16,15 @@ from graphfcl.service.writer import Writer
 
 POLL = 0.5  # seconds between two looks at the folder
 QUIET = 5.0  # seconds in which no change was made or under way, after which the cache is written
-KINDS = 16  # different questions that are remembered
+QUESTIONS = 16  # results that are kept
 
-Question = tuple[Any, ...]  # what is asked: a name and its arguments
+Question = tuple[Any, ...]  # a name and its arguments
 log = logging.getLogger("graphfcl.service")
 
 
 @dataclass(frozen=True)
-class Found:
-    """What was computed of a version: a value, or the sentence of an error."""
+class Computed:
+    """The result for a version: a value, or the sentence of an error."""
 
     version: int
     value: Any = None
@@ -32,14 +32,14 @@ class Found:
 
 
 class Background:
-    """Computes answers to questions for the newest version, one at a time; a version that is overtaken is left out."""
+    """Computes answers to questions for the newest version, one at a time; overtaken versions are skipped."""
 
     def __init__(self, snapshots: Snapshots, writer: Writer) -> None:
         self._snapshots, self._writer = snapshots, writer
         self._compute: dict[Question, Callable[[Snapshot], Any]] = {}
-        self._found: dict[Question, Found] = {}
-        self._wanted: dict[Question, None] = {}  # those that are still to be computed, the oldest first
-        self._asked: dict[Question, int] = {}  # for which version each was asked last
+        self._results: dict[Question, Computed] = {}
+        self._wanted: dict[Question, None] = {}  # still to be computed, oldest first
+        self._requested: dict[Question, int] = {}  # the version each was last requested for
         self._lock, self._wake = threading.Lock(), threading.Event()
         self._stopping = threading.Event()
         self._cached = 0  # the version whose cache was written
@@ -53,7 +53,7 @@ class Background:
             thread.start()
 
     def stop(self) -> None:
-        """Let both threads end; what the next start can use is written."""
+        """Stop both threads and write the cache for the next start."""
         self._stopping.set()
         self._wake.set()
         for thread in self._threads:
@@ -61,37 +61,35 @@ class Background:
         self._write_cache()
 
     def changed(self) -> None:
-        """A version was published: what was asked of the last one will be asked of it too."""
+        """A version was published: compute for it what was requested for the last one."""
         version = self._snapshots.current.version
         with self._lock:
-            for question, asked in self._asked.items():
-                if asked >= version - 1:
+            for question, requested in self._requested.items():
+                if requested >= version - 1:
                     self._wanted[question] = None
         self._wake.set()
 
-    def find(self, question: Question, compute: Callable[[Snapshot], Any], snapshot: Snapshot) -> Found | None:
-        """What was computed last, perhaps of an older version; of this one it is computed if it was not yet."""
+    def find(self, question: Question, compute: Callable[[Snapshot], Any], snapshot: Snapshot) -> Computed | None:
+        """The last result, perhaps of an older version; the one for this version is scheduled if it is missing."""
         with self._lock:
-            found = self._found.get(question)
-            self._asked.pop(question, None)
-            self._asked[question] = snapshot.version
+            result = self._results.get(question)
+            self._requested.pop(question, None)
+            self._requested[question] = snapshot.version
             self._compute[question] = compute
-            if found is None or found.version != snapshot.version:
+            if result is None or result.version != snapshot.version:
                 self._wanted[question] = None
                 self._wake.set()
-            while len(self._asked) > KINDS:
-                self._forget(next(iter(self._asked)))
-        return found
+            while len(self._requested) > QUESTIONS:
+                oldest = next(iter(self._requested))
+                for table in (self._requested, self._compute, self._results, self._wanted):
+                    table.pop(oldest, None)
+        return result
 
-    def known(self, question: Question, version: int) -> Any:
-        """What was computed of a version; None if it was not."""
+    def computed(self, question: Question, version: int) -> Any:
+        """The value for a version; None if it is not computed."""
         with self._lock:
-            found = self._found.get(question)
-        return found.value if found is not None and found.version == version else None
-
-    def _forget(self, question: Question) -> None:
-        for kept in (self._asked, self._compute, self._found, self._wanted):
-            kept.pop(question, None)
+            result = self._results.get(question)
+        return result.value if result is not None and result.version == version else None
 
     # The threads
 
@@ -114,7 +112,7 @@ class Background:
                 self._write_cache()
 
     def _compute_next(self) -> bool:
-        """One question; whether there was one."""
+        """Answer one question; whether there was one."""
         with self._lock:
             question = next(iter(self._wanted), None)
             if question is None:
@@ -123,19 +121,19 @@ class Background:
             compute = self._compute[question]
         snapshot = self._snapshots.current
         try:
-            found = Found(snapshot.version, compute(snapshot))
+            result = Computed(snapshot.version, compute(snapshot))
         except GraphfclError as error:
-            found = Found(snapshot.version, error=str(error))
-        except Exception:  # one question that fails must not end the answers to all others
+            result = Computed(snapshot.version, error=str(error))
+        except Exception:  # one failing question must not stop the others
             log.exception("%s could not be computed", question[0])
-            found = Found(snapshot.version, error="an error that was not foreseen; the log of the service has more.")
+            result = Computed(snapshot.version, error="an unexpected error; the log of the service has more.")
         with self._lock:
-            if question in self._asked:
-                self._found[question] = found
+            if question in self._requested:
+                self._results[question] = result
         return True
 
     def _write_cache(self) -> None:
-        """Let the next process that loads this version find its scores."""
+        """Store the scores for the next process that loads this version."""
         snapshot = self._snapshots.current
         if self._cached == snapshot.version:
             return

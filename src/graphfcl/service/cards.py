@@ -1,4 +1,4 @@
-"""What is told of nodes and classes, as JSON values. Ids travel as texts, integer classes as numbers."""
+"""Nodes, classes, suggestions and groups as JSON values. Ids are text, integer classes are numbers."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -7,15 +7,18 @@ import numpy as np
 
 from graphfcl.errors import InputError
 from graphfcl.graph.ids import ClassLabel
+from graphfcl.graph.interfaces import VisibleNodes
 from graphfcl.production.answers.answers import few_shot_classes
 from graphfcl.production.labelling.groups import Group
 from graphfcl.production.labelling.suggestions import Suggestion
 from graphfcl.service.changes import as_sent, sessions_of
-from graphfcl.service.neighbourhood import neighbourhood
 from graphfcl.service.snapshots import Snapshot
 
 LIKELIEST, FEATURES, REASONS = 5, 20, 8
-LOST = 0.05  # recall that a class may lose without a word about it
+LOST = 0.05  # loss of recall above which a class gets a warning
+GOLDEN = np.pi * (3 - np.sqrt(5))  # no two of the first nodes of a ring fall on one another
+STEPS = 60
+HOPS = 2
 
 
 def short_card(snapshot: Snapshot, row: int) -> dict[str, Any]:
@@ -24,21 +27,21 @@ def short_card(snapshot: Snapshot, row: int) -> dict[str, Any]:
 
 
 def node_card(snapshot: Snapshot, row: int) -> dict[str, Any]:
-    """A node, what the model thinks of it, and its features."""
+    """A node with its prediction and features."""
     rows = np.array([row])
-    said = snapshot.opinions(rows)
+    predicted = snapshot.predictions(rows)
     return {
         **short_card(snapshot, row),
-        "classes": likeliest(snapshot.classes, said.probabilities[0]),
-        "unknown": bool(said.unknown[0]),
-        "unknown_score": float(said.unknown_scores[0]),
+        "classes": likeliest(snapshot.classes, predicted.probabilities[0]),
+        "unknown": bool(predicted.unknown[0]),
+        "unknown_score": float(predicted.unknown_scores[0]),
         "degree": int(snapshot.graph.visible.neighbours_at(rows).nnz),
         "features": _features(snapshot, row),
     }
 
 
 def likeliest(classes: Sequence[ClassLabel], probabilities: np.ndarray) -> list[dict[str, Any]]:
-    """The likeliest classes, first first."""
+    """The most probable classes, best first."""
     order = np.argsort(-probabilities, kind="stable")[:LIKELIEST]
     return [{"name": classes[place], "probability": float(probabilities[place])} for place in order.tolist()]
 
@@ -59,94 +62,115 @@ def _features(snapshot: Snapshot, row: int) -> list[dict[str, Any]]:
 
 
 def neighbours_card(snapshot: Snapshot, row: int, limit: int) -> dict[str, Any]:
-    """The nodes around a node, with positions to draw them at. unknown: a node looks like none of the classes."""
-    found = neighbourhood(snapshot.graph.visible, row, limit)
-    said = snapshot.opinions(found.rows)
-    nodes = [
-        {
-            "id": node,
-            "label": snapshot.label_at(each),
-            "predicted": snapshot.classes[best],
-            "unknown": is_unknown,
-            "x": round(x, 4),
-            "y": round(y, 4),
-            "hops": hops,
-        }
-        for node, each, best, is_unknown, (x, y), hops in zip(
-            snapshot.ids_at(found.rows),
-            found.rows.tolist(),
-            said.probabilities.argmax(axis=1).tolist(),
-            said.unknown.tolist(),
-            found.positions.tolist(),
-            found.hops.tolist(),
-            strict=True,
-        )
-    ]
-    return {"nodes": nodes, "edges": found.edges.tolist()}
+    """The nodes around a node, with positions to draw them at. edges: pairs of places in the list, each once."""
+    rows, hops = _nodes_around(snapshot.graph.visible, row, limit)
+    block = snapshot.graph.visible.neighbours_at(rows)[:, rows].tocoo()
+    edges = np.stack([block.row, block.col], axis=1)[block.row < block.col]
+    predicted = snapshot.predictions(rows)
+    columns = {
+        "id": snapshot.ids_at(rows),
+        "label": [snapshot.label_at(each) for each in rows.tolist()],
+        "predicted": [snapshot.classes[best] for best in predicted.probabilities.argmax(axis=1).tolist()],
+        "unknown": predicted.unknown.tolist(),
+        **dict(zip("xy", _layout(hops, edges).round(4).T.tolist(), strict=True)),
+        "hops": hops.tolist(),
+    }
+    nodes = [dict(zip(columns, values, strict=True)) for values in zip(*columns.values(), strict=True)]
+    return {"nodes": nodes, "edges": edges.tolist()}
+
+
+def _nodes_around(visible: VisibleNodes, row: int, limit: int) -> tuple[np.ndarray, np.ndarray]:
+    """(k,) at most ``limit`` rows, the given one first, and how many hops away each is.
+
+    Neighbours come in the order of their edge weights, then the neighbours of these.
+    """
+    rows, hops = np.array([row]), np.zeros(1, dtype=np.int64)
+    frontier = rows
+    for hop in range(1, HOPS + 1):
+        near = visible.neighbours_at(frontier)
+        weight = np.bincount(near.indices, weights=np.abs(near.data)) if near.nnz else np.zeros(0)
+        new = np.setdiff1d(np.flatnonzero(weight), rows)
+        frontier = new[np.argsort(-weight[new], kind="stable")][: limit - rows.size]
+        rows, hops = np.concatenate([rows, frontier]), np.concatenate([hops, np.full(frontier.size, hop)])
+        if rows.size == limit or frontier.size == 0:
+            break
+    return rows, hops
+
+
+def _layout(hops: np.ndarray, edges: np.ndarray) -> np.ndarray:
+    """(k, 2) positions from -1 to 1: rings by distance, then steps of springs and repulsion.
+
+    Fruchterman and Reingold, "Graph drawing by force-directed placement", 1991. Deterministic; the first node stays in
+    the middle.
+    """
+    count = hops.size
+    turn = np.arange(count) * GOLDEN
+    positions = hops[:, None] * np.stack([np.cos(turn), np.sin(turn)], axis=1) / HOPS
+    ideal = np.sqrt(1.0 / count)
+    for step in range(STEPS if count > 1 else 0):
+        apart = positions[:, None] - positions[None]
+        far = np.maximum(np.sqrt((apart**2).sum(axis=2)), 1e-6)
+        move = (apart * (ideal / far)[:, :, None] ** 2).sum(axis=1)
+        along = positions[edges[:, 0]] - positions[edges[:, 1]]
+        pull = along * (np.sqrt((along**2).sum(axis=1)) / ideal)[:, None]
+        np.subtract.at(move, edges[:, 0], pull)
+        np.add.at(move, edges[:, 1], pull)
+        size = np.maximum(np.sqrt((move**2).sum(axis=1)), 1e-9)
+        positions = positions + move / size[:, None] * np.minimum(size, 0.1 * (1 - step / STEPS))[:, None]
+        positions -= positions[0]
+    return positions / max(float(np.abs(positions).max(initial=0.0)), 1e-9)
 
 
 def explanation_card(snapshot: Snapshot, row: int) -> dict[str, Any]:
-    """Why a node gets its class, in sentences and figures; some methods cannot say why."""
-    node, said = snapshot.graph.ids_at(np.array([row]))[0], snapshot.opinions(np.array([row]))
-    classes = likeliest(snapshot.classes, said.probabilities[0])
-    summary = [_first_sentence(classes, bool(said.unknown[0])), *_around(snapshot, row)]
+    """Why a node gets its class, in sentences and figures; some methods give no figures."""
+    node, predicted = snapshot.graph.ids_at(np.array([row]))[0], snapshot.predictions(np.array([row]))
+    classes = likeliest(snapshot.classes, predicted.probabilities[0])
+    summary = [_prediction_sentence(classes, bool(predicted.unknown[0])), _neighbour_sentence(snapshot, row)]
     words: list[dict[str, Any]] = []
     shares: list[dict[str, Any]] = []
     try:
-        found = snapshot.model.explain(node, top=REASONS)
+        explanation = snapshot.model.explain(node, top=REASONS)
     except InputError as error:
         summary.append(f"More cannot be said: {error}")
     else:
-        words = [{"name": str(name), "weight": float(value)} for name, value in found["features"].items()]
-        shares = [{"id": str(each["node"]), "share": float(each["share"])} for each in found["neighbours"]]
-        summary += _word_sentence(words, classes)
+        words = [{"name": str(name), "weight": float(value)} for name, value in explanation["features"].items()]
+        shares = [{"id": str(each["node"]), "share": float(each["share"])} for each in explanation["neighbours"]]
+        decisive = [repr(word["name"]) for word in words if word["weight"] > 0][:3]
+        if decisive:
+            summary.append(f"What speaks most for {classes[0]['name']!r}: {', '.join(decisive)}.")
     return {"id": str(node), "summary": summary, "classes": classes, "words": words, "neighbours": shares}
 
 
-def _first_sentence(classes: list[dict[str, Any]], unknown: bool) -> str:
+def _prediction_sentence(classes: list[dict[str, Any]], unknown: bool) -> str:
     first, probability = classes[0]["name"], f"{classes[0]['probability']:.2f}"
     if unknown:
         return f"It looks like none of the known classes; the likeliest of them is {first!r} ({probability})."
-    said = f"The model calls it {first!r} with probability {probability}"
-    if len(classes) > 1:
-        said += f"; next comes {classes[1]['name']!r} with {classes[1]['probability']:.2f}"
-    return f"{said}."
+    second = f"; next comes {classes[1]['name']!r} with {classes[1]['probability']:.2f}" if len(classes) > 1 else ""
+    return f"The model calls it {first!r} with probability {probability}{second}."
 
 
-def _around(snapshot: Snapshot, row: int) -> list[str]:
-    """A sentence about the labels of the nodes next to it."""
+def _neighbour_sentence(snapshot: Snapshot, row: int) -> str:
+    """A sentence about the labels of the neighbours."""
     near = snapshot.graph.visible.neighbours_at(np.array([row])).indices
     if not near.size:
-        return ["It has no edge."]
+        return "It has no edge."
     labels = snapshot.labels[near]
     counts = np.bincount(labels[labels >= 0], minlength=len(snapshot.classes))
-    if not counts.any():
-        none = f"None of the {near.size:,} nodes next to it has a label."
-        return [none if near.size > 1 else "The only node next to it has no label."]
-    first = int(counts.argmax())
+    first, labelled = snapshot.classes[int(counts.argmax())], counts.sum()
     if near.size == 1:
-        return [f"The only node next to it is labelled {snapshot.classes[first]!r}."]
-    if counts.sum() == 1:
-        return [f"Of the {near.size:,} nodes next to it 1 has a label, {snapshot.classes[first]!r}."]
-    return [
-        f"Of the {near.size:,} nodes next to it {counts.sum():,} have a label, most often {snapshot.classes[first]!r} "
-        f"({counts[first]:,})."
-    ]
-
-
-def _word_sentence(words: list[dict[str, Any]], classes: list[dict[str, Any]]) -> list[str]:
-    speaking = [word["name"] for word in words if word["weight"] > 0][:3]
-    if not speaking or not classes:
-        return []
-    return [f"What speaks most for {classes[0]['name']!r}: {', '.join(map(repr, speaking))}."]
+        return f"The only node next to it {f'is labelled {first!r}' if labelled else 'has no label'}."
+    if not labelled:
+        return f"None of the {near.size:,} nodes next to it has a label."
+    if labelled == 1:
+        return f"Of the {near.size:,} nodes next to it 1 has a label, {first!r}."
+    return f"Of the {near.size:,} nodes next to it {labelled:,} have a label, most often {first!r} ({counts.max():,})."
 
 
 def class_cards(snapshot: Snapshot) -> list[dict[str, Any]]:
-    """Every class: labels, the version it came with (0: the fit), its recall and the one before the last change."""
+    """Every class: labels, the version that added it (0: the fit), its recall now and before the last change."""
     after, before = snapshot.recalls
     sizes, sessions = snapshot.class_sizes().tolist(), sessions_of(snapshot.changes)
-    cards = []
-    label_store = snapshot.model.label_store_
+    label_store, cards = snapshot.model.label_store_, []
     few = few_shot_classes(label_store).tolist()
     for name, labels, is_few in zip(label_store.classes, sizes, few, strict=True):
         card = {
@@ -156,27 +180,27 @@ def class_cards(snapshot: Snapshot) -> list[dict[str, Any]]:
             "recall": after.get(name),
             "recall_before": before.get(name),
         }
-        if name in after and name in before and before[name] - after[name] > LOST:
-            lost = 100 * (before[name] - after[name])
-            card["warning"] = f"the last change cost it {lost:.0f} points of recall"
+        loss = before.get(name, 0.0) - after.get(name, 1.0)
+        if loss > LOST:
+            card["warning"] = f"the last change cost it {100 * loss:.0f} points of recall"
         cards.append(card)
     return cards
 
 
 def prediction_columns(snapshot: Snapshot, ids: Sequence[Any]) -> dict[str, Any]:
-    """What the model says of some nodes, in columns."""
-    found = snapshot.model.prediction_columns(ids)
+    """Predictions for some nodes, in columns."""
+    columns = snapshot.model.prediction_columns(ids)
     return {
-        "ids": [str(each) for each in found["node"].tolist()],
-        "classes": [as_sent(label) for label in found["class"].tolist()],
-        "probabilities": found["probability"].tolist(),
-        "unknown": found["unknown"].tolist(),
-        "unknown_score": found["unknown_score"].tolist(),
+        "ids": [str(each) for each in columns["node"].tolist()],
+        "classes": [as_sent(label) for label in columns["class"].tolist()],
+        "probabilities": columns["probability"].tolist(),
+        "unknown": columns["unknown"].tolist(),
+        "unknown_score": columns["unknown_score"].tolist(),
     }
 
 
-def suggestion_cards(found: Sequence[Suggestion]) -> list[dict[str, Any]]:
-    """Nodes worth labelling."""
+def suggestion_cards(suggestions: Sequence[Suggestion]) -> list[dict[str, Any]]:
+    """Nodes to label next."""
     return [
         {
             "id": str(each.node),
@@ -186,12 +210,12 @@ def suggestion_cards(found: Sequence[Suggestion]) -> list[dict[str, Any]]:
             "unknown": bool(each.unknown),
             "unknown_score": float(each.unknown_score),
         }
-        for each in found
+        for each in suggestions
     ]
 
 
-def group_cards(found: Sequence[Group]) -> list[dict[str, Any]]:
-    """Groups without a name."""
+def group_cards(groups: Sequence[Group]) -> list[dict[str, Any]]:
+    """Groups of unknown nodes, to be named."""
     return [
         {
             "number": each.number,
@@ -203,7 +227,7 @@ def group_cards(found: Sequence[Group]) -> list[dict[str, Any]]:
             "why": each.why,
             "nodes": [str(node) for node in each.nodes],
         }
-        for each in found
+        for each in groups
     ]
 
 

@@ -1,4 +1,4 @@
-"""What the versions of a folder tell: changes in short, requests that were carried out, classes that are gone."""
+"""The history of a folder for clients: changes in short, completed requests, former classes."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -18,8 +18,8 @@ UNREADABLE = (LookupError, TypeError, ValueError, AttributeError)
 class Change:
     """An entry of the history in short.
 
-    text: it in words. classes: those it is about. gone: names that stand for no class since, with what became of them.
-    came: names that stand for a class since. to: the version that a rollback went back to.
+    text: the change in words. classes: those it concerns. gone: names that stopped being a class, with what became of
+    them. came: names that became a class. to: the version that a rollback restored.
     """
 
     version: int
@@ -35,7 +35,7 @@ class Change:
 
     @classmethod
     def of(cls, entry: Entry) -> "Change":
-        """What a folder holds may say anything: an entry of another kind is shown by its name alone."""
+        """The change of an entry; an unknown kind, since a folder may hold anything, is shown by its name alone."""
         version, when, what = int(entry["version"]), str(entry["when"]), str(entry["what"])
         text = change_text(entry)
         text = text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
@@ -46,36 +46,41 @@ class Change:
 
     def as_json(self, integers: bool = False) -> dict[str, Any]:
         """integers: the model has integer classes."""
-        found: dict[str, Any] = {"version": self.version, "when": self.when, "kind": self.what, "what": self.text}
-        found["classes"] = [as_sent(class_label(name, integers)) for name in self.classes]
-        if self.accuracy:
-            found["accuracy"] = self.accuracy
-        return found | ({"warning": self.warning} if self.warning else {})
+        values = {
+            "version": self.version,
+            "when": self.when,
+            "kind": self.what,
+            "what": self.text,
+            "classes": [as_sent(class_label(name, integers)) for name in self.classes],
+        }
+        optional = {"accuracy": self.accuracy, "warning": self.warning}
+        return values | {name: value for name, value in optional.items() if value}
 
 
 @dataclass(frozen=True)
-class Done:
-    """A request that was carried out. fingerprint: of what was asked. answer: what it was answered."""
+class Completed:
+    """A request that was carried out: its fingerprint and its answer."""
 
     fingerprint: str
     answer: dict[str, Any]
 
 
 class ChangeLog:
-    """All changes of a folder, read once, then as versions appear. Only the writer touches it.
+    """All changes of a folder, read once, then as versions appear. Only the writer uses it.
 
-    keys: how many idempotency keys are remembered, the newest ones. integers: the model has integer classes.
+    keys: number of newest idempotency keys to remember. integers: the model has integer classes. completed: requests by
+    their key.
     """
 
     def __init__(self, keys: int, integers: bool = False) -> None:
         self.changes: list[Change] = []
-        self.recalls: list[dict[str, float]] = []  # of the last two changes that measured them
-        self._done: dict[str, Done] = {}
+        self.recalls: list[dict[str, float]] = []  # of the last two changes that measured recalls
+        self.completed: dict[str, Completed] = {}
         self._keys, self._read, self.integers = keys, 0, integers
         self.last: Entry = {}
 
     def read(self, versions: Versions, upto: int) -> None:
-        """Everything up to a version; what was read before is not read again."""
+        """Read new versions up to this one."""
         entries = versions.history(upto) if self._read == 0 else _entries_after(versions, self._read, upto)
         for entry in entries:
             self.add(entry)
@@ -91,23 +96,19 @@ class ChangeLog:
             self.recalls = [*self.recalls[-1:], dict(recalls)]
         request = entry.get("request")
         if isinstance(request, dict) and isinstance(request.get("key"), str):
-            self._done.pop(request["key"], None)
-            self._done[request["key"]] = Done(str(request.get("hash")), answer_to(entry, self.integers))
-            while len(self._done) > self._keys:
-                del self._done[next(iter(self._done))]
-
-    def done(self, key: str) -> Done | None:
-        """The request of this key, if it was carried out."""
-        return self._done.get(key)
+            self.completed.pop(request["key"], None)
+            self.completed[request["key"]] = Completed(str(request.get("hash")), answer_to(entry, self.integers))
+            while len(self.completed) > self._keys:
+                del self.completed[next(iter(self.completed))]
 
 
 def as_sent(label: ClassLabel) -> ClassLabel:
-    """A class as it travels: a number if it is an integer, but as a text where a client might round it."""
+    """A class as a JSON value: integers are numbers, but text where a client might round them."""
     return label if isinstance(label, str) or abs(label) < LARGEST else str(label)
 
 
 def answer_to(entry: Entry, integers: bool) -> dict[str, Any]:
-    """What is answered to the request of a change; the same whenever it is asked again.
+    """The answer to the request of a change; the same when the request is repeated.
 
     integers: the model has integer classes.
     """
@@ -115,28 +116,26 @@ def answer_to(entry: Entry, integers: bool) -> dict[str, Any]:
     def classes(names: Any) -> list[ClassLabel]:
         return [as_sent(class_label(str(name), integers)) for name in names]
 
-    found: dict[str, Any] = {"version": entry["version"], "what": entry["what"]}
-    if entry["what"] == "learn":
+    what, values = entry["what"], {"version": entry["version"], "what": entry["what"]}
+    if what == "learn":
         supports = entry.get("supports", {})
-        found["learned"] = sum(len(nodes) for nodes in supports.values())
-        found["classes"] = classes(supports)
-        found["new_classes"] = classes(entry.get("new", ()))
-        found["agreed"] = len(entry.get("agreed", ()))
-        found["known"] = len(entry.get("known", ()))
-        found["conflicts"] = len(entry.get("conflicts", ()))
-    if entry["what"] == "unlearn":
-        found["taken_back"] = len(entry.get("nodes", ()))
-    if entry["what"] in ("grow", "shrink"):
-        found |= {"nodes": entry.get("nodes"), "edges": entry.get("edges")}
+        values["learned"] = sum(len(nodes) for nodes in supports.values())
+        values["classes"] = classes(supports)
+        values["new_classes"] = classes(entry.get("new", ()))
+        values |= {name: len(entry.get(name, ())) for name in ("agreed", "known", "conflicts")}
+    if what == "unlearn":
+        values["taken_back"] = len(entry.get("nodes", ()))
+    if what in ("grow", "shrink"):
+        values |= {"nodes": entry.get("nodes"), "edges": entry.get("edges")}
     if entry.get("retired"):
-        found["retired"] = classes(entry["retired"])
-    if entry.get("to") is not None and entry["what"] == "rollback":
-        found["equals"] = entry["to"]
-    return found | ({"warning": entry["warning"]} if entry.get("warning") else {})
+        values["retired"] = classes(entry["retired"])
+    if what == "rollback" and entry.get("to") is not None:
+        values["equals"] = entry["to"]
+    return values | ({"warning": entry["warning"]} if entry.get("warning") else {})
 
 
 def gone_classes(changes: Sequence[Change]) -> dict[str, str]:
-    """Names that stood for a class and do not now, with what became of them; what was rolled back does not count."""
+    """Names of former classes, with what became of them; changes that were rolled back do not count."""
     gone: dict[str, str] = {}
     for change in _followed(changes):
         gone = {name: why for name, why in gone.items() if name not in change.came} | change.gone
@@ -144,7 +143,7 @@ def gone_classes(changes: Sequence[Change]) -> dict[str, str]:
 
 
 def sessions_of(changes: Sequence[Change]) -> dict[str, int]:
-    """The version in which each class came that was taught after the fit; a renamed class keeps its version."""
+    """The version that added each class learned after the fit; a renamed class keeps its version."""
     born: dict[str, int] = {}
     for change in _followed(changes):
         if change.what == "learn":
@@ -155,19 +154,19 @@ def sessions_of(changes: Sequence[Change]) -> dict[str, int]:
 
 
 def _followed(changes: Sequence[Change]) -> list[Change]:
-    """Those that led to the last one."""
+    """Changes that led to the last one."""
     plain = [{"version": c.version, "what": c.what, "to": c.to, "place": place} for place, c in enumerate(changes)]
     return [changes[entry["place"]] for entry in lineage(plain)]
 
 
 def _entries_after(versions: Versions, last: int, upto: int) -> list[Entry]:
-    found: list[Entry] = []
+    entries: list[Entry] = []
     for number in range(last + 1, upto + 1):
         try:
-            found += [{**change, "version": number} for change in versions.manifests.read(number)["changes"]]
+            entries += [{**change, "version": number} for change in versions.manifests.read(number)["changes"]]
         except Damaged as error:
-            found.append({"version": number, "when": "", "what": "damaged", "error": str(error)})
-    return found
+            entries.append({"version": number, "when": "", "what": "damaged", "error": str(error)})
+    return entries
 
 
 def _names(entry: Entry, version: int) -> tuple[tuple[str, ...], dict[str, str], tuple[str, ...]]:

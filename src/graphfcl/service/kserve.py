@@ -1,21 +1,20 @@
-"""The protocol of KServe, version 2 (Open Inference Protocol): nodes in, classes out."""
+"""The Open Inference Protocol (KServe, version 2): node ids in, classes out."""
 
 from typing import Any
 
 from fastapi import APIRouter, Response
 from pydantic import BaseModel, Field
 
-from graphfcl.service.bodies import Id
 from graphfcl.service.cards import prediction_columns
 from graphfcl.service.problems import Problem, shown
-from graphfcl.service.service import Service, answered, refuse_many, refuse_strange, sent_text
+from graphfcl.service.service import Id, Service, answered, refuse_many, refuse_unknown_ids, sent_text
 
 INPUT = {"name": "ids", "datatype": "BYTES", "shape": [-1]}
 OUTPUTS = {"classes": "BYTES", "probabilities": "FP64", "unknown": "BOOL", "unknown_score": "FP64"}
 
 
 class Tensor(BaseModel):
-    """An input: its name, shape, type and values. Fields that the protocol has besides are left out."""
+    """An input tensor: name, type, shape and values. Further fields of the protocol are ignored."""
 
     name: str = Field(max_length=100)
     datatype: str = Field(max_length=20)
@@ -24,14 +23,14 @@ class Tensor(BaseModel):
 
 
 class Inference(BaseModel):
-    """What is sent to be predicted. id: comes back with the answer."""
+    """A request for predictions. id: repeated in the answer."""
 
     id: str | None = Field(None, max_length=200)
     inputs: list[Tensor] = Field(min_length=1, max_length=8)
 
 
 def kserve_routes(service: Service, model_name: str) -> APIRouter:
-    """model_name: what the model is called in addresses."""
+    """Routes of the protocol. model_name: the name of the model in addresses."""
     routes = APIRouter(prefix="/v2", tags=["kserve"])
 
     def check(name: str) -> None:
@@ -55,36 +54,36 @@ def kserve_routes(service: Service, model_name: str) -> APIRouter:
 
     @routes.get("/models/{name}/ready")
     async def model_ready(name: str) -> Response:
-        """The same of the model."""
+        """Whether the model is ready: the same as the folder."""
         check(name)
         return ready()
 
     @routes.get("/models/{name}")
     async def metadata(name: str) -> Response:
-        """What goes in and comes out."""
+        """Inputs and outputs of the model."""
         check(name)
         version = service.snapshots.current.version
         outputs = [{"name": output, "datatype": kind, "shape": [-1]} for output, kind in OUTPUTS.items()]
-        said = {"name": model_name, "versions": [str(version)], "platform": "graphfcl", "inputs": [INPUT]}
-        return answered({**said, "outputs": outputs}, version)
+        facts = {"name": model_name, "versions": [str(version)], "platform": "graphfcl", "inputs": [INPUT]}
+        return answered({**facts, "outputs": outputs}, version)
 
     @routes.post("/models/{name}/infer")
     def infer(name: str, body: Inference) -> Response:
-        """The classes of many nodes."""
+        """Predict the classes of many nodes."""
         check(name)
-        given = next((tensor for tensor in body.inputs if tensor.name == INPUT["name"]), None)
-        if given is None or given.datatype != INPUT["datatype"] or given.shape != [len(given.data)]:
+        ids = next((tensor for tensor in body.inputs if tensor.name == INPUT["name"]), None)
+        if ids is None or ids.datatype != INPUT["datatype"] or ids.shape != [len(ids.data)]:
             raise Problem(422, "there must be an input 'ids' of datatype BYTES, with one axis as long as its data.")
-        refuse_many(len(given.data), service.limits.ids, "ids")
+        refuse_many(len(ids.data), service.limits.ids, "ids")
         snapshot = service.snapshots.current
-        refuse_strange(snapshot, given.data)
-        columns: dict[str, list[Any]] = prediction_columns(snapshot, given.data)
+        refuse_unknown_ids(snapshot, ids.data)
+        columns: dict[str, list[Any]] = prediction_columns(snapshot, ids.data)
         columns["classes"] = list(map(str, columns["classes"]))  # of datatype BYTES, integer classes too
         outputs = [
             {"name": output, "datatype": kind, "shape": [len(columns[output])], "data": columns[output]}
             for output, kind in OUTPUTS.items()
         ]
-        said = {"model_name": model_name, "model_version": str(snapshot.version), "outputs": outputs}
-        return answered(said | ({} if body.id is None else {"id": body.id}), snapshot.version)
+        answer = {"model_name": model_name, "model_version": str(snapshot.version), "outputs": outputs}
+        return answered(answer | ({} if body.id is None else {"id": body.id}), snapshot.version)
 
     return routes

@@ -1,4 +1,4 @@
-"""Figures of the service in the text format of Prometheus."""
+"""Metrics of the service in the text format of Prometheus."""
 
 import threading
 from collections import defaultdict
@@ -11,7 +11,7 @@ TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
 @dataclass
 class Histogram:
-    """How often a time was at most each of ``BOUNDS``, and above them; count and sum of all."""
+    """Counts of times by the buckets of ``BOUNDS``, and their sum."""
 
     counts: list[int] = field(default_factory=lambda: [0] * (len(BOUNDS) + 1))
     total: float = 0.0
@@ -22,14 +22,14 @@ class Histogram:
         self.total += seconds
 
     def lines(self, name: str, labels: str = "") -> list[str]:
-        """Cumulative, as Prometheus wants them."""
-        before, found = 0, []
+        """Cumulative counts, as Prometheus expects them."""
+        before, lines = 0, []
         comma = f"{labels}," if labels else ""
         for bound, count in zip((*BOUNDS, "+Inf"), self.counts, strict=True):
             before += count
-            found.append(f'{name}_bucket{{{comma}le="{bound}"}} {before}')
+            lines.append(f'{name}_bucket{{{comma}le="{bound}"}} {before}')
         braces = f"{{{labels}}}" if labels else ""
-        return [*found, f"{name}_sum{braces} {self.total:.6f}", f"{name}_count{braces} {before}"]
+        return [*lines, f"{name}_sum{braces} {self.total:.6f}", f"{name}_count{braces} {before}"]
 
 
 class Metrics:
@@ -53,7 +53,7 @@ class Metrics:
             self._changes[what].add(seconds)
 
     def text(self, gauges: Mapping[str, float]) -> str:
-        """All figures. gauges: what is so at this moment, by name."""
+        """All metrics. gauges: current values by name."""
         with self._lock:
             lines = ["# TYPE graphfcl_requests_total counter"]
             lines += [

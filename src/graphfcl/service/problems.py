@@ -3,7 +3,7 @@
 import json
 from typing import Any
 
-from fastapi import FastAPI, Request
+from fastapi import FastAPI
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import Response
 from starlette.exceptions import HTTPException
@@ -28,42 +28,36 @@ TITLES = {
     501: "The model cannot do this",
     503: "The model cannot be changed or read at the moment",
 }
+DETAILS = {
+    400: "the body cannot be read: nest it less deeply, and send no number of thousands of digits.",
+    404: "there is nothing at this address: /openapi.json lists what there is.",
+    405: "this address does not take this method: /openapi.json lists what there is.",
+}
 SHOWN = 300  # characters of a value that a sentence repeats
 
 
 class Problem(Exception):
-    """An answer that says what is wrong. detail: one sentence. more: further fields. headers: of the answer."""
+    """An error answer. detail: one sentence. more: further fields. headers: of the answer."""
 
     def __init__(self, status: int, detail: str, *, headers: dict[str, str] | None = None, **more: Any) -> None:
         super().__init__(detail)
         self.status, self.detail, self.more, self.headers = status, detail, more, headers or {}
 
-    def as_json(self) -> dict[str, Any]:
-        title = TITLES.get(self.status, "The request was refused")
-        return {
-            "type": "about:blank",
-            "title": title,
-            "status": self.status,
-            "detail": printable(self.detail),
-        } | self.more
-
     def response(self) -> Response:
-        return Response(
-            json.dumps(self.as_json(), ensure_ascii=True).encode(),
-            status_code=self.status,
-            headers=self.headers,
-            media_type="application/problem+json",
-        )
+        title = TITLES.get(self.status, "The request was refused")
+        values = {"type": "about:blank", "title": title, "status": self.status, "detail": printable(self.detail)}
+        content = json.dumps(values | self.more, ensure_ascii=True).encode()
+        return Response(content, self.status, self.headers, "application/problem+json")
 
 
 def shown(value: Any) -> str:
-    """A value that somebody sent, as a sentence may repeat it."""
+    """A value of a request, quoted and shortened for a message."""
     text = str(value)
     return repr(text if len(text) <= SHOWN else f"{text[:SHOWN]}…")
 
 
 def problem_of(error: Exception) -> Problem:
-    """What an error of the library becomes."""
+    """The problem that reports an error."""
     if isinstance(error, Problem):
         return error
     if isinstance(error, Busy):
@@ -72,32 +66,12 @@ def problem_of(error: Exception) -> Problem:
         return Problem(422, str(error))
     if isinstance(error, GraphfclError):
         return Problem(500, f"{error} The model is unchanged.")
-    return Problem(500, "an error that was not foreseen; the model is unchanged. The log of the service has more.")
-
-
-def answer_with_problems(app: FastAPI) -> None:
-    """Let every error of an app be a problem."""
-
-    def known(_: Request, error: Exception) -> Response:
-        return problem_of(error).response()
-
-    def invalid(_: Request, error: Exception) -> Response:
-        assert isinstance(error, RequestValidationError)
-        return _invalid(error).response()
-
-    def plain(_: Request, error: Exception) -> Response:
-        assert isinstance(error, HTTPException)
-        details = {404: "there is nothing at this address: /openapi.json lists what there is."}
-        details[400] = "the body cannot be read: nest it less deeply, and send no number of thousands of digits."
-        details[405] = "this address does not take this method: /openapi.json lists what there is."
-        return Problem(
-            error.status_code, details.get(error.status_code, str(error.detail)), headers=dict(error.headers or {})
-        ).response()
-
-    for kind in (Problem, GraphfclError):
-        app.add_exception_handler(kind, known)
-    app.add_exception_handler(RequestValidationError, invalid)
-    app.add_exception_handler(HTTPException, plain)
+    if isinstance(error, RequestValidationError):
+        return _invalid(error)
+    if isinstance(error, HTTPException):
+        detail = DETAILS.get(error.status_code, str(error.detail))
+        return Problem(error.status_code, detail, headers=dict(error.headers or {}))
+    return Problem(500, "an unexpected error; the model is unchanged. The log of the service has more.")
 
 
 def _invalid(error: RequestValidationError) -> Problem:
@@ -107,3 +81,9 @@ def _invalid(error: RequestValidationError) -> Problem:
         return Problem(400, "the body is no JSON: send UTF-8 JSON without NaN or Infinity.")
     place = ".".join(str(part) for part in first["loc"] if part != "body")
     return Problem(422, f"{place or 'the body'}: {first['msg']}.")
+
+
+def answer_with_problems(app: FastAPI) -> None:
+    """Answer every error of an app with a problem."""
+    for kind in (Problem, GraphfclError, RequestValidationError, HTTPException):
+        app.add_exception_handler(kind, lambda _, error: problem_of(error).response())

@@ -1,4 +1,4 @@
-"""The labelling queue: every node without a label, in the order in which a person is asked about them."""
+"""The labelling queue: all unlabelled nodes, in the order in which to label them."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ CHOSEN = 200  # nodes that the strategy ``auto`` chooses
 
 
 def queue_order(snapshot: Snapshot) -> np.ndarray:
-    """(u,) rows of all nodes without a label, beginning with those that the strategy ``auto`` chooses."""
+    """(u,) rows of all unlabelled nodes, starting with those that the strategy ``auto`` chooses."""
     chosen = snapshot.graph.rows_of_ids([each.node for each in snapshot.model.suggest(CHOSEN)])
     return _order_of(snapshot, np.asarray(chosen, dtype=np.int64))
 
@@ -36,22 +36,22 @@ def mixed_order(
     """(u,) the rows of ``free``, taken in turn from two lists until both are used up.
 
     The first list has the rows that look unknown: those of ``chosen``, then the others, highest score first. The second
-    has the rows that look known: of each predicted class the most doubtful one (smallest p_1 - p_2), then of each the
-    next, and so on, so that every class is asked about.
+    has the rows that look known: of each predicted class the least certain one (smallest p_1 - p_2), then the next of
+    each class, and so on, so that no class is left out.
 
-    free: (u,) rows without a label. chosen: some of them, best first. probabilities: (n, C), read in blocks of rows.
-    unknown_scores, unknown: (n,) of all nodes.
+    free: (u,) unlabelled rows. chosen: some of them, best first. probabilities: (n, C), read in blocks of rows.
+    unknown_scores, unknown: (n,) for all nodes.
     """
-    strange, known = np.setdiff1d(free[unknown[free]], chosen), free[~unknown[free]]
-    strange = strange[np.argsort(-unknown_scores[strange], kind="stable")]
-    first = np.concatenate([chosen[unknown[chosen]], strange])
-    second = _class_by_class(known, probabilities)
+    others = np.setdiff1d(free[unknown[free]], chosen)
+    others = others[np.argsort(-unknown_scores[others], kind="stable")]
+    first = np.concatenate([chosen[unknown[chosen]], others])
+    second = _class_by_class(free[~unknown[free]], probabilities)
     place = np.concatenate([2 * np.arange(first.size), 2 * np.arange(second.size) + 1])
     return np.concatenate([first, second])[np.argsort(place, kind="stable")]
 
 
 def _class_by_class(rows: np.ndarray, probabilities: RowValues) -> np.ndarray:
-    """The rows, the most doubtful of each predicted class first, then the second of each, and so on."""
+    """The rows: the least certain of each predicted class first, then the second of each class, and so on."""
     if rows.size == 0:
         return rows
     predicted, _, margin = likeliest_classes(probabilities, rows)
@@ -63,7 +63,7 @@ def _class_by_class(rows: np.ndarray, probabilities: RowValues) -> np.ndarray:
 
 
 def queued_rows(snapshot: Snapshot, order: np.ndarray) -> np.ndarray:
-    """(u,) all rows of a snapshot without a label: in an order that may be of an older version, then the others."""
+    """(u,) all unlabelled rows of a snapshot: those in ``order``, which may be of an older version, then the others."""
     free = snapshot.labels == -1
     listed = order[order < free.size]
     listed = listed[free[listed]]
@@ -72,11 +72,13 @@ def queued_rows(snapshot: Snapshot, order: np.ndarray) -> np.ndarray:
 
 
 def queue_cards(snapshot: Snapshot, rows: np.ndarray) -> list[dict[str, Any]]:
-    """What this version of the model says of some rows; the same as the card of each node."""
+    """Predictions for some rows; the same as on the card of each node."""
     if rows.size == 0:
         return []
-    said = snapshot.opinions(rows)
+    predicted = snapshot.predictions(rows)
     return [
-        {"id": node, "classes": likeliest(snapshot.classes, each), "unknown": strange}
-        for node, each, strange in zip(snapshot.ids_at(rows), said.probabilities, said.unknown.tolist(), strict=True)
+        {"id": node, "classes": likeliest(snapshot.classes, probabilities), "unknown": unknown}
+        for node, probabilities, unknown in zip(
+            snapshot.ids_at(rows), predicted.probabilities, predicted.unknown.tolist(), strict=True
+        )
     ]

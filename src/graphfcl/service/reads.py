@@ -1,4 +1,4 @@
-"""Routes that ask. Each takes the snapshot of its moment once, and waits for nobody."""
+"""Routes that read. Each takes the current snapshot once and waits for no other request."""
 
 from collections.abc import Callable
 from typing import Annotated, Any
@@ -7,7 +7,6 @@ from fastapi import APIRouter, Query, Response
 
 from graphfcl.active import find_strategy
 from graphfcl.service.background import Question
-from graphfcl.service.bodies import Ids
 from graphfcl.service.cards import (
     class_cards,
     explanation_card,
@@ -20,7 +19,7 @@ from graphfcl.service.cards import (
 )
 from graphfcl.service.problems import Problem
 from graphfcl.service.queue import queue_cards, queue_order, queued_rows, simple_order
-from graphfcl.service.service import Service, answered, refuse_many, refuse_strange, row_of, sent_text
+from graphfcl.service.service import Ids, Service, answered, refuse_many, refuse_unknown_ids, row_of, sent_text
 from graphfcl.service.snapshots import Snapshot
 
 Limit = Annotated[int, Query(ge=1)]
@@ -28,7 +27,7 @@ LISTED = 20
 
 
 def read_routes(service: Service) -> APIRouter:
-    """What can be asked of the model. Short answers are made without a thread: it would cost more than they do."""
+    """All routes that read the model. Short answers are async: a thread would cost more than they do."""
     routes = APIRouter(prefix="/v1", tags=["ask"])
     _model_routes(routes, service)
     _node_routes(routes, service)
@@ -85,16 +84,16 @@ def _model_routes(routes: APIRouter, service: Service) -> None:
 def _node_routes(routes: APIRouter, service: Service) -> None:
     @routes.get("/nodes")
     def nodes(q: Annotated[str, Query(max_length=1000)] = "", limit: Limit = LISTED) -> Response:
-        """Nodes whose id is, begins with or holds a text."""
+        """Nodes whose id equals, starts with or contains a text."""
         refuse_many(limit, service.limits.nodes, "nodes")
         snapshot = service.snapshots.current
-        rows = snapshot.graph.rows_of_ids(snapshot.search.found(q, limit)).tolist()
-        found = [short_card(snapshot, row) for row in rows]
-        return answered({"nodes": found}, snapshot.version)
+        ids = snapshot.search.ids[snapshot.search.search(q, limit)]
+        cards = [short_card(snapshot, row) for row in snapshot.graph.rows_of_ids(ids).tolist()]
+        return answered({"nodes": cards}, snapshot.version)
 
     @routes.get("/nodes/{node}")
     async def node(node: str) -> Response:
-        """One node: its label, what the model thinks of it, its features."""
+        """One node: its label, the model's prediction, its features."""
         snapshot = service.snapshots.current
         return answered(node_card(snapshot, row_of(snapshot, sent_text(node))), snapshot.version)
 
@@ -116,35 +115,34 @@ def _node_routes(routes: APIRouter, service: Service) -> None:
         """The classes of many nodes, in columns."""
         refuse_many(len(body.ids), service.limits.ids, "ids")
         snapshot = service.snapshots.current
-        refuse_strange(snapshot, body.ids)
+        refuse_unknown_ids(snapshot, body.ids)
         return answered(prediction_columns(snapshot, body.ids), snapshot.version)
 
     @routes.post("/spread")
-    def spread(body: Ids) -> Response:
-        """Whether some nodes are spread enough to teach a class from."""
+    def measure_spread(body: Ids) -> Response:
+        """Whether some nodes are diverse enough to teach a class from."""
         refuse_many(len(body.ids), service.limits.ids, "ids")
         snapshot = service.snapshots.current
-        refuse_strange(snapshot, body.ids)
-        found = snapshot.model.spread(body.ids)
-        values = {"spread": float(found.value), "alike": bool(found.alike), "say": str(found.say)}
+        refuse_unknown_ids(snapshot, body.ids)
+        spread = snapshot.model.spread(body.ids)
+        values = {"spread": float(spread.value), "alike": bool(spread.alike), "say": str(spread.say)}
         return answered(values, snapshot.version)
 
 
 def _label_next_routes(routes: APIRouter, service: Service) -> None:
     @routes.get("/suggestions")
     async def suggestions(budget: Limit = LISTED, strategy: Annotated[str, Query(max_length=100)] = "auto") -> Response:
-        """Nodes worth labelling. They are computed beside: ``status`` says whether they are of this version yet."""
+        """Nodes to label next, computed in the background: ``status`` says whether they are ready for this version."""
         refuse_many(budget, service.limits.suggestions, "suggestions")
-        find_strategy(strategy)  # one that does not exist is refused at once
-
-        def compute(snapshot: Snapshot) -> Any:
-            return snapshot.model.suggest(budget, strategy=strategy)
-
-        return _computed(service, ("suggestions", budget, strategy), compute, suggestion_cards)
+        find_strategy(strategy)  # refuse an unknown one at once
+        question = ("suggestions", budget, strategy)
+        return _computed(
+            service, question, lambda snapshot: snapshot.model.suggest(budget, strategy=strategy), suggestion_cards
+        )
 
     @routes.get("/groups")
     async def groups(count: Limit = 5) -> Response:
-        """Groups of nodes that look unknown and alike, to be named; computed beside, as suggestions are."""
+        """Groups of similar nodes that look unknown, to be named; computed in the background like suggestions."""
         refuse_many(count, service.limits.groups, "groups")
         return _computed(service, ("groups", count), lambda snapshot: snapshot.model.groups(count), group_cards)
 
@@ -155,17 +153,17 @@ def _queue_route(routes: APIRouter, service: Service) -> None:
         """Nodes without a label, in the order in which to label them; ``unlabelled`` counts all of them.
 
         The order is computed in the background. Until that of this version is ready, ``status`` is ``computing`` and
-        the order is that of ``order_version``, or a simple one if that is null. The nodes and what is said of them are
+        the order is that of ``order_version``, or a simple one if that is null. The nodes and their predictions are
         always those of this version. Pages with the same ``version`` and ``order_version`` are parts of one list.
         """
         refuse_many(limit, service.limits.nodes, "nodes")
         snapshot = service.snapshots.current
-        found = service.background.find(("queue",), queue_order, snapshot)
-        order = None if found is None else found.value  # none if it could not be computed
+        computed = service.background.find(("queue",), queue_order, snapshot)
+        order = None if computed is None else computed.value  # none if it could not be computed
         rows = queued_rows(snapshot, simple_order(snapshot) if order is None else order)
         values = {
-            "status": "computing" if found is None or found.version != snapshot.version else "ready",
-            "order_version": None if found is None or order is None else found.version,
+            "status": "ready" if computed is not None and computed.version == snapshot.version else "computing",
+            "order_version": None if computed is None or order is None else computed.version,
             "unlabelled": rows.size,
             "nodes": queue_cards(snapshot, rows[offset : offset + limit]),
         }
@@ -175,11 +173,11 @@ def _queue_route(routes: APIRouter, service: Service) -> None:
 def _computed(
     service: Service, question: Question, compute: Callable[[Snapshot], Any], cards: Callable[[Any], list[Any]]
 ) -> Response:
-    """What was computed of this version; an empty list while it is being computed."""
+    """A result for this version; an empty list while it is being computed."""
     snapshot = service.snapshots.current
-    found = service.background.find(question, compute, snapshot)
-    if found is None or found.version != snapshot.version:
+    computed = service.background.find(question, compute, snapshot)
+    if computed is None or computed.version != snapshot.version:
         return answered({"status": "computing", question[0]: []}, snapshot.version)
-    if found.error is not None:
-        raise Problem(422, found.error, version=snapshot.version)
-    return answered({"status": "ready", question[0]: cards(found.value)}, snapshot.version)
+    if computed.error is not None:
+        raise Problem(422, computed.error, version=snapshot.version)
+    return answered({"status": "ready", question[0]: cards(computed.value)}, snapshot.version)

@@ -1,6 +1,6 @@
-"""Who may ask for what: the names of the service, its token, other sites, and the size of a body.
+"""Access control: host names, token, requests from other sites, and sizes.
 
-One layer around the whole app, so that no route can forget it.
+One ASGI middleware around the whole app, so that no route can omit it.
 """
 
 import hmac
@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from typing import Any
 from urllib.parse import urlsplit
 
-from graphfcl.service.limits import Limits
 from graphfcl.service.metrics import Metrics
 from graphfcl.service.problems import Problem, problem_of
 
@@ -24,17 +23,14 @@ App = Callable[[Scope, Receive, Send], Awaitable[None]]
 LOOPBACK = ("127.0.0.1", "localhost", "::1")
 SAFE = ("GET", "HEAD", "OPTIONS")
 METHODS = (*SAFE, "POST", "PUT", "PATCH", "DELETE")
-OPEN = (
-    "/",
-    "/healthz",
-    "/readyz",
-    "/v2/health/live",
-    "/v2/health/ready",
-)  # told to whoever asks: nothing of the graph is in them
+# Addresses that never need a token: they contain nothing of the graph.
+OPEN = ("/", "/healthz", "/readyz", "/v2/health/live", "/v2/health/ready")
 OPEN_FOLDER = "/static/"
-ANSWERS = ("/v1/", "/v2/")  # what the page asks for; an answer may take long to compute
+ANSWERS = ("/v1/", "/v2/")  # requests of the page; an answer may take long to compute
 HOST = re.compile(r"(\[[0-9A-Fa-f:.]+\]|[\w.-]+)(:[0-9]{1,5})?", re.ASCII)
-ASKING = re.compile(r"/v1/predictions|/v1/spread|/v2/models/[^/]+/infer")  # POST because of their length
+ASKING = re.compile(
+    r"/v1/predictions|/v1/spread|/v2/models/[^/]+/infer"
+)  # they read, and are POST because of their length
 POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
     "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -50,11 +46,32 @@ HEADERS = [
 
 
 @dataclass(frozen=True)
-class Rules:
-    """token: what a change needs, None if it needs nothing. reads: whether reading needs it too.
+class Limits:
+    """Sizes of requests. body: bytes. ids: nodes of one prediction. labels: labels, nodes or edges of one change.
 
-    hosts: names that the service is called by, in lower case. any_address: addresses written as numbers will do too; a
-    page of another site cannot make a browser send one (DNS rebinding needs a name).
+    nodes: nodes of a listing or a neighbourhood. suggestions, groups: of one list. versions: of one page.
+    keys: newest idempotency keys to remember. waiting: changes that may wait for the running one. lock: seconds to wait
+    for another process that writes.
+    """
+
+    body: int = 1 << 20
+    ids: int = 1_000
+    labels: int = 1_000
+    nodes: int = 150
+    suggestions: int = 200
+    groups: int = 20
+    versions: int = 200
+    keys: int = 100_000
+    waiting: int = 16
+    lock: float = 30.0
+
+
+@dataclass(frozen=True)
+class Rules:
+    """token: required for changes, None if not. reads: whether reading requires it too.
+
+    hosts: accepted host names, in lower case. any_address: accept numeric addresses too, which a page of another site
+    cannot make a browser send (DNS rebinding needs a name).
     """
 
     token: str | None = None
@@ -64,7 +81,7 @@ class Rules:
 
 
 class Guard:
-    """Refuses what may not be asked, counts what was, and adds the headers that a browser obeys."""
+    """Refuses forbidden requests, counts all of them, and adds security headers for browsers."""
 
     def __init__(self, app: App, rules: Rules, limits: Limits, metrics: Metrics) -> None:
         self._app, self._rules, self._limits, self._metrics = app, rules, limits, metrics
@@ -126,22 +143,22 @@ class Guard:
             self._require_token(headers)
 
     def _host(self, headers: dict[str, list[str]]) -> str:
-        """The name and port that the client calls the service by."""
-        given = headers.get("host", [])
-        if len(given) != 1:
+        """The Host header, whose name must be one of the service."""
+        hosts = headers.get("host", [])
+        if len(hosts) != 1:
             raise Problem(400, "the request must have one Host header.")
-        found = HOST.fullmatch(given[0])
-        name = found.group(1).strip("[]").lower() if found else ""
+        match = HOST.fullmatch(hosts[0])
+        name = match.group(1).strip("[]").lower() if match else ""
         if not (name in self._rules.hosts or (self._rules.any_address and is_address(name))):
             raise Problem(
                 421,
-                f"the service is not called {given[0][:100]!r}: start it with --allow-host and this name if it is "
+                f"the service is not called {hosts[0][:100]!r}: start it with --allow-host and this name if it is "
                 "meant to be.",
             )
-        return given[0].lower()
+        return hosts[0].lower()
 
     def _refuse_other_sites(self, headers: dict[str, list[str]], host: str) -> None:
-        """A page of another site must not send what a browser would send for it."""
+        """Refuse requests that a page of another site makes a browser send."""
         for origin in headers.get("origin", []):
             if _netloc(origin) != host:
                 raise Problem(
@@ -154,8 +171,8 @@ class Guard:
             raise Problem(415, "the body must be JSON: send it with Content-Type: application/json.")
 
     def _require_token(self, headers: dict[str, list[str]]) -> None:
-        given = headers.get("authorization", [])
-        kind, _, sent = given[0].partition(" ") if len(given) == 1 else ("", "", "")
+        values = headers.get("authorization", [])
+        kind, _, sent = values[0].partition(" ") if len(values) == 1 else ("", "", "")
         token = (self._rules.token or "").encode()
         if kind.lower() != "bearer" or not hmac.compare_digest(sent.strip().encode(), token):
             raise Problem(
@@ -166,7 +183,7 @@ class Guard:
             )
 
     async def _with_body(self, scope: Scope, receive: Receive) -> Receive:
-        """The same request with its body at hand; one that is longer than it may be is refused, whatever it said."""
+        """The request with its body read; a body over the limit is refused, whatever Content-Length says."""
         limit = self._limits.body
         too_large = Problem(413, f"the body is longer than {limit:,} bytes: send less at a time; nothing was changed.")
         for name, value in scope["headers"]:
@@ -207,14 +224,13 @@ def _netloc(origin: str) -> str:
 
 
 def is_host_name(name: str) -> bool:
-    """Whether a client can call a service so: a name or an address alone, without scheme, port or path."""
-    found = HOST.fullmatch(name)
-    alone = found is not None and found.group(2) is None and not name.startswith("[")
-    return alone or is_address(name)
+    """Whether this is a host name or an address alone, without scheme, port or path."""
+    match = HOST.fullmatch(name)
+    return (match is not None and match.group(2) is None and not name.startswith("[")) or is_address(name)
 
 
 def is_address(name: str) -> bool:
-    """Whether this is an address written as numbers."""
+    """Whether this is a numeric IP address."""
     try:
         ipaddress.ip_address(name)
     except ValueError:

@@ -1,4 +1,4 @@
-"""A service as a process: its token, its socket, its end."""
+"""Run a service as a process: token, socket, shutdown."""
 
 import os
 import secrets
@@ -23,7 +23,7 @@ EVERYWHERE = ("", "0.0.0.0", "::")
 
 @dataclass(frozen=True)
 class Address:
-    """Where a service listens. allowed: further names that it is called by."""
+    """Where a service listens. allowed: further host names."""
 
     host: str = "127.0.0.1"
     port: int = 8765
@@ -43,31 +43,31 @@ class Address:
         return self.host in LOOPBACK or self.host.startswith("127.")
 
     def names(self) -> tuple[str, ...]:
-        """All names that it may be called by."""
+        """All host names under which the service may be reached."""
         own = () if self.host in EVERYWHERE else (self.host,)
         return (*LOOPBACK, *own, *self.allowed)
 
     def listen(self) -> socket.socket:
-        """A socket that takes connections; an error if the port is taken."""
+        """A listening socket; an error if the port is taken."""
         family = socket.AF_INET6 if ":" in self.host else socket.AF_INET
         # asyncio turns Nagle's algorithm off only for sockets that say TCP; with it every answer waits 40 ms.
-        found = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
-            found.bind((self.host, self.port))
-            found.listen(128)
+            listener.bind((self.host, self.port))
+            listener.listen(128)
         except (OSError, OverflowError) as error:
-            found.close()
+            listener.close()
             why = getattr(error, "strerror", None) or error
             raise InputError(
                 f"{self.host} port {self.port} cannot be listened on ({why}): choose another --port, or 0 for any that "
                 "is free, and a --host of this machine."
             ) from error
-        return found
+        return listener
 
 
 def token_of(path: Path | None) -> str:
-    """The token of a file, which is made if it is not there; without a file, one for this run."""
+    """The token of a file, which is created if missing; without a file, a new one for this run."""
     if path is None:
         return secrets.token_urlsafe(32)
     try:
@@ -89,10 +89,10 @@ def _make_token(path: Path) -> str:
 
 def _read_token(path: Path) -> str:
     with open(path, "rb") as file:
-        found = os.fstat(file.fileno())
-        if not stat.S_ISREG(found.st_mode):
+        mode = os.fstat(file.fileno()).st_mode
+        if not stat.S_ISREG(mode):
             raise InputError(f"the token file {path} is no file: name one, or a path where it can be made.")
-        if stat.S_IMODE(found.st_mode) & 0o077:
+        if stat.S_IMODE(mode) & 0o077:
             raise InputError(
                 f"the token file {path} may be read or written by others: take their rights away with `chmod 600`."
             )
@@ -117,7 +117,7 @@ def serve(
     device: str = "cpu",
     use: FolderUse = FolderUse(),  # noqa: B008  # it is frozen
 ) -> None:
-    """Serve a model until the process is told to stop; the change in flight is finished first."""
+    """Serve a model until the process is stopped; the running change is finished first."""
     token, listening = token_of(token_file), address.listen()
     try:
         app = make_app(
@@ -129,7 +129,7 @@ def serve(
             device=device,
             use=use,
         )
-    except BaseException:  # whatever it is, it goes on to the user, and the port is free again
+    except BaseException:  # free the port; the error goes on to the user
         listening.close()
         raise
     port = listening.getsockname()[1]

@@ -1,4 +1,4 @@
-"""What readers see: one version, whole. The next one takes its place by one assignment."""
+"""What readers see: one complete version. The next one replaces it by one assignment."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -12,19 +12,54 @@ from graphfcl.production import GraphClassifier
 from graphfcl.production.graph import ModelGraph
 from graphfcl.production.labels.label_store import LabelStore
 from graphfcl.service.changes import Change, as_sent
-from graphfcl.service.search import IdSearch
 
 Pointer = tuple[int, str]  # a version and the checksum of its manifest
+BREAK = "\n"  # no id holds a control character
+
+
+@dataclass(frozen=True, eq=False)
+class IdSearch:
+    """All ids in one lower-case text, so that a search is one pass in C however many nodes there are.
+
+    ids: (n,) of all nodes, in the order in which they are listed. starts: (n,) where each begins in ``text``.
+    """
+
+    ids: np.ndarray
+    text: str
+    starts: np.ndarray
+
+    @classmethod
+    def of(cls, ids: np.ndarray) -> "IdSearch":
+        folded = [str(each).lower() for each in ids.tolist()]
+        starts = np.concatenate([[1], 2 + np.cumsum([len(text) for text in folded]) + np.arange(len(folded))])
+        return cls(ids, f"{BREAK}{BREAK.join(folded)}{BREAK}", starts[:-1])
+
+    def search(self, query: str, limit: int) -> list[int]:
+        """Places in ``ids`` of those that equal, start with or contain a text, in this order; case is ignored."""
+        wanted = query.strip().lower()
+        if BREAK in wanted:
+            return []
+        if not wanted:
+            return list(range(min(limit, len(self.starts))))
+        matches: dict[int, None] = {}
+        for pattern in (f"{BREAK}{wanted}{BREAK}", f"{BREAK}{wanted}", wanted):
+            shift, position = int(pattern.startswith(BREAK)), self.text.find(pattern)
+            while position >= 0 and len(matches) < limit:
+                place = int(np.searchsorted(self.starts, position + shift, side="right")) - 1
+                matches[place] = None
+                # Continue after the end of this id, so that it is listed once.
+                end = int(self.starts[place + 1]) - 1 if place + 1 < len(self.starts) else len(self.text)
+                position = self.text.find(pattern, end)
+        return list(matches)
 
 
 @dataclass(frozen=True, eq=False)
 class Snapshot:
-    """A version that answers. Never changed.
+    """An immutable version whose scores are computed.
 
-    model: its scores are computed. pointer: what the folder showed. changes: all up to here. recalls: of each class
-    that was measured, by the last change and by the one before. classes: as they travel, see :func:`as_sent`.
-    labels: (n,) the place of each row's class in ``classes``, see :func:`_labels`. search: finds ids. memory: what was
-    computed of it for several requests.
+    pointer: what the folder showed. changes: all up to this version. recalls: per measured class, after the last change
+    and before it. classes: as JSON values, see :func:`as_sent`. labels: (n,) the place of each row's class in
+    ``classes``, see :func:`_labels`. memory: results that several requests share.
     """
 
     model: GraphClassifier
@@ -45,10 +80,12 @@ class Snapshot:
         recalls: Sequence[dict[str, float]],
         before: "Snapshot | None",
     ) -> "Snapshot":
-        """A snapshot of a model that is this version. before: what it may share something with."""
+        """A snapshot of a model of this version. before: the last one, whose search index may be reused."""
         model.calibrate()
         ids = model.node_ids_
-        known = before is not None and (before.search.ids is ids or np.array_equal(before.search.ids, ids))
+        search = None if before is None else before.search
+        if search is None or not (search.ids is ids or np.array_equal(search.ids, ids)):
+            search = IdSearch.of(ids)
         return cls(
             model=model,
             pointer=pointer,
@@ -56,7 +93,7 @@ class Snapshot:
             recalls=_recalls(model, recalls, before),
             classes=tuple(map(as_sent, model.classes_)),
             labels=_labels(model.graph_, model.label_store_),
-            search=before.search if known and before is not None else IdSearch.of(ids),
+            search=search,
         )
 
     @property
@@ -73,21 +110,21 @@ class Snapshot:
         return self.changes[-1].when if self.changes else ""
 
     def row_of(self, node: Any) -> int:
-        """The row of an id; -1 if there is none."""
+        """The row of an id; -1 if it is not in the graph."""
         return int(self.graph.rows_of_ids([node])[0])
 
     def id_at(self, row: int) -> str:
-        """The id of a row, as it travels."""
+        """The id of a row, as text."""
         return self.ids_at(np.array([row]))[0]
 
     def ids_at(self, rows: np.ndarray) -> list[str]:
         """The ids of some rows."""
         return [str(each) for each in self.graph.ids_at(rows).tolist()]
 
-    def opinions(self, rows: np.ndarray) -> "Opinions":
-        """What the model says of some rows."""
+    def predictions(self, rows: np.ndarray) -> "Predictions":
+        """Probabilities and unknown scores of some rows."""
         probabilities, scores = self.model.by_row.with_unknown_scores(rows)
-        return Opinions(probabilities, scores, scores > self.model.calibration_.threshold)
+        return Predictions(probabilities, scores, scores > self.model.calibration_.threshold)
 
     def label_at(self, row: int) -> ClassLabel | None:
         """The label of a row."""
@@ -103,27 +140,23 @@ class Snapshots:
     """The snapshot that readers take, and what is wrong with the folder if something is."""
 
     def __init__(self) -> None:
-        self._current: Snapshot | None = None
+        self.newest: Snapshot | None = None
         self.trouble: str | None = None
 
     @property
     def current(self) -> Snapshot:
-        """The newest one; whoever takes it works on it to the end."""
-        assert self._current is not None, "the service was not started"
-        return self._current
-
-    @property
-    def started(self) -> bool:
-        return self._current is not None
+        """The newest one; a request takes it once and works on it to the end."""
+        assert self.newest is not None, "the service was not started"
+        return self.newest
 
     def publish(self, snapshot: Snapshot) -> None:
-        """Let readers see it."""
-        self._current, self.trouble = snapshot, None
+        """Make a snapshot the current one."""
+        self.newest, self.trouble = snapshot, None
 
 
 @dataclass(frozen=True, eq=False)
-class Opinions:
-    """probabilities: (r, classes). unknown_scores, unknown: (r,); a node that is unknown looks like no class."""
+class Predictions:
+    """probabilities: (r, classes). unknown_scores, unknown: (r,); an unknown node looks like none of the classes."""
 
     probabilities: np.ndarray
     unknown_scores: np.ndarray
@@ -133,20 +166,20 @@ class Opinions:
 def _recalls(
     model: GraphClassifier, measured: Sequence[dict[str, float]], before: Snapshot | None
 ) -> tuple[dict[str, float], dict[str, float]]:
-    """Of each class now, and before the last change.
+    """Recall per class now and before the last change.
 
-    measured: by the last two changes that say so. Those of a model on a graph folder say nothing: its recalls are known
-    once all nodes have scores.
+    measured: the recalls of the last two changes that recorded them. Changes of a model on a graph folder record none:
+    its recalls are known once all nodes have scores.
     """
-    found = (model.accuracy() or {}).get("classes") or {}
+    now = (model.accuracy() or {}).get("classes") or {}
     last = measured[-1] if measured else {}
-    if not found or found == last:
+    if not now or now == last:
         return last, measured[-2] if len(measured) > 1 else {}
-    return found, last if before is None else before.recalls[0]
+    return now, last if before is None else before.recalls[0]
 
 
 def _labels(graph: ModelGraph, label_store: LabelStore) -> np.ndarray:
-    """(n,) the place of each row's class; -1 without a label, -2 of a row that has no node."""
+    """(n,) the place of each row's class; -1 without a label, -2 for a row without a node."""
     labels = np.full(graph.visible.row_count, -2, dtype=np.int64)
     labels[graph.visible.rows(graph.visible.nodes)] = -1
     labels[graph.visible.rows(label_store.nodes)] = label_store.class_of_column()[label_store.columns]

@@ -1,7 +1,7 @@
 """The one writer of a service: takes the folder's lock, follows other processes, makes a change and writes a version.
 
-Nothing is kept between two changes but snapshots: a change starts from the newest version, on a model of its own, and
-is seen by readers when its version is written. One that fails leaves the folder and the readers as they were.
+A change starts from the newest version, on a model of its own; readers see it when its version is written. A change
+that fails leaves folder and readers unchanged. Only snapshots are kept between changes.
 """
 
 import logging
@@ -19,13 +19,13 @@ from graphfcl.production.graph.place import FolderUse
 from graphfcl.production.model.versions import Busy, Versions
 from graphfcl.production.store.damage import Damaged
 from graphfcl.production.store.manifests import NotKept
-from graphfcl.service.changes import ChangeLog, Done, answer_to
-from graphfcl.service.limits import Limits
+from graphfcl.service.changes import ChangeLog, Completed, answer_to
 from graphfcl.service.metrics import Metrics
 from graphfcl.service.problems import Problem, shown
+from graphfcl.service.security import Limits
 from graphfcl.service.snapshots import Snapshot, Snapshots
 
-LOOK = 10.0  # seconds between two looks at whether all files of the version are there
+CHECK_EVERY = 10.0  # seconds between two checks that all files of the version exist
 
 log = logging.getLogger("graphfcl.service")
 
@@ -33,10 +33,11 @@ Apply = Callable[[GraphClassifier, Snapshot], None]
 
 
 @dataclass(frozen=True)
-class Asked:
-    """What a request says about itself. version: the one that it was made for (``If-Match``), None if any will do.
+class ChangeRequest:
+    """A request to change the model.
 
-    key: what it is known by when it is sent again. fingerprint: of what it asks for.
+    fingerprint: hash of the request. version: the one it was made for (``If-Match``), None for any. key: idempotency
+    key.
     """
 
     fingerprint: str
@@ -44,14 +45,14 @@ class Asked:
     key: str | None = None
 
     def as_json(self) -> dict[str, Any] | None:
-        """What the change keeps."""
+        """What the change stores of it."""
         return None if self.key is None else {"key": self.key, "hash": self.fingerprint}
 
 
 class Writer:
-    """Makes changes one after the other. snapshots: told of each version. device: where a learner computes.
+    """Makes changes one after the other and publishes a snapshot of each version.
 
-    use: of a model on a graph folder, where that is and what may be used to compute on it.
+    device: where a learner computes. use: for a model on a graph folder, where that is and its resources.
     """
 
     def __init__(
@@ -67,8 +68,8 @@ class Writer:
         self.versions = Versions(folder, use)
         self._snapshots, self._metrics, self._limits, self._device = snapshots, metrics, limits, device
         self._log = ChangeLog(limits.keys)
-        self._looked = 0.0  # when the files of the version were looked at last
-        self._logged: tuple[object, ...] = ()  # what the folder showed when a damage was last logged
+        self._checked = 0.0  # when the files of the version were last checked
+        self._logged: tuple[object, ...] = ()  # the pointer of the folder when damage was last logged
         self._lock = threading.Lock()  # held by whoever writes, or loads what another process wrote
 
     # What other processes write
@@ -89,47 +90,47 @@ class Writer:
         A damaged folder is noted; readers go on with the version they have.
         """
         if not self._lock.acquire(blocking=False):
-            return False  # a change is being made: it looks for itself
+            return False  # a change is being made, which follows by itself
         try:
             return self._catch_up()
-        except Exception as error:  # whatever it is, later versions must still be seen
+        except Exception as error:  # later versions must still be seen
             self._note(error)
             return False
         finally:
             self._lock.release()
 
     def _note(self, error: Exception) -> None:
-        """Let readers know what is wrong with the folder; the log has one line for each version that is damaged."""
-        said = str(error) if isinstance(error, GraphfclError | Damaged | OSError) else in_one_line(error)
-        self._snapshots.trouble = said
+        """Report what is wrong with the folder to readers, and once per damaged version in the log."""
+        trouble = str(error) if isinstance(error, GraphfclError | Damaged | OSError) else in_one_line(error)
+        self._snapshots.trouble = trouble
         try:
-            shown: object = self.versions.manifests.pointer()
+            pointer: object = self.versions.manifests.pointer()
         except (Damaged, OSError):
-            shown = None
-        if self._logged != (shown,):
-            self._logged = (shown,)
-            log.warning("%s Reads go on from version %d.", said, self._snapshots.current.version)
+            pointer = None
+        if self._logged != (pointer,):
+            self._logged = (pointer,)
+            log.warning("%s Reads go on from version %d.", trouble, self._snapshots.current.version)
 
     def _catch_up(self) -> bool:
-        """Be at the version that the folder shows."""
+        """Load the version that the folder shows; whether it is another one."""
         pointer = self._pointer()
         if pointer != self._snapshots.current.pointer:
             self._load()
             return True
-        if self._snapshots.trouble is not None or time.monotonic() - self._looked > LOOK:
+        if self._snapshots.trouble is not None or time.monotonic() - self._checked > CHECK_EVERY:
             self.versions.refuse_missing_files(pointer[0])
-            self._snapshots.trouble, self._looked, self._logged = None, time.monotonic(), ()
+            self._snapshots.trouble, self._checked, self._logged = None, time.monotonic(), ()
         return False
 
     def _pointer(self) -> tuple[int, str]:
         try:
             return self.versions.manifests.pointer()
         except (Damaged, OSError):
-            self.versions.current()  # says what is wrong and where to go on
+            self.versions.current()  # raises what is wrong and where to go on
             raise
 
     def _load(self) -> None:
-        self.versions.current()  # says what is wrong, if something is
+        self.versions.current()  # raises what is wrong
         pointer = self._pointer()
         try:
             model = GraphClassifier.from_version(self.versions, pointer[0], device=self._device, whole=True)
@@ -140,24 +141,22 @@ class Writer:
             raise self.versions.damaged(pointer[0], f"it cannot be loaded ({in_one_line(error)})") from error
 
     def _show(self, model: GraphClassifier, pointer: tuple[int, str]) -> None:
-        """Let readers see a version that another process wrote."""
-        before = self._snapshots.current if self._snapshots.started else None
-        if before is None or pointer[0] <= before.version:  # nodes were erased, or the folder is another one
+        """Publish a version that another process wrote."""
+        before = self._snapshots.newest
+        if before is None or pointer[0] <= before.version:  # nodes were erased, or the folder was replaced
             self._log = ChangeLog(self._limits.keys, model.label_store_.integers)
         self._log.read(self.versions, pointer[0])
         self._publish(model, pointer)
 
-    def _publish(self, model: GraphClassifier, pointer: tuple[int, str]) -> Snapshot:
-        before = self._snapshots.current if self._snapshots.started else None
-        snapshot = Snapshot.of(model, pointer, self._log.changes, self._log.recalls, before)
-        self._snapshots.publish(snapshot)
+    def _publish(self, model: GraphClassifier, pointer: tuple[int, str]) -> None:
+        changes, recalls = self._log.changes, self._log.recalls
+        self._snapshots.publish(Snapshot.of(model, pointer, changes, recalls, self._snapshots.newest))
         self._logged = ()
-        return snapshot
 
     # Changes
 
-    def change(self, asked: Asked, apply: Apply) -> dict[str, Any]:
-        """Make a change and write it as the next version; what is answered. apply: makes it on a model of its own."""
+    def change(self, request: ChangeRequest, apply: Apply) -> dict[str, Any]:
+        """Make a change, write it as the next version and return the answer. apply: changes a copy of the model."""
 
         def write(snapshot: Snapshot) -> GraphClassifier:
             model = snapshot.model.snapshot()
@@ -166,39 +165,39 @@ class Writer:
             except InputError as error:
                 raise Problem(422, str(error)) from error
             try:
-                model.write_version(self.versions, write_cache=False, request=asked.as_json())
+                model.write_version(self.versions, write_cache=False, request=request.as_json())
             except NotKept as error:
                 raise Problem(422, str(error)) from error
             model.leave_history()
             return model
 
-        return self._written(asked, write)
+        return self._write(request, write)
 
-    def rollback(self, asked: Asked, version: int) -> dict[str, Any]:
+    def rollback(self, request: ChangeRequest, version: int) -> dict[str, Any]:
         """Write a new version equal to an old one."""
 
         def write(_: Snapshot) -> GraphClassifier:
             if version not in self.versions.manifests.numbers():
                 raise Problem(404, f"there is no version {version} to go back to: /v1/versions lists them.")
-            number = self.versions.write_rollback(version, request=asked.as_json())
+            number = self.versions.write_rollback(version, request=request.as_json())
             return GraphClassifier.from_version(self.versions, number, device=self._device, whole=True)
 
-        return self._written(asked, write)
+        return self._write(request, write)
 
-    def _written(self, asked: Asked, write: Callable[[Snapshot], GraphClassifier]) -> dict[str, Any]:
-        """Under the locks, on the newest version: refuse a request, know it again, or carry it out."""
+    def _write(self, request: ChangeRequest, write: Callable[[Snapshot], GraphClassifier]) -> dict[str, Any]:
+        """Under the locks, on the newest version: refuse a request, repeat its answer, or carry it out."""
         start = time.perf_counter()
         with self._lock, self._folder_troubles():
             if not self.versions.exists():
-                self.versions.current()  # says what is wrong; taking the lock would make the folder anew
+                self.versions.current()  # raises what is wrong; taking the lock would create the folder
             with self.versions.writing(self._limits.lock):
                 self._catch_up()
-                known = None if asked.key is None else self._log.done(asked.key)
-                if known is not None:
-                    return _again(asked, known)
+                completed = None if request.key is None else self._log.completed.get(request.key)
+                if completed is not None:
+                    return _repeated(request, completed)
                 snapshot = self._snapshots.current
-                if asked.version is not None and asked.version != snapshot.version:
-                    raise stale(snapshot.version, asked.version)
+                if request.version not in (None, snapshot.version):
+                    raise stale(snapshot.version, request.version)
                 self.versions.refuse_missing_files(snapshot.version)
                 model = write(snapshot)
                 pointer = self._pointer()
@@ -210,7 +209,7 @@ class Writer:
 
     @contextmanager
     def _folder_troubles(self) -> Iterator[None]:
-        """What is wrong with the folder is no fault of the request, and is noted."""
+        """Turn errors of the folder, which are no fault of the request, into 503, and note them."""
         try:
             yield
         except Busy as error:
@@ -221,19 +220,19 @@ class Writer:
             raise Problem(503, f"{error} Reads go on from version {version}.", version=version) from error
 
 
-def _again(asked: Asked, known: Done) -> dict[str, Any]:
+def _repeated(request: ChangeRequest, completed: Completed) -> dict[str, Any]:
     """The answer to a request that was carried out before."""
-    if known.fingerprint != asked.fingerprint:
+    if completed.fingerprint != request.fingerprint:
         raise Problem(
             422,
-            f"the idempotency key {shown(asked.key)} was used for another request: choose a key of its own for each; "
+            f"the idempotency key {shown(request.key)} was used for another request: choose a key of its own for each; "
             "nothing was changed.",
         )
-    return known.answer
+    return completed.answer
 
 
-def stale(current: int, named: int) -> Problem:
-    """The problem of a change that was made for another version."""
+def stale(current: int, named: int | None) -> Problem:
+    """The problem of a change that was meant for another version."""
     return Problem(
         412,
         f"the change was made for version {named}, the model is at version {current}: look at it again, and send the "

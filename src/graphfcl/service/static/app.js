@@ -3,7 +3,7 @@
 import { onTokenNeeded, onVersion, read } from "./api.js";
 import { collect, startBasket } from "./basket.js";
 import { showCard } from "./card.js";
-import { anyOpen, inTurn, settleOpen } from "./changes.js";
+import { anyOpen, inTurn, resolveOpen } from "./changes.js";
 import { loadCatalogue, startCatalogue } from "./catalogue.js";
 import { startDecisions, undoLast } from "./decisions.js";
 import { askToken } from "./dialogs.js";
@@ -15,7 +15,7 @@ import { startLayout } from "./layout.js";
 import { showPicture, startPicture } from "./picture.js";
 import { backToQueue, goOn, putBack, skip, startQueue } from "./queue.js";
 import { startSearch } from "./search.js";
-import { emit, on, settledCard, state } from "./state.js";
+import { emit, on, loadedCard, state } from "./state.js";
 import { caution, say, showModel, tellError } from "./status.js";
 import { takeTokenFromAddress } from "./token.js";
 import { loadVersions, startVersions } from "./versions.js";
@@ -65,7 +65,7 @@ function tellOthers(version) {
 /** A later version may come from a change of this page whose answer was lost. */
 async function tellWhose(version) {
   try {
-    if (!(await settleOpen())) tellOthers(version);
+    if (!(await resolveOpen())) tellOthers(version);
   } catch (error) {
     tellError(error);
   }
@@ -80,7 +80,7 @@ function watch() {
   on("version", refresh);
   setInterval(() => {
     if (document.hidden) return;
-    const asked = anyOpen() ? inTurn(settleOpen) : read("/v1/model");
+    const asked = anyOpen() ? inTurn(resolveOpen) : read("/v1/model");
     asked.catch(tellError);
   }, POLL);
 }
@@ -98,7 +98,7 @@ function connect() {
     digit: answerByKey,
     n: newClass,
     o: otherClass,
-    b: () => settledCard() !== null && collect(state.card.id),
+    b: () => loadedCard() !== null && collect(state.card.id),
     g: backToQueue,
     skip,
     undo: undoLast,

@@ -9,7 +9,7 @@ const FEATURES = 20;
 const WORDS = 6;
 const LEAST = 0.01; // weight of a word that is worth showing
 const NEIGHBOURS = 5;
-const STRANGE = 0.8; // a node above this is unusual even if it is not called unknown
+const UNUSUAL = 0.8; // a node above this is unusual even if it is not called unknown
 
 let latest = 0;
 
@@ -72,9 +72,9 @@ function drawUnknown(card) {
 }
 
 function unknownScoreSentence({ unknown, unknown_score }) {
-  const share = `${percent(unknown_score)} of the nodes of known classes look less strange`;
-  if (unknown) return `It looks like none of the known classes: ${share}.`;
-  return unknown_score > STRANGE ? `It looks unusual, but may be of a known class: ${share}.` : `It looks known: ${share}.`;
+  const score = `unknown score ${percent(unknown_score)}, the share of nodes of known classes with a lower one`;
+  if (unknown) return `It looks like none of the known classes: ${score}.`;
+  return unknown_score > UNUSUAL ? `It looks unusual, but may be of a known class: ${score}.` : `It looks known: ${score}.`;
 }
 
 function short(value) {

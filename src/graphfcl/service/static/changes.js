@@ -28,9 +28,9 @@ export async function reload() {
 const unanswered = new Map();
 // The same → its parcel: the service had not made it when it was asked. Repeated, it goes with the same key.
 let refused = new Map();
-const trackers = [{ isOpen: () => unanswered.size > 0, settle: settleChanges }];
+const trackers = [{ isOpen: () => unanswered.size > 0, resolve: resolveChanges }];
 
-/** isOpen(): whether it waits for answers that were lost; settle(): finds out, resolves to whether any change was made. */
+/** isOpen(): whether it waits for answers that were lost; resolve(): finds out, resolves to whether any change was made. */
 export function trackOpen(tracker) {
   trackers.push(tracker);
 }
@@ -41,13 +41,13 @@ export function anyOpen() {
 }
 
 /** Finds out what became of changes whose answers were lost, so that the page knows its own ones from those of others. */
-export async function settleOpen() {
+export async function resolveOpen() {
   let made = false;
-  for (const each of trackers) made = (await each.settle()) || made;
+  for (const each of trackers) made = (await each.resolve()) || made;
   return made;
 }
 
-async function settleChanges() {
+async function resolveChanges() {
   let made = false;
   for (const [what, open] of [...unanswered]) {
     open.answer = await lostAnswer(open.parcel);
@@ -76,7 +76,7 @@ export function change(method, address, body, done, { after = () => undefined, s
     };
     try {
       const before = unanswered.get(what);
-      await settleOpen();
+      await resolveOpen();
       if (before?.answer) return before.answer;
       if (seen !== othersChanges()) throw new ServiceError(412, "Someone else changed the model.");
       const answer = await sendOnce(what, refused.get(what) ?? parcelOf(method, address, body), finish);

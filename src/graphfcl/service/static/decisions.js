@@ -1,7 +1,7 @@
 /** Labels that were given on this page: sent in the background, shown as a list, taken back or changed one by one. */
 
 import { carryOut, leavesOpen, lostAnswer, parcelOf, path, read, ServiceError } from "./api.js";
-import { inTurn, reload, secondsSince, settleOpen, tellStale, trackOpen } from "./changes.js";
+import { inTurn, reload, secondsSince, resolveOpen, tellStale, trackOpen } from "./changes.js";
 import { chooseClass } from "./class_choice.js";
 import { decisionRow } from "./decision_row.js";
 import { byId, element, fill } from "./dom.js";
@@ -21,7 +21,7 @@ let wiring = { show: () => undefined, putBack: () => undefined };
 
 export function startDecisions(parts) {
   wiring = parts;
-  trackOpen({ isOpen, settle: settleLabels });
+  trackOpen({ isOpen, resolve: resolveLabels });
   on("version", ({ forget } = {}) => {
     if (forget) decisions = [];
     draw();
@@ -75,7 +75,7 @@ export function pendingLabel(id) {
 }
 
 async function sendWaiting() {
-  await settleAll();
+  await resolveAll();
   for (;;) {
     await lookBefore(decisions.filter((each) => each.state === "waiting" && each.look && !each.again));
     const waiting = decisions.filter((each) => each.state === "waiting");
@@ -102,7 +102,7 @@ async function lookBefore(waiting) {
 }
 
 /** Finds out whether a change was made that got no answer; its decisions are learned then, or plainly failed. */
-async function settle(parcel) {
+async function resolve(parcel) {
   const made = (await lostAnswer(parcel)) !== null;
   const open = parcel.batch.filter((each) => each.parcel === parcel);
   for (const each of open) each.parcel = null;
@@ -115,10 +115,10 @@ function isOpen() {
 }
 
 /** Labels and undoings that got no answer: whether the service made any of them. */
-async function settleLabels() {
+async function resolveLabels() {
   let made = false;
   const parcels = new Set(decisions.map((each) => each.parcel).filter((parcel) => parcel !== null));
-  for (const parcel of parcels) made = (await settle(parcel)) || made;
+  for (const parcel of parcels) made = (await resolve(parcel)) || made;
   for (const each of decisions.filter((other) => other.back !== null)) {
     const gone = (await lostAnswer(each.back)) !== null;
     each.back = null;
@@ -130,9 +130,9 @@ async function settleLabels() {
 }
 
 /** Settles what is open, as far as the service answers; the rest stays open, and is asked for again. */
-async function settleAll() {
+async function resolveAll() {
   try {
-    await settleOpen();
+    await resolveOpen();
   } catch (error) {
     tellError(error);
   }
@@ -223,8 +223,8 @@ async function takeBack(decision) {
   const begun = performance.now();
   const { id, name } = decision;
   try {
-    if (decision.parcel !== null) await settle(decision.parcel);
-    await settleOpen();
+    if (decision.parcel !== null) await resolve(decision.parcel);
+    await resolveOpen();
     if (decision.state !== "learned" && !decision.again) {
       sayAsBefore(decision);
       return;
@@ -270,7 +270,7 @@ async function changeDecision(decision) {
   const name = await chooseClass(`Which class is ${decision.id}?`, names);
   if (name === null || name === decision.name) return;
   await inTurn(async () => {
-    await settleAll();
+    await resolveAll();
     if (decision.parcel !== null || !decisions.includes(decision) || !isNewest(decision)) return;
     const again = decision.again || decision.state === "learned";
     Object.assign(decision, { name, again, fresh: false, state: "waiting", trouble: "", back: null });
@@ -281,7 +281,7 @@ async function changeDecision(decision) {
 /** Sends a label again, unless the service learned it and only its answer was lost. */
 function tryAgain(decision) {
   return inTurn(async () => {
-    await settleAll();
+    await resolveAll();
     if (decision.parcel !== null || !decisions.includes(decision)) return;
     if (decision.state === "learned") say(`The model has learned it: ${summary([decision])}.`);
     else mark([decision], "waiting");

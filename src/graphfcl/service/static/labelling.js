@@ -5,7 +5,7 @@ import { chooseClass } from "./class_choice.js";
 import { classOfKey, givenKeys, giveKeys, KEYS } from "./class_keys.js";
 import { pendingLabel, pendingNames, teach, usedNames } from "./decisions.js";
 import { askName } from "./dialogs.js";
-import { classNames, on, settledCard, state } from "./state.js";
+import { classNames, on, loadedCard, state } from "./state.js";
 import { say } from "./status.js";
 
 const LIKELY = 0.01; // probability from which a class without a key has a button
@@ -79,14 +79,14 @@ function keyed(key, text, press) {
 /** Gives the node that is shown the class of a digit. */
 export function answerByKey(digit) {
   const name = classOfKey(digit);
-  if (settledCard() === null || name === null) return;
+  if (loadedCard() === null || name === null) return;
   if (allNames().includes(name)) answer(name);
   else say(`Key ${digit} stands for “${name}”, which is gone. Nothing was labelled.`);
 }
 
 /** Gives the node that is shown a class, and goes on to the next at once. */
 function answer(name, fresh = false) {
-  if (settledCard() === null) return;
+  if (loadedCard() === null) return;
   const { id, label } = state.card;
   const held = byId("labelling").contains(document.activeElement);
   if ((pendingLabel(id) ?? label) === name) say(`${id} is labelled ${name} already.`);
@@ -96,7 +96,7 @@ function answer(name, fresh = false) {
 }
 
 export async function newClass() {
-  if (settledCard() === null) return;
+  if (loadedCard() === null) return;
   const { id } = state.card;
   const given = await askName("A new class", {
     label: "Name of the class",
@@ -106,16 +106,16 @@ export async function newClass() {
       ["collect", "Collect more first"],
     ],
   });
-  if (given === null || settledCard()?.id !== id) return;
+  if (given === null || loadedCard()?.id !== id) return;
   if (given.action === "collect") wiring.collect(id, given.name);
   else answer(given.name, !classNames().includes(given.name));
 }
 
 export async function otherClass() {
-  if (settledCard() === null) return;
+  if (loadedCard() === null) return;
   const { id } = state.card;
   const name = await chooseClass(`Which class is ${id}?`, likeliestFirst());
-  if (name !== null && settledCard()?.id === id) answer(name);
+  if (name !== null && loadedCard()?.id === id) answer(name);
 }
 
 /** All classes: the likeliest ones of the node that is shown, then the others by name. */

@@ -5,7 +5,7 @@ import { pendingLabel } from "./decisions.js";
 import { button, byId, element, fill, nodeButton, sentence } from "./dom.js";
 import { readQueue } from "./queue_source.js";
 import { reasonOf } from "./reason.js";
-import { on, settledCard, state } from "./state.js";
+import { on, loadedCard, state } from "./state.js";
 
 const AT_ONCE = 20; // nodes that are kept ready
 const FEW = 3; // nodes left, when more are read
@@ -88,7 +88,7 @@ function showFirst() {
 
 /** Goes on without an answer, unless the node is not shown yet. */
 export function skip() {
-  if (settledCard() !== null) goOn();
+  if (loadedCard() !== null) goOn();
 }
 
 /** Shows the next node; a node that was found by a search leads back to the one in turn. */

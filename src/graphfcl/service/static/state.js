@@ -8,7 +8,7 @@ export const state = {
 };
 
 /** The card that the user sees, or null while that of another node is on its way: a key must not label the wrong node. */
-export function settledCard() {
+export function loadedCard() {
   return state.card !== null && state.card.id === state.wanted ? state.card : null;
 }
 
