@@ -48,6 +48,26 @@ MARKS = {
 }
 
 
+RunMethod = Annotated[
+    str,
+    option(
+        "--method",
+        "Method: a name from `graphfcl methods`, or your own as module:Class. The default is the paper's method; "
+        f"for your own data use {MODEL_METHOD}.",
+        methods,
+    ),
+]
+RunStrategy = Annotated[
+    str | None,
+    option(
+        "--strategy",
+        "With --track active: strategy that selects the nodes to label; write your own as module:Class "
+        "(default: auto).",
+        STRATEGIES,
+    ),
+]
+
+
 @dataclass(frozen=True)
 class RunOptions:
     """Where a run computes and writes."""
@@ -67,24 +87,8 @@ def run_method(
     context: typer.Context,
     *,
     graph: Annotated[str, option("--graph", GRAPH_HELP, graphs)] = "debian",
-    method: Annotated[
-        str,
-        option(
-            "--method",
-            "Method: a name from `graphfcl methods`, or your own as module:Class. The default is the paper's method; "
-            f"for your own data use {MODEL_METHOD}.",
-            methods,
-        ),
-    ] = RUN_METHOD,
-    strategy: Annotated[
-        str | None,
-        option(
-            "--strategy",
-            "With --track active: strategy that selects the nodes to label; write your own as module:Class "
-            "(default: auto).",
-            STRATEGIES,
-        ),
-    ] = None,
+    method: RunMethod = RUN_METHOD,
+    strategy: RunStrategy = None,
     seed: Seed = 0,
     rules: StreamOptions,
     settings: Settings = None,
@@ -114,11 +118,15 @@ def run_method(
         on = usable_device(stream.graph.device_for(requested_device(options.device)))
         job = Run(stream, named.name, chosen, on, _strategy(strategy, stream))
         folder = options.out or Path("runs") / job.short_name()
-        encoders = options.encoders or folder.parent / "encoders"
-        with_strategy = f" with {job.strategy}" if job.strategy else ""
-        say(f"{named.name}{with_strategy} on {stream!r}, device {on}")
+        say(f"{named.name}{f' with {job.strategy}' if job.strategy else ''} on {stream!r}, device {on}")
         with ProgressBars() as bars:
-            result = run(job, folder, resume=options.resume, progress=bars, encoders=encoders)
+            result = run(
+                job,
+                folder,
+                resume=options.resume,
+                progress=bars,
+                encoders=options.encoders or folder.parent / "encoders",
+            )
     accuracy_figure(result, folder / "accuracy.png")
     matrix_figure(result, folder / "matrix.png")
 

@@ -60,18 +60,14 @@ def suggest(
     from graphfcl.active import strategy_from
     from graphfcl.production import GraphClassifier
     from graphfcl.production.changes.written_tables import refuse_unwritable, write_table
-    from graphfcl.production.labelling.suggestions import suggest_for_graph, suggestion_table
+    from graphfcl.production.labelling.suggestions import suggestion_table
 
     _refuse_unused(model, graph, method, device, data_dir, resources)
     refuse_unwritable(out, "suggestions")
     name = strategy_from(strategy).name
     suggestions: Sequence[Suggestion]
     if model is None:
-        from graphfcl.datasets import load_dataset
-
-        loaded, _ = load_dataset(graph or "", data_dir=data_dir)
-        say_notes(loaded)
-        suggestions = suggest_for_graph(loaded, budget, strategy=name, seed=seed)
+        suggestions = _suggest_without_model(graph or "", data_dir, budget, name, seed)
     else:
         import_method(method, model)
         use = resources.use_at(None if graph is None else Path(graph))
@@ -90,6 +86,17 @@ def suggest(
             )
 
     return Answer([each.as_json() for each in suggestions], show)
+
+
+def _suggest_without_model(
+    graph: str, data_dir: Path | None, budget: int, strategy: str, seed: int
+) -> "Sequence[Suggestion]":
+    from graphfcl.datasets import load_dataset
+    from graphfcl.production.labelling.suggestions import suggest_for_graph
+
+    loaded, _ = load_dataset(graph, data_dir=data_dir)
+    say_notes(loaded)
+    return suggest_for_graph(loaded, budget, strategy=strategy, seed=seed)
 
 
 def _refuse_unused(

@@ -4,13 +4,15 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy import sparse
 
 from graphfcl.errors import InputError
 from graphfcl.graph.tables.table import Table
+
+if TYPE_CHECKING:
+    from scipy import sparse  # commands that only read ids do without it
 
 NUMBER = r"^-?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][-+]?[0-9]+)?$|^-?(?i:nan|inf|infinity)$"
 FLAG = r"^(?i:true|false)$"
@@ -266,8 +268,9 @@ def _finite(table: Table, values: np.ndarray, column: str) -> np.ndarray:
     return values
 
 
-def count_words(texts: Sequence[str]) -> tuple[sparse.csr_array, np.ndarray]:
+def count_words(texts: Sequence[str]) -> "tuple[sparse.csr_array, np.ndarray]":
     """Word counts (n, words) float32 of every word that occurs, and the words in alphabetical order."""
+    from scipy import sparse
     from sklearn.feature_extraction.text import CountVectorizer
 
     vectorizer = CountVectorizer(token_pattern=TOKEN_PATTERN, dtype=np.float32)
@@ -280,8 +283,9 @@ def count_words(texts: Sequence[str]) -> tuple[sparse.csr_array, np.ndarray]:
     return counts, vectorizer.get_feature_names_out()
 
 
-def count_known_words(texts: Sequence[str], words: np.ndarray) -> sparse.csr_array:
+def count_known_words(texts: Sequence[str], words: np.ndarray) -> "sparse.csr_array":
     """Word counts (n, words) float32 of words that are known already; all others are passed over."""
+    from scipy import sparse
     from sklearn.feature_extraction.text import CountVectorizer
 
     vectorizer = CountVectorizer(token_pattern=TOKEN_PATTERN, dtype=np.float32, vocabulary=words.tolist())

@@ -11,7 +11,6 @@ import numpy as np
 
 from graphfcl.errors import GraphfclWarning, InputError, counted, quoted, shown
 from graphfcl.graph.ids import ClassLabel, is_nothing, is_whole, list_of_nodes, listed, normal
-from graphfcl.graph.labels import means_unknown
 from graphfcl.graph.tables.columns import (
     ID_NAMES,
     SOURCE_NAMES,
@@ -227,6 +226,8 @@ def true_classes(
     nodes: ids, or a DataFrame, which may hold the classes too. columns: of the tables of the fit, which say what means
     unknown. A warning if no class is one of the model's.
     """
+    from graphfcl.graph.labels import means_unknown  # imports scipy, which reading ids does without
+
     ids, names = _nodes_and_classes(nodes, classes, columns, labels)
     own_names = {name: labels.find(name) for name in set(names)}
     is_unknown = means_unknown if columns is None else columns.means_unknown
