@@ -40,5 +40,5 @@ def foreign_imports(source: str) -> set[str]:
             found |= {alias.name.partition(".")[0] for alias in node.names}
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "import_extra":
             module = node.args[0]
-            found |= {module.value.partition(".")[0]} if isinstance(module, ast.Constant) else set()
+            found |= {str(module.value).partition(".")[0]} if isinstance(module, ast.Constant) else set()
     return found - sys.stdlib_module_names - {"graphfcl"}
