@@ -27,6 +27,7 @@ BENCHMARKS = (
     "start_up",
     "service",
     "large",
+    "table_import",
     "two_trees",
 )
 

@@ -1,6 +1,7 @@
 """``graphfcl data import``: real commands, full disks, kills, and memory."""
 
 import json
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -118,6 +119,16 @@ def test_bad_input_ends_in_one_sentence(tmp_path: Path, tables: Path) -> None:
     assert not list(tmp_path.glob(".*"))
 
 
+def test_without_duckdb_one_sentence_names_the_extra(
+    tmp_path: Path, tables: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "duckdb", None)
+    result = graphfcl_inside("data", "import", "--graph", tables, "--out", tmp_path / "big")
+    assert_one_sentence(result, "importing tables needs DuckDB", "pip install 'graphfcl[duckdb]'")
+    assert graphfcl_inside("data", "import", "--graph", NAME, "--out", tmp_path / "big").code == 0
+    assert [path.name for path in tmp_path.iterdir()] == ["big"]
+
+
 def test_a_damaged_folder_is_told_by_the_file(tmp_path: Path) -> None:
     assert graphfcl_inside("data", "import", "--graph", NAME, "--out", tmp_path / "big").code == 0
     path = tmp_path / "big" / "edges.indices"
@@ -186,7 +197,7 @@ def test_two_imports_to_one_place(tmp_path: Path) -> None:
 MEASURED = """
 import resource, sys
 import graphfcl.cli, graphfcl.datasets.importing, graphfcl.graph.folder.sources.tables
-import pyarrow, pyarrow.csv, pyarrow.parquet, scipy.sparse, numpy
+import pyarrow, pyarrow.csv, pyarrow.parquet, scipy.sparse, numpy, duckdb
 peak = lambda: resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
 before = peak()
 graphfcl.cli.app(sys.argv[1:], standalone_mode=False)

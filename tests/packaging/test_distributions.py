@@ -120,11 +120,17 @@ def test_the_wheel_runs_without_extras(python: Path, tmp_path: Path) -> None:
 
 
 def test_what_an_extra_brings_is_asked_for_in_one_sentence(python: Path, tmp_path: Path) -> None:
-    done = in_environment(python, "-m", "graphfcl", "serve", "--model", str(tmp_path))
-    assert done.returncode == 2, done.stderr
-    assert done.stderr.startswith("error: ")
-    assert len(done.stderr.splitlines()) == 1
-    assert "graphfcl[serve]" in done.stderr
+    (tmp_path / "nodes.csv").write_text("id,label\n1,a\n")
+    (tmp_path / "edges.csv").write_text("source,target\n")
+    for extra, words in (
+        ("serve", ["serve", "--model", tmp_path]),
+        ("duckdb", ["data", "import", "--graph", tmp_path, "--out", tmp_path / "out"]),
+    ):
+        done = in_environment(python, "-m", "graphfcl", *map(str, words))
+        assert done.returncode == 2, done.stderr
+        assert done.stderr.startswith("error: ")
+        assert len(done.stderr.splitlines()) == 1
+        assert f"graphfcl[{extra}]" in done.stderr
 
 
 def test_the_sdist_has_what_make_test_needs_and_no_cells(built: Path) -> None:

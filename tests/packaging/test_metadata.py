@@ -18,6 +18,7 @@ PLACES = {
     "serve": ("service/", "cli/"),
     "mlflow": ("trackers.py",),
     "pandas": ("evaluation/evaluate.py",),
+    "duckdb": ("graph/folder/sources/tables.py",),
 }
 SOURCES = ROOT / "src" / "graphfcl"
 

@@ -1,7 +1,6 @@
 """Names, paths and graphs → graph folders."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ from graphfcl.errors import InputError
 from graphfcl.graph import TableColumns
 from graphfcl.graph.convert import as_graph
 from graphfcl.graph.folder import GraphFolder, build_folder, is_graph_folder
-from graphfcl.graph.folder.source import GraphSource, of_graph
+from graphfcl.graph.folder.source import Source, of_graph
 from graphfcl.graph.folder.sources import npz_source, ogb_source, raw_folder, tables_source
 from graphfcl.graph.tables.reader import is_table_folder
 from graphfcl.runtime.memory import parse_bytes
@@ -35,12 +34,10 @@ def import_graph(
     memory: what the process may use. name: what the graph is called. tell: takes a sentence when a part is done.
     """
     limit = parse_bytes(memory, "--memory") if isinstance(memory, str) else memory
-    found = _source(source, data_dir)
-    found = found if name is None else replace(found, name=name)
-    return build_folder(found, out, memory=limit, tell=tell)
+    return build_folder(_source(source, data_dir), out, memory=limit, name=name, tell=tell)
 
 
-def find_source(name: str, data_dir: str | Path | None = None) -> GraphSource:
+def find_source(name: str, data_dir: str | Path | None = None) -> Source:
     """The source of a name or path; files are read in blocks, datasets that have no such source through memory."""
     stem, options = split_options(name)
     path = Path(stem)
@@ -65,7 +62,7 @@ def find_source(name: str, data_dir: str | Path | None = None) -> GraphSource:
     return of_graph(dataset.load(folder, options), made_of=name)
 
 
-def _source(source: Any, data_dir: str | Path | None) -> GraphSource:
+def _source(source: Any, data_dir: str | Path | None) -> Source:
     if isinstance(source, str | Path):
         return find_source(str(source), data_dir)
     return of_graph(as_graph(source, "import_graph").loaded())

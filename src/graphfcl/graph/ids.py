@@ -127,14 +127,14 @@ def make_ids(values: Any, place: Place, *, read_numbers: bool = False) -> tuple[
         except OverflowError:
             pass
         else:
-            _refuse_twice(items, items, place)
+            refuse_twice(items, items, place)
             return numbers, 0
     missing = next((row for row, value in enumerate(items) if is_nothing(value)), None)
     if missing is not None:
         raise InputError(f"{place(missing)}: the node id is missing: give it one.")
     texts = [text_of(value, place(row)) if type(value) is not str else value for row, value in enumerate(items)]
     cleaned = NODE_ID.clean_all(texts, place)
-    _refuse_twice(cleaned, texts, place)
+    refuse_twice(cleaned, texts, place)
     changed = sum(before != after for before, after in zip(texts, cleaned, strict=True))
     if read_numbers:
         whole = [whole_number(text) for text in cleaned]
@@ -185,7 +185,8 @@ def class_names_of(values: Iterable[Any], where: str) -> tuple[list[str], int]:
     return cleaned, sum(before != after for before, after in zip(texts, cleaned, strict=True))
 
 
-def _refuse_twice(cleaned: Sequence[Any], originals: Sequence[Any], place: Place) -> None:
+def refuse_twice(cleaned: Sequence[Any], originals: Sequence[Any], place: Place) -> None:
+    """Refuse ids that are equal once cleaned. originals: as they are written."""
     if len(set(cleaned)) == len(cleaned):
         return
     first: dict[Any, int] = {}

@@ -13,9 +13,8 @@ from hypothesis import strategies as st
 from pyarrow import parquet
 from scipy import sparse
 
-from graphfcl import Graph, InputError, TableColumns, build_graph, read_tables, write_tables
+from graphfcl import Graph, InputError, TableColumns, build_graph, import_graph, read_tables, write_tables
 from graphfcl.graph import TextSettings
-from graphfcl.graph.folder.sources.tables import tables_source
 from graphfcl.graph.labels import means_unknown
 from tests.graph.samples import assert_same_content, coo, named_labels, small_graphs
 
@@ -250,7 +249,7 @@ def test_spaces_around_names_of_columns_do_not_count(tmp_path: Path, as_parquet:
     assert graph.feature_names is not None
     assert graph.feature_names.tolist() == ["size"]
     assert named_labels(graph) == ["a", "b", None]
-    assert tables_source(tmp_path).class_names == ("a", "b")
+    assert import_graph(tmp_path, tmp_path / "out").class_names == ("a", "b")
 
 
 def test_missing_and_damaged_tables_are_named(tmp_path: Path) -> None:

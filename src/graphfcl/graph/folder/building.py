@@ -17,7 +17,7 @@ from graphfcl.graph.folder.manifest import Manifest, row_type
 from graphfcl.graph.folder.permutation import Shuffle
 from graphfcl.graph.folder.reader import GraphFolder
 from graphfcl.graph.folder.row_spool import RowSpool
-from graphfcl.graph.folder.source import EdgeBlock, GraphSource, Spool, of_graph
+from graphfcl.graph.folder.source import EdgeBlock, GraphSource, Source, Spool, of_graph
 from graphfcl.graph.folder.text_keys import pack_texts
 from graphfcl.graph.folder.workspace import Workspace, publish, workspace
 from graphfcl.graph.graph import Features, Graph
@@ -32,25 +32,38 @@ Tell = Callable[[str], None]
 
 
 def build_folder(
-    source: GraphSource, out: str | Path, *, memory: int = MEMORY, tell: Tell = lambda _: None
+    source: Source,
+    out: str | Path,
+    *,
+    memory: int = MEMORY,
+    name: str | None = None,
+    tell: Tell = lambda _: None,
 ) -> GraphFolder:
-    """Build a graph folder. memory: bytes that the process may use."""
+    """Build a graph folder.
+
+    source: a graph, or a function that opens one and may keep files until the folder is built.
+    memory: bytes that the process may use. name: of the graph, if not that of the source.
+    """
     out = Path(out)
-    room = _room(source, memory)
     with workspace(out) as space:
+        own = space.spool / "source"
+        own.mkdir()
+        if not isinstance(source, GraphSource):
+            source = source(Spool(own, max(memory - LIBRARIES, LEAST_ROOM)))
+        room = _room(source, memory)
         table = _write_order(space, source)
         _write_labels(space, source, table)
         kind, hash_seed = write_ids(space, source, table, room)
         tell(f"{source.node_count:,} nodes: labels and ids are written.")
         _write_features(space, source, table, room)
         tell(f"{source.feature_count:,} features are written.")
-        facts, loops = _write_edges(space, source, table, room)
+        facts, loops = _write_edges(space, source, table, Spool(own, room // 2))
         if source.feature_names is not None:
             content, starts = pack_texts(source.feature_names.tolist())
             space.write(names.NAME_TEXT, content, "|u1", SMALL_BLOCK)
             space.write(names.NAME_STARTS, starts, "<i8", SMALL_BLOCK)
         manifest = Manifest(
-            name=source.name,
+            name=name or source.name,
             nodes=source.node_count,
             edges=facts.pairs // 2,
             features=source.feature_count,
@@ -196,15 +209,13 @@ class _SparseFeatures:
             self._space.close(name)
 
 
-def _write_edges(space: Workspace, source: GraphSource, table: np.ndarray, room: int) -> tuple[EdgeFacts, int]:
+def _write_edges(space: Workspace, source: GraphSource, table: np.ndarray, own: Spool) -> tuple[EdgeFacts, int]:
     """What was found of the edges, and how many loops were dropped."""
     sorter = EdgeSorter(
-        space.spool / "edges", source.node_count, room // 2, weighted=source.weighted, mirrored=source.mirrored
+        space.spool / "edges", source.node_count, own.memory, weighted=source.weighted, mirrored=source.mirrored
     )
     loops = 0
-    own = space.spool / "source"
-    own.mkdir()
-    for block in source.edges(Spool(own, room // 2)):
+    for block in source.edges(own):
         _refuse_bad(block, source)
         weights = None if block.weights is None else np.asarray(block.weights, dtype=np.float32)
         kept = block.source != block.target

@@ -4,6 +4,7 @@ import hashlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import TypeAlias
 
 import numpy as np
 from scipy import sparse
@@ -85,6 +86,9 @@ class GraphSource:
     integer_classes: bool = False
     column_min_nodes: int = 1
     edge_place: Callable[[int], str] = field(default=lambda number: f"edge {number}")
+
+
+Source: TypeAlias = GraphSource | Callable[[Spool], GraphSource]  # or a function that opens one
 
 
 def of_graph(graph: Graph, made_of: str | None = None) -> GraphSource:

@@ -79,16 +79,17 @@ def _graph_of(nodes: Table, edges: Any, columns: TableColumns, name: str) -> Gra
     nodes.read()
     texts = nodes.texts(requested.id, "a node id")
     _refuse_duplicates(texts, nodes)
+    ids, changed = make_ids(texts, nodes.place, read_numbers=not nodes.says_text(requested.id))
+    table = read_node_table(nodes, requested, columns, lambda _: iter([nodes]))
+    features, labels = table.features, table.labels
+    rows = features.rows(nodes)
     if isinstance(edges, Table):
         adjacency, edge_notes = _read_edges(edges, ends, texts)
     else:
         adjacency, edge_notes = _read_matrix(edges, texts.size)
-    ids, changed = make_ids(texts, nodes.place, read_numbers=not nodes.says_text(requested.id))
-    table = read_node_table(nodes, requested, columns, lambda _: iter([nodes]))
-    features, labels = table.features, table.labels
     return build_graph(
         adjacency,
-        features.rows(nodes),
+        rows,
         labels.numbers,
         class_names=[class_label(name, labels.integers) for name in labels.names],
         node_ids=ids,

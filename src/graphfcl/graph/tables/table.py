@@ -52,9 +52,9 @@ class Table:
                 if self.is_csv
                 else parquet.read_schema(self.path)
             )
+            self._name_columns()
         except self._failures as error:
             raise self.unreadable(error) from error
-        self._name_columns()
 
     @classmethod
     def in_folder(cls, folder: Path, stem: str) -> "Table":

@@ -5,6 +5,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
+import duckdb
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv
@@ -15,9 +16,12 @@ from pyarrow import parquet
 
 from graphfcl import Graph, GraphFolder, InputError, TableColumns, read_tables, write_tables
 from graphfcl.graph.folder import build_folder
+from graphfcl.graph.folder.source import Spool
 from graphfcl.graph.folder.sources import tables_source
+from graphfcl.graph.folder.sources.tables import TableIds, one_sentence
 from graphfcl.graph.labels import means_unknown
 from graphfcl.graph.tables import table as reader
+from graphfcl.graph.tables.table import Table
 from tests.graph.samples import small_graphs
 
 MEMORY = 300 << 20
@@ -153,6 +157,36 @@ def test_numbers_that_are_far_apart(tmp_path: Path) -> None:
         (tmp_path / "edges.csv").write_text(f"source,target\n0,17\n17,{wrong}\n")
         with pytest.raises(InputError, match=rf"edges\.csv, line 3: the edge leads to node '{wrong}'"):
             imported(tmp_path, tmp_path / "other")
+
+
+def test_duckdb_is_bounded_and_loads_nothing(tmp_path: Path) -> None:
+    (tmp_path / "nodes.csv").write_text("id,label\n1,a\n")
+    ids = TableIds(Table(tmp_path / "nodes.csv"), "id", Spool(tmp_path, 600 << 20))
+    settings = {
+        name: ids._value(f"SELECT current_setting('{name}')")
+        for name in (
+            "memory_limit",
+            "temp_directory",
+            "threads",
+            "autoinstall_known_extensions",
+            "autoload_known_extensions",
+            "enable_external_access",
+        )
+    }
+    assert settings.pop("threads") <= 4
+    assert list(settings.values()) == ["520.0 MiB", str(tmp_path), False, False, False]
+
+
+@pytest.mark.parametrize(
+    ("error", "raised", "words"),
+    [
+        (duckdb.OutOfMemoryException("full"), InputError, "do not fit into --memory"),
+        (duckdb.IOException("write failed: No space left on device"), OSError, "No space left"),
+    ],
+)
+def test_errors_of_duckdb_are_those_of_an_import(error: Exception, raised: type[Exception], words: str) -> None:
+    with pytest.raises(raised, match=words), one_sentence():
+        raise error
 
 
 NODES = "id,label,f\n1,a,1\n2,b,2\n3,a,3\n"

@@ -1,54 +1,86 @@
-"""A folder of tables of any size (see :mod:`graphfcl.graph.tables`) as a source of a graph folder."""
+"""A folder of tables of any size (see :mod:`graphfcl.graph.tables`) as a source of a graph folder.
 
-from collections.abc import Iterator
+Arrow cuts the files into blocks of rows, as for the reader in memory, so that both readers accept the same tables and
+name the same lines. DuckDB holds the ids and joins the ends of edges to them; it moves to disk what exceeds its memory.
+"""
+
+import errno
+import os
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from graphfcl.errors import InputError
 from graphfcl.graph.build import cleaned_note, no_features_note
-from graphfcl.graph.folder.source import EdgeBlock, GraphSource, of_files
-from graphfcl.graph.folder.sources.table_ids import TableIds
+from graphfcl.graph.folder.source import STEP, EdgeBlock, GraphSource, Spool, TextBlock, of_files
 from graphfcl.graph.graph import Features
+from graphfcl.graph.ids import NODE_ID, normal, refuse_twice
 from graphfcl.graph.tables.columns import TableColumns
 from graphfcl.graph.tables.node_columns import RequestedColumns
-from graphfcl.graph.tables.node_table import TYPE_NAMES, EdgeColumns, NodeFeatures, read_node_table, several_types
-from graphfcl.graph.tables.table import Table
+from graphfcl.graph.tables.node_table import (
+    TYPE_NAMES,
+    EdgeColumns,
+    NodeFeatures,
+    read_node_table,
+    several_types,
+    unknown_end,
+)
+from graphfcl.graph.tables.table import Table, id_stands_twice
 from graphfcl.graph.tables.values import weights_of
+from graphfcl.runtime.cores import usable_cores
+
+NODE_BYTES = 28  # memory for each node whose id is not its row
+LEAST_BYTES, OWN_BYTES = 32 << 20, 80 << 20  # of DuckDB's limit; beyond it: code, and blocks on their way
+MOST_THREADS, THREAD_BYTES = 4, 64 << 20  # a join of two threads fails with 48 MB
 
 
-def tables_source(folder: str | Path, columns: TableColumns | None = None, *, name: str | None = None) -> GraphSource:
-    """The graph of a folder of tables. Ids and labels are read here, features and edges when they are asked for."""
-    columns = columns or TableColumns()
-    nodes, edges = Table.in_folder(Path(folder), "nodes"), Table.in_folder(Path(folder), "edges")
-    asked, ends = RequestedColumns.check(nodes, columns), EdgeColumns.choose(edges, columns)
-    ids = TableIds.read(nodes, asked.id)
-    found = read_node_table(nodes, asked, columns, nodes.blocks)
-    features = found.features
-    names = features.names
-    cleaned = ids.cleaned + found.labels.changed
+def tables_source(
+    folder: str | Path, columns: TableColumns | None = None, *, name: str | None = None
+) -> Callable[[Spool], GraphSource]:
+    """Return a function that opens the graph of a folder of tables.
+
+    It reads ids and labels; features and edges are read when they are needed.
+    """
+
+    def open_source(spool: Spool) -> GraphSource:
+        return _open(Path(folder), columns or TableColumns(), name or Path(folder).resolve().name, spool)
+
+    return open_source
+
+
+def _open(folder: Path, columns: TableColumns, name: str, spool: Spool) -> GraphSource:
+    nodes, edges = Table.in_folder(folder, "nodes"), Table.in_folder(folder, "edges")
+    requested, ends = RequestedColumns.check(nodes, columns), EdgeColumns.choose(edges, columns)
+    ids = TableIds(nodes, requested.id, spool)
+    table = read_node_table(nodes, requested, columns, nodes.blocks)
+    names = table.features.names
+    cleaned = ids.cleaned + table.labels.changed
     return GraphSource(
-        name=name or Path(folder).resolve().name,
+        name=name,
         made_of=str(folder),
         nodes_where=str(nodes.path),
         edges_where=str(edges.path),
         node_count=ids.count,
-        labels=found.labels.numbers,
-        class_names=found.labels.names,
-        integer_classes=found.labels.integers,
-        features=lambda: _features(nodes, features),
-        edges=lambda _: _edges(edges, ends, ids),
+        labels=table.labels.numbers,
+        class_names=table.labels.names,
+        integer_classes=table.labels.integers,
+        features=lambda: _features(nodes, table.features),
+        edges=lambda spool: ids.edges(edges, ends, spool),
         fingerprint=of_files(nodes.path, edges.path),
-        ids=None if ids.is_range else ids.numbers if ids.numbers is not None else ids.texts,
-        keys=None if ids.keys is None else (ids.keys, ids.seed),
+        ids=ids.values(),
         feature_count=names.size,
-        sparse_features=features.words is not None,
+        sparse_features=table.features.words is not None,
         weighted=ends.weight is not None,
         feature_names=names,
-        text=features.text_settings(columns.min_nodes),
-        notes=(*found.notes, *ends.note(edges)),
-        later_notes=(*found.labels.notes, *no_features_note((ids.count, names.size)), *cleaned_note(cleaned)),
+        text=table.features.text_settings(columns.min_nodes),
+        notes=(*table.notes, *ends.note(edges)),
+        later_notes=(*table.labels.notes, *no_features_note((ids.count, names.size)), *cleaned_note(cleaned)),
         cleaned=cleaned,
-        node_bytes=4 if ids.is_range else 28 if ids.direct is None else 28 + ids.direct.nbytes // ids.count,
-        columns=found.read_columns(ends),
+        node_bytes=NODE_BYTES,
+        columns=table.read_columns(ends),
     )
 
 
@@ -58,14 +90,260 @@ def _features(nodes: Table, features: NodeFeatures) -> Iterator[Features]:
         yield features.rows(block)
 
 
-def _edges(edges: Table, ends: EdgeColumns, ids: TableIds) -> Iterator[EdgeBlock]:
-    kinds: dict[str, set[Any]] = {column: set() for column in ends.others(edges) if column.lower() in TYPE_NAMES}
-    texts = [ends.source, ends.target, *kinds]
-    columns = [*texts, *([] if ends.weight is None else [ends.weight])]
-    for block in edges.blocks(columns):
-        for column, kind in kinds.items():
-            kind.update(block.text(column, None).unique().to_pylist())
-            if len(kind) > 1:
-                raise several_types(edges.path, column)
-        weights = None if ends.weight is None else weights_of(block, ends.weight)
-        yield EdgeBlock(block.first, ids.rows(block, ends.source), ids.rows(block, ends.target), weights)
+class TableIds:
+    """The ids of a table of nodes: cleaned texts in DuckDB, each once.
+
+    count: nodes. cleaned: ids that cleaning changed.
+    """
+
+    def __init__(self, nodes: Table, column: str, spool: Spool) -> None:
+        try:
+            import duckdb
+        except ImportError as error:
+            raise InputError(
+                "importing tables needs DuckDB: install it with `pip install 'graphfcl[duckdb]'`."
+            ) from error
+        settings: dict[str, Any] = {
+            "temp_directory": str(spool.folder),
+            "autoinstall_known_extensions": False,
+            "autoload_known_extensions": False,
+            # The table of nodes is the smaller side of every join, but DuckDB cannot know how many edges will come.
+            "disabled_optimizers": "join_order,build_side_probe_side",
+        }
+        self._database = duckdb.connect(config=settings)
+        self._database.execute("SET enable_external_access = false; SET enable_progress_bar = false")
+        self._limit(spool.memory)
+        self._are_numbers, self.count, self.cleaned = True, 0, 0
+        try:
+            with one_sentence():
+                self._load(nodes, column)
+        except InputError:
+            for _ in nodes.blocks(nodes.columns):  # a row that cannot be read at all is reported first
+                pass
+            raise
+
+    def _load(self, nodes: Table, column: str) -> None:
+        """Read all ids. Faults are reported in the order in which the reader in memory finds them."""
+        import pyarrow as pa
+        from pyarrow import compute as pc
+
+        # ``written`` is what the table has in place of the cleaned id, if that differs.
+        self._database.execute("CREATE TABLE nodes (row BIGINT, id VARCHAR, written VARCHAR)")
+        fault: InputError | None = None
+        for block in nodes.blocks([column]):
+            texts, written = block.text(column, "a node id"), pa.nulls(block.row_count, pa.string())
+            if not _is_clean(texts):
+                listed = block.texts(column, "a node id").tolist()
+                try:
+                    cleaned = NODE_ID.clean_all(listed, block.place)
+                except InputError as error:
+                    cleaned, fault = listed, fault or error
+                changed = [before != after for before, after in zip(listed, cleaned, strict=True)]
+                texts, written = pa.array(cleaned, pa.string()), pc.if_else(changed, texts, written)
+                self.cleaned += sum(changed)
+            rows = np.arange(self.count, self.count + block.row_count)
+            self._database.register("block", pa.table({"row": rows, "id": texts, "written": written}))
+            self._database.execute("INSERT INTO nodes SELECT * FROM block")
+            self.count += block.row_count
+            self._are_numbers = not block.says_text(column)
+        different = self._value("SELECT count(DISTINCT id) FROM nodes")
+        if different < self.count:
+            self._refuse_same_text(nodes)
+        if fault is not None:
+            raise fault
+        if different < self.count:
+            self._refuse_same_id(nodes)
+        # A text is the whole number of 64 bits that is written exactly so.
+        whole = "coalesce(TRY_CAST(id AS BIGINT)::VARCHAR = id, false)"
+        self._are_numbers &= self._value(f"SELECT coalesce(bool_and({whole}), true) FROM nodes")
+
+    def _limit(self, memory: int) -> None:
+        memory = max(LEAST_BYTES, memory - OWN_BYTES)
+        threads = max(1, min(MOST_THREADS, usable_cores(), memory // THREAD_BYTES))
+        self._database.execute(f"SET memory_limit = '{memory}B'; SET threads = {threads}")
+
+    def _value(self, query: str) -> Any:
+        return self._database.execute(query).fetchall()[0][0]
+
+    def _refuse_same_text(self, nodes: Table) -> None:
+        """Refuse the first id that stands twice, letter for letter."""
+        rows = self._database.execute(
+            "SELECT coalesce(written, id) AS text, min(row) AS first, min(row, 2)[2] FROM nodes GROUP BY text "
+            "HAVING count(*) > 1 ORDER BY first LIMIT 1"
+        ).fetchall()
+        for text, first, second in rows:
+            raise id_stands_twice(nodes.path, text, nodes.line(first), nodes.line(second))
+
+    def _refuse_same_id(self, nodes: Table) -> None:
+        """Refuse the first id that equals an earlier one once both are cleaned."""
+        ((id_, rows, texts),) = self._database.execute(
+            "SELECT id, min(row, 2) AS rows, arg_min(coalesce(written, id), row, 2) FROM nodes GROUP BY id "
+            "HAVING count(*) > 1 ORDER BY rows[2] LIMIT 1"
+        ).fetchall()
+        refuse_twice([id_, id_], texts, lambda place: nodes.place(rows[place]))
+
+    def values(self) -> np.ndarray | Callable[[], Iterator[TextBlock]] | None:
+        """The ids as :class:`GraphSource` has them."""
+        if not self._are_numbers:
+            return self._texts
+        numbers = self._database.sql("SELECT id::BIGINT FROM nodes").to_arrow_table().column(0).to_numpy()
+        return None if np.array_equal(numbers, np.arange(numbers.size)) else numbers
+
+    def _texts(self) -> Iterator[TextBlock]:
+        import pyarrow as pa
+
+        for batch in self._database.sql("SELECT id FROM nodes").to_arrow_reader(STEP):
+            _, offsets, content = batch.column(0).cast(pa.large_string()).buffers()
+            starts = np.frombuffer(offsets, np.int64, batch.num_rows + 1)
+            yield TextBlock(np.frombuffer(content, np.uint8, int(starts[-1])), starts)
+
+    def edges(self, edges: Table, ends: EdgeColumns, spool: Spool) -> Iterator[EdgeBlock]:
+        """The edges of a table between rows of nodes, in any order."""
+        import pyarrow as pa
+
+        self._limit(NODE_BYTES * self.count + spool.memory)
+        scan = _EdgeScan(edges, ends, as_numbers=self._are_numbers)
+        self._database.register("edges", pa.RecordBatchReader.from_batches(scan.schema, scan.batches()))
+        joined = (
+            "WITH ids AS NOT MATERIALIZED "
+            f"(SELECT row, {'id::BIGINT' if scan.as_numbers else 'id'} AS id FROM nodes) "
+            "SELECT e.row, weight, s.row, t.row, CASE WHEN s.row IS NULL THEN source::VARCHAR END, "
+            "CASE WHEN t.row IS NULL THEN target::VARCHAR END "
+            "FROM edges e LEFT JOIN ids s ON source = s.id LEFT JOIN ids t ON target = t.id"
+        )
+        with one_sentence():
+            for batch in self._database.sql(joined).to_arrow_reader(STEP):
+                numbers, weights = (column.to_numpy(zero_copy_only=False) for column in batch.columns[:2])
+                rows = [self._rows(batch.column(end + 2), batch.column(end + 4)) for end in range(2)]
+                for end, texts in enumerate(batch.columns[4:]):
+                    scan.note_unknown(end, numbers, rows[end], texts)
+                if not scan.faults:
+                    yield EdgeBlock(0, rows[0], rows[1], None if ends.weight is None else weights)
+        self._database.close()
+        scan.refuse_faults()
+
+    def _rows(self, joined: Any, texts: Any) -> np.ndarray:
+        """(m,) rows of nodes, -1 where there is none. texts: of the ends that were not found as they are written."""
+        import pyarrow as pa
+
+        rows = joined.fill_null(-1).to_numpy()
+        places = np.flatnonzero(texts.is_valid().to_numpy(zero_copy_only=False))
+        if places.size:
+            cleaned = pa.array([normal(text) for text in texts.take(places).to_pylist()], pa.string())
+            database = self._database.cursor()  # the join goes on meanwhile
+            database.register("cleaned", pa.table({"place": places, "id": cleaned}))
+            matches = database.sql("SELECT place, row FROM cleaned JOIN nodes USING (id)").fetchnumpy()
+            rows = rows.copy()
+            rows[matches["place"]] = matches["row"]
+        return rows
+
+
+class _EdgeScan:
+    """Reads a table of edges for a join, and keeps its first fault of each kind.
+
+    DuckDB calls :meth:`batches`, so that this must not raise. faults: the row and the error of each kind; kinds are in
+    the order in which the reader in memory looks for them. as_numbers: both ends are whole numbers, as those of nodes;
+    ends are joined as texts otherwise.
+    """
+
+    UNREADABLE, TYPES, MISSING, UNKNOWN, WEIGHTS = 0, 1, (2, 4), (3, 5), 6  # missing and unknown: source, target
+
+    def __init__(self, edges: Table, ends: EdgeColumns, *, as_numbers: bool) -> None:
+        import pyarrow as pa
+
+        self._edges, self._ends = edges, ends
+        types = [edges.schema.field(end).type for end in (ends.source, ends.target)]
+        self.as_numbers = as_numbers and not edges.is_csv and all(map(pa.types.is_signed_integer, types))
+        id_type = pa.int64() if self.as_numbers else pa.string()
+        self.faults: dict[int, tuple[int, Callable[[], InputError]]] = {}
+        self.schema = pa.schema(
+            [("row", pa.int64()), ("source", id_type), ("target", id_type), ("weight", pa.float32())]
+        )
+
+    def batches(self) -> Iterator[Any]:
+        """(row, source, target, weight) of all edges; null where a value is missing or wrong."""
+        import pyarrow as pa
+
+        edges, ends = self._edges, self._ends
+        kinds: dict[str, set[str]] = {name: set() for name in ends.others(edges) if name.lower() in TYPE_NAMES}
+        columns = [ends.source, ends.target, *kinds, *([] if ends.weight is None else [ends.weight])]
+        try:
+            for block in edges.blocks(columns):
+                for column, values in kinds.items():
+                    values.update(block.text(column, None).unique().to_pylist())
+                    if len(values) > 1:
+                        self._note(self.TYPES, block.first, several_types(edges.path, column))
+                rows = pa.array(np.arange(block.first, block.first + block.row_count))
+                source, target, weights = self._ids(block, 0), self._ids(block, 1), self._weights(block)
+                yield from pa.table([rows, source, target, weights], schema=self.schema).to_batches()
+        except InputError as error:
+            self._note(self.UNREADABLE, 0, error)
+
+    def _ids(self, block: Table, end: int) -> Any:
+        import pyarrow as pa
+
+        column = (self._ends.source, self._ends.target)[end]
+        try:
+            numbers = block.whole_numbers(column) if self.as_numbers else None
+            if numbers is not None:
+                return pa.array(numbers)
+            texts = block.text(column, "a node id")
+            try:
+                texts.validate(full=not block.is_csv)  # Arrow looks for UTF-8 in CSV alone
+            except pa.ArrowInvalid:
+                block.texts(column, "a node id")  # which names the row
+            return texts
+        except InputError as error:
+            self._note(self.MISSING[end], block.first, error)
+            return pa.nulls(block.row_count, self.schema.field("source").type)
+
+    def _weights(self, block: Table) -> Any:
+        import pyarrow as pa
+
+        if self._ends.weight is not None:
+            try:
+                return pa.array(weights_of(block, self._ends.weight))
+            except InputError as error:
+                self._note(self.WEIGHTS, block.first, error)
+        return pa.nulls(block.row_count, pa.float32())
+
+    def note_unknown(self, end: int, numbers: np.ndarray, rows: np.ndarray, texts: Any) -> None:
+        """Keep the first end that leads to no node. numbers: of the edges. texts: null where an end is missing."""
+        unknown = np.flatnonzero((rows < 0) & texts.is_valid().to_numpy(zero_copy_only=False))
+        if unknown.size:
+            place = unknown[numbers[unknown].argmin()]
+            row, text = int(numbers[place]), texts[place].as_py()
+            if row < self.faults.get(self.UNKNOWN[end], (row + 1,))[0]:
+                self.faults[self.UNKNOWN[end]] = row, lambda: unknown_end(self._edges, row, text)
+
+    def _note(self, kind: int, row: int, error: InputError) -> None:
+        self.faults.setdefault(kind, (row, lambda: error))
+
+    def refuse_faults(self) -> None:
+        for kind in sorted(self.faults):
+            raise self.faults[kind][1]()
+
+
+def _is_clean(texts: Any) -> bool:
+    """Whether cleaning changes nothing by the look of the bytes: ASCII without controls, no spaces at the ends."""
+    from pyarrow import compute as pc
+
+    short = (pc.max(pc.binary_length(texts)).as_py() or 0) <= NODE_ID.longest
+    return short and pc.all(pc.match_substring_regex(texts, r"^[!-~]([ -~]*[!-~])?$"), min_count=0).as_py()
+
+
+@contextmanager
+def one_sentence() -> Iterator[None]:
+    """Turn an error of DuckDB into the one that other parts of an import raise."""
+    import duckdb
+
+    try:
+        yield
+    except duckdb.OutOfMemoryException as error:
+        raise InputError(
+            "the ids do not fit into --memory and the free space of the disk: give more memory or free some space."
+        ) from error
+    except duckdb.IOException as error:
+        codes = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+        code = next((code for code in codes if os.strerror(code) in str(error)), errno.EIO)
+        raise OSError(code, os.strerror(code)) from error
