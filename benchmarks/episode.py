@@ -22,7 +22,7 @@ from graphfcl.errors import InputError
 from graphfcl.graph import Graph
 from graphfcl.methods.hag_meta import HagMeta
 from graphfcl.methods.shared.episodes import DeviceEpisode, Episode
-from graphfcl.methods.shared.meta_training import BEFORE
+from graphfcl.methods.shared.training_state import BEFORE
 from graphfcl.nn import GcnEncoder, GraphInputs
 from graphfcl.stream import Stream, make_stream
 

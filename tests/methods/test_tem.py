@@ -18,7 +18,8 @@ from graphfcl import (
     load_dataset,
     make_stream,
 )
-from graphfcl.methods.shared.memories import cover
+from graphfcl.methods.shared.exemplar_selection import first_of_each_class
+from graphfcl.methods.shared.memories import arrival_times, cover
 from graphfcl.methods.shared.validation_sessions import STEP_DRAWS, ValidationSessions, all_held_out
 from graphfcl.methods.tem import Tem
 
@@ -190,7 +191,8 @@ def test_penalties_are_those_that_validation_likes_best() -> None:
     assert learner.chosen()["first_penalty"] == candidates[int(np.argmax(recalls))]
     validation, scores = ValidationSessions.draw(all_held_out(base), 0), []
     train, labels = validation.train
-    kept = learner.memory.first((train, labels), cover(visible, train))
+    arrivals = arrival_times(train, cover(visible, train), learner.seed)
+    kept = first_of_each_class(-arrivals, labels, learner.settings.budget)
     for penalty in candidates:
 
         def predict(_: Any, few: Any, count: int, nodes: np.ndarray, penalty: float = penalty) -> np.ndarray:

@@ -5,7 +5,7 @@ Zhen Tan, Kaize Ding, Ruocheng Guo, Huan Liu: Graph Few-shot Class-incremental L
 To understand one episode, read in this order:
 
 1. this file: which episodes are drawn, what they minimise, task-level attention (TLA), and what a session does;
-2. ``shared/meta_training.py``: draw an episode, take one step, validate now and then;
+2. ``MetaTraining`` in ``bases/episodic_learner.py``: draw an episode, take one step, validate now and then;
 3. ``shared/episodes.py``: what an episode is, and how pseudo-incremental ones are drawn;
 4. ``shared/prototype_network.py``: encode, attend to supports (NLA), prototypes, distances.
 
@@ -33,6 +33,7 @@ Where this departs from the paper or the authors' code:
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -41,13 +42,13 @@ from torch import nn
 
 from graphfcl.graph.interfaces import VisibleNodes
 from graphfcl.methods.bases.episodic_learner import EpisodicLearner, EpisodicSettings
-from graphfcl.methods.learner import Labelled, Progress, Tensors
+from graphfcl.methods.learner import Labelled, Progress
 from graphfcl.methods.settings import require_choice, require_range
 from graphfcl.methods.shared.episodes import DeviceEpisode, Episode, NodePools, PseudoIncrementalSampler
-from graphfcl.methods.shared.fine_tuning import STEP_CANDIDATES, FineTuning, Steps, check_steps, score_after_sessions
+from graphfcl.methods.shared.fine_tuning import STEP_CANDIDATES, FineTuning, Steps, check_steps
 from graphfcl.methods.shared.parts import OwnAttributes, Part
 from graphfcl.methods.shared.prototype_network import NodeLevelAttention, PrototypeNetwork, weighted_cross_entropy
-from graphfcl.methods.shared.training_state import check_finite, copy_weights
+from graphfcl.methods.shared.training_state import check_finite, take_steps
 from graphfcl.methods.shared.validation_sessions import KnownClasses, ValidationSessions
 from graphfcl.nn import Encoder, GraphInputs, Linear
 from graphfcl.stream.sessions import BaseSession, PaperSession, Session
@@ -244,7 +245,7 @@ class HagMeta(EpisodicLearner):
         self.tasks: list[list[int]] = []
 
     def parts(self) -> tuple[Part, ...]:
-        return (*super().parts(), self.fine_tuning, OwnAttributes(self, values={"tasks": "tasks"}))
+        return (*super().parts(), self.fine_tuning, OwnAttributes(self, "tasks"))
 
     # Session 0
 
@@ -272,39 +273,18 @@ class HagMeta(EpisodicLearner):
     def _try_choices(
         self, base: BaseSession, inputs: GraphInputs, validation: ValidationSessions, progress: Progress
     ) -> None:
-        if not self._chooses_steps(base) or not validation.has_new_classes:
-            return
-        start = copy_weights(self.network)
-
-        def score(steps: int, rate: float) -> float:
-            return self._try_fine_tuning(inputs, validation, start, steps, rate)
-
-        self.fine_tuning.try_out(score, progress)
-        self.network.load_state_dict(start)
-
-    def _chooses_steps(self, base: BaseSession) -> bool:
-        return self.track != "isolated" and base.protocol != "paper" and self.fine_tuning.fixed is None
+        chooses = self.track != "isolated" and base.protocol != "paper" and self.fine_tuning.fixed is None
+        if chooses and validation.has_new_classes:
+            teach, score = partial(self._fine_tune, inputs), partial(self._validate, inputs)
+            self.fine_tuning.try_sessions(self.network, validation, teach, score, progress)
 
     def _settle_choices(self, base: BaseSession) -> None:
-        if self.fine_tuning.scores:
-            self.fine_tuning.settle()
-        elif self.track == "isolated":
+        if self.track == "isolated":
             self.fine_tuning.take(0, 0.0)
         elif base.protocol == "paper":
             self.fine_tuning.take(1, self.settings.learning_rate)
         else:
-            self.fine_tuning.take(*(self.fine_tuning.fixed or self.fine_tuning.mildest))
-
-    def _try_fine_tuning(
-        self, inputs: GraphInputs, validation: ValidationSessions, start: Tensors, steps: int, rate: float
-    ) -> float:
-        """The validation score after sessions with so many steps; less than any if they diverge."""
-        return score_after_sessions(
-            validation,
-            lambda: self.network.load_state_dict(start),
-            lambda known: self._fine_tune(inputs, known, steps, rate),
-            lambda alone: self._validate(inputs, alone),
-        )
+            self.fine_tuning.settle()
 
     # Incremental sessions
 
@@ -324,10 +304,12 @@ class HagMeta(EpisodicLearner):
 
     def _fine_tune(self, inputs: GraphInputs, known: KnownClasses, steps: int, rate: float) -> None:
         """The same loss as in an episode, averaged by class."""
-        optimiser = self.meta.new_optimiser(rate)
-        for number in range(steps):
+
+        def loss() -> torch.Tensor:
             episode = known.sample(self.settings.base_supports, self.settings.queries, self.random)
-            check_finite(self.meta.step(inputs, episode, optimiser, by_class=True), "fine-tuning", number + 1)
+            return self._episode_loss(inputs, episode, by_class=True)
+
+        take_steps(self.meta.new_optimiser(rate), steps, loss)
 
     def _known_classes(self) -> KnownClasses:
         supports, support_classes = self.memory.supports

@@ -76,7 +76,7 @@ class ICarl(GrowingHeadLearner):
         self.means: torch.Tensor | None = None  # (classes, h) of the exemplars, under ``isolated``
 
     def parts(self) -> tuple[Part, ...]:
-        return (*super().parts(), OwnAttributes(self, tensors={"means": "means"}))
+        return (*super().parts(), OwnAttributes(self, "means"))
 
     def stored(self) -> dict[str, int]:
         found = super().stored()

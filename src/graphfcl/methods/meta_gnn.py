@@ -36,7 +36,7 @@ from graphfcl.methods.shared.fine_tuning import DIVERGED, FineTuning, Steps, che
 from graphfcl.methods.shared.memories import nothing
 from graphfcl.methods.shared.parts import Part
 from graphfcl.methods.shared.prototype_network import PrototypeNetwork, class_shares, weighted_prototypes
-from graphfcl.methods.shared.training_state import check_finite, with_prefix, without_prefix
+from graphfcl.methods.shared.training_state import check_finite
 from graphfcl.methods.shared.validation_sessions import STEP_DRAWS, ValidationSessions
 from graphfcl.nn import Encoder, GraphInputs, tensor_of
 from graphfcl.stream.sessions import BaseSession, Session
@@ -107,25 +107,15 @@ def adapted(
 class Adaptation(Part):
     """Encoder weights and head of the last session; nothing before the first."""
 
+    name = "adapted"
+    saved = ("weights", "head")
+
     def __init__(self) -> None:
         self.weights: Tensors = {}
         self.head: Head | None = None
 
     def stored(self) -> dict[str, int]:
         return {"weights": sum(value.nbytes for value in (*self.weights.values(), *(self.head or ())))}
-
-    def tensors(self) -> Tensors:
-        if self.head is None:
-            return {}
-        columns, biases = self.head
-        own = {"adapted.weight": columns.cpu().clone(), "adapted.bias": biases.cpu().clone()}
-        return {**with_prefix("adapted.encoder", self.weights), **own}
-
-    def load(self, values: dict[str, Any], tensors: Tensors, device: torch.device) -> None:  # noqa: ARG002
-        self.weights, self.head = {}, None
-        if "adapted.weight" in tensors:
-            self.weights = {n: v.to(device) for n, v in without_prefix("adapted.encoder", tensors).items()}
-            self.head = (tensors["adapted.weight"].to(device), tensors["adapted.bias"].to(device))
 
 
 class MetaGnn(EpisodicLearner):
@@ -227,10 +217,7 @@ class MetaGnn(EpisodicLearner):
             self.fine_tuning.try_out(score, progress)
 
     def _settle_choices(self, base: BaseSession) -> None:  # noqa: ARG002
-        if self.fine_tuning.scores:
-            self.fine_tuning.settle()
-        else:
-            self.fine_tuning.take(*(self.fine_tuning.fixed or (self.settings.inner_steps, self.settings.inner_rate)))
+        self.fine_tuning.settle((self.settings.inner_steps, self.settings.inner_rate))
 
     def _finish(self, inputs: GraphInputs) -> None:
         if self.settings.refresh_means:

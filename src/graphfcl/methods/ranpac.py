@@ -106,8 +106,7 @@ class Ranpac(ClosedFormLearner):
         return self.settings.form == "balanced"
 
     def parts(self) -> tuple[Part, ...]:
-        own = OwnAttributes(self, tensors={"projection.matrix": "projection", "projection.centre": "centre"})
-        return (*super().parts(), own)
+        return (*super().parts(), OwnAttributes(self, "projection", "centre", name="projection"))
 
     def stored(self) -> dict[str, int]:
         found = super().stored()

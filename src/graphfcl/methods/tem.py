@@ -46,7 +46,7 @@ from graphfcl.methods.learner import Labelled, Learner, Progress, Tensors
 from graphfcl.methods.settings import require_range
 from graphfcl.methods.shared.memories import SampledMemory, cover
 from graphfcl.methods.shared.supervised_training import class_balanced, cross_entropies
-from graphfcl.methods.shared.training_state import LBFGS, check_finite, with_prefix, without_prefix
+from graphfcl.methods.shared.training_state import LBFGS, check_finite
 from graphfcl.metrics import balanced_accuracy, confusion_matrix
 from graphfcl.nn import Linear, tensor_of
 from graphfcl.stream.sessions import BaseSession, Session
@@ -92,6 +92,8 @@ class TemMemory(SampledMemory):
     class_count: columns of the head. head: its weights, as :func:`answers` reads them.
     """
 
+    saved = (*SampledMemory.rows, "class_count", "head")
+
     def __init__(self, budget: int, seed: int) -> None:
         super().__init__(budget, seed)
         self.class_count = 0
@@ -115,14 +117,6 @@ class TemMemory(SampledMemory):
 
     def stored(self) -> dict[str, int]:
         return {**super().stored(), "weights": sum(tensor.nbytes for tensor in self.head.values())}
-
-    def tensors(self) -> Tensors:
-        return {**super().tensors(), **with_prefix("head", {name: each.cpu() for name, each in self.head.items()})}
-
-    def load(self, values: dict[str, Any], tensors: Tensors, device: torch.device) -> None:
-        super().load(values, tensors, device)
-        self.head = {name: tensor.to(device) for name, tensor in without_prefix("head", tensors).items()}
-        self.class_count = len(self.head.get("counts", ()))
 
 
 class Tem(ClosedFormLearner):

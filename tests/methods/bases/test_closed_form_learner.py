@@ -43,7 +43,7 @@ def test_the_candidate_is_the_one_that_validation_sessions_like_best(name: str) 
         found = []
         for draw in range(STEP_DRAWS):
             alone = validation.only(draw)
-            reduced, sessions = alone.rehearsal(all_held_out(base))
+            reduced, sessions = alone.as_stream(all_held_out(base))
             copy = fitted(name, reduced, **choice, **fixed)
             for session in sessions:
                 copy.learn(session)
@@ -57,7 +57,7 @@ def test_the_encoder_has_seen_no_label_of_a_held_out_class() -> None:
     """Otherwise validation sessions would be won by whoever trusts new classes least."""
     base = stream_of().base
     whole = fitted("teen", base, **ENCODER)
-    reduced, _ = ValidationSessions.draw(all_held_out(base), 0).rehearsal(all_held_out(base))
+    reduced, _ = ValidationSessions.draw(all_held_out(base), 0).as_stream(all_held_out(base))
     alone = fitted("teen", reduced, **ENCODER)
     for mine, theirs in zip(whole.network.parameters(), alone.network.parameters(), strict=True):
         assert torch.equal(mine, theirs)

@@ -44,15 +44,15 @@ class Planned:
 
     def _watch(self, inputs: GraphInputs, episode: Episode, *, by_class: bool = False) -> torch.Tensor:
         stage = self.learner.stage.value
-        key = f"{stage} {len(self.learner.meta.found)}" if stage == "meta-training" else stage
+        key = f"{stage} {len(self.learner.meta.best_by_draw)}" if stage == "meta-training" else stage
         self.trained.setdefault(key, set()).update(self.columns([*episode.supports, *episode.queries]))
         return self._loss(inputs, episode, by_class=by_class)
 
     def _validate(self, inputs: GraphInputs, validation: ValidationSessions) -> float:  # noqa: ARG002
         meta = self.learner.meta
-        if len(self.held_out) == len(meta.found):
+        if len(self.held_out) == len(meta.best_by_draw):
             self.held_out.append(self.columns(validation.supports[0]))
-        return -abs(meta.episode - BEST[len(meta.found)])
+        return -abs(meta.episode - BEST[len(meta.best_by_draw)])
 
 
 class Totals(Progress):

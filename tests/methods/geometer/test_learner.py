@@ -167,9 +167,9 @@ def test_labelled_nodes_are_kept_and_declared_or_prototypes_where_sessions_are_i
     assert learner.chosen()["fine_tuning_steps"] == 0
     assert learner.stored()["nodes"] == 0
     assert learner.stored()["embeddings"] == 8 * (6 * 4 + 8)
-    before = learner.state().tensors["kept.prototypes"]
+    before = learner.state().tensors["memory.kept"]
     learner.learn(stream.session(2))
-    np.testing.assert_array_equal(learner.state().tensors["kept.prototypes"][:8], before)
+    np.testing.assert_array_equal(learner.state().tensors["memory.kept"][:8], before)
 
 
 def test_two_base_classes_and_one_support_are_enough() -> None:

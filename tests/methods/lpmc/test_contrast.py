@@ -106,7 +106,9 @@ def test_it_sees_no_label() -> None:
     for session in (base, shuffled):
         learner = Lpmc(find_method("lpmc").settings_with(SHORT["lpmc"]))
         learner._start(session, learner.cache.inputs(session.visible_graph))
-        learner.contrast.run(learner.cache.inputs(session.visible_graph), learner.generator, SILENT, learner)
+        learner.pretraining.contrast.run(
+            learner.cache.inputs(session.visible_graph), learner.generator, SILENT, learner
+        )
         found.append(copy_weights(learner.network.encoder)["first.weight"])
     assert torch.equal(found[0], found[1])
 

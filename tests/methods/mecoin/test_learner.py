@@ -152,17 +152,19 @@ def test_lookups_of_a_graph_are_kept_until_its_embeddings_change() -> None:
 
 def test_steps_are_chosen_in_validation_sessions_of_base_classes(monkeypatch: pytest.MonkeyPatch) -> None:
     seen: list[Any] = []
-    real = module.Rehearsal.score
+    real = module.ValidationMemory.logits_after
 
-    def watched(self: Any, steps: int, rate: float) -> float:
-        seen.append((steps, self.table.values.shape[1], set(self.kept[0])))
-        return real(self, steps, rate) + (10 if steps == 2 else 0)
+    def watched(self: Any, draw: int, steps: tuple[int, float]) -> Any:
+        seen.append((steps[0], self.table.values.shape[1], set(self.kept[0])))
+        logits, learned = real(self, draw, steps)
+        perfect = 100.0 * torch.eye(logits.shape[1])[self.validation.asked[1]]
+        return (perfect if steps[0] == 2 else logits), learned
 
-    monkeypatch.setattr(module.Rehearsal, "score", watched)
+    monkeypatch.setattr(module.ValidationMemory, "logits_after", watched)
     stream = golden_stream("transductive")
     learner = made(fine_tuning_steps=None, fine_tuning=((1, 0.01), (2, 0.02)))
     learner.fit(stream.base)
-    assert [steps for steps, _, _ in seen] == [0, 1, 2]
+    assert [steps for steps, _, _ in seen] == [0, 0, 0, 1, 1, 1, 2, 2, 2], "three draws of each"
     base = stream.base
     of_base = set(base.train[base.train_labels < len(base.base_classes)])
     assert all(classes == len(base.base_classes) and kept <= of_base for _, classes, kept in seen)

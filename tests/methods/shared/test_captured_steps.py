@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from graphfcl import HagMeta, Stream, load_dataset, make_stream
-from graphfcl.methods.shared import meta_training
+from graphfcl.methods.shared import training_state
 from graphfcl.methods.shared.episodes import DeviceEpisode
 from graphfcl.nn import GraphInputs
 
@@ -49,11 +49,11 @@ def test_an_episode_on_a_device_has_the_same_numbers(stream: Stream) -> None:
 def test_recorded_steps_are_those_taken_launch_by_launch(stream: Stream, monkeypatch: pytest.MonkeyPatch) -> None:
     found = []
     for before in (1, 10**9):
-        monkeypatch.setattr(meta_training, "BEFORE", before)
+        monkeypatch.setattr(training_state, "BEFORE", before)
         learner, inputs = prepared(stream, "cuda")
         loss = 0.0
         while learner.meta.episode < 60:
-            loss = learner.meta._train(inputs, learner.random, 60, "meta-training")
+            loss = learner.meta._train(inputs, 60, "meta-training")
         captured = learner.meta._captured
         assert captured is not None
         assert bool(captured._recorded) == (before == 1)

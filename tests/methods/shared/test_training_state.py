@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch import nn
 
+from graphfcl.methods.shared.learned_attributes import pack, unpack
 from graphfcl.methods.shared.training_state import EarlyStopping
 
 # Sums of these are exact, so that equal means are equal.
@@ -23,9 +24,10 @@ def stopped(
     stopping, module = EarlyStopping(patience, window=window), nn.Linear(1, 1, bias=False)
     for step, score in enumerate(scores):
         if step == interrupted:
-            values, weights = json.loads(json.dumps(stopping.values())), stopping.weights
+            tensors: dict[str, torch.Tensor] = {}
+            packed = json.loads(json.dumps(pack(stopping.state, "best", tensors)))
             stopping = EarlyStopping(patience, window=window)
-            stopping.load(values, weights)
+            stopping.state = unpack(packed, "best", tensors, torch.device("cpu"))
         with torch.no_grad():
             module.weight.fill_(step)
         if stopping.check(score, step, module):

@@ -35,7 +35,7 @@ def test_calling_every_node_new_is_worth_nothing(stream: Stream) -> None:
 def test_a_rehearsal_is_a_stream_of_held_out_classes(stream: Stream) -> None:
     base = stream.base
     validation = ValidationSessions.draw(base, 0)
-    reduced, sessions = validation.only(1).rehearsal(base)
+    reduced, sessions = validation.only(1).as_stream(base)
     held_out = {base.classes[column] for column in base.validation_columns}
     assert set(reduced.classes) == set(base.classes) - held_out
     assert reduced.base_classes == base.base_classes
@@ -54,7 +54,7 @@ def test_a_rehearsal_is_a_stream_of_held_out_classes(stream: Stream) -> None:
 
 def test_any_learner_can_be_walked_through_a_rehearsal(stream: Stream) -> None:
     validation = ValidationSessions.draw(stream.base, 0)
-    reduced, sessions = validation.rehearsal(stream.base)
+    reduced, sessions = validation.as_stream(stream.base)
     learner = make("sgc-ridge")
     learner.fit(reduced)
     for session in sessions:

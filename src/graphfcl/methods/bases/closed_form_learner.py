@@ -141,7 +141,7 @@ class ClosedFormLearner(EncoderLearner[NodeTables]):
         self.memory.hold(known)
 
     def parts(self) -> tuple[Part, ...]:
-        return (*super().parts(), self.blocks, OwnAttributes(self, values={"choice": "choice"}))
+        return (*super().parts(), self.blocks, OwnAttributes(self, "choice"))
 
     # Session 0
 

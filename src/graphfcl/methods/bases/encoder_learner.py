@@ -1,7 +1,7 @@
 """What all learners of this package share: a pre-trained encoder, stages that can be interrupted, a state of parts."""
 
 from abc import abstractmethod
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from typing import Any, ClassVar, Generic, Protocol, Self, TypeVar, cast
 
@@ -10,19 +10,28 @@ import torch
 from torch import nn
 
 from graphfcl.errors import DivergenceError, InputError
-from graphfcl.graph.interfaces import VisibleNodes
-from graphfcl.methods.learner import NO_STORE, SILENT, EncoderStore, Labelled, Learner, LearnerState, Progress, Tensors
+from graphfcl.graph.visible import VisibleGraph
+from graphfcl.methods.learner import (
+    NO_STORE,
+    SILENT,
+    EncoderStore,
+    GivenEncoder,
+    Labelled,
+    Learner,
+    LearnerState,
+    Progress,
+    Tensors,
+)
 from graphfcl.methods.settings import require_choice, require_range
 from graphfcl.methods.shared.embedding_cache import EmbeddingCache
-from graphfcl.methods.shared.parts import ClassMemory, Part
-from graphfcl.methods.shared.supervised_training import Pretraining, SupervisedSettings
-from graphfcl.methods.shared.training_state import (
-    copy_weights,
-    generator_from,
-    generator_state,
-    with_prefix,
-    without_prefix,
+from graphfcl.methods.shared.parts import ClassMemory, OwnAttributes, Part
+from graphfcl.methods.shared.supervised_training import (
+    Pretraining,
+    SupervisedSettings,
+    SupervisedTraining,
+    encoder_record,
 )
+from graphfcl.methods.shared.training_state import copy_weights, with_prefix, without_prefix
 from graphfcl.metrics import balanced_accuracy, confusion_matrix
 from graphfcl.nn import ENCODERS, Encoder, GraphInputs, Linear, tensor_of
 from graphfcl.stream.sessions import BaseSession, Session
@@ -124,6 +133,7 @@ class EncoderLearner(Learner, Generic[Inputs]):
         self.memory: Any = ClassMemory()
         self.cache = EmbeddingCache(self._make_inputs)
         self.pretrained: Tensors = {}  # all weights right after pre-training, until the learner is ready
+        self._own = OwnAttributes(self, "track", "random", "pretraining_seconds_", "pretraining_reused_")
 
     # What a method says
 
@@ -189,7 +199,8 @@ class EncoderLearner(Learner, Generic[Inputs]):
         start = torch.Generator().manual_seed(self.seed)
         encoder = self._make_encoder(start, chosen.hidden)
         head = Linear(chosen.size, self.sizes.base, start).to(self.device)
-        self.pretraining = Pretraining(encoder, head, chosen)
+        training = SupervisedTraining(encoder, head, chosen.pretraining, name="pretraining")
+        self.pretraining = Pretraining(encoder, training, chosen)
         self.network = self._build(encoder, start).to(self.device)
 
     def _make_encoder(self, start: torch.Generator, hidden: int) -> Encoder:
@@ -222,6 +233,14 @@ class EncoderLearner(Learner, Generic[Inputs]):
                 "better than chance: the encoder collapsed, or neither features nor edges tell the classes apart; try "
                 "another seed, a smaller learning rate, or last_relu=False."
             )
+
+    def _copy_fitted_to(self, base: BaseSession, **changes: Any) -> Self:
+        """A copy with changed settings that knows ``base`` alone, with the encoder that was pre-trained here."""
+        copy = type(self)(replace(self.settings, **changes), seed=self.seed, device=self.device)
+        copy.cache.share(self.cache)  # the graph is the same
+        record = encoder_record(without_prefix("encoder", self.pretrained), self.generator)
+        copy.fit(base, encoders=GivenEncoder(record))
+        return copy
 
     def _forget_training(self) -> None:
         """Drop what was computed while the learner was trained, with other weights."""
@@ -322,11 +341,8 @@ class EncoderLearner(Learner, Generic[Inputs]):
             "stage": self.stage.value,
             "classes": list(self.classes_),
             "sizes": asdict(self.sizes),
-            "track": self.track,
             "device": self.device.type,
-            "random": generator_state(self.random),
-            "pretraining_seconds": self.pretraining_seconds_,
-            "pretraining_reused": self.pretraining_reused_,
+            **self._own.values(),
         }
         tensors = {"generator": self.generator.get_state()}
         if self.stage != Stage.NEW:
@@ -342,10 +358,8 @@ class EncoderLearner(Learner, Generic[Inputs]):
         values, tensors = state.values, state.tensors
         self.refuse_another(values)
         self.stage, self.classes_ = Stage(values["stage"]), tuple(values["classes"])
-        self.sizes, self.track = StreamSizes(**values["sizes"]), values["track"]
-        self.pretraining_seconds_ = values["pretraining_seconds"]
-        self.pretraining_reused_ = values["pretraining_reused"]
-        self.random = generator_from(values["random"])
+        self.sizes = StreamSizes(**values["sizes"])
+        self._own.load(values, tensors, self.device)
         if values["device"] == self.device.type:
             self.generator.set_state(tensors["generator"])
         else:  # generators of different devices have nothing in common
@@ -377,9 +391,8 @@ class EncoderLearner(Learner, Generic[Inputs]):
 
     def _become(self, other: Self) -> None:
         """Be a copy of a learner that is ready. Weights that no session changes are shared, and so are embeddings."""
-        self.stage, self.classes_, self.sizes, self.track = other.stage, other.classes_, other.sizes, other.track
-        self.pretraining_seconds_, self.pretraining_reused_ = other.pretraining_seconds_, other.pretraining_reused_
-        self.random = generator_from(generator_state(other.random))
+        self.stage, self.classes_, self.sizes = other.stage, other.classes_, other.sizes
+        self._own.become(other._own, self.device)
         self.generator.set_state(other.generator.get_state())
         self._make_network()
         self.network.load_state_dict(other.network.state_dict(), assign=other._keeps_weights())

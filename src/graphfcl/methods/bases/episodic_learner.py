@@ -1,6 +1,7 @@
 """Learners that meta-train in episodes until held-out classes say stop, several times, and then again on all."""
 
 from abc import abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, ClassVar
@@ -10,13 +11,21 @@ import torch
 from torch import nn
 
 from graphfcl.methods.bases.encoder_learner import EncoderLearner, EncoderSettings, Stage
-from graphfcl.methods.learner import Progress
+from graphfcl.methods.learner import Progress, Tensors
 from graphfcl.methods.settings import require_range
 from graphfcl.methods.shared.episodes import DeviceEpisode, Episode, Sampler
 from graphfcl.methods.shared.memories import PrototypeMemory
-from graphfcl.methods.shared.meta_training import CapturedSteps, MetaTraining
 from graphfcl.methods.shared.parts import Part
 from graphfcl.methods.shared.prototype_network import NodeEmbeddings
+from graphfcl.methods.shared.training_state import (
+    CapturedSteps,
+    EarlyStopping,
+    adam_tensors,
+    check_finite,
+    load_adam,
+    make_adam,
+    take_step,
+)
 from graphfcl.methods.shared.validation_sessions import ValidationSessions, held_out_draws
 from graphfcl.nn import GraphInputs
 from graphfcl.stream.sessions import BaseSession, Session
@@ -67,7 +76,7 @@ class EpisodicLearner(EncoderLearner):
     """
 
     records_steps: ClassVar[bool] = False
-    meta: MetaTraining
+    meta: "MetaTraining"
     memory: PrototypeMemory
 
     def __init__(self, settings: Any = None, *, seed: int = 0, device: str | torch.device = "cpu") -> None:
@@ -116,7 +125,7 @@ class EpisodicLearner(EncoderLearner):
         return self.network
 
     def _least_episodes(self) -> int:
-        """Episodes that meta-training takes whatever validation says."""
+        """Episodes that meta-training takes before validation may stop it or choose among them."""
         return 0
 
     def parts(self) -> tuple[Part, ...]:
@@ -124,14 +133,7 @@ class EpisodicLearner(EncoderLearner):
 
     def _make_network(self) -> None:
         super()._make_network()
-        self.meta = MetaTraining(
-            self._meta_trained(),
-            self.settings,
-            self._sampler,
-            self._episode_loss,
-            make_captured=self._captured_steps,
-            least=self._least_episodes(),
-        )
+        self.meta = MetaTraining(self)
 
     def _train(self, base: BaseSession, inputs: GraphInputs, progress: Progress) -> None:
         first = Stage.META_TRAINING if self._can_meta_train(base) else Stage.CHOOSING
@@ -139,14 +141,14 @@ class EpisodicLearner(EncoderLearner):
         if self.stage in (Stage.PRE_TRAINED, Stage.PREPARED):
             self._enter(first, progress)
         while self.stage in (Stage.META_TRAINING, Stage.CHOOSING):
-            drawn = draws[len(self.meta.found)]
+            drawn = draws[len(self.meta.best_by_draw)]
             validation = ValidationSessions.draw(drawn, self.seed)
             if self.stage == Stage.META_TRAINING:
-                self.meta.run(drawn, inputs, self.random, partial(self._validate, inputs, validation), progress, self)
+                self.meta.run(drawn, inputs, partial(self._validate, inputs, validation), progress)
                 self._enter(Stage.CHOOSING, progress)
             self._try_choices(drawn, inputs, validation, progress)
             self.meta.next_draw()
-            if len(self.meta.found) < len(draws):
+            if len(self.meta.best_by_draw) < len(draws):
                 self.network.load_state_dict(self.pretrained)
                 self._enter(first, progress)
             else:
@@ -157,14 +159,11 @@ class EpisodicLearner(EncoderLearner):
         if self.stage == Stage.REFIT:
             if self.meta.episode == 0:
                 self.network.load_state_dict(self.pretrained)
-            self.meta.repeat(base, inputs, self.random, progress, self)
+            self.meta.repeat(base, inputs, progress)
         self._finish(inputs)
 
     def _enter(self, stage: Stage, progress: Progress) -> None:
-        if stage == Stage.READY:
-            self.meta.end()
-        else:
-            self.meta.begin()
+        self.meta.begin(ended=stage == Stage.READY)
         super()._enter(stage, progress)
 
     # Classes are known by prototypes
@@ -181,3 +180,145 @@ class EpisodicLearner(EncoderLearner):
 
     def _score_all(self, inputs: GraphInputs) -> torch.Tensor:
         return self.memory.scores(self.network, self._node_embeddings(inputs), len(self.classes_))
+
+
+class MetaTraining(Part):
+    """Meta-training (Section 4.1 of the paper): draw an episode, take one step, again and again.
+
+    :meth:`run` and :meth:`repeat` go on from wherever the state stands; the network's weights are the learner's.
+
+    best_by_draw: for each draw of held-out classes so far, how many episodes validation found best.
+    best_episodes: the middle one of these, all that is kept once meta-training has ended.
+    """
+
+    name = "meta"
+    saved_while_running = ("best_episodes", "best_by_draw", "episode", "best", "place", "optimiser_state")
+    saved_at_the_end = ("best_episodes",)
+
+    def __init__(self, learner: EpisodicLearner) -> None:
+        self.learner, self.settings, self.network = learner, learner.settings, learner._meta_trained()
+        self.least = min(learner._least_episodes(), self.settings.episodes)
+        self.stopping = self._new_stopping()
+        self.best_by_draw: list[int] = []
+        self.best_episodes = 0
+        self.begin()
+
+    def _new_stopping(self) -> EarlyStopping:
+        return EarlyStopping(self.settings.patience, window=self.settings.validation_window)
+
+    def begin(self, *, ended: bool = False) -> None:
+        """Start from episode 0, with a new optimiser and nothing known; or end."""
+        self.saved = self.saved_at_the_end if ended else self.saved_while_running
+        self.episode = 0
+        self.optimiser: torch.optim.Adam | None = None
+        self.sampler: Sampler | None = None
+        self._place: dict[str, Any] | None = None
+        self._captured: CapturedSteps | None = None
+
+    def new_optimiser(self, rate: float) -> torch.optim.Adam:
+        return make_adam(self.network.parameters(), rate, self.settings.weight_decay)
+
+    def prepare(self, base: BaseSession, pseudo_novel: np.ndarray) -> None:
+        """Sampler and optimiser; a loaded state may have brought their contents."""
+        self.sampler = self.learner._sampler(base, pseudo_novel)
+        if self._place is not None:
+            self.sampler.load(self._place)
+        if self.optimiser is None:
+            self.optimiser = self.new_optimiser(self.settings.learning_rate)
+
+    def step(
+        self, inputs: GraphInputs, episode: Episode, optimiser: torch.optim.Adam, *, by_class: bool = False
+    ) -> torch.Tensor:
+        """One optimiser step on one episode; its loss."""
+        return take_step(optimiser, lambda: self.learner._episode_loss(inputs, episode, by_class=by_class))
+
+    def run(self, base: BaseSession, inputs: GraphInputs, validate: Callable[[], float], progress: Progress) -> None:
+        """Train on the classes that are not held out until validation no longer improves.
+
+        The best weights are put back; the weights at the start count as 0 episodes, if so few are allowed.
+        """
+        self.prepare(base, np.setdiff1d(_pseudo_novel(base), base.validation_columns))
+        total = self.settings.episodes
+        if self.episode == 0 and self.least == 0:
+            self.stopping.check(validate(), 0, self.network)
+        stop = self.stopping.exhausted or self.episode >= total
+        while not stop:
+            loss = self._train(inputs, total, "meta-training")
+            score = validate()
+            enough = self.episode >= self.least and self.stopping.check(score, self.episode, self.network)
+            stop = enough or self.episode >= total
+            progress.step("meta-training", self.episode, self.episode if stop else total, loss=loss, score=score)
+            progress.checkpoint(self.learner)
+        self.network.load_state_dict(self.stopping.weights)
+
+    def next_draw(self) -> None:
+        """One draw of held-out classes is done: note what it found, and forget its validations."""
+        self.best_by_draw.append(self.stopping.step)
+        self.best_episodes = int(np.median(self.best_by_draw))
+        self.stopping = self._new_stopping()
+
+    def repeat(self, base: BaseSession, inputs: GraphInputs, progress: Progress) -> None:
+        """As many episodes as were best, on all pseudo-novel classes."""
+        self.prepare(base, _pseudo_novel(base))
+        while self.episode < self.best_episodes:
+            loss = self._train(inputs, self.best_episodes, "refit")
+            progress.step("refit", self.episode, self.best_episodes, loss=loss)
+            progress.checkpoint(self.learner)
+
+    def _train(self, inputs: GraphInputs, total: int, stage: str) -> float:
+        """The episodes up to the next validation; their mean loss."""
+        assert self.sampler is not None
+        assert self.optimiser is not None
+        if self._captured is None:
+            self._captured = self.learner._captured_steps(inputs, self.optimiser)
+        count = min(self.settings.validate_every, total - self.episode)
+        losses = torch.zeros((), device=inputs.device)
+        for _ in range(count):
+            episode = self.sampler.sample(self.learner.random)
+            if self._captured is None:
+                losses += self.step(inputs, episode, self.optimiser)
+            else:
+                losses += self._captured.step(inputs, DeviceEpisode.of(episode, inputs))
+        self.episode += count
+        return check_finite(losses / count, stage, self.episode)
+
+    def chosen(self) -> dict[str, Any]:
+        return {"episodes": self.best_episodes}
+
+    # State
+
+    @property
+    def best(self) -> dict[str, Any]:
+        """What validations have found so far."""
+        return self.stopping.state
+
+    @best.setter
+    def best(self, noted: dict[str, Any]) -> None:
+        self.stopping.state = noted
+
+    @property
+    def place(self) -> dict[str, Any] | None:
+        """Where the sampler stands."""
+        return self._place if self.sampler is None else self.sampler.values()
+
+    @place.setter
+    def place(self, values: dict[str, Any] | None) -> None:
+        self._place = values
+
+    @property
+    def optimiser_state(self) -> Tensors | None:
+        return None if self.optimiser is None else adam_tensors(self.optimiser)
+
+    @optimiser_state.setter
+    def optimiser_state(self, tensors: Tensors | None) -> None:
+        if tensors is not None:
+            self.optimiser = self.new_optimiser(self.settings.learning_rate)
+            load_adam(self.optimiser, tensors)
+
+    def load(self, values: dict[str, Any], tensors: Tensors, device: torch.device) -> None:
+        self.begin(ended="meta.episode" not in values)
+        super().load(values, tensors, device)
+
+
+def _pseudo_novel(base: BaseSession) -> np.ndarray:
+    return np.arange(len(base.base_classes), len(base.classes))

@@ -2,17 +2,23 @@
 
 from abc import abstractmethod
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 import torch
 
-from graphfcl.errors import DivergenceError, InputError
+from graphfcl.errors import InputError
 from graphfcl.methods.bases.encoder_learner import EncoderLearner, EncoderSettings, Stage
-from graphfcl.methods.learner import GivenEncoder, Labelled, Progress
+from graphfcl.methods.learner import Labelled, Progress
 from graphfcl.methods.settings import require_range
-from graphfcl.methods.shared.fine_tuning import DIVERGED, STEP_CANDIDATES, FineTuning, Steps, check_steps
+from graphfcl.methods.shared.fine_tuning import (
+    STEP_CANDIDATES,
+    FineTuning,
+    Steps,
+    check_steps,
+    choose_with_adjustment,
+)
 from graphfcl.methods.shared.heads import LogitAdjustment, grown
 from graphfcl.methods.shared.memories import ReplayMemory
 from graphfcl.methods.shared.parts import OwnAttributes, Part
@@ -23,8 +29,8 @@ from graphfcl.methods.shared.supervised_training import (
     cross_entropies,
     head_training,
 )
-from graphfcl.methods.shared.training_state import check_finite, make_adam, with_prefix, without_prefix
-from graphfcl.methods.shared.validation_sessions import STEP_DRAWS, ValidationSessions, all_held_out
+from graphfcl.methods.shared.training_state import make_adam, take_steps
+from graphfcl.methods.shared.validation_sessions import ValidationSessions, all_held_out
 from graphfcl.nn import Encoder, GraphInputs, Linear, tensor_of
 from graphfcl.stream.sessions import BaseSession, Session
 
@@ -107,7 +113,7 @@ class GrowingHeadLearner(EncoderLearner):
 
     def parts(self) -> tuple[Part, ...]:
         running = (self.training,) if self.stage == Stage.SESSION_ZERO else ()
-        own = OwnAttributes(self, tensors={"centre": "centre"})
+        own = OwnAttributes(self, "centre")
         return (*super().parts(), *running, self.fine_tuning, self.adjustment, own)
 
     def stored(self) -> dict[str, int]:
@@ -136,52 +142,25 @@ class GrowingHeadLearner(EncoderLearner):
             self.centre = self._embeddings(inputs).mean(dim=0)
 
     def _choose_steps(self, base: BaseSession, progress: Progress) -> None:
-        """Walk a copy that knows the base classes alone through validation sessions in which all others arrive."""
+        """By how a copy that knows the base classes alone does after validation sessions in which all others arrive."""
         everything = all_held_out(base)
         validation = ValidationSessions.draw(everything, self.seed)
-        fixed, taus = self.fine_tuning.fixed, self.adjustment.candidates
-        self.fine_tuning.take(*(fixed or self.fine_tuning.mildest))
-        if not validation.has_new_classes or (fixed is not None and len(taus) == 1):
+        self.fine_tuning.settle()
+        nothing_to_choose = self.fine_tuning.fixed is not None and len(self.adjustment.candidates) == 1
+        if nothing_to_choose or not validation.has_new_classes:
             return
-        copy = self._held_out(validation, everything)
+        changes: dict[str, Any] = {"adjustments": (0.0,)} if hasattr(self.settings, "adjustments") else {}
+        copy = self._copy_fitted_to(validation.as_stream(everything)[0], fine_tuning_steps=0, **changes)
         start = copy.state()
-        found: dict[Steps, tuple[float, float]] = {}  # steps and rate → score and τ
 
-        def score(steps: int, rate: float) -> float:
-            scores = []
-            for draw in range(STEP_DRAWS):
-                alone = validation.only(draw)
-                copy.load_state(start)
-                copy.fine_tuning.take(steps, rate)
-                try:
-                    for session in alone.rehearsal(everything)[1]:
-                        copy.learn(session)
-                except DivergenceError:
-                    return DIVERGED
-                logits = torch.from_numpy(copy.scores(base.visible_graph, alone.asked[0]))
-                answers = (copy.adjustment.apply(logits, tau).argmax(dim=1).numpy() for tau in taus)
-                scores.append([alone.score_of(answer) for answer in answers])
-            means = np.mean(scores, axis=0)
-            found[steps, rate] = float(means.max()), taus[int(means.argmax())]
-            return found[steps, rate][0]
+        def logits_after(draw: int, steps: Steps) -> tuple[torch.Tensor, LogitAdjustment]:
+            copy.load_state(start)
+            copy.fine_tuning.take(*steps)
+            for session in validation.only(draw).as_stream(everything)[1]:
+                copy.learn(session)
+            return torch.from_numpy(copy.scores(base.visible_graph, validation.asked[0])), copy.adjustment
 
-        if fixed is None:
-            self.fine_tuning.choose(score, progress)
-        else:
-            score(*fixed)
-        chosen = (self.fine_tuning.steps, self.fine_tuning.rate)
-        self.adjustment.strength = found[chosen][1] if chosen in found else taus[0]
-
-    def _held_out(self, validation: ValidationSessions, base: BaseSession) -> "GrowingHeadLearner":
-        """A copy that is fitted to session 0 without the held-out classes, takes no steps and adjusts nothing."""
-        changes: dict[str, Any] = {"fine_tuning_steps": 0}
-        if hasattr(self.settings, "adjustments"):
-            changes["adjustments"] = (0.0,)
-        copy = type(self)(replace(self.settings, **changes), seed=self.seed, device=self.device)
-        encoder = without_prefix("encoder", self.pretrained)
-        given = {**with_prefix("encoder", encoder), "generator": self.generator.get_state()}
-        copy.fit(validation.rehearsal(base)[0], encoders=GivenEncoder({**given, "seconds": torch.zeros(())}))
-        return copy
+        choose_with_adjustment(self.fine_tuning, self.adjustment, validation, logits_after, progress)
 
     # Incremental sessions and scores
 
@@ -198,14 +177,9 @@ class GrowingHeadLearner(EncoderLearner):
         )
         steps, rate = self.fine_tuning.steps, self.fine_tuning.rate
         loss_of = self._session_loss(before, (session.supports, session.support_labels))
-        optimiser = make_adam(self.network.parameters(), rate, self.settings.weight_decay) if steps else None
-        for number in range(steps):
-            assert optimiser is not None
-            optimiser.zero_grad(set_to_none=True)
-            loss = loss_of(self.network(needed, self.generator))
-            loss.backward()
-            optimiser.step()
-            check_finite(loss, "fine-tuning", number + 1)
+        if steps:
+            optimiser = make_adam(self.network.parameters(), rate, self.settings.weight_decay)
+            take_steps(optimiser, steps, lambda: loss_of(self.network(needed, self.generator)))
         self._remember((session.supports, session.support_labels), inputs)
         self.adjustment.add(session.support_labels, len(self.classes_))
 

@@ -72,7 +72,7 @@ from graphfcl.methods.shared.episodes import Episode
 from graphfcl.methods.shared.fine_tuning import STEP_CANDIDATES, FineTuning, Steps, check_steps, score_after_sessions
 from graphfcl.methods.shared.parts import Part
 from graphfcl.methods.shared.prototype_network import query_shares, weighted_cross_entropy
-from graphfcl.methods.shared.training_state import check_finite, copy_weights, make_adam
+from graphfcl.methods.shared.training_state import copy_weights, make_adam, take_steps
 from graphfcl.methods.shared.validation_sessions import KnownClasses, ValidationSessions
 from graphfcl.nn import Encoder, GraphInputs
 from graphfcl.stream.sessions import BaseSession, Session
@@ -146,6 +146,8 @@ class SessionSteps(FineTuning):
     first.
     """
 
+    saved = (*FineTuning.saved, "direction")
+
     def __init__(self, settings: Any) -> None:
         super().__init__(settings)
         self.directions = ("far", "near") if settings.distil == "chosen" else (settings.distil,)
@@ -171,8 +173,11 @@ class SessionSteps(FineTuning):
         before = len(self.scores) - len(self.directions)
         self.scores = [*self.scores[:before], [value for row in self.scores[before:] for value in row]]
 
-    def settle(self) -> None:
+    def settle(self, default: Steps | None = None) -> None:
         """Take what has the best mean score over the draws; the first wins a draw."""
+        if not self.scores:
+            super().settle(default)
+            return
         which, place = divmod(int(np.argmax(np.mean(self.scores, axis=0))), len(self.all_candidates))
         self.direction = self.directions[which]
         self.take(*self.all_candidates[place])
@@ -180,13 +185,6 @@ class SessionSteps(FineTuning):
 
     def chosen(self) -> dict[str, Any]:
         return {**super().chosen(), "distil": self.direction}
-
-    def values(self) -> dict[str, Any]:
-        return {**super().values(), "distil": self.direction}
-
-    def load(self, values: dict[str, Any], tensors: Tensors, device: torch.device) -> None:
-        super().load(values, tensors, device)
-        self.direction = values["distil"]
 
 
 class Teacher:
@@ -272,13 +270,10 @@ class Geometer(EpisodicLearner):
         self.network.load_state_dict(start)
 
     def _settle_choices(self, base: BaseSession) -> None:  # noqa: ARG002
-        chosen = self.session_steps
-        if chosen.scores:
-            chosen.settle()
-        elif self.track == "isolated":
-            chosen.take(0, 0.0)
+        if self.track == "isolated":
+            self.session_steps.take(0, 0.0)
         else:
-            chosen.take(*(chosen.fixed or chosen.mildest))
+            self.session_steps.settle()
 
     def _try_steps(
         self, inputs: GraphInputs, validation: ValidationSessions, start: Tensors, tried: tuple[int, float, str]
@@ -327,18 +322,16 @@ class Geometer(EpisodicLearner):
         episodes = [classes.sample(chosen.replay, leave_out=chosen.leave_out, random=self.random) for _ in range(steps)]
         teacher = Teacher(self.network, inputs, episodes)
         new = torch.from_numpy(classes.new).to(self.device)
-        optimisers = (
-            make_adam(self.network.encoder.parameters(), chosen.encoder_rate * rate, chosen.weight_decay),
-            make_adam(self.network.attention.parameters(), rate, chosen.weight_decay),
-        )
-        for number, episode in enumerate(episodes):
-            self.network.zero_grad(set_to_none=True)
-            found = self.network.geometry(inputs, episode, self.generator)
-            loss = self._session_loss(found, teacher.geometry(episode), episode, new, direction)
-            loss.backward()
-            for optimiser in optimisers:
-                optimiser.step()
-            check_finite(loss, "fine-tuning", number + 1)
+        optimiser = make_adam(self.network.encoder.parameters(), chosen.encoder_rate * rate, chosen.weight_decay)
+        optimiser.add_param_group({"params": list(self.network.attention.parameters()), "lr": rate})
+        left = iter(episodes)
+
+        def loss() -> torch.Tensor:
+            episode = next(left)
+            student = self.network.geometry(inputs, episode, self.generator)
+            return self._session_loss(student, teacher.geometry(episode), episode, new, direction)
+
+        take_steps(optimiser, steps, loss)
 
     def _session_loss(
         self, student: Geometry, teacher: Geometry, episode: Episode, new: torch.Tensor, direction: str

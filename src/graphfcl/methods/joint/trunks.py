@@ -15,7 +15,6 @@ from graphfcl.methods.learner import Tensors
 from graphfcl.methods.settings import require_choice, require_range
 from graphfcl.methods.shared.parts import Part
 from graphfcl.methods.shared.supervised_training import HeadNetwork, SupervisedSettings
-from graphfcl.methods.shared.training_state import with_prefix, without_prefix
 from graphfcl.nn import DenseRows, Encoder, GraphInputs, Linear
 
 TRUNKS = ("gcn", "wide-gcn", "features", "ridge")
@@ -98,6 +97,9 @@ class Retraining(Part):
     and a. columns: of the basis.
     """
 
+    name = "retraining"
+    saved = ("trunk", "accuracies", "epochs_by_trunk", "epochs", "encoder", "centre", "ridge", "columns")
+
     def __init__(self, trunks: tuple[str, ...]) -> None:
         self.trunks = trunks
         self.trunk = trunks[0] if len(trunks) == 1 else ""
@@ -123,26 +125,3 @@ class Retraining(Part):
 
     def stored(self) -> dict[str, int]:
         return {"weights": sum(value.nbytes for value in self.tensors().values())}
-
-    def values(self) -> dict[str, Any]:
-        return {
-            "trunk": self.trunk,
-            "accuracies": dict(self.accuracies),
-            "epochs_by_trunk": dict(self.epochs_by_trunk),
-            "epochs": self.epochs,
-            "ridge": None if self.ridge is None else list(self.ridge),
-            "columns": self.columns,
-        }
-
-    def tensors(self) -> Tensors:
-        centre = {} if self.centre is None else {"wide_centre": self.centre.cpu().clone()}
-        return with_prefix("start", self.encoder) | centre
-
-    def load(self, values: dict[str, Any], tensors: Tensors, device: torch.device) -> None:
-        self.trunk = values["trunk"]
-        self.accuracies, self.epochs_by_trunk = dict(values["accuracies"]), dict(values["epochs_by_trunk"])
-        self.epochs, self.encoder = values["epochs"], without_prefix("start", tensors)
-        ridge, centre = values["ridge"], tensors.get("wide_centre")
-        self.ridge = None if ridge is None else (ridge[0], ridge[1])
-        self.centre = None if centre is None else centre.to(device)
-        self.columns = values["columns"]

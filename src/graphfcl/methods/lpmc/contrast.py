@@ -10,7 +10,7 @@ With g the mean embedding of the nodes of a part, h = head(g), and h' the same u
 """
 
 import time
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
 
@@ -23,16 +23,10 @@ from graphfcl.graph.visible import VisibleGraph
 from graphfcl.methods.learner import Learner, Progress, Tensors
 from graphfcl.methods.settings import require_range
 from graphfcl.methods.shared.heads import unit
-from graphfcl.methods.shared.parts import Part
-from graphfcl.methods.shared.training_state import (
-    adam_tensors,
-    check_finite,
-    load_adam,
-    make_adam,
-    with_prefix,
-    without_prefix,
-)
-from graphfcl.nn import Encoder, GraphInputs, Linear
+from graphfcl.methods.shared.supervised_training import Pretraining, TrainingLoop
+from graphfcl.methods.shared.training_state import check_finite, make_adam, take_step
+from graphfcl.nn import GraphInputs, Linear
+from graphfcl.stream.sessions import BaseSession
 
 SMALLEST_PART = 5  # nodes; a small graph has fewer parts
 STEPS_PER_CHECKPOINT = 20
@@ -122,17 +116,11 @@ def perturbed_weights(module: nn.Module, noise: float, generator: torch.Generato
     }
 
 
-class ContrastiveTraining(Part):
-    """The loop and its state; :meth:`run` goes on from wherever the state stands."""
-
-    def __init__(self, encoder: Encoder, head: ProjectionHead, settings: ContrastSettings) -> None:
-        self.encoder, self.head, self.settings = encoder, head, settings
-        self.epoch = 0
-        self.seconds = 0.0
+class ContrastiveTraining(TrainingLoop):
+    """The loss above on all parts of a graph; without ``train_head`` its head stays random."""
 
     @cached_property
     def optimiser(self) -> torch.optim.Adam:
-        """Made for the first step."""
         settings = self.settings
         trained = [*self.encoder.parameters(), *(self.head.parameters() if settings.train_head else ())]
         return make_adam(trained, settings.learning_rate, settings.weight_decay)
@@ -148,37 +136,40 @@ class ContrastiveTraining(Part):
         while self.epoch < total:
             start = time.perf_counter()
             for _ in range(min(STEPS_PER_CHECKPOINT, total - self.epoch)):
-                loss = self._step(needed, parts, generator)
+                loss = take_step(self.optimiser, lambda: self._loss(needed, parts, generator))
                 self.epoch += 1
-            value = check_finite(loss, "contrastive pre-training", self.epoch)
+            value = check_finite(loss, self.stage, self.epoch)
             self.seconds += time.perf_counter() - start
-            progress.step("contrastive pre-training", self.epoch, total, loss=value)
+            progress.step(self.stage, self.epoch, total, loss=value)
             progress.checkpoint(learner)
 
-    def _step(self, needed: Any, parts: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    def _loss(self, needed: Any, parts: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
         weights = perturbed_weights(self.encoder, self.settings.noise, generator)
         with torch.no_grad():
             other = torch.func.functional_call(self.encoder, weights, (needed, generator))
             perturbed = self.head(pooled(other, parts))
-        self.optimiser.zero_grad(set_to_none=True)
         seen = self.head(pooled(self.encoder(needed, generator), parts))
-        loss = contrast_loss(seen, perturbed, self.settings.temperature)
-        loss.backward()
-        self.optimiser.step()
-        return loss.detach()
+        return contrast_loss(seen, perturbed, self.settings.temperature)
 
-    def tensors(self) -> Tensors:
-        """The encoder's own weights are its owner's."""
-        return {
-            **with_prefix("contrast.head", dict(self.head.state_dict())),
-            **adam_tensors(self.optimiser, "contrast.optimiser"),
-        }
 
-    def values(self) -> dict[str, Any]:
-        return {"contrast": {"epoch": self.epoch, "seconds": self.seconds}}
+class ContrastivePretraining(Pretraining):
+    """Contrastive training of the encoder, supervised training after it, or supervised alone (``settings.start``)."""
 
-    def load(self, values: dict[str, Any], tensors: Tensors, device: torch.device) -> None:  # noqa: ARG002
-        own = values["contrast"]
-        self.epoch, self.seconds = own["epoch"], own["seconds"]
-        self.head.load_state_dict(without_prefix("contrast.head", tensors))
-        load_adam(self.optimiser, tensors, "contrast.optimiser")
+    def __init__(self, supervised: Pretraining, head: ProjectionHead) -> None:
+        super().__init__(supervised.encoder, supervised.training, supervised.settings)
+        contrast = supervised.settings.contrast
+        self.contrast = ContrastiveTraining(
+            self.encoder, head, contrast, stage="contrastive pre-training", name="contrast"
+        )
+
+    def run(
+        self, base: BaseSession, inputs: GraphInputs, learner: Learner, generator: torch.Generator, progress: Progress
+    ) -> float:
+        if self.settings.start != "supervised":
+            self.contrast.run(inputs, generator, progress, learner)
+        supervised = self.settings.start != "contrastive"
+        return self.contrast.seconds + (super().run(base, inputs, learner, generator, progress) if supervised else 0.0)
+
+    def key(self, base: BaseSession, learner: Learner) -> dict[str, Any]:
+        key, start = super().key(base, learner), self.settings.start
+        return key if start == "supervised" else key | {"start": start, "contrast": asdict(self.settings.contrast)}

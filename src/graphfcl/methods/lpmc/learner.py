@@ -46,6 +46,7 @@ Departures, from the paper unless it says the code:
 """
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
@@ -54,15 +55,14 @@ import torch
 from graphfcl.graph.interfaces import VisibleNodes
 from graphfcl.methods.bases.encoder_learner import Stage
 from graphfcl.methods.bases.episodic_learner import EpisodicLearner
-from graphfcl.methods.learner import EncoderStore, Labelled, Progress, Tensors
-from graphfcl.methods.lpmc.contrast import ContrastiveTraining, ProjectionHead
+from graphfcl.methods.learner import Labelled, Progress
+from graphfcl.methods.lpmc.contrast import ContrastivePretraining, ProjectionHead
 from graphfcl.methods.lpmc.network import LpmcNetwork, LpmcSettings
-from graphfcl.methods.settings import settings_as_json
 from graphfcl.methods.shared.episodes import Episode, NodePools, PseudoIncrementalSampler, Sampler, TaskSampler
-from graphfcl.methods.shared.fine_tuning import FineTuning, score_after_sessions
+from graphfcl.methods.shared.fine_tuning import FineTuning
 from graphfcl.methods.shared.parts import Part
 from graphfcl.methods.shared.prototype_network import NodeEmbeddings
-from graphfcl.methods.shared.training_state import check_finite, copy_weights, with_prefix, without_prefix
+from graphfcl.methods.shared.training_state import take_steps
 from graphfcl.methods.shared.validation_sessions import KnownClasses, ValidationSessions
 from graphfcl.nn import Encoder, GraphInputs
 from graphfcl.stream.sessions import BaseSession, Session
@@ -116,47 +116,22 @@ class Lpmc(EpisodicLearner):
     settings_type: ClassVar[type[Any]] = LpmcSettings
     settings: LpmcSettings
     network: LpmcNetwork
-    contrast: ContrastiveTraining
+    pretraining: ContrastivePretraining
 
     def __init__(self, settings: Any = None, *, seed: int = 0, device: str | torch.device = "cpu") -> None:
         super().__init__(settings, seed=seed, device=device)
         self.fine_tuning = FineTuning(self.settings)
 
     def parts(self) -> tuple[Part, ...]:
-        running = (self.contrast,) if self.stage == Stage.PRE_TRAINING else ()
+        running = (self.pretraining.contrast,) if self.stage == Stage.PRE_TRAINING else ()
         return (*super().parts(), *running, self.fine_tuning)
 
     def _build(self, encoder: Encoder, start: torch.Generator) -> LpmcNetwork:
         head = ProjectionHead(self.settings.size, start).to(self.device)
-        self.contrast = ContrastiveTraining(encoder, head, self.settings.contrast)
+        self.pretraining = ContrastivePretraining(self.pretraining, head)
         return LpmcNetwork(encoder, self.settings)
 
     # Session 0
-
-    def _pretrain(self, base: BaseSession, inputs: GraphInputs, progress: Progress, encoders: EncoderStore) -> None:
-        if self.settings.start == "supervised":
-            super()._pretrain(base, inputs, progress, encoders)
-            return
-        reused = True
-
-        def compute() -> Tensors:
-            nonlocal reused
-            reused = False
-            self.contrast.run(inputs, self.generator, progress, self)
-            if self.settings.start == "both":
-                found = self.pretraining.run(base, inputs, self, self.generator, progress)
-                return {**found, "seconds": found["seconds"] + self.contrast.seconds}
-            return {
-                **with_prefix("encoder", copy_weights(self.network.encoder)),
-                "generator": self.generator.get_state(),
-                "seconds": torch.tensor(self.contrast.seconds, dtype=torch.float64),
-            }
-
-        own = {"start": self.settings.start, "contrast": settings_as_json(self.settings.contrast)}
-        found = encoders.get({**self.pretraining.key(base, self), **own}, compute)
-        self.network.encoder.load_state_dict(without_prefix("encoder", found))
-        self.generator.set_state(found["generator"])
-        self.pretraining_seconds_, self.pretraining_reused_ = float(found["seconds"]), reused
 
     def _can_meta_train(self, base: BaseSession) -> bool:  # noqa: ARG002
         return True  # without pseudo-novel classes on tasks of base classes: no label has touched the encoder yet
@@ -178,35 +153,19 @@ class Lpmc(EpisodicLearner):
         validation: ValidationSessions,
         progress: Progress,
     ) -> None:
+        def teach(known: KnownClasses, steps: int, rate: float) -> None:
+            self._fine_tune(inputs, replace(known, tasks=known.tasks[-1:]), steps, rate)
+
         chooses = self.track != "isolated" and self.fine_tuning.fixed is None
-        if not chooses or not validation.has_new_classes:
-            return
-        start = copy_weights(self.network)
-
-        def score(steps: int, rate: float) -> float:
-            return self._try_fine_tuning(inputs, validation, start, steps, rate)
-
-        self.fine_tuning.try_out(score, progress)
-        self.network.load_state_dict(start)
+        if chooses and validation.has_new_classes:
+            score = partial(self._validate, inputs)
+            self.fine_tuning.try_sessions(self.network, validation, teach, score, progress)
 
     def _settle_choices(self, base: BaseSession) -> None:  # noqa: ARG002
-        if self.fine_tuning.scores:
-            self.fine_tuning.settle()
-        elif self.track == "isolated":  # nothing old could be encoded again
+        if self.track == "isolated":  # nothing old could be encoded again
             self.fine_tuning.take(0, 0.0)
         else:
-            self.fine_tuning.take(*(self.fine_tuning.fixed or self.fine_tuning.mildest))
-
-    def _try_fine_tuning(
-        self, inputs: GraphInputs, validation: ValidationSessions, start: Tensors, steps: int, rate: float
-    ) -> float:
-        """The validation score after sessions with so many steps; less than any if they diverge."""
-        return score_after_sessions(
-            validation,
-            lambda: self.network.load_state_dict(start),
-            lambda known: self._fine_tune(inputs, replace(known, tasks=known.tasks[-1:]), steps, rate),
-            lambda alone: self._validate(inputs, alone),
-        )
+            self.fine_tuning.settle()
 
     def _finish(self, inputs: GraphInputs) -> None:
         # Held-out classes may like an encoder best that has seen few episodes, and base classes do not.
@@ -226,14 +185,13 @@ class Lpmc(EpisodicLearner):
         """The loss of an episode, averaged by class, and the distillation of the classes of before."""
         if steps == 0:
             return
-        optimiser, before = self.meta.new_optimiser(rate), self.network.node_embeddings(inputs)
-        for number in range(steps):
+        before = self.network.node_embeddings(inputs)
+
+        def loss() -> torch.Tensor:
             episode = known.sample(self.settings.base_supports, self.settings.queries, self.random)
-            optimiser.zero_grad(set_to_none=True)
-            loss = self.network.episode_loss(inputs, episode, self.generator, by_class=True, before=before)
-            loss.backward()
-            optimiser.step()
-            check_finite(loss, "fine-tuning", number + 1)
+            return self.network.episode_loss(inputs, episode, self.generator, by_class=True, before=before)
+
+        take_steps(self.meta.new_optimiser(rate), steps, loss)
 
     def _known_classes(self, new: list[int]) -> KnownClasses:
         supports, support_classes = self.memory.supports

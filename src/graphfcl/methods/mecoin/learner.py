@@ -42,7 +42,7 @@ Departures from the released code:
 - Under the track ``isolated`` the embeddings of the nodes are kept, elsewhere their numbers.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar, Self
 
@@ -50,11 +50,10 @@ import numpy as np
 import torch
 from torch import nn
 
-from graphfcl.errors import DivergenceError
 from graphfcl.methods.bases.encoder_learner import EncoderLearner, Stage
 from graphfcl.methods.learner import Labelled, LearnerState, Progress
 from graphfcl.methods.mecoin.memory import Books, Lessons, MecoinSettings, Points, Table, Teacher, both_logits, taught
-from graphfcl.methods.shared.fine_tuning import DIVERGED, FineTuning, Steps
+from graphfcl.methods.shared.fine_tuning import FineTuning, Steps, choose_with_adjustment
 from graphfcl.methods.shared.heads import LogitAdjustment
 from graphfcl.methods.shared.memories import SampledMemory
 from graphfcl.methods.shared.parts import OwnAttributes, Part
@@ -64,86 +63,6 @@ from graphfcl.methods.shared.validation_sessions import STEP_DRAWS, ValidationSe
 from graphfcl.metrics import balanced_accuracy, confusion_matrix
 from graphfcl.nn import Encoder, GraphInputs, Linear, tensor_of
 from graphfcl.stream.sessions import BaseSession, Session
-
-
-@dataclass(frozen=True, eq=False)
-class Rehearsal:
-    """A memory that knows the base classes alone, before the held-out ones arrive.
-
-    base: session 0 with all pseudo-novel classes held out. table: what was taught of the base classes. kept: the nodes
-    of these that a session teaches again. every: (n, h) embeddings of the visible graph. taus: the best adjustment of
-    logits by steps and rate.
-    """
-
-    validation: ValidationSessions
-    base: BaseSession
-    books: Books
-    table: Table
-    kept: Labelled
-    every: torch.Tensor
-    settings: MecoinSettings
-    generator: torch.Generator
-    taus: dict[Steps, float] = field(default_factory=dict)
-
-    @cached_property
-    def asked(self) -> tuple[torch.Tensor, torch.Tensor]:
-        """Embeddings and lookups of the nodes that are asked about."""
-        points, _ = self._points(self.validation.asked)
-        return points, self.books.look_up(points)
-
-    @cached_property
-    def lessons(self) -> list[Lessons]:
-        """For each draw, of the nodes that are kept and of all supports, session after session."""
-        found = []
-        for draw in range(STEP_DRAWS):
-            sessions = self.validation.only(draw).rehearsal(self.base)[1]
-            labelled = [self.kept, *((each.supports, each.support_labels) for each in sessions)]
-            nodes, labels = (np.concatenate(parts) for parts in zip(*labelled, strict=True))
-            points = self._points((nodes, labels))
-            found.append(Lessons.draw(self.books, *points, self.settings.draws, self.generator))
-        return found
-
-    def score(self, steps: int, rate: float) -> float:
-        """The mean score over draws of the supports, with the best adjustment of logits, which is noted in ``taus``.
-
-        The sessions of each draw are walked through one by one.
-        """
-        scores = []
-        for draw in range(STEP_DRAWS):
-            alone = self.validation.only(draw)
-            try:
-                table = self._walked(alone, self.lessons[draw], (steps, rate))
-            except DivergenceError:
-                return DIVERGED
-            logits = both_logits(table, *self.asked)[self.settings.answer]
-            adjustment = self._adjustment(alone)
-            answers = (adjustment.apply(logits, tau).argmax(dim=1) for tau in self.settings.adjustments)
-            scores.append([alone.score_of(answer.cpu().numpy()) for answer in answers])
-        means = np.mean(scores, axis=0)
-        self.taus[steps, rate] = self.settings.adjustments[int(means.argmax())]
-        return float(means.max())
-
-    def _adjustment(self, alone: ValidationSessions) -> LogitAdjustment:
-        """What the learner would know of how many labels each class has, after the last session."""
-        found = LogitAdjustment(self.settings.adjustments)
-        for labels in (alone.train[1], *(each.support_labels for each in alone.rehearsal(self.base)[1])):
-            found.add(labels, alone.class_count)
-        return found
-
-    def _walked(self, alone: ValidationSessions, lessons: Lessons, how: Steps) -> Table:
-        table, end = self.table, self.kept[0].size
-        for session in alone.rehearsal(self.base)[1]:
-            end += session.supports.size
-            count = table.values.shape[1] + len(session.new_classes)
-            supports = self._points((session.supports, session.support_labels))
-            seen = lessons.some(torch.arange(end, device=self.every.device))
-            table = taught(table, supports, seen, count, how, self.settings, self.generator)
-        return table
-
-    def _points(self, labelled: Labelled) -> Points:
-        rows = torch.tensor(self.base.visible_graph.rows(labelled[0]), device=self.every.device)
-        return self.every[rows], tensor_of(labelled[1], self.every.device)
-
 
 CHECK_EVERY = 50  # steps of session 0 between two validations
 PATIENCE = 4  # of these without a better accuracy
@@ -159,6 +78,59 @@ class MecoinNetwork(nn.Module):
     def embed(self, inputs: GraphInputs, rows: np.ndarray | None = None) -> torch.Tensor:
         """(r, h) embeddings of some rows or of all."""
         return self.encoder(self.encoder.rows(inputs, rows))
+
+
+@dataclass(frozen=True, eq=False)
+class ValidationMemory:
+    """A structured memory that knows the base classes alone, and the validation sessions in which the others arrive.
+
+    base: session 0 with all pseudo-novel classes held out. table: what was taught of the base classes. kept: the nodes
+    of these that a session teaches again. every: (n, h) embeddings of the visible graph, as the encoder is frozen.
+    """
+
+    validation: ValidationSessions
+    base: BaseSession
+    books: Books
+    table: Table
+    kept: Labelled
+    every: torch.Tensor
+    settings: MecoinSettings
+    generator: torch.Generator
+
+    @cached_property
+    def asked(self) -> tuple[torch.Tensor, torch.Tensor]:
+        """Embeddings and lookups of the validation nodes."""
+        points, _ = self._points(self.validation.asked)
+        return points, self.books.look_up(points)
+
+    @cached_property
+    def lessons(self) -> list[Lessons]:
+        """For each draw, of the nodes that are kept and of all supports, session after session."""
+        lessons = []
+        for draw in range(STEP_DRAWS):
+            sessions = self.validation.only(draw).as_stream(self.base)[1]
+            labelled = [self.kept, *((each.supports, each.support_labels) for each in sessions)]
+            nodes, labels = (np.concatenate(parts) for parts in zip(*labelled, strict=True))
+            points = self._points((nodes, labels))
+            lessons.append(Lessons.draw(self.books, *points, self.settings.draws, self.generator))
+        return lessons
+
+    def logits_after(self, draw: int, steps: Steps) -> tuple[torch.Tensor, LogitAdjustment]:
+        """(n, C) logits of the validation nodes after the sessions of a draw, and the labels learned by then."""
+        table, end, learned = self.table, self.kept[0].size, LogitAdjustment()
+        learned.add(self.validation.train[1], self.validation.known_count)
+        for session in self.validation.only(draw).as_stream(self.base)[1]:
+            end += session.supports.size
+            count = table.values.shape[1] + len(session.new_classes)
+            supports = self._points((session.supports, session.support_labels))
+            seen = self.lessons[draw].some(torch.arange(end, device=self.every.device))
+            table = taught(table, supports, seen, count, steps, self.settings, self.generator)
+            learned.add(session.support_labels, count)
+        return both_logits(table, *self.asked)[self.settings.answer], learned
+
+    def _points(self, labelled: Labelled) -> Points:
+        rows = torch.tensor(self.base.visible_graph.rows(labelled[0]), device=self.every.device)
+        return self.every[rows], tensor_of(labelled[1], self.every.device)
 
 
 class Mecoin(EncoderLearner):
@@ -190,7 +162,7 @@ class Mecoin(EncoderLearner):
 
     def parts(self) -> tuple[Part, ...]:
         running = (self.training,) if self.stage == Stage.SESSION_ZERO else ()
-        own = OwnAttributes(self, values={"accuracies": "accuracies"})
+        own = OwnAttributes(self, "accuracies")
         return (*super().parts(), *running, self.fine_tuning, self.adjustment, own)
 
     def chosen(self) -> dict[str, Any]:
@@ -258,15 +230,15 @@ class Mecoin(EncoderLearner):
         return found[stopping.step]
 
     def _choose_steps(self, base: BaseSession, inputs: GraphInputs, progress: Progress) -> None:
-        """Walk a memory that knows the base classes alone through validation sessions in which all others arrive.
+        """By how a memory that knows the base classes alone does after sessions in which all others arrive.
 
         Its encoder is the pre-trained one, which knows no other class.
         """
         everything = all_held_out(base)
         validation = ValidationSessions.draw(everything, self.seed)
-        fixed = self.fine_tuning.fixed
-        self.fine_tuning.take(*(fixed or self.fine_tuning.mildest))
-        if not validation.has_new_classes or (fixed is not None and len(self.settings.adjustments) == 1):
+        self.fine_tuning.settle()
+        nothing_to_choose = self.fine_tuning.fixed is not None and len(self.settings.adjustments) == 1
+        if nothing_to_choose or not validation.has_new_classes:
             return
         with torch.no_grad():
             every = self.network.embed(inputs)
@@ -277,7 +249,7 @@ class Mecoin(EncoderLearner):
         self._teach_first(table, every, validation.train, asked, inputs, progress)
         kept = SampledMemory(self.settings.kept, self.seed)
         kept.add(validation.train, np.ones(validation.train[0].size))
-        rehearsal = Rehearsal(
+        memory = ValidationMemory(
             validation=validation,
             base=everything,
             books=self.network.books,
@@ -287,12 +259,7 @@ class Mecoin(EncoderLearner):
             settings=self.settings,
             generator=self.generator,
         )
-        if fixed is None:
-            self.fine_tuning.choose(rehearsal.score, progress)
-        else:
-            rehearsal.score(*fixed)
-        chosen = (self.fine_tuning.steps, self.fine_tuning.rate)
-        self.adjustment.strength = rehearsal.taus.get(chosen, self.settings.adjustments[0])
+        choose_with_adjustment(self.fine_tuning, self.adjustment, validation, memory.logits_after, progress)
 
     def _rows(self, inputs: GraphInputs, nodes: np.ndarray) -> torch.Tensor:
         return torch.tensor(inputs.visible.rows(nodes), device=self.device)

@@ -6,7 +6,6 @@ import numpy as np
 import torch
 from torch import nn
 
-from graphfcl.methods.learner import Tensors
 from graphfcl.methods.shared.parts import Part
 from graphfcl.methods.shared.prototype_network import class_shares, weighted_prototypes
 from graphfcl.nn import Linear
@@ -61,7 +60,10 @@ class LogitAdjustment(Part):
     candidates: values of τ to choose from; the first wins a draw. With one of them there is no choice.
     """
 
-    def __init__(self, candidates: tuple[float, ...]) -> None:
+    name = "logit_adjustment"
+    saved = ("strength", "counts")
+
+    def __init__(self, candidates: tuple[float, ...] = (0.0,)) -> None:
         self.candidates = candidates
         self.strength = candidates[0]
         self.counts = np.zeros(0, dtype=np.int64)
@@ -85,13 +87,3 @@ class LogitAdjustment(Part):
 
     def stored(self) -> dict[str, int]:
         return {"embeddings": self.counts.nbytes}
-
-    def values(self) -> dict[str, Any]:
-        return {"logit_adjustment": self.strength}
-
-    def tensors(self) -> Tensors:
-        return {"learned.counts": torch.from_numpy(self.counts)}
-
-    def load(self, values: dict[str, Any], tensors: Tensors, device: torch.device) -> None:  # noqa: ARG002
-        self.strength = values["logit_adjustment"]
-        self.counts = tensors["learned.counts"].numpy() if "learned.counts" in tensors else self.counts

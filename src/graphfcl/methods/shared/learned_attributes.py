@@ -1,53 +1,84 @@
-"""Attributes whose names end in ``_`` as tensors and plain values, and back: the state of a learner by default."""
+"""Attributes as tensors and plain values, and back: the state of a learner and of its parts.
+
+By default a learner's state is all its attributes whose names end in ``_``. A part names its own (``Part.saved``).
+"""
 
 import json
 from typing import Any
 
 import numpy as np
 import torch
+from scipy import sparse
 
 from graphfcl.errors import InputError
 
 TAKEN = ("classes_",)  # every state has it in a place of its own
 
 
+def pack(value: Any, name: str, tensors: dict[str, torch.Tensor], where: str = "") -> dict[str, Any]:
+    """A value as JSON. Its tensors and arrays are copied into ``tensors``, under names that begin with ``name``.
+
+    where: what messages call the value.
+    """
+    value = value.item() if isinstance(value, np.generic) else value
+    if isinstance(value, torch.Tensor):
+        tensors[name] = value.detach().cpu().clone()
+        return {"kind": "tensor"}
+    if isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
+        tensors[name] = torch.from_numpy(np.array(value, order="C"))
+        return {"kind": "array"}
+    if isinstance(value, sparse.csr_array):
+        parts = pack((value.data, value.indices, value.indptr), name, tensors, where)
+        return {"kind": "matrix", "shape": list(value.shape), "parts": parts}
+    if isinstance(value, np.random.Generator):
+        # A text: its numbers are too long for JSON readers of other languages.
+        return {"kind": "generator", "state": json.dumps(value.bit_generator.state)}
+    if isinstance(value, tuple):
+        items = [pack(each, f"{name}.{place}", tensors, where) for place, each in enumerate(value)]
+        return {"kind": "tuple", "items": items}
+    if isinstance(value, dict) and all(isinstance(key, str) for key in value):
+        inner = {key: pack(each, f"{name}.{key}", tensors, where) for key, each in value.items()}
+        return {"kind": "dictionary", "items": inner}
+    return {"kind": "value", "value": _plain(value, where or name)}
+
+
+def unpack(packed: dict[str, Any], name: str, tensors: dict[str, torch.Tensor], device: torch.device) -> Any:
+    """The reverse of :func:`pack`; tensors go to the device."""
+    kind = packed["kind"]
+    if kind == "tensor":
+        return tensors[name].clone().to(device)
+    if kind == "array":
+        return tensors[name].numpy().copy()
+    if kind == "matrix":
+        return sparse.csr_array(unpack(packed["parts"], name, tensors, device), shape=tuple(packed["shape"]))
+    if kind == "generator":
+        random = np.random.default_rng()
+        random.bit_generator.state = json.loads(packed["state"])
+        return random
+    if kind == "tuple":
+        return tuple(unpack(each, f"{name}.{place}", tensors, device) for place, each in enumerate(packed["items"]))
+    if kind == "dictionary":
+        return {key: unpack(each, f"{name}.{key}", tensors, device) for key, each in packed["items"].items()}
+    return json.loads(json.dumps(packed["value"]))
+
+
 def write_learned(owner: Any) -> tuple[dict[str, torch.Tensor], dict[str, Any]]:
     """Tensors by attribute, and for each attribute what it is; copies throughout."""
     tensors: dict[str, torch.Tensor] = {}
-    learned: dict[str, Any] = {}
-    for name, value in vars(owner).items():
-        if not _is_learned(name):
-            continue
-        value = value.item() if isinstance(value, np.generic) else value
-        if isinstance(value, torch.Tensor):
-            tensors[name], learned[name] = value.detach().cpu().clone(), {"kind": "tensor"}
-        elif isinstance(value, np.ndarray) and value.dtype.kind in "biuf":
-            tensors[name], learned[name] = torch.from_numpy(np.array(value, order="C")), {"kind": "array"}
-        elif isinstance(value, np.random.Generator):
-            learned[name] = {"kind": "generator", "state": json.dumps(value.bit_generator.state)}
-        else:
-            learned[name] = {"kind": "value", "value": _plain(value, f"{type(owner).__name__}.{name}")}
-    return tensors, learned
+    names = [name for name in vars(owner) if _is_learned(name)]
+    return tensors, {
+        name: pack(getattr(owner, name), name, tensors, f"{type(owner).__name__}.{name}") for name in names
+    }
 
 
 def read_learned(owner: Any, tensors: dict[str, torch.Tensor], learned: dict[str, Any]) -> None:
     """The reverse; a tensor goes to the learner's device, and what the state does not have is forgotten."""
     for name in [name for name in vars(owner) if _is_learned(name) and name not in learned]:
         delattr(owner, name)
-    for name, what in learned.items():
+    for name, packed in learned.items():
         if not _is_learned(name):
             raise ValueError(f"{name!r} is no attribute that is learned")
-        value: Any
-        if what["kind"] == "tensor":
-            value = tensors[name].clone().to(owner.device)
-        elif what["kind"] == "array":
-            value = tensors[name].numpy().copy()
-        elif what["kind"] == "generator":
-            value = np.random.default_rng()
-            value.bit_generator.state = json.loads(what["state"])
-        else:
-            value = json.loads(json.dumps(what["value"]))
-        setattr(owner, name, value)
+        setattr(owner, name, unpack(packed, name, tensors, owner.device))
 
 
 def _is_learned(name: str) -> bool:

@@ -1,7 +1,6 @@
 """What learners keep of labelled nodes between sessions: prototypes, nodes to replay, a random sample."""
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 import torch
@@ -10,12 +9,15 @@ from scipy import sparse
 from graphfcl.graph.interfaces import VisibleNodes
 from graphfcl.graph.views import Features
 from graphfcl.graph.visible import VisibleGraph, join_without_edges
-from graphfcl.methods.learner import Labelled, Tensors
+from graphfcl.methods.learner import Labelled
+from graphfcl.methods.shared.exemplar_selection import first_of_each_class
 from graphfcl.methods.shared.parts import ClassMemory
 from graphfcl.methods.shared.prototype_network import NodeEmbeddings, PrototypeNetwork
-from graphfcl.nn import GraphInputs, tensor_of
+from graphfcl.nn import GraphInputs
 from graphfcl.runtime.arrays import rank_in_run
 from graphfcl.stream.sessions import BaseSession, Session
+
+Embed = Callable[[np.ndarray], torch.Tensor]  # node numbers → (nodes, width)
 
 
 def nothing() -> Labelled:
@@ -30,6 +32,8 @@ class PrototypeMemory(ClassMemory):
         numbers, so that sums are rounded in the same way in whichever order labels came.
     kept: (classes, h) prototypes, each a mean over ``counts`` nodes that are not kept.
     """
+
+    saved = ("train", "supports", "kept", "counts")
 
     def __init__(self) -> None:
         self.train: Labelled = nothing()
@@ -118,21 +122,6 @@ class PrototypeMemory(ClassMemory):
         embeddings = 0 if self.kept is None else self.kept.nbytes + self.counts.nbytes
         return {"nodes": sum(array.nbytes for array in (*self.train, *self.supports)), "embeddings": embeddings}
 
-    def tensors(self) -> Tensors:
-        kept = {} if self.kept is None else {"kept.prototypes": self.kept.cpu()}
-        return {
-            **_as_tensors("train", self.train),
-            **_as_tensors("supports", self.supports),
-            "kept.counts": torch.from_numpy(self.counts),
-            **kept,
-        }
-
-    def load(self, values: dict[str, Any], tensors: Tensors, device: torch.device) -> None:  # noqa: ARG002
-        self.train, self.supports = _as_arrays("train", tensors), _as_arrays("supports", tensors)
-        self.counts = tensors["kept.counts"].numpy()
-        kept = tensors.get("kept.prototypes")
-        self.kept = None if kept is None else kept.to(device)
-
 
 def _joined(labelled: Labelled, more: Labelled, chosen: np.ndarray) -> Labelled:
     both = zip(labelled, more, strict=True)
@@ -145,29 +134,39 @@ def _by_number(labelled: Labelled) -> Labelled:
     return labelled[0][order], labelled[1][order]
 
 
-def _as_tensors(name: str, labelled: Labelled) -> Tensors:
-    return {f"{name}.nodes": tensor_of(labelled[0]), f"{name}.labels": tensor_of(labelled[1])}
+class NodeMemory(ClassMemory):
+    """Some labelled nodes. nodes, labels: numbers and columns. rows: the attributes that have a row for each node."""
+
+    rows: tuple[str, ...] = ("nodes", "labels")
+
+    def __init__(self) -> None:
+        self.nodes, self.labels = nothing()
+
+    @property
+    def labelled(self) -> Labelled:
+        return self.nodes, self.labels
+
+    def drop(self, nodes: np.ndarray) -> None:
+        self._keep(np.flatnonzero(~np.isin(self.nodes, nodes)))
+
+    def _keep(self, places: np.ndarray) -> None:
+        for name in self.rows:
+            value = getattr(self, name)
+            setattr(self, name, None if value is None else value[places])
 
 
-def _as_arrays(name: str, tensors: Tensors) -> Labelled:
-    return tensors[f"{name}.nodes"].numpy(), tensors[f"{name}.labels"].numpy()
-
-
-class ReplayMemory(ClassMemory):
-    """Nodes and their columns, in the order in which they came; the first of a class are its most important ones.
+class ReplayMemory(NodeMemory):
+    """Nodes to train on again, in the order in which they came; the first of a class are its most important ones.
 
     features: their rows, where the graph of a later session will not have them (the track ``isolated``); there they
         are encoded without edges.
     """
 
-    def __init__(self) -> None:
-        self.nodes = np.zeros(0, dtype=np.int64)
-        self.labels = np.zeros(0, dtype=np.int64)
-        self.features: Features | None = None
+    saved = rows = ("nodes", "labels", "features")
 
-    @property
-    def labelled(self) -> Labelled:
-        return self.nodes, self.labels
+    def __init__(self) -> None:
+        super().__init__()
+        self.features: Features | None = None
 
     def add(self, nodes: np.ndarray, labels: np.ndarray, visible: VisibleGraph, *, keep_features: bool) -> None:
         """More nodes, which must be visible now; those that are kept already are not taken twice."""
@@ -187,15 +186,7 @@ class ReplayMemory(ClassMemory):
         order = np.argsort(self.labels, kind="stable")
         rank = np.empty(order.size, dtype=np.int64)
         rank[order] = rank_in_run(self.labels[order])
-        self._keep(rank < count)
-
-    def drop(self, nodes: np.ndarray) -> None:
-        self._keep(~np.isin(self.nodes, nodes))
-
-    def _keep(self, chosen: np.ndarray) -> None:
-        kept = np.flatnonzero(chosen)
-        self.nodes, self.labels = self.nodes[kept], self.labels[kept]
-        self.features = None if self.features is None else self.features[kept]
+        self._keep(np.flatnonzero(rank < count))
 
     def beside(self, inputs: GraphInputs) -> GraphInputs:
         """A graph in which the kept nodes exist: those that are not visible any more have no edges."""
@@ -213,36 +204,12 @@ class ReplayMemory(ClassMemory):
             features = sum(part.nbytes for part in (self.features.data, self.features.indices, self.features.indptr))
         return {"nodes": self.nodes.nbytes + self.labels.nbytes, "features": features}
 
-    def tensors(self) -> Tensors:
-        found = {"memory.nodes": torch.from_numpy(self.nodes), "memory.labels": torch.from_numpy(self.labels)}
-        if isinstance(self.features, np.ndarray):
-            found["memory.features"] = torch.from_numpy(self.features)
-        elif self.features is not None:
-            found["memory.features.data"] = torch.from_numpy(self.features.data)
-            found["memory.features.indices"] = torch.from_numpy(self.features.indices.astype(np.int32))
-            found["memory.features.starts"] = torch.from_numpy(self.features.indptr.astype(np.int32))
-            found["memory.features.width"] = torch.tensor(self.features.shape[1])
-        return found
-
-    def load(self, values: dict[str, Any], tensors: Tensors, device: torch.device) -> None:  # noqa: ARG002
-        self.nodes, self.labels = tensors["memory.nodes"].numpy(), tensors["memory.labels"].numpy()
-        self.features = None
-        if "memory.features" in tensors:
-            self.features = tensors["memory.features"].numpy()
-        elif "memory.features.data" in tensors:
-            parts = (tensors[f"memory.features.{part}"].numpy() for part in ("data", "indices", "starts"))
-            shape = (self.nodes.size, int(tensors["memory.features.width"]))
-            self.features = sparse.csr_array(tuple(parts), shape=shape)
-
 
 def _stack(parts: list[sparse.csr_array]) -> sparse.csr_array:
     return sparse.csr_array(sparse.vstack(parts, format="csr"))
 
 
-Embed = Callable[[np.ndarray], torch.Tensor]  # node numbers → (nodes, width)
-
-
-class SampledMemory(ClassMemory):
+class SampledMemory(NodeMemory):
     """At most ``budget`` nodes of each class, sampled without replacement.
 
     A node with weight w gets the arrival time −log(u)/w, u uniform and a function of the seed and the node's number.
@@ -255,16 +222,14 @@ class SampledMemory(ClassMemory):
     session.
     """
 
+    saved: tuple[str, ...] = ("nodes", "labels", "arrivals", "vectors")
+    rows = saved
+
     def __init__(self, budget: int, seed: int) -> None:
+        super().__init__()
         self.budget, self.seed = budget, seed
-        self.nodes = np.zeros(0, dtype=np.int64)
-        self.labels = np.zeros(0, dtype=np.int64)
         self.arrivals = np.zeros(0)
         self.vectors: torch.Tensor | None = None
-
-    def first(self, labelled: Labelled, weights: np.ndarray) -> np.ndarray:
-        """Positions of the nodes to keep if there were no others; changes nothing."""
-        return _first_of_each_class(arrival_times(labelled[0], weights, self.seed), labelled[1], self.budget)
 
     def add(self, labelled: Labelled, weights: np.ndarray, vectors: torch.Tensor | None = None) -> None:
         """More labelled nodes; those that are kept already are not taken twice.
@@ -279,44 +244,18 @@ class SampledMemory(ClassMemory):
         self.vectors = vectors
         self.arrivals = np.concatenate([self.arrivals, arrival_times(nodes, weights[new], self.seed)])
         self.nodes, self.labels = np.concatenate([self.nodes, nodes]), np.concatenate([self.labels, labels])
-        self._keep(_first_of_each_class(self.arrivals, self.labels, self.budget))
-
-    def replace(self, labelled: Labelled, weights: np.ndarray) -> None:
-        """Sample from exactly these nodes, whatever was kept before."""
-        nodes, labels = labelled
-        arrivals = arrival_times(nodes, weights, self.seed)
-        self.nodes, self.labels, self.arrivals, self.vectors = nodes, labels, arrivals, None
-        self._keep(_first_of_each_class(arrivals, labels, self.budget))
-
-    def drop(self, nodes: np.ndarray) -> None:
-        self._keep(np.flatnonzero(~np.isin(self.nodes, nodes)))
+        self._keep(first_of_each_class(-self.arrivals, self.labels, self.budget))
 
     def _keep(self, places: np.ndarray) -> None:
-        places = places[np.argsort(self.nodes[places])]
-        self.nodes, self.labels, self.arrivals = self.nodes[places], self.labels[places], self.arrivals[places]
-        if self.vectors is not None:
-            self.vectors = self.vectors[torch.from_numpy(places).to(self.vectors.device)]
+        super()._keep(places[np.argsort(self.nodes[places])])
 
     def points(self, embed: Embed) -> torch.Tensor:
         """(m, width): the vectors that are kept, or what ``embed`` makes of the nodes."""
         return embed(self.nodes) if self.vectors is None else self.vectors
 
-    # State
-
     def stored(self) -> dict[str, int]:
         vectors = 0 if self.vectors is None else self.vectors.nbytes
         return {"nodes": self.nodes.nbytes + self.labels.nbytes + self.arrivals.nbytes, "embeddings": vectors}
-
-    def tensors(self) -> Tensors:
-        kept = {} if self.vectors is None else {"memory.vectors": self.vectors.cpu().clone()}
-        arrays = {"memory.nodes": self.nodes, "memory.labels": self.labels, "memory.arrivals": self.arrivals}
-        return {**kept, **{name: torch.tensor(array) for name, array in arrays.items()}}
-
-    def load(self, values: dict[str, Any], tensors: Tensors, device: torch.device) -> None:  # noqa: ARG002
-        self.nodes, self.labels = tensors["memory.nodes"].numpy(), tensors["memory.labels"].numpy()
-        self.arrivals = tensors["memory.arrivals"].numpy()
-        vectors = tensors.get("memory.vectors")
-        self.vectors = None if vectors is None else vectors.to(device)
 
 
 def arrival_times(nodes: np.ndarray, weights: np.ndarray, seed: int) -> np.ndarray:
@@ -332,8 +271,3 @@ def arrival_times(nodes: np.ndarray, weights: np.ndarray, seed: int) -> np.ndarr
 def cover(visible: VisibleNodes, nodes: np.ndarray) -> np.ndarray:
     """(s,) nodes that each covers in one hop: its degree, and itself."""
     return visible.degrees[visible.rows(nodes)].astype(np.float64) + 1
-
-
-def _first_of_each_class(arrivals: np.ndarray, labels: np.ndarray, budget: int) -> np.ndarray:
-    order = np.lexsort((arrivals, labels))
-    return order[rank_in_run(labels[order]) < budget]

@@ -1,33 +1,59 @@
 """What a learner has: parts that own their state. A learner's state is the sum of its parts' states."""
 
-from copy import deepcopy
 from typing import Any, Self
 
 import numpy as np
 import torch
 
 from graphfcl.methods.learner import Labelled, Tensors
+from graphfcl.methods.shared.learned_attributes import pack, unpack
 from graphfcl.stream.sessions import BaseSession
 
 
 class Part:
-    """A part of a learner whose state belongs to the learner's. Its names in both dictionaries are its own."""
+    """A part of a learner whose state belongs to the learner's.
+
+    saved: the attributes that are its state: tensors, arrays, plain values, and tuples and dictionaries of these.
+    name: with what their names begin in the learner's state.
+    """
+
+    name: str = ""
+    saved: tuple[str, ...] = ()
+
+    @property
+    def _owner(self) -> Any:
+        """Whose attributes they are."""
+        return self
+
+    def _pack(self, tensors: Tensors) -> dict[str, Any]:
+        names = {each: f"{self.name}.{each}" for each in self.saved}
+        return {name: pack(getattr(self._owner, each), name, tensors) for each, name in names.items()}
 
     def tensors(self) -> Tensors:
         """Its state, as far as it is tensors."""
-        return {}
+        tensors: Tensors = {}
+        self._pack(tensors)
+        return tensors
 
     def values(self) -> dict[str, Any]:
         """Its state, as far as it is plain values."""
-        return {}
+        return self._pack({})
 
     def load(self, values: dict[str, Any], tensors: Tensors, device: torch.device) -> None:
         """Become the part that both were taken from; they are those of the whole learner."""
+        for each in self.saved:
+            name = f"{self.name}.{each}"
+            before, loaded = getattr(self._owner, each), unpack(values[name], name, tensors, device)
+            kinds = {
+                float if isinstance(value, int) else type(value) for value in (before, loaded) if value is not None
+            }
+            if len(kinds) > 1:
+                raise ValueError(f"{name} is a {type(loaded).__name__}")
+            setattr(self._owner, each, loaded)
 
     def become(self, other: Self, device: torch.device) -> None:
         """Be the same part of a copy of the learner. A part with large tensors shares those that it never writes to."""
-        tensors = {name: tensor.detach().clone() for name, tensor in other.tensors().items()}
-        self.load(deepcopy(other.values()), tensors, device)
+        self.load(other.values(), other.tensors(), device)
 
     def stored(self) -> dict[str, int]:
         """Bytes kept between sessions, by kind; weights of the network are not the part's."""
@@ -39,34 +65,20 @@ class Part:
 
 
 class OwnAttributes(Part):
-    """Attributes of the learner itself as a part: ``{name in the state: name of the attribute}``.
+    """Attributes of the learner itself as a part."""
 
-    values: plain values that JSON gives back as they were. tensors: tensors, or None, which is not stored.
-    """
+    def __init__(self, owner: Any, *saved: str, name: str = "own") -> None:
+        self._learner, self.saved, self.name = owner, saved, name
 
-    def __init__(
-        self, owner: Any, *, values: dict[str, str] | None = None, tensors: dict[str, str] | None = None
-    ) -> None:
-        self._owner, self._values, self._tensors = owner, values or {}, tensors or {}
-
-    def tensors(self) -> Tensors:
-        found = {name: getattr(self._owner, attribute) for name, attribute in self._tensors.items()}
-        return {name: tensor.cpu() for name, tensor in found.items() if tensor is not None}
-
-    def values(self) -> dict[str, Any]:
-        # Copies: a state stays what it was while the learner goes on.
-        return {name: deepcopy(getattr(self._owner, attribute)) for name, attribute in self._values.items()}
-
-    def load(self, values: dict[str, Any], tensors: Tensors, device: torch.device) -> None:
-        for name, attribute in self._values.items():
-            setattr(self._owner, attribute, deepcopy(values[name]))
-        for name, attribute in self._tensors.items():
-            tensor = tensors.get(name)
-            setattr(self._owner, attribute, None if tensor is None else tensor.to(device))
+    @property
+    def _owner(self) -> Any:
+        return self._learner
 
 
 class ClassMemory(Part):
     """What is kept of labelled nodes between sessions. This one keeps nothing."""
+
+    name = "memory"
 
     @property
     def forgets_exactly(self) -> bool:

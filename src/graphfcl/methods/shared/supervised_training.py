@@ -26,6 +26,7 @@ from graphfcl.methods.shared.training_state import (
     copy_weights,
     load_adam,
     make_adam,
+    take_step,
     with_prefix,
     without_prefix,
 )
@@ -33,6 +34,7 @@ from graphfcl.nn import Encoder, GraphInputs, Linear, tensor_of
 from graphfcl.stream.sessions import BaseSession
 
 HeadLoss = Callable[[torch.Tensor, torch.Tensor], torch.Tensor]
+ENCODER_SETTINGS = ("encoder", "hidden", "size", "last_relu", "dropout", "pretraining")  # that an encoder depends on
 
 
 @dataclass(frozen=True)
@@ -57,12 +59,52 @@ class SupervisedSettings:
         require_range("pretraining.weight_decay", self.weight_decay, least=0)
 
 
-class SupervisedTraining(Part):
-    """The loop and its state; :meth:`run` goes on from wherever the state stands.
+class TrainingLoop(Part):
+    """Optimiser steps on an encoder and a head; goes on from wherever its state stands.
+
+    stage: what messages call it. name: of its values in a state, which does not have the weights of the encoder: they
+    are the learner's.
+    """
+
+    saved: tuple[str, ...] = ("epoch", "seconds", "head_weights", "optimiser_state")
+
+    def __init__(
+        self, encoder: Encoder, head: nn.Module, settings: Any, *, stage: str = "training", name: str = "training"
+    ) -> None:
+        self.encoder, self.head, self.settings, self.stage, self.name = encoder, head, settings, stage, name
+        self.network = nn.ModuleDict({"encoder": encoder, "head": head})
+        self.epoch = 0
+        self.seconds = 0.0
+
+    @cached_property
+    def optimiser(self) -> torch.optim.Adam:
+        """Made for the first step: a learner that is only loaded need not wait for the import behind it."""
+        return make_adam(self.network.parameters(), self.settings.learning_rate, self.settings.weight_decay)
+
+    @property
+    def optimiser_state(self) -> Tensors:
+        return adam_tensors(self.optimiser)
+
+    @optimiser_state.setter
+    def optimiser_state(self, tensors: Tensors) -> None:
+        load_adam(self.optimiser, tensors)
+
+    @property
+    def head_weights(self) -> Tensors:
+        return copy_weights(self.head)
+
+    @head_weights.setter
+    def head_weights(self, weights: Tensors) -> None:
+        self.head.load_state_dict(weights)
+
+
+class SupervisedTraining(TrainingLoop):
+    """Steps on labelled nodes until validation nodes see no gain.
 
     loss: of (n, classes) logits and (n,) labels. balanced: validation accuracy is the mean recall over classes.
-    stage: what messages call it. name: what its values are called in a state.
     """
+
+    saved = (*TrainingLoop.saved, "best")
 
     def __init__(
         self,
@@ -75,18 +117,18 @@ class SupervisedTraining(Part):
         loss: HeadLoss = nn.functional.cross_entropy,
         balanced: bool = False,
     ) -> None:
-        self.encoder, self.head = encoder, head
-        self.network = nn.ModuleDict({"encoder": encoder, "head": head})
-        self.settings, self.stage, self.name, self.loss, self.balanced = settings, stage, name, loss, balanced
+        super().__init__(encoder, head, settings, stage=stage, name=name)
+        self.loss, self.balanced = loss, balanced
         self.stopping = EarlyStopping(settings.patience)
-        self.epoch = 0
-        self.seconds = 0.0
 
-    @cached_property
-    def optimiser(self) -> torch.optim.Adam:
-        """Made for the first step: a learner that is only loaded need not wait for the import behind it."""
-        settings = self.settings
-        return make_adam(self.network.parameters(), settings.learning_rate, settings.weight_decay)
+    @property
+    def best(self) -> dict[str, Any]:
+        """What validations have found so far."""
+        return self.stopping.state
+
+    @best.setter
+    def best(self, noted: dict[str, Any]) -> None:
+        self.stopping.state = noted
 
     def run(
         self,
@@ -102,7 +144,7 @@ class SupervisedTraining(Part):
         Checkpoints are taken of ``learner``, which holds this loop.
         """
         rows, labels = _on_device(train, inputs)
-        asked, asked_labels = _on_device(validation, inputs)
+        validation_rows, validation_labels = _on_device(validation, inputs)
         needed = self.encoder.rows(inputs, None)
         total = self.settings.epochs
         stop = self.stopping.exhausted or self.epoch >= total
@@ -110,7 +152,7 @@ class SupervisedTraining(Part):
             start = time.perf_counter()
             loss = self._epoch(needed, rows, labels, generator)
             value = check_finite(loss, self.stage, self.epoch)
-            accuracy = self._accuracy(needed, asked, asked_labels)
+            accuracy = self._accuracy(needed, validation_rows, validation_labels)
             stop = self.stopping.check(accuracy, self.epoch, self.network) or self.epoch >= total
             self.seconds += time.perf_counter() - start
             progress.step(self.stage, self.epoch, self.epoch if stop else total, loss=value, score=accuracy)
@@ -126,13 +168,14 @@ class SupervisedTraining(Part):
             check_finite(self._epoch(needed, rows, labels, generator), self.stage, self.epoch)
 
     def _epoch(self, needed: Any, rows: torch.Tensor, labels: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+        """Some steps; the loss of the last."""
         for _ in range(self.settings.steps_per_epoch):
-            self.optimiser.zero_grad(set_to_none=True)
-            loss = self.loss(self.head(self.encoder(needed, generator)[rows]), labels)
-            loss.backward()
-            self.optimiser.step()
+            loss = take_step(self.optimiser, lambda: self._loss(needed, rows, labels, generator))
         self.epoch += 1
-        return loss.detach()
+        return loss
+
+    def _loss(self, needed: Any, rows: torch.Tensor, labels: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+        return self.loss(self.head(self.encoder(needed, generator)[rows]), labels)
 
     @torch.no_grad()
     def _accuracy(self, needed: Any, rows: torch.Tensor, labels: torch.Tensor) -> float:
@@ -142,24 +185,6 @@ class SupervisedTraining(Part):
         counts = torch.bincount(labels)
         recalls = torch.bincount(labels, weights=right)[counts > 0] / counts[counts > 0]
         return float(recalls.mean())
-
-    def tensors(self) -> Tensors:
-        """The encoder's own weights are its owner's."""
-        return {
-            **with_prefix("supervised.best", self.stopping.weights),
-            **with_prefix("supervised.head", dict(self.head.state_dict())),
-            **adam_tensors(self.optimiser, "supervised.optimiser"),
-        }
-
-    def values(self) -> dict[str, Any]:
-        return {self.name: {"epoch": self.epoch, "seconds": self.seconds, "stopping": self.stopping.values()}}
-
-    def load(self, values: dict[str, Any], tensors: Tensors, device: torch.device) -> None:  # noqa: ARG002
-        own = values[self.name]
-        self.epoch, self.seconds = own["epoch"], own["seconds"]
-        self.stopping.load(own["stopping"], without_prefix("supervised.best", tensors))
-        self.head.load_state_dict(without_prefix("supervised.head", tensors))
-        load_adam(self.optimiser, tensors, "supervised.optimiser")
 
 
 def class_balanced(loss: HeadLoss) -> HeadLoss:
@@ -218,7 +243,13 @@ def head_training(
     return SupervisedTraining(encoder, head, settings, stage=stage, loss=class_balanced(node_losses), balanced=True)
 
 
-KEYS = ("encoder", "hidden", "size", "last_relu", "dropout", "pretraining")  # settings that an encoder depends on
+def encoder_record(weights: Tensors, generator: torch.Generator, seconds: float = 0.0) -> Tensors:
+    """What an encoder store keeps: the weights, where the generator stands after training, and the seconds it took."""
+    return {
+        **with_prefix("encoder", weights),
+        "generator": generator.get_state(),
+        "seconds": torch.tensor(seconds, dtype=torch.float64),
+    }
 
 
 class Pretraining:
@@ -227,20 +258,15 @@ class Pretraining:
     training: the loop, a part of the learner while it runs.
     """
 
-    def __init__(self, encoder: Encoder, head: Linear, settings: Any) -> None:
-        self.encoder, self.settings = encoder, settings
-        self.training = SupervisedTraining(encoder, head, settings.pretraining, name="pretraining")
+    def __init__(self, encoder: Encoder, training: SupervisedTraining, settings: Any) -> None:
+        self.encoder, self.training, self.settings = encoder, training, settings
 
     def run(
         self, base: BaseSession, inputs: GraphInputs, learner: Learner, generator: torch.Generator, progress: Progress
-    ) -> Tensors:
-        """The trained encoder, where the generator stands after it, and the seconds it took."""
+    ) -> float:
+        """Train the encoder; the seconds it took."""
         self.training.run(*base_part(base), inputs, generator, progress, learner)
-        return {
-            **with_prefix("encoder", copy_weights(self.encoder)),
-            "generator": generator.get_state(),
-            "seconds": torch.tensor(self.training.seconds, dtype=torch.float64),
-        }
+        return self.training.seconds
 
     def find(
         self,
@@ -257,12 +283,13 @@ class Pretraining:
         def compute() -> Tensors:
             nonlocal reused
             reused = False
-            return self.run(base, inputs, learner, generator, progress)
+            seconds = self.run(base, inputs, learner, generator, progress)
+            return encoder_record(copy_weights(self.encoder), generator, seconds)
 
-        found = encoders.get(self.key(base, learner), compute)
-        self.encoder.load_state_dict(without_prefix("encoder", found))
-        generator.set_state(found["generator"])
-        return float(found["seconds"]), reused
+        record = encoders.get(self.key(base, learner), compute)
+        self.encoder.load_state_dict(without_prefix("encoder", record))
+        generator.set_state(record["generator"])
+        return float(record["seconds"]), reused
 
     def key(self, base: BaseSession, learner: Learner) -> dict[str, Any]:
         """What a pre-trained encoder depends on besides the graph."""
@@ -270,7 +297,7 @@ class Pretraining:
         nodes = hashlib.sha256(b"".join(part.tobytes() for part in (*train, *validation)))
         settings = settings_as_json(self.settings)
         return {
-            **{name: settings[name] for name in KEYS},
+            **{name: settings[name] for name in ENCODER_SETTINGS},
             "seed": learner.seed,
             "device": learner.device.type,
             "nodes": nodes.hexdigest(),

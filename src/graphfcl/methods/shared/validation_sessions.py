@@ -205,7 +205,7 @@ class ValidationSessions:
                 way=self.way,
             )
 
-    def rehearsal(self, base: BaseSession) -> tuple[BaseSession, list[Session]]:
+    def as_stream(self, base: BaseSession) -> tuple[BaseSession, list[Session]]:
         """Session 0 without the held-out classes, and the sessions of the first draw in which they arrive.
 
         The columns are the local positions. A learner fitted to the first and walked through the others meets held-out

@@ -46,18 +46,17 @@ Departures from the paper and the released code:
 - A known class that gets more supports has its prototype moved on as a mean over all it has had.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from scipy import sparse
 
-from graphfcl.errors import DivergenceError
 from graphfcl.methods.bases.encoder_learner import EncoderLearner, Stage
-from graphfcl.methods.learner import GivenEncoder, Progress
-from graphfcl.methods.shared.fine_tuning import DIVERGED, FineTuning
-from graphfcl.methods.shared.heads import CosineHead, unit
+from graphfcl.methods.learner import Progress
+from graphfcl.methods.shared.fine_tuning import FineTuning, Steps, choose_with_adjustment
+from graphfcl.methods.shared.heads import CosineHead, LogitAdjustment, unit
 from graphfcl.methods.shared.memories import PrototypeMemory
 from graphfcl.methods.shared.parts import Part
 from graphfcl.methods.shared.prototype_network import (
@@ -68,8 +67,8 @@ from graphfcl.methods.shared.prototype_network import (
     weighted_prototypes,
 )
 from graphfcl.methods.shared.supervised_training import class_balanced
-from graphfcl.methods.shared.training_state import check_finite, copy_weights, make_adam, with_prefix, without_prefix
-from graphfcl.methods.shared.validation_sessions import STEP_DRAWS, ValidationSessions, all_held_out
+from graphfcl.methods.shared.training_state import copy_weights, make_adam, take_steps
+from graphfcl.methods.shared.validation_sessions import ValidationSessions, all_held_out
 from graphfcl.methods.tap.training import TapSettings, TopologyPretraining, TopologyTraining, cosface
 from graphfcl.nn import Encoder, GatEncoder, GcnEncoder, GraphInputs, tensor_of
 from graphfcl.stream.sessions import BaseSession, Session
@@ -172,7 +171,8 @@ class Tap(EncoderLearner):
             CosineHead(chosen.size, 3 * count, chosen.scale, start).to(self.device)
             for count in (self.sizes.base, self.sizes.many)
         )
-        self.pretraining = TopologyPretraining(encoder, base, chosen, way)
+        first = TopologyTraining(encoder, base, chosen, way=way, stage="pre-training", name="pretraining")
+        self.pretraining = TopologyPretraining(encoder, first, chosen)
         self.training = TopologyTraining(encoder, every, chosen, way=way, stage="session 0", name="training")
         return PrototypeNetwork(encoder)
 
@@ -187,40 +187,23 @@ class Tap(EncoderLearner):
         self.memory.keep(self.memory.prototypes(self.network, embeddings, len(self.classes_)))
 
     def _choose_steps(self, base: BaseSession, progress: Progress) -> None:
-        """Walk a copy that knows the base classes alone through validation sessions in which all others arrive."""
+        """By how a copy that knows the base classes alone does after validation sessions in which all others arrive."""
         everything = all_held_out(base)
         validation = ValidationSessions.draw(everything, self.seed)
-        fixed = self.fine_tuning.fixed
-        if fixed is not None or not validation.has_new_classes:
-            self.fine_tuning.take(*(fixed or self.fine_tuning.mildest))
+        self.fine_tuning.settle()
+        if self.fine_tuning.fixed is not None or not validation.has_new_classes:
             return
-        copy = self._held_out(validation.rehearsal(everything)[0])
+        copy = self._copy_fitted_to(validation.as_stream(everything)[0], fine_tuning_steps=0)
         start = copy.state()
 
-        def score(steps: int, rate: float) -> float:
-            scores = []
-            for draw in range(STEP_DRAWS):
-                alone = validation.only(draw)
-                copy.load_state(start)
-                copy.fine_tuning.take(steps, rate)
-                try:
-                    for session in alone.rehearsal(everything)[1]:
-                        copy.learn(session)
-                except DivergenceError:
-                    return DIVERGED
-                scores.append(alone.score_of(copy.scores(base.visible_graph, alone.asked[0]).argmax(axis=1)))
-            return float(np.mean(scores))
+        def logits_after(draw: int, steps: Steps) -> tuple[torch.Tensor, LogitAdjustment]:
+            copy.load_state(start)
+            copy.fine_tuning.take(*steps)
+            for session in validation.only(draw).as_stream(everything)[1]:
+                copy.learn(session)
+            return torch.from_numpy(copy.scores(base.visible_graph, validation.asked[0])), LogitAdjustment()
 
-        self.fine_tuning.choose(score, progress)
-
-    def _held_out(self, base: BaseSession) -> "Tap":
-        """A copy that knows the base classes alone, with the encoder that was pre-trained on them."""
-        copy = Tap(replace(self.settings, fine_tuning_steps=0), seed=self.seed, device=self.device)
-        encoder = with_prefix("encoder", without_prefix("encoder", self.pretrained))
-        given = {**encoder, "generator": self.generator.get_state(), "seconds": torch.zeros(())}
-        copy.cache.share(self.cache)  # the graph is the same
-        copy.fit(base, encoders=GivenEncoder(given))
-        return copy
+        choose_with_adjustment(self.fine_tuning, LogitAdjustment(), validation, logits_after, progress)
 
     # Incremental sessions
 
@@ -275,15 +258,14 @@ class Tap(EncoderLearner):
         start, new = copy_weights(encoder), labels >= len(known)
         loss_of = class_balanced(cosface(chosen.scale, chosen.margin))
         optimiser = make_adam(encoder.parameters(), self.fine_tuning.rate, chosen.weight_decay)
-        for number in range(self.fine_tuning.steps):
-            optimiser.zero_grad(set_to_none=True)
+
+        def loss() -> torch.Tensor:
             supports = encoder(needed, self.generator)
             means = torch.cat([known, self._started(supports, labels)[len(known) :]])
             moved = refined(means, members, supports[new], labels[new], chosen.refined_share)
-            loss = loss_of(chosen.scale * unit(supports) @ unit(moved).T, labels)
-            loss.backward()
-            optimiser.step()
-            check_finite(loss, "fine-tuning", number + 1)
+            return loss_of(chosen.scale * unit(supports) @ unit(moved).T, labels)
+
+        take_steps(optimiser, self.fine_tuning.steps, loss)
         with torch.no_grad():
             for name, weight in encoder.named_parameters():
                 weight.copy_(torch.lerp(start[name], weight, chosen.step_share))

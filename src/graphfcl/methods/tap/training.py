@@ -12,7 +12,7 @@ from graphfcl.errors import InputError
 from graphfcl.graph.visible import VisibleGraph
 from graphfcl.methods.bases.growing_head_learner import HeadSettings
 from graphfcl.methods.learner import SILENT, Labelled, Learner, Progress
-from graphfcl.methods.settings import require_range, settings_as_json
+from graphfcl.methods.settings import require_range
 from graphfcl.methods.shared.heads import CosineHead, unit
 from graphfcl.methods.shared.prototype_network import class_shares, query_shares, weighted_prototypes
 from graphfcl.methods.shared.supervised_training import (
@@ -157,7 +157,7 @@ def _aggregated(layer: Linear | GatLayer, projected: torch.Tensor, graph: GraphI
     return graph.adjacency @ projected + layer.bias
 
 
-KEYS = ("scale", "margin", "group_weight", "edgeless_weight", "random_edges")  # what else an encoder depends on
+TOPOLOGY_SETTINGS = ("scale", "margin", "group_weight", "edgeless_weight", "random_edges")  # of an encoder
 
 
 def cosface(scale: float, margin: float) -> HeadLoss:
@@ -176,12 +176,13 @@ class TopologyTraining(SupervisedTraining):
     Class k has the columns k, C + k and 2C + k of the head, one for each topology. A validation asks for the nearest
     prototype on the visible graph, which is how nodes are classified later.
 
-    weights: the three λ. way: N, classes of a group.
+    weights: the three λ. way: N, classes of a group. group_graph: the last drawn one, of the labelled nodes alone.
     """
 
     encoder: GcnEncoder | GatEncoder
     head: CosineHead
     groups: ClassGroups
+    group_graph: GraphInputs
     inputs: GraphInputs
     prototype_rows: torch.Tensor
     prototype_labels: torch.Tensor
@@ -218,28 +219,20 @@ class TopologyTraining(SupervisedTraining):
         self.prototype_labels = tensor_of(train[1], inputs.device)
         super().run(train, validation, inputs, generator, progress, learner)
 
-    def _epoch(self, needed: Any, rows: torch.Tensor, labels: torch.Tensor, generator: torch.Generator) -> torch.Tensor:  # noqa: ARG002
+    def _epoch(self, needed: Any, rows: torch.Tensor, labels: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
         """Some steps on one draw of the groups."""
         seed = torch.randint(2**62, (), generator=generator, device=generator.device)
-        graph = inputs_of(self.groups.draw(np.random.default_rng(int(seed))), self.inputs.device)
-        for _ in range(self.settings.steps_per_epoch):
-            self.optimiser.zero_grad(set_to_none=True)
-            loss = self._loss(graph, rows, labels, generator)
-            loss.backward()
-            self.optimiser.step()
-        self.epoch += 1
-        return loss.detach()
+        self.group_graph = inputs_of(self.groups.draw(np.random.default_rng(int(seed))), self.inputs.device)
+        return super()._epoch(needed, rows, labels, generator)
 
-    def _loss(
-        self, groups: GraphInputs, rows: torch.Tensor, labels: torch.Tensor, generator: torch.Generator
-    ) -> torch.Tensor:
-        """L of the labelled nodes, every class counting the same. groups: a drawn graph of these nodes alone."""
+    def _loss(self, needed: Any, rows: torch.Tensor, labels: torch.Tensor, generator: torch.Generator) -> torch.Tensor:  # noqa: ARG002
+        """L of the labelled nodes, every class counting the same."""
         encoder, count = self.encoder, self.head.weight.shape[1] // 3
         projected = self.inputs.raw() @ encoder.first.weight
         chosen = projected.index_select(0, rows)
         embeddings = (
             encode(encoder, projected, self.inputs, generator).index_select(0, rows),
-            encode(encoder, chosen, groups, generator),
+            encode(encoder, chosen, self.group_graph, generator),
             encode(encoder, chosen, None, generator),
         )
         losses = [self.loss(self.head(values), place * count + labels) for place, values in enumerate(embeddings)]
@@ -257,11 +250,6 @@ class TopologyTraining(SupervisedTraining):
 class TopologyPretraining(Pretraining):
     """The encoder of the base classes alone, from which the whole of session 0 is trained."""
 
-    def __init__(self, encoder: GcnEncoder | GatEncoder, head: CosineHead, settings: TapSettings, way: int) -> None:
-        self.encoder, self.settings, self.way = encoder, settings, way
-        self.training = TopologyTraining(encoder, head, settings, way=way, stage="pre-training", name="pretraining")
-
     def key(self, base: BaseSession, learner: Learner) -> dict[str, Any]:
-        settings = settings_as_json(self.settings)
-        own = {name: settings[name] for name in KEYS}
-        return {**super().key(base, learner), "tap": {**own, "way": self.way}}
+        own = {name: getattr(self.settings, name) for name in TOPOLOGY_SETTINGS}
+        return {**super().key(base, learner), "tap": {**own, "way": base.way}}
