@@ -190,7 +190,7 @@ def test_without_a_node_it_is_summed_up_again_if_the_graph_moved_too_far(monkeyp
     left_out = (supports[0][:1], supports[1][:1])
     expected = learner.scores_without(visible, left_out, train, supports)
     nobody = RidgeSums.empty(learner.blocks.width)
-    monkeypatch.setattr(RidgeSums, "exchanged", lambda *_: RidgeSums(nobody.gram - 1, nobody.sums, nobody.counts))
+    monkeypatch.setattr(RidgeSums, "exchanged", lambda *_: replace(nobody, gram=nobody.gram - 1))
     found = learner.scores_without(visible, left_out, train, supports)
     assert expected is not None
     assert found is not None

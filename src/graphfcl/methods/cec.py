@@ -24,7 +24,7 @@ from torch import nn
 from graphfcl.methods.bases.encoder_learner import Stage
 from graphfcl.methods.bases.episodic_learner import EpisodicLearner, EpisodicSettings
 from graphfcl.methods.learner import Labelled, LearnerState, Progress
-from graphfcl.methods.settings import require_range
+from graphfcl.methods.settings import Count, Positive
 from graphfcl.methods.shared.episodes import Episode, PseudoIncrementalSampler
 from graphfcl.methods.shared.heads import CosineHead, unit
 from graphfcl.methods.shared.parts import Part
@@ -42,17 +42,12 @@ CHUNK = 8192  # queries scored at a time
 class CecSettings(EpisodicSettings):
     """A cosine head, then episodes."""
 
-    base_supports: int = 20
+    base_supports: Count = 20
     """Nodes of a base class that make its mean in an episode."""
-    temperature: float = 16.0
+    temperature: Positive = 16.0
     """Factor of every cosine."""
     train_encoder: bool = True
     """Let the encoder learn in the episodes too."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_range("base_supports", self.base_supports, least=1)
-        require_range("temperature", self.temperature, above=0)
 
 
 class ClassifierAttention(nn.Module):

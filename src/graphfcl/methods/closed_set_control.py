@@ -26,28 +26,23 @@ from scipy.sparse.linalg import svds
 from graphfcl.errors import InputError
 from graphfcl.graph.interfaces import VisibleNodes
 from graphfcl.methods.learner import NO_STORE, SILENT, EncoderStore, Learner, Progress
-from graphfcl.methods.settings import require_range
+from graphfcl.methods.settings import CheckedSettings, Count, Number, Positive
 from graphfcl.methods.shared.untrained_features import prepare
 from graphfcl.stream.sessions import BaseSession, Session
 
 
 @dataclass(frozen=True)
-class ClosedSetControlSettings:
+class ClosedSetControlSettings(CheckedSettings):
     """The names of formulas are those of the module docstring."""
 
-    rank: int = 128
+    rank: Count = 128
     """Columns of the basis B at most (k)."""
-    shrinkage: float = 0.3
+    shrinkage: Positive = 0.3
     """Share of the mean variance that is added to the diagonal of the covariance (ρ)."""
-    rounds: int = 2
+    rounds: Number = 2
     """How often a session trains itself; 0 does not."""
     closed_set: bool = True
     """Under the track isolated, choose among the new classes alone when the nodes of a session are labelled."""
-
-    def __post_init__(self) -> None:
-        require_range("rank", self.rank, least=1)
-        require_range("shrinkage", self.shrinkage, above=0)
-        require_range("rounds", self.rounds, least=0)
 
 
 class ClosedSetControl(Learner):

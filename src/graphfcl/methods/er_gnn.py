@@ -28,15 +28,12 @@ import torch
 
 from graphfcl.methods.bases.growing_head_learner import GrowingHeadLearner, LogitHeadSettings
 from graphfcl.methods.learner import Labelled
-from graphfcl.methods.settings import require_choice, require_range
+from graphfcl.methods.settings import Count, Positive
 from graphfcl.methods.shared import exemplar_selection
 from graphfcl.methods.shared.fine_tuning import STEP_CANDIDATES, Steps
 from graphfcl.methods.shared.heads import unit
 from graphfcl.methods.shared.supervised_training import class_balanced, cross_entropies
 from graphfcl.nn import GraphInputs
-
-SELECTIONS = ("mean", "influence", "coverage")
-REPLAYS = ("balanced", "printed")
 
 
 @dataclass(frozen=True)
@@ -51,20 +48,12 @@ class ErGnnSettings(LogitHeadSettings):
     """Candidates for τ of the logit adjustment τ log(n_c/Σn); validation sessions choose."""
     replay: Literal["balanced", "printed"] = "balanced"
     """Every class counts the same in a session's loss, or the printed β weighs supports against buffer."""
-    buffer: int = 2000
+    buffer: Count = 2000
     """Nodes kept in all if the replay is balanced."""
-    experiences: int | None = None
+    experiences: Count | None = None
     """Nodes kept of each class (e); none means K as printed, and else an equal share of the buffer."""
-    distance: float = 0.5
+    distance: Positive = 0.5
     """Within it another class's nodes count as near, in CM (d)."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_choice("selection", self.selection, SELECTIONS)
-        require_choice("replay", self.replay, REPLAYS)
-        require_range("buffer", self.buffer, least=1)
-        require_range("experiences", self.experiences, least=1)
-        require_range("distance", self.distance, above=0)
 
 
 class ErGnn(GrowingHeadLearner):

@@ -38,7 +38,7 @@ from graphfcl.errors import DivergenceError, InputError
 from graphfcl.methods.bases.closed_form_learner import Choice, ClosedFormLearner, ClosedFormSettings
 from graphfcl.methods.blocks import NodeTables
 from graphfcl.methods.learner import Tensors
-from graphfcl.methods.settings import require_range
+from graphfcl.methods.settings import Positive, Share, Weight
 from graphfcl.methods.shared.class_statistics import ClassMoments, calibrated_prototypes, similarity_weights
 from graphfcl.methods.shared.untrained_features import unit_rows
 
@@ -51,21 +51,21 @@ class FecamSettings(ClosedFormSettings):
 
     rank: int = 128
     """Columns of the basis of propagated features at most; a vector has twice as many."""
-    power: float = 0.5
+    power: Positive = 0.5
     """Tukey's power (κ), 1 for none."""
     calibrated: bool = True
     """Let classes after session 0 take covariance and mean from similar classes of session 0."""
-    temperature: float = 16.0
+    temperature: Positive = 16.0
     """Factor of the cosines between classes (τ)."""
-    shrinkages: tuple[float, ...] = (10.0, 1.0, 3.0, 30.0, 100.0)
+    shrinkages: tuple[Positive, ...] = (10.0, 1.0, 3.0, 30.0, 100.0)
     """Candidates of the shrinkage to the diagonal (γ); validation sessions choose."""
-    shares: tuple[float, ...] = (0.1, 0.0, 0.3)
+    shares: tuple[Share, ...] = (0.1, 0.0, 0.3)
     """Candidates for what similar classes lend to the mean of a new one (α); validation sessions choose."""
-    shrinkage: float | None = None
+    shrinkage: Positive | None = None
     """Shrinkage to the diagonal (γ), instead of choosing it."""
-    share: float | None = None
+    share: Share | None = None
     """What similar classes lend (α), instead of choosing it."""
-    off_diagonal: float = 0.0
+    off_diagonal: Weight = 0.0
     """Shrinkage to the mean off the diagonal (γ₂)."""
 
     def __post_init__(self) -> None:
@@ -73,16 +73,6 @@ class FecamSettings(ClosedFormSettings):
         if (self.size if self.features == "encoder" else 2 * self.rank) > WIDEST:
             name, most = ("size", WIDEST) if self.features == "encoder" else ("rank", WIDEST // 2)
             raise InputError(f"{name} is {getattr(self, name)}; a matrix for each class needs at most {most}.")
-        for name in ("power", "temperature"):
-            require_range(name, getattr(self, name), above=0)
-        for name in ("shrinkages", "shares"):
-            if not getattr(self, name):
-                raise InputError(f"{name} is empty: give at least one number.")
-        for value in (*self.shrinkages, self.shrinkage):
-            require_range("shrinkage", value, above=0)
-        for value in (*self.shares, self.share):
-            require_range("share", value, least=0, below=1)
-        require_range("off_diagonal", self.off_diagonal, least=0)
 
 
 class Fecam(ClosedFormLearner):

@@ -12,13 +12,13 @@ labels have the plain mean of their train nodes as prototype.
 """
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import torch
 
 from graphfcl.methods.bases.episodic_learner import EpisodicLearner, EpisodicSettings
-from graphfcl.methods.settings import require_range
+from graphfcl.methods.settings import Limits
 from graphfcl.methods.shared.episodes import Episode, TaskSampler
 from graphfcl.methods.shared.prototype_network import NodeLevelAttention, PrototypeNetwork
 from graphfcl.nn import Encoder, GraphInputs
@@ -29,12 +29,8 @@ from graphfcl.stream.sessions import BaseSession
 class GpnSettings(EpisodicSettings):
     """Meta-training in ordinary few-shot tasks."""
 
-    task_way: int = 5
+    task_way: Annotated[int, Limits(least=2)] = 5
     """Classes of a training task."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_range("task_way", self.task_way, least=2)
 
 
 class Gpn(EpisodicLearner):

@@ -43,9 +43,9 @@ from torch import nn
 from graphfcl.graph.interfaces import VisibleNodes
 from graphfcl.methods.bases.episodic_learner import EpisodicLearner, EpisodicSettings
 from graphfcl.methods.learner import Labelled, Progress
-from graphfcl.methods.settings import require_choice, require_range
-from graphfcl.methods.shared.episodes import DeviceEpisode, Episode, NodePools, PseudoIncrementalSampler
-from graphfcl.methods.shared.fine_tuning import STEP_CANDIDATES, FineTuning, Steps, check_steps
+from graphfcl.methods.settings import Count, Number, Positive
+from graphfcl.methods.shared.episodes import DeviceEpisode, Episode, PseudoIncrementalSampler
+from graphfcl.methods.shared.fine_tuning import STEP_CANDIDATES, FineTuning, Steps
 from graphfcl.methods.shared.parts import OwnAttributes, Part
 from graphfcl.methods.shared.prototype_network import NodeLevelAttention, PrototypeNetwork, weighted_cross_entropy
 from graphfcl.methods.shared.training_state import check_finite, take_steps
@@ -70,23 +70,14 @@ class HagMetaSettings(EpisodicSettings):
     """hard teaches the attention the tasks with the larger loss."""
     loss: Literal["softmax", "binary"] = "softmax"
     """Cross-entropy, or the binary form as printed."""
-    base_supports: int = 20
+    base_supports: Count = 20
     """Nodes of a base class that make its mean in an episode."""
     fine_tuning: tuple[Steps, ...] = STEP_CANDIDATES
     """(steps, rate) candidates of a session, besides (0, 0); validation sessions choose."""
-    fine_tuning_steps: int | None = None
+    fine_tuning_steps: Number | None = None
     """Steps of a session, instead of choosing them."""
-    fine_tuning_rate: float = 0.005
+    fine_tuning_rate: Positive = 0.005
     """Rate of these steps."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_choice("loss", self.loss, tuple(LOSSES))
-        if self.tla is not None:
-            require_choice("tla", self.tla, tuple(TASK_ATTENTIONS))
-        require_choice("task_weighting", self.task_weighting, ("printed", "hard"))
-        require_range("base_supports", self.base_supports, least=1)
-        check_steps(self.fine_tuning, self.fine_tuning_steps, self.fine_tuning_rate)
 
 
 class HagMetaNetwork(PrototypeNetwork):
@@ -294,13 +285,13 @@ class HagMeta(EpisodicLearner):
             self.tasks.append(list(range(count - len(session.new_classes), count)))
         super()._learn(session, inputs)
         if isinstance(session, PaperSession):
-            episode = self._known_classes().with_queries(
+            episode = self._known_classes(self.tasks).with_queries(
                 session.queries, session.query_labels, self.settings.base_supports, self.random
             )
             loss = self.meta.step(inputs, episode, self.meta.new_optimiser(self.fine_tuning.rate))
             check_finite(loss, "the gradient step of session", session.number)
         else:
-            self._fine_tune(inputs, self._known_classes(), self.fine_tuning.steps, self.fine_tuning.rate)
+            self._fine_tune(inputs, self._known_classes(self.tasks), self.fine_tuning.steps, self.fine_tuning.rate)
 
     def _fine_tune(self, inputs: GraphInputs, known: KnownClasses, steps: int, rate: float) -> None:
         """The same loss as in an episode, averaged by class."""
@@ -310,19 +301,6 @@ class HagMeta(EpisodicLearner):
             return self._episode_loss(inputs, episode, by_class=True)
 
         take_steps(self.meta.new_optimiser(rate), steps, loss)
-
-    def _known_classes(self) -> KnownClasses:
-        supports, support_classes = self.memory.supports
-        return KnownClasses(
-            pools=NodePools(*self.memory.train, self.sizes.many),
-            base_count=self.sizes.base,
-            many=self.sizes.many,
-            class_count=len(self.classes_),
-            supports=supports,
-            support_classes=support_classes,
-            tasks=self.tasks,
-            way=self.sizes.way,
-        )
 
     def _keeps_weights(self) -> bool:
         return self.fine_tuning.steps == 0

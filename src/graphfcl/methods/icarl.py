@@ -24,7 +24,7 @@ from torch import nn
 
 from graphfcl.methods.bases.growing_head_learner import GrowingHeadLearner, HeadSettings
 from graphfcl.methods.learner import Labelled
-from graphfcl.methods.settings import require_range
+from graphfcl.methods.settings import Count
 from graphfcl.methods.shared.exemplar_selection import herding
 from graphfcl.methods.shared.heads import unit
 from graphfcl.methods.shared.parts import OwnAttributes, Part
@@ -37,12 +37,8 @@ from graphfcl.nn import GraphInputs
 class ICarlSettings(HeadSettings):
     """A head that grows, with exemplars."""
 
-    exemplars: int = 2000
+    exemplars: Count = 2000
     """Nodes kept in all (M)."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_range("exemplars", self.exemplars, least=1)
 
 
 def one_hot_losses(logits: torch.Tensor, labels: torch.Tensor) -> torch.Tensor:

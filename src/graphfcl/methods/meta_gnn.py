@@ -19,7 +19,7 @@ are chosen by validation sessions.
 """
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import torch
@@ -30,9 +30,9 @@ from graphfcl.errors import DivergenceError
 from graphfcl.graph.interfaces import VisibleNodes
 from graphfcl.methods.bases.episodic_learner import EpisodicLearner, EpisodicSettings
 from graphfcl.methods.learner import Labelled, Progress, Tensors
-from graphfcl.methods.settings import require_range
+from graphfcl.methods.settings import Count, Limits, Number, Positive
 from graphfcl.methods.shared.episodes import Episode, TaskSampler
-from graphfcl.methods.shared.fine_tuning import DIVERGED, FineTuning, Steps, check_steps
+from graphfcl.methods.shared.fine_tuning import DIVERGED, FineTuning, Steps
 from graphfcl.methods.shared.memories import nothing
 from graphfcl.methods.shared.parts import Part
 from graphfcl.methods.shared.prototype_network import PrototypeNetwork, class_shares, weighted_prototypes
@@ -48,11 +48,11 @@ Head = tuple[torch.Tensor, torch.Tensor]  # weights (h, classes) and biases (cla
 class MetaGnnSettings(EpisodicSettings):
     """Meta-training through inner steps."""
 
-    task_way: int = 5
+    task_way: Annotated[int, Limits(least=2)] = 5
     """Classes of a training task."""
-    inner_steps: int = 5
+    inner_steps: Count = 5
     """Steps of the adaptation in a training task."""
-    inner_rate: float = 0.01
+    inner_rate: Positive = 0.01
     """Rate of these steps."""
     first_order: bool = False
     """Leave the second derivatives of the inner steps out."""
@@ -60,17 +60,10 @@ class MetaGnnSettings(EpisodicSettings):
     """Compute class means again, from labelled nodes, on the graph of each session; off: as they were learned."""
     fine_tuning: tuple[Steps, ...] = ((5, 0.01), (10, 0.01), (5, 0.1), (10, 0.1))
     """(steps, rate) candidates for the adaptation of a session, besides (0, 0); validation sessions choose."""
-    fine_tuning_steps: int | None = None
+    fine_tuning_steps: Number | None = None
     """Steps of a session, instead of choosing them."""
-    fine_tuning_rate: float = 0.01
+    fine_tuning_rate: Positive = 0.01
     """Rate of these steps."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_range("task_way", self.task_way, least=2)
-        require_range("inner_steps", self.inner_steps, least=1)
-        require_range("inner_rate", self.inner_rate, above=0)
-        check_steps(self.fine_tuning, self.fine_tuning_steps, self.fine_tuning_rate)
 
 
 def nearest_mean(prototypes: torch.Tensor) -> Head:

@@ -31,7 +31,7 @@ from typing import Any, ClassVar, Literal
 import numpy as np
 import torch
 
-from graphfcl.errors import DivergenceError, InputError
+from graphfcl.errors import DivergenceError
 from graphfcl.methods.bases.closed_form_learner import (
     CHUNK,
     Choice,
@@ -40,12 +40,11 @@ from graphfcl.methods.bases.closed_form_learner import (
 )
 from graphfcl.methods.blocks import NodeTables, RowBlock, Table
 from graphfcl.methods.learner import Progress, Tensors
-from graphfcl.methods.settings import require_choice, require_range
+from graphfcl.methods.settings import Count, Positive
 from graphfcl.methods.shared.class_statistics import Parts, RidgeSums
 from graphfcl.methods.shared.parts import OwnAttributes, Part
 from graphfcl.methods.shared.validation_sessions import ValidationSessions
 
-FORMS = ("balanced", "released")
 RELEASED_PENALTIES = tuple(10.0**power for power in range(-8, 9))
 LEFT_OUT = 5  # one node in so many is left out to choose the released penalty
 
@@ -58,21 +57,12 @@ class RanpacSettings(ClosedFormSettings):
     """Columns of the basis of propagated features at most; a vector has twice as many."""
     form: Literal["balanced", "released"] = "balanced"
     """Every class counts the same and h is centred, or as the authors' code has it."""
-    width: int = 2000
+    width: Count = 2000
     """Columns of the random projection (M)."""
-    penalties: tuple[float, ...] = (3.0, 0.1, 0.3, 1.0, 10.0, 30.0)
+    penalties: tuple[Positive, ...] = (3.0, 0.1, 0.3, 1.0, 10.0, 30.0)
     """Candidates of the penalty (λ) of the balanced form; validation sessions choose."""
-    penalty: float | None = None
+    penalty: Positive | None = None
     """Penalty (λ), instead of choosing it; of the released form not in units of G."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_choice("form", self.form, FORMS)
-        require_range("width", self.width, least=1)
-        if not self.penalties:
-            raise InputError("penalties is empty: give at least one number.")
-        for value in (*self.penalties, self.penalty):
-            require_range("penalty", value, above=0)
 
 
 def lifted_sums(block: RowBlock) -> Tensors:

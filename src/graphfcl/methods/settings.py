@@ -7,9 +7,69 @@ import textwrap
 import types
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields, is_dataclass, replace
-from typing import Any, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Union, get_args, get_origin, get_type_hints
 
 from graphfcl.errors import InputError, did_you_mean
+
+
+class Limits(NamedTuple):
+    """The range of a number: ``rank: Annotated[int, Limits(least=1)] = 512``."""
+
+    least: float | None = None
+    above: float | None = None
+    below: float | None = None
+    most: float | None = None
+
+
+Count = Annotated[int, Limits(least=1)]
+Number = Annotated[int, Limits(least=0)]  # that may be 0
+Weight = Annotated[float, Limits(least=0)]
+Positive = Annotated[float, Limits(above=0)]
+Share = Annotated[float, Limits(least=0, below=1)]
+Fraction = Annotated[float, Limits(least=0, most=1)]
+
+
+@dataclass(frozen=True)
+class CheckedSettings:
+    """Settings whose values are checked against the types of their fields: limits of numbers and allowed words.
+
+    A tuple of numbers must have at least one, and each is checked. A subclass that gives a field another default need
+    not repeat its limits. prefix: what names of settings begin with in messages.
+    """
+
+    prefix: ClassVar[str] = ""
+
+    def __post_init__(self) -> None:
+        for name, hint in _checked_hints(type(self)).items():
+            _check(f"{self.prefix}{name}", getattr(self, name), hint)
+
+
+def _checked_hints(kind: type) -> dict[str, Any]:
+    """The types of all fields that limit their values."""
+    owners = [owner for owner in reversed(kind.__mro__) if is_dataclass(owner)]
+    hints = [item for owner in owners for item in inspect.get_annotations(owner, eval_str=True).items()]
+    return {name: hint for name, hint in hints if _limits(hint)}
+
+
+def _limits(hint: Any) -> bool:
+    """Whether a type limits its values, or those in a union or tuple of it."""
+    return get_origin(hint) in (Annotated, Literal) or any(_limits(inner) for inner in get_args(hint))
+
+
+def _check(name: str, value: Any, hint: Any) -> None:
+    if get_origin(hint) is Annotated:
+        require_range(name, value, **hint.__metadata__[0]._asdict())
+    elif get_origin(hint) is Literal and value is not None:
+        require_choice(name, value, get_args(hint))
+    elif isinstance(value, tuple):
+        first, *others = get_args(hint)
+        if not value and get_origin(first) is not tuple:
+            raise InputError(f"{name} is empty: give at least one value.")
+        for each, inner in zip(value, [first] * len(value) if others == [...] else [first, *others], strict=True):
+            _check(name, each, inner)
+    else:
+        for option in get_args(hint):
+            _check(name, value, option)
 
 
 @dataclass(frozen=True)
@@ -83,6 +143,7 @@ def require_range(
     least: float | None = None,
     above: float | None = None,
     below: float | None = None,
+    most: float | None = None,
 ) -> None:
     """Refuse a setting outside its range; None is always in it."""
     if value is None:
@@ -93,6 +154,8 @@ def require_range(
         raise InputError(f"{name} is {value}; it must be above {above}.")
     if below is not None and value >= below:
         raise InputError(f"{name} is {value}; it must be below {below}.")
+    if most is not None and value > most:
+        raise InputError(f"{name} is {value}; it must be at most {most}.")
 
 
 def require_choice(name: str, value: str, allowed: Sequence[str]) -> None:

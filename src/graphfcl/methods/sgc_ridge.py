@@ -26,41 +26,29 @@ from typing import Any, ClassVar
 
 import torch
 
-from graphfcl.errors import InputError
 from graphfcl.methods.bases.closed_form_learner import Choice, ClosedFormLearner
 from graphfcl.methods.blocks import NodeTables
 from graphfcl.methods.learner import Tensors
-from graphfcl.methods.settings import require_range
+from graphfcl.methods.settings import CheckedSettings, Count, Positive, Weight
 from graphfcl.methods.shared.class_statistics import Parts, RidgeSums
 
 
 @dataclass(frozen=True)
-class SgcRidgeSettings:
+class SgcRidgeSettings(CheckedSettings):
     """The names of formulas are those of the module docstring."""
 
-    rank: int = 1024
+    rank: Count = 1024
     """Columns of the basis B at most."""
-    penalties: tuple[float, ...] = (3.0, 1.0, 10.0)
+    penalties: tuple[Positive, ...] = (3.0, 1.0, 10.0)
     """Candidates of the penalty (λ); validation sessions choose."""
-    hop_weights: tuple[float, ...] = (2.0, 4.0, 1.0)
+    hop_weights: tuple[Weight, ...] = (2.0, 4.0, 1.0)
     """Candidates of the weight of the features around (a); validation sessions choose."""
-    margin: float = 0.01
+    margin: Weight = 0.01
     """By so much another candidate must be better than the first to be chosen."""
-    penalty: float | None = None
+    penalty: Positive | None = None
     """Penalty (λ), instead of choosing it."""
-    hop_weight: float | None = None
+    hop_weight: Weight | None = None
     """Weight of the features around (a), instead of choosing it."""
-
-    def __post_init__(self) -> None:
-        require_range("rank", self.rank, least=1)
-        require_range("margin", self.margin, least=0)
-        for name in ("penalties", "hop_weights"):
-            if not getattr(self, name):
-                raise InputError(f"{name} is empty: give at least one number.")
-        for value in (*self.penalties, self.penalty):
-            require_range("penalty", value, above=0)
-        for value in (*self.hop_weights, self.hop_weight):
-            require_range("hop_weight", value, least=0)
 
 
 class SgcRidge(ClosedFormLearner):

@@ -23,11 +23,10 @@ from typing import Any, ClassVar
 
 import torch
 
-from graphfcl.errors import InputError
 from graphfcl.methods.bases.closed_form_learner import Choice, ClosedFormLearner, ClosedFormSettings
 from graphfcl.methods.blocks import NodeTables
 from graphfcl.methods.learner import Tensors
-from graphfcl.methods.settings import require_range
+from graphfcl.methods.settings import Positive, Share
 from graphfcl.methods.shared.class_statistics import ClassSums, calibrated_prototypes, similarity_weights
 
 
@@ -35,20 +34,12 @@ from graphfcl.methods.shared.class_statistics import ClassSums, calibrated_proto
 class TeenSettings(ClosedFormSettings):
     """The names of formulas are those of the module docstring."""
 
-    temperature: float = 16.0
+    temperature: Positive = 16.0
     """Factor of the cosines between classes (τ)."""
-    shares: tuple[float, ...] = (0.1, 0.0, 0.3, 0.5)
+    shares: tuple[Share, ...] = (0.1, 0.0, 0.3, 0.5)
     """Candidates for what similar classes lend to a new one (α); validation sessions choose."""
-    share: float | None = None
+    share: Share | None = None
     """What similar classes lend (α), instead of choosing it."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_range("temperature", self.temperature, above=0)
-        if not self.shares:
-            raise InputError("shares is empty: give at least one number.")
-        for value in (*self.shares, self.share):
-            require_range("share", value, least=0, below=1)
 
 
 class Teen(ClosedFormLearner):

@@ -38,12 +38,11 @@ import numpy as np
 import torch
 from torch import nn
 
-from graphfcl.errors import InputError
 from graphfcl.graph.interfaces import VisibleNodes
 from graphfcl.methods.bases.closed_form_learner import Choice, ClosedFormLearner
 from graphfcl.methods.blocks import NodeTables
 from graphfcl.methods.learner import Labelled, Learner, Progress, Tensors
-from graphfcl.methods.settings import require_range
+from graphfcl.methods.settings import CheckedSettings, Count, Number, Positive, Weight
 from graphfcl.methods.shared.memories import SampledMemory, cover
 from graphfcl.methods.shared.supervised_training import class_balanced, cross_entropies
 from graphfcl.methods.shared.training_state import LBFGS, check_finite
@@ -53,37 +52,27 @@ from graphfcl.stream.sessions import BaseSession, Session
 
 
 @dataclass(frozen=True)
-class TemSettings:
+class TemSettings(CheckedSettings):
     """The names of formulas are those of the module docstring."""
 
-    rank: int = 512
+    rank: Count = 512
     """Columns of the basis B at most."""
     own: bool = True
     """Have a node's own features in its vector, beside those around it."""
-    hop_weight: float = 2.0
+    hop_weight: Weight = 2.0
     """Weight of the features around (a)."""
-    budget: int = 100
+    budget: Count = 100
     """Nodes kept of each class."""
-    hidden: int = 0
+    hidden: Number = 0
     """Width of the head's hidden layer; 0 is a linear head."""
-    penalties: tuple[float, ...] = (1e-3, 3e-4, 3e-3, 1e-2)
+    penalties: tuple[Positive, ...] = (1e-3, 3e-4, 3e-3, 1e-2)
     """Candidates of the penalty (λ); the first wins a draw."""
-    first_penalty: float | None = None
+    first_penalty: Positive | None = None
     """Penalty of session 0, instead of choosing it by validation nodes."""
-    session_penalty: float | None = None
+    session_penalty: Positive | None = None
     """Penalty of later sessions, instead of choosing it in validation sessions."""
-    iterations: int = 60
+    iterations: Count = 60
     """Of L-BFGS, at most."""
-
-    def __post_init__(self) -> None:
-        for name in ("rank", "budget", "iterations"):
-            require_range(name, getattr(self, name), least=1)
-        for name in ("hidden", "hop_weight"):
-            require_range(name, getattr(self, name), least=0)
-        if not self.penalties:
-            raise InputError("penalties is empty: give at least one number.")
-        for value in (*self.penalties, self.first_penalty, self.session_penalty):
-            require_range("penalty", value, above=0)
 
 
 class TemMemory(SampledMemory):

@@ -51,8 +51,8 @@ def test_read_again_they_are_the_same_and_as_large_as_they_say() -> None:
     whole = plus(ClassMoments.empty(5), *vectors_of(), 5)
     again = ClassMoments.empty(5).loaded(whole.tensors(), torch.device("cpu"))
     torch.testing.assert_close(again.products, whole.products, rtol=1e-14, atol=1e-14)
-    assert torch.equal(again.first.sums, whole.first.sums)
+    assert torch.equal(again.sums, whole.sums)
     assert whole.nbytes == sum(tensor.nbytes for tensor in whole.tensors().values())
-    sums = whole.first
+    sums = ClassSums(sums=whole.sums, counts=whole.counts)
     assert sums.nbytes == sum(tensor.nbytes for tensor in sums.tensors().values())
     assert torch.equal(ClassSums.empty(5).loaded(sums.tensors(), torch.device("cpu")).sums, sums.sums)

@@ -16,7 +16,7 @@ from graphfcl.methods.blocks.labelled_rows import some_of_each_class
 from graphfcl.methods.blocks.last_tables import LastTables
 from graphfcl.methods.blocks.opening import open_whole
 from graphfcl.methods.learner import Labelled, Learner, Progress, Tensors
-from graphfcl.methods.settings import require_choice, require_range
+from graphfcl.methods.settings import Count, Weight
 from graphfcl.methods.shared.class_statistics import ClassStatistics, Parts, counts_with, in_parts
 from graphfcl.methods.shared.parts import OwnAttributes, Part
 from graphfcl.methods.shared.prototype_network import PrototypeNetwork
@@ -36,7 +36,6 @@ BYTES_OF_LABELLED = 6  # of one that is kept, joined with others and gathered
 COPIES = 10  # of stored statistics: whole matrices of two of them, a scaled one, its factor and what solves it
 
 Kind = Literal["propagated", "encoder"]
-KINDS: tuple[Kind, ...] = ("propagated", "encoder")
 Choice = dict[str, Any]  # settings that validation sessions choose, by name
 
 
@@ -46,19 +45,12 @@ class ClosedFormSettings(EncoderSettings):
 
     features: Kind = "propagated"
     """What a node is known by: propagated features that no label touched, or the pre-trained encoder."""
-    rank: int = 1024
+    rank: Count = 1024
     """Columns of the basis of propagated features at most; a vector has twice as many."""
-    hop_weight: float = 2.0
+    hop_weight: Weight = 2.0
     """Weight of the features around a node (a) against its own."""
-    margin: float = 0.01
+    margin: Weight = 0.01
     """By so much another candidate must be better than the first to be chosen."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_choice("features", self.features, KINDS)
-        require_range("rank", self.rank, least=1)
-        require_range("hop_weight", self.hop_weight, least=0)
-        require_range("margin", self.margin, least=0)
 
 
 class ClosedFormLearner(EncoderLearner[NodeTables]):

@@ -22,7 +22,7 @@ from graphfcl.methods.learner import (
     Progress,
     Tensors,
 )
-from graphfcl.methods.settings import require_choice, require_range
+from graphfcl.methods.settings import CheckedSettings, Count, Share, require_choice
 from graphfcl.methods.shared.embedding_cache import EmbeddingCache
 from graphfcl.methods.shared.parts import ClassMemory, OwnAttributes, Part
 from graphfcl.methods.shared.supervised_training import (
@@ -38,27 +38,25 @@ from graphfcl.stream.sessions import BaseSession, Session
 
 
 @dataclass(frozen=True)
-class EncoderSettings:
+class EncoderSettings(CheckedSettings):
     """The encoder and its pre-training, the same for all methods."""
 
     encoder: str = "gcn"
     """Kind of graph encoder: gcn or gat."""
-    hidden: int = 32
+    hidden: Count = 32
     """Width of the encoder's first layer."""
-    size: int = 16
+    size: Count = 16
     """Width of an embedding."""
     last_relu: bool = True
     """ReLU on the last encoder layer, which the authors' code does not have."""
-    dropout: float = 0.5
+    dropout: Share = 0.5
     """Share of hidden values dropped in training."""
     pretraining: SupervisedSettings = field(default_factory=SupervisedSettings)
     """Training on session 0 before anything else."""
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         require_choice("encoder", self.encoder, tuple(ENCODERS))
-        require_range("hidden", self.hidden, least=1)
-        require_range("size", self.size, least=1)
-        require_range("dropout", self.dropout, least=0, below=1)
         if self.encoder == "gat" and self.hidden % 4:
             raise InputError(f"hidden is {self.hidden}; with the encoder gat it must be a multiple of its 4 heads.")
 

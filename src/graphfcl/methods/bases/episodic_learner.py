@@ -12,8 +12,8 @@ from torch import nn
 
 from graphfcl.methods.bases.encoder_learner import EncoderLearner, EncoderSettings, Stage
 from graphfcl.methods.learner import Progress, Tensors
-from graphfcl.methods.settings import require_range
-from graphfcl.methods.shared.episodes import DeviceEpisode, Episode, Sampler
+from graphfcl.methods.settings import Count, Number, Positive, Weight
+from graphfcl.methods.shared.episodes import DeviceEpisode, Episode, NodePools, Sampler
 from graphfcl.methods.shared.memories import PrototypeMemory
 from graphfcl.methods.shared.parts import Part
 from graphfcl.methods.shared.prototype_network import NodeEmbeddings
@@ -26,7 +26,7 @@ from graphfcl.methods.shared.training_state import (
     make_adam,
     take_step,
 )
-from graphfcl.methods.shared.validation_sessions import ValidationSessions, held_out_draws
+from graphfcl.methods.shared.validation_sessions import KnownClasses, ValidationSessions, held_out_draws
 from graphfcl.nn import GraphInputs
 from graphfcl.stream.sessions import BaseSession, Session
 
@@ -35,32 +35,24 @@ from graphfcl.stream.sessions import BaseSession, Session
 class EpisodicSettings(EncoderSettings):
     """Meta-training in episodes."""
 
-    learning_rate: float = 0.005
+    learning_rate: Positive = 0.005
     """Adam's rate in meta-training."""
-    weight_decay: float = 0.0005
+    weight_decay: Weight = 0.0005
     """Adam's weight decay in meta-training, and in the fine-tuning of sessions."""
-    episodes: int = 1000
+    episodes: Number = 1000
     """Episodes of meta-training at most."""
-    validate_every: int = 20
+    validate_every: Count = 20
     """Episodes between two validations."""
-    patience: int = 10
+    patience: Count = 10
     """Validations in a row without a better score that end meta-training."""
-    validation_window: int = 5
+    validation_window: Count = 5
     """Validations whose mean counts as the score."""
-    validation_draws: int = 3
+    validation_draws: Count = 3
     """Times that a fifth of the pseudo-novel classes is held out anew; with refit off it is once."""
     refit: bool = True
     """Repeat meta-training on all pseudo-novel classes, the held-out ones included."""
-    queries: int = 10
+    queries: Count = 10
     """Nodes per class that an episode asks about."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        for name in ("validate_every", "patience", "validation_window", "validation_draws", "queries"):
-            require_range(name, getattr(self, name), least=1)
-        require_range("episodes", self.episodes, least=0)
-        require_range("learning_rate", self.learning_rate, above=0)
-        require_range("weight_decay", self.weight_decay, least=0)
 
 
 class EpisodicLearner(EncoderLearner):
@@ -177,6 +169,20 @@ class EpisodicLearner(EncoderLearner):
     def _learn(self, session: Session, inputs: GraphInputs) -> None:
         count = len(self.classes_)
         self.memory.learn(session, self.network, lambda: self._node_embeddings(inputs), self.sizes.many, count)
+
+    def _known_classes(self, tasks: list[list[int]]) -> KnownClasses:
+        """What fine-tuning sees of all classes. tasks: columns of each task after the base task, oldest first."""
+        supports, support_classes = self.memory.supports
+        return KnownClasses(
+            pools=NodePools(*self.memory.train, self.sizes.many),
+            base_count=self.sizes.base,
+            many=self.sizes.many,
+            class_count=len(self.classes_),
+            supports=supports,
+            support_classes=support_classes,
+            tasks=tasks,
+            way=self.sizes.way,
+        )
 
     def _score_all(self, inputs: GraphInputs) -> torch.Tensor:
         return self.memory.scores(self.network, self._node_embeddings(inputs), len(self.classes_))

@@ -11,12 +11,11 @@ import torch
 from graphfcl.errors import InputError
 from graphfcl.methods.bases.encoder_learner import EncoderLearner, EncoderSettings, Stage
 from graphfcl.methods.learner import Labelled, Progress
-from graphfcl.methods.settings import require_range
+from graphfcl.methods.settings import Number, Positive, Weight
 from graphfcl.methods.shared.fine_tuning import (
     STEP_CANDIDATES,
     FineTuning,
     Steps,
-    check_steps,
     choose_with_adjustment,
 )
 from graphfcl.methods.shared.heads import LogitAdjustment, grown
@@ -39,19 +38,14 @@ from graphfcl.stream.sessions import BaseSession, Session
 class HeadSettings(EncoderSettings):
     """A head that grows; ``pretraining`` holds for the training of session 0 too."""
 
-    weight_decay: float = 0.0005
+    weight_decay: Weight = 0.0005
     """Adam's weight decay in the steps of a session."""
     fine_tuning: tuple[Steps, ...] = STEP_CANDIDATES
     """(steps, rate) candidates of a session, besides (0, 0); validation sessions choose."""
-    fine_tuning_steps: int | None = None
+    fine_tuning_steps: Number | None = None
     """Steps of a session, instead of choosing them."""
-    fine_tuning_rate: float = 0.005
+    fine_tuning_rate: Positive = 0.005
     """Rate of these steps."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_range("weight_decay", self.weight_decay, least=0)
-        check_steps(self.fine_tuning, self.fine_tuning_steps, self.fine_tuning_rate)
 
 
 @dataclass(frozen=True)

@@ -12,21 +12,6 @@ from graphfcl.stream.sessions import BaseSession
 MULTIPLES = 4  # a class with many nodes has K, 2K, … so many times K supports in the episode of a session
 
 
-def _episode(class_count: int, supports: Labelled, queries: Labelled, own: np.ndarray) -> Episode:
-    """All classes are in one task: Geometer does not tell tasks apart."""
-    return Episode(
-        class_count=class_count,
-        base_count=0,
-        supports=supports[0],
-        support_classes=supports[1],
-        few_shot=supports[0].size,
-        queries=queries[0],
-        query_classes=queries[1],
-        own=own,
-        tasks=np.arange(class_count)[None],
-    )
-
-
 @dataclass
 class BiasedSampler:
     """Biased sampling: every class has a random number of supports, 1 to ``most_supports``, and the same of queries.
@@ -52,8 +37,7 @@ class BiasedSampler:
         drawn = self.pools.draw(self.columns, np.full(places.size, self.most_supports + self.queries), random)
         kept, asked = split_draw(drawn, self.most_supports, self.queries)
         kept = np.where(np.cumsum(kept >= 0, axis=1) <= wanted[:, None], kept, -1)
-        queries = flatten(asked, places)
-        return _episode(places.size, flatten(kept, places), queries, np.full(queries[0].size, -1, dtype=np.int64))
+        return Episode.of_one_task(places.size, flatten(kept, places), flatten(asked, places))
 
     def values(self) -> dict[str, Any]:
         return {}
@@ -109,8 +93,7 @@ class SessionClasses:
             asked = np.bincount(random.integers(places.size, size=nodes.size), minlength=places.size)
             others = flatten(self.pools.draw(places, asked, random), places)
             queries = np.concatenate([nodes, others[0]]), np.concatenate([classes, others[1]])
-        own = _own(supports, queries) if leave_out else np.full(queries[0].size, -1, dtype=np.int64)
-        return _episode(places.size, supports, queries, own)
+        return Episode.of_one_task(places.size, supports, queries, _own(supports, queries) if leave_out else None)
 
 
 def _own(supports: Labelled, queries: Labelled) -> np.ndarray:

@@ -12,7 +12,7 @@ With g the mean embedding of the nodes of a part, h = head(g), and h' the same u
 import time
 from dataclasses import asdict, dataclass
 from functools import cached_property
-from typing import Any
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 import torch
@@ -21,7 +21,7 @@ from torch import nn
 
 from graphfcl.graph.visible import VisibleGraph
 from graphfcl.methods.learner import Learner, Progress, Tensors
-from graphfcl.methods.settings import require_range
+from graphfcl.methods.settings import CheckedSettings, Limits, Number, Positive, Weight
 from graphfcl.methods.shared.heads import unit
 from graphfcl.methods.shared.supervised_training import Pretraining, TrainingLoop
 from graphfcl.methods.shared.training_state import check_finite, make_adam, take_step
@@ -33,31 +33,24 @@ STEPS_PER_CHECKPOINT = 20
 
 
 @dataclass(frozen=True)
-class ContrastSettings:
+class ContrastSettings(CheckedSettings):
     """Contrastive pre-training."""
 
-    epochs: int = 200
+    prefix: ClassVar[str] = "contrast."
+    epochs: Number = 200
     """Epochs; each is one step on all parts of the graph."""
-    parts: int = 300
+    parts: Annotated[int, Limits(least=2)] = 300
     """Parts that the graph is cut into, fewer where a part would have less than 5 nodes."""
-    temperature: float = 0.1
+    temperature: Positive = 0.1
     """Cosines are divided by it."""
-    noise: float = 0.1
+    noise: Weight = 0.1
     """Standard deviation of the change of a weight, as a share of that of its tensor."""
     train_head: bool = True
     """Train the head on top of the parts; in the released code it stays random."""
-    learning_rate: float = 0.01
+    learning_rate: Positive = 0.01
     """Adam's rate."""
-    weight_decay: float = 0.0001
+    weight_decay: Weight = 0.0001
     """Adam's weight decay."""
-
-    def __post_init__(self) -> None:
-        require_range("contrast.epochs", self.epochs, least=0)
-        require_range("contrast.parts", self.parts, least=2)
-        require_range("contrast.temperature", self.temperature, above=0)
-        require_range("contrast.noise", self.noise, least=0)
-        require_range("contrast.learning_rate", self.learning_rate, above=0)
-        require_range("contrast.weight_decay", self.weight_decay, least=0)
 
 
 class ProjectionHead(nn.Module):

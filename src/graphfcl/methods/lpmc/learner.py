@@ -58,7 +58,7 @@ from graphfcl.methods.bases.episodic_learner import EpisodicLearner
 from graphfcl.methods.learner import Labelled, Progress
 from graphfcl.methods.lpmc.contrast import ContrastivePretraining, ProjectionHead
 from graphfcl.methods.lpmc.network import LpmcNetwork, LpmcSettings
-from graphfcl.methods.shared.episodes import Episode, NodePools, PseudoIncrementalSampler, Sampler, TaskSampler
+from graphfcl.methods.shared.episodes import Episode, PseudoIncrementalSampler, Sampler, TaskSampler
 from graphfcl.methods.shared.fine_tuning import FineTuning
 from graphfcl.methods.shared.parts import Part
 from graphfcl.methods.shared.prototype_network import NodeEmbeddings
@@ -179,7 +179,9 @@ class Lpmc(EpisodicLearner):
         if self.fine_tuning.steps:
             count = len(self.classes_)
             new = list(range(count - len(session.new_classes), count))
-            self._fine_tune(inputs, self._known_classes(new), self.fine_tuning.steps, self.fine_tuning.rate)
+            self._fine_tune(
+                inputs, self._known_classes([new] if new else []), self.fine_tuning.steps, self.fine_tuning.rate
+            )
 
     def _fine_tune(self, inputs: GraphInputs, known: KnownClasses, steps: int, rate: float) -> None:
         """The loss of an episode, averaged by class, and the distillation of the classes of before."""
@@ -192,19 +194,6 @@ class Lpmc(EpisodicLearner):
             return self.network.episode_loss(inputs, episode, self.generator, by_class=True, before=before)
 
         take_steps(self.meta.new_optimiser(rate), steps, loss)
-
-    def _known_classes(self, new: list[int]) -> KnownClasses:
-        supports, support_classes = self.memory.supports
-        return KnownClasses(
-            pools=NodePools(*self.memory.train, self.sizes.many),
-            base_count=self.sizes.base,
-            many=self.sizes.many,
-            class_count=len(self.classes_),
-            supports=supports,
-            support_classes=support_classes,
-            tasks=[new] if new else [],
-            way=self.sizes.way,
-        )
 
     def _keeps_weights(self) -> bool:
         return self.fine_tuning.steps == 0

@@ -11,9 +11,9 @@ from graphfcl.methods.bases.episodic_learner import EpisodicSettings
 from graphfcl.methods.learner import Labelled
 from graphfcl.methods.lpmc.contrast import ContrastSettings
 from graphfcl.methods.lpmc.micro_clusters import MicroClusters
-from graphfcl.methods.settings import require_choice, require_range
+from graphfcl.methods.settings import Count, Number, Positive, Weight
 from graphfcl.methods.shared.episodes import Episode
-from graphfcl.methods.shared.fine_tuning import STEP_CANDIDATES, Steps, check_steps
+from graphfcl.methods.shared.fine_tuning import STEP_CANDIDATES, Steps
 from graphfcl.methods.shared.heads import unit
 from graphfcl.methods.shared.prototype_network import (
     NodeEmbeddings,
@@ -24,8 +24,6 @@ from graphfcl.methods.shared.prototype_network import (
 )
 from graphfcl.methods.shared.validation_sessions import ValidationSessions
 from graphfcl.nn import Encoder, GraphInputs, tensor_of
-
-STARTS = ("contrastive", "both", "supervised")
 
 
 @dataclass(frozen=True)
@@ -42,39 +40,28 @@ class LpmcSettings(EpisodicSettings):
     """What episodes start from: contrastive pre-training, supervised training after it, or supervised alone."""
     contrast: ContrastSettings = field(default_factory=ContrastSettings)
     """Contrastive pre-training."""
-    eps: float = 0.5
+    eps: Positive = 0.5
     """Cosine distance up to which two nodes of a class are neighbours in DBSCAN."""
-    min_points: int = 5
+    min_points: Count = 5
     """Neighbours, itself included, that make a node a core point of a micro-cluster."""
-    temperature: float = 0.07
+    temperature: Positive = 0.07
     """Cosines are divided by it (T)."""
     unit_length: bool = False
     """Class vectors of unit length; as printed, classes of many micro-clusters have shorter ones."""
-    distillation: float = 0.1
+    distillation: Weight = 0.1
     """Weight of how far the class means of before turn in the steps of a session (λ)."""
-    base_share: float = 0.5
+    base_share: Positive = 0.5
     """Share of the base classes that an episode has; the others are left out at random."""
-    base_supports: int = 20
+    base_supports: Count = 20
     """Nodes of a base class that make its micro-clusters in an episode."""
     queries: int = 20
     """Nodes per class that an episode asks about."""
     fine_tuning: tuple[Steps, ...] = STEP_CANDIDATES
     """(steps, rate) candidates of a session, besides (0, 0); validation sessions choose."""
-    fine_tuning_steps: int | None = None
+    fine_tuning_steps: Number | None = None
     """Steps of a session, instead of choosing them."""
-    fine_tuning_rate: float = 0.005
+    fine_tuning_rate: Positive = 0.005
     """Rate of these steps."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        require_choice("start", self.start, STARTS)
-        require_range("eps", self.eps, above=0)
-        require_range("min_points", self.min_points, least=1)
-        require_range("temperature", self.temperature, above=0)
-        require_range("distillation", self.distillation, least=0)
-        require_range("base_share", self.base_share, above=0)
-        require_range("base_supports", self.base_supports, least=1)
-        check_steps(self.fine_tuning, self.fine_tuning_steps, self.fine_tuning_rate)
 
 
 class LpmcNetwork(PrototypeNetwork):

@@ -1,9 +1,17 @@
-"""What closed forms keep of the labelled nodes of classes: sums over vectors, never changed, only replaced."""
+"""What closed forms keep of the labelled nodes of classes, and what they compute from it.
+
+Sums over vectors are never changed, only replaced. :class:`RidgeSums` is class-balanced ridge regression::
+
+    G = Σ_c H_cᵀH_c / n_c,   μ_c = S_c / n_c,   W = (G + λ tr(G)/D · I)⁻¹ [μ_1 … μ_C]
+
+H_c: the n_c points of class c as rows, S_c: their sum, D: their width. W is the least-squares map to one-hot labels in
+which every class counts the same, whatever its size; the penalty is in units of the mean eigenvalue of G. Where sums
+are not balanced, every point counts the same: G = Σ_c H_cᵀH_c, and S_c stands in place of μ_c.
+"""
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
-from functools import partial
-from typing import Any, Protocol, Self
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
 
 import torch
 
@@ -17,30 +25,6 @@ BLOCK = 128  # vectors of one class whose products are added up at a time
 TOGETHER = 64  # such blocks in memory at a time
 
 Parts = Iterable[tuple[torch.Tensor, torch.Tensor]]  # (m, D) vectors and their (m,) columns, some at a time
-
-
-class Statistics(Protocol):
-    """Sums over labelled vectors, class by class. Immutable."""
-
-    @property
-    def counts(self) -> torch.Tensor:
-        """(C,) labelled nodes of each class."""
-
-    @property
-    def nbytes(self) -> int:
-        """As they are stored."""
-
-    def plus(self, parts: Parts, counts: torch.Tensor) -> Self:
-        """With more labelled vectors. counts: (C,) those of all vectors, the new ones included."""
-
-    def exchanged(self, old: Self, new: Self) -> Self:
-        """With ``new`` in place of ``old``, which are whole classes of these and empty in all others."""
-
-    def tensors(self) -> Tensors:
-        """Their state."""
-
-    def loaded(self, tensors: Tensors, device: torch.device) -> Self:
-        """Statistics of the same kind from a state."""
 
 
 class ClassStatistics(ClassMemory):
@@ -80,74 +64,84 @@ class ClassStatistics(ClassMemory):
         self.now, self._head = other.now, other._head
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, kw_only=True)
 class ClassSums:
-    """sums: (C, D) S. counts: (C,) n. Both in 64 bits; immutable."""
+    """Sums over labelled vectors, class by class, in 64 bits. Immutable.
+
+    sums: (C, D) S. counts: (C,) n, the labelled nodes of each class.
+    symmetric: names of the fields that are symmetric matrices, of which the upper half is stored.
+    """
 
     sums: torch.Tensor
     counts: torch.Tensor
+    symmetric: ClassVar[tuple[str, ...]] = ()
 
     @classmethod
-    def empty(cls, size: int = 0, device: torch.device | str = "cpu") -> "ClassSums":
-        zeros = partial(torch.zeros, dtype=torch.float64, device=device)
-        return cls(zeros(0, size), zeros(0))
+    def empty(cls, size: int = 0, device: torch.device | str = "cpu") -> Self:
+        """Sums of no class, of vectors with ``size`` columns."""
+        return cls(**_zeros(device, sums=(0, size), counts=(0,)))
 
-    def plus(self, parts: Parts, counts: torch.Tensor) -> "ClassSums":
-        """With more labelled vectors."""
+    def plus(self, parts: Parts, counts: torch.Tensor) -> Self:
+        """With more labelled vectors. counts: (C,) those of all vectors, the new ones included."""
         sums = grown(self.sums, len(counts))
         for vectors, labels in parts:
             sums.index_add_(0, labels, vectors.double())
-        return ClassSums(sums, counts)
+        return replace(self, sums=sums, counts=counts)
 
     def means(self) -> torch.Tensor:
         """(C, D) μ_c = S_c/n_c; zeros for a class without a node."""
         return self.sums / self.counts.clamp(min=1)[:, None]
 
-    def exchanged(self, old: "ClassSums", new: "ClassSums") -> "ClassSums":
+    def exchanged(self, old: Self, new: Self) -> Self:
         """With ``new`` in place of ``old``, which are whole classes of these and empty in all others."""
-        return ClassSums(self.sums - old.sums + new.sums, self.counts - old.counts + new.counts)
+        fields = {name: value - getattr(old, name) + getattr(new, name) for name, value in self._fields().items()}
+        return replace(self, **fields)
+
+    def _fields(self) -> Tensors:
+        return {name: value for name, value in vars(self).items() if isinstance(value, torch.Tensor)}
 
     def tensors(self) -> Tensors:
-        return {"classes.sums": self.sums.cpu().clone(), "classes.counts": self.counts.cpu().clone()}
+        """Their state; of symmetric matrices the upper half."""
+        tensors = {name: value.cpu().clone() for name, value in self._fields().items()}
+        for name in self.symmetric:
+            rows, columns = torch.triu_indices(*tensors[name].shape[-2:])
+            tensors[name] = tensors[name][..., rows, columns]
+        return {f"classes.{name}": value for name, value in tensors.items()}
 
-    def loaded(self, tensors: Tensors, device: torch.device) -> "ClassSums":
-        """The reverse of :meth:`tensors`."""
-        return ClassSums(tensors["classes.sums"].to(device).clone(), tensors["classes.counts"].to(device).clone())
+    def loaded(self, tensors: Tensors, device: torch.device) -> Self:
+        """Statistics of the same kind from a state."""
+        fields = {name: tensors[f"classes.{name}"].to(device).clone() for name in self._fields()}
+        return replace(self, **fields | {name: symmetric(fields[name]) for name in self.symmetric})
 
     @property
     def nbytes(self) -> int:
-        return self.sums.nbytes + self.counts.nbytes
+        """As they are stored."""
+        fields = self._fields()
+        halves = (value for name, value in fields.items() if name in self.symmetric)
+        spared = sum((value.numel() - value[..., 0].numel()) // 2 * value.element_size() for value in halves)
+        return sum(value.nbytes for value in fields.values()) - spared
 
 
-@dataclass(frozen=True, eq=False)
-class ClassMoments:
-    """first: sums and counts. products: (C, D, D) Σ x xᵀ over the vectors of each class, in 64 bits. Immutable."""
+@dataclass(frozen=True, eq=False, kw_only=True)
+class ClassMoments(ClassSums):
+    """products: (C, D, D) Σ x xᵀ over the vectors of each class, in 64 bits."""
 
-    first: ClassSums
     products: torch.Tensor
+    symmetric: ClassVar[tuple[str, ...]] = ("products",)
 
     @classmethod
-    def empty(cls, size: int = 0, device: torch.device | str = "cpu") -> "ClassMoments":
-        return cls(ClassSums.empty(size, device), torch.zeros(0, size, size, dtype=torch.float64, device=device))
+    def empty(cls, size: int = 0, device: torch.device | str = "cpu") -> Self:
+        return cls(**_zeros(device, sums=(0, size), counts=(0,), products=(0, size, size)))
 
-    @property
-    def counts(self) -> torch.Tensor:
-        return self.first.counts
-
-    def plus(self, parts: Parts, counts: torch.Tensor) -> "ClassMoments":
-        """With more labelled vectors."""
-        products, first = grown(self.products, len(counts)), self.first
+    def plus(self, parts: Parts, counts: torch.Tensor) -> Self:
+        sums, products = grown(self.sums, len(counts)), grown(self.products, len(counts))
         for vectors, labels in parts:
-            first = first.plus([(vectors, labels)], counts)
+            sums.index_add_(0, labels, vectors.double())
             rows, classes = _blocks_of_one_class(labels, len(counts))
             for some, of_class in zip(rows.split(TOGETHER), classes.split(TOGETHER), strict=True):
                 block = vectors[some.clamp(min=0)].double() * (some >= 0)[:, :, None]
                 products.index_add_(0, of_class, block.transpose(1, 2) @ block)
-        return ClassMoments(first.plus([], counts), products)
-
-    def means(self) -> torch.Tensor:
-        """(C, D)."""
-        return self.first.means()
+        return replace(self, sums=sums, counts=counts, products=products)
 
     def covariances(self) -> torch.Tensor:
         """(C, D, D) Σ_c = Σ (x − μ_c)(x − μ_c)ᵀ / (n_c − 1); zeros for a class with fewer than two nodes."""
@@ -155,29 +149,66 @@ class ClassMoments:
         spread = self.products - counts * means[:, :, None] * means[:, None]
         return spread / (counts - 1).clamp(min=1) * (counts > 1)
 
-    def exchanged(self, old: "ClassMoments", new: "ClassMoments") -> "ClassMoments":
-        """With ``new`` in place of ``old``, which are whole classes of these and empty in all others."""
-        return ClassMoments(self.first.exchanged(old.first, new.first), self.products - old.products + new.products)
 
-    def tensors(self) -> Tensors:
-        """Of the symmetric products the upper half."""
-        rows, columns = torch.triu_indices(*self.products.shape[1:])
-        return {**self.first.tensors(), "classes.products": self.products.cpu()[:, rows, columns]}
+@dataclass(frozen=True, eq=False, kw_only=True)
+class RidgeSums(ClassSums):
+    """All that ridge regression keeps of labelled points. gram: (D, D) G. balanced: every class counts the same."""
 
-    def loaded(self, tensors: Tensors, device: torch.device) -> "ClassMoments":
-        """The reverse of :meth:`tensors`."""
-        first, upper = self.first.loaded(tensors, device), tensors["classes.products"].to(device)
-        size = first.sums.shape[1]
-        rows, columns = torch.triu_indices(size, size, device=device)
-        products = upper.new_zeros(len(upper), size, size)
-        products[:, rows, columns] = upper
-        products[:, columns, rows] = upper
-        return ClassMoments(first, products)
+    gram: torch.Tensor
+    balanced: bool = True
+    symmetric: ClassVar[tuple[str, ...]] = ("gram",)
 
-    @property
-    def nbytes(self) -> int:
-        count, size = self.first.sums.shape
-        return self.first.nbytes + count * (size * (size + 1) // 2) * self.products.element_size()
+    @classmethod
+    def empty(cls, size: int = 0, device: torch.device | str = "cpu", *, balanced: bool = True) -> Self:
+        return cls(**_zeros(device, gram=(size, size), sums=(0, size), counts=(0,)), balanced=balanced)
+
+    def plus(self, parts: Parts, counts: torch.Tensor) -> Self:
+        """With more labelled points.
+
+        Exact for a class that is new, and for a known one after :meth:`reweighted`. G holds no class by itself: without
+        that call earlier points of a known class keep the weight 1/n of then.
+        """
+        gram, sums = self.gram.clone(), grown(self.sums, len(counts))
+        roots = counts.clamp(min=1).rsqrt() if self.balanced else torch.ones_like(counts)
+        for points, labels in parts:
+            points = points.double()
+            sums.index_add_(0, labels, points)
+            points = points * roots[labels, None]
+            gram.addmm_(points.T, points)
+        return replace(self, gram=gram, sums=sums, counts=counts)
+
+    def reweighted(self, parts: Parts, counts: torch.Tensor) -> Self:
+        """With the weight of earlier points lowered from 1/n to that of larger classes: what precedes :meth:`plus`.
+
+        parts: earlier points and their columns. counts: (C,) the numbers of points that the classes will have.
+        """
+        if not self.balanced:
+            return self
+        gram = self.gram.clone()
+        roots = (1 / self.counts - 1 / counts[: len(self.counts)]).clamp(min=0).sqrt()
+        for points, labels in parts:
+            points = points.double() * roots[labels, None]
+            gram.addmm_(points.T, points, alpha=-1)
+        return replace(self, gram=gram)
+
+    def solve(self, penalty: float, scales: torch.Tensor) -> torch.Tensor:
+        """(D, C) weights of raw points: W of points times ``scales`` (D,), which are then put into W.
+
+        A class without a point has a column of zeros. ``DivergenceError`` if the matrix is not positive definite.
+        """
+        size = len(self.gram)
+        gram = self.gram * scales * scales[:, None]
+        mean = float(gram.trace()) / max(1, size)
+        gram.diagonal().add_(penalty * mean if mean > 0 else 1.0)
+        means = self.means() if self.balanced else self.sums
+        factor, failed = torch.linalg.cholesky_ex(gram)
+        if int(failed):
+            raise DivergenceError(f"the ridge with penalty {penalty:g} cannot be solved: take a larger penalty.")
+        return torch.cholesky_solve((means * scales).T, factor) * scales[:, None]
+
+
+def _zeros(device: torch.device | str, **shapes: tuple[int, ...]) -> Tensors:
+    return {name: torch.zeros(shape, dtype=torch.float64, device=device) for name, shape in shapes.items()}
 
 
 def in_parts(vectors: torch.Tensor, labels: torch.Tensor) -> Parts:
@@ -209,97 +240,7 @@ def _blocks_of_one_class(labels: torch.Tensor, count: int) -> tuple[torch.Tensor
     return rows, torch.repeat_interleave(torch.arange(count, device=labels.device), blocks)
 
 
-@dataclass(frozen=True, eq=False)
-class RidgeSums:
-    """All that ridge regression keeps of labelled points, in 64 bits. Immutable.
-
-    gram: (D, D) G. sums: (C, D) S. counts: (C,) n. balanced: whether every class counts the same.
-    """
-
-    gram: torch.Tensor
-    sums: torch.Tensor
-    counts: torch.Tensor
-    balanced: bool = True
-
-    @classmethod
-    def empty(cls, size: int = 0, device: torch.device | str = "cpu", *, balanced: bool = True) -> "RidgeSums":
-        shapes = ((size, size), (0, size), (0,))
-        gram, sums, counts = (torch.zeros(shape, dtype=torch.float64, device=device) for shape in shapes)
-        return cls(gram, sums, counts, balanced)
-
-    def plus(self, parts: Parts, counts: torch.Tensor) -> "RidgeSums":
-        """With more labelled points. counts: (C,) n with them.
-
-        Exact for a class that is new, and for a known one after :meth:`reweighted`. G holds no class by itself: without
-        that call earlier points of a known class keep the weight 1/n of then.
-        """
-        gram, sums = self.gram.clone(), grown(self.sums, len(counts))
-        roots = counts.clamp(min=1).rsqrt() if self.balanced else torch.ones_like(counts)
-        for points, labels in parts:
-            points = points.double()
-            sums.index_add_(0, labels, points)
-            points = points * roots[labels, None]
-            gram.addmm_(points.T, points)
-        return RidgeSums(gram, sums, counts, self.balanced)
-
-    def reweighted(self, parts: Parts, counts: torch.Tensor) -> "RidgeSums":
-        """With the weight of earlier points lowered from 1/n to that of larger classes: what precedes :meth:`plus`.
-
-        parts: earlier points and their columns. counts: (C,) the numbers of points that the classes will have.
-        """
-        if not self.balanced:
-            return self
-        gram = self.gram.clone()
-        roots = (1 / self.counts - 1 / counts[: len(self.counts)]).clamp(min=0).sqrt()
-        for points, labels in parts:
-            points = points.double() * roots[labels, None]
-            gram.addmm_(points.T, points, alpha=-1)
-        return RidgeSums(gram, self.sums, self.counts)
-
-    def exchanged(self, old: "RidgeSums", new: "RidgeSums") -> "RidgeSums":
-        """With ``new`` in place of ``old``, which are whole classes of these sums and empty in all others."""
-        return RidgeSums(
-            self.gram - old.gram + new.gram,
-            self.sums - old.sums + new.sums,
-            self.counts - old.counts + new.counts,
-            self.balanced,
-        )
-
-    def solve(self, penalty: float, scales: torch.Tensor) -> torch.Tensor:
-        """(D, C) weights of raw points: W of points times ``scales`` (D,), which are then put into W.
-
-        A class without a point has a column of zeros. ``DivergenceError`` if the matrix is not positive definite.
-        """
-        size = len(self.gram)
-        gram = self.gram * scales * scales[:, None]
-        mean = float(gram.trace()) / max(1, size)
-        gram.diagonal().add_(penalty * mean if mean > 0 else 1.0)
-        means = self.sums / self.counts.clamp(min=1)[:, None] if self.balanced else self.sums
-        factor, failed = torch.linalg.cholesky_ex(gram)
-        if int(failed):
-            raise DivergenceError(f"the ridge with penalty {penalty:g} cannot be solved: take a larger penalty.")
-        return torch.cholesky_solve((means * scales).T, factor) * scales[:, None]
-
-    def tensors(self) -> Tensors:
-        """Of the symmetric G the upper half."""
-        rows, columns = torch.triu_indices(*self.gram.shape)
-        return {
-            "ridge.gram": self.gram.cpu()[rows, columns],
-            "ridge.sums": self.sums.cpu().clone(),
-            "ridge.counts": self.counts.cpu().clone(),
-        }
-
-    def loaded(self, tensors: Tensors, device: torch.device) -> "RidgeSums":
-        """The reverse of :meth:`tensors`, with sums of the same kind."""
-        gram = symmetric(tensors["ridge.gram"].to(device))
-        sums, counts = (tensors[f"ridge.{name}"].to(device).clone() for name in ("sums", "counts"))
-        return RidgeSums(gram, sums, counts, self.balanced)
-
-    @property
-    def nbytes(self) -> int:
-        """As it is stored."""
-        size = len(self.gram)
-        return size * (size + 1) // 2 * self.gram.element_size() + self.sums.nbytes + self.counts.nbytes
+# What classes with few labels take from similar classes of session 0 (TEEN, Wang et al. 2023)
 
 
 def similarity_weights(means: torch.Tensor, many: int, temperature: float, counts: torch.Tensor) -> torch.Tensor:

@@ -1,11 +1,12 @@
 """Episodes: what one is, on the host and on a device, and how pseudo-incremental ones are drawn (Section 4.1)."""
 
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any, Protocol, Self
 
 import numpy as np
 import torch
 
+from graphfcl.methods.learner import Labelled
 from graphfcl.nn import GraphInputs
 from graphfcl.stream.sessions import BaseSession
 
@@ -29,6 +30,23 @@ class Episode:
     own: np.ndarray
     tasks: np.ndarray
 
+    @classmethod
+    def of_one_task(
+        cls, class_count: int, supports: Labelled, queries: Labelled, own: np.ndarray | None = None
+    ) -> Self:
+        """One task of all classes, each known by few supports. supports, queries: nodes and their classes."""
+        return cls(
+            class_count=class_count,
+            base_count=0,
+            supports=supports[0],
+            support_classes=supports[1],
+            few_shot=supports[0].size,
+            queries=queries[0],
+            query_classes=queries[1],
+            own=no_places(queries[0].size) if own is None else own,
+            tasks=np.arange(class_count)[None],
+        )
+
     @property
     def task_of_class(self) -> np.ndarray:
         """(class_count,) 0 for the base task, j for the j-th task after it."""
@@ -38,12 +56,13 @@ class Episode:
         return result
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(eq=False)
 class DeviceEpisode:
     """The fields are those of :class:`~graphfcl.methods.shared.episodes.Episode`, with rows in place of nodes.
 
     rows: (s + q,) of the supports and then of the queries in the visible graph, on the host.
-    numbers: all that follows, side by side on the device; the properties are views of it.
+    numbers: all that follows, side by side on the device, of which ``device_rows``, ``support_classes``,
+        ``query_classes``, ``own``, ``tasks`` and ``task_of_class`` are views.
     shape: (t, N) of ``tasks``. leaves_out: whether a query is among the supports.
     """
 
@@ -55,6 +74,14 @@ class DeviceEpisode:
     leaves_out: bool
     rows: np.ndarray
     numbers: torch.Tensor
+
+    def __post_init__(self) -> None:
+        queries = self.rows.size - self.support_count
+        sizes = [self.rows.size, self.support_count, queries, queries, self.shape[0] * self.shape[1], self.class_count]
+        self.device_rows, self.support_classes, self.query_classes, self.own, tasks, self.task_of_class = (
+            self.numbers.split(sizes)
+        )
+        self.tasks = tasks.view(self.shape)
 
     @classmethod
     def of(cls, episode: Episode, inputs: GraphInputs) -> "DeviceEpisode":
@@ -81,37 +108,6 @@ class DeviceEpisode:
     def over(self, numbers: torch.Tensor) -> "DeviceEpisode":
         """The same with other numbers of the same size."""
         return replace(self, numbers=numbers)
-
-    def _part(self, place: int) -> torch.Tensor:
-        queries = self.rows.size - self.support_count
-        tasks = self.shape[0] * self.shape[1]
-        sizes = [self.rows.size, self.support_count, queries, queries, tasks, self.class_count]
-        return self.numbers.split(sizes)[place]
-
-    @property
-    def device_rows(self) -> torch.Tensor:
-        """(s + q,) the rows."""
-        return self._part(0)
-
-    @property
-    def support_classes(self) -> torch.Tensor:
-        return self._part(1)
-
-    @property
-    def query_classes(self) -> torch.Tensor:
-        return self._part(2)
-
-    @property
-    def own(self) -> torch.Tensor:
-        return self._part(3)
-
-    @property
-    def tasks(self) -> torch.Tensor:
-        return self._part(4).view(self.shape)
-
-    @property
-    def task_of_class(self) -> torch.Tensor:
-        return self._part(5)
 
 
 class Sampler(Protocol):
@@ -224,7 +220,7 @@ class PseudoIncrementalSampler:
             few_shot=few.size,
             queries=np.concatenate([first, second]),
             query_classes=np.concatenate([first_classes, second_classes]),
-            own=np.full(first.size + second.size, -1, dtype=np.int64),
+            own=no_places(first.size + second.size),
             tasks=tasks,
         )
 
@@ -313,22 +309,15 @@ class TaskSampler:
         drawn = self.pools.draw(chosen, np.full(chosen.size, self.shot + self.queries), random)
         places = np.arange(chosen.size)
         kept, asked = split_draw(drawn, self.shot, self.queries)
-        supports, support_classes = flatten(kept, places)
-        queries, query_classes = flatten(asked, places)
-        return Episode(
-            class_count=chosen.size,
-            base_count=0,
-            supports=supports,
-            support_classes=support_classes,
-            few_shot=supports.size,
-            queries=queries,
-            query_classes=query_classes,
-            own=np.full(queries.size, -1, dtype=np.int64),
-            tasks=places[None],
-        )
+        return Episode.of_one_task(chosen.size, flatten(kept, places), flatten(asked, places))
 
     def values(self) -> dict[str, Any]:
         return {}
 
     def load(self, values: dict[str, Any]) -> None:
         """Tasks do not depend on those before."""
+
+
+def no_places(count: int) -> np.ndarray:
+    """(count,) −1: queries none of which is among the supports."""
+    return np.full(count, -1, dtype=np.int64)

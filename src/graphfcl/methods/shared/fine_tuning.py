@@ -9,13 +9,13 @@ from torch import nn
 
 from graphfcl.errors import DivergenceError
 from graphfcl.methods.learner import Progress
-from graphfcl.methods.settings import require_range
+from graphfcl.methods.settings import Number, Positive
 from graphfcl.methods.shared.heads import LogitAdjustment
 from graphfcl.methods.shared.parts import Part
 from graphfcl.methods.shared.training_state import copy_weights
 from graphfcl.methods.shared.validation_sessions import STEP_DRAWS, KnownClasses, ValidationSessions
 
-Steps = tuple[int, float]
+Steps = tuple[Number, Positive]  # of a session, and their rate
 DIVERGED = -1.0  # the score of steps that diverge: below any accuracy
 STEP_CANDIDATES: tuple[Steps, ...] = ((5, 0.001), (20, 0.001), (5, 0.005), (20, 0.005))
 
@@ -152,12 +152,3 @@ def choose_with_adjustment(
     else:
         score(*fine_tuning.fixed)
     adjustment.strength = best_taus.get((fine_tuning.steps, fine_tuning.rate), taus[0])
-
-
-def check_steps(candidates: tuple[Steps, ...], steps: int | None, rate: float) -> None:
-    """Refuse impossible steps of an incremental session."""
-    require_range("fine_tuning_steps", steps, least=0)
-    require_range("fine_tuning_rate", rate, above=0)
-    for count, each in candidates:
-        require_range("fine_tuning, steps", count, least=0)
-        require_range("fine_tuning, rate", each, above=0)

@@ -10,14 +10,14 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import torch
 from torch import nn
 
 from graphfcl.methods.learner import SILENT, EncoderStore, Labelled, Learner, Progress, Tensors
-from graphfcl.methods.settings import require_range, settings_as_json
+from graphfcl.methods.settings import CheckedSettings, Count, Positive, Weight, settings_as_json
 from graphfcl.methods.shared.parts import Part
 from graphfcl.methods.shared.training_state import (
     EarlyStopping,
@@ -38,25 +38,21 @@ ENCODER_SETTINGS = ("encoder", "hidden", "size", "last_relu", "dropout", "pretra
 
 
 @dataclass(frozen=True)
-class SupervisedSettings:
+class SupervisedSettings(CheckedSettings):
     """Supervised training that validation nodes stop."""
 
-    epochs: int = 100
-    """Epochs at most."""
-    steps_per_epoch: int = 10
-    """Full-batch steps between two validations."""
-    patience: int = 10
-    """Epochs in a row without a better validation accuracy that end the training."""
-    learning_rate: float = 0.005
-    """Adam's rate."""
-    weight_decay: float = 0.0005
-    """Adam's weight decay."""
+    prefix: ClassVar[str] = "pretraining."
 
-    def __post_init__(self) -> None:
-        for name in ("epochs", "steps_per_epoch", "patience"):
-            require_range(f"pretraining.{name}", getattr(self, name), least=1)
-        require_range("pretraining.learning_rate", self.learning_rate, above=0)
-        require_range("pretraining.weight_decay", self.weight_decay, least=0)
+    epochs: Count = 100
+    """Epochs at most."""
+    steps_per_epoch: Count = 10
+    """Full-batch steps between two validations."""
+    patience: Count = 10
+    """Epochs in a row without a better validation accuracy that end the training."""
+    learning_rate: Positive = 0.005
+    """Adam's rate."""
+    weight_decay: Weight = 0.0005
+    """Adam's weight decay."""
 
 
 class TrainingLoop(Part):

@@ -113,18 +113,18 @@ def unit_rows(values: torch.Tensor) -> torch.Tensor:
 
 
 def upper_triangle(upper: torch.Tensor) -> torch.Tensor:
-    """(D, D) with the (D(D + 1)/2,) entries in its upper half, and zeros below."""
-    size = int((2 * upper.numel() + 0.25) ** 0.5)
+    """(…, D, D) with the (…, D(D + 1)/2) entries in its upper half, and zeros below."""
+    size = int((2 * upper.shape[-1] + 0.25) ** 0.5)
     rows, columns = torch.triu_indices(size, size, device=upper.device)
-    whole = torch.zeros(size, size, dtype=upper.dtype, device=upper.device)
-    whole[rows, columns] = upper
+    whole = upper.new_zeros(*upper.shape[:-1], size, size)
+    whole[..., rows, columns] = upper
     return whole
 
 
 def symmetric(upper: torch.Tensor) -> torch.Tensor:
-    """(D, D) from the (D(D + 1)/2,) entries of its upper half."""
+    """(…, D, D) from the (…, D(D + 1)/2) entries of its upper half."""
     whole = upper_triangle(upper)
-    return whole + whole.triu(1).T
+    return whole + whole.triu(1).mT
 
 
 def propagated(inputs: GraphInputs, values: torch.Tensor, hops: int) -> torch.Tensor:

@@ -11,7 +11,7 @@ from typing import TypeVar
 import numpy as np
 
 from graphfcl.methods.learner import Labelled, Progress
-from graphfcl.methods.shared.episodes import Episode, NodePools, flatten, split_draw
+from graphfcl.methods.shared.episodes import Episode, NodePools, flatten, no_places, split_draw
 from graphfcl.metrics import balanced_accuracy, confusion_matrix, harmonic_mean
 from graphfcl.stream.sessions import BaseSession, Session
 
@@ -46,7 +46,7 @@ class KnownClasses:
             kept,
             queries=np.concatenate([first, self.supports[own]]),
             query_classes=np.concatenate([first_classes, self.support_classes[own]]),
-            own=np.concatenate([np.full(first.size, -1, dtype=np.int64), own]),
+            own=np.concatenate([no_places(first.size), own]),
         )
 
     def with_queries(
@@ -54,7 +54,7 @@ class KnownClasses:
     ) -> Episode:
         """An episode with given labelled queries, as the protocol ``paper`` has them."""
         kept = self.pools.draw(np.arange(self.many), np.full(self.many, base_supports), random)
-        return self._episode(kept, queries, labels, np.full(queries.size, -1, dtype=np.int64))
+        return self._episode(kept, queries, labels, no_places(queries.size))
 
     def _episode(self, kept: np.ndarray, queries: np.ndarray, query_classes: np.ndarray, own: np.ndarray) -> Episode:
         """kept: (many, width) the nodes that make the means of the classes with many labels."""
