@@ -181,10 +181,9 @@ class MetaGnn(EpisodicLearner):
         scores = []
         for draw in range(draws):
             alone = validation.only(draw)
-            few, last = nothing(), nothing()
+            few = last = nothing()
             for known in alone.sessions():
-                new = known.support_classes >= validation.known_count + len(np.unique(few[1]))
-                few = (known.supports, known.support_classes)
+                few, new = (known.supports, known.support_classes), np.isin(known.support_classes, known.tasks[-1])
                 last = (few[0][new], few[1][new])
             prototypes = self.network.prototypes(embedding, alone.train, few, alone.class_count)
             try:

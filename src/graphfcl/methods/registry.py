@@ -128,16 +128,6 @@ def method_from(text: str, where: str | None = None) -> Method:
     return import_method(text, where) if ":" in text else find_method(text)
 
 
-def is_own(learner: type[Learner]) -> bool:
-    """Whether a class is the learner of a method of this package."""
-    return REGISTRY.is_own(learner)
-
-
-def outside_methods() -> tuple[Method, ...]:
-    """What was registered in this process."""
-    return REGISTRY.outside()
-
-
 def refuse_no_learner(found: Any, where: str) -> None:
     """Refuse what cannot be a method, in one sentence that says what it lacks."""
     check_class(found, where, Learner)
@@ -182,4 +172,6 @@ REGISTRY: Registry[type[Learner], Method] = Registry(
     hint="--method module:Class brings one of your own",
 )
 METHODS: tuple[Method, ...] = tuple(REGISTRY.own.values())
+is_own = REGISTRY.is_own
+outside_methods = REGISTRY.outside
 plug_in_rows = REGISTRY.plug_in_rows

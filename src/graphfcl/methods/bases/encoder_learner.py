@@ -11,17 +11,7 @@ from torch import nn
 
 from graphfcl.errors import DivergenceError, InputError
 from graphfcl.graph.visible import VisibleGraph
-from graphfcl.methods.learner import (
-    NO_STORE,
-    SILENT,
-    EncoderStore,
-    GivenEncoder,
-    Labelled,
-    Learner,
-    LearnerState,
-    Progress,
-    Tensors,
-)
+from graphfcl.methods.learner import NO_STORE, SILENT, EncoderStore, Labelled, Learner, LearnerState, Progress, Tensors
 from graphfcl.methods.settings import CheckedSettings, Count, Share, require_choice
 from graphfcl.methods.shared.embedding_cache import EmbeddingCache
 from graphfcl.methods.shared.parts import ClassMemory, OwnAttributes, Part
@@ -29,7 +19,7 @@ from graphfcl.methods.shared.supervised_training import (
     Pretraining,
     SupervisedSettings,
     SupervisedTraining,
-    encoder_record,
+    given_encoder,
 )
 from graphfcl.methods.shared.training_state import copy_weights, with_prefix, without_prefix
 from graphfcl.metrics import balanced_accuracy, confusion_matrix
@@ -208,7 +198,7 @@ class EncoderLearner(Learner, Generic[Inputs]):
         ).to(self.device)
 
     def _pretrain(self, base: BaseSession, inputs: Inputs, progress: Progress, encoders: EncoderStore) -> None:
-        found = self.pretraining.find(base, self._whole(inputs), self, self.generator, progress, encoders)
+        found = self.pretraining.find(base, self._whole(inputs), self, progress, encoders)
         self.pretraining_seconds_, self.pretraining_reused_ = found
 
     def _enter(self, stage: Stage, progress: Progress) -> None:
@@ -236,8 +226,7 @@ class EncoderLearner(Learner, Generic[Inputs]):
         """A copy with changed settings that knows ``base`` alone, with the encoder that was pre-trained here."""
         copy = type(self)(replace(self.settings, **changes), seed=self.seed, device=self.device)
         copy.cache.share(self.cache)  # the graph is the same
-        record = encoder_record(without_prefix("encoder", self.pretrained), self.generator)
-        copy.fit(base, encoders=GivenEncoder(record))
+        copy.fit(base, encoders=given_encoder(without_prefix("encoder", self.pretrained), self.generator))
         return copy
 
     def _forget_training(self) -> None:
@@ -394,8 +383,6 @@ class EncoderLearner(Learner, Generic[Inputs]):
         self.generator.set_state(other.generator.get_state())
         self._make_network()
         self.network.load_state_dict(other.network.state_dict(), assign=other._keeps_weights())
-        for mine, theirs in zip(self.network.parameters(), other.network.parameters(), strict=True):
-            mine.requires_grad_(theirs.requires_grad)
         for part, same in zip(self.parts(), other.parts(), strict=True):
             part.become(same, self.device)
         self.cache.share(other.cache)

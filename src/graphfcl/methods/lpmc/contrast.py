@@ -155,13 +155,11 @@ class ContrastivePretraining(Pretraining):
             self.encoder, head, contrast, stage="contrastive pre-training", name="contrast"
         )
 
-    def run(
-        self, base: BaseSession, inputs: GraphInputs, learner: Learner, generator: torch.Generator, progress: Progress
-    ) -> float:
+    def run(self, base: BaseSession, inputs: GraphInputs, learner: Any, progress: Progress) -> float:
         if self.settings.start != "supervised":
-            self.contrast.run(inputs, generator, progress, learner)
+            self.contrast.run(inputs, learner.generator, progress, learner)
         supervised = self.settings.start != "contrastive"
-        return self.contrast.seconds + (super().run(base, inputs, learner, generator, progress) if supervised else 0.0)
+        return self.contrast.seconds + (super().run(base, inputs, learner, progress) if supervised else 0.0)
 
     def key(self, base: BaseSession, learner: Learner) -> dict[str, Any]:
         key, start = super().key(base, learner), self.settings.start

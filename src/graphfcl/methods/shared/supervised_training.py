@@ -16,7 +16,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from graphfcl.methods.learner import SILENT, EncoderStore, Labelled, Learner, Progress, Tensors
+from graphfcl.methods.learner import SILENT, EncoderStore, GivenEncoder, Labelled, Learner, Progress, Tensors
 from graphfcl.methods.settings import CheckedSettings, Count, Positive, Weight, settings_as_json
 from graphfcl.methods.shared.parts import Part
 from graphfcl.methods.shared.training_state import (
@@ -239,13 +239,18 @@ def head_training(
     return SupervisedTraining(encoder, head, settings, stage=stage, loss=class_balanced(node_losses), balanced=True)
 
 
-def encoder_record(weights: Tensors, generator: torch.Generator, seconds: float = 0.0) -> Tensors:
+def encoder_record(weights: Tensors, generator: torch.Generator, seconds: float) -> Tensors:
     """What an encoder store keeps: the weights, where the generator stands after training, and the seconds it took."""
     return {
         **with_prefix("encoder", weights),
         "generator": generator.get_state(),
         "seconds": torch.tensor(seconds, dtype=torch.float64),
     }
+
+
+def given_encoder(weights: Tensors, generator: torch.Generator) -> EncoderStore:
+    """A store that has this encoder, whatever is asked for."""
+    return GivenEncoder(encoder_record(weights, generator, 0.0))
 
 
 class Pretraining:
@@ -257,21 +262,13 @@ class Pretraining:
     def __init__(self, encoder: Encoder, training: SupervisedTraining, settings: Any) -> None:
         self.encoder, self.training, self.settings = encoder, training, settings
 
-    def run(
-        self, base: BaseSession, inputs: GraphInputs, learner: Learner, generator: torch.Generator, progress: Progress
-    ) -> float:
-        """Train the encoder; the seconds it took."""
-        self.training.run(*base_part(base), inputs, generator, progress, learner)
+    def run(self, base: BaseSession, inputs: GraphInputs, learner: Any, progress: Progress) -> float:
+        """Train the encoder of a learner, with its generator; the seconds it took."""
+        self.training.run(*base_part(base), inputs, learner.generator, progress, learner)
         return self.training.seconds
 
     def find(
-        self,
-        base: BaseSession,
-        inputs: GraphInputs,
-        learner: Learner,
-        generator: torch.Generator,
-        progress: Progress,
-        encoders: EncoderStore,
+        self, base: BaseSession, inputs: GraphInputs, learner: Any, progress: Progress, encoders: EncoderStore
     ) -> tuple[float, bool]:
         """Give the encoder its weights; how many seconds they took, and whether they were there already."""
         reused = True
@@ -279,12 +276,12 @@ class Pretraining:
         def compute() -> Tensors:
             nonlocal reused
             reused = False
-            seconds = self.run(base, inputs, learner, generator, progress)
-            return encoder_record(copy_weights(self.encoder), generator, seconds)
+            seconds = self.run(base, inputs, learner, progress)
+            return encoder_record(copy_weights(self.encoder), learner.generator, seconds)
 
         record = encoders.get(self.key(base, learner), compute)
         self.encoder.load_state_dict(without_prefix("encoder", record))
-        generator.set_state(record["generator"])
+        learner.generator.set_state(record["generator"])
         return float(record["seconds"]), reused
 
     def key(self, base: BaseSession, learner: Learner) -> dict[str, Any]:

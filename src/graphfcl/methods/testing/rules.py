@@ -16,6 +16,7 @@ from graphfcl.methods.learner import Explanation
 from graphfcl.methods.testing.position_rules import column_order_means_nothing, node_numbers_mean_nothing
 from graphfcl.methods.testing.subject import (
     CLOSE,
+    GRAPH,
     Broken,
     Checkpoints,
     Subject,
@@ -64,8 +65,7 @@ def scores_do_not_depend_on_who_else_is_asked(subject: Subject) -> None:
 
 def asking_changes_nothing(subject: Subject) -> None:
     """Asking for scores leaves the state as it is."""
-    stream, learner = stream_of(), subject.make()
-    learner.fit(stream.base)
+    stream, learner = subject.fitted()
     before = through_a_file(learner.state())
     for _ in range(2):
         ask(learner, stream, 0)
@@ -82,8 +82,7 @@ def a_loaded_learner_scores_the_same(subject: Subject) -> None:
 
 def a_loaded_learner_goes_on_as_the_saved_one(subject: Subject) -> None:
     """What follows does not depend on whether a learner was saved and loaded in between."""
-    stream, learner = stream_of(), subject.make()
-    learner.fit(stream.base)
+    stream, learner = subject.fitted()
     learner.learn(subject.session(stream, 1))
     copy = subject.loaded(learner.state())
     for each in (learner, copy):
@@ -93,8 +92,7 @@ def a_loaded_learner_goes_on_as_the_saved_one(subject: Subject) -> None:
 
 def a_state_stays_what_it_was(subject: Subject) -> None:
     """A state does not change while the learner goes on."""
-    stream, learner = stream_of(), subject.make()
-    learner.fit(stream.base)
+    stream, learner = subject.fitted()
     state, expected = learner.state(), ask(learner, stream, 0)
     for number in range(1, len(stream) + 1):
         learner.learn(subject.session(stream, number))
@@ -104,8 +102,7 @@ def a_state_stays_what_it_was(subject: Subject) -> None:
 
 def an_earlier_state_is_that_of_then(subject: Subject) -> None:
     """A learner that goes back to an earlier state of its own scores as it did then."""
-    stream, learner = stream_of(), subject.make()
-    learner.fit(stream.base)
+    stream, learner = subject.fitted()
     state, expected = through_a_file(learner.state()), ask(learner, stream, 0)
     learner.learn(subject.session(stream, 1))
     ask(learner, stream, 1)
@@ -115,9 +112,8 @@ def an_earlier_state_is_that_of_then(subject: Subject) -> None:
 
 def a_copy_goes_on_by_itself(subject: Subject) -> None:
     """A copy knows the same and goes on as the learner would; what it learns the learner never sees."""
-    stream, learner = stream_of(track="open"), subject.make()
+    stream, learner = subject.fitted(track="open")
     visible, (first, second) = stream.base.visible_graph, (subject.session(stream, number) for number in (1, 2))
-    learner.fit(stream.base)
     learner.learn(first)
     expected, before = learner.scores(visible, visible.nodes), through_a_file(learner.state())
     copy = learner.copy(visible)
@@ -134,11 +130,13 @@ def a_copy_goes_on_by_itself(subject: Subject) -> None:
 
 def a_seed_gives_one_result(subject: Subject) -> None:
     """The same settings, seed and stream give the same scores."""
-    learner = subject.make()
-    learner.fit(stream_of().base)
-    learner.learn(subject.session(stream_of(), 1))
-    expected = ask(subject.walked, stream_of(), 1)
-    same(ask(learner, stream_of(), 1), expected, "two learners with one seed have other scores: draw from `seed`")
+    stream, learner = subject.fitted()
+    learner.learn(subject.session(stream, 1))
+    same(
+        ask(learner, stream, 1),
+        ask(subject.walked, stream, 1),
+        "two learners with one seed have other scores: draw from `seed`",
+    )
 
 
 def what_is_handed_over_stays_as_it_is(subject: Subject) -> None:
@@ -167,12 +165,8 @@ def every_kind_of_stream_can_be_learned(subject: Subject) -> None:
         {"name": "paper"},
     ]
     for changes in kinds:
-        stream, learner = stream_of(**changes), subject.make()
         try:
-            learner.fit(stream.base)
-            for number in range(1, len(stream) + 1):
-                learner.learn(subject.session(stream, number))
-                ask(learner, stream, number)
+            _learn_all_sessions(subject, **changes)
         except Exception as error:
             raise Broken(f"on a stream with {changes}: {in_one_line(error)}") from error
 
@@ -180,8 +174,7 @@ def every_kind_of_stream_can_be_learned(subject: Subject) -> None:
 def more_supports_and_unequal_shots_are_learned(subject: Subject) -> None:
     """Classes of a session may have unequal numbers of supports, and known classes may get more, old ones included."""
     for track in ("transductive", "isolated"):
-        stream, learner = stream_of(track=track, way=2), subject.make()
-        learner.fit(stream.base)
+        stream, learner = subject.fitted(track=track, way=2)
         whole = stream.session(1)
         nodes, labels, visible = whole.supports, whole.support_labels, whole.visible_graph
         last = labels == labels.max()
@@ -197,8 +190,11 @@ def more_supports_and_unequal_shots_are_learned(subject: Subject) -> None:
 
 def supports_without_edges_are_learned(subject: Subject) -> None:
     """Nodes without an edge are nodes too."""
-    stream, learner = stream_of(SPARSE_GRAPH, base=3, pseudo_novel=3), subject.make()
-    learner.fit(stream.base)
+    _learn_all_sessions(subject, SPARSE_GRAPH, base=3, pseudo_novel=3)
+
+
+def _learn_all_sessions(subject: Subject, graph: str = GRAPH, **changes: Any) -> None:
+    stream, learner = subject.fitted(graph, **changes)
     for number in range(1, len(stream) + 1):
         learner.learn(subject.session(stream, number))
         ask(learner, stream, number)
@@ -262,11 +258,9 @@ def explain_answers_or_says_none(subject: Subject) -> None:
 def restating_what_is_known_changes_nothing(subject: Subject) -> None:
     """restate() with the labels a learner has leaves its scores; if it forgets exactly, fewer labels are as if the
     others had never been learned, and labels may come in pieces."""
-    stream, visible = stream_of(track="open"), stream_of(track="open").base.visible_graph
-    session = subject.session(stream, 1)
+    stream, learner = subject.fitted(track="open")
+    visible, session = stream.base.visible_graph, subject.session(stream, 1)
     train, supports = (stream.base.train, stream.base.train_labels), (session.supports, session.support_labels)
-    learner = subject.make()
-    learner.fit(stream.base)
     never = subject.loaded(learner.state())
     learner.learn(session)
     expected = learner.scores(visible, visible.nodes)

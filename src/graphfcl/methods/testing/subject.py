@@ -45,11 +45,16 @@ class Subject:
     def flags(self) -> DeclaredFlags:
         return DeclaredFlags.of(self.make())
 
+    def fitted(self, graph: str = GRAPH, *, seed: int = 0, **changes: Any) -> tuple[Stream, Learner]:
+        """A small stream, and a new learner that has learned its session 0. changes: of the stream's protocol."""
+        stream, learner = stream_of(graph, **changes), self.make(seed)
+        learner.fit(stream.base)
+        return stream, learner
+
     @cached_property
     def walked(self) -> Learner:
         """A learner after its first novel session. No rule changes it but by asking."""
-        stream, learner = stream_of(), self.make()
-        learner.fit(stream.base)
+        stream, learner = self.fitted()
         learner.learn(self.session(stream, 1))
         return learner
 
@@ -61,8 +66,7 @@ class Subject:
     def answers_of_seed(self, seed: int) -> np.ndarray:
         """The same of a learner with another seed."""
         if seed not in self._answers_of_seeds:
-            stream, learner = stream_of(), self.make(seed)
-            learner.fit(stream.base)
+            stream, learner = self.fitted(seed=seed)
             learner.learn(self.session(stream, 1))
             self._answers_of_seeds[seed] = self._scores_of(learner)
         return self._answers_of_seeds[seed]
