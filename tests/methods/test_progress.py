@@ -25,9 +25,9 @@ def test_a_stage_that_ends_sooner_says_so(capsys: pytest.CaptureFixture[str]) ->
     assert lines[2].startswith("sessions: 1 of at most 4, accuracy 50.0 %, 0."), "interrupted, not stopped early"
 
 
-def test_a_rehearsal_says_once_that_it_is_one(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_calibration_run_says_once_that_it_is_one(capsys: pytest.CaptureFixture[str]) -> None:
     with ProgressBars() as bars:
-        for stage in ("head", "rehearsal, encoder", "rehearsal, head"):
+        for stage in ("head", "calibration run, encoder", "calibration run, head"):
             bars.step(stage, 1, 2, score=0.5)
     lines = capsys.readouterr().err.splitlines()
     assert [lines.index(HELD_OUT_NOTE), lines.count(HELD_OUT_NOTE)] == [1, 1]
@@ -50,13 +50,13 @@ def test_a_terminal_gets_bars(monkeypatch: pytest.MonkeyPatch, capsys: pytest.Ca
     monkeypatch.setenv("COLUMNS", "140")
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
     with ProgressBars() as bars:
-        bars.step("rehearsal, head", 1, 30, score=0.5)
-        bars.step("rehearsal, head", 6, 6, score=0.5)
+        bars.step("calibration run, head", 1, 30, score=0.5)
+        bars.step("calibration run, head", 6, 6, score=0.5)
     shown = capsys.readouterr().err
     assert "stopped early" in shown
     assert "6/6" in shown
     assert "left at most" not in shown.rsplit("6/6", 1)[1]
-    assert "Rehearsal: the method is trained again" in " ".join(shown.split())
+    assert "Calibration run: the method is trained again" in " ".join(shown.split())
 
 
 def test_progress_may_be_true_false_or_an_object(capsys: pytest.CaptureFixture[str]) -> None:

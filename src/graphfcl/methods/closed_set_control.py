@@ -106,8 +106,8 @@ class ClosedSetControl(Learner):
         if width <= rank:
             return np.eye(width, dtype=np.float32)
         start = np.random.default_rng(self.seed).standard_normal(min(nodes, width))
-        found = svds(features.astype(np.float64), k=rank, v0=start, return_singular_vectors="vh")[2]
-        return np.ascontiguousarray(found.T, dtype=np.float32)
+        vectors = svds(features.astype(np.float64), k=rank, v0=start, return_singular_vectors="vh")[2]
+        return np.ascontiguousarray(vectors.T, dtype=np.float32)
 
     def _blocks(self, visible: VisibleNodes) -> tuple[np.ndarray, np.ndarray]:
         """XB and ÂÂXB."""

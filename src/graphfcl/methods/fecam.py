@@ -139,8 +139,10 @@ def shrunk(covariances: torch.Tensor, diagonal: float, off_diagonal: float = 0.0
     identity = torch.eye(size, dtype=covariances.dtype, device=covariances.device)
     on = covariances.diagonal(dim1=1, dim2=2).mean(dim=1)
     off = (covariances.sum(dim=(1, 2)) - size * on) / max(1, size * (size - 1))
-    found = covariances + diagonal * on[:, None, None] * identity + off_diagonal * off[:, None, None] * (1 - identity)
-    return torch.where((on > 0)[:, None, None], found, identity)
+    shrunk_matrices = (
+        covariances + diagonal * on[:, None, None] * identity + off_diagonal * off[:, None, None] * (1 - identity)
+    )
+    return torch.where((on > 0)[:, None, None], shrunk_matrices, identity)
 
 
 def correlations(matrices: torch.Tensor) -> torch.Tensor:

@@ -75,8 +75,8 @@ class ICarl(GrowingHeadLearner):
         return (*super().parts(), OwnAttributes(self, "means"))
 
     def stored(self) -> dict[str, int]:
-        found = super().stored()
-        return {**found, "embeddings": found["embeddings"] + (0 if self.means is None else self.means.nbytes)}
+        sizes = super().stored()
+        return {**sizes, "embeddings": sizes["embeddings"] + (0 if self.means is None else self.means.nbytes)}
 
     def _node_losses(self) -> HeadLoss:
         return one_hot_losses

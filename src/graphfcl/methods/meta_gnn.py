@@ -190,8 +190,8 @@ class MetaGnn(EpisodicLearner):
                 weights, head = self._adapt(inputs, prototypes, last, steps if last[0].size else 0, rate)
             except DivergenceError:
                 return DIVERGED
-            found = self._logits(inputs, weights, head).argmax(dim=1).cpu().numpy()[rows]
-            scores.append(alone.score_of(found))
+            predicted = self._logits(inputs, weights, head).argmax(dim=1).cpu().numpy()[rows]
+            scores.append(alone.score_of(predicted))
         return float(np.mean(scores))
 
     def _try_choices(

@@ -12,9 +12,9 @@ from graphfcl.methods.learner import SILENT, Progress
 
 BRIEF = 1.0  # seconds
 EVERY = 30.0  # seconds between two lines where nobody watches
-HELD_OUT = "rehearsal, "  # before the names of stages of a rehearsal
+HELD_OUT = "calibration run, "  # before the names of its stages
 HELD_OUT_NOTE = (
-    "Rehearsal: the method is trained again without some classes, to measure how classes that come later will look. "
+    "Calibration run: the method is trained again without some classes, to measure how classes that come later will look. "
     "The model is not changed by it."
 )
 
@@ -44,9 +44,9 @@ class ProgressBars(Progress):
             refresh_per_second=2,  # drawing takes time from a machine with two cores
         )
         self.task: Any = None
-        self.stage, self.last, self.told = "", "", False
+        self.stage, self.last, self.has_figures = "", "", False
         self.total = 0  # the largest that the stage said
-        self.rehearsing = False
+        self.in_held_out_run = False
         self.begun = self.started = self.printed = time.perf_counter()
         self._every, self._ended, self._lock = every, threading.Event(), threading.RLock()
         self._reminder = threading.Thread(target=self._remind, name="progress", daemon=True)
@@ -77,15 +77,15 @@ class ProgressBars(Progress):
             figures = [f"loss {loss:.3f}"] if loss is not None else []
             if score is not None:
                 figures.append(f"{'accuracy' if stage == 'sessions' else 'validation'} {100 * score:.1f} %")
-            self.told = bool(figures)
+            self.has_figures = bool(figures)
             figures += ["stopped early"] if early else []
             self.last = ", ".join([f"{step} of at most {self.total}", *figures])
             left = "" if step >= total else "left at most"
             self.bars.update(self.task, completed=step, total=total, figures=" ".join(figures), left=left)
 
     def _begin(self, stage: str, total: int) -> None:
-        if stage.startswith(HELD_OUT) and not self.rehearsing:
-            self.rehearsing = True
+        if stage.startswith(HELD_OUT) and not self.in_held_out_run:
+            self.in_held_out_run = True
             self._print(HELD_OUT_NOTE)
         self.stage, self.begun, self.total = stage, time.perf_counter(), total
         self.task = self.bars.add_task(stage, total=total, figures="", left="left at most")
@@ -93,7 +93,7 @@ class ProgressBars(Progress):
     def _end_stage(self) -> None:
         seconds = time.perf_counter() - self.begun
         # The phases of a graph folder are many; those without figures that take no time are not worth a line.
-        if self.stage and not self.terminal and (self.told or seconds >= BRIEF):
+        if self.stage and not self.terminal and (self.has_figures or seconds >= BRIEF):
             self._print(f"{self.stage}: {self.last}, {seconds:.1f} s")
         if self.task is not None:
             self.bars.stop_task(self.task)

@@ -99,8 +99,8 @@ class Ranpac(ClosedFormLearner):
         return (*super().parts(), OwnAttributes(self, "projection", "centre", name="projection"))
 
     def stored(self) -> dict[str, int]:
-        found = super().stored()
-        return {**found, "weights": found["weights"] + self.projection.nbytes + self.centre.nbytes}
+        sizes = super().stored()
+        return {**sizes, "weights": sizes["weights"] + self.projection.nbytes + self.centre.nbytes}
 
     # h
 
@@ -161,8 +161,8 @@ class Ranpac(ClosedFormLearner):
         for choice in candidates:
             try:
                 head = self._solved(sums, inputs, 0, choice)
-                found = self._scores(asked, {**head, "counts": torch.ones_like(sums.counts)})
-                errors.append(float(((found - wanted) ** 2).mean()))
+                scores = self._scores(asked, {**head, "counts": torch.ones_like(sums.counts)})
+                errors.append(float(((scores - wanted) ** 2).mean()))
             except DivergenceError:
                 errors.append(float("inf"))
         return candidates[int(np.argmin(errors))]

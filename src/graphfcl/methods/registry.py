@@ -128,11 +128,11 @@ def method_from(text: str, where: str | None = None) -> Method:
     return import_method(text, where) if ":" in text else find_method(text)
 
 
-def refuse_no_learner(found: Any, where: str) -> None:
+def refuse_no_learner(learner: Any, where: str) -> None:
     """Refuse what cannot be a method, in one sentence that says what it lacks."""
-    check_class(found, where, Learner)
-    name = reference_of(found)
-    settings = found.settings_type
+    check_class(learner, where, Learner)
+    name = reference_of(learner)
+    settings = learner.settings_type
     if not (isinstance(settings, type) and is_dataclass(settings)):
         raise InputError(f"{where}: settings_type of {name} is no dataclass: make it a frozen dataclass.")
     if not settings.__dataclass_params__.frozen:  # type: ignore[attr-defined]
@@ -142,7 +142,7 @@ def refuse_no_learner(found: Any, where: str) -> None:
         raise InputError(f"{where}: give every setting of {name} a default ({', '.join(bare)}).")
     try:
         defaults = settings()
-        same = with_changes(defaults, flat_settings(settings_as_json(defaults)), found.name) == defaults
+        same = with_changes(defaults, flat_settings(settings_as_json(defaults)), learner.name) == defaults
     except Exception as error:  # whatever somebody else's settings do
         raise InputError(f"{where}: the default settings of {name} cannot be made ({in_one_line(error)}).") from error
     if not same:
@@ -151,12 +151,12 @@ def refuse_no_learner(found: Any, where: str) -> None:
             "None, tuples of these, and dataclasses of these."
         )
     try:
-        inspect.signature(found).bind(defaults, seed=0, device="cpu")
+        inspect.signature(learner).bind(defaults, seed=0, device="cpu")
     except (TypeError, ValueError) as error:
         raise InputError(f"{where}: {name} must take (settings, *, seed, device), as Learner does.") from error
     for method, taken in CALLS.items():
         try:
-            inspect.signature(getattr(found, method)).bind(None, *taken)
+            inspect.signature(getattr(learner, method)).bind(None, *taken)
         except (TypeError, ValueError) as error:
             raise InputError(
                 f"{where}: {method} of {name} must take (self, {', '.join(taken)}), as that of Learner does."

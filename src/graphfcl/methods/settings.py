@@ -119,7 +119,7 @@ def with_changes(settings: Any, changes: dict[str, Any], where: str) -> Any:
 
 def explanations(kind: type) -> dict[str, str]:
     """What the text under each field of a settings class says; a subclass may say it again."""
-    found: dict[str, str] = {}
+    texts: dict[str, str] = {}
     for owner in reversed(kind.__mro__):
         if not is_dataclass(owner):
             continue
@@ -132,8 +132,8 @@ def explanations(kind: type) -> dict[str, str]:
             if isinstance(field, ast.AnnAssign) and isinstance(field.target, ast.Name) and isinstance(text, ast.Expr):
                 value = text.value
                 if isinstance(value, ast.Constant) and isinstance(value.value, str):
-                    found[field.target.id] = " ".join(value.value.split())
-    return found
+                    texts[field.target.id] = " ".join(value.value.split())
+    return texts
 
 
 def require_range(

@@ -99,10 +99,10 @@ class TemMemory(SampledMemory):
 
     def plus(self, labelled: Labelled, weights: np.ndarray, vectors: torch.Tensor | None, count: int) -> Self:
         """The sample with more labelled nodes, of ``count`` classes at least; see :meth:`add`."""
-        found = copy(self)
-        found.class_count = max(count, self.class_count, int(labelled[1].max(initial=-1)) + 1)
-        found.add(labelled, weights, vectors)
-        return found
+        sample = copy(self)
+        sample.class_count = max(count, self.class_count, int(labelled[1].max(initial=-1)) + 1)
+        sample.add(labelled, weights, vectors)
+        return sample
 
     def stored(self) -> dict[str, int]:
         return {**super().stored(), "weights": sum(tensor.nbytes for tensor in self.head.values())}
@@ -166,8 +166,8 @@ class Tem(ClosedFormLearner):
         asked = self._rows(inputs, base.validation)
         for place, penalty in enumerate(candidates):
             head = self._trained_on((base.train, base.train_labels), inputs, penalty)
-            found = self._scores(asked, head).argmax(dim=1).cpu().numpy()
-            score = balanced_accuracy(confusion_matrix(base.validation_labels, found, len(base.classes)))
+            predicted = self._scores(asked, head).argmax(dim=1).cpu().numpy()
+            score = balanced_accuracy(confusion_matrix(base.validation_labels, predicted, len(base.classes)))
             if score > best:
                 best, self.choice, self.memory.head = score, {**self.choice, "first_penalty": penalty}, head
             progress.step("session 0", place + 1, len(candidates), score=best)

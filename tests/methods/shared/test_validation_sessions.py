@@ -1,4 +1,4 @@
-"""Validation sessions: what they ask, how they count, and the rehearsal they offer."""
+"""Validation sessions: what they ask, how they count, and the stream they make."""
 
 import numpy as np
 import pytest
@@ -32,7 +32,7 @@ def test_calling_every_node_new_is_worth_nothing(stream: Stream) -> None:
     assert validation.score(lambda *_: half) == pytest.approx(2 * known * held_out / (known + held_out))
 
 
-def test_a_rehearsal_is_a_stream_of_held_out_classes(stream: Stream) -> None:
+def test_held_out_classes_arrive_in_a_stream(stream: Stream) -> None:
     base = stream.base
     validation = ValidationSessions.draw(base, 0)
     reduced, sessions = validation.only(1).as_stream(base)
@@ -52,7 +52,7 @@ def test_a_rehearsal_is_a_stream_of_held_out_classes(stream: Stream) -> None:
     assert not set(reduced.train) & {node for session in sessions for node in session.supports}
 
 
-def test_any_learner_can_be_walked_through_a_rehearsal(stream: Stream) -> None:
+def test_any_learner_can_be_evaluated_on_that_stream(stream: Stream) -> None:
     validation = ValidationSessions.draw(stream.base, 0)
     reduced, sessions = validation.as_stream(stream.base)
     learner = make("sgc-ridge")

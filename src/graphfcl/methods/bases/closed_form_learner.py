@@ -278,10 +278,10 @@ class ClosedFormLearner(EncoderLearner[NodeTables]):
 
     @torch.no_grad()
     def _kept_table(self, visible: VisibleNodes) -> Table:
-        found = self._table(self.cache.inputs(visible))
+        table = self._table(self.cache.inputs(visible))
         if self.stage == Stage.READY:
-            self.cache.keep_embeddings(visible, found)
-        return found
+            self.cache.keep_embeddings(visible, table)
+        return table
 
     def embeddings(self, visible: VisibleNodes) -> np.ndarray:
         return self._kept_table(visible).readable()
@@ -327,9 +327,9 @@ class ClosedFormLearner(EncoderLearner[NodeTables]):
         embeddings, head = self._table(inputs), self._head_now(inputs)
         tables = {"embeddings": embeddings}
         count = len(head["counts"])
-        found = inputs.table("scores", self.score_block, count, tables=tables, given=head, method=self.name)
-        self.last_tables.replace_by(inputs.stored_behind(embeddings, found))
-        return found.readable()
+        scores = inputs.table("scores", self.score_block, count, tables=tables, given=head, method=self.name)
+        self.last_tables.replace_by(inputs.stored_behind(embeddings, scores))
+        return scores.readable()
 
     @classmethod
     def score_block(cls, block: RowBlock) -> torch.Tensor:

@@ -198,8 +198,8 @@ class EncoderLearner(Learner, Generic[Inputs]):
         ).to(self.device)
 
     def _pretrain(self, base: BaseSession, inputs: Inputs, progress: Progress, encoders: EncoderStore) -> None:
-        found = self.pretraining.find(base, self._whole(inputs), self, progress, encoders)
-        self.pretraining_seconds_, self.pretraining_reused_ = found
+        record = self.pretraining.find(base, self._whole(inputs), self, progress, encoders)
+        self.pretraining_seconds_, self.pretraining_reused_ = record
 
     def _enter(self, stage: Stage, progress: Progress) -> None:
         """Start a stage; a checkpoint taken here begins it."""
@@ -210,8 +210,8 @@ class EncoderLearner(Learner, Generic[Inputs]):
         """A collapsed encoder puts every node in one place; its table would look like a result."""
         count = len(base.classes)
         self._forget_training()
-        found = self.scores(base.visible_graph, base.validation)[:, :count].argmax(axis=1)
-        accuracy = balanced_accuracy(confusion_matrix(base.validation_labels, found, count))
+        predicted = self.scores(base.visible_graph, base.validation)[:, :count].argmax(axis=1)
+        accuracy = balanced_accuracy(confusion_matrix(base.validation_labels, predicted, count))
         sizes = np.bincount(base.validation_labels, minlength=count).clip(min=1)
         error = np.sqrt((1 / count) * (1 - 1 / count) * (1 / sizes).sum()) / count  # of a balanced accuracy by chance
         # With a handful of validation nodes even a perfect answer could be chance.
@@ -249,10 +249,10 @@ class EncoderLearner(Learner, Generic[Inputs]):
 
     def all_scores(self, visible: VisibleNodes) -> Any:
         with torch.no_grad():
-            found = self.cache.scores(visible, self._score_all)
+            scores = self.cache.scores(visible, self._score_all)
         if self.stage != Stage.READY:
             self.cache.classes_changed()
-        return found
+        return scores
 
     def _embed(self, inputs: Inputs, rows: np.ndarray | None = None) -> torch.Tensor:
         """(r, width) of some rows or of all: what scores need to know of them, the encoder's output first."""
@@ -265,10 +265,10 @@ class EncoderLearner(Learner, Generic[Inputs]):
 
     def embeddings(self, visible: VisibleNodes) -> np.ndarray:
         with torch.no_grad():
-            found = self._embeddings(self.cache.inputs(visible))
+            embeddings = self._embeddings(self.cache.inputs(visible))
         if self.stage == Stage.READY:  # while it is trained, the next step makes others of them
-            self.cache.keep_embeddings(visible, found)
-        return found.cpu().numpy()
+            self.cache.keep_embeddings(visible, embeddings)
+        return embeddings.cpu().numpy()
 
     def embeddings_of_rows(self, visible: VisibleNodes, rows: np.ndarray) -> np.ndarray:
         with torch.no_grad():
@@ -280,8 +280,8 @@ class EncoderLearner(Learner, Generic[Inputs]):
 
     def vectors_to_draw(self, visible: VisibleNodes, nodes: np.ndarray) -> np.ndarray | None:
         with torch.no_grad():
-            found = self._embeddings(self.cache.inputs(visible))[:, : self.settings.size]
-        return found.cpu().numpy()[visible.rows(nodes)]
+            embeddings = self._embeddings(self.cache.inputs(visible))[:, : self.settings.size]
+        return embeddings.cpu().numpy()[visible.rows(nodes)]
 
     def _make_inputs(self, visible: VisibleNodes, *, sparing: bool = False) -> Any:
         return GraphInputs(visible.loaded(), self.device, sparing=sparing)
@@ -310,13 +310,13 @@ class EncoderLearner(Learner, Generic[Inputs]):
         return {key: value for part in self.parts() for key, value in part.chosen().items()}
 
     def stored(self) -> dict[str, int]:
-        found = {"nodes": 0, "features": 0, "embeddings": 0, "weights": 0}
+        sizes = {"nodes": 0, "features": 0, "embeddings": 0, "weights": 0}
         if self.stage != Stage.NEW:
-            found["weights"] = sum(value.nbytes for value in self.network.state_dict().values())
+            sizes["weights"] = sum(value.nbytes for value in self.network.state_dict().values())
         for part in self.parts():
             for kind, size in part.stored().items():
-                found[kind] += size
-        return found
+                sizes[kind] += size
+        return sizes
 
     # State
 

@@ -111,8 +111,8 @@ class GrowingHeadLearner(EncoderLearner):
         return (*super().parts(), *running, self.fine_tuning, self.adjustment, own)
 
     def stored(self) -> dict[str, int]:
-        found = super().stored()
-        return {**found, "embeddings": found["embeddings"] + self.centre.nbytes}
+        sizes = super().stored()
+        return {**sizes, "embeddings": sizes["embeddings"] + self.centre.nbytes}
 
     # Session 0
 

@@ -237,9 +237,9 @@ class Geometer(EpisodicLearner):
 
     def _episode_loss(self, inputs: GraphInputs, episode: Episode, *, by_class: bool = False) -> torch.Tensor:
         """L_P + 0.1 L_U."""
-        found = self.network.geometry(inputs, episode, self.generator)
-        return proximity(found, episode, by_class=by_class) + self.settings.base_uniformity * uniformity(
-            found.prototypes
+        geometry = self.network.geometry(inputs, episode, self.generator)
+        return proximity(geometry, episode, by_class=by_class) + self.settings.base_uniformity * uniformity(
+            geometry.prototypes
         )
 
     def _try_choices(
@@ -339,9 +339,9 @@ class Geometer(EpisodicLearner):
         return self.session_steps.steps == 0
 
 
-def proximity(found: Geometry, episode: Episode, *, by_class: bool) -> torch.Tensor:
+def proximity(geometry: Geometry, episode: Episode, *, by_class: bool) -> torch.Tensor:
     """L_P; by_class: every class counts the same."""
-    device = found.distances.device
+    device = geometry.distances.device
     labels = torch.from_numpy(episode.query_classes).to(device)
     shares = query_shares(labels, episode.class_count, by_class)
-    return weighted_cross_entropy(found.distances, labels, torch.zeros(episode.class_count, device=device), shares)
+    return weighted_cross_entropy(geometry.distances, labels, torch.zeros(episode.class_count, device=device), shares)

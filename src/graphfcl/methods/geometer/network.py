@@ -93,7 +93,7 @@ def geometry(
     labels = episode.query_classes[asked]
     others = episode.support_classes[None] == labels[:, None]
     others[np.arange(asked.size), episode.own[asked]] = False
-    case, support = (torch.from_numpy(found).to(device) for found in np.nonzero(others))
+    case, support = (torch.from_numpy(each).to(device) for each in np.nonzero(others))
     without = attention(supports[support], degrees[support], case, asked.size)
     places = (torch.from_numpy(asked).to(device), torch.from_numpy(labels).to(device))
     replaced = ((queries[places[0]] - without) ** 2).sum(dim=1)
@@ -137,9 +137,9 @@ class GeometerNetwork(PrototypeNetwork):
         return geometry(self.attention, embeddings, degrees, episode)
 
 
-def degrees_of(found: np.ndarray, device: torch.device) -> torch.Tensor:
+def degrees_of(degrees: np.ndarray, device: torch.device) -> torch.Tensor:
     """(s,) degrees with the self loop, from those of the visible graph, which leave it out."""
-    return torch.from_numpy(found.astype(np.float32) + 1).to(device)
+    return torch.from_numpy(degrees.astype(np.float32) + 1).to(device)
 
 
 def uniformity(prototypes: torch.Tensor) -> torch.Tensor:

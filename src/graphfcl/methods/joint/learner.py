@@ -158,18 +158,21 @@ class Joint(EncoderLearner):
 
     def _fit_trunk(self, name: str, base: BaseSession, inputs: GraphInputs, progress: Progress) -> None:
         train, validation = (base.train, base.train_labels), (base.validation, base.validation_labels)
-        found = self.retraining
+        retraining = self.retraining
         if name in ("features", "ridge") and not self.blocks.is_fixed:
             self.blocks.fix(self._prepare(inputs), self.settings.rank, self.seed)
         if name == "ridge":
-            found.accuracies[name] = self._choose_ridge(train, validation, inputs)
+            retraining.accuracies[name] = self._choose_ridge(train, validation, inputs)
             return
         if name == "features":
             self._centre_wide_output(inputs)
         assert self.training is not None
         seen = self._seen_by(name, inputs, np.concatenate([base.train, base.validation]))
         self.training.run(train, validation, seen, self.generator, progress, self)
-        found.accuracies[name], found.epochs_by_trunk[name] = self.training.stopping.score, self.training.stopping.step
+        retraining.accuracies[name], retraining.epochs_by_trunk[name] = (
+            self.training.stopping.score,
+            self.training.stopping.step,
+        )
 
     def _keep_chosen_alone(self) -> None:
         """Drop what the other trunks had."""
@@ -195,8 +198,8 @@ class Joint(EncoderLearner):
                 weights = sums.solve(penalty, self.blocks.weighted(1.0, hop_weight))
             except DivergenceError:
                 continue
-            found = (asked @ weights.float()).argmax(dim=1).cpu().numpy()
-            accuracy = balanced_accuracy(confusion_matrix(validation[1], found, count))
+            predicted = (asked @ weights.float()).argmax(dim=1).cpu().numpy()
+            accuracy = balanced_accuracy(confusion_matrix(validation[1], predicted, count))
             if accuracy > best:
                 best, self.retraining.ridge = accuracy, (penalty, hop_weight)
                 self.network.ridge.weight.data = weights.float()

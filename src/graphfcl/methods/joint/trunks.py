@@ -104,10 +104,10 @@ class Retraining(Part):
         self.epochs = self.epochs_by_trunk.get(self.trunk, 0)
 
     def chosen(self) -> dict[str, Any]:
-        found: dict[str, Any] = {"trunk": self.trunk, "epochs": self.epochs}
+        chosen: dict[str, Any] = {"trunk": self.trunk, "epochs": self.epochs}
         if self.trunk == "ridge" and self.ridge is not None:
-            found = {"trunk": self.trunk, "penalty": self.ridge[0], "hop_weight": self.ridge[1]}
-        return found | {f"validation_{name}": round(value, 4) for name, value in self.accuracies.items()}
+            chosen = {"trunk": self.trunk, "penalty": self.ridge[0], "hop_weight": self.ridge[1]}
+        return chosen | {f"validation_{name}": round(value, 4) for name, value in self.accuracies.items()}
 
     def stored(self) -> dict[str, int]:
         return {"weights": sum(value.nbytes for value in self.tensors().values())}

@@ -49,16 +49,16 @@ class MicroClusters:
         piece = torch.empty_like(classes)
         piece[order] = _rank(classes[order]) // chunk
         members = torch.full_like(classes, -1)
-        found = cls._empty(values)
+        clusters = cls._empty(values)
         for number in range(int(piece.max()) + 1 if piece.numel() else 0):
             here = torch.nonzero(piece == number).squeeze(1)
-            joined = found.joined(values[here], classes[here])
+            joined = clusters.joined(values[here], classes[here])
             free = joined < 0
             if free.any():
                 fresh = dbscan(values[here[free]], classes[here[free]], eps, min_points)
-                joined[free] = fresh + found.counts.numel()
+                joined[free] = fresh + clusters.counts.numel()
             members[here] = joined
-            found = found._with(values[here], classes[here], joined)
+            clusters = clusters._with(values[here], classes[here], joined)
         whole = cls._empty(values)._with(vectors, classes, members)
         return replace(whole, members=members)
 

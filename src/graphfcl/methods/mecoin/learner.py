@@ -212,14 +212,14 @@ class Mecoin(EncoderLearner):
         lessons = Lessons.draw(books, points, tensor_of(train[1], self.device), chosen.draws, self.generator)
         places, count = books.look_up(asked), table.values.shape[1]
         teacher, stopping = Teacher(table, chosen, chosen.first_rate, self.generator), EarlyStopping(PATIENCE)
-        found: dict[int, dict[str, float]] = {}
+        accuracies: dict[int, dict[str, float]] = {}
         for step in range(0, chosen.first_steps, CHECK_EVERY):
             loss = teacher.teach(lessons, min(CHECK_EVERY, chosen.first_steps - step), "teaching")
-            found[step] = {
+            accuracies[step] = {
                 who: balanced_accuracy(confusion_matrix(validation[1], logits.argmax(dim=1).cpu().numpy(), count))
                 for who, logits in both_logits(table, asked, places).items()
             }
-            stop = stopping.check(found[step][chosen.answer], step, table)
+            stop = stopping.check(accuracies[step][chosen.answer], step, table)
             done = min(step + CHECK_EVERY, chosen.first_steps)
             progress.step("teaching", done, done if stop else chosen.first_steps, loss=loss, score=stopping.score)
             if stop:
@@ -227,7 +227,7 @@ class Mecoin(EncoderLearner):
         table.load_state_dict(stopping.weights)
         with torch.no_grad():
             table.centre = table.hidden(every).mean(dim=0)
-        return found[stopping.step]
+        return accuracies[stopping.step]
 
     def _choose_steps(self, base: BaseSession, inputs: GraphInputs, progress: Progress) -> None:
         """By how a memory that knows the base classes alone does after sessions in which all others arrive.

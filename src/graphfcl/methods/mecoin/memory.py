@@ -106,8 +106,8 @@ class FixedBlock(nn.Module):
         query, key, value = (
             each.unflatten(-1, (HEADS, -1)).transpose(-2, -3) for each in (self.query(points), self.key(points), values)
         )
-        found = nn.functional.scaled_dot_product_attention(query, key, value)
-        return found.transpose(-2, -3).flatten(-2)
+        attended = nn.functional.scaled_dot_product_attention(query, key, value)
+        return attended.transpose(-2, -3).flatten(-2)
 
 
 class Books(nn.Module):
@@ -147,11 +147,11 @@ class Books(nn.Module):
         chosen = torch.rand(count, max(keys, len(points)), generator=generator, device=points.device).argsort(dim=1)
         chosen = chosen[:, :keys] % len(points)
         needed, places = torch.unique(chosen, return_inverse=True)
-        found = self.keys.new_empty(len(needed), *self.keys.shape[::2])
+        codes = self.keys.new_empty(len(needed), *self.keys.shape[::2])
         for part in self._parts(len(needed), self.books * max(self.books, self.keys.shape[2]) * HEADS):
-            found[part] = self.codes(points[needed[part]])
+            codes[part] = self.codes(points[needed[part]])
         every = torch.arange(count, device=points.device)[:, None]
-        self.keys = found[places, every.expand_as(places)]
+        self.keys = codes[places, every.expand_as(places)]
 
     @torch.no_grad()
     def look_up(self, points: torch.Tensor, generator: torch.Generator | None = None) -> torch.Tensor:
@@ -159,12 +159,12 @@ class Books(nn.Module):
         books, keys = self.keys.shape[:2]
         squares, turned = (self.keys**2).sum(dim=2)[:, None], self.keys.transpose(1, 2)
         first = torch.arange(books, device=points.device) * keys
-        found = torch.empty(len(points), books, dtype=torch.int32, device=points.device)
+        places = torch.empty(len(points), books, dtype=torch.int32, device=points.device)
         for part in self._parts(len(points), books * max(keys, HEADS * books)):
             codes = self.codes(points[part], generator).transpose(0, 1)  # (B, n, width)
             nearest = torch.baddbmm(squares, codes, turned, alpha=-2).argmin(dim=2)
-            found[part] = (nearest.T + first).to(torch.int32)
-        return found
+            places[part] = (nearest.T + first).to(torch.int32)
+        return places
 
     @staticmethod
     def _parts(count: int, each: int) -> Iterator[slice]:

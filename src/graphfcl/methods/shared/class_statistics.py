@@ -223,9 +223,9 @@ def counts_with(counts: torch.Tensor, labels: torch.Tensor, count: int) -> torch
 
 def grown(values: torch.Tensor, count: int) -> torch.Tensor:
     """A copy with rows of zeros for the classes that are new."""
-    found = values.new_zeros(count, *values.shape[1:])
-    found[: len(values)] = values
-    return found
+    wider = values.new_zeros(count, *values.shape[1:])
+    wider[: len(values)] = values
+    return wider
 
 
 def _blocks_of_one_class(labels: torch.Tensor, count: int) -> tuple[torch.Tensor, torch.Tensor]:

@@ -66,8 +66,8 @@ class EmbeddingCache:
         kept = self._computed(visible)
         if kept.scores is not None:
             return kept.scores
-        found = compute(kept.inputs)
-        scores = found.cpu().numpy() if isinstance(found, torch.Tensor) else found
+        computed = compute(kept.inputs)
+        scores = computed.cpu().numpy() if isinstance(computed, torch.Tensor) else computed
         self._kept = replace(self._computed(visible), scores=scores)
         return scores
 
@@ -76,10 +76,10 @@ class EmbeddingCache:
         kept = self._kept
         return None if kept is None or kept.inputs is not inputs else kept.beside
 
-    def keep_beside(self, inputs: Any, found: Any) -> None:
+    def keep_beside(self, inputs: Any, value: Any) -> None:
         """Keep something that holds as long as scores do."""
         if self._kept is not None and self._kept.inputs is inputs:
-            self._kept = replace(self._kept, beside=found)
+            self._kept = replace(self._kept, beside=value)
 
     def weights_changed(self) -> None:
         """Neither embeddings nor scores hold any more."""

@@ -51,10 +51,10 @@ class PrototypeNetwork(nn.Module):
     @torch.no_grad()
     def node_embeddings(self, inputs: GraphInputs, known: torch.Tensor | None = None) -> NodeEmbeddings:
         """All nodes, in evaluation mode. known: what :meth:`embed` answered for this graph before."""
-        found = self.embed(inputs) if known is None else known
+        embedded = self.embed(inputs) if known is None else known
         if self.nla is None:
-            return NodeEmbeddings(inputs.visible, found, None)
-        return NodeEmbeddings(inputs.visible, found[:, :-1], found[:, -1])
+            return NodeEmbeddings(inputs.visible, embedded, None)
+        return NodeEmbeddings(inputs.visible, embedded[:, :-1], embedded[:, -1])
 
     @torch.no_grad()
     def prototypes(

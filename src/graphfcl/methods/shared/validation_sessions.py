@@ -181,9 +181,9 @@ class ValidationSessions:
             scores.append(score)
         return float(np.mean(scores))
 
-    def score_of(self, found: np.ndarray) -> float:
-        """The score of classes found for the nodes asked about, whatever the draw."""
-        return self.score(lambda *_: found)
+    def score_of(self, predicted: np.ndarray) -> float:
+        """The score of classes predicted for the nodes asked about, whatever the draw."""
+        return self.score(lambda *_: predicted)
 
     def sessions(self) -> Iterator[KnownClasses]:
         """The held-out classes of the first draw, N at a time, as an incremental session sees them."""

@@ -70,13 +70,13 @@ class Rearranged:
 
     def _labelled(self, session: Any) -> dict[str, Any]:
         """Node numbers, ascending as a stream has them, and their labels."""
-        found: dict[str, Any] = {}
+        fields: dict[str, Any] = {}
         for nodes, labels in LABELLED:
             if hasattr(session, nodes):
                 numbers = self.numbers[getattr(session, nodes)]
                 order = np.argsort(numbers)
-                found |= {nodes: numbers[order], labels: getattr(session, labels)[order]}
-        return found
+                fields |= {nodes: numbers[order], labels: getattr(session, labels)[order]}
+        return fields
 
 
 SLACK = 0.15  # of all visible nodes: by how much agreement and accuracy of a learner with randomness may differ
@@ -109,12 +109,12 @@ def _same_when_rearranged(subject: Subject, what: Literal["nodes", "columns"], w
     unknown = sorted(set(stated) - {"nodes", "columns"})
     if unknown:
         raise Broken(f"randomness names {unknown[0]!r}; it may name 'nodes' and 'columns'.")
-    expected, found = subject.answers, scores_of_rearranged(subject, Rearranged.by_class(stream, **{what: True}))
+    expected, rearranged = subject.answers, scores_of_rearranged(subject, Rearranged.by_class(stream, **{what: True}))
     if what not in stated:
         fix = f"do not use them, or state randomness over {what} if it draws for each of them"
-        same(found, expected, f"if {when}, scores are others: {fix}")
+        same(rearranged, expected, f"if {when}, scores are others: {fix}")
         return
-    agreement = agreement_of(expected, found)
+    agreement = agreement_of(expected, rearranged)
     for seed in OTHER_SEEDS:
         other = subject.answers_of_seed(seed)
         usual = agreement_of(expected, other)
@@ -126,6 +126,6 @@ def _same_when_rearranged(subject: Subject, what: Literal["nodes", "columns"], w
             "the randomness that it states."
         )
     labels = stream.columns_of(stream.evaluation_graph(1).nodes)
-    accuracy, *before = (float((scores.argmax(axis=1) == labels).mean()) for scores in (found, expected, other))
+    accuracy, *before = (float((scores.argmax(axis=1) == labels).mean()) for scores in (rearranged, expected, other))
     if accuracy > max(before) + SLACK:
         raise Broken(f"if {what} are arranged by class, it is right {accuracy:.0%} of the time, not {max(before):.0%}.")

@@ -96,8 +96,8 @@ def a_state_stays_what_it_was(subject: Subject) -> None:
     state, expected = learner.state(), ask(learner, stream, 0)
     for number in range(1, len(stream) + 1):
         learner.learn(subject.session(stream, number))
-    found = ask(subject.loaded(state), stream, 0)
-    same(found, expected, "a state of after session 0 gives other scores once further sessions were learned: copy it")
+    scores = ask(subject.loaded(state), stream, 0)
+    same(scores, expected, "a state of after session 0 gives other scores once further sessions were learned: copy it")
 
 
 def an_earlier_state_is_that_of_then(subject: Subject) -> None:
@@ -233,26 +233,26 @@ def embeddings_are_what_scores_come_from(subject: Subject) -> None:
     visible = stream_of().evaluation_graph(1)
     expected = ask(subject.walked, stream_of(), 1)
     copy = subject.loaded(subject.walked.state())
-    found = copy.embeddings(visible)
-    if found.ndim != 2 or len(found) != visible.node_count:
-        raise Broken(f"embeddings() has shape {found.shape}; it must be ({visible.node_count}, width).")
+    embeddings = copy.embeddings(visible)
+    if embeddings.ndim != 2 or len(embeddings) != visible.node_count:
+        raise Broken(f"embeddings() has shape {embeddings.shape}; it must be ({visible.node_count}, width).")
     rows = np.arange(3, visible.node_count, 17)
     alone = copy.embeddings_of_rows(visible, rows)
-    if alone.shape != found[rows].shape:
-        raise Broken(f"embeddings_of_rows() has shape {alone.shape}; it must be {found[rows].shape}.")
-    digits = max(CLOSE, 2 * float(np.finfo(found.dtype).eps)) if found.dtype.kind == "f" else CLOSE
-    if not np.allclose(alone, found[rows], rtol=digits, atol=digits):
+    if alone.shape != embeddings[rows].shape:
+        raise Broken(f"embeddings_of_rows() has shape {alone.shape}; it must be {embeddings[rows].shape}.")
+    digits = max(CLOSE, 2 * float(np.finfo(embeddings.dtype).eps)) if embeddings.dtype.kind == "f" else CLOSE
+    if not np.allclose(alone, embeddings[rows], rtol=digits, atol=digits):
         raise Broken("embeddings_of_rows() differs from those rows of embeddings().")
-    copy.use_embeddings(visible, found)
+    copy.use_embeddings(visible, embeddings)
     same(ask(copy, stream_of(), 1), expected, "with its own embeddings given back, scores are others")
 
 
 def explain_answers_or_says_none(subject: Subject) -> None:
     """explain() answers an Explanation, or None."""
     node = int(stream_of().queries(1).nodes[0])
-    found = subject.walked.explain(stream_of().evaluation_graph(1), node)
-    if found is not None and not isinstance(found, Explanation):
-        raise Broken(f"explain() answers a {type(found).__name__}; it must be a graphfcl Explanation, or None.")
+    explanation = subject.walked.explain(stream_of().evaluation_graph(1), node)
+    if explanation is not None and not isinstance(explanation, Explanation):
+        raise Broken(f"explain() answers a {type(explanation).__name__}; it must be a graphfcl Explanation, or None.")
 
 
 def restating_what_is_known_changes_nothing(subject: Subject) -> None:
@@ -271,8 +271,8 @@ def restating_what_is_known_changes_nothing(subject: Subject) -> None:
         nodes, labels = supports[0][:-1], supports[1][:-1]
         never.learn(Session(1, session.new_classes, nodes, labels, visible, "open"))
         learner.restate(visible, train, (nodes, labels))
-        found, wanted = (each.scores(visible, visible.nodes) for each in (learner, never))
-        same(found, wanted, "forgets_exactly is True, but a support that was taken back still shows in the scores")
+        scores, wanted = (each.scores(visible, visible.nodes) for each in (learner, never))
+        same(scores, wanted, "forgets_exactly is True, but a support that was taken back still shows in the scores")
         _labels_may_come_in_pieces(subject, stream, session)
 
 
@@ -294,8 +294,8 @@ def _labels_may_come_in_pieces(subject: Subject, stream: Stream, session: Sessio
     pieces.learn(Session(1, new, nodes[first], labels[first], visible, "open"))
     more = {"earlier": earlier[0], "earlier_labels": earlier[1]}
     pieces.learn(Session(2, (), nodes[rest], labels[rest], visible, "open", **more))
-    found, wanted = (each.scores(visible, visible.nodes) for each in (pieces, whole))
-    same(found, wanted, "forgets_exactly is True, but labels in two sessions do not come to the same as at once")
+    scores, wanted = (each.scores(visible, visible.nodes) for each in (pieces, whole))
+    same(scores, wanted, "forgets_exactly is True, but labels in two sessions do not come to the same as at once")
 
 
 def dropped_nodes_are_no_longer_needed(subject: Subject) -> None:

@@ -131,10 +131,10 @@ def ask(learner: Learner, stream: Stream, session: int) -> np.ndarray:
     return scores
 
 
-def same(found: np.ndarray, expected: np.ndarray, otherwise: str) -> None:
+def same(actual: np.ndarray, expected: np.ndarray, complaint: str) -> None:
     size = max(1.0, float(np.abs(expected[np.isfinite(expected)]).max(initial=0.0)))
-    if found.shape != expected.shape or not np.allclose(found, expected, rtol=CLOSE, atol=CLOSE * size):
-        raise Broken(f"{otherwise}.")
+    if actual.shape != expected.shape or not np.allclose(actual, expected, rtol=CLOSE, atol=CLOSE * size):
+        raise Broken(f"{complaint}.")
 
 
 def agreement_of(first: np.ndarray, second: np.ndarray) -> float:
@@ -142,17 +142,17 @@ def agreement_of(first: np.ndarray, second: np.ndarray) -> float:
     return float((first.argmax(axis=1) == second.argmax(axis=1)).mean())
 
 
-def same_state(found: LearnerState, expected: LearnerState, otherwise: str) -> None:
-    names = found.tensors.keys() | expected.tensors.keys()
-    missing = found.tensors.keys() ^ expected.tensors.keys()
-    other = missing or {name for name in names if not _equal(found.tensors[name], expected.tensors[name])}
+def same_state(actual: LearnerState, expected: LearnerState, complaint: str) -> None:
+    names = actual.tensors.keys() | expected.tensors.keys()
+    missing = actual.tensors.keys() ^ expected.tensors.keys()
+    other = missing or {name for name in names if not _equal(actual.tensors[name], expected.tensors[name])}
     other |= {
         name
-        for name in found.values | expected.values
-        if json.dumps(found.values.get(name)) != json.dumps(expected.values.get(name))
+        for name in actual.values | expected.values
+        if json.dumps(actual.values.get(name)) != json.dumps(expected.values.get(name))
     }
     if other:
-        raise Broken(f"{otherwise}: {sorted(other)[0]}.")
+        raise Broken(f"{complaint}: {sorted(other)[0]}.")
 
 
 def _equal(first: torch.Tensor, second: torch.Tensor) -> bool:
@@ -163,8 +163,8 @@ def _equal(first: torch.Tensor, second: torch.Tensor) -> bool:
 
 def arrays(session: Any) -> dict[str, np.ndarray]:
     """Copies of all arrays of a session and of its graph."""
-    found = {name: value.copy() for name, value in vars(session).items() if isinstance(value, np.ndarray)}
+    copies = {name: value.copy() for name, value in vars(session).items() if isinstance(value, np.ndarray)}
     visible = session.visible_graph
-    found |= {"visible_graph.nodes": visible.nodes.copy(), "visible_graph.adjacency": visible.adjacency.data.copy()}
+    copies |= {"visible_graph.nodes": visible.nodes.copy(), "visible_graph.adjacency": visible.adjacency.data.copy()}
     features = visible.features if isinstance(visible.features, np.ndarray) else visible.features.data
-    return {**found, "visible_graph.features": features.copy()}
+    return {**copies, "visible_graph.features": features.copy()}
