@@ -14,8 +14,8 @@ BRIEF = 1.0  # seconds
 EVERY = 30.0  # seconds between two lines where nobody watches
 HELD_OUT = "calibration run, "  # before the names of its stages
 HELD_OUT_NOTE = (
-    "Calibration run: the method is trained again without some classes, to measure how classes that come later will look. "
-    "The model is not changed by it."
+    "Calibration run: the method is trained again without some classes, to measure how classes that come later will "
+    "look. The model is not changed by it."
 )
 
 
