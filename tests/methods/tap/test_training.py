@@ -46,10 +46,10 @@ def test_each_topology_has_a_label_space_of_its_own() -> None:
     """L = 0.7 ℓ_a + 0.15 ℓ_b + 0.15 ℓ_c over 3C columns, every class counting the same."""
     training, inputs, (nodes, labels) = training_of(golden_stream("isolated"))
     rows, count = inputs.visible.rows(nodes), int(labels.max()) + 1
-    training.inputs = inputs
     drawn = ClassGroups(inputs.visible.adjacency, rows, labels, 2, 0.3).draw(np.random.default_rng(0))
     groups = inputs_of(drawn, inputs.device)
-    found = training._loss(groups, torch.from_numpy(rows), torch.from_numpy(labels.copy()), None)  # type: ignore[arg-type]
+    training.inputs, training.group_graph = inputs, groups
+    found = training._loss(None, torch.from_numpy(rows), torch.from_numpy(labels.copy()), None)  # type: ignore[arg-type]
 
     encoder = training.encoder
     features = torch.from_numpy(np.asarray(inputs.visible.features.todense()))
