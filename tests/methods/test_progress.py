@@ -83,7 +83,7 @@ def test_evaluate_and_run_take_true(capsys: pytest.CaptureFixture[str]) -> None:
 
     stream = make_stream(small_graph(), None, seed=0, way=1, sessions=1)
     settings = quick("proto-gcn")
-    asked = make_stream(small_graph(), None, seed=0, way=1, sessions=1, track="asked")
+    asked = make_stream(small_graph(), None, seed=0, way=1, sessions=1, track="active")
     for walk in (
         lambda: evaluate(find_method("proto-gcn").make(settings), stream, progress=True),
         lambda: evaluate_active(find_method("proto-gcn").make(settings), asked, find_chooser("random"), progress=True),
