@@ -33,23 +33,20 @@ Where this departs from the paper or the authors' code:
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any, ClassVar, Literal
 
 import numpy as np
 import torch
 from torch import nn
 
-from graphfcl.graph.interfaces import VisibleNodes
 from graphfcl.methods.bases.episodic_learner import EpisodicLearner, EpisodicSettings
-from graphfcl.methods.learner import Labelled, Progress
 from graphfcl.methods.settings import Count, Number, Positive
 from graphfcl.methods.shared.episodes import DeviceEpisode, Episode, PseudoIncrementalSampler
-from graphfcl.methods.shared.fine_tuning import STEP_CANDIDATES, FineTuning, Steps
+from graphfcl.methods.shared.fine_tuning import STEP_CANDIDATES, Steps
 from graphfcl.methods.shared.parts import OwnAttributes, Part
 from graphfcl.methods.shared.prototype_network import NodeLevelAttention, PrototypeNetwork, weighted_cross_entropy
 from graphfcl.methods.shared.training_state import check_finite, take_steps
-from graphfcl.methods.shared.validation_sessions import KnownClasses, ValidationSessions
+from graphfcl.methods.shared.validation_sessions import KnownClasses
 from graphfcl.nn import Encoder, GraphInputs, Linear
 from graphfcl.stream.sessions import BaseSession, PaperSession, Session
 
@@ -227,16 +224,16 @@ class HagMeta(EpisodicLearner):
     production_settings: ClassVar[dict[str, Any]] = {"tla": "invariant"}
     trains_on_query_labels: ClassVar[bool] = True
     records_steps: ClassVar[bool] = True
+    tunes_on_all_classes: ClassVar[bool] = True
     settings: HagMetaSettings
     network: HagMetaNetwork
 
     def __init__(self, settings: Any = None, *, seed: int = 0, device: str | torch.device = "cpu") -> None:
         super().__init__(settings, seed=seed, device=device)
-        self.fine_tuning = FineTuning(self.settings)
         self.tasks: list[list[int]] = []
 
     def parts(self) -> tuple[Part, ...]:
-        return (*super().parts(), self.fine_tuning, OwnAttributes(self, "tasks"))
+        return (*super().parts(), OwnAttributes(self, "tasks"))
 
     # Session 0
 
@@ -261,21 +258,13 @@ class HagMeta(EpisodicLearner):
     def _episode_loss(self, inputs: GraphInputs, episode: Episode, *, by_class: bool = False) -> torch.Tensor:
         return self.network.episode_loss(inputs, episode, self.generator, by_class=by_class)
 
-    def _try_choices(
-        self, base: BaseSession, inputs: GraphInputs, validation: ValidationSessions, progress: Progress
-    ) -> None:
-        chooses = self.track != "isolated" and base.protocol != "paper" and self.fine_tuning.fixed is None
-        if chooses and validation.has_new_classes:
-            teach, score = partial(self._fine_tune, inputs), partial(self._validate, inputs)
-            self.fine_tuning.try_sessions(self.network, validation, teach, score, progress)
+    def _chooses(self, base: BaseSession) -> bool:
+        return base.protocol != "paper" and super()._chooses(base)
 
     def _settle_choices(self, base: BaseSession) -> None:
-        if self.track == "isolated":
-            self.fine_tuning.take(0, 0.0)
-        elif base.protocol == "paper":
+        super()._settle_choices(base)
+        if base.protocol == "paper" and self.track != "isolated":
             self.fine_tuning.take(1, self.settings.learning_rate)
-        else:
-            self.fine_tuning.settle()
 
     # Incremental sessions
 
@@ -301,13 +290,3 @@ class HagMeta(EpisodicLearner):
             return self._episode_loss(inputs, episode, by_class=True)
 
         take_steps(self.meta.new_optimiser(rate), steps, loss)
-
-    def _keeps_weights(self) -> bool:
-        return self.fine_tuning.steps == 0
-
-    def restate(self, visible: VisibleNodes, train: Labelled, supports: Labelled) -> bool:
-        # A class without a node has no place in the episodes of fine-tuning.
-        known = np.unique(np.concatenate([train[1], supports[1]]))
-        if self.fine_tuning.steps and known.size < len(self.classes_):
-            return False
-        return super().restate(visible, train, supports)

@@ -32,7 +32,7 @@ from graphfcl.methods.bases.episodic_learner import EpisodicLearner, EpisodicSet
 from graphfcl.methods.learner import Labelled, Progress, Tensors
 from graphfcl.methods.settings import Count, Limits, Number, Positive
 from graphfcl.methods.shared.episodes import Episode, TaskSampler
-from graphfcl.methods.shared.fine_tuning import DIVERGED, FineTuning, Steps
+from graphfcl.methods.shared.fine_tuning import DIVERGED, Steps
 from graphfcl.methods.shared.memories import nothing
 from graphfcl.methods.shared.parts import Part
 from graphfcl.methods.shared.prototype_network import PrototypeNetwork, class_shares, weighted_prototypes
@@ -125,11 +125,10 @@ class MetaGnn(EpisodicLearner):
 
     def __init__(self, settings: Any = None, *, seed: int = 0, device: str | torch.device = "cpu") -> None:
         super().__init__(settings, seed=seed, device=device)
-        self.fine_tuning = FineTuning(self.settings)
         self.adaptation = Adaptation()
 
     def parts(self) -> tuple[Part, ...]:
-        return (*super().parts(), self.fine_tuning, self.adaptation)
+        return (*super().parts(), self.adaptation)
 
     def _build(self, encoder: Encoder, start: torch.Generator) -> PrototypeNetwork:  # noqa: ARG002
         return PrototypeNetwork(encoder)
@@ -194,19 +193,14 @@ class MetaGnn(EpisodicLearner):
             scores.append(alone.score_of(predicted))
         return float(np.mean(scores))
 
-    def _try_choices(
-        self,
-        base: BaseSession,  # noqa: ARG002
-        inputs: GraphInputs,
-        validation: ValidationSessions,
-        progress: Progress,
-    ) -> None:
-        if self.fine_tuning.fixed is None and validation.has_new_classes:
+    def _chooses(self, base: BaseSession) -> bool:  # noqa: ARG002
+        return self.fine_tuning.fixed is None
 
-            def score(steps: int, rate: float) -> float:
-                return self._try_steps(inputs, validation, steps, rate, STEP_DRAWS)
+    def _try_choices(self, inputs: GraphInputs, validation: ValidationSessions, progress: Progress) -> None:
+        def score(steps: int, rate: float) -> float:
+            return self._try_steps(inputs, validation, steps, rate, STEP_DRAWS)
 
-            self.fine_tuning.try_out(score, progress)
+        self.fine_tuning.try_out(score, progress)
 
     def _settle_choices(self, base: BaseSession) -> None:  # noqa: ARG002
         self.fine_tuning.settle((self.settings.inner_steps, self.settings.inner_rate))

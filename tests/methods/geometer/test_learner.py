@@ -112,7 +112,7 @@ def test_the_teacher_is_what_the_session_found_and_is_encoded_once(
     calls = []
     plain = learner.network.embed
     monkeypatch.setattr(learner.network, "embed", lambda *found: calls.append(found) or plain(*found))  # type: ignore[func-returns-value]
-    learner._fine_tune(inputs, classes, 3, 0.05, "far")
+    learner._take_steps(inputs, classes, 3, 0.05, "far")
     assert len(calls) == 1, "the three steps share it"
     torch.testing.assert_close(teacher.geometry(episode).distances, before.distances, rtol=1e-4, atol=1e-4)
     with torch.no_grad():
@@ -125,8 +125,8 @@ def test_the_encoder_has_a_rate_of_its_own(stream: Stream) -> None:
     learner = fitted(stream, fine_tuning_steps=1, distil="far", weight_decay=0.0, encoder_rate=0.1)
     learner.learn(stream.session(1))
     before = {name: value.clone() for name, value in learner.network.state_dict().items()}
-    inputs = GraphInputs(stream.session(1).visible_graph.loaded(), learner.device)
-    learner._fine_tune(inputs, session_classes(learner, stream, 1), 1, 0.01, "far")
+    inputs = GraphInputs(stream.session(1).visible_graph, learner.device)
+    learner._take_steps(inputs, session_classes(learner, stream, 1), 1, 0.01, "far")
     moved = {n: float((v - before[n]).abs().max()) for n, v in learner.network.state_dict().items()}
     assert moved["encoder.second.weight"] == pytest.approx(0.001, rel=0.01)
     assert moved["attention.out.weight"] == pytest.approx(0.01, rel=0.01)

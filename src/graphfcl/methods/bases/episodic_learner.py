@@ -10,10 +10,12 @@ import numpy as np
 import torch
 from torch import nn
 
+from graphfcl.graph.visible import VisibleGraph
 from graphfcl.methods.bases.encoder_learner import EncoderLearner, EncoderSettings, Stage
-from graphfcl.methods.learner import Progress, Tensors
+from graphfcl.methods.learner import Labelled, Progress, Tensors
 from graphfcl.methods.settings import Count, Number, Positive, Weight
 from graphfcl.methods.shared.episodes import DeviceEpisode, Episode, NodePools, Sampler
+from graphfcl.methods.shared.fine_tuning import FineTuning
 from graphfcl.methods.shared.memories import PrototypeMemory
 from graphfcl.methods.shared.parts import Part
 from graphfcl.methods.shared.prototype_network import NodeEmbeddings
@@ -61,19 +63,22 @@ class EpisodicLearner(EncoderLearner):
     The first two are repeated for every draw of held-out classes. Then choices are settled by the mean over the draws,
     and the refit takes the middle number of episodes.
 
-    A method says how episodes are drawn (:meth:`_sampler`), what a step minimises (:meth:`_episode_loss`), and what
-    else validation sessions choose (:meth:`_try_choices`, :meth:`_settle_choices`).
+    A method says how episodes are drawn (:meth:`_sampler`), what a step minimises (:meth:`_episode_loss`), and, if its
+    settings have steps for incremental sessions, how these are taken (:meth:`_fine_tune`).
 
     records_steps: whether its steps may be recorded on a GPU, which takes a loss that is the network's ``device_loss``.
+    tunes_on_all_classes: whether every class must have a labelled node for the steps of a session.
     """
 
     records_steps: ClassVar[bool] = False
+    tunes_on_all_classes: ClassVar[bool] = False
     meta: "MetaTraining"
     memory: PrototypeMemory
 
     def __init__(self, settings: Any = None, *, seed: int = 0, device: str | torch.device = "cpu") -> None:
         super().__init__(settings, seed=seed, device=device)
         self.memory = PrototypeMemory()
+        self.fine_tuning = FineTuning(self.settings)
 
     @abstractmethod
     def _sampler(self, base: BaseSession, pseudo_novel: np.ndarray) -> Sampler:
@@ -97,13 +102,24 @@ class EpisodicLearner(EncoderLearner):
         """Score of the validation sessions with the weights as they are."""
         return self.network.validate(inputs, validation)
 
-    def _try_choices(
-        self, base: BaseSession, inputs: GraphInputs, validation: ValidationSessions, progress: Progress
-    ) -> None:
-        """Score what is left to choose on one draw, with the weights that validation found best."""
+    def _fine_tune(self, inputs: GraphInputs, known: KnownClasses, steps: int, rate: float) -> None:
+        """The steps of an incremental session, on episodes over all known classes."""
 
-    def _settle_choices(self, base: BaseSession) -> None:
+    def _chooses(self, base: BaseSession) -> bool:  # noqa: ARG002
+        """Whether validation sessions choose the steps of a session; none is taken where old nodes are gone."""
+        return self.track != "isolated" and self.fine_tuning.fixed is None
+
+    def _try_choices(self, inputs: GraphInputs, validation: ValidationSessions, progress: Progress) -> None:
+        """Score what is left to choose on one draw, with the weights that validation found best."""
+        teach, score = partial(self._fine_tune, inputs), partial(self._validate, inputs)
+        self.fine_tuning.try_sessions(self.network, validation, teach, score, progress)
+
+    def _settle_choices(self, base: BaseSession) -> None:  # noqa: ARG002
         """Choose by the scores of all draws."""
+        if self.track == "isolated":
+            self.fine_tuning.take(0, 0.0)
+        else:
+            self.fine_tuning.settle()
 
     def _can_meta_train(self, base: BaseSession) -> bool:
         return len(base.pseudo_novel_classes) > 0
@@ -121,7 +137,7 @@ class EpisodicLearner(EncoderLearner):
         return 0
 
     def parts(self) -> tuple[Part, ...]:
-        return (*super().parts(), *(() if self.stage == Stage.NEW else (self.meta,)))
+        return (*super().parts(), self.fine_tuning, *(() if self.stage == Stage.NEW else (self.meta,)))
 
     def _make_network(self) -> None:
         super()._make_network()
@@ -138,7 +154,8 @@ class EpisodicLearner(EncoderLearner):
             if self.stage == Stage.META_TRAINING:
                 self.meta.run(drawn, inputs, partial(self._validate, inputs, validation), progress)
                 self._enter(Stage.CHOOSING, progress)
-            self._try_choices(drawn, inputs, validation, progress)
+            if self._chooses(base) and validation.has_new_classes:
+                self._try_choices(inputs, validation, progress)
             self.meta.next_draw()
             if len(self.meta.best_by_draw) < len(draws):
                 self.network.load_state_dict(self.pretrained)
@@ -164,7 +181,14 @@ class EpisodicLearner(EncoderLearner):
         return self.network.node_embeddings(inputs, self.cache.embeddings(inputs))
 
     def _keeps_weights(self) -> bool:
-        return True
+        return self.fine_tuning.steps == 0
+
+    def restate(self, visible: VisibleGraph, train: Labelled, supports: Labelled) -> bool:
+        # A class without a node has no place in the episodes of fine-tuning.
+        labelled = np.unique(np.concatenate([train[1], supports[1]]))
+        if self.tunes_on_all_classes and self.fine_tuning.steps and labelled.size < len(self.classes_):
+            return False
+        return super().restate(visible, train, supports)
 
     def _learn(self, session: Session, inputs: GraphInputs) -> None:
         count = len(self.classes_)

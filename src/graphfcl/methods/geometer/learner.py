@@ -48,6 +48,7 @@ Where this departs from the paper or the released code:
 import copy
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, Literal
 
 import numpy as np
@@ -66,11 +67,10 @@ from graphfcl.methods.geometer.network import (
     uniformity,
 )
 from graphfcl.methods.geometer.sampling import BiasedSampler, SessionClasses
-from graphfcl.methods.learner import EncoderStore, Labelled, Progress, Tensors
+from graphfcl.methods.learner import EncoderStore, Labelled, Progress
 from graphfcl.methods.settings import Count, Number, Positive, Weight
 from graphfcl.methods.shared.episodes import Episode
 from graphfcl.methods.shared.fine_tuning import STEP_CANDIDATES, FineTuning, Steps, score_after_sessions
-from graphfcl.methods.shared.parts import Part
 from graphfcl.methods.shared.prototype_network import query_shares, weighted_cross_entropy
 from graphfcl.methods.shared.training_state import copy_weights, make_adam, take_steps
 from graphfcl.methods.shared.validation_sessions import KnownClasses, ValidationSessions
@@ -208,13 +208,11 @@ class Geometer(EpisodicLearner):
     settings_type: ClassVar[type[Any]] = GeometerSettings
     settings: GeometerSettings
     network: GeometerNetwork
+    fine_tuning: SessionSteps
 
     def __init__(self, settings: Any = None, *, seed: int = 0, device: str | torch.device = "cpu") -> None:
         super().__init__(settings, seed=seed, device=device)
-        self.session_steps = SessionSteps(self.settings)
-
-    def parts(self) -> tuple[Part, ...]:
-        return (*super().parts(), self.session_steps)
+        self.fine_tuning = SessionSteps(self.settings)
 
     # Session 0
 
@@ -242,59 +240,38 @@ class Geometer(EpisodicLearner):
             geometry.prototypes
         )
 
-    def _try_choices(
-        self,
-        base: BaseSession,  # noqa: ARG002
-        inputs: GraphInputs,
-        validation: ValidationSessions,
-        progress: Progress,
-    ) -> None:
-        if self.track == "isolated" or not self.session_steps.chooses or not validation.has_new_classes:
-            return
+    def _chooses(self, base: BaseSession) -> bool:  # noqa: ARG002
+        return self.track != "isolated" and self.fine_tuning.chooses
+
+    def _try_choices(self, inputs: GraphInputs, validation: ValidationSessions, progress: Progress) -> None:
         start = copy_weights(self.network)
 
         def score(steps: int, rate: float, direction: str) -> float:
-            return self._try_steps(inputs, validation, start, (steps, rate, direction))
+            def teach(known: KnownClasses) -> None:
+                few = (known.supports, known.support_classes)
+                here = np.isin(known.support_classes, known.tasks[-1])
+                arrived = (few[0][here], few[1][here])
+                classes = self._session_classes((validation.train, few), arrived, np.array(known.tasks[-1]))
+                self._take_steps(inputs, classes, steps, rate, direction)
 
-        self.session_steps.try_directions(score, progress)
+            return score_after_sessions(
+                validation, lambda: self.network.load_state_dict(start), teach, partial(self._validate, inputs)
+            )
+
+        self.fine_tuning.try_directions(score, progress)
         self.network.load_state_dict(start)
-
-    def _settle_choices(self, base: BaseSession) -> None:  # noqa: ARG002
-        if self.track == "isolated":
-            self.session_steps.take(0, 0.0)
-        else:
-            self.session_steps.settle()
-
-    def _try_steps(
-        self, inputs: GraphInputs, validation: ValidationSessions, start: Tensors, tried: tuple[int, float, str]
-    ) -> float:
-        """The validation score after sessions with such steps; less than any if they diverge."""
-
-        def teach(known: KnownClasses) -> None:
-            few = (known.supports, known.support_classes)
-            here = np.isin(known.support_classes, known.tasks[-1])
-            arrived = (few[0][here], few[1][here])
-            classes = self._session_classes((validation.train, few), arrived, np.array(known.tasks[-1]))
-            self._fine_tune(inputs, classes, *tried)
-
-        return score_after_sessions(
-            validation,
-            lambda: self.network.load_state_dict(start),
-            teach,
-            lambda alone: self._validate(inputs, alone),
-        )
 
     # Incremental sessions
 
     def _learn(self, session: Session, inputs: GraphInputs) -> None:
         super()._learn(session, inputs)
-        chosen = self.session_steps
+        chosen = self.fine_tuning
         if chosen.steps and self.memory.kept is None:
             count = len(self.classes_)
             new = np.arange(count - len(session.new_classes), count)
             arrived = (session.supports, session.support_labels)
             classes = self._session_classes((self.memory.train, self.memory.supports), arrived, new)
-            self._fine_tune(inputs, classes, chosen.steps, chosen.rate, chosen.direction)
+            self._take_steps(inputs, classes, chosen.steps, chosen.rate, chosen.direction)
 
     def _session_classes(
         self, labelled: tuple[Labelled, Labelled], arrived: Labelled, new_columns: np.ndarray
@@ -304,7 +281,9 @@ class Geometer(EpisodicLearner):
             (nodes, columns), arrived, new_columns, shot=self.sizes.shot, queries=self.settings.session_queries
         )
 
-    def _fine_tune(self, inputs: GraphInputs, classes: SessionClasses, steps: int, rate: float, direction: str) -> None:
+    def _take_steps(
+        self, inputs: GraphInputs, classes: SessionClasses, steps: int, rate: float, direction: str
+    ) -> None:
         """So many steps from the network as it is, which stays behind as the teacher."""
         if steps == 0:
             return
@@ -334,9 +313,6 @@ class Geometer(EpisodicLearner):
             + chosen.separability * separability(student.prototypes[new], student.prototypes[~new])
             + chosen.uniformity * uniformity(student.prototypes)
         )
-
-    def _keeps_weights(self) -> bool:
-        return self.session_steps.steps == 0
 
 
 def proximity(geometry: Geometry, episode: Episode, *, by_class: bool) -> torch.Tensor:

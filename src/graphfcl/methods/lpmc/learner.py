@@ -46,24 +46,20 @@ Departures, from the paper unless it says the code:
 """
 
 from dataclasses import dataclass, replace
-from functools import partial
 from typing import Any, ClassVar
 
 import numpy as np
 import torch
 
-from graphfcl.graph.interfaces import VisibleNodes
 from graphfcl.methods.bases.encoder_learner import Stage
 from graphfcl.methods.bases.episodic_learner import EpisodicLearner
-from graphfcl.methods.learner import Labelled, Progress
 from graphfcl.methods.lpmc.contrast import ContrastivePretraining, ProjectionHead
 from graphfcl.methods.lpmc.network import LpmcNetwork, LpmcSettings
 from graphfcl.methods.shared.episodes import Episode, PseudoIncrementalSampler, Sampler, TaskSampler
-from graphfcl.methods.shared.fine_tuning import FineTuning
 from graphfcl.methods.shared.parts import Part
 from graphfcl.methods.shared.prototype_network import NodeEmbeddings
 from graphfcl.methods.shared.training_state import take_steps
-from graphfcl.methods.shared.validation_sessions import KnownClasses, ValidationSessions
+from graphfcl.methods.shared.validation_sessions import KnownClasses
 from graphfcl.nn import Encoder, GraphInputs
 from graphfcl.stream.sessions import BaseSession, Session
 
@@ -114,17 +110,14 @@ class Lpmc(EpisodicLearner):
     title: ClassVar[str] = "micro-clusters, contrastive pre-training and pseudo-incremental episodes"
     reference: ClassVar[str] = "LPMC, arXiv 2609.25781"
     settings_type: ClassVar[type[Any]] = LpmcSettings
+    tunes_on_all_classes: ClassVar[bool] = True
     settings: LpmcSettings
     network: LpmcNetwork
     pretraining: ContrastivePretraining
 
-    def __init__(self, settings: Any = None, *, seed: int = 0, device: str | torch.device = "cpu") -> None:
-        super().__init__(settings, seed=seed, device=device)
-        self.fine_tuning = FineTuning(self.settings)
-
     def parts(self) -> tuple[Part, ...]:
         running = (self.pretraining.contrast,) if self.stage == Stage.PRE_TRAINING else ()
-        return (*super().parts(), *running, self.fine_tuning)
+        return (*super().parts(), *running)
 
     def _build(self, encoder: Encoder, start: torch.Generator) -> LpmcNetwork:
         head = ProjectionHead(self.settings.size, start).to(self.device)
@@ -146,27 +139,6 @@ class Lpmc(EpisodicLearner):
     def _episode_loss(self, inputs: GraphInputs, episode: Episode, *, by_class: bool = False) -> torch.Tensor:
         return self.network.episode_loss(inputs, episode, self.generator, by_class=by_class)
 
-    def _try_choices(
-        self,
-        base: BaseSession,  # noqa: ARG002
-        inputs: GraphInputs,
-        validation: ValidationSessions,
-        progress: Progress,
-    ) -> None:
-        def teach(known: KnownClasses, steps: int, rate: float) -> None:
-            self._fine_tune(inputs, replace(known, tasks=known.tasks[-1:]), steps, rate)
-
-        chooses = self.track != "isolated" and self.fine_tuning.fixed is None
-        if chooses and validation.has_new_classes:
-            score = partial(self._validate, inputs)
-            self.fine_tuning.try_sessions(self.network, validation, teach, score, progress)
-
-    def _settle_choices(self, base: BaseSession) -> None:  # noqa: ARG002
-        if self.track == "isolated":  # nothing old could be encoded again
-            self.fine_tuning.take(0, 0.0)
-        else:
-            self.fine_tuning.settle()
-
     def _finish(self, inputs: GraphInputs) -> None:
         # Held-out classes may like an encoder best that has seen few episodes, and base classes do not.
         self._fine_tune(inputs, self._known_classes([]), self.fine_tuning.steps, self.fine_tuning.rate)
@@ -187,7 +159,7 @@ class Lpmc(EpisodicLearner):
         """The loss of an episode, averaged by class, and the distillation of the classes of before."""
         if steps == 0:
             return
-        before = self.network.node_embeddings(inputs)
+        known, before = replace(known, tasks=known.tasks[-1:]), self.network.node_embeddings(inputs)
 
         def loss() -> torch.Tensor:
             episode = known.sample(self.settings.base_supports, self.settings.queries, self.random)
@@ -195,17 +167,7 @@ class Lpmc(EpisodicLearner):
 
         take_steps(self.meta.new_optimiser(rate), steps, loss)
 
-    def _keeps_weights(self) -> bool:
-        return self.fine_tuning.steps == 0
-
     def _score_all(self, inputs: GraphInputs) -> torch.Tensor:
         embedding: NodeEmbeddings = self._node_embeddings(inputs)
         vectors = self.memory.prototypes(self.network, embedding, len(self.classes_))
         return self.network.logits(embedding.values, vectors)
-
-    def restate(self, visible: VisibleNodes, train: Labelled, supports: Labelled) -> bool:
-        # A class without a node has no place in the episodes of fine-tuning.
-        known = np.unique(np.concatenate([train[1], supports[1]]))
-        if self.fine_tuning.steps and known.size < len(self.classes_):
-            return False
-        return super().restate(visible, train, supports)

@@ -23,7 +23,7 @@ STEP_CANDIDATES: tuple[Steps, ...] = ((5, 0.001), (20, 0.001), (5, 0.005), (20, 
 class FineTuning(Part):
     """The (steps, rate) of an incremental session: fixed by settings, or chosen by validation sessions.
 
-    settings: has ``fine_tuning``, ``fine_tuning_steps`` and ``fine_tuning_rate``.
+    settings: have ``fine_tuning``, ``fine_tuning_steps`` and ``fine_tuning_rate``; without them no step is taken.
     scores: of every candidate on every draw of held-out classes so far, until :meth:`settle`.
     """
 
@@ -31,9 +31,10 @@ class FineTuning(Part):
     saved: tuple[str, ...] = ("steps", "rate", "scores")
 
     def __init__(self, settings: Any) -> None:
-        self.candidates: tuple[Steps, ...] = settings.fine_tuning
-        fixed = settings.fine_tuning_steps
-        self.fixed: Steps | None = None if fixed is None else (fixed, settings.fine_tuning_rate)
+        self.is_set = hasattr(settings, "fine_tuning")
+        self.candidates: tuple[Steps, ...] = settings.fine_tuning if self.is_set else ()
+        fixed = settings.fine_tuning_steps if self.is_set else 0
+        self.fixed: Steps | None = None if fixed is None else (fixed, settings.fine_tuning_rate if self.is_set else 0.0)
         self.steps, self.rate = 0, 0.0
         self.scores: list[list[float]] = []
 
@@ -93,7 +94,7 @@ class FineTuning(Part):
             self.take(*(self.fixed or default or (*self.candidates, (0, 0.0))[0]))
 
     def chosen(self) -> dict[str, Any]:
-        return {"fine_tuning_steps": self.steps, "fine_tuning_rate": self.rate}
+        return {"fine_tuning_steps": self.steps, "fine_tuning_rate": self.rate} if self.is_set else {}
 
 
 def score_after_sessions(
