@@ -25,9 +25,9 @@ def stopped(
     for step, score in enumerate(scores):
         if step == interrupted:
             tensors: dict[str, torch.Tensor] = {}
-            packed = json.loads(json.dumps(pack(stopping.state, "best", tensors)))
+            packed = json.loads(json.dumps(pack(stopping.saved_state, "best", tensors)))
             stopping = EarlyStopping(patience, window=window)
-            stopping.state = unpack(packed, "best", tensors, torch.device("cpu"))
+            stopping.saved_state = unpack(packed, "best", tensors, torch.device("cpu"))
         with torch.no_grad():
             module.weight.fill_(step)
         if stopping.check(score, step, module):

@@ -23,7 +23,7 @@ from graphfcl.methods.shared.supervised_training import (
     class_balanced,
     cross_entropies,
 )
-from graphfcl.methods.shared.training_state import check_finite, make_adam
+from graphfcl.methods.shared.training_state import Adam, check_finite, make_adam
 from graphfcl.methods.shared.untrained_features import around_rows, unit_rows
 from graphfcl.nn import Encoder, GraphInputs, Linear
 from graphfcl.nn.encoders import dropout
@@ -114,7 +114,7 @@ class RowTraining(SupervisedTraining):
     """Training on rows that are in memory, in mini-batches."""
 
     @cached_property
-    def optimiser(self) -> torch.optim.Adam:
+    def optimiser(self) -> Adam:
         """Adam with a larger ε: weights with hardly any gradient do not follow its last digits, which are not those of
         another order of nodes."""
         adam = make_adam(self.network.parameters(), self.settings.learning_rate, self.settings.weight_decay)

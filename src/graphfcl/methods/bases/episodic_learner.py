@@ -20,11 +20,10 @@ from graphfcl.methods.shared.memories import PrototypeMemory
 from graphfcl.methods.shared.parts import Part
 from graphfcl.methods.shared.prototype_network import NodeEmbeddings
 from graphfcl.methods.shared.training_state import (
+    Adam,
     CapturedSteps,
     EarlyStopping,
-    adam_tensors,
     check_finite,
-    load_adam,
     make_adam,
     take_step,
 )
@@ -222,7 +221,7 @@ class MetaTraining(Part):
     """
 
     name = "meta"
-    saved_while_running = ("best_episodes", "best_by_draw", "episode", "best", "place", "optimiser_state")
+    saved_while_running = ("best_episodes", "best_by_draw", "episode", "stopping", "place", "moments")
     saved_at_the_end = ("best_episodes",)
 
     def __init__(self, learner: EpisodicLearner) -> None:
@@ -240,12 +239,12 @@ class MetaTraining(Part):
         """Start from episode 0, with a new optimiser and nothing known; or end."""
         self.saved = self.saved_at_the_end if ended else self.saved_while_running
         self.episode = 0
-        self.optimiser: torch.optim.Adam | None = None
+        self.optimiser: Adam | None = None
         self.sampler: Sampler | None = None
         self._place: dict[str, Any] | None = None
         self._captured: CapturedSteps | None = None
 
-    def new_optimiser(self, rate: float) -> torch.optim.Adam:
+    def new_optimiser(self, rate: float) -> Adam:
         return make_adam(self.network.parameters(), rate, self.settings.weight_decay)
 
     def prepare(self, base: BaseSession, pseudo_novel: np.ndarray) -> None:
@@ -318,15 +317,6 @@ class MetaTraining(Part):
     # State
 
     @property
-    def best(self) -> dict[str, Any]:
-        """What validations have found so far."""
-        return self.stopping.state
-
-    @best.setter
-    def best(self, noted: dict[str, Any]) -> None:
-        self.stopping.state = noted
-
-    @property
     def place(self) -> dict[str, Any] | None:
         """Where the sampler stands."""
         return self._place if self.sampler is None else self.sampler.values()
@@ -336,14 +326,15 @@ class MetaTraining(Part):
         self._place = values
 
     @property
-    def optimiser_state(self) -> Tensors | None:
-        return None if self.optimiser is None else adam_tensors(self.optimiser)
+    def moments(self) -> Tensors | None:
+        """Of the optimiser."""
+        return None if self.optimiser is None else self.optimiser.saved_state
 
-    @optimiser_state.setter
-    def optimiser_state(self, tensors: Tensors | None) -> None:
+    @moments.setter
+    def moments(self, tensors: Tensors | None) -> None:
         if tensors is not None:
             self.optimiser = self.new_optimiser(self.settings.learning_rate)
-            load_adam(self.optimiser, tensors)
+            self.optimiser.saved_state = tensors
 
     def load(self, values: dict[str, Any], tensors: Tensors, device: torch.device) -> None:
         self.begin(ended="meta.episode" not in values)

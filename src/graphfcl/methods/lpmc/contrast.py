@@ -24,7 +24,7 @@ from graphfcl.methods.learner import Learner, Progress, Tensors
 from graphfcl.methods.settings import CheckedSettings, Limits, Number, Positive, Weight
 from graphfcl.methods.shared.heads import unit
 from graphfcl.methods.shared.supervised_training import Pretraining, TrainingLoop
-from graphfcl.methods.shared.training_state import check_finite, make_adam, take_step
+from graphfcl.methods.shared.training_state import Adam, check_finite, make_adam, take_step
 from graphfcl.nn import GraphInputs, Linear
 from graphfcl.stream.sessions import BaseSession
 
@@ -113,7 +113,7 @@ class ContrastiveTraining(TrainingLoop):
     """The loss above on all parts of a graph; without ``train_head`` its head stays random."""
 
     @cached_property
-    def optimiser(self) -> torch.optim.Adam:
+    def optimiser(self) -> Adam:
         settings = self.settings
         trained = [*self.encoder.parameters(), *(self.head.parameters() if settings.train_head else ())]
         return make_adam(trained, settings.learning_rate, settings.weight_decay)

@@ -13,7 +13,8 @@ from graphfcl.stream.sessions import BaseSession
 class Part:
     """A part of a learner whose state belongs to the learner's.
 
-    saved: the attributes that are its state: tensors, arrays, plain values, and tuples and dictionaries of these.
+    saved: the attributes that are its state: tensors, arrays, plain values, and tuples and dictionaries of these; or
+        objects that have such a ``saved_state``, as optimisers do.
     name: with what their names begin in the learner's state.
     """
 
@@ -26,8 +27,8 @@ class Part:
         return self
 
     def _pack(self, tensors: Tensors) -> dict[str, Any]:
-        names = {each: f"{self.name}.{each}" for each in self.saved}
-        return {name: pack(getattr(self._owner, each), name, tensors) for each, name in names.items()}
+        attributes = {f"{self.name}.{each}": getattr(self._owner, each) for each in self.saved}
+        return {name: pack(getattr(value, "saved_state", value), name, tensors) for name, value in attributes.items()}
 
     def tensors(self) -> Tensors:
         """Its state, as far as it is tensors."""
@@ -44,6 +45,9 @@ class Part:
         for each in self.saved:
             name = f"{self.name}.{each}"
             before, loaded = getattr(self._owner, each), unpack(values[name], name, tensors, device)
+            if hasattr(before, "saved_state"):
+                before.saved_state = loaded
+                continue
             kinds = {
                 float if isinstance(value, int) else type(value) for value in (before, loaded) if value is not None
             }

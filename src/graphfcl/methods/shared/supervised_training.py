@@ -20,11 +20,10 @@ from graphfcl.methods.learner import SILENT, EncoderStore, GivenEncoder, Labelle
 from graphfcl.methods.settings import CheckedSettings, Count, Positive, Weight, settings_as_json
 from graphfcl.methods.shared.parts import Part
 from graphfcl.methods.shared.training_state import (
+    Adam,
     EarlyStopping,
-    adam_tensors,
     check_finite,
     copy_weights,
-    load_adam,
     make_adam,
     take_step,
     with_prefix,
@@ -62,7 +61,7 @@ class TrainingLoop(Part):
     are the learner's.
     """
 
-    saved: tuple[str, ...] = ("epoch", "seconds", "head_weights", "optimiser_state")
+    saved: tuple[str, ...] = ("epoch", "seconds", "head_weights", "optimiser")
 
     def __init__(
         self, encoder: Encoder, head: nn.Module, settings: Any, *, stage: str = "training", name: str = "training"
@@ -73,17 +72,9 @@ class TrainingLoop(Part):
         self.seconds = 0.0
 
     @cached_property
-    def optimiser(self) -> torch.optim.Adam:
+    def optimiser(self) -> Adam:
         """Made for the first step: a learner that is only loaded need not wait for the import behind it."""
         return make_adam(self.network.parameters(), self.settings.learning_rate, self.settings.weight_decay)
-
-    @property
-    def optimiser_state(self) -> Tensors:
-        return adam_tensors(self.optimiser)
-
-    @optimiser_state.setter
-    def optimiser_state(self, tensors: Tensors) -> None:
-        load_adam(self.optimiser, tensors)
 
     @property
     def head_weights(self) -> Tensors:
@@ -100,7 +91,7 @@ class SupervisedTraining(TrainingLoop):
     loss: of (n, classes) logits and (n,) labels. balanced: validation accuracy is the mean recall over classes.
     """
 
-    saved = (*TrainingLoop.saved, "best")
+    saved = (*TrainingLoop.saved, "stopping")
 
     def __init__(
         self,
@@ -116,15 +107,6 @@ class SupervisedTraining(TrainingLoop):
         super().__init__(encoder, head, settings, stage=stage, name=name)
         self.loss, self.balanced = loss, balanced
         self.stopping = EarlyStopping(settings.patience)
-
-    @property
-    def best(self) -> dict[str, Any]:
-        """What validations have found so far."""
-        return self.stopping.state
-
-    @best.setter
-    def best(self, noted: dict[str, Any]) -> None:
-        self.stopping.state = noted
 
     def run(
         self,

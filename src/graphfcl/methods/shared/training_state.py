@@ -34,6 +34,20 @@ class Adam(torch.optim.Adam):
     load_state_dict = unwrap(torch.optim.Adam.load_state_dict)
     step = torch.no_grad()(unwrap(torch.optim.Adam.step))
 
+    @property
+    def saved_state(self) -> Tensors:
+        """Its moments, by the number of the parameter and their name."""
+        states = self.state_dict()["state"].items()
+        return {f"{number}.{name}": value for number, state in states for name, value in state.items()}
+
+    @saved_state.setter
+    def saved_state(self, tensors: Tensors) -> None:
+        state: dict[int, Tensors] = {}
+        for key, value in tensors.items():
+            number, name = key.split(".")
+            state.setdefault(int(number), {})[name] = value
+        self.load_state_dict({"state": state, "param_groups": self.state_dict()["param_groups"]})
+
 
 class LBFGS(torch.optim.LBFGS):
     """L-BFGS as torch has it."""
@@ -43,7 +57,7 @@ class LBFGS(torch.optim.LBFGS):
     step = torch.no_grad()(unwrap(torch.optim.LBFGS.step))
 
 
-def make_adam(parameters: Iterable[nn.Parameter], rate: float, weight_decay: float) -> torch.optim.Adam:
+def make_adam(parameters: Iterable[nn.Parameter], rate: float, weight_decay: float) -> Adam:
     """Adam with the paper's betas; fused, because launches are what a small step costs, and on a GPU to be recorded."""
     trained = list(parameters)
     recorded = any(parameter.is_cuda for parameter in trained)
@@ -76,21 +90,6 @@ def check_finite(loss: torch.Tensor, stage: str, step: int) -> float:
             "values among the features."
         )
     return value
-
-
-def adam_tensors(adam: torch.optim.Adam) -> Tensors:
-    """The state of the optimiser as plain tensors."""
-    states = adam.state_dict()["state"].items()
-    return {f"{number}.{name}": value for number, state in states for name, value in state.items()}
-
-
-def load_adam(adam: torch.optim.Adam, tensors: Tensors) -> None:
-    """The reverse of :func:`adam_tensors`."""
-    state: dict[int, Tensors] = {}
-    for key, value in tensors.items():
-        number, name = key.split(".")
-        state.setdefault(int(number), {})[name] = value
-    adam.load_state_dict({"state": state, "param_groups": adam.state_dict()["param_groups"]})
 
 
 def copy_weights(module: nn.Module) -> Tensors:
@@ -136,13 +135,13 @@ class EarlyStopping:
         return self.stale >= self.patience
 
     @property
-    def state(self) -> dict[str, Any]:
+    def saved_state(self) -> dict[str, Any]:
         """All that it has noted; nothing before the first score."""
         noted = ("recent", "score", "step", "stale", "weights")
         return {name: getattr(self, name) for name in noted} if self.recent else {}
 
-    @state.setter
-    def state(self, noted: dict[str, Any]) -> None:
+    @saved_state.setter
+    def saved_state(self, noted: dict[str, Any]) -> None:
         vars(self).update(noted)
 
 
