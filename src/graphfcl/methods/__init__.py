@@ -1,8 +1,8 @@
 """Learners.
 
-The door: ``learner.py`` is the contract, ``registry.py`` knows the methods by name, ``settings.py`` is what all
-settings share, ``testing.py`` holds a learner to the contract. Then the methods, one file or folder each; ``bases/`` is
-what they grow from, ``shared/`` the parts that they have.
+``learner.py`` is the contract, ``registry.py`` finds methods by name, ``settings.py`` is what all settings share, and
+``testing/`` checks a learner against the contract. Each method is one file or folder; ``bases/`` holds their base
+classes and ``shared/`` the parts that several of them have.
 """
 
 from graphfcl.runtime.lazy_names import names_of_stub

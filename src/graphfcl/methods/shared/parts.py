@@ -48,9 +48,7 @@ class Part:
             if hasattr(before, "saved_state"):
                 before.saved_state = loaded
                 continue
-            kinds = {
-                float if isinstance(value, int) else type(value) for value in (before, loaded) if value is not None
-            }
+            kinds = {float if isinstance(x, int | float) else type(x) for x in (before, loaded) if x is not None}
             if len(kinds) > 1:
                 raise ValueError(f"{name} is a {type(loaded).__name__}")
             setattr(self._owner, each, loaded)
