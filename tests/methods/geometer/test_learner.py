@@ -125,7 +125,7 @@ def test_the_encoder_has_a_rate_of_its_own(stream: Stream) -> None:
     learner = fitted(stream, fine_tuning_steps=1, distil="far", weight_decay=0.0, encoder_rate=0.1)
     learner.learn(stream.session(1))
     before = {name: value.clone() for name, value in learner.network.state_dict().items()}
-    inputs = GraphInputs(stream.session(1).visible_graph, learner.device)
+    inputs = GraphInputs(stream.session(1).visible_graph.loaded(), learner.device)
     learner._take_steps(inputs, session_classes(learner, stream, 1), 1, 0.01, "far")
     moved = {n: float((v - before[n]).abs().max()) for n, v in learner.network.state_dict().items()}
     assert moved["encoder.second.weight"] == pytest.approx(0.001, rel=0.01)
@@ -145,10 +145,13 @@ def test_a_session_scores_nothing(stream: Stream, monkeypatch: pytest.MonkeyPatc
 
 
 def test_steps_are_chosen_in_validation_sessions(stream: Stream, monkeypatch: pytest.MonkeyPatch) -> None:
-    def score(self: Geometer, *found: Any) -> float:  # noqa: ARG001
-        return 1.0 if found[-1] == (3, 0.005, "near") else 0.5
+    taken: list[Any] = []
 
-    monkeypatch.setattr(Geometer, "_try_steps", score)
+    def score(*_: Any) -> float:
+        return 1.0 if taken and taken[-1] == (3, 0.005, "near") else 0.5
+
+    monkeypatch.setattr(Geometer, "_take_steps", lambda self, inputs, classes, *steps: taken.append(steps))  # noqa: ARG005
+    monkeypatch.setattr(Geometer, "_validate", score)
     assert fitted(stream, fine_tuning_steps=None, fine_tuning=((3, 0.005),)).chosen() == {
         "episodes": pytest.approx(0, abs=4),
         "fine_tuning_steps": 3,

@@ -134,7 +134,7 @@ def test_a_memory_keeps_the_first_of_each_class_with_their_features(dense: bool)
     assert memory.labelled[0].tolist() == nodes[[0, 1, 2, 3]].tolist()
     cpu, again = torch.device("cpu"), ReplayMemory()
     again.load(memory.values(), memory.tensors(), cpu)
-    joined = again.beside(GraphInputs(there, cpu)).visible
+    joined = again.beside(GraphInputs(there.loaded(), cpu)).visible
     assert set(joined.nodes) == set(there.nodes) | set(memory.nodes)
     rows = joined.rows(memory.nodes)
     assert (joined.degrees[rows] == 0).all()

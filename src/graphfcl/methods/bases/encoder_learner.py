@@ -10,7 +10,7 @@ import torch
 from torch import nn
 
 from graphfcl.errors import DivergenceError, InputError
-from graphfcl.graph.visible import VisibleGraph
+from graphfcl.graph.interfaces import VisibleNodes
 from graphfcl.methods.learner import NO_STORE, SILENT, EncoderStore, Labelled, Learner, LearnerState, Progress, Tensors
 from graphfcl.methods.settings import CheckedSettings, Count, Share, require_choice
 from graphfcl.methods.shared.embedding_cache import EmbeddingCache

@@ -10,7 +10,7 @@ import numpy as np
 import torch
 from torch import nn
 
-from graphfcl.graph.visible import VisibleGraph
+from graphfcl.graph.interfaces import VisibleNodes
 from graphfcl.methods.bases.encoder_learner import EncoderLearner, EncoderSettings, Stage
 from graphfcl.methods.learner import Labelled, Progress, Tensors
 from graphfcl.methods.settings import Count, Number, Positive, Weight
@@ -182,7 +182,7 @@ class EpisodicLearner(EncoderLearner):
     def _keeps_weights(self) -> bool:
         return self.fine_tuning.steps == 0
 
-    def restate(self, visible: VisibleGraph, train: Labelled, supports: Labelled) -> bool:
+    def restate(self, visible: VisibleNodes, train: Labelled, supports: Labelled) -> bool:
         # A class without a node has no place in the episodes of fine-tuning.
         labelled = np.unique(np.concatenate([train[1], supports[1]]))
         if self.tunes_on_all_classes and self.fine_tuning.steps and labelled.size < len(self.classes_):
