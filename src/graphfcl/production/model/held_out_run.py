@@ -67,7 +67,7 @@ def run_held_out(
     validation = validation.asking(some_queries(base.visible_graph, validation.asked, learner.seed))
     if not validation.has_new_classes:
         return HeldOutResult(), {}
-    reduced, sessions = validation.rehearsal(base)
+    reduced, sessions = validation.as_stream(base)
     start = reduced
     if own is None:  # some of the remaining pseudo-novel classes are held out for the learner's own validation
         pseudo_novel = np.arange(len(reduced.base_classes), len(reduced.classes))
