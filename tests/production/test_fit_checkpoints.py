@@ -42,7 +42,7 @@ def fit(folder: Path, stage: str = "", *, resume: bool = False, method: str = "a
     return watching
 
 
-@pytest.mark.parametrize("stage", ["encoder", "rehearsal, encoder"])
+@pytest.mark.parametrize("stage", ["encoder", "calibration run, encoder"])
 def test_a_fit_that_was_stopped_becomes_the_same_model(tmp_path: Path, stage: str) -> None:
     fit(tmp_path / "whole")
     with pytest.raises(Stop):
@@ -89,5 +89,5 @@ def test_on_the_command_line(tmp_path: Path) -> None:
     assert "go on with --resume" in refused.err
     done = graphfcl_inside("fit", *options, "--resume")
     assert done.code == 0, done.err
-    assert "rehearsal, encoder" in done.err
+    assert "calibration run, encoder" in done.err
     assert not (folder / "fitting").exists()

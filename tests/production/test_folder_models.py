@@ -548,7 +548,7 @@ def test_a_rehearsal_that_was_stopped_leaves_nothing_behind(graph: GraphFolder, 
         return {path.name for path in (tmp_path / work).rglob("*") if path.is_file()}
 
     with pytest.raises(Killed):
-        run("one", KilledAt("rehearsal, scores"), resume=False)
+        run("one", KilledAt("calibration run, scores"), resume=False)
     half = next((tmp_path / "one").rglob("x-*")) / ".part-0000.host.1.ab.tmp"
     half.write_bytes(b"half")
     assert run("one", KilledAt("never"), resume=True) == run("two", KilledAt("never"), resume=False)
