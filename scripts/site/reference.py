@@ -21,7 +21,7 @@ GROUPS = {
     "methods": ("Methods", "The contract of a learner, and how methods are found."),
     "active": ("Strategies", "Which nodes to label next."),
     "experiments": ("Grids", "Many runs at once: all methods, graphs and seeds of a table."),
-    "tasks": ("Tasks and workers", "Where work is done: here, in further processes, on a cluster."),
+    "runtime": ("Tasks and workers", "Where work is done: here, in further processes, on a cluster."),
     "trackers": ("Trackers", "Figures of a training for TensorBoard and MLflow."),
     "errors": ("Errors", "What is raised when something is wrong."),
 }

@@ -498,7 +498,7 @@ def test_workers_are_started_once_for_a_pass(
         ("submitit", 2, tmp_path / "work" / "tasks")
     ]
     assert ModelFolder(tmp_path / "model", use).rollback(1) == 2
-    again: Resources = vars(GraphClassifier.load(tmp_path / "model").graph_)["means"]
+    again: Resources = vars(GraphClassifier.load(tmp_path / "model").graph_)["resources"]
     assert (again.workers, again.starts_workers) == (2, True)
     assert isinstance(again.tasks, Tasks)
     assert again.tasks.backend == "local"  # the engine is of a command, not of the model
