@@ -31,7 +31,7 @@ def test_a_table_is_what_one_product_makes(dense: bool, monkeypatch: pytest.Monk
         monkeypatch.setattr(f"graphfcl.methods.blocks.{name}", value)
     monkeypatch.setattr("graphfcl.methods.anchor.frame.ROWS", 7)
     own_table, weights = tables.own(basis), (1.0, 2.0, 0.5)
-    blocks = Blocks.of(tables, [own_table, *tables.hops(own_table, (2,)), tables.take(codes)], weights)
+    blocks = Blocks.of(tables, [own_table, *tables.hops(own_table, (2,)), tables.take(codes)], weights, "<f2")
     table = blocks.table.rows_at(np.arange(50))
     features: Any = tables.visible.features
     hop = tables.visible.normalised.toarray()
@@ -43,7 +43,7 @@ def test_a_table_is_what_one_product_makes(dense: bool, monkeypatch: pytest.Monk
     frame = centres_of(tables, blocks)
     np.testing.assert_allclose(torch.cat(list(frame.values())), expected.mean(axis=0), rtol=2e-3, atol=2e-3)
     frame |= {"middle": torch.randn(24, generator=random), "whitening": torch.randn(24, 24, generator=random).triu()}
-    whole = points(joined(list(table.split([10, 10, 4], dim=1)), frame, weights), frame)
+    whole = points(joined(list(table.split([10, 10, 4], dim=1)), frame, weights), frame, "<f2")
     found = vectors_of(tables, blocks, frame, last_use=True).rows_at(np.arange(50))
     assert found.dtype == torch.float16
     np.testing.assert_allclose(found, whole, atol=1e-3)

@@ -37,6 +37,7 @@ from graphfcl.methods.anchor.hop_encoder import HOPS
 from graphfcl.methods.anchor.rounds import run_rounds, with_neighbours
 from graphfcl.methods.anchor.settings import AnchorSettings, Neighbourhood
 from graphfcl.methods.blocks import Held, NodeTables, RowBlock, Table
+from graphfcl.methods.blocks.interface import TYPES
 from graphfcl.methods.blocks.labelled_rows import count_of_each_class, some_of_each_class
 from graphfcl.methods.learner import Progress, Tensors
 from graphfcl.methods.shared.validation_sessions import STEP_DRAWS, ValidationSessions, all_held_out
@@ -53,9 +54,18 @@ BYTES_OF_NUMBER = 20  # of rows that are held while they are joined and whitened
 
 
 def choose_neighbourhood(
-    base: BaseSession, tables: NodeTables, basis: torch.Tensor, settings: AnchorSettings, seed: int, progress: Progress
+    base: BaseSession,
+    tables: NodeTables,
+    basis: torch.Tensor,
+    settings: AnchorSettings,
+    seed: int,
+    progress: Progress,
+    kind: str,
 ) -> Neighbourhood:
-    """The candidate with the best mean score over some draws, or the first if that is hardly better."""
+    """The candidate with the best mean score over some draws, or the first if that is hardly better.
+
+    kind: the type of f and x.
+    """
     candidates = settings.neighbourhoods()
     validation = ValidationSessions.draw(all_held_out(base), seed)
     if len(candidates) == 1 or not validation.has_new_classes:
@@ -64,11 +74,10 @@ def choose_neighbourhood(
     own = tables.own(basis).leading(trial_columns(basis.shape[1], settings, sampled=sampled)).kept()
 
     def plan(hops: int) -> Blocks:
-        (around,) = tables.hops(own, (hops,), tables.kind)
-        return Blocks.of(tables, [own, around], (settings.raw_weight, 0.0))
+        (around,) = tables.hops(own, (hops,))
+        return Blocks.of(tables, [own, around], (settings.raw_weight, 0.0), kind)
 
-    kind = _SampledTrials if sampled else _Trials
-    trials = kind(tables, plan, validation, settings, seed)
+    trials = (_SampledTrials if sampled else _Trials)(tables, plan, validation, settings, seed)
     scores, tried = np.zeros(len(candidates)), 0
     for places, found in trials.scores(candidates):
         scores[places], tried = found, tried + len(places)
@@ -76,7 +85,7 @@ def choose_neighbourhood(
     best = int(np.argmax(scores))
     chosen = candidates[best if scores[best] > scores[0] + settings.margin else 0]
     for hops in {each.hops for each in candidates} - {chosen.hops, *HOPS}:
-        tables.hops(own, (hops,), tables.kind)[0].remove()
+        tables.hops(own, (hops,))[0].remove()
     return chosen
 
 
@@ -231,14 +240,15 @@ class _SampledTrial:
         return {"scores": np.array(found)}
 
     def _points(self, rows: torch.Tensor, blocks: Blocks, frame: Tensors) -> torch.Tensor:
-        return points(joined(list(rows.split(list(blocks.widths), dim=1)), frame, blocks.weights), frame)
+        return points(joined(list(rows.split(list(blocks.widths), dim=1)), frame, blocks.weights), frame, blocks.kind)
 
     def _frame(self, blocks: Blocks) -> Tensors:
         """Centres by the sample; middle and R by the nodes of known classes."""
         labels = tensor_of(self.validation.train[1], self.tables.device)
         parts = self._rows.sample.split(list(blocks.widths), dim=1)
         frame = {f"centre.{place}": part.double().mean(dim=0).float() for place, part in enumerate(parts)}
-        vectors = joined(list(self._rows.train.split(list(blocks.widths), dim=1)), frame, blocks.weights).half()
+        vectors = joined(list(self._rows.train.split(list(blocks.widths), dim=1)), frame, blocks.weights)
+        vectors = vectors.to(TYPES[blocks.kind])
         middle, root = whitening(vectors, labels, self.validation.known_count, self.settings.shrinkage)
         return {**frame, "middle": middle, "whitening": root}
 

@@ -1,19 +1,18 @@
 """From features to x(v): the blocks of f(v), their centres, the whitening, and class sums of x.
 
-A node's blocks are XB, Â…ÂXB and Z side by side, rounded to the type of the graph's tables. Every formula here is a
-function of some rows; tables call it for blocks of them (``methods/blocks``).
+A node's blocks are XB, Â…ÂXB and Z side by side. Every formula here is a function of some rows; tables call it for
+blocks of rows (``methods/blocks``).
 """
 
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import torch
 
-from graphfcl.graph import Features
+from graphfcl.graph.interfaces import VisibleNodes
 from graphfcl.methods.anchor.class_sums import Anchors, class_sums, mean_of_means, root_of, spread
 from graphfcl.methods.blocks import NodeTables, RowBlock, Table
-from graphfcl.methods.blocks.interface import ROWS
+from graphfcl.methods.blocks.interface import ROWS, TYPES
 from graphfcl.methods.learner import Labelled, Tensors
 from graphfcl.methods.shared.untrained_features import unit_rows
 
@@ -22,27 +21,31 @@ FRAME = ("centre.0", "centre.1", "centre.2", "middle", "whitening")
 
 @dataclass(frozen=True, eq=False)
 class Blocks:
-    """The blocks of all nodes. table: (n, ΣD) side by side. widths: columns of each. weights: those in f."""
+    """The blocks of all nodes.
+
+    table: (n, ΣD) side by side. widths: columns of each. weights: those in f. kind: the type of f and x.
+    """
 
     table: Table
     widths: tuple[int, ...]
     weights: tuple[float, ...]
+    kind: str
 
     @classmethod
-    def of(cls, tables: NodeTables, parts: list[Table], weights: tuple[float, ...]) -> "Blocks":
-        """Of tables of blocks, of which the last may be missing."""
+    def of(cls, tables: NodeTables, parts: list[Table], weights: tuple[float, ...], kind: str = "<f4") -> "Blocks":
+        """Join tables of blocks, of which the last may be missing."""
         widths = [part.columns for part in parts]
-        joined = tables.side_by_side([part for part in parts if part.columns])
-        return cls(joined, (*widths, *[0] * (len(weights) - len(parts))), weights)
+        joined = tables.side_by_side([part for part in parts if part.columns], block_kind(tables.visible, kind))
+        return cls(joined, (*widths, *[0] * (len(weights) - len(parts))), weights, kind)
 
     @property
     def values(self) -> dict[str, Any]:
-        return {"widths": list(self.widths), "weights": list(self.weights)}
+        return {"widths": list(self.widths), "weights": list(self.weights), "point_kind": self.kind}
 
 
-def block_kind(features: Features) -> torch.dtype:
-    """16 bits hold words with rows of unit length; numbers may be of any size."""
-    return torch.float32 if isinstance(features, np.ndarray) else torch.float16
+def block_kind(visible: VisibleNodes, kind: str) -> str:
+    """The type of blocks if f and x have this one. Only words, whose rows have unit length, fit in 16 bits."""
+    return kind if visible.sparse_features and visible.feature_count else "<f4"
 
 
 def centres_of(tables: NodeTables, blocks: Blocks) -> Tensors:
@@ -63,12 +66,12 @@ def frame_of(
 
 
 def vectors_of(tables: NodeTables, blocks: Blocks, frame: Tensors, *, last_use: bool = False) -> Table:
-    """(n, D) x of all nodes, in 16 bits. last_use: of the blocks."""
+    """(n, D) x of all nodes. last_use: of the blocks."""
     return tables.table(
         "x",
         points_of_block,
         blocks.table.columns,
-        kind="<f2",
+        kind=blocks.kind,
         tables={"blocks": blocks.table},
         given={name: frame[name] for name in FRAME if name in frame},
         last_use=("blocks",) * last_use,
@@ -92,17 +95,17 @@ def joined(blocks: list[torch.Tensor], frame: Tensors, weights: tuple[float, ...
     return torch.cat(parts, dim=1)
 
 
-def points(vectors: torch.Tensor, frame: Tensors) -> torch.Tensor:
-    """(r, D) x(v) in 16 bits, from f(v)."""
-    return unit_rows((vectors - frame["middle"]) @ frame["whitening"]).half()
+def points(vectors: torch.Tensor, frame: Tensors, kind: str) -> torch.Tensor:
+    """(r, D) x(v) of this type, from f(v)."""
+    return unit_rows((vectors - frame["middle"]) @ frame["whitening"]).to(TYPES[kind])
 
 
 def points_of_block(block: RowBlock) -> torch.Tensor:
     """(rows, D) x from the blocks and a frame, a few rows in 32 bits at a time."""
-    rows, found = block.rows("blocks"), torch.empty(len(block), block.tables["blocks"].columns, dtype=torch.float16)
-    found = found.to(rows.device)
+    rows, kind = block.rows("blocks"), block.values["point_kind"]
+    found = torch.empty(rows.shape, dtype=TYPES[kind], device=rows.device)
     for start in range(0, len(rows), ROWS):
-        found[start : start + ROWS] = points(_joined(block, rows[start : start + ROWS]), block.given)
+        found[start : start + ROWS] = points(_joined(block, rows[start : start + ROWS]), block.given, kind)
     return found
 
 
@@ -111,9 +114,9 @@ def _joined(block: RowBlock, rows: torch.Tensor) -> torch.Tensor:
 
 
 def _labelled(block: RowBlock) -> tuple[torch.Tensor, torch.Tensor]:
-    """f of its labelled rows in 16 bits, and their columns."""
+    """f of its labelled rows, and their columns."""
     rows, columns = block.labelled("blocks")
-    found = torch.empty(len(rows), rows.shape[1], dtype=torch.float16, device=rows.device)
+    found = torch.empty(rows.shape, dtype=TYPES[block.values["point_kind"]], device=rows.device)
     for start in range(0, len(rows), ROWS):
         found[start : start + ROWS] = _joined(block, rows[start : start + ROWS])
     return found, columns

@@ -1,7 +1,8 @@
 """An encoder that reads stored hops: rows of [XB, ÂXB, ÂÂXB] of a node, and nothing of other nodes.
 
-Z = ReLU([u(XB), u(ÂXB), u(ÂÂXB)] W₁ + b₁) W₂ + b₂, u(·): rows of unit length. It is trained with mini-batches on some
-nodes of each class of session 0, so neither its training nor its answers need the graph in memory.
+Z = GELU([u(XB), u(ÂXB), u(ÂÂXB)] W₁ + b₁) W₂ + b₂, u(·): rows of unit length. It is trained with mini-batches on some
+nodes of each class of session 0, so neither its training nor its answers need the graph in memory. GELU is smooth: with
+ReLU, rows that differ in their last digits, as those in memory and on disk do, train to visibly different weights.
 """
 
 import time
@@ -11,8 +12,8 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch.nn.functional import gelu
 
-from graphfcl.methods.anchor.frame import block_kind
 from graphfcl.methods.anchor.head import LabelledPoints
 from graphfcl.methods.blocks import NodeTables, RowBlock, Table
 from graphfcl.methods.blocks.interface import ROWS
@@ -36,12 +37,12 @@ EPSILON = 1e-5  # of Adam
 def hop_table(tables: NodeTables, basis: torch.Tensor) -> Table:
     """(n, 3k) XB, ÂXB and ÂÂXB side by side."""
     own = tables.own(basis)
-    return tables.side_by_side([own, *tables.hops(own, HOPS, tables.kind)])
+    return tables.side_by_side([own, *tables.hops(own, HOPS)])
 
 
 def hop_rows(rows: torch.Tensor) -> torch.Tensor:
     """(r, 3k) what the encoder reads, from (r, 3k) rows of :func:`hop_table`."""
-    return torch.cat([unit_rows(block.float()) for block in rows.chunk(1 + len(HOPS), dim=1)], dim=1)
+    return torch.cat([unit_rows(block) for block in rows.chunk(1 + len(HOPS), dim=1)], dim=1)
 
 
 def _codes(block: RowBlock) -> torch.Tensor:
@@ -49,7 +50,7 @@ def _codes(block: RowBlock) -> torch.Tensor:
     rows = block.rows("hops")
     for start in range(0, len(block), ROWS):
         part = hop_rows(rows[start : start + ROWS])
-        hidden = torch.relu(part @ block.given["first.weight"] + block.given["first.bias"])
+        hidden = gelu(part @ block.given["first.weight"] + block.given["first.bias"])
         found[start : start + ROWS] = hidden @ block.given["second.weight"] + block.given["second.bias"]
     return found
 
@@ -73,19 +74,19 @@ class HopEncoder(Encoder):
         self.second = Linear(hidden, size, generator)
 
     def rows(self, graph: GraphInputs, rows: np.ndarray | None, lead: int = 0) -> torch.Tensor:  # noqa: ARG002
-        basis, kind = self._basis(), block_kind(graph.visible.features)
+        basis = self._basis()
         rows = np.arange(graph.visible.node_count) if rows is None else rows
         blocks = [graph.raw(rows) @ basis, *(around_rows(graph.visible, rows, hops, basis) for hops in HOPS)]
-        return hop_rows(torch.cat([block.to(kind) for block in blocks], dim=1))  # rounded as in a table of all nodes
+        return hop_rows(torch.cat(blocks, dim=1))
 
     def table(self, tables: NodeTables) -> Table:
         """(n, h) Z of all nodes."""
         given = {name: weight.detach() for name, weight in self.state_dict().items()}
         read = {"hops": hop_table(tables, self._basis())}
-        return tables.table("codes", _codes, self.size, kind=tables.kind, tables=read, given=given, last_use=("hops",))
+        return tables.table("codes", _codes, self.size, tables=read, given=given, last_use=("hops",))
 
     def forward(self, rows: torch.Tensor, generator: torch.Generator | None = None) -> torch.Tensor:
-        hidden = dropout(torch.relu(self.first(rows)), self.dropout, generator)
+        hidden = dropout(gelu(self.first(rows)), self.dropout, generator)
         return self.second(hidden)
 
 

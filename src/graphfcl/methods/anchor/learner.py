@@ -80,6 +80,7 @@ from graphfcl.methods.anchor.storage import (
 )
 from graphfcl.methods.bases.encoder_learner import EncoderLearner, Stage
 from graphfcl.methods.blocks import NodeTables, Table, open_tables
+from graphfcl.methods.blocks.interface import TYPES
 from graphfcl.methods.blocks.last_tables import LastTables
 from graphfcl.methods.learner import EncoderStore, Explanation, Labelled, Learner, LearnerState, Progress, Tensors
 from graphfcl.methods.shared.parts import Part
@@ -189,7 +190,9 @@ class Anchor(EncoderLearner[NodeTables]):
         self._train_encoder(train, validation, inputs, progress)
         with torch.no_grad():
             known.round_first_layer()
-            known.neighbourhood = choose_neighbourhood(base, inputs, frame["basis"], settings, self.seed, progress)
+            known.neighbourhood = choose_neighbourhood(
+                base, inputs, frame["basis"], settings, self.seed, progress, known.kind
+            )
             blocks = self._blocks(inputs)
             centres = centres_of(inputs, blocks)
             fixed = frame_of(inputs, blocks, centres, train, len(base.classes), settings.shrinkage)
@@ -255,17 +258,17 @@ class Anchor(EncoderLearner[NodeTables]):
         """XB, ÂÂXB and Z of all nodes."""
         encoder, how = self.network.encoder, self.known.neighbourhood
         own = tables.own(self._basis())
-        parts = [own, *tables.hops(own, (how.hops,), tables.kind)]
+        parts = [own, *tables.hops(own, (how.hops,))]
         if isinstance(encoder, HopEncoder):
             parts.append(encoder.table(tables))
         elif self.known.encoder_input == "graph":
             assert tables.whole is not None
             parts.append(tables.take(encoder(encoder.rows(tables.whole, None))))
-        return Blocks.of(tables, parts, self.known.weights(self.settings))
+        return Blocks.of(tables, parts, self.known.weights(self.settings), self.known.kind)
 
     def _blocks_at(self, near: GraphInputs, rows: np.ndarray) -> list[torch.Tensor]:
         """XB, ÂÂXB and Z of some rows; only their neighbourhoods are read. Rounded as in a table of all nodes."""
-        encoder, kind = self.network.encoder, block_kind(near.visible.features)
+        encoder, kind = self.network.encoder, TYPES[block_kind(near.visible, self.known.kind)]
         read: GcnRows = encoder.rows(near, rows)
         around = around_rows(near.visible, rows, self.known.neighbourhood.hops, self._basis(), read)
         return [block.to(kind).float() for block in (near.raw(rows) @ self._basis(), around, encoder(read))]
@@ -284,7 +287,8 @@ class Anchor(EncoderLearner[NodeTables]):
         if known is not None and known.random_access:
             return known.rows_at(tables.visible.rows(nodes))
         frame, weights = self.known.frame, self.known.weights(self.settings)
-        return points(joined(self._blocks_at(*tables.near(nodes, self.reach)), frame, weights), frame)
+        blocks = self._blocks_at(*tables.near(nodes, self.reach))
+        return points(joined(blocks, frame, weights), frame, self.known.kind)
 
     def embeddings(self, visible: VisibleNodes) -> Any:
         with torch.no_grad():

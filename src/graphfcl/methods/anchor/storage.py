@@ -53,6 +53,14 @@ class AnchorKnowledge(Part):
         self.frame["first.scales"] = scales
 
     @property
+    def kind(self) -> str:
+        """The type of f and x: 32 bits wherever a graph may be on disk, so that it answers as one in memory does.
+
+        Rounding to 16 bits turns last digits, which follow from the order of sums, into steps of 0.0005.
+        """
+        return "<f2" if self.encoder_input == "graph" else "<f4"
+
+    @property
     def is_fixed(self) -> bool:
         """Whether session 0 is over."""
         return "whitening" in self.frame

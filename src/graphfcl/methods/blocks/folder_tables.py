@@ -17,7 +17,6 @@ from graphfcl.graph.visible import VisibleGraph
 from graphfcl.methods.blocks.column_phases import ColumnTask, Operator, need_of_slice, run_columns
 from graphfcl.methods.blocks.folder_rows import FolderRows
 from graphfcl.methods.blocks.interface import (
-    TYPES,
     UNLABELLED,
     Held,
     RowBlock,
@@ -98,10 +97,9 @@ class FolderTable:
 
 @dataclass(frozen=True, eq=False)
 class JoinedTables:
-    """Tables side by side, rounded to one type when they are read."""
+    """Tables side by side, all of one type."""
 
     parts: tuple[FolderTable, ...]
-    kind: str
 
     @property
     def columns(self) -> int:
@@ -113,7 +111,7 @@ class JoinedTables:
 
     @property
     def reader(self) -> Joined:
-        return Joined(tuple(part.reader for part in self.parts), self.kind)
+        return Joined(tuple(part.reader for part in self.parts))
 
     def made(self) -> None:
         for part in self.parts:
@@ -123,11 +121,9 @@ class JoinedTables:
         raise NotImplementedError("take the leading columns of the parts")
 
     def rows_at(self, rows: np.ndarray) -> torch.Tensor:
-        """Rounded block by block: rows in wider types would take twice the memory."""
-        kind = np.dtype(self.kind)
-        found = torch.empty(rows.size, self.columns, dtype=TYPES[self.kind])
+        found = torch.empty(rows.size, self.columns)
         for place, part in zip(found.split([part.columns for part in self.parts], dim=1), self.parts, strict=True):
-            place[:] = torch.from_numpy(part.made().rows_at(rows, lambda some: some.astype(kind), part.columns))
+            place[:] = part.rows_at(rows)
         return found
 
     def readable(self) -> Any:
@@ -176,11 +172,6 @@ class FolderTables:
         return self.visible.class_count
 
     @property
-    def kind(self) -> str:
-        reader = self.visible.reader
-        return "<f2" if reader.sparse_features and reader.feature_count else "<f4"
-
-    @property
     def mean_weight(self) -> float:
         return self.by_row.mean_weight
 
@@ -227,12 +218,12 @@ class FolderTables:
     def _how(self) -> tuple[Any, Progress]:
         return self.visible.resources, self.progress
 
-    def hops(self, own: Table, counts: Sequence[int], kind: str = "<f4") -> list[FolderTable]:
+    def hops(self, own: Table, counts: Sequence[int]) -> list[FolderTable]:
         first, made = _single(own), []
         for count in counts:
-            key = key_of(hops=count, own=first.stored.key, graph=self.source.graph_key, kind=kind)
+            key = key_of(hops=count, own=first.stored.key, graph=self.source.graph_key)
             shape = (first.stored.rows, first.stored.columns)
-            made.append(self.work.table(f"hops-{count}", key, *shape, kind=kind, by="slices"))
+            made.append(self.work.table(f"hops-{count}", key, *shape, by="slices"))
 
         def make(columns: int) -> None:
             task = ColumnTask(
@@ -242,8 +233,8 @@ class FolderTables:
 
         return [FolderTable(stored, first.columns, make, (first,)) for stored in made]
 
-    def side_by_side(self, tables: Sequence[Table]) -> JoinedTables:
-        return JoinedTables(tuple(_single(table) for table in tables), self.kind)
+    def side_by_side(self, tables: Sequence[Table], kind: str = "<f4") -> JoinedTables:  # noqa: ARG002
+        return JoinedTables(tuple(_single(table) for table in tables))
 
     # Neighbours
 
@@ -390,7 +381,7 @@ class FolderTables:
         """Of each part by itself: parts of several joined tables are the same."""
         read = _stored(table)
         if isinstance(read, JoinedTables):
-            return torch.cat([self._means_of(JoinedTables((part,), read.kind)) for part in read.parts])
+            return torch.cat([self._means_of(part) for part in read.parts])
         return self._means_of(read)
 
     def _means_of(self, table: AnyTable) -> torch.Tensor:

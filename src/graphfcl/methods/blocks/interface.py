@@ -163,10 +163,6 @@ class NodeTables(Protocol):
         """Classes for which memory is planned; 0 if nothing is known of them."""
 
     @property
-    def kind(self) -> str:
-        """The type that holds X and its hops: 16 bits for words with rows of unit length, 32 bits for numbers."""
-
-    @property
     def whole(self) -> GraphInputs | None:
         """The whole graph on the device, for networks that need it; None if it stays on the disk."""
 
@@ -197,11 +193,11 @@ class NodeTables(Protocol):
     def own(self, basis: torch.Tensor) -> Table:
         """(n, k) XB."""
 
-    def hops(self, own: Table, counts: Sequence[int], kind: str = "<f4") -> Sequence[Table]:
-        """(n, k) Â…ÂXB for each number of hops. kind: the type of files; in memory slices are made in 32 bits."""
+    def hops(self, own: Table, counts: Sequence[int]) -> Sequence[Table]:
+        """(n, k) Â…ÂXB for each number of hops."""
 
-    def side_by_side(self, tables: Sequence[Table]) -> Table:
-        """(n, ΣD) tables joined by row, rounded to the type ``kind``."""
+    def side_by_side(self, tables: Sequence[Table], kind: str = "<f4") -> Table:
+        """(n, ΣD) tables joined by row, rounded to the type ``kind``; on disk they keep their types."""
 
     def smoothed(self, table: Table, share: float, steps: int, *, last_use: bool = False) -> Table:
         """(n, C) P after ``steps`` of P ← s Â P + (1 − s) P₀; rows are not made to add up to 1."""

@@ -172,10 +172,6 @@ class ResidentTables:
         return 0
 
     @property
-    def kind(self) -> str:
-        return "<f4" if isinstance(self._inputs.visible.features, np.ndarray) else "<f2"
-
-    @property
     def whole(self) -> GraphInputs:
         return self._inputs
 
@@ -199,11 +195,11 @@ class ResidentTables:
         basis = basis.to(self.device)
         return ResidentTable(basis.shape[1], compute=lambda part, _: self._inputs.raw() @ basis[:, part])
 
-    def hops(self, own: Table, counts: Sequence[int], kind: str = "<f4") -> list[ResidentTable]:  # noqa: ARG002
+    def hops(self, own: Table, counts: Sequence[int]) -> list[ResidentTable]:
         return [_resident(own).hop(count, self._inputs.adjacency) for count in counts]
 
-    def side_by_side(self, tables: Sequence[Table]) -> ResidentTable:
-        return _JoinedTable([_resident(table) for table in tables], self.node_count, TYPES[self.kind], self.device)
+    def side_by_side(self, tables: Sequence[Table], kind: str = "<f4") -> ResidentTable:
+        return _JoinedTable([_resident(table) for table in tables], self.node_count, TYPES[kind], self.device)
 
     def smoothed(self, table: Table, share: float, steps: int, *, last_use: bool = False) -> ResidentTable:  # noqa: ARG002
         first = found = _resident(table).values

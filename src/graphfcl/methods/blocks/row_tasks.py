@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 import torch
 
-from graphfcl.methods.blocks.interface import TYPES, BlockReader, RowBlock
+from graphfcl.methods.blocks.interface import BlockReader, RowBlock
 from graphfcl.methods.blocks.source import Source
 from graphfcl.methods.blocks.stored_table import StoredTable, parts_of
 from graphfcl.methods.blocks.tile_files import BLOCK
@@ -47,10 +47,9 @@ class Columns:
 
 @dataclass(frozen=True)
 class Joined:
-    """Stored tables side by side, rounded to one type."""
+    """Stored tables side by side."""
 
     parts: tuple[Columns, ...]
-    kind: str
 
     @property
     def columns(self) -> int:
@@ -58,10 +57,10 @@ class Joined:
 
     @property
     def key(self) -> Any:
-        return [[part.key for part in self.parts], self.kind]
+        return [part.key for part in self.parts]
 
     def part(self, start: int, stop: int) -> torch.Tensor:
-        return torch.cat([part.part(start, stop).to(TYPES[self.kind]) for part in self.parts], dim=1)
+        return torch.cat([part.part(start, stop) for part in self.parts], dim=1)
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,7 +1,7 @@
 """An (n, D) array on disk, in files of column slices or of row parts."""
 
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -112,28 +112,17 @@ class StoredTable:
             file.block(start // BLOCK, out[:, column : column + file.extent.width])
             column += file.extent.width
 
-    def rows_at(
-        self, rows: np.ndarray, change: Callable[[np.ndarray], np.ndarray] | None = None, leading: int | None = None
-    ) -> np.ndarray:
-        """(m, columns) of some rows in any order, of all columns or of the leading ones.
-
-        change: made of every block's rows before they are kept.
-        """
+    def rows_at(self, rows: np.ndarray, leading: int | None = None) -> np.ndarray:
+        """(m, columns) of some rows in any order, of all columns or of the leading ones."""
         order = np.argsort(rows, kind="stable")
         ends = np.searchsorted(rows[order], np.arange(0, self.rows + BLOCK, BLOCK))
         columns = self.columns if leading is None else min(leading, self.columns)
-        found: np.ndarray | None = None
+        values = np.empty((rows.size, columns), dtype=self.kind)
         for number, (start, _) in enumerate(self.blocks):
             here = order[ends[number] : ends[number + 1]]
             if here.size:
-                values = self.block(start, leading)[rows[here] - start]
-                values = values if change is None else change(values)
-                found = np.empty((rows.size, values.shape[1]), dtype=values.dtype) if found is None else found
-                found[here] = values
-        if found is None:
-            none = np.zeros((0, columns), dtype=self.kind)
-            return none if change is None else change(none)
-        return found
+                values[here] = self.block(start, leading)[rows[here] - start]
+        return values
 
     def __len__(self) -> int:
         return self.rows
