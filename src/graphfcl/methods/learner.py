@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import json
 import re
+import shutil
 from abc import ABC, abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, fields
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
@@ -23,11 +25,11 @@ if TYPE_CHECKING:  # a command that asks no learner need not wait for torch
     import torch
 
     from graphfcl.graph.interfaces import VisibleNodes
-    from graphfcl.methods.blocks.last_tables import LastTables
     from graphfcl.stream.sessions import BaseSession, Session
 
 Tensors = dict[str, "torch.Tensor"]
 Labelled = tuple[np.ndarray, np.ndarray]  # node numbers and columns
+TABLE_NAME = re.compile(r"[a-z0-9-]+-[0-9a-f]{16}")  # of a table's folder, and of nothing outside the work folder
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,6 +96,28 @@ class Explanation:
     features: tuple[tuple[int, float], ...]
     around: tuple[tuple[int, float], ...]
     neighbours: tuple[tuple[int, float, float, float], ...]
+
+
+class LastTables:
+    """Removes the tables of scores when those of the next ones are complete, so that a run keeps one session on disk.
+
+    Only what this learner was asked for is removed. A copy of the learner begins with none; a run that goes on after
+    it was stopped says which there were (:meth:`recall`).
+    """
+
+    def __init__(self) -> None:
+        self.names: tuple[str, ...] = ()
+
+    def recall(self, names: Iterable[str]) -> None:
+        """What ``names`` was in the process that a run goes on from; what is no name of a table is passed over."""
+        self.names = tuple(name for name in names if TABLE_NAME.fullmatch(name))
+
+    def replace_by(self, folders: Sequence[Path]) -> None:
+        """Remove the last tables that are not among these, which are complete. All lie in one work folder."""
+        kept = tuple(folder.name for folder in folders)
+        for name in set(self.names) - set(kept) if folders else ():
+            shutil.rmtree(folders[0].parent / name, ignore_errors=True)
+        self.names = kept
 
 
 class Learner(ABC):

@@ -22,7 +22,7 @@ from graphfcl import (
     make_stream,
 )
 from graphfcl.methods.anchor import choosing
-from graphfcl.methods.anchor.class_sums import Anchors, class_sums, directions_of, whitening
+from graphfcl.methods.anchor.frame import Anchors, class_sums, directions_of, whitening
 from graphfcl.methods.anchor.head import shared_out
 from graphfcl.methods.anchor.settings import AnchorSettings, Neighbourhood
 from graphfcl.methods.shared.untrained_features import (

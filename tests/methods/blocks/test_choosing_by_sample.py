@@ -11,7 +11,7 @@ import torch
 from graphfcl import Graph, Progress, Resources, VisibleGraph, find_method
 from graphfcl.methods.anchor import choosing
 from graphfcl.methods.anchor.choosing import directions_by_sample, trial_columns
-from graphfcl.methods.anchor.class_sums import Anchors
+from graphfcl.methods.anchor.frame import Anchors
 from graphfcl.methods.anchor.rounds import with_neighbours
 from graphfcl.methods.anchor.settings import AnchorSettings, Neighbourhood
 from graphfcl.methods.blocks import RowBlock, open_tables

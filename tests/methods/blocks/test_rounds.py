@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from graphfcl.methods.anchor.class_sums import Anchors
-from graphfcl.methods.anchor.frame import Blocks, centres_of, frame_of, sums_of, vectors_of
+from graphfcl.methods.anchor.frame import Anchors, Blocks, centres_of, frame_of, sums_of, vectors_of
 from graphfcl.methods.anchor.rounds import run_rounds
 from graphfcl.methods.anchor.settings import AnchorSettings, Neighbourhood
 from graphfcl.methods.blocks import NodeTables, RowBlock, Table, open_tables

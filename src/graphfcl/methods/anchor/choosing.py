@@ -21,24 +21,26 @@ from functools import cached_property
 import numpy as np
 import torch
 
-from graphfcl.methods.anchor.class_sums import Anchors, directions_of, logits_of, whitening
 from graphfcl.methods.anchor.frame import (
     FRAME,
+    Anchors,
     Blocks,
     centres_of,
+    directions_of,
     frame_of,
     joined,
+    logits_of,
     points,
     points_of_block,
     sums_of,
     vectors_of,
+    whitening,
 )
 from graphfcl.methods.anchor.hop_encoder import HOPS
 from graphfcl.methods.anchor.rounds import run_rounds, with_neighbours
 from graphfcl.methods.anchor.settings import AnchorSettings, Neighbourhood
 from graphfcl.methods.blocks import Held, NodeTables, RowBlock, Table
-from graphfcl.methods.blocks.interface import TYPES
-from graphfcl.methods.blocks.labelled_rows import count_of_each_class, some_of_each_class
+from graphfcl.methods.blocks.interface import TYPES, count_of_each_class, some_of_each_class
 from graphfcl.methods.learner import Progress, Tensors
 from graphfcl.methods.shared.validation_sessions import STEP_DRAWS, ValidationSessions, all_held_out
 from graphfcl.nn import tensor_of

@@ -14,7 +14,12 @@ import torch
 from scipy import sparse
 
 from graphfcl.graph import Features, VisibleGraph
-from graphfcl.methods.anchor.settings import Neighbourhood
+from graphfcl.methods.anchor.frame import joined
+from graphfcl.methods.anchor.head import shared_out
+from graphfcl.methods.anchor.rounds import Rounds
+from graphfcl.methods.anchor.settings import AnchorSettings, Neighbourhood
+from graphfcl.methods.anchor.storage import AnchorKnowledge
+from graphfcl.methods.blocks import NodeTables
 from graphfcl.methods.learner import Explanation, Tensors
 
 BLOCKS = ("own features", "features around", "encoder", "trained head")
@@ -66,6 +71,45 @@ def link_evidence(
     weights = np.where(linked, near.data[order][places] if order.size else 0, 0)  # the node itself is no neighbour
     root = np.sqrt(np.maximum(graph.degrees[row] / np.float32(mean), 1))
     return (weights / np.float32(mean) / root)[:, None] * (posteriors @ ratios.T).cpu().numpy()
+
+
+def gather_evidence(
+    tables: NodeTables,
+    rounds: Rounds,
+    graph: VisibleGraph,
+    node: int,
+    row: int,
+    blocks: list[torch.Tensor],
+    known: AnchorKnowledge,
+    settings: AnchorSettings,
+) -> Evidence:
+    """Collect what explains the answer for a node. graph, row: its neighbourhood, and its row there."""
+    around, how, weights = graph.normalised[[row]], known.neighbourhood, known.weights(settings)
+    rows = tables.visible.rows(tables.numbers(graph, around.indices))  # of the node and its neighbours in the tables
+    here = tables.visible.rows(np.array([node]))
+    posterior = rounds.posteriors_at(here)
+    links = np.zeros((rows.size, len(rounds.counts)))
+    if rounds.ratios is not None:
+        of_neighbours = rounds.posteriors_at(rows)
+        links = link_evidence(graph, row, around.indices, of_neighbours, rounds.ratios, tables.mean_weight)
+    return Evidence(
+        graph=graph,
+        row=row,
+        numbers=lambda some: tables.numbers(graph, some),
+        near=around,
+        directions=rounds.directions,
+        posterior=posterior[0],
+        answer=shared_out(posterior, rounds.x.rows_at(here), known.head, settings.head_share)[0],
+        own=rounds.own_at(rows),
+        links=links,
+        blocks=blocks,
+        joined=joined(blocks, known.frame, weights)[0],
+        frame=known.frame,
+        how=how,
+        weights=weights[:2],
+        temperature=settings.temperature,
+        named_features=tables.has_feature_columns,
+    )
 
 
 @torch.no_grad()

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from torch import nn
 from torch.nn.functional import gelu
 
 from graphfcl.methods.anchor.head import LabelledPoints
@@ -88,6 +89,14 @@ class HopEncoder(Encoder):
     def forward(self, rows: torch.Tensor, generator: torch.Generator | None = None) -> torch.Tensor:
         hidden = dropout(gelu(self.first(rows)), self.dropout, generator)
         return self.second(hidden)
+
+
+class AnchorNetwork(nn.Module):
+    """The encoder alone."""
+
+    def __init__(self, encoder: Encoder) -> None:
+        super().__init__()
+        self.encoder = encoder
 
 
 class NoEncoder(Encoder):

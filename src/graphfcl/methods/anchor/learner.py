@@ -42,12 +42,10 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 import torch
-from torch import nn
 
 from graphfcl.graph.interfaces import VisibleNodes
 from graphfcl.methods.anchor.choosing import choose_neighbourhood
-from graphfcl.methods.anchor.class_sums import Anchors
-from graphfcl.methods.anchor.explanation import Evidence, explained, link_evidence
+from graphfcl.methods.anchor.explanation import explained, gather_evidence
 from graphfcl.methods.anchor.frame import (
     Blocks,
     block_kind,
@@ -58,8 +56,9 @@ from graphfcl.methods.anchor.frame import (
     sums_of,
     vectors_of,
 )
-from graphfcl.methods.anchor.head import joined_nodes, retrained_head, shared_out, some_nodes_of_each, trained_head
+from graphfcl.methods.anchor.head import joined_nodes, some_nodes_of_each
 from graphfcl.methods.anchor.hop_encoder import (
+    AnchorNetwork,
     HopEncoder,
     NoEncoder,
     RowTraining,
@@ -74,15 +73,22 @@ from graphfcl.methods.anchor.storage import (
     AnchorKnowledge,
     first_layer_shape,
     frame_rank,
-    held_by_head,
     require_room,
     require_scores,
 )
 from graphfcl.methods.bases.encoder_learner import EncoderLearner, Stage
 from graphfcl.methods.blocks import NodeTables, Table, open_tables
 from graphfcl.methods.blocks.interface import TYPES
-from graphfcl.methods.blocks.last_tables import LastTables
-from graphfcl.methods.learner import EncoderStore, Explanation, Labelled, Learner, LearnerState, Progress, Tensors
+from graphfcl.methods.learner import (
+    EncoderStore,
+    Explanation,
+    Labelled,
+    LastTables,
+    Learner,
+    LearnerState,
+    Progress,
+    Tensors,
+)
 from graphfcl.methods.shared.parts import Part
 from graphfcl.methods.shared.supervised_training import SupervisedTraining, head_training
 from graphfcl.methods.shared.untrained_features import around_rows
@@ -90,14 +96,6 @@ from graphfcl.nn import Encoder, GcnRows, GraphInputs, Linear, tensor_of
 from graphfcl.stream import BaseSession, Session
 
 HELD_OUT_EPOCHS = 5  # with three times as many the calibration is the same
-
-
-class AnchorNetwork(nn.Module):
-    """The encoder alone."""
-
-    def __init__(self, encoder: Encoder) -> None:
-        super().__init__()
-        self.encoder = encoder
 
 
 class Anchor(EncoderLearner[NodeTables]):
@@ -124,7 +122,7 @@ class Anchor(EncoderLearner[NodeTables]):
         first = Neighbourhood(*(*self.settings.candidates[0], 0.0)[:5])
         self.known = AnchorKnowledge(first, self._first_layer)
         self.last_tables: LastTables = LastTables()
-        self._first_shape: tuple[int, int] | None = None  # of the encoder's first weights, while a network is made
+        self._first_shape: tuple[int, int] | None = None  # of the encoder's first weights
 
     def parts(self) -> tuple[Part, ...]:
         running = (self.training,) if self.stage == Stage.ENCODER else ()
@@ -139,10 +137,7 @@ class Anchor(EncoderLearner[NodeTables]):
         basis = self.known.frame.get("basis")  # a rehearsal has that of the fitted learner
         rank = None if basis is None else basis.shape[1]
         self._first_shape = first_layer_shape(self.settings, self.known.encoder_input, *shape, rank=rank)
-        try:
-            super()._start(base, inputs)
-        finally:
-            self._first_shape = None
+        super()._start(base, inputs)
 
     def _make_network(self) -> None:
         chosen, kind = self.settings, self.known.encoder_input
@@ -201,7 +196,7 @@ class Anchor(EncoderLearner[NodeTables]):
             self.cache.keep_embeddings(base.visible_graph, x)
             known.anchors = sums_of(inputs, x, train, len(base.classes))
             if settings.head_share > 0:
-                self._train_head(inputs, x, train, validation, progress)
+                known.train_head(inputs, x, train, validation, settings, self.seed, progress)
 
     def _train_encoder(self, train: Labelled, validation: Labelled, tables: NodeTables, progress: Progress) -> None:
         if isinstance(self.training, RowTraining):
@@ -217,29 +212,6 @@ class Anchor(EncoderLearner[NodeTables]):
         elif self.known.encoder_input == "graph":
             assert tables.whole is not None
             self.training.run(train, validation, tables.whole, self.generator, progress, self)
-
-    def _train_head(
-        self, tables: NodeTables, x: Table, train: Labelled, validation: Labelled, progress: Progress
-    ) -> None:
-        settings, nodes, known = self.settings, tables.node_count, self.known
-        shown = some_nodes_of_each(train, settings.most_for_head(nodes), self.seed)
-        asked = some_nodes_of_each(validation, settings.most_validated(nodes), self.seed)
-        rows, columns = self._rows(tables, x, joined_nodes(shown, asked))  # one pass over a table on disk
-        sizes = [len(shown[0]), len(asked[0])]
-        parts = list(zip(rows.split(sizes), columns.split(sizes), strict=True))
-        start = self._head_start(known.anchors)
-        found = trained_head(start, parts[0], parts[1], settings.head_steps, settings.head_rate, progress)
-        known.head, known.head_steps = found
-        known.head_counts = _counts(train[1], len(known.head))
-
-    def _rows(self, tables: NodeTables, x: Table, labelled: Labelled) -> tuple[torch.Tensor, torch.Tensor]:
-        """x of some labelled nodes, and their columns."""
-        tables.require(held_by_head(labelled[0].size, x.columns))
-        return x.rows_at(tables.visible.rows(labelled[0])), tensor_of(labelled[1], self.device)
-
-    def _head_start(self, anchors: Anchors) -> torch.Tensor:
-        """(M, D) the rule of the means, by the sums of session 0."""
-        return self.settings.temperature * anchors.directions(self.settings)
 
     def _forget_training(self) -> None:
         self.cache.classes_changed()  # the embeddings are those of the trained encoder
@@ -360,24 +332,8 @@ class Anchor(EncoderLearner[NodeTables]):
         x = self._embeddings(tables)
         self.cache.keep_embeddings(visible, x)
         self.known.anchors = sums_of(tables, x, joined_nodes(train, supports), len(self.classes_))
-        self._restate_head(tables, x, train)
+        self.known.restate_head(tables, x, train, self.settings, self.seed)
         return True
-
-    def _restate_head(self, tables: NodeTables, x: Table, train: Labelled) -> None:
-        """Train the head again if labels of session 0 were taken back or merged: it knows no later ones.
-
-        Labels of session 0 only ever go, or move to another column as a whole class, so their numbers tell.
-        """
-        known, settings, rows = self.known, self.settings, len(self.known.head)
-        of_head, counts = train[1] < rows, _counts(train[1], rows)
-        if torch.equal(counts, known.head_counts):
-            return
-        known.head_counts = counts
-        if of_head.any():
-            shown = train[0][of_head], train[1][of_head]
-            some = some_nodes_of_each(shown, settings.most_for_head(tables.node_count), self.seed)
-            start = self._head_start(sums_of(tables, x, shown, rows))
-            known.head = retrained_head(start, self._rows(tables, x, some), known.head_steps, settings.head_rate)
 
     def rehearsal(self) -> Learner | None:
         """One without a head, whose encoder is trained for a few epochs alone; basis and neighbourhood are those of
@@ -405,36 +361,12 @@ class Anchor(EncoderLearner[NodeTables]):
 
     @torch.no_grad()
     def explain(self, visible: VisibleNodes, node: int, top: int = 5) -> Explanation | None:
-        tables, how, settings = self.cache.inputs(visible), self.known.neighbourhood, self.settings
+        tables = self.cache.inputs(visible)
         self.cache.keep_embeddings(visible, self._embeddings(tables))
         rounds = self._rounds(tables)
-        near, (row,) = tables.near(np.array([node]), self.reach)
-        graph, around = near.visible, near.visible.normalised[[row]]
-        rows = visible.rows(tables.numbers(graph, around.indices))  # of the node and its neighbours in the tables
-        here = visible.rows(np.array([node]))
-        blocks, posterior = self._blocks_at(near, np.array([row])), rounds.posteriors_at(here)
-        links = np.zeros((rows.size, len(self.classes_)))
-        if rounds.ratios is not None:
-            of_neighbours = rounds.posteriors_at(rows)
-            links = link_evidence(graph, row, around.indices, of_neighbours, rounds.ratios, tables.mean_weight)
-        evidence = Evidence(
-            graph=graph,
-            row=int(row),
-            numbers=lambda some: tables.numbers(graph, some),
-            near=around,
-            directions=rounds.directions,
-            posterior=posterior[0],
-            answer=shared_out(posterior, rounds.x.rows_at(here), self.known.head, settings.head_share)[0],
-            own=rounds.own_at(rows),
-            links=links,
-            blocks=blocks,
-            joined=joined(blocks, self.known.frame, self.known.weights(settings))[0],
-            frame=self.known.frame,
-            how=how,
-            weights=(settings.raw_weight, how.hop_weight),
-            temperature=settings.temperature,
-            named_features=tables.has_feature_columns,
-        )
+        near, rows = tables.near(np.array([node]), self.reach)
+        blocks = self._blocks_at(near, rows)
+        evidence = gather_evidence(tables, rounds, near.visible, node, int(rows[0]), blocks, self.known, self.settings)
         return explained(evidence, top)
 
     # State
@@ -446,28 +378,17 @@ class Anchor(EncoderLearner[NodeTables]):
     def _become(self, other: Self) -> None:
         self.known.encoder_input = other.known.encoder_input
         self._first_shape = _shape(other._first_layer())
-        try:
-            super()._become(other)
-        finally:
-            self._first_shape = None
+        super()._become(other)
 
     def load_state(self, state: LearnerState) -> None:
         first = state.tensors.get(FIRST_LAYER)
         self.known.encoder_input = state.values.get("encoder_input", "graph")
         self._first_shape = None if first is None else _shape(first)
-        try:
-            super().load_state(state)
-        finally:
-            self._first_shape = None
+        super().load_state(state)
 
     def _refuse_misfit(self, weights: Tensors) -> None:
         if self.known.encoder_input == "graph":
             super()._refuse_misfit(weights)
-
-
-def _counts(columns: np.ndarray, count: int) -> torch.Tensor:
-    """(count,) how many labels each of the first columns has."""
-    return torch.from_numpy(np.bincount(columns[columns < count], minlength=count)).double()
 
 
 def _shape(weight: torch.Tensor) -> tuple[int, int]:

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from graphfcl.methods.anchor.class_sums import Anchors, directions_of, logits_of
+from graphfcl.methods.anchor.frame import Anchors, directions_of, logits_of
 from graphfcl.methods.anchor.head import shared_out
 from graphfcl.methods.anchor.settings import AnchorSettings, Neighbourhood
 from graphfcl.methods.blocks import NodeTables, RowBlock, Table

@@ -3,18 +3,21 @@
 from collections.abc import Callable
 from typing import Any, Self
 
+import numpy as np
 import torch
 
 from graphfcl.methods.anchor.choosing import held_by_choice
-from graphfcl.methods.anchor.class_sums import Anchors
+from graphfcl.methods.anchor.frame import Anchors, sums_of
+from graphfcl.methods.anchor.head import LabelledPoints, joined_nodes, retrained_head, some_nodes_of_each, trained_head
 from graphfcl.methods.anchor.hop_encoder import HOPS
 from graphfcl.methods.anchor.settings import AnchorSettings, Neighbourhood
-from graphfcl.methods.blocks import Held, NodeTables
-from graphfcl.methods.blocks.labelled_rows import count_of_each_class
-from graphfcl.methods.learner import Tensors
+from graphfcl.methods.blocks import Held, NodeTables, Table
+from graphfcl.methods.blocks.interface import count_of_each_class
+from graphfcl.methods.learner import Labelled, Progress, Tensors
 from graphfcl.methods.shared.parts import Part
 from graphfcl.methods.shared.untrained_features import in_steps, upper_triangle
 from graphfcl.methods.shared.validation_sessions import STEP_DRAWS
+from graphfcl.nn import tensor_of
 from graphfcl.stream import BaseSession
 
 MAX_FRAME_BYTES = 18_000_000  # storage budget for basis, whitening, encoder
@@ -59,6 +62,43 @@ class AnchorKnowledge(Part):
         Rounding to 16 bits turns last digits, which follow from the order of sums, into steps of 0.0005.
         """
         return "<f2" if self.encoder_input == "graph" else "<f4"
+
+    def train_head(
+        self,
+        tables: NodeTables,
+        x: Table,
+        train: Labelled,
+        validation: Labelled,
+        settings: AnchorSettings,
+        seed: int,
+        progress: Progress,
+    ) -> None:
+        """Train the head on session 0; ``anchors`` must hold its class sums. x: of all nodes."""
+        shown = some_nodes_of_each(train, settings.most_for_head(tables.node_count), seed)
+        validated = some_nodes_of_each(validation, settings.most_validated(tables.node_count), seed)
+        both = _labelled_points(tables, x, joined_nodes(shown, validated))  # one pass over a table on disk
+        sizes = [len(shown[0]), len(validated[0])]
+        parts = list(zip(*(part.split(sizes) for part in both), strict=True))
+        start = settings.temperature * self.anchors.directions(settings)  # the rule of the means
+        trained = trained_head(start, parts[0], parts[1], settings.head_steps, settings.head_rate, progress)
+        self.head, self.head_steps = trained
+        self.head_counts = _label_counts(train[1], len(self.head))
+
+    def restate_head(self, tables: NodeTables, x: Table, train: Labelled, settings: AnchorSettings, seed: int) -> None:
+        """Train the head again if labels of session 0 were taken back or merged; it uses no later ones.
+
+        Labels of session 0 only ever go, or move to another column as a whole class, so their counts tell.
+        """
+        of_head, counts = train[1] < len(self.head), _label_counts(train[1], len(self.head))
+        if torch.equal(counts, self.head_counts):
+            return
+        self.head_counts = counts
+        if of_head.any():
+            shown = train[0][of_head], train[1][of_head]
+            some = some_nodes_of_each(shown, settings.most_for_head(tables.node_count), seed)
+            start = settings.temperature * sums_of(tables, x, shown, len(self.head)).directions(settings)
+            labelled = _labelled_points(tables, x, some)
+            self.head = retrained_head(start, labelled, self.head_steps, settings.head_rate)
 
     @property
     def is_fixed(self) -> bool:
@@ -126,6 +166,17 @@ class AnchorKnowledge(Part):
         self.encoder_input = other.encoder_input
         self.head, self.head_steps, self.anchors = other.head, other.head_steps, other.anchors
         self.head_counts = other.head_counts
+
+
+def _labelled_points(tables: NodeTables, x: Table, labelled: Labelled) -> LabelledPoints:
+    """x of some labelled nodes, and their columns."""
+    tables.require(held_by_head(labelled[0].size, x.columns))
+    return x.rows_at(tables.visible.rows(labelled[0])), tensor_of(labelled[1], tables.device)
+
+
+def _label_counts(columns: np.ndarray, count: int) -> torch.Tensor:
+    """(count,) how many labels each of the first columns has."""
+    return torch.from_numpy(np.bincount(columns[columns < count], minlength=count)).double()
 
 
 def first_layer_shape(

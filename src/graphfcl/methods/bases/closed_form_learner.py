@@ -12,10 +12,9 @@ from graphfcl.errors import DivergenceError
 from graphfcl.graph.interfaces import VisibleNodes
 from graphfcl.methods.bases.encoder_learner import EncoderLearner, EncoderSettings, Stage
 from graphfcl.methods.blocks import Held, NodeTables, RowBlock, Table, open_tables
-from graphfcl.methods.blocks.labelled_rows import some_of_each_class
-from graphfcl.methods.blocks.last_tables import LastTables
+from graphfcl.methods.blocks.interface import some_of_each_class
 from graphfcl.methods.blocks.opening import open_whole
-from graphfcl.methods.learner import Labelled, Learner, Progress, Tensors
+from graphfcl.methods.learner import Labelled, LastTables, Learner, Progress, Tensors
 from graphfcl.methods.settings import Count, Weight
 from graphfcl.methods.shared.class_statistics import ClassStatistics, Parts, counts_with, in_parts
 from graphfcl.methods.shared.parts import OwnAttributes, Part

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from graphfcl.errors import GraphfclWarning, InputError
+from graphfcl.methods.learner import Learner
 
 TRIES = 50  # each one removes a file; more than that is a disk that fails
 
@@ -26,3 +27,24 @@ def computed_again(compute: Callable[[], Result]) -> Result:
         except DamagedFile as error:
             warnings.warn(f"{str(error).partition(':')[0]}: it is computed again.", GraphfclWarning, 3)
     return compute()
+
+
+def computed_with(learner: Learner, compute: Callable[[Learner], Result]) -> Result:
+    """What ``compute`` makes of a learner, which it may change.
+
+    A learner remembers tables of its work folder. After one of them was damaged, ``compute`` gets another learner, made
+    of the state that the first one had, which remembers none.
+    """
+    state, latest = learner.state(), [learner]
+
+    def attempt() -> Result:
+        try:
+            return compute(latest[0])
+        except DamagedFile:
+            latest[0] = type(learner)(learner.settings, seed=learner.seed, device=learner.device)
+            latest[0].load_state(state)
+            if latest[0].last_tables is not None and learner.last_tables is not None:
+                latest[0].last_tables.recall(learner.last_tables.names)
+            raise
+
+    return computed_again(attempt)

@@ -5,7 +5,7 @@ that it would be computed of is computed.
 """
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +14,7 @@ import torch
 
 from graphfcl.graph.folder.visible import VisibleFolder
 from graphfcl.graph.visible import VisibleGraph
-from graphfcl.methods.blocks.column_phases import ColumnTask, Operator, need_of_slice, run_columns
-from graphfcl.methods.blocks.folder_rows import FolderRows
+from graphfcl.methods.blocks.column_phases import ColumnTask, Operator, RowFactors, need_of_slice, run_columns
 from graphfcl.methods.blocks.interface import (
     UNLABELLED,
     Held,
@@ -26,120 +25,25 @@ from graphfcl.methods.blocks.interface import (
     Tensors,
     column_sums,
 )
-from graphfcl.methods.blocks.row_tasks import Columns, Joined, RowTask, add_rows, need_of_rows, write_rows
+from graphfcl.methods.blocks.row_tasks import (
+    AnyTable,
+    Columns,
+    FolderTable,
+    JoinedTables,
+    RowTask,
+    add_rows,
+    as_single,
+    as_stored,
+    need_of_rows,
+    write_rows,
+)
 from graphfcl.methods.blocks.source import Source
-from graphfcl.methods.blocks.stored_table import StoredTable, slices_of
+from graphfcl.methods.blocks.stored_table import StoredTable
 from graphfcl.methods.blocks.work_folder import WorkFolder, arrays_key, key_of
 from graphfcl.methods.learner import SILENT, Labelled, Progress
 from graphfcl.methods.shared.untrained_features import WIDEST, leading_vectors_from, prepare
 from graphfcl.nn import GraphInputs
 from graphfcl.runtime.resources import Need
-
-
-def _nothing(columns: int) -> None:
-    """What computes a table that is always there."""
-
-
-@dataclass(frozen=True, eq=False)
-class FolderTable:
-    """The first columns of a stored table, and what computes them.
-
-    make: computes so many columns, the first ones. behind: the tables that it is computed of.
-    shared: whether it serves other visible graphs of the folder as well.
-    """
-
-    stored: StoredTable
-    columns: int
-    make: Callable[[int], None] = _nothing
-    behind: tuple["FolderTable | JoinedTables", ...] = ()
-    shared: bool = False
-
-    @property
-    def random_access(self) -> bool:
-        return False
-
-    @property
-    def reader(self) -> Columns:
-        return Columns(self.stored, self.columns)
-
-    @property
-    def is_made(self) -> bool:
-        end = slices_of(self.columns) if self.stored.by == "slices" else None
-        return not self.stored.missing(end)
-
-    def made(self) -> StoredTable:
-        """Its files, computed now if they are not there."""
-        if not self.is_made:
-            self.make(self.columns)
-        return self.stored
-
-    def leading(self, columns: int) -> "FolderTable":
-        return replace(self, columns=min(columns, self.columns))
-
-    def rows_at(self, rows: np.ndarray) -> torch.Tensor:
-        return torch.from_numpy(self.made().rows_at(rows, leading=self.columns))
-
-    def readable(self) -> StoredTable:
-        return self.made()
-
-    def kept(self) -> "FolderTable":
-        return self
-
-    def remove(self, *, unless: Table | None = None) -> None:
-        if unless is None or _single(unless).stored.folder != self.stored.folder:
-            self.stored.remove()
-
-    def folders(self) -> list[Path]:
-        """Its own and those of the tables behind it, without shared ones."""
-        found = [] if self.shared else [self.stored.folder]
-        return found + [folder for table in self.behind for folder in table.folders()]
-
-
-@dataclass(frozen=True, eq=False)
-class JoinedTables:
-    """Tables side by side, all of one type."""
-
-    parts: tuple[FolderTable, ...]
-
-    @property
-    def columns(self) -> int:
-        return sum(part.columns for part in self.parts)
-
-    @property
-    def random_access(self) -> bool:
-        return False
-
-    @property
-    def reader(self) -> Joined:
-        return Joined(tuple(part.reader for part in self.parts))
-
-    def made(self) -> None:
-        for part in self.parts:
-            part.made()
-
-    def leading(self, columns: int) -> "JoinedTables":
-        raise NotImplementedError("take the leading columns of the parts")
-
-    def rows_at(self, rows: np.ndarray) -> torch.Tensor:
-        found = torch.empty(rows.size, self.columns)
-        for place, part in zip(found.split([part.columns for part in self.parts], dim=1), self.parts, strict=True):
-            place[:] = part.rows_at(rows)
-        return found
-
-    def readable(self) -> Any:
-        raise NotImplementedError("read the parts")
-
-    def kept(self) -> "JoinedTables":
-        return self
-
-    def remove(self, *, unless: Table | None = None) -> None:
-        """The parts stay: other tables are made of them."""
-
-    def folders(self) -> list[Path]:
-        return [folder for part in self.parts for folder in part.folders()]
-
-
-AnyTable = FolderTable | JoinedTables
 
 
 class FolderTables:
@@ -153,7 +57,7 @@ class FolderTables:
         self.source = Source.of(visible, seed, unit=unit)
         self.work = WorkFolder(visible.resources.work)
         self.progress = progress
-        self.by_row = FolderRows(visible, self.source, self.work, lambda: self.progress)
+        self.by_row = RowFactors(visible, self.source, self.work, lambda: self.progress)
 
     @property
     def node_count(self) -> int:
@@ -219,7 +123,7 @@ class FolderTables:
         return self.visible.resources, self.progress
 
     def hops(self, own: Table, counts: Sequence[int]) -> list[FolderTable]:
-        first, made = _single(own), []
+        first, made = as_single(own), []
         for count in counts:
             key = key_of(hops=count, own=first.stored.key, graph=self.source.graph_key)
             shape = (first.stored.rows, first.stored.columns)
@@ -234,12 +138,12 @@ class FolderTables:
         return [FolderTable(stored, first.columns, make, (first,)) for stored in made]
 
     def side_by_side(self, tables: Sequence[Table], kind: str = "<f4") -> JoinedTables:  # noqa: ARG002
-        return JoinedTables(tuple(_single(table) for table in tables))
+        return JoinedTables(tuple(as_single(table) for table in tables))
 
     # Neighbours
 
     def smoothed(self, table: Table, share: float, steps: int, *, last_use: bool = False) -> FolderTable:
-        first = _single(table)
+        first = as_single(table)
         key = key_of(smoothed=first.stored.key, graph=self.source.graph_key, share=share, steps=steps)
         stored = self.work.table("smoothed", key, self.source.rows, first.columns, by="slices")
 
@@ -251,7 +155,7 @@ class FolderTables:
         return self._planned(stored, make, (first,), (first,) * last_use)
 
     def linked(self, table: Table) -> FolderTable:
-        first = _single(table)
+        first = as_single(table)
         key = key_of(near=first.stored.key, graph=self.source.graph_key)
         stored = self.work.table("near", key, self.source.rows, first.columns, by="slices")
 
@@ -298,7 +202,7 @@ class FolderTables:
         last_use: Sequence[str] = (),
         **values: Any,
     ) -> FolderTable:
-        read = {name: _stored(table) for name, table in (tables or {}).items()}
+        read = {name: as_stored(table) for name, table in (tables or {}).items()}
         task = self._task(function, read, given or {}, values)
         stored = self.work.table(phase, task.key(phase), self.source.rows, columns, kind=kind, by="parts")
 
@@ -317,7 +221,7 @@ class FolderTables:
         given: Tensors | None = None,
         **values: Any,
     ) -> Tensors:
-        read = {name: _stored(table) for name, table in (tables or {}).items()}
+        read = {name: as_stored(table) for name, table in (tables or {}).items()}
         task = self._task(function, read, given or {}, values)
 
         def before() -> RowTask:
@@ -338,7 +242,7 @@ class FolderTables:
     ) -> dict[str, np.ndarray]:
         rows = self.visible.row_of_number
         numbers = {} if rows is None else {"row of number": rows}
-        keys = {name: _stored(table).reader.key for name, table in tables.items()}
+        keys = {name: as_stored(table).reader.key for name, table in tables.items()}
         source, arrays = self.source.key, arrays_key({**given, **numbers})
         return self.work.arrays(
             phase, key_of(phase=phase, source=source, tables=keys, arrays=arrays, values=values), compute
@@ -379,7 +283,7 @@ class FolderTables:
 
     def column_means(self, table: Table) -> torch.Tensor:
         """Of each part by itself: parts of several joined tables are the same."""
-        read = _stored(table)
+        read = as_stored(table)
         if isinstance(read, JoinedTables):
             return torch.cat([self._means_of(part) for part in read.parts])
         return self._means_of(read)
@@ -400,17 +304,7 @@ class FolderTables:
         return self.visible.numbers(near.nodes[rows])
 
     def stored_behind(self, *tables: Table) -> list[Path]:
-        return [*self.by_row.folders(), *(folder for table in tables for folder in _stored(table).folders())]
-
-
-def _stored(table: Table) -> AnyTable:
-    assert isinstance(table, FolderTable | JoinedTables), "a table of another graph"
-    return table
-
-
-def _single(table: Table) -> FolderTable:
-    assert isinstance(table, FolderTable), "a table of another graph, or several tables"
-    return table
+        return [*self.by_row.folders(), *(folder for table in tables for folder in as_stored(table).folders())]
 
 
 def _projected(block: RowBlock) -> torch.Tensor:

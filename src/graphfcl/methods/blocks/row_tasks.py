@@ -1,4 +1,4 @@
-"""Functions of blocks of rows, run over a graph on disk: as a table, or as sums that are added in a fixed order.
+"""Tables of a graph on disk, and functions of their blocks of rows: another table, or sums in a fixed order.
 
 A task is a part of the rows, and the parts follow from the number of rows alone; a sum is one over blocks within a
 part, and then over parts. So neither the number of workers nor the memory changes a byte of it.
@@ -6,13 +6,15 @@ part, and then over parts. So neither the number of workers nor the memory chang
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any, Protocol
 
+import numpy as np
 import torch
 
-from graphfcl.methods.blocks.interface import BlockReader, RowBlock
+from graphfcl.methods.blocks.interface import BlockReader, RowBlock, Table
 from graphfcl.methods.blocks.source import Source
-from graphfcl.methods.blocks.stored_table import StoredTable, parts_of
+from graphfcl.methods.blocks.stored_table import StoredTable, parts_of, slices_of
 from graphfcl.methods.blocks.tile_files import BLOCK
 from graphfcl.methods.blocks.work_folder import Arrays, StoredArrays, WorkFolder, key_of, read_arrays, write_arrays
 from graphfcl.methods.learner import Progress
@@ -61,6 +63,122 @@ class Joined:
 
     def part(self, start: int, stop: int) -> torch.Tensor:
         return torch.cat([part.part(start, stop) for part in self.parts], dim=1)
+
+
+def _nothing(columns: int) -> None:
+    """What computes a table that is always there."""
+
+
+@dataclass(frozen=True, eq=False)
+class FolderTable:
+    """The first columns of a stored table, and what computes them.
+
+    make: computes so many columns, the first ones. behind: the tables that it is computed of.
+    shared: whether it serves other visible graphs of the folder as well.
+    """
+
+    stored: StoredTable
+    columns: int
+    make: Callable[[int], None] = _nothing
+    behind: tuple["FolderTable | JoinedTables", ...] = ()
+    shared: bool = False
+
+    @property
+    def random_access(self) -> bool:
+        return False
+
+    @property
+    def reader(self) -> Columns:
+        return Columns(self.stored, self.columns)
+
+    @property
+    def is_made(self) -> bool:
+        end = slices_of(self.columns) if self.stored.by == "slices" else None
+        return not self.stored.missing(end)
+
+    def made(self) -> StoredTable:
+        """Its files, computed now if they are not there."""
+        if not self.is_made:
+            self.make(self.columns)
+        return self.stored
+
+    def leading(self, columns: int) -> "FolderTable":
+        return replace(self, columns=min(columns, self.columns))
+
+    def rows_at(self, rows: np.ndarray) -> torch.Tensor:
+        return torch.from_numpy(self.made().rows_at(rows, leading=self.columns))
+
+    def readable(self) -> StoredTable:
+        return self.made()
+
+    def kept(self) -> "FolderTable":
+        return self
+
+    def remove(self, *, unless: Table | None = None) -> None:
+        if unless is None or as_single(unless).stored.folder != self.stored.folder:
+            self.stored.remove()
+
+    def folders(self) -> list[Path]:
+        """Its own and those of the tables behind it, without shared ones."""
+        found = [] if self.shared else [self.stored.folder]
+        return found + [folder for table in self.behind for folder in table.folders()]
+
+
+@dataclass(frozen=True, eq=False)
+class JoinedTables:
+    """Tables side by side, all of one type."""
+
+    parts: tuple[FolderTable, ...]
+
+    @property
+    def columns(self) -> int:
+        return sum(part.columns for part in self.parts)
+
+    @property
+    def random_access(self) -> bool:
+        return False
+
+    @property
+    def reader(self) -> Joined:
+        return Joined(tuple(part.reader for part in self.parts))
+
+    def made(self) -> None:
+        for part in self.parts:
+            part.made()
+
+    def leading(self, columns: int) -> "JoinedTables":
+        raise NotImplementedError("take the leading columns of the parts")
+
+    def rows_at(self, rows: np.ndarray) -> torch.Tensor:
+        found = torch.empty(rows.size, self.columns)
+        for place, part in zip(found.split([part.columns for part in self.parts], dim=1), self.parts, strict=True):
+            place[:] = part.rows_at(rows)
+        return found
+
+    def readable(self) -> Any:
+        raise NotImplementedError("read the parts")
+
+    def kept(self) -> "JoinedTables":
+        return self
+
+    def remove(self, *, unless: Table | None = None) -> None:
+        """The parts stay: other tables are made of them."""
+
+    def folders(self) -> list[Path]:
+        return [folder for part in self.parts for folder in part.folders()]
+
+
+AnyTable = FolderTable | JoinedTables
+
+
+def as_stored(table: Table) -> AnyTable:
+    assert isinstance(table, FolderTable | JoinedTables), "a table of another graph"
+    return table
+
+
+def as_single(table: Table) -> FolderTable:
+    assert isinstance(table, FolderTable), "a table of another graph, or several tables"
+    return table
 
 
 @dataclass(frozen=True, eq=False)

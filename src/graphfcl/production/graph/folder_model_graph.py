@@ -18,7 +18,7 @@ from graphfcl.graph.folder import GraphFolder
 from graphfcl.graph.folder.grown import GrownFolder, Growth, grown_sha256
 from graphfcl.graph.folder.visible import VisibleFolder
 from graphfcl.methods import METHODS, Learner, Progress, find_method
-from graphfcl.methods.blocks.retried_learner import computed_with
+from graphfcl.methods.blocks.damaged_files import computed_with
 from graphfcl.methods.blocks.tile_files import BLOCK
 from graphfcl.methods.blocks.work_folder import IN_USE, alone_in
 from graphfcl.production.answers.answers import ModelAnswers

@@ -8,7 +8,7 @@ import numpy as np
 from graphfcl.errors import InputError
 from graphfcl.graph import VisibleNodes
 from graphfcl.methods import SILENT, Learner, Progress
-from graphfcl.methods.blocks.labelled_rows import some_of_each_class
+from graphfcl.methods.blocks.interface import some_of_each_class
 from graphfcl.methods.learner import Labelled
 from graphfcl.production.answers.answers import Answers, ModelAnswers, class_probabilities
 from graphfcl.production.answers.calibration import Calibration, ModelScores, Readings, unknown_share
