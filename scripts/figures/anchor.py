@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from graphfcl.report.blocks import summary
-from graphfcl.report.statistics import compare_with
+from graphfcl.report import compare_with, summary
 from scripts.figures.comparisons import stored_megabytes, table2_blocks
 from scripts.figures.reading import GRAPHS, find_row, read_csv
 from scripts.figures.texts import code, difference, table, value

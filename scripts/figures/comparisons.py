@@ -5,8 +5,7 @@ from functools import cache
 
 import numpy as np
 
-from graphfcl.report.blocks import FORM, Block, Row, claims, summary
-from graphfcl.report.statistics import Claims, Comparison
+from graphfcl.report import FORM, Block, Claims, Comparison, Row, claims, summary
 from scripts.figures.reading import GRAPHS, find_block, find_row, read_csv, stored
 from scripts.figures.texts import code, difference, listed, signed, table, value
 

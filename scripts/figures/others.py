@@ -9,8 +9,7 @@ import numpy as np
 from benchmarks import closed_set as closed_set_benchmark
 from benchmarks.false_positives import RATIOS, rates
 from graphfcl.methods import METHODS
-from graphfcl.report.blocks import ORACLE, summary
-from graphfcl.report.statistics import compare_with
+from graphfcl.report import ORACLE, compare_with, summary
 from graphfcl.stream import PROTOCOL_VERSION
 from scripts.figures.reading import GRAPHS, ROOT, find_block, find_row, read_csv
 from scripts.figures.texts import code, difference, listed, signed, table, value

@@ -5,7 +5,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from graphfcl.report.blocks import Block, Findings, Row, collect
+from graphfcl.report import Block, Findings, Row, collect
 
 ROOT = Path(__file__).parents[2]
 GRAPHS = ("debian", "wordnet", "amazon-clothing-20", "cora-topics", "coauthor-cs")

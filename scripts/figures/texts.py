@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Sequence
 
 from graphfcl.metrics import SeedSummary
-from graphfcl.report.statistics import Comparison
+from graphfcl.report import Comparison
 
 STAR = "\\*"
 

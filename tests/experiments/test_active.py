@@ -19,9 +19,8 @@ from graphfcl import (
     register_strategy,
 )
 from graphfcl.active import STRATEGIES, registry
-from graphfcl.experiments import Cell, CellStore, Run, run, run_cell
+from graphfcl.experiments import Cell, CellStore, Run, grid_from_toml, run, run_cell
 from graphfcl.experiments.benchmark import GRAPHS
-from graphfcl.experiments.grid_file import grid_from_toml
 from graphfcl.experiments.paper_grids import active
 
 GRAPH = "synthetic:nodes=300,edges=1200,classes=9,features=60,signal=0.8,skew=0.4"

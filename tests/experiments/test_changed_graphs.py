@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from graphfcl import GraphfclWarning, build_graph, load_dataset, run_grid, write_tables
-from graphfcl.experiments import Cell, CellStore, Grid, run_cell
-from graphfcl.experiments.grid_file import grid_from_toml
+from graphfcl.experiments import Cell, CellStore, Grid, grid_from_toml, run_cell
 from tests.cli.command import graphfcl
 from tests.experiments.test_grid import WARM
 from tests.methods.test_checks import GRAPH

@@ -14,8 +14,7 @@ from typing import Any
 import pytest
 
 from graphfcl import GraphfclWarning, InputError, find_method, load_grids, run_grid
-from graphfcl.experiments import Cell, CellStore, Grid, read_cell
-from graphfcl.experiments.grid_file import grid_from_toml
+from graphfcl.experiments import Cell, CellStore, Grid, grid_from_toml, read_cell
 from graphfcl.experiments.paper_grids import ABLATION, OTHER_FORMS, embed, sweep, table2, table3
 from tests.methods.test_checks import GRAPH
 from tests.warm import run_warm

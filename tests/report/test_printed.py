@@ -12,7 +12,7 @@ from scipy import sparse
 from scipy.io import savemat
 
 from graphfcl.experiments import CellStore, Grid, GridStatus, run_cell
-from graphfcl.report.comparison import paper_tables
+from graphfcl.report import paper_tables
 from tests.cli.command import graphfcl_inside
 from tests.datasets.test_reddit import write_graphsage
 from tests.report.folders import printed_tables

@@ -11,9 +11,19 @@ import pytest
 
 from graphfcl import load_dataset
 from graphfcl.experiments import Cell, CellStore, Grid
-from graphfcl.report import Block, Row, collect, write_page
-from graphfcl.report.comparison import block_figures, paper_tables
-from graphfcl.report.tables import all_tables, cost_table, dataset_rows, result_table, write_dataset_table
+from graphfcl.report import (
+    Block,
+    Row,
+    all_tables,
+    block_figures,
+    collect,
+    cost_table,
+    dataset_rows,
+    paper_tables,
+    result_table,
+    write_dataset_table,
+    write_page,
+)
 from tests.browser import chromium
 from tests.methods.test_checks import GRAPH, QUICK
 from tests.report.folders import RULES, fake, save, show, store, stored_result

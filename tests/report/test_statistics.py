@@ -9,10 +9,19 @@ from typing import Any
 import pytest
 
 from graphfcl.experiments import Cell
-from graphfcl.report import Block, Findings, Row, write_page
-from graphfcl.report.blocks import claims, claims_by_dataset
-from graphfcl.report.comparison import block_figures
-from graphfcl.report.tables import latex, lead_tables, markdown, result_table
+from graphfcl.report import (
+    Block,
+    Findings,
+    Row,
+    block_figures,
+    claims,
+    claims_by_dataset,
+    latex,
+    lead_tables,
+    markdown,
+    result_table,
+    write_page,
+)
 from tests.methods.test_checks import GRAPH
 from tests.metrics.test_comparison import corrected_test
 from tests.report.folders import RULES, fake, printed_tables, store, stored_result

@@ -45,10 +45,10 @@ def _components_of_a_sample(
 ) -> np.ndarray:
     sample = values[np.sort(random.choice(len(values), min(SAMPLE, len(values)), replace=False))] - mean
     directions = np.linalg.eigh(sample.T @ sample)[1][:, ::-1][:, :count]
-    found = np.empty((len(values), directions.shape[1]), dtype=np.float32)
+    components = np.empty((len(values), directions.shape[1]), dtype=np.float32)
     for start in range(0, len(values), BLOCK):
-        found[start : start + BLOCK] = (values[start : start + BLOCK] - mean) @ directions
-    return found
+        components[start : start + BLOCK] = (values[start : start + BLOCK] - mean) @ directions
+    return components
 
 
 def clusters(values: np.ndarray, count: int, *, seed: int = 0) -> np.ndarray:
@@ -72,8 +72,8 @@ def clusters(values: np.ndarray, count: int, *, seed: int = 0) -> np.ndarray:
             model = MiniBatchKMeans(count, n_init=1, batch_size=batch, max_no_improvement=20, random_state=seed)
         else:
             model = KMeans(count, n_init=1, random_state=seed)
-        found = model.fit_predict(values)
-    return np.unique(found, return_inverse=True)[1].astype(np.int64)
+        cluster = model.fit_predict(values)
+    return np.unique(cluster, return_inverse=True)[1].astype(np.int64)
 
 
 def typicality(values: np.ndarray, cluster: np.ndarray, random: np.random.Generator) -> np.ndarray:
@@ -82,13 +82,13 @@ def typicality(values: np.ndarray, cluster: np.ndarray, random: np.random.Genera
     In a cluster of more than ``LARGEST`` rows the nearest are looked for among so many, drawn once. A row alone in its
     cluster has 0.
     """
-    found = np.zeros(values.shape[0], dtype=np.float64)
+    typical = np.zeros(values.shape[0], dtype=np.float64)
     for members in _by_cluster(cluster).values():
         others = members if members.size <= LARGEST else random.choice(members, LARGEST, replace=False)
         for start in range(0, members.size, BLOCK):
             rows = members[start : start + BLOCK]
-            found[rows] = _mean_likeness(values, rows, others)
-    return found
+            typical[rows] = _mean_likeness(values, rows, others)
+    return typical
 
 
 def _mean_likeness(values: np.ndarray, rows: np.ndarray, others: np.ndarray) -> np.ndarray:
@@ -139,13 +139,13 @@ def nearest_neighbours(
     values: (n, d) rows of unit length. A node is no neighbour of its own. Where fewer than ``count`` others are at hand
     a node's last neighbour is repeated; a node without any has itself, at distance 2.
     """
-    found = np.repeat(rows[:, None], count, axis=1)
-    distances = np.full(found.shape, 2.0, dtype=np.float32)
+    neighbours = np.repeat(rows[:, None], count, axis=1)
+    distances = np.full(neighbours.shape, 2.0, dtype=np.float32)
     for places, others in _cells(values, rows, seed):
         for start in range(0, places.size, BLOCK):
             block = places[start : start + BLOCK]
-            _fill(values, rows, block, others, found, distances)
-    return found, distances
+            _fill(values, rows, block, others, neighbours, distances)
+    return neighbours, distances
 
 
 def _cells(values: np.ndarray, rows: np.ndarray, seed: int) -> Iterator[tuple[np.ndarray, np.ndarray]]:
@@ -171,16 +171,16 @@ def small_clusters(values: np.ndarray, cluster: np.ndarray, most: int) -> np.nda
 
     A larger one is halved at the middle of the column that varies most in it, again and again.
     """
-    found, count = cluster.copy(), int(cluster.max()) + 1
+    small, count = cluster.copy(), int(cluster.max()) + 1
     large = [part for part in _by_cluster(cluster).values() if part.size > most]
     while large:
         members = large.pop()
         column = values[members, int(values[members].var(axis=0).argmax())]
         upper = members[np.argsort(column, kind="stable")[members.size // 2 :]]
-        found[upper] = count
+        small[upper] = count
         count += 1
         large += [part for part in (np.setdiff1d(members, upper), upper) if part.size > most]
-    return found
+    return small
 
 
 def _fill(
@@ -188,18 +188,18 @@ def _fill(
     rows: np.ndarray,
     block: np.ndarray,
     others: np.ndarray,
-    found: np.ndarray,
+    neighbours: np.ndarray,
     distances: np.ndarray,
 ) -> None:
     likeness = values[rows[block]] @ values[others].T
     likeness[rows[block][:, None] == others[None]] = -np.inf
-    count = min(found.shape[1], others.size - 1)
+    count = min(neighbours.shape[1], others.size - 1)
     if count < 1:
         return
     first = np.argpartition(-likeness, count - 1, axis=1)[:, :count]
     order = np.argsort(-np.take_along_axis(likeness, first, axis=1), axis=1, kind="stable")
     first = np.take_along_axis(first, order, axis=1)
     away = np.sqrt(np.maximum(0, 2 - 2 * np.take_along_axis(likeness, first, axis=1)))
-    last = np.minimum(np.arange(found.shape[1]), count - 1)
-    found[block] = others[first][:, last]
+    last = np.minimum(np.arange(neighbours.shape[1]), count - 1)
+    neighbours[block] = others[first][:, last]
     distances[block] = away[:, last]

@@ -114,8 +114,8 @@ class ActiveLearningState:
 
 def likeliest_classes(scores: RowValues, rows: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """See :meth:`ActiveLearningState.likeliest`."""
-    found = [_likeliest(scores[rows[start : start + ROWS_AT_A_TIME]]) for start in range(0, rows.size, ROWS_AT_A_TIME)]
-    best, highest, margin = map(np.concatenate, zip(*found or [_likeliest(scores[rows])], strict=True))
+    blocks = [_likeliest(scores[rows[start : start + ROWS_AT_A_TIME]]) for start in range(0, rows.size, ROWS_AT_A_TIME)]
+    best, highest, margin = map(np.concatenate, zip(*blocks or [_likeliest(scores[rows])], strict=True))
     return best, highest, margin
 
 
@@ -191,13 +191,13 @@ def checked(queries: Any, state: ActiveLearningState, name: str) -> list[Query]:
 def _listed(queries: Any, name: str) -> list[Query]:
     """What a strategy answered, if it is queries; whatever it is, it is read once."""
     try:
-        found = list(queries)
+        listed = list(queries)
     except TypeError:
-        found = [queries]
-    for query in found:
+        listed = [queries]
+    for query in listed:
         if not (isinstance(query, Query) and isinstance(query.row, Integral) and query.reason in get_args(Reason)):
             raise InputError(
                 f"the strategy {name!r} answered {query!r}: answer a list of Query(row, reason), where the row is an "
                 f"integer and the reason one of {', '.join(get_args(Reason))}."
             )
-    return found
+    return listed

@@ -57,17 +57,17 @@ class Covering(Strategy):
             return []
         seed = int(state.random.integers(2**31))
         state = replace(state, candidates=state.shuffled())  # of equal candidates chance takes one
-        found = state.memory.find((self.name, seed), lambda: self._compared(state, seed))
-        values, neighbours, distances = found
+        compared = state.memory.find((self.name, seed), lambda: self._compared(state, seed))
+        values, neighbours, distances = compared
         reach = self._unreached(state, neighbours)
         weight = reach * self._opinion(state)
         usual = float(np.median(distances[reach >= np.median(reach), min(9, distances.shape[1] - 1)]))
         width = max(1e-3, self.settings.width * usual)
         covered = self._covered(state, values, width)
         taken = cover(values[state.candidates], weight, covered, width, state.wanted)
-        known = state.labelled.size > 0
+        any_label = state.labelled.size > 0
         return [
-            Query(int(state.candidates[place]), "uncovered" if known and reach[place] > 0.5 else "cluster")
+            Query(int(state.candidates[place]), "uncovered" if any_label and reach[place] > 0.5 else "cluster")
             for place in taken
         ]
 
@@ -135,16 +135,16 @@ def cover(values: np.ndarray, weight: np.ndarray, covered: np.ndarray, width: fl
 
     values: (c, d) of unit length. Memory does not grow with the budget.
     """
-    found, free = np.zeros(0, dtype=np.int64), np.ones(len(values), dtype=bool)
-    while found.size < wanted:
+    chosen, free = np.zeros(0, dtype=np.int64), np.ones(len(values), dtype=bool)
+    while chosen.size < wanted:
         counts = np.where(free, weight * (1 - covered), -1)
         top = np.argsort(-counts, kind="stable")[: min(MOST, int(free.sum()))]
-        count = min(AT_ONCE, wanted - found.size)
+        count = min(AT_ONCE, wanted - chosen.size)
         taken = top[greedy_cover(values[top], weight[top], covered[top], width, count)]
-        found, free[taken] = np.concatenate([found, taken]), False
-        if found.size < wanted:
+        chosen, free[taken] = np.concatenate([chosen, taken]), False
+        if chosen.size < wanted:
             covered = np.maximum(covered, _kernel(likeliest_of(values, values[taken])[1], width))
-    return found
+    return chosen
 
 
 def greedy_cover(values: np.ndarray, weight: np.ndarray, covered: np.ndarray, width: float, wanted: int) -> np.ndarray:

@@ -182,7 +182,7 @@ def tight_groups(crowd: Crowd, sureness: Sureness, count: int) -> list[TightGrou
     purity = sureness.of(balls.tightness)
     ranks = rankdata(balls.tightness, axis=0).sum(axis=1)
     taken = np.zeros(len(crowd), dtype=bool)
-    found: list[TightGroup] = []
+    groups: list[TightGroup] = []
     for centre in np.argsort(-ranks, kind="stable").tolist():
         core = balls.members[centre]
         if taken[core].any() or taken[balls.nearest[core]].mean() > APART:
@@ -190,10 +190,10 @@ def tight_groups(crowd: Crowd, sureness: Sureness, count: int) -> list[TightGrou
         likeness = crowd.values @ crowd.values[core].mean(axis=0)
         rows = _grown(core, balls.nearest, ~taken & (likeness >= likeness[core].min()))
         taken[rows] = True
-        found.append(TightGroup(_most_typical_first(crowd.values, rows), float(purity[centre])))
-        if len(found) == count:
+        groups.append(TightGroup(_most_typical_first(crowd.values, rows), float(purity[centre])))
+        if len(groups) == count:
             break
-    return found
+    return groups
 
 
 def _grown(core: np.ndarray, nearest: np.ndarray, free: np.ndarray) -> np.ndarray:

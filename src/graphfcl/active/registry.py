@@ -79,13 +79,13 @@ def outside_strategies() -> tuple[NamedStrategy, ...]:
     return REGISTRY.outside()
 
 
-def refuse_no_strategy(found: Any, where: str) -> None:
+def refuse_no_strategy(strategy: Any, where: str) -> None:
     """Refuse what cannot be a strategy, in one sentence that says what it lacks."""
-    check_class(found, where, Strategy)
+    check_class(strategy, where, Strategy)
     try:
-        inspect.signature(found).bind()
+        inspect.signature(strategy).bind()
     except (TypeError, ValueError) as error:
-        raise InputError(f"{where}: {reference_of(found)} must be made without arguments.") from error
+        raise InputError(f"{where}: {reference_of(strategy)} must be made without arguments.") from error
 
 
 REGISTRY: Registry[type[Strategy], NamedStrategy] = Registry(

@@ -64,8 +64,10 @@ def read_mat(path: Path) -> tuple[np.ndarray, np.ndarray, sparse.csr_array]:
         raise InputError(f"{path} is truncated or not a MATLAB 5 file: download it again.") from error
     missing = [key for key in ("Index", "Label", "Attributes") if key not in content]
     if missing:
-        found = ", ".join(sorted(key for key in content if not key.startswith("__"))) or "nothing"
-        raise InputError(f"{path} has no variable {missing[0]!r} (it has {found}): it needs Index, Label, Attributes.")
+        variables = ", ".join(sorted(key for key in content if not key.startswith("__"))) or "nothing"
+        raise InputError(
+            f"{path} has no variable {missing[0]!r} (it has {variables}): it needs Index, Label, Attributes."
+        )
     try:
         numbers = np.asarray(content["Index"]).ravel()
         index = numbers.astype(np.int64)
@@ -121,8 +123,8 @@ def _dataset(name: str, title: str, stem: str, protocol: Protocol, note: str = "
     files = (f"{stem}_network", f"{stem}_train.mat", f"{stem}_test.mat")
 
     def load(folder: Path | None, _: dict[str, str]) -> Graph:
-        found = require_files(dataset, folder)
-        return read_gpn(found / files[0], [found / files[1], found / files[2]], name)
+        place = require_files(dataset, folder)
+        return read_gpn(place / files[0], [place / files[1], place / files[2]], name)
 
     dataset = Dataset(name, title, load, SOURCE, protocol, files, note)
     return dataset
@@ -144,9 +146,9 @@ DBLP = _dataset(
 
 
 def _load_clothing_20(folder: Path | None, _: dict[str, str]) -> Graph:
-    found = require_files(AMAZON_CLOTHING_20, folder)
+    place = require_files(AMAZON_CLOTHING_20, folder)
     network, matrix = AMAZON_CLOTHING_20.files
-    return read_gpn(found / network, [found / matrix], AMAZON_CLOTHING_20.name, only_labelled=True)
+    return read_gpn(place / network, [place / matrix], AMAZON_CLOTHING_20.name, only_labelled=True)
 
 
 AMAZON_CLOTHING_20 = Dataset(

@@ -187,13 +187,13 @@ def active_record(evaluation: Evaluation, stream: Stream) -> ActiveRecord:
     novel = evaluation.session_of_class > 0
     spent = [0, *(nodes.size for nodes in evaluation.answered)]
     base = int((~novel).sum())
-    found = [Answers.of(stream, evaluation.answered[:t]).classes.size - base for t in range(len(spent))]
+    classes_found = [Answers.of(stream, evaluation.answered[:t]).classes.size - base for t in range(len(spent))]
     return ActiveRecord(
         labels=np.cumsum(spent),
         budget=sum(stream.budget(session) for session in range(1, len(stream) + 1)),
         balanced=np.array([balanced_accuracy(confusion) for confusion in evaluation.confusions]),
         novel=np.array([balanced_accuracy(confusion, novel) for confusion in evaluation.confusions]),
-        found=np.array(found),
+        found=np.array(classes_found),
         classes=int(novel.sum()),
     )
 

@@ -9,6 +9,9 @@ from graphfcl.experiments.grid import (
     GridStatus as GridStatus,
     load_grids as load_grids,
 )
+from graphfcl.experiments.grid_file import (
+    grid_from_toml as grid_from_toml,
+)
 from graphfcl.experiments.running import (
     run_grid as run_grid,
 )

@@ -44,18 +44,18 @@ def benchmark_streams(graph: str, data_dir: Path | None) -> Iterator[Stream]:
 
 def verify_graph(graph: str, data_dir: Path | None) -> Iterator[Verified]:
     """Draw the streams of a graph and compare them with the committed hashes."""
-    known = benchmark_hashes()["streams"].get(graph)
-    if known is None:
+    hashes = benchmark_hashes()["streams"].get(graph)
+    if hashes is None:
         raise InputError(f"{graph} is no graph of the benchmark: it has {', '.join(GRAPHS)}.")
     dataset, _ = find_dataset(graph)
     if dataset.files and dataset.missing_files(data_folder(data_dir)):
         yield from (Verified(graph, seed, None) for seed in range(SEEDS))
         return
     for seed, stream in enumerate(benchmark_streams(graph, data_dir)):
-        yield Verified(graph, seed, stream_hash(stream) == known[seed])
+        yield Verified(graph, seed, stream_hash(stream) == hashes[seed])
 
 
 def verify_stream(stream: Stream, graph: str) -> Verified:
     """Whether a stream, which may come from a file, is that of the benchmark for its graph and seed."""
-    known = benchmark_hashes()["streams"].get(graph, [])
-    return Verified(graph, stream.seed, stream.seed < len(known) and stream_hash(stream) == known[stream.seed])
+    hashes = benchmark_hashes()["streams"].get(graph, [])
+    return Verified(graph, stream.seed, stream.seed < len(hashes) and stream_hash(stream) == hashes[stream.seed])

@@ -39,11 +39,11 @@ class EncoderFolder(EncoderStore):
         digest = hashlib.sha256(json.dumps(whole, sort_keys=True).encode()).hexdigest()
         path = self.folder / f"{digest[:16]}.safetensors"
         with self._alone(path):
-            found = self._read(path, whole)
-            if found is None:
-                found = compute()
-                save_checkpoint(path, LearnerState(found), whole)
-        return found
+            tensors = self._read(path, whole)
+            if tensors is None:
+                tensors = compute()
+                save_checkpoint(path, LearnerState(tensors), whole)
+        return tensors
 
     @contextmanager
     def _alone(self, path: Path) -> Iterator[None]:
@@ -62,7 +62,7 @@ class EncoderFolder(EncoderStore):
         if not path.exists():
             return None
         try:
-            state, found = load_checkpoint(path)
+            state, stored_key = load_checkpoint(path)
         except InputError:
             aside = path.with_suffix(".damaged")
             path.replace(aside)
@@ -70,4 +70,4 @@ class EncoderFolder(EncoderStore):
                 f"{path} is damaged: it was set aside as {aside.name} and is computed again.", GraphfclWarning, 2
             )
             return None
-        return state.tensors if found == key else None
+        return state.tensors if stored_key == key else None

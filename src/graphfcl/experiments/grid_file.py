@@ -134,10 +134,10 @@ class _GridFile:
                 combinations = [{**rules, rule: value} for rules in combinations for value in self.values[key]]
         return combinations
 
-    def refuse_unknown(self, values: dict[str, Any], known: Sequence[str]) -> None:
+    def refuse_unknown(self, values: dict[str, Any], allowed: Sequence[str]) -> None:
         for key in values:
-            if key not in known:
-                hint = did_you_mean(key, known)
+            if key not in allowed:
+                hint = did_you_mean(key, allowed)
                 raise InputError(f"{self.path}, line {self.line_of(key)}: there is no key {key!r}: {hint}")
 
     def line_of(self, key: str) -> int:

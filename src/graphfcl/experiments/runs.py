@@ -80,9 +80,9 @@ class Run:
             return {}
         if needs_oracle(self.strategy):
             return {"strategy": self.strategy, "needs_oracle": True}
-        found = find_strategy(self.strategy)
-        source = {"strategy_source": found.source} if found.source else {}
-        return {"strategy": found.name, **source, "needs_oracle": False}
+        strategy = find_strategy(self.strategy)
+        source = {"strategy_source": strategy.source} if strategy.source else {}
+        return {"strategy": strategy.name, **source, "needs_oracle": False}
 
     def short_name(self) -> str:
         """A folder name that differs whenever the identity does."""
@@ -293,8 +293,8 @@ def result_values(evaluation: Evaluation, job: Run, learner: Learner) -> dict[st
 def _active_values(evaluation: Evaluation, job: Run, sessions: list[dict[str, Any]]) -> dict[str, Any]:
     """The metrics of the track ``active`` and the ids that were labelled; sessions get labels and classes found."""
     record = active_record(evaluation, job.stream)
-    for session, labels, found in zip(sessions, record.labels.tolist(), record.found.tolist(), strict=True):
-        session |= {"labels": labels, "novel_classes_found": found}
+    for session, labels, classes in zip(sessions, record.labels.tolist(), record.found.tolist(), strict=True):
+        session |= {"labels": labels, "novel_classes_found": classes}
     graph = job.stream.graph
     labelled = [graph.node_ids[job.stream.node_of_number[nodes]].tolist() for nodes in evaluation.answered]
     return {**compute_active_metrics(record), "budget": record.budget, "labelled_nodes": labelled}
@@ -309,7 +309,7 @@ def versions(device: str) -> dict[str, str]:
     import scipy
     import torch
 
-    found = {
+    used = {
         "graphfcl": __version__,
         "python": platform.python_version(),
         "torch": torch.__version__,
@@ -319,8 +319,8 @@ def versions(device: str) -> dict[str, str]:
         "threads": str(torch.get_num_threads()),
     }
     if device.startswith("cuda"):
-        found["gpu"] = torch.cuda.get_device_name(device)
-    return found
+        used["gpu"] = torch.cuda.get_device_name(device)
+    return used
 
 
 def forget_peaks(device: str) -> None:

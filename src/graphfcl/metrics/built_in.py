@@ -49,8 +49,8 @@ def confusion_matrix(labels: np.ndarray, predictions: np.ndarray, classes: int) 
 def recalls(confusion: np.ndarray) -> np.ndarray:
     """(classes,) share of each class's nodes that are found; NaN for a class without nodes."""
     total = confusion.sum(axis=1)
-    found = np.diagonal(confusion)
-    return np.divide(found, total, out=np.full(total.shape, np.nan), where=total > 0)
+    correct = np.diagonal(confusion)
+    return np.divide(correct, total, out=np.full(total.shape, np.nan), where=total > 0)
 
 
 def balanced_accuracy(confusion: np.ndarray, among: np.ndarray | None = None) -> float:
@@ -64,10 +64,10 @@ def balanced_accuracy(confusion: np.ndarray, among: np.ndarray | None = None) ->
 
 def accuracy(confusion: np.ndarray, among: np.ndarray | None = None) -> float:
     """Share of nodes (of the classes where ``among`` is true) whose class is found."""
-    found, total = np.diagonal(confusion), confusion.sum(axis=1)
+    correct, total = np.diagonal(confusion), confusion.sum(axis=1)
     if among is not None:
-        found, total = found[among], total[among]
-    return float(found.sum() / total.sum()) if total.sum() else float("nan")
+        correct, total = correct[among], total[among]
+    return float(correct.sum() / total.sum()) if total.sum() else float("nan")
 
 
 def macro_f1(confusion: np.ndarray) -> float:
@@ -274,12 +274,12 @@ def _of_kind(kind: type[AnyMetric]) -> list[AnyMetric]:
     return [entry.thing for entry in REGISTRY.all() if isinstance(entry.thing, kind)]
 
 
-def _check(found: Any, where: str) -> None:
-    if not isinstance(found, Metric):
+def _check(metric: Any, where: str) -> None:
+    if not isinstance(metric, Metric):
         raise InputError(f"{where}: it is no metric: give a SessionMetric or a StreamMetric of graphfcl.metrics.")
-    check_name(found.name, where, "the metric")
-    if not callable(found.of):
-        raise InputError(f"{where}: `of` of {found.name} cannot be called: give a function.")
+    check_name(metric.name, where, "the metric")
+    if not callable(metric.of):
+        raise InputError(f"{where}: `of` of {metric.name} cannot be called: give a function.")
 
 
 REGISTRY: Registry[Metric, Entry[Metric]] = Registry(

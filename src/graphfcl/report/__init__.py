@@ -1,7 +1,5 @@
-"""From stored results to something a person reads."""
+"""From stored results to tables, pictures and a page."""
 
-from graphfcl.report.blocks import Block, Findings, Row, collect
-from graphfcl.report.figures import accuracy_figure, matrix_figure
-from graphfcl.report.page import write_page
+from graphfcl.runtime.lazy_names import names_of_stub
 
-__all__ = ["Block", "Findings", "Row", "accuracy_figure", "collect", "matrix_figure", "write_page"]
+__all__, __getattr__, __dir__ = names_of_stub(__name__, __file__)

@@ -53,13 +53,13 @@ class Row:
 
     @property
     def marks(self) -> tuple[str, ...]:
-        found = next(iter(self.results.values()))
+        result = next(iter(self.results.values()))
         marks = (
-            (POOL, found["uses_pool_labels"]),
-            (QUERIES, found["trained_on_query_labels"]),
+            (POOL, result["uses_pool_labels"]),
+            (QUERIES, result["trained_on_query_labels"]),
             (FORM, self.form),
-            (ORACLE, found.get("needs_oracle", False)),
-            (CONTROL, found.get("flags", {}).get("control", False)),
+            (ORACLE, result.get("needs_oracle", False)),
+            (CONTROL, result.get("flags", {}).get("control", False)),
         )
         return tuple(mark for mark, holds in marks if holds)
 
@@ -70,13 +70,13 @@ class Row:
 
     def values(self, key: str) -> dict[int, float]:
         """A figure of the whole run for each seed that has it, in % where it is a share."""
-        found = {seed: result.get(key) for seed, result in self.results.items()}
-        return {seed: _scale(key) * value for seed, value in found.items() if value is not None}
+        values = {seed: result.get(key) for seed, result in self.results.items()}
+        return {seed: _scale(key) * value for seed, value in values.items() if value is not None}
 
     def last(self, key: str = "balanced_accuracy") -> dict[int, float]:
         """A figure of the last session for each seed that has it, in % where it is a share."""
-        found = {seed: result["sessions"][-1].get(key) for seed, result in self.results.items()}
-        return {seed: _scale(key) * value for seed, value in found.items() if value is not None}
+        values = {seed: result["sessions"][-1].get(key) for seed, result in self.results.items()}
+        return {seed: _scale(key) * value for seed, value in values.items() if value is not None}
 
     def sessions(self, key: str = "balanced_accuracy") -> np.ndarray:
         """(seeds, sessions), in % where it is a share; NaN where a figure does not exist."""
@@ -85,8 +85,8 @@ class Row:
 
     def matrix(self) -> np.ndarray:
         """(sessions, sessions) mean of a_{t,j} over seeds, in %."""
-        found = [[[np.nan if v is None else v for v in row] for row in r["matrix"]] for r in self.results.values()]
-        return 100 * np.array(found, dtype=float).mean(axis=0)
+        matrices = [[[np.nan if v is None else v for v in row] for row in r["matrix"]] for r in self.results.values()]
+        return 100 * np.array(matrices, dtype=float).mean(axis=0)
 
     def seconds(self) -> list[float]:
         """Of each run, the pre-training of an encoder that was there already included."""
@@ -97,8 +97,8 @@ class Row:
 
     def gpu_memory(self) -> float | None:
         """Mean peak in MB of the runs that were on a GPU and counted it."""
-        found = [result.get("peak_gpu_memory_mb") for result in self.results.values()]
-        counted = [value for value in found if value is not None]
+        peaks = [result.get("peak_gpu_memory_mb") for result in self.results.values()]
+        counted = [value for value in peaks if value is not None]
         return float(np.mean(counted)) if counted else None
 
 
@@ -159,7 +159,7 @@ class Block:
         alike = {row.name: figures[row.name] for row in self.rows if row is self.reference or self.comparable(row)}
         tested = compare_with(self.reference.name, alike, self.ratios)
         others = compare_with(self.reference.name, figures, self.ratios)
-        return {name: tested.get(name, replace(found, adjusted=None)) for name, found in others.items()}
+        return {name: tested.get(name, replace(other, adjusted=None)) for name, other in others.items()}
 
     def fair_figures(self, metric: str) -> dict[str, dict[int, float]]:
         """Row → seed → figure, of the rows without a mark.
@@ -172,11 +172,11 @@ class Block:
     def leads(self, metric: str) -> dict[str, dict[str, Comparison]]:
         """Row → other row → row − other: the family of all pairs of rows without a mark."""
         figures = self.fair_figures(metric)
-        found: dict[str, dict[str, Comparison]] = {name: {} for name in figures}
+        leads: dict[str, dict[str, Comparison]] = {name: {} for name in figures}
         for (first, second), comparison in compare_pairs(figures, self.ratios).items():
-            found[first][second] = comparison
-            found[second][first] = comparison.swapped
-        return {name: {other: found[name][other] for other in figures if other in found[name]} for name in figures}
+            leads[first][second] = comparison
+            leads[second][first] = comparison.swapped
+        return {name: {other: leads[name][other] for other in figures if other in leads[name]} for name in figures}
 
     @cached_property
     def _contest(self) -> tuple[str, list[Comparison | None]]:
@@ -194,7 +194,7 @@ class Block:
     @property
     def too_few_seeds(self) -> bool:
         """Whether the row with the highest average shares too few seeds with another to be tested against it."""
-        return any(found is None or found.difference.p_value is None for found in self._contest[1])
+        return any(comparison is None or comparison.difference.p_value is None for comparison in self._contest[1])
 
     @property
     def winner(self) -> str | None:
@@ -203,7 +203,9 @@ class Block:
         An intersection–union test: a conjunction of tests at one level has that level, so no correction is needed.
         """
         best, compared = self._contest
-        return best if compared and all(found is not None and found.ahead for found in compared) else None
+        return (
+            best if compared and all(comparison is not None and comparison.ahead for comparison in compared) else None
+        )
 
 
 def by_strength(blocks: Sequence[Block]) -> list[str]:
@@ -250,7 +252,7 @@ def sweeps(blocks: Sequence[Block]) -> list[Sweep]:
         for row in block.rows:
             place = (block.protocol["way"], block.protocol["shot"])
             averages.setdefault((block.dataset, row.name), {})[place] = summary(row.values("average"))
-    return [Sweep(*place, blocks[0].version_text, found) for place, found in averages.items()]
+    return [Sweep(*place, blocks[0].version_text, cells) for place, cells in averages.items()]
 
 
 def summary(values: dict[int, float] | Sequence[float]) -> SeedSummary:
@@ -307,7 +309,7 @@ def collect(folder: str | Path) -> Findings:
     embeddings, failures = [], []
     for grid in grids:
         order, forms = list(dict.fromkeys(cell.row for cell in grid.cells)), _other_forms(grid)
-        found: dict[str, tuple[Cell, dict[str, Any], dict[str, dict[int, dict[str, Any]]]]] = {}
+        finished: dict[str, tuple[Cell, dict[str, Any], dict[str, dict[int, dict[str, Any]]]]] = {}
         unfinished: dict[str, list[tuple[Cell, str | None]]] = {}
         for cell in grid.cells:
             result = read(cell)
@@ -320,9 +322,9 @@ def collect(folder: str | Path) -> Findings:
                 continue
             if result.get("embedding"):
                 embeddings.append((cell, result))
-            _, _, rows = found.setdefault(place, (cell, result, {}))
+            _, _, rows = finished.setdefault(place, (cell, result, {}))
             rows.setdefault(cell.row, {})[cell.seed] = result
-        for place, (first, result, rows) in found.items():
+        for place, (first, result, rows) in finished.items():
             left = unfinished.get(place, [])
             blocks.append(
                 Block(

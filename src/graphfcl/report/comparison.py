@@ -110,9 +110,9 @@ class RowFigures:
 
     @cached_property
     def further(self) -> dict[str, SeedSummary | None]:
-        found = {metric.name: self.row.last(metric.name) for metric in further_of_sessions()}
-        found |= {metric.name: self.row.values(metric.name) for metric in further_of_streams()}
-        return {name: summary(values) if values else None for name, values in found.items()}
+        figures = {metric.name: self.row.last(metric.name) for metric in further_of_sessions()}
+        figures |= {metric.name: self.row.values(metric.name) for metric in further_of_streams()}
+        return {name: summary(values) if values else None for name, values in figures.items()}
 
 
 @dataclass(frozen=True)
@@ -145,15 +145,15 @@ class BlockFigures:
     @property
     def has_further(self) -> bool:
         """Whether a row has a metric besides the table's own."""
-        return any(found is not None for row in self.rows for found in row.further.values())
+        return any(value is not None for row in self.rows for value in row.further.values())
 
 
 def block_figures(block: Block, ranks: dict[str, float]) -> BlockFigures:
     rows = []
     for row in block.rows:
-        found = block.comparisons.get(row.name)
+        comparison = block.comparisons.get(row.name)
         improvement = (_improvement(block.reference, row, "pd"), _improvement(block.reference, row, "rpd"))
-        rows.append(RowFigures(row, improvement, block.comparable(row), found, ranks.get(row.name)))
+        rows.append(RowFigures(row, improvement, block.comparable(row), comparison, ranks.get(row.name)))
     sessions = max(row.by_session.size for row in rows)
     return BlockFigures(block, tuple(rows), _printed(block, sessions), bool(ranks))
 
@@ -179,8 +179,8 @@ def _printed(block: Block, sessions: int) -> tuple[PrintedFigures, ...]:
     source = tables["table2"].get(block.dataset_path, {}) if block.grid.kind == "table2" else {}
     if block.grid.kind == "table3" and block.dataset_path == "amazon-clothing":
         source = tables["table3"]
-    found = [(row.name, source[row.name]) for row in block.rows if row.name in source]
-    return tuple(PrintedFigures(name, tuple(one["accuracy"]), one["pd"], one["rpd"]) for name, one in found)
+    printed = [(row.name, source[row.name]) for row in block.rows if row.name in source]
+    return tuple(PrintedFigures(name, tuple(one["accuracy"]), one["pd"], one["rpd"]) for name, one in printed)
 
 
 MARKS = {POOL: "†", QUERIES: "‡", FORM: "§", ORACLE: "¶", CONTROL: "‖"}
@@ -209,11 +209,11 @@ def family_text(block: Block) -> str:
     return f"p, Holm: family of the headline, {block.reference.name} against each other row of this dataset"
 
 
-def figure(found: SeedSummary | None) -> str:
+def figure(seeds: SeedSummary | None) -> str:
     """Mean ± half the interval; empty where there is no figure."""
-    if found is None:
+    if seeds is None:
         return ""
-    return f"{found.mean:.2f}" if found.interval is None else f"{found.mean:.2f} ± {found.interval:.2f}"
+    return f"{seeds.mean:.2f}" if seeds.interval is None else f"{seeds.mean:.2f} ± {seeds.interval:.2f}"
 
 
 def improvement_text(row: RowFigures) -> str:
@@ -244,13 +244,13 @@ def p_figure(p_value: float) -> str:
 def lead_lines(leads: Mapping[str, Mapping[str, Comparison]]) -> list[tuple[str, ...]]:
     """A line for each row: its difference from every other, with interval and p-value."""
 
-    def lead(found: Comparison | None) -> str:
-        if found is None:
+    def lead(comparison: Comparison | None) -> str:
+        if comparison is None:
             return ""
-        difference = found.difference
-        if difference.interval is None or found.adjusted is None:
+        difference = comparison.difference
+        if difference.interval is None or comparison.adjusted is None:
             return f"{difference.mean:+.2f} (too few seeds)"
-        return f"{difference.mean:+.2f} ± {difference.interval:.2f} ({p_figure(found.adjusted)})"
+        return f"{difference.mean:+.2f} ± {difference.interval:.2f} ({p_figure(comparison.adjusted)})"
 
     return [(name, *(lead(others.get(other)) for other in leads)) for name, others in leads.items()]
 
@@ -279,20 +279,20 @@ def notes(figures: BlockFigures) -> tuple[str, ...]:
     """What stands below the result table."""
     block = figures.block
     marks = {mark for row in block.rows for mark in row.marks}
-    found = [f"{MARKS[mark]} {NOTES[MARKS[mark]]}" for mark in sorted(marks)]
+    lines = [f"{MARKS[mark]} {NOTES[MARKS[mark]]}" for mark in sorted(marks)]
     if any(row.difference is not None and row.difference.interval is not None for row in figures.rows):
-        found += [about_test(block), family_text(block)]
+        lines += [about_test(block), family_text(block)]
     if any(p_text(row) == TOO_FEW for row in figures.rows):
         shared = f"fewer than {FEWEST_SEEDS} seeds shared with {block.reference.name}"
-        found.append(f"{TOO_FEW}: {shared}, so the difference has no test and no interval")
+        lines.append(f"{TOO_FEW}: {shared}, so the difference has no test and no interval")
     fair = "row without a mark" if marks else "row"
     if block.winner is not None:
-        found.append(f"bold: ahead of every other {fair} on average, each raw p < 0.05 (an intersection–union test)")
+        lines.append(f"bold: ahead of every other {fair} on average, each raw p < 0.05 (an intersection–union test)")
     elif block.too_few_seeds:
-        found.append(f"{TOO_FEW} for a test of the best {fair} against every other, so none is bold")
+        lines.append(f"{TOO_FEW} for a test of the best {fair} against every other, so none is bold")
     else:
-        found.append(f"no {fair} is ahead of every other with each raw p < 0.05, so none is bold")
-    found += [f"failed: {row}, seed {seed}: {error}" for row, seed, error in block.failures]
+        lines.append(f"no {fair} is ahead of every other with each raw p < 0.05, so none is bold")
+    lines += [f"failed: {row}, seed {seed}: {error}" for row, seed, error in block.failures]
     if block.missing:
-        found.append(f"cells that have not run yet: {block.missing}")
-    return tuple(found)
+        lines.append(f"cells that have not run yet: {block.missing}")
+    return tuple(lines)

@@ -246,11 +246,11 @@ def row_styles(groups: Iterable[Sequence[str]]) -> dict[str, Style]:
     for group in groups:
         for name in group:
             together.setdefault(name, set()).update(group)
-    found = {name: slots[fixed[name]] for name in together if name in fixed}
+    styles = {name: slots[fixed[name]] for name in together if name in fixed}
     for name in sorted(together.keys() - fixed.keys()):
-        beside = [found[other] for other in together[name] if other in found]
-        found[name] = _first_free(name, slots, set(fixed.values()), beside)
-    return found
+        beside = [styles[other] for other in together[name] if other in styles]
+        styles[name] = _first_free(name, slots, set(fixed.values()), beside)
+    return styles
 
 
 def _first_free(name: str, slots: Sequence[Style], of_methods: set[int], beside: Sequence[Style]) -> Style:

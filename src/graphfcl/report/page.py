@@ -1,12 +1,14 @@
 """The report of a folder of grids: one HTML page that needs no network, and its tables as Markdown and LaTeX."""
 
 import json
+from dataclasses import asdict
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from graphfcl.experiments import Grid
 from graphfcl.metrics import FEWEST_SEEDS, SeedSummary, active_metrics
 from graphfcl.report.active import active_data, active_figure, is_active
 from graphfcl.report.blocks import (
@@ -70,8 +72,8 @@ def page(data: dict[str, Any]) -> str:
     script = "\n".join(_static(f"{name.strip('[]')}.js") for name in parts)
     # "<" could end the script element that holds the data, or begin a comment in it.
     content = json.dumps(data, separators=(",", ":")).replace("<", "\\u003c")
-    found = _static("page.html").replace("/*STYLE*/", _static("page.css") + colour_rules())
-    return found.replace("/*SCRIPT*/", script).replace("/*DATA*/", content)
+    text = _static("page.html").replace("/*STYLE*/", _static("page.css") + colour_rules())
+    return text.replace("/*SCRIPT*/", script).replace("/*DATA*/", content)
 
 
 def _has(data: dict[str, Any], part: str) -> bool:
@@ -88,14 +90,14 @@ def _pictures(findings: Findings) -> dict[str, list[Block]]:
     for block in findings.blocks:
         if block.grid.kind not in ("sweep", "embed"):
             groups.setdefault((block.grid.name, block.protocol["name"]), []).append(block)
-    found: dict[str, list[Block]] = {}
+    pictures: dict[str, list[Block]] = {}
     grids = {grid for grid, _ in groups}
     for (grid, protocol), blocks in groups.items():
         name = grid if protocol == "strict" else f"{grid}-{protocol}"
-        while name in found or (name != grid and name in grids):  # one may be called like the picture of another
+        while name in pictures or (name != grid and name in grids):  # one may be called like the picture of another
             name += "_"
-        found[name] = blocks
-    return found
+        pictures[name] = blocks
+    return pictures
 
 
 TABS = {"table2": "Table 2", "table3": "Table 3"}  # kinds of grids whose tab has a title of its own
@@ -117,14 +119,14 @@ def page_data(findings: Findings) -> dict[str, Any]:
         "about": _about(findings),
         "marks": MARKS,
         "about_leads": ABOUT_LEADS,
-        "styles": {name: _style(style) for name, style in styles_of(findings).items()},
+        "styles": {name: {"slot": style.slot, "mark": style.mark} for name, style in styles_of(findings).items()},
         "names": by_strength(tables),
         "bright": {grid.name: prominent([b for b in tables if b.grid is grid]) for grid in findings.grids},
         "blocks": [_block(block, findings) for block in tables],
         "sweeps": [_sweep(sweep) for sweep in sweeps([b for b in findings.blocks if b.grid.kind == "sweep"])],
         "embeddings": _embeddings(findings),
         "datasets": read_dataset_table(findings.folder),
-        "grids": [_grid(findings, grid.name) for grid in findings.grids],
+        "grids": [_grid(findings, grid) for grid in findings.grids],
         "failures": failures,
         "versions": _versions(findings),
         "settings": _settings(findings),
@@ -139,10 +141,6 @@ def styles_of(findings: Findings) -> dict[str, Style]:
     )
 
 
-def _style(style: Style) -> dict[str, Any]:
-    return {"slot": style.slot, "mark": style.mark}
-
-
 def _about(findings: Findings) -> str:
     seeds = {seed for block in findings.blocks for row in block.rows for seed in row.results}
     datasets = sorted({block.dataset for block in findings.blocks})
@@ -155,15 +153,13 @@ def _about(findings: Findings) -> str:
     )
 
 
-def _grid(findings: Findings, name: str) -> dict[str, Any]:
-    grid = next(grid for grid in findings.grids if grid.name == name)
+def _grid(findings: Findings, grid: Grid) -> dict[str, Any]:
     blocks = [block for block in findings.blocks if block.grid is grid]
     done = sum(len(row.results) for block in blocks for row in block.rows)
     failed = sum(one is grid for one, _, _ in findings.failures)
-    title = TABS.get(grid.kind, name) if name == grid.kind else name
     return {
-        "name": name,
-        "title": title,
+        "name": grid.name,
+        "title": TABS.get(grid.kind, grid.name) if grid.name == grid.kind else grid.name,
         "command": grid.command,
         "total": len(grid.cells),
         "done": done,
@@ -175,7 +171,7 @@ def _block(block: Block, findings: Findings) -> dict[str, Any]:
     figures = block_figures(block, findings.ranks(block))
     protocol = block.protocol
     further = further_titles() if figures.has_further else {}
-    found: dict[str, Any] = {
+    shown: dict[str, Any] = {
         "grid": block.grid.name,
         "title": block.title,
         "dataset": block.dataset,
@@ -188,16 +184,16 @@ def _block(block: Block, findings: Findings) -> dict[str, Any]:
         "reference": block.reference.name,
         "winner": block.winner,
         "rows": [_row(row, with_further=bool(further), active=is_active(block)) for row in figures.rows],
-        "printed": _printed(figures),
+        "printed": [{**asdict(one), "average": one.average} for one in figures.printed],
         "notes": list(notes(figures)),
         "leads": [_lead(block, lead) for lead in lead_tables(block)],
     }
     if further:
-        found["further"] = further
-        found["curves"] = {m.name: f"{m.title}: {m.what}" for m in further_of_sessions() if m.share}
+        shown["further"] = further
+        shown["curves"] = {m.name: f"{m.title}: {m.what}" for m in further_of_sessions() if m.share}
     if is_active(block):
-        found["active"] = active_data(block)
-    return found
+        shown["active"] = active_data(block)
+    return shown
 
 
 def _metrics(figures: BlockFigures, *, active: bool) -> list[dict[str, str]]:
@@ -207,21 +203,13 @@ def _metrics(figures: BlockFigures, *, active: bool) -> list[dict[str, str]]:
     return [{"name": name, "title": title} for name, title in titles.items()]
 
 
-def _printed(figures: BlockFigures) -> list[dict[str, Any]]:
-    """What the paper prints, as numbers."""
-    return [
-        {"name": one.name, "accuracy": list(one.accuracy), "average": one.average, "pd": one.pd, "rpd": one.rpd}
-        for one in figures.printed
-    ]
-
-
 def _lead(block: Block, lead: Table) -> dict[str, Any]:
     return {"title": lead.title.removeprefix(f"{block.title}: "), "columns": lead.columns, "rows": lead.rows}
 
 
 def _row(figures: RowFigures, *, with_further: bool, active: bool) -> dict[str, Any]:
     row = figures.row
-    found: dict[str, Any] = {
+    shown: dict[str, Any] = {
         "name": row.name,
         "marks": list(row.marks),
         "seeds": sorted(row.results),
@@ -242,29 +230,31 @@ def _row(figures: RowFigures, *, with_further: bool, active: bool) -> dict[str, 
         "chosen": chosen_text(figures),
     }
     if active:
-        found["active"] = {m.name: _plain(summary(row.values(m.name))) for m in active_metrics()}
+        shown["active"] = {m.name: _plain(summary(row.values(m.name))) for m in active_metrics()}
     if with_further:
-        found["further"] = {name: _plain(one) for name, one in figures.further.items()}
-        found["curves"] = {m.name: _curve(row.sessions(m.name)) for m in further_of_sessions() if m.share}
-    return found
+        shown["further"] = {name: _plain(one) for name, one in figures.further.items()}
+        shown["curves"] = {m.name: _curve(row.sessions(m.name)) for m in further_of_sessions() if m.share}
+    return shown
 
 
 def _curve(values: np.ndarray) -> dict[str, list[float | None]]:
     """values: (seeds, sessions). Mean, and the ends of the 95 % interval where there are several seeds."""
-    found = [None if np.isnan(column).any() else summary(column) for column in values.T]
-    mean = [None if one is None else one.mean for one in found]
-    ends: list[list[float | None]] = [[], []]
-    for one in found:
-        missing = one is None or one.interval is None
-        for place, sign in enumerate((-1, 1)):
-            ends[place].append(None if missing else one.mean + sign * one.interval)  # type: ignore[union-attr,operator]
-    return {"mean": mean, "low": ends[0], "high": ends[1]}
+    summaries = [None if np.isnan(column).any() else summary(column) for column in values.T]
+
+    def end(one: SeedSummary | None, sign: int) -> float | None:
+        return None if one is None or one.interval is None else one.mean + sign * one.interval
+
+    return {
+        "mean": [None if one is None else one.mean for one in summaries],
+        "low": [end(one, -1) for one in summaries],
+        "high": [end(one, 1) for one in summaries],
+    }
 
 
-def _plain(found: SeedSummary | None) -> dict[str, float | None] | None:
-    if found is None:
+def _plain(seeds: SeedSummary | None) -> dict[str, float | None] | None:
+    if seeds is None:
         return None
-    return {"mean": found.mean, "interval": found.interval}
+    return {"mean": seeds.mean, "interval": seeds.interval}
 
 
 def _numbers(matrix: np.ndarray) -> list[list[float | None]]:
@@ -298,19 +288,19 @@ def _embeddings(findings: Findings) -> list[dict[str, Any]]:
 
 def _versions(findings: Findings) -> list[str]:
     """With what the cells of each grid were computed; several lines where they differ."""
-    found: dict[str, None] = {}
+    lines: dict[str, None] = {}
     for block in findings.blocks:
         for row in block.rows:
             for result in row.results.values():
                 parts = ", ".join(f"{key} {value}" for key, value in result["versions"].items())
-                found[f"{block.grid.name}, {block.version_text}: {parts}"] = None
-    return list(found)
+                lines[f"{block.grid.name}, {block.version_text}: {parts}"] = None
+    return list(lines)
 
 
 def _settings(findings: Findings) -> list[dict[str, Any]]:
-    found = {}
+    settings_of = {}
     for block in findings.blocks:
         for row in block.rows:
             result = next(iter(row.results.values()))
-            found[f"{block.grid.name}: {row.name}"] = result["settings"]
-    return [{"name": name, "settings": settings} for name, settings in found.items()]
+            settings_of[f"{block.grid.name}: {row.name}"] = result["settings"]
+    return [{"name": name, "settings": settings} for name, settings in settings_of.items()]

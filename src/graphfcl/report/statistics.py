@@ -49,8 +49,8 @@ def compare_with(reference: str, figures: Figures, ratios: Mapping[int, float]) 
     ratios: seed → n_test/n_train of its stream.
     """
     others = [name for name in figures if name != reference]
-    found = _family([(reference, name) for name in others], figures, ratios)
-    return {second: comparison for (_, second), comparison in found.items()}
+    comparisons = _family([(reference, name) for name in others], figures, ratios)
+    return {second: comparison for (_, second), comparison in comparisons.items()}
 
 
 def compare_pairs(figures: Figures, ratios: Mapping[int, float]) -> dict[tuple[str, str], Comparison]:
@@ -68,9 +68,9 @@ def _family(
             ours, theirs = ([figures[name][seed] for seed in shared] for name in (first, second))
             ratio = float(np.mean([ratios[seed] for seed in shared]))
             differences[first, second] = paired_difference(ours, theirs, ratio)
-    raw = {pair: found.p_value for pair, found in differences.items() if found.p_value is not None}
+    raw = {pair: difference.p_value for pair, difference in differences.items() if difference.p_value is not None}
     adjusted = dict(zip(raw, holm(list(raw.values())).tolist(), strict=True))
-    return {pair: Comparison(found, adjusted.get(pair)) for pair, found in differences.items()}
+    return {pair: Comparison(difference, adjusted.get(pair)) for pair, difference in differences.items()}
 
 
 @dataclass(frozen=True)
@@ -102,11 +102,11 @@ class Claims:
 
     def ahead(self, *, holm: bool = True) -> tuple[str, ...]:
         """Methods that it is ahead of with p < 0.05, after Holm's correction or raw."""
-        return tuple(name for name, found in self.comparisons.items() if _ahead(found, holm=holm))
+        return tuple(name for name, comparison in self.comparisons.items() if _ahead(comparison, holm=holm))
 
     def behind(self, *, holm: bool = True) -> tuple[str, ...]:
         """Methods that are ahead of it with p < 0.05, after Holm's correction or raw."""
-        return tuple(name for name, found in self.comparisons.items() if _ahead(found.swapped, holm=holm))
+        return tuple(name for name, comparison in self.comparisons.items() if _ahead(comparison.swapped, holm=holm))
 
     def tied(self, *, holm: bool = True) -> tuple[str, ...]:
         """The other methods: the test separates none of them from it, or they share too few seeds for a test."""
@@ -114,5 +114,5 @@ class Claims:
         return tuple(name for name in self.comparisons if name not in apart)
 
 
-def _ahead(found: Comparison, *, holm: bool) -> bool:
-    return found.ahead_after_holm if holm else found.ahead
+def _ahead(comparison: Comparison, *, holm: bool) -> bool:
+    return comparison.ahead_after_holm if holm else comparison.ahead

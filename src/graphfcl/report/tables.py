@@ -44,18 +44,18 @@ def result_table(figures: BlockFigures) -> Table:
     """Sessions, average, PD, RPD, improvement of the reference over each row, and how sure its lead is."""
     columns = result_columns(figures)
     lines = []
-    for found in figures.rows:
-        name = found.row.name + "".join(MARKS[mark] for mark in found.row.marks)
-        cells = [f"{value:.2f}" for value in found.by_session]
-        cells[figures.sessions - 1] = figure(found.last)
-        line = [name, str(len(found.row.results)), *cells, figure(found.average)]
-        line += [figure(found.drop("pd")), figure(found.drop("rpd"))]
-        line += [improvement_text(found), difference_text(found), p_text(found)]
+    for shown in figures.rows:
+        name = shown.row.name + "".join(MARKS[mark] for mark in shown.row.marks)
+        cells = [f"{value:.2f}" for value in shown.by_session]
+        cells[figures.sessions - 1] = figure(shown.last)
+        line = [name, str(len(shown.row.results)), *cells, figure(shown.average)]
+        line += [figure(shown.drop("pd")), figure(shown.drop("rpd"))]
+        line += [improvement_text(shown), difference_text(shown), p_text(shown)]
         if figures.ranked:
-            line.append("" if found.rank is None else f"{found.rank:.2f}")
+            line.append("" if shown.rank is None else f"{shown.rank:.2f}")
         lines.append(tuple(line))
     lines += [printed_line(printed, len(columns)) for printed in figures.printed]
-    bold = frozenset(n for n, found in enumerate(figures.rows) if found.row.name == figures.block.winner)
+    bold = frozenset(n for n, shown in enumerate(figures.rows) if shown.row.name == figures.block.winner)
     return Table(figures.block.title, columns, tuple(lines), bold, notes(figures))
 
 
@@ -68,10 +68,10 @@ LEADS = {"average": "all pairs, average", "last": "all pairs, last session"}
 
 def lead_tables(block: Block) -> list[Table]:
     """Every row against every other, on the average over sessions and at the last one; none for fewer than three."""
-    found = [(LEADS[metric], block.leads(metric)) for metric in LEADS]
+    families = [(LEADS[metric], block.leads(metric)) for metric in LEADS]
     return [
         Table(f"{block.title}: {title}", ("method", *leads), tuple(lead_lines(leads)), notes=(ABOUT_LEADS,))
-        for title, leads in found
+        for title, leads in families
         if len(leads) > 2
     ]
 
@@ -79,7 +79,7 @@ def lead_tables(block: Block) -> list[Table]:
 def further_table(figures: BlockFigures) -> Table:
     """Metrics besides the result table's own."""
     titles = further_titles()
-    rows = tuple((found.row.name, *(figure(found.further[name]) for name in titles)) for found in figures.rows)
+    rows = tuple((shown.row.name, *(figure(shown.further[name]) for name in titles)) for shown in figures.rows)
     about = tuple(f"{metric.title}: {metric.what}" for metric in (*further_of_sessions(), *further_of_streams()))
     return Table(f"{figures.block.title}: further metrics", ("method", *titles.values()), rows, notes=about)
 
@@ -91,17 +91,17 @@ def active_table(block: Block) -> Table:
 
 def cost_table(figures: BlockFigures) -> Table:
     """Time, memory, and what is kept between sessions; memory on a GPU where a row has it."""
-    on_gpu = any(found.row.gpu_memory() is not None for found in figures.rows)
+    on_gpu = any(shown.row.gpu_memory() is not None for shown in figures.rows)
     columns: tuple[str, ...] = ("method", "seconds", "peak memory, MB")
     columns += ("peak GPU memory, MB",) if on_gpu else ()
     columns += ("kept: nodes", "features", "embeddings", "weights, bytes", "chosen")
     rows = []
-    for found in figures.rows:
-        kept = [f"{found.stored.get(kind, 0):,}" for kind in ("nodes", "features", "embeddings", "weights")]
-        memory = [f"{found.memory:.0f}"]
+    for shown in figures.rows:
+        kept = [f"{shown.stored.get(kind, 0):,}" for kind in ("nodes", "features", "embeddings", "weights")]
+        memory = [f"{shown.memory:.0f}"]
         if on_gpu:
-            memory.append("" if found.row.gpu_memory() is None else f"{found.row.gpu_memory():.0f}")
-        rows.append((found.row.name, f"{found.seconds:.1f}", *memory, *kept, chosen_text(found)))
+            memory.append("" if shown.row.gpu_memory() is None else f"{shown.row.gpu_memory():.0f}")
+        rows.append((shown.row.name, f"{shown.seconds:.1f}", *memory, *kept, chosen_text(shown)))
     return Table(f"{figures.block.title}: costs and choices", columns, tuple(rows))
 
 

@@ -1,0 +1,44 @@
+"""The public names of ``graphfcl.report``: type checkers and the package itself read this list."""
+
+from graphfcl.report.blocks import (
+    FORM as FORM,
+    ORACLE as ORACLE,
+    Block as Block,
+    Findings as Findings,
+    Row as Row,
+    claims as claims,
+    claims_by_dataset as claims_by_dataset,
+    collect as collect,
+    summary as summary,
+)
+from graphfcl.report.comparison import (
+    block_figures as block_figures,
+    paper_tables as paper_tables,
+)
+from graphfcl.report.figures import (
+    accuracy_figure as accuracy_figure,
+    curves_figure as curves_figure,
+    matrix_figure as matrix_figure,
+    row_styles as row_styles,
+)
+from graphfcl.report.page import (
+    write_page as write_page,
+)
+from graphfcl.report.statistics import (
+    Claims as Claims,
+    Comparison as Comparison,
+    compare_pairs as compare_pairs,
+    compare_with as compare_with,
+)
+from graphfcl.report.tables import (
+    all_tables as all_tables,
+    cost_table as cost_table,
+    dataset_rows as dataset_rows,
+    latex as latex,
+    lead_tables as lead_tables,
+    markdown as markdown,
+    result_table as result_table,
+    write_dataset_table as write_dataset_table,
+)
+
+__all__: list[str]
