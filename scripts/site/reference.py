@@ -16,7 +16,7 @@ GROUPS = {
     "datasets": ("Graphs by name", "Loading a graph by its name or path, and importing one to the disk."),
     "graph": ("Graphs", "What a graph is, and how one is made of tables, matrices, PyG and networkx."),
     "stream": ("Streams", "A graph cut into sessions, and the rules by which it is cut."),
-    "evaluation": ("Evaluation", "Walking a learner through a stream."),
+    "evaluation": ("Evaluation", "Evaluating a learner on a stream."),
     "metrics": ("Metrics", "From confusion matrices to figures."),
     "methods": ("Methods", "The contract of a learner, and how methods are found."),
     "active": ("Strategies", "Which nodes to label next."),
