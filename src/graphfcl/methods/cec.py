@@ -23,7 +23,7 @@ from torch import nn
 
 from graphfcl.methods.bases.encoder_learner import Stage
 from graphfcl.methods.bases.episodic_learner import EpisodicLearner, EpisodicSettings
-from graphfcl.methods.learner import Labelled, Progress
+from graphfcl.methods.learner import Labelled, LearnerState, Progress
 from graphfcl.methods.settings import Count, Positive
 from graphfcl.methods.shared.episodes import Episode, PseudoIncrementalSampler
 from graphfcl.methods.shared.heads import CosineHead, unit
@@ -166,8 +166,14 @@ class Cec(EpisodicLearner):
 
     def _finish(self, inputs: GraphInputs) -> None:
         self.memory.keep(self.memory.prototypes(self.network, self._node_embeddings(inputs), len(self.classes_)))
+        self.network.requires_grad_(False)
 
     def _score_all(self, inputs: GraphInputs) -> torch.Tensor:
         embedding = self._node_embeddings(inputs)
         prototypes = self.memory.prototypes(self.network, embedding, len(self.classes_))
         return self.network.all_logits(embedding.values, prototypes)
+
+    def load_state(self, state: LearnerState) -> None:
+        super().load_state(state)
+        if self.stage == Stage.READY:
+            self.network.requires_grad_(False)

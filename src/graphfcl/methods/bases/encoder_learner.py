@@ -383,6 +383,8 @@ class EncoderLearner(Learner, Generic[Inputs]):
         self.generator.set_state(other.generator.get_state())
         self._make_network()
         self.network.load_state_dict(other.network.state_dict(), assign=other._keeps_weights())
+        for mine, theirs in zip(self.network.parameters(), other.network.parameters(), strict=True):
+            mine.requires_grad_(theirs.requires_grad)
         for part, same in zip(self.parts(), other.parts(), strict=True):
             part.become(same, self.device)
         self.cache.share(other.cache)
