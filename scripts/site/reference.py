@@ -12,7 +12,7 @@ from graphfcl.runtime.lazy_names import stub_places
 
 WIDTH = "92"
 GROUPS = {
-    "production": ("A model", "A classifier that lives for years, and what it answers."),
+    "production": ("A model", "A classifier that learns new classes over time, and its answers."),
     "datasets": ("Graphs by name", "Loading a graph by its name or path, and importing one to the disk."),
     "graph": ("Graphs", "What a graph is, and how one is made of tables, matrices, PyG and networkx."),
     "stream": ("Streams", "A graph cut into sessions, and the rules by which it is cut."),
@@ -25,7 +25,7 @@ GROUPS = {
     "trackers": ("Trackers", "Figures of a training for TensorBoard and MLflow."),
     "errors": ("Errors", "What is raised when something is wrong."),
 }
-FURTHER = "further"  # one page for all rooms without a page of their own
+FURTHER = "further"  # one page for all packages without a page of their own
 OTHERS = ("Further names", "Everything else that is public.")
 OPTIONS = """    options:
       heading_level: 2

@@ -32,7 +32,7 @@ def test_a_rehearsal_that_fails_is_said_and_the_fit_goes_on(monkeypatch: pytest.
         plain(self, base, *rest)
 
     monkeypatch.setattr(ProtoGcn, "fit", fails_on_fewer_classes)
-    with pytest.warns(GraphfclWarning, match="rehearsal"):
+    with pytest.warns(GraphfclWarning, match="held-out calibration run"):
         model = fitted()
     assert model.calibration_.held_out == HeldOutResult()
     np.testing.assert_allclose(

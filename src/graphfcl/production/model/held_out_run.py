@@ -78,7 +78,7 @@ def run_held_out(
         learner.fit(start, checkpoints.watching("rehearsal", progress, HELD_OUT), encoders)
     except DivergenceError as error:
         warnings.warn(
-            f"the rehearsal without the held-out classes failed ({error}) Thresholds of classes that are learned later "
+            f"the held-out calibration run failed ({error}) Thresholds of classes that are learned later "
             "are those of the others: label more nodes of more classes to have them measured.",
             GraphfclWarning,
             2,
