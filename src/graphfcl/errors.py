@@ -7,21 +7,21 @@ from collections.abc import Sequence
 # Control characters (C0, DEL, C1), separators of lines, the controls of writing direction, the byte order mark, and
 # surrogates, which no file can hold. Joiners are letters' business in many scripts and stay.
 CONTROL = re.compile("[\x00-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ud800-\udfff]")
-SHOWN = 60  # characters of somebody's text that a message shows
+SHOWN = 60  # characters of a user's text that a message shows
 
 
 def printable(text: str) -> str:
     """The same text, with an escape such as ``\\x1b`` for each control character."""
-    return CONTROL.sub(lambda found: _escape(found.group()), text)
+    return CONTROL.sub(lambda match: _escape(match.group()), text)
 
 
 def printable_json(text: str) -> str:
     """JSON that may be printed; its values stay the same. text: JSON, perhaps in several lines."""
-    return CONTROL.sub(lambda found: found.group() if found.group() == "\n" else f"\\u{ord(found.group()):04x}", text)
+    return CONTROL.sub(lambda match: match.group() if match.group() == "\n" else f"\\u{ord(match.group()):04x}", text)
 
 
 def quoted(value: object) -> str:
-    """Somebody's text in a message: in quotes, printable, and cut short if it is long."""
+    """A user's text in a message: quoted, printable, and shortened if it is long."""
     text = str(value)
     return repr(text) if len(text) <= SHOWN else f"{text[:SHOWN]!r}… ({len(text):,} characters)"
 
@@ -71,19 +71,19 @@ class GraphNote(GraphfclWarning):
     """A note of a graph that was made just now; the command line prints such notes itself."""
 
 
-def did_you_mean(word: str, known: Sequence[str], otherwise: str | None = None, *, cutoff: float = 0.6) -> str:
-    """A hint for a word that is not known: the nearest one, or what to say instead (by default, all there are).
+def did_you_mean(word: str, options: Sequence[str], fallback: str | None = None, *, cutoff: float = 0.6) -> str:
+    """A hint for an unknown word: the most similar option, or ``fallback`` (by default, the list of options).
 
     cutoff: how alike two words are, case aside: twice the letters that they share in order, over all that they have.
     """
-    by_letters = {each.casefold(): each for each in reversed(known)}
+    by_letters = {each.casefold(): each for each in reversed(options)}
     near = difflib.get_close_matches(word.casefold(), by_letters, n=1, cutoff=cutoff)
     if near:
         return f"did you mean {quoted(by_letters[near[0]])}?"
-    return f"there are {', '.join(known)}." if otherwise is None else otherwise
+    return f"there are {', '.join(options)}." if fallback is None else fallback
 
 
 def in_one_line(error: BaseException) -> str:
-    """What an error of somebody else's code says."""
+    """The type and message of a foreign error, in one line."""
     text = " ".join(str(error).split())[:200]
     return f"{type(error).__name__}: {text}" if text else type(error).__name__

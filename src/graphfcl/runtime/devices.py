@@ -20,19 +20,19 @@ def gpu_count() -> int:
 
 
 def checked_device(wanted: str, called: str = "device") -> str:
-    """``auto``, ``cpu``, ``cuda`` or ``cuda:1``, as it was given. called: what messages call it.
+    """``auto``, ``cpu``, ``cuda`` or ``cuda:1``, unchanged; anything else is an error. called: its name in messages.
 
-    What ``auto`` is, is settled when a learner is made, for torch knows it alone.
+    ``auto`` is resolved when a learner is created, since only torch knows the devices.
     """
     if wanted in ("auto", "cpu"):
         return wanted
-    found = GPU.fullmatch(wanted)
-    if found is None:
+    match = GPU.fullmatch(wanted)
+    if match is None:
         raise InputError(f"{called} is {wanted!r}; it must be auto, cpu or cuda, or cuda:1 for the second GPU.")
     count = gpu_count()
     if not count:
         raise InputError(f"{called} {wanted}: this machine has no usable GPU; take cpu.")
-    if int(found.group(1) or 0) >= count:
+    if int(match.group(1) or 0) >= count:
         there = "one GPU, cuda:0" if count == 1 else f"{count} GPUs, cuda:0 to cuda:{count - 1}"
         raise InputError(f"{called} {wanted}: this machine has {there}; take one that is there.")
     return wanted
@@ -41,8 +41,8 @@ def checked_device(wanted: str, called: str = "device") -> str:
 def chosen_device(wanted: str) -> str:
     """``auto`` as the best device, any other as it is; ``cuda:1`` becomes the GPU that torch works on in this process.
 
-    Steps that are captured once and replayed run on that GPU, wherever their tensors lie. In Python other devices that
-    torch knows are taken by their word.
+    CUDA graphs that are captured once and replayed run on that GPU, wherever their tensors are. In Python, other
+    devices of torch are accepted unchanged.
     """
     if wanted in ("auto", "cpu"):
         return best_device() if wanted == "auto" else wanted
@@ -60,7 +60,7 @@ def chosen_device(wanted: str) -> str:
 
 
 def device_on_disk(wanted: str) -> str:
-    """The one that works on a graph that stays on the disk: ``cpu``."""
+    """``cpu``, the only device for a graph that stays on the disk."""
     if wanted not in ("auto", "cpu"):
         raise InputError(f"device {wanted}: a graph that stays on the disk is computed on the CPU: leave it out.")
     return "cpu"

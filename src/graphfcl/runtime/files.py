@@ -1,4 +1,4 @@
-"""Files: written whole or not at all, read with a clear error, locked, and hashed."""
+"""Files: atomic durable writes, reads with clear errors, locks and hashes."""
 
 import errno
 import hashlib
@@ -141,17 +141,17 @@ def file_lock(path: str | Path, *, wait: float | None = None) -> Iterator[bool]:
 
 
 class SharedLock:
-    """A lock that everybody holds who uses a folder; whoever finds that nobody else does may delete there."""
+    """A lock that every user of a folder holds; a process that holds it alone may delete there."""
 
     def __init__(self, descriptor: int, path: Path) -> None:
         self._descriptor, self._path = descriptor, path
 
     @contextmanager
     def alone(self) -> Iterator[bool]:
-        """Whether no other process holds the lock while the context lasts; nobody takes it meanwhile."""
-        found = take_lock(self._descriptor, self._path)
+        """Whether no other process holds the lock; if so, none can take it while the context lasts."""
+        is_alone = take_lock(self._descriptor, self._path)
         try:
-            yield found
+            yield is_alone
         finally:
             take_lock(self._descriptor, self._path, blocking=True, shared=True)
 
@@ -190,7 +190,7 @@ def _locked(descriptor: int, path: Path, wait: float | None) -> bool:
 def take_lock(descriptor: int, path: Path, *, blocking: bool = False, shared: bool = False) -> bool:
     """Lock an open file; False if another process holds its lock and this one does not wait.
 
-    shared: others may hold it in this way at the same time; Windows has no such lock, so there nobody else may.
+    shared: others may hold it in this way at the same time; Windows has no shared locks, so there it is exclusive.
     """
     if fcntl is None:
         return _take_windows_lock(descriptor, path, blocking)

@@ -32,7 +32,7 @@ Thing = TypeVar("Thing")
 
 @dataclass(frozen=True)
 class Entry(Generic[Thing]):
-    """A thing and the name it is known by.
+    """A thing and its name.
 
     kept: the thing, or its place ``module:Name`` in this package, which is imported when it is first used.
     source: of a class from outside, ``module:Class`` and the hash of its code; results are kept apart by it.
@@ -59,7 +59,7 @@ class Registry(Generic[Thing, AnEntry]):
     kind, group: ``method`` and ``graphfcl.methods``. own: things of this package, or their places, by name.
     check: raises an InputError for what cannot be such a thing; it takes the thing and where it comes from.
     reference: of a thing, ``module:Name`` of its code; the same code may be registered again.
-    reserved: names that nothing may have. hint: what else a user may write for a name that is not known.
+    reserved: names that nothing may have. hint: what else a user may write, for the message about an unknown name.
     """
 
     def __init__(
@@ -83,14 +83,14 @@ class Registry(Generic[Thing, AnEntry]):
         self._scanned = False  # whether :meth:`all` has loaded the plug-ins
 
     def find(self, name: str, source: str = "") -> AnEntry:
-        """The entry of a name, or of a ``module:Name`` that is known already.
+        """The entry of a name, or of a registered ``module:Name``.
 
         source: what a file says of where the thing comes from; it is named in the message if the thing is missing.
         """
         by_reference = {self._reference(each.thing): each for each in self.registered.values()} | self.written
-        found = self.own.get(name) or self.registered.get(name) or by_reference.get(name)
-        if found is not None:
-            return found
+        entry = self.own.get(name) or self.registered.get(name) or by_reference.get(name)
+        if entry is not None:
+            return entry
         origin = source.partition("@")[0] or (name if ":" in name else "")
         for point in self.plug_ins():
             if name in (point.name, point.value) or origin == point.value:
@@ -105,7 +105,7 @@ class Registry(Generic[Thing, AnEntry]):
         raise InputError(f"there is no {self.kind} {name!r}: {hint}")
 
     def register(self, thing: Any, where: str = "") -> AnEntry:
-        """Make a thing known by its name, in this process. where: how the user wrote it, for messages."""
+        """Register a thing under its name, in this process. where: how the user wrote it, for messages."""
         self._check(thing, where or f"register_{self.kind}")
         name, reference, there = thing.name, self._reference(thing), self.registered.get(thing.name)
         taken = ""
@@ -120,11 +120,11 @@ class Registry(Generic[Thing, AnEntry]):
 
     def import_class(self, reference: str, where: str, base: type) -> AnEntry:
         """The ``module:Class`` that a user named; the current folder is on the path then."""
-        found = import_class(reference, where, base)
-        self._check(found, where)
-        if self.is_own(found):
-            return self.own[found.name]
-        self.written[reference] = self.register(found, where)
+        kind = import_class(reference, where, base)
+        self._check(kind, where)
+        if self.is_own(kind):
+            return self.own[kind.name]
+        self.written[reference] = self.register(kind, where)
         return self.written[reference]
 
     def is_own(self, thing: Any) -> bool:
@@ -193,35 +193,35 @@ def import_class(reference: str, where: str, base: type) -> Any:
         sys.path.insert(0, os.getcwd())
     try:
         module = importlib.import_module(module_name)
-    except (Exception, SystemExit) as error:  # whatever a module of somebody else does when it is imported
+    except (Exception, SystemExit) as error:  # a foreign module may raise anything when it is imported
         missing = isinstance(error, ModuleNotFoundError) and error.name == module_name.split(".")[0]
         fix = "run from the folder that holds it, or install it" if missing else "fix it, or what it needs"
         raise InputError(f"{where}: {module_name} cannot be imported ({in_one_line(error)}): {fix}.") from error
-    found: Any = module
+    kind: Any = module
     for part in class_name.split("."):
-        found = getattr(found, part, None)
-    if found is None:
+        kind = getattr(kind, part, None)
+    if kind is None:
         kinds = [name for name, each in vars(module).items() if _derives_from(each, base) and each is not base]
         hint = did_you_mean(class_name, kinds) if kinds else f"it has no {base.__name__.lower()}."
         raise InputError(f"{where}: {module_name} has no {class_name}: {hint}")
-    return found
+    return kind
 
 
-def _derives_from(found: Any, base: type) -> bool:
-    return isinstance(found, type) and issubclass(found, base)
+def _derives_from(kind: Any, base: type) -> bool:
+    return isinstance(kind, type) and issubclass(kind, base)
 
 
-def check_class(found: Any, where: str, base: type) -> None:
+def check_class(kind: Any, where: str, base: type) -> None:
     """Refuse what does not derive from a base class, lacks something that it requires, or has no usable name."""
-    if not _derives_from(found, base):
+    if not _derives_from(kind, base):
         raise InputError(
             f"{where}: it is no class that derives from graphfcl.{base.__name__}: let it derive from that."
         )
-    name = reference_of(found)
-    if inspect.isabstract(found):
-        missing = ", ".join(sorted(found.__abstractmethods__))
+    name = reference_of(kind)
+    if inspect.isabstract(kind):
+        missing = ", ".join(sorted(kind.__abstractmethods__))
         raise InputError(f"{where}: {name} lacks {missing}: graphfcl.{base.__name__} says what each must do.")
-    check_name(found.name, where, name)
+    check_name(kind.name, where, name)
 
 
 def check_name(name: Any, where: str, what: str) -> None:
@@ -230,8 +230,8 @@ def check_name(name: Any, where: str, what: str) -> None:
         raise InputError(f"{where}: the name of {what} is {name!r}: use letters, digits and - . _ +.")
 
 
-def source_of(found: type) -> str:
+def source_of(kind: type) -> str:
     """``module:Class`` and the hash of the code, by which results of classes from outside are kept apart."""
-    if found not in _hashes:
-        _hashes[found] = source_hash(found)
-    return f"{reference_of(found)}@{_hashes[found][:16]}"
+    if kind not in _hashes:
+        _hashes[kind] = source_hash(kind)
+    return f"{reference_of(kind)}@{_hashes[kind][:16]}"

@@ -1,4 +1,4 @@
-"""Which code is behind a class, as one hash: results of edited code must not be taken for results of the old."""
+"""The code behind a class as one hash, so that results of edited code are not mistaken for results of the old."""
 
 import ast
 import hashlib
@@ -84,15 +84,15 @@ def _files(module: str, file: Path) -> list[tuple[str, bytes]]:
     depth = module.count(".") + (file.name == "__init__.py")
     root = file.resolve().parents[depth]
     top = module.split(".")[0] if root.name in ("site-packages", "dist-packages") else None
-    found: dict[Path, bytes] = {}
+    contents: dict[Path, bytes] = {}
     left = [file.resolve()]
     while left:
         path = left.pop()
-        if path in found:
+        if path in contents:
             continue
-        found[path] = path.read_bytes()
-        left += [each for each in _imported(path, found[path], root) if top is None or _is_below(each, root / top)]
-    return sorted((path.relative_to(root).as_posix(), content) for path, content in found.items())
+        contents[path] = path.read_bytes()
+        left += [each for each in _imported(path, contents[path], root) if top is None or _is_below(each, root / top)]
+    return sorted((path.relative_to(root).as_posix(), content) for path, content in contents.items())
 
 
 def _is_below(path: Path, folder: Path) -> bool:

@@ -1,4 +1,4 @@
-"""What an engine is: something that runs independent tasks elsewhere and tells what became of them."""
+"""The contract of engines, which run independent tasks in other processes and return their outcomes."""
 
 import shutil
 from collections.abc import Callable, Mapping, Sequence
@@ -87,7 +87,7 @@ class Order:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a task returned, or why it failed. traceback: the worker's, for whoever looks for a fault."""
+    """What a task returned, or why it failed. traceback: the worker's, for debugging."""
 
     value: Any = None
     error: GraphfclError | None = None
@@ -99,7 +99,7 @@ class TaskError(GraphfclError):
 
 
 class WorkerLost(Exception):
-    """A worker died, or was taken away, before its task was done. The text says what is known of it."""
+    """A worker died, or was taken away, before its task was done. The message says what is known."""
 
 
 class Engine(Protocol):
@@ -120,7 +120,7 @@ class Engine(Protocol):
         """What became of a task that has ended; raises :class:`WorkerLost`."""
 
     def cancel(self, running: Sequence[Any]) -> None:
-        """Stop tasks; nobody asks for them again."""
+        """Stop tasks; their outcomes are not requested any more."""
 
     def close(self) -> None:
         """Give the workers back."""

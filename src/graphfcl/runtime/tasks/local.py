@@ -1,4 +1,4 @@
-"""Tasks in processes of this machine; in this very process where one worker is asked for."""
+"""Tasks in processes of this machine; with one worker, in this process."""
 
 import contextlib
 import multiprocessing
@@ -113,8 +113,8 @@ class Processes:
 
 
 def _serve(connection: Connection) -> None:
-    """A worker: orders in, outcomes out, until whoever started it is gone."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # whoever started it says when to stop
+    """A worker: orders in, outcomes out, until its parent process ends."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent process decides when to stop
     signal.signal(signal.SIGTERM, signal.SIG_DFL)  # a forked process has the handler of its parent
     threading.Thread(target=_end_with_parent, daemon=True).start()
     while True:

@@ -103,7 +103,7 @@ def _import_ray(address: str | None) -> Any:
 
 
 def _threads(tasks: Tasks, nodes: list[int]) -> int:
-    """Cores of each worker: what was asked for, or its share of all, but no more than a node has."""
+    """Cores of each worker: the requested number, or its share of all, but no more than a node has."""
     most = max(nodes, default=0)
     if tasks.threads is not None:
         if tasks.threads > most:
