@@ -11,14 +11,13 @@ from scipy import sparse
 import graphfcl.graph.folder.manifest as names
 from graphfcl.errors import InputError
 from graphfcl.graph.folder.blocks import SMALL_BLOCK
-from graphfcl.graph.folder.build_ids import write_ids
 from graphfcl.graph.folder.edge_sort import EdgeFacts, EdgeSorter
 from graphfcl.graph.folder.manifest import Manifest, row_type
 from graphfcl.graph.folder.permutation import Shuffle
 from graphfcl.graph.folder.reader import GraphFolder
 from graphfcl.graph.folder.row_spool import RowSpool
-from graphfcl.graph.folder.source import EdgeBlock, GraphSource, Source, Spool, of_graph
-from graphfcl.graph.folder.text_keys import pack_texts
+from graphfcl.graph.folder.source import EdgeBlock, GraphSource, Source, Spool, TextIds, of_graph
+from graphfcl.graph.folder.text_keys import pack_texts, text_keys
 from graphfcl.graph.folder.workspace import Workspace, publish, workspace
 from graphfcl.graph.graph import Features, Graph
 from graphfcl.runtime.memory import format_bytes
@@ -28,6 +27,7 @@ LEAST_ROOM = 48 << 20  # bytes for blocks and sorting
 SHUFFLE_BYTES, LABEL_BYTES, NUMBER_BYTES, TEXT_BYTES = 4, 8, 28, 28  # memory for each node
 NODE_BYTES = 64  # for each node of a graph in memory
 MEMORY = 2 << 30
+SEEDS = 8  # tries to find keys that differ: with different ids the first one nearly always does
 Tell = Callable[[str], None]
 
 
@@ -53,7 +53,7 @@ def build_folder(
         room = _room(source, memory)
         table = _write_order(space, source)
         _write_labels(space, source, table)
-        kind, hash_seed = write_ids(space, source, table, room)
+        kind, hash_seed = _write_ids(space, source, table, room)
         tell(f"{source.node_count:,} nodes: labels and ids are written.")
         _write_features(space, source, table, room)
         tell(f"{source.feature_count:,} features are written.")
@@ -122,6 +122,60 @@ def _write_labels(space: Workspace, source: GraphSource, table: np.ndarray) -> N
     labels = np.empty(source.node_count, dtype="<i4")
     labels[table] = source.labels
     space.write(names.LABELS, labels, "<i4")
+
+
+def _write_ids(space: Workspace, source: GraphSource, table: np.ndarray, room: int) -> tuple[str, int]:
+    """Return the kind of the ids, and the seed of their keys. table: the row of each position."""
+    if source.ids is None:
+        return "range", 0
+    if isinstance(source.ids, np.ndarray):
+        moved = np.empty(source.node_count, dtype=np.int64)
+        moved[table] = source.ids
+        space.write(names.IDS, moved, "<i8", SMALL_BLOCK)
+        _write_index(space, moved, "<i8")
+        return "numbers", 0
+    keys, seed = _different_keys(source.ids, source.nodes_where)
+    moved = np.empty(source.node_count, dtype=np.uint64)
+    moved[table] = keys
+    del keys
+    _write_index(space, moved, "<u8")
+    _write_texts(space, source.ids, table, room)
+    return "texts", seed
+
+
+def _different_keys(texts: TextIds, where: str) -> tuple[np.ndarray, int]:
+    """(n,) uint64 keys of texts, and the first seed with which all differ."""
+    for seed in range(SEEDS):
+        parts = [text_keys(block.content, block.starts, seed) for block in texts()]
+        keys = np.concatenate([np.zeros(0, np.uint64), *parts])
+        if np.diff(np.sort(keys)).all():
+            return keys, seed
+    raise InputError(f"{where}: two nodes have the same id: give each node an id of its own.")
+
+
+def _write_index(space: Workspace, keys: np.ndarray, dtype: str) -> None:
+    order = np.argsort(keys, kind="stable")
+    space.write(names.ID_ORDER, order, row_type(keys.size), SMALL_BLOCK)
+    space.write(names.ID_KEYS, keys[order], dtype, SMALL_BLOCK)
+
+
+def _write_texts(space: Workspace, texts: TextIds, table: np.ndarray, room: int) -> None:
+    spool = RowSpool(space.spool / "ids", table.size, ("|u1",), memory=room)
+    done = 0
+    for block in texts():
+        count = block.starts.size - 1
+        spool.add(table[done : done + count].astype(np.int64), np.diff(block.starts), block.content)
+        done += count
+    content = space.file(names.ID_TEXT, "|u1", SMALL_BLOCK)
+    starts = space.file(names.ID_STARTS, "<i8", SMALL_BLOCK)
+    starts.append(np.zeros(1, dtype=np.int64))
+    total = 0
+    for lengths, (letters,) in spool.ranges():
+        content.append(letters)
+        starts.append(total + np.cumsum(lengths))
+        total += int(lengths.sum())
+    space.close(names.ID_TEXT)
+    space.close(names.ID_STARTS)
 
 
 def _write_features(space: Workspace, source: GraphSource, table: np.ndarray, room: int) -> None:

@@ -35,6 +35,9 @@ class TextBlock:
     starts: np.ndarray
 
 
+TextIds: TypeAlias = Callable[[], Iterator[TextBlock]]
+
+
 @dataclass(frozen=True)
 class Spool:
     """Where a source may keep files while it is read, and how many bytes of memory it may use then."""
@@ -49,8 +52,7 @@ class GraphSource:
 
     nodes_where, edges_where: what messages call the places they were read from; edge_place: a single edge.
     labels: (n,) positions in ``class_names``, -1 where the class is not known. integer_classes: as in :class:`Graph`.
-    ids: (n,) int64; or a function that gives texts in blocks; or None, if ids are 0 to n-1.
-    keys: (n,) uint64 of ids that are texts, and their seed, if they were computed already.
+    ids: (n,) int64; or a function that gives texts in blocks, each text once; or None, if ids are 0 to n-1.
     features: gives (rows, d) blocks, dense or all sparse, of all nodes in order.
     edges: gives the edges, in any order. mirrored: each is listed once and means both directions.
     weighted: edges come with weights.
@@ -70,8 +72,7 @@ class GraphSource:
     features: Callable[[], Iterator[Features]]
     edges: Callable[[Spool], Iterator[EdgeBlock]]
     fingerprint: Callable[[], str]
-    ids: np.ndarray | Callable[[], Iterator[TextBlock]] | None = None
-    keys: tuple[np.ndarray, int] | None = None
+    ids: np.ndarray | TextIds | None = None
     feature_count: int = 0
     sparse_features: bool = False
     weighted: bool = False
@@ -147,7 +148,7 @@ def rows_at_a_time(width: int) -> int:
     return max(1, min(1 << 16, (1 << 22) // max(1, width)))
 
 
-def ids_in_memory(ids: np.ndarray) -> np.ndarray | Callable[[], Iterator[TextBlock]] | None:
+def ids_in_memory(ids: np.ndarray) -> np.ndarray | TextIds | None:
     """Ids as :func:`graphfcl.graph.ids.make_ids` gives them, for :class:`GraphSource`."""
     if ids.dtype.kind != "i":
         return lambda: text_blocks(ids)

@@ -15,7 +15,7 @@ import numpy as np
 
 from graphfcl.errors import InputError
 from graphfcl.graph.build import cleaned_note, no_features_note
-from graphfcl.graph.folder.source import STEP, EdgeBlock, GraphSource, Spool, TextBlock, of_files
+from graphfcl.graph.folder.source import STEP, EdgeBlock, GraphSource, Spool, TextBlock, TextIds, of_files
 from graphfcl.graph.graph import Features
 from graphfcl.graph.ids import NODE_ID, normal, refuse_twice
 from graphfcl.graph.tables.columns import TableColumns
@@ -182,7 +182,7 @@ class TableIds:
         ).fetchall()
         refuse_twice([id_, id_], texts, lambda place: nodes.place(rows[place]))
 
-    def values(self) -> np.ndarray | Callable[[], Iterator[TextBlock]] | None:
+    def values(self) -> np.ndarray | TextIds | None:
         """The ids as :class:`GraphSource` has them."""
         if not self._are_numbers:
             return self._texts
