@@ -70,7 +70,7 @@ def test_who_and_when_on_the_command_line(model: Path, tmp_path: Path) -> None:
     )
     entries = json.loads(graphfcl_inside("history", "--model", model, "--json").out)
     assert entries[1]["statements"][0]["kept"] == {"ticket": "T-1"}
-    assert [entry.get("settled") for entry in entries] == [None, None, "keep", "replace"]
+    assert [entry.get("on_conflict") for entry in entries] == [None, None, "keep", "replace"]
     assert entries[3]["conflicts"][0]["label_by"] == "ann"
     assert entries[3]["conflicts"][0]["new_label_by"] == "dora"
     shown = graphfcl_inside("history", "--model", model).out

@@ -6,8 +6,8 @@ from typing import Any
 import numpy as np
 
 from graphfcl.graph.ids import ClassLabel
-from graphfcl.production.answers.calibration import Calibration, Readings, probabilities_of
-from graphfcl.production.answers.row_values import RowValues
+from graphfcl.production.answers.calibration import Calibration, Readings
+from graphfcl.production.answers.row_values import RowValues, probabilities_of
 from graphfcl.production.labels.label_store import LabelStore
 
 Predictions = dict[str, np.ndarray]

@@ -28,6 +28,7 @@ from graphfcl.production.answers.ood_scores import (
     measured,
     measured_left_out,
 )
+from graphfcl.production.answers.row_values import probabilities_of
 from graphfcl.production.answers.temperature import HIGHEST, HOTTEST, LOWEST, best_temperature
 
 KEPT = 0.95  # share of known nodes that the threshold keeps
@@ -262,13 +263,6 @@ class Calibration:
         if not (finite and fits and self.tail > 0 and held_out.few_share > 0):
             raise ValueError("its calibration cannot be used")
         return self
-
-
-def probabilities_of(scores: np.ndarray, temperatures: np.ndarray) -> np.ndarray:
-    """(n, columns) that sum to 1. temperatures: (n,)."""
-    logits = scores / temperatures[:, None]
-    shares = np.exp(logits - logits.max(axis=1, keepdims=True))
-    return shares / shares.sum(axis=1, keepdims=True)
 
 
 def heat_of(standard: np.ndarray, held_out: HeldOutResult) -> np.ndarray:

@@ -78,3 +78,10 @@ class RowValues:
     def has_nan(self) -> bool:
         """Whether one of the values is NaN."""
         return any(bool(np.isnan(block).any()) for block in self.blocks())
+
+
+def probabilities_of(scores: np.ndarray, temperatures: np.ndarray) -> np.ndarray:
+    """(n, columns) softmax of scores; each row sums to 1. temperatures: (n,)."""
+    logits = scores / temperatures[:, None]
+    shares = np.exp(logits - logits.max(axis=1, keepdims=True))
+    return shares / shares.sum(axis=1, keepdims=True)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -11,13 +11,14 @@ from graphfcl.graph.ids import listed, normal
 from graphfcl.graph.labels import alike_names
 from graphfcl.methods import SILENT, Learner, Progress
 from graphfcl.production.answers.answers import ModelAnswers
-from graphfcl.production.changes.graph_changes import GraphChange
-from graphfcl.production.changes.label_batch import make_batch
 from graphfcl.production.labels.history import Entry, History, new_entry
 from graphfcl.production.labels.label_store import LabelRole, Support
 from graphfcl.production.model.calibrating import compute_answers, regression_warning
 from graphfcl.production.model.parts import Configuration, ModelParts
 from graphfcl.production.model.state import AnsweringLearner, ModelState
+
+if TYPE_CHECKING:
+    from graphfcl.production.changes.graph_changes import GraphChange
 
 Result = TypeVar("Result")
 
@@ -62,6 +63,8 @@ class Draft:
 
     def learn(self, supports: Sequence[Support], on_conflict: str) -> None:
         """Learn from supports; if no label is new, only the history grows."""
+        from graphfcl.production.changes.label_batch import make_batch  # a fit does not need it
+
         batch = make_batch(supports, self.graph, self.labels, on_conflict)
         change: Entry = {"what": "learn", "new": [], **batch.as_json(self.labels)}
         if not batch.learned:
@@ -134,7 +137,7 @@ class Draft:
 
     # The graph
 
-    def change_graph(self, change: GraphChange) -> None:
+    def change_graph(self, change: "GraphChange") -> None:
         """Continue with a changed graph."""
         before, self.graph = self.graph, change.graph
         entry = {**change.entry, **self.using(lambda learner: change.graph.carry(learner, before, change.touched))}

@@ -1,8 +1,8 @@
-"""A model card: what a model is, of which data, how good it is, and by which hash it is known."""
+"""A model card: classes, data, accuracy, settings and hash of a model."""
 
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -21,7 +21,7 @@ MEASURED = {"validation": "on validation nodes", "leave_one_out": "on supports o
 
 @dataclass(frozen=True)
 class ClassCard:
-    """One class. labels: nodes with this label that it was taught by; validation: those that measure it.
+    """One class. labels: nodes that it was learned from; validation: nodes that it is measured on.
 
     few_shot: it was learned after the fit. recall: as measured last; None if it was not.
     """
@@ -33,18 +33,13 @@ class ClassCard:
     recall: float | None
 
     def as_json(self) -> dict[str, Any]:
-        return {
-            "class": self.name,
-            "labels": self.labels,
-            "validation": self.validation,
-            "few_shot": self.few_shot,
-            "recall": self.recall,
-        }
+        values = asdict(self)
+        return {"class": values.pop("name"), **values}
 
 
 @dataclass(frozen=True)
 class ModelCard:
-    """What :meth:`ModelFolder.card` finds.
+    """The result of :meth:`ModelFolder.card`.
 
     info: counts, sizes, and whether a refit is due. accuracy: ``validation`` and ``leave_one_out``, None where it was
     not measured. data: the graph of the fit. sha256: of the version's manifest, which seals every byte of the version;
@@ -60,24 +55,18 @@ class ModelCard:
     written_by: str | None
 
     def as_json(self) -> dict[str, Any]:
-        chosen = self.configuration
         return {
             **self.info.as_json(),
             "sha256": self.sha256,
             "graphfcl": self.written_by,
-            "settings": dict(chosen.settings),
-            "way": chosen.way,
-            "shot": chosen.shot,
-            "seed": chosen.seed,
-            "max_loss": chosen.max_loss,
-            "standardise": chosen.standardise,
+            **self.configuration.parameters(),
             "data": dict(self.data),
             "accuracy": dict(self.accuracy),
             "class_table": [each.as_json() for each in self.classes],
         }
 
     def rows(self) -> list[tuple[str, str]]:
-        """What there is to know besides the classes, in words."""
+        """Everything besides the classes, in words."""
         info, chosen, data = self.info, self.configuration, self.data
         settings = ", ".join(f"{key}={value}" for key, value in chosen.settings.items()) or "all at their defaults"
         measured = [f"{100 * value:.1f} % {MEASURED[key]}" for key, value in self.accuracy.items() if value is not None]
@@ -95,9 +84,9 @@ class ModelCard:
             ("written by", f"graphfcl {self.written_by or 'of an older version'}"),
         ]
         if data.get("columns"):
-            given = {key: value for key, value in data["columns"].items() if value}
-            said = "; ".join(f"{key} {', '.join(v) if isinstance(v, list) else v}" for key, v in given.items())
-            rows.append(("columns", said))
+            used = {key: value for key, value in data["columns"].items() if value}
+            text = "; ".join(f"{key} {', '.join(v) if isinstance(v, list) else v}" for key, v in used.items())
+            rows.append(("columns", text))
         rows += [(f"{kind} on disk", _size(size)) for kind, size in (info.bytes_on_disk or {}).items()]
         return rows
 
@@ -159,27 +148,25 @@ def card_of(state: ModelState, configuration: Configuration, info: ModelInfo) ->
 
 
 def _accuracy(state: ModelState) -> Mapping[str, Any]:
-    """As it was measured last; after a change without a pass over the graph folder what a pass found since."""
-    found = state.history.last_accuracy()
-    if found is None:
+    """As it was measured last, by a change or by a pass over the graph folder since."""
+    accuracy = state.history.last_accuracy()
+    if accuracy is None:
         with suppress(InputError):  # a graph folder that has moved
             if state.answering.has_answers():
-                found = state.answering.answers().accuracy
-    return found or {}
+                accuracy = state.answering.answers().accuracy
+    return accuracy or {}
 
 
-def _classes(label_store: LabelStore, recalls: Mapping[str, float]) -> list[ClassCard]:
-    names, class_of_column = label_store.classes, label_store.class_of_column()
-    of_label = class_of_column[label_store.columns] if label_store.columns.size else np.zeros(0, dtype=np.int64)
-    held = (label_store.parts == LabelRole.VALIDATION) & (of_label >= 0)
-    used = (label_store.parts != LabelRole.VALIDATION) & (of_label >= 0)
-    taught, measured = (np.bincount(of_label[which], minlength=len(names)) for which in (used, held))
-    few = few_shot_classes(label_store)
+def _classes(labels: LabelStore, recalls: Mapping[str, float]) -> list[ClassCard]:
+    classes = labels.class_of_column()[labels.columns]
+    validates = labels.parts == LabelRole.VALIDATION
+    taught, measured = (
+        np.bincount(classes[here & (classes >= 0)], minlength=len(labels.classes)) for here in (~validates, validates)
+    )
+    few = few_shot_classes(labels)
     return [
-        ClassCard(
-            label_store.label(name), int(taught[place]), int(measured[place]), bool(few[place]), recalls.get(name)
-        )
-        for place, name in enumerate(names)
+        ClassCard(labels.label(name), int(taught[place]), int(measured[place]), bool(few[place]), recalls.get(name))
+        for place, name in enumerate(labels.classes)
     ]
 
 
@@ -189,10 +176,7 @@ def _data(life: Sequence[Entry], configuration: Configuration) -> dict[str, Any]
     last: Mapping[str, Any] = fits[-1] if fits else {}
     columns = configuration.columns
     return {
-        "graph": last.get("graph"),
-        "nodes": last.get("nodes"),
-        "edges": last.get("edges"),
-        "labelled": last.get("labelled"),
+        **{key: last.get(key) for key in ("graph", "nodes", "edges", "labelled")},
         "hidden": list(last.get("hidden", ())),
         "columns": None if columns is None else columns.as_json(),
     }

@@ -23,7 +23,6 @@ from graphfcl.production.answers.calibration import (
     HeldOutResult,
     heat_of,
     miss_quantiles,
-    probabilities_of,
 )
 from graphfcl.production.answers.ood_scores import (
     MEASURES,
@@ -35,7 +34,7 @@ from graphfcl.production.answers.ood_scores import (
     measured_left_out,
     separations,
 )
-from graphfcl.production.answers.row_values import RowValues
+from graphfcl.production.answers.row_values import RowValues, probabilities_of
 from graphfcl.production.answers.temperature import HIGHEST, LOWEST, best_slopes, best_temperature
 from graphfcl.production.labels.label_store import LabelStore
 from graphfcl.production.model.calibrating import evidence_of, left_out_scores, some_queries

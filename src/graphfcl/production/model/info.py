@@ -25,7 +25,7 @@ KINDS = {"manifests": "versions", "objects": "objects", "cache": "cache"}
 
 @dataclass(frozen=True)
 class Sign:
-    """One thing that changes with age.
+    """One sign of age.
 
     figure, limit: what was found and what it may be, in words. value, most: the numbers behind them; the value is None
         if it was not measured.
@@ -75,7 +75,7 @@ def last_measured(life: Sequence[Entry]) -> dict[str, Any]:
 
 
 def verdict(signs: Sequence[Sign]) -> str:
-    """What the signs come to."""
+    """Whether a refit is due, in words."""
     over = [sign.what for sign in signs if sign.over]
     return f"a refit is due ({', '.join(over)})" if over else "nothing asks for a refit"
 
@@ -140,22 +140,19 @@ def _then_and_now(then: float | None, now: float | None) -> str:
     return f"{last}, after the fit {first}"
 
 
-def _outgrown(label_store: LabelStore, shot: int) -> Sign:
-    """Classes that are known by a few nodes, though they have enough for session 0."""
-    class_of_column = label_store.class_of_column()
-    classes = class_of_column[label_store.columns]
-    sizes = np.bincount(classes[classes >= 0], minlength=len(label_store.classes))
-    found = np.flatnonzero(few_shot_classes(label_store) & (sizes >= shot + 2))
-    named = ", ".join(
-        f"{label_store.classes[place]} {sizes[place]}" for place in found[np.argsort(-sizes[found])][:NAMED]
-    )
-    figure = f"{found.size} of {len(label_store.classes)}{f': {named}' if found.size else ''}"
-    return Sign(f"few-shot classes with {shot + 2} labels or more", figure, "0", found.size, 0)
+def _outgrown(labels: LabelStore, shot: int) -> Sign:
+    """Few-shot classes that have enough labels for session 0."""
+    classes = labels.class_of_column()[labels.columns]
+    sizes = np.bincount(classes[classes >= 0], minlength=len(labels.classes))
+    large = np.flatnonzero(few_shot_classes(labels) & (sizes >= shot + 2))
+    named = ", ".join(f"{labels.classes[c]} {sizes[c]}" for c in large[np.argsort(-sizes[large])][:NAMED])
+    figure = f"{large.size} of {len(labels.classes)}{f': {named}' if large.size else ''}"
+    return Sign(f"few-shot classes with {shot + 2} labels or more", figure, "0", large.size, 0)
 
 
 @dataclass(frozen=True)
 class ModelInfo:
-    """What :meth:`GraphClassifier.info` finds.
+    """The result of :meth:`GraphClassifier.info`.
 
     few_shot: how many of the classes were learned after session 0. labelled: nodes with a label. when: of the last
     change, fitted: of the last fit or refit. version, bytes_on_disk (of manifests, objects and cache): None without a
@@ -182,7 +179,7 @@ class ModelInfo:
 
     @property
     def verdict(self) -> str:
-        """What the signs come to, in words."""
+        """The signs in a sentence."""
         return verdict(self.signs)
 
     def as_json(self) -> dict[str, Any]:
